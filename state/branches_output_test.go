@@ -127,7 +127,7 @@ func TestBranchOfARefusedProgramRunsAgainForThatOfBefore(t *testing.T) {
 			runID := "run-1"
 			if where == "in a fork" {
 				store, runID = crashed(t, testkit.LoadRun(t, s, "run-1"), len(s.records)), "run-2"
-				require.NoError(t, state.Fork(t.Context(), store, "run-1", testkit.Address(t, "agent/group:g/2/step:step"), runID, state.ForkOptions{}))
+				require.NoError(t, state.Fork(t.Context(), store, "run-1", testkit.Address(t, "agent/group:g/2/step:step"), runID, state.ForkOptions{Effects: state.RepeatEffects}))
 			}
 			out, err := openWith(t, store, runID, program("old", "step"))
 			require.NoError(t, err)

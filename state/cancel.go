@@ -208,5 +208,7 @@ func init() {
 	record.RegisterError("state.ErrNotInterrupted", ErrNotInterrupted)
 	record.RegisterError("state.ErrNoProgram", ErrNoProgram)
 	record.RegisterErrorType[*CancelledError]("state.CancelledError")
+	record.RegisterError("state.ErrEffects", ErrEffects)
+	record.RegisterErrorType[*EffectsError]("state.EffectsError")
 	record.RegisterErrorType[*FailedError]("state.FailedError")
 }

@@ -549,6 +549,7 @@ func TestForkLeavesTheDoubtOfItsParentToIt(t *testing.T) {
 		return err
 	}
 	fork := func(at, id string, o state.ForkOptions) error {
+		o.Effects = state.RepeatEffects
 		return state.Fork(t.Context(), store, "parent", testkit.Address(t, at), id, o)
 	}
 	testkit.Interrupted(t, call("parent"), record.InterruptUser)

@@ -28,8 +28,9 @@ type effects struct {
 // effect is what one call did.
 type effect struct {
 	record.Effect
-	call     string // its address without attempts
-	first    uint64 // the first record of the call
+	call     string  // its address without attempts
+	first    uint64  // the first record of the call
+	took     *effect // of another call, which is the same effect; nil for none
 	progress record.Progress
 	gone     bool // taken over, or compensated
 	cached   bool // its call was answered by a cache: the effect is that of another one
@@ -79,11 +80,12 @@ func (all *effects) follow(rec *record.Record) {
 	}
 	e := all.at[rec.Address]
 	if marked := rec.Detail != nil && rec.Detail.Irreversible; marked {
-		if took := rec.Detail.Effect; took != nil {
-			all.take(took)
-		}
+		took := all.takenBy(rec)
 		if e == nil || e.gone || rec.Reason == record.ReasonDivergence && rec.Status == record.StatusStarted {
 			e = all.add(rec, e)
+		}
+		if rec.Status == record.StatusCompleted {
+			e.took = took
 		}
 	}
 	if e == nil {
@@ -122,6 +124,15 @@ func (all *effects) add(rec *record.Record, old *effect) *effect {
 		all.attempts[call] = max(all.attempts[call], attempt+1)
 	}
 	return e
+}
+
+// takenBy returns the effect that the record says was taken, nil for none.
+func (all *effects) takenBy(rec *record.Record) *effect {
+	if rec.Detail.Effect == nil {
+		return nil
+	}
+	all.take(rec.Detail.Effect)
+	return all.find(rec.Detail.Effect)
 }
 
 // take removes the effect at a place: another call has it now.

@@ -18,6 +18,10 @@ type ForkOptions struct {
 	// same, so a service that knows the key does not repeat the effect. Two runs with
 	// the same keys that both go on share their effects.
 	NewKeys bool
+
+	// Effects decides about the calls of the parent that the fork does not keep and that
+	// have had effects. By default there must be none: see [CallsBehind].
+	Effects ForkEffects
 }
 
 // ErrCompensated is found in the error of a [Fork] that would keep calls which the old
@@ -54,30 +58,52 @@ func Fork(ctx context.Context, store snapshot.Store, runID string, address recor
 	return nil
 }
 
-// forkOf returns the new run.
-func forkOf(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) (*snapshot.Run, error) {
+// fork is a run that is forked at an address.
+type fork struct {
+	old    *snapshot.Snapshot
+	parent *restored
+	kept   []record.Record // with new numbers
+	first  uint64          // the old number of the first record of the call at the address
+}
+
+func loadFork(ctx context.Context, store snapshot.Store, runID string, address record.Address) (f fork, err error) {
 	run, err := store.Load(ctx, runID)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
-	parent, err := newRestored(run)
+	if f.parent, err = newRestored(run); err != nil {
+		return f, err
+	}
+	if f.old, err = run.Snapshot(); err != nil {
+		return f, err
+	}
+	f.kept, f.first, err = before(f.old.Records, address)
+	return f, err
+}
+
+// forkOf returns the new run.
+func forkOf(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) (*snapshot.Run, error) {
+	f, err := loadFork(ctx, store, runID, address)
 	if err != nil {
 		return nil, err
 	}
-	old, err := run.Snapshot()
-	if err != nil {
+	old, kept := f.old, f.kept
+	if err := f.parent.refuseCompensated(kept, address, f.first); err != nil {
 		return nil, err
 	}
-	kept, first, err := before(old.Records, address)
+	effects, err := o.Effects.decide(runID, f.parent.behind(address, f.first))
 	if err != nil {
-		return nil, err
-	}
-	if err := parent.refuseCompensated(kept, address, first); err != nil {
 		return nil, err
 	}
 	end := endOfParent(runID, address, len(kept))
 	if !o.NewKeys {
-		end.Detail = &record.Detail{Fork: parent.keysOfForks(runID)}
+		end.Detail = &record.Detail{Fork: f.parent.keysOfForks(runID)}
+	}
+	if len(effects) > 0 {
+		if end.Detail == nil {
+			end.Detail = &record.Detail{Fork: new(record.Fork)}
+		}
+		end.Detail.Fork.Effects = effects
 	}
 	return (&snapshot.Snapshot{Info: snapshot.Info{
 		RunID: newID, ParentID: runID, Status: StatusInterrupted, Metadata: old.Metadata, Retry: old.Retry,

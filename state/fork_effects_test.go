@@ -109,7 +109,10 @@ func (s *seller) run(runID string, options ...state.Option) error {
 	return err
 }
 
+// fork forks a run. What lies behind is made again: its keys and its compensations are
+// what is looked at.
 func (s *seller) fork(runID, at, newID string, o state.ForkOptions) error {
+	o.Effects = state.RepeatEffects
 	return state.Fork(s.t.Context(), s.store, runID, testkit.Address(s.t, at), newID, o)
 }
 

@@ -35,7 +35,7 @@ func TestForkOfAnyCallComesToTheSame(t *testing.T) {
 			came := slices.IndexFunc(prefix, func(r record.Record) bool { return r.Kind.IsCall() && r.Address == at })
 			store := &shelf{tapes: map[string]*tape{"old": {records: slices.Clip(prefix)}}}
 			what := fmt.Sprintf("seed %d, cut after record %d, forked at %s", seed, len(prefix), at)
-			err := state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{})
+			err := state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{Effects: state.RepeatEffects})
 			if errors.Is(err, state.ErrCompensated) {
 				return // what a fork would keep was undone
 			}

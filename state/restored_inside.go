@@ -34,7 +34,7 @@ func (r *restored) dropInside() {
 }
 
 func (r *restored) isFork() bool {
-	return r.fork.Keys != "" || len(r.fork.Undone) > 0 || len(r.fork.Made) > 0
+	return r.fork.Keys != "" || len(r.fork.Undone) > 0 || len(r.fork.Made) > 0 || len(r.fork.Effects) > 0
 }
 
 // keepOutside returns a copy of the map, which is by the path of a scope, without the

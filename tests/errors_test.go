@@ -92,6 +92,8 @@ var exportedErrors = map[string]error{
 	"state.ErrEnded": state.ErrEnded, "state.ErrFinished": state.ErrFinished, "state.ErrNotAsked": state.ErrNotAsked, "state.ErrNotEnded": state.ErrNotEnded,
 	"state.ErrChoice": state.ErrChoice, "state.ErrNotFailed": state.ErrNotFailed, "state.ErrNotInterrupted": state.ErrNotInterrupted, "state.ErrNoProgram": state.ErrNoProgram,
 	"state.ErrNotRunning": state.ErrNotRunning, "state.ErrStore": state.ErrStore,
+	"state.ErrEffects":     state.ErrEffects,
+	"state.EffectsError":   &state.EffectsError{Calls: []state.BehindCall{{Kind: record.KindTool, Name: "pay", Irreversible: true}}},
 	"state.FailedError":    &state.FailedError{RunID: "r", Err: errInner},
 	"state.CancelledError": &state.CancelledError{RunID: "r", By: "ops", Message: "wrong customer"},
 	"streamer.ErrConflict": streamer.ErrConflict, "streamer.ErrInvalid": streamer.ErrInvalid, "streamer.ErrNotFound": streamer.ErrNotFound,

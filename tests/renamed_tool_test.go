@@ -36,7 +36,7 @@ func TestADivergenceNamesTheToolThatAModelAskedForAndTheAgentHasNoMore(t *testin
 	require.Contains(t, d.Hint, "if a model called book: it was renamed")
 
 	require.ErrorContains(t, err, "reprise --dir DIR fork run-1 'agent/model' NEW", "from the answer that asks for the tool")
-	require.NoError(t, state.Fork(t.Context(), store, "run-1", d.Fork, "run-2", state.ForkOptions{}))
+	require.NoError(t, state.Fork(t.Context(), store, "run-1", d.Fork, "run-2", state.ForkOptions{Effects: state.RepeatEffects}))
 	st, err := state.Open(t.Context(), store, "run-2")
 	require.NoError(t, err)
 	defer st.Close()

@@ -16,6 +16,7 @@ import (
 
 func (a *app) forkCommand() *cobra.Command {
 	var options state.ForkOptions
+	var takeOver, repeat bool
 	cmd := &cobra.Command{
 		Use:     "fork RUN ADDRESS NEW",
 		GroupID: groupWork,
@@ -23,16 +24,28 @@ func (a *app) forkCommand() *cobra.Command {
 		Long: "Begin the run NEW from the records of RUN before the call at ADDRESS. The program\n" +
 			"that opens NEW has the outcomes of the earlier calls, and makes that call and all\n" +
 			"later ones again, with the idempotency keys that they have in RUN. RUN does not change.\n" +
-			"Calls that RUN has compensated cannot be kept: NEW then begins at or before them.",
+			"Calls that RUN has compensated cannot be kept: NEW then begins at or before them.\n\n" +
+			"Calls behind ADDRESS may have had effects: those that are irreversible, that have a\n" +
+			"compensation, or that are in doubt. If there are any, nothing is written and they are\n" +
+			"listed, until --take-over or --repeat-effects decides about them. NEW never repeats what\n" +
+			"an irreversible call did: it takes the effect over, or asks.",
 		Example: "  reprise fork weather-42 assistant/get_weather weather-42-again\n" +
 			"  reprise fork weather-42 'assistant/get_weather#2' second-try",
 		Args: exactly("RUN", "ADDRESS", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case repeat:
+				options.Effects = state.RepeatEffects
+			case takeOver:
+				options.Effects = state.TakeOverEffects
+			}
 			return a.fork(cmd.Context(), args[0], args[1], args[2], options)
 		},
 		ValidArgsFunction: a.completeAddresses,
 	}
 	cmd.Flags().BoolVar(&options.NewKeys, "new-keys", false, "give the calls of NEW idempotency keys of their own")
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "let NEW take over what irreversible calls behind ADDRESS did")
+	cmd.Flags().BoolVar(&repeat, "repeat-effects", false, "let NEW also repeat the effects of the other calls behind ADDRESS")
 	return cmd
 }
 
@@ -51,8 +64,14 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 	if addresses := addressesOf(found); !slices.Contains(addresses, address.String()) {
 		return a.noCall(runID, address, addresses)
 	}
+	behind, err := state.CallsBehind(ctx, store, runID, address)
+	if err != nil {
+		return a.explain(runID, err)
+	}
 	if err := state.Fork(ctx, store, runID, address, newID, options); errors.Is(err, snapshot.ErrExists) {
 		return fmt.Errorf("run %s exists already; choose another ID", newID)
+	} else if refused := (*state.EffectsError)(nil); errors.As(err, &refused) {
+		return a.refuseEffects(runID, address, refused.Calls)
 	} else if err != nil {
 		return a.explain(runID, err)
 	}
@@ -61,11 +80,37 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 		return a.explain(newID, err)
 	}
 	if a.json {
-		return a.writeJSON(forked.Info)
+		return a.writeJSON(forkedRun{forked.Info, behind})
+	}
+	for _, c := range behind {
+		what := "will be repeated"
+		if c.Irreversible {
+			what = "will not be repeated: its effect is taken over, or the run asks"
+		}
+		a.printf("%s %s\n", printable(c.String()), what)
 	}
 	a.printf("run %s begins before %s of run %s, with %s; open it to go on\n",
 		newID, printable(address.String()), runID, plural(forked.Len(), "record"))
 	return nil
+}
+
+// forkedRun is the new run, with the calls of the old one that it does not keep.
+type forkedRun struct {
+	snapshot.Info
+	Behind []state.BehindCall `json:"behind,omitempty"`
+}
+
+// refuseEffects lists the calls that somebody has to decide about.
+func (a *app) refuseEffects(runID string, address record.Address, behind []state.BehindCall) error {
+	lines := make([]string, len(behind))
+	decision := "--take-over, so that the new run takes over what they did"
+	for i, c := range behind {
+		if lines[i] = "  " + printable(c.String()); !c.Irreversible {
+			decision = "--repeat-effects, so that the new run repeats the effects of those that are not irreversible,\n" +
+				"or compensate them first: `" + a.command + " cancel " + runID + "`"
+		}
+	}
+	return fmt.Errorf("run %s has calls with effects behind %s:\n%s\nDecide with %s", runID, printable(address.String()), strings.Join(lines, "\n"), decision)
 }
 
 // addressesOf are those of the calls of a run, in the order of their

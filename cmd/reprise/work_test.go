@@ -190,8 +190,8 @@ func TestForkRefusesToKeepACompensatedCallAndMayHaveNewKeys(t *testing.T) {
 	fails = false
 	travel("done")
 	call(t, dir, "fork", "done", "trip/step:pack", "kept").text(t)
-	call(t, dir, "fork", "done", "trip/book", "same").text(t)
-	call(t, dir, "fork", "done", "trip/book", "other", "--new-keys").text(t)
+	call(t, dir, "fork", "done", "trip/book", "same", "--repeat-effects").text(t)
+	call(t, dir, "fork", "done", "trip/book", "other", "--new-keys", "--repeat-effects").text(t)
 	for _, id := range []string{"kept", "same", "other"} {
 		travel(id)
 	}

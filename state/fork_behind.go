@@ -1,0 +1,215 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// ForkEffects decides about the calls behind a fork that have had effects: see
+// [CallsBehind].
+type ForkEffects uint8
+
+const (
+	// RefuseEffects refuses the fork if there are such calls.
+	RefuseEffects ForkEffects = iota
+	// TakeOverEffects lets the calls of the fork take over what irreversible calls did,
+	// or ask, as actors.WithIrreversible has it. It refuses the fork if there are others.
+	TakeOverEffects
+	// RepeatEffects lets the fork make the others again, with the keys that they had. What
+	// irreversible calls did is not repeated.
+	RepeatEffects
+)
+
+// ErrEffects is found in the error of a [Fork] that somebody has to decide about. The error
+// is an *[EffectsError].
+var ErrEffects = errors.New("calls with effects lie behind the fork")
+
+// An EffectsError lists the calls of the old run that have had effects and that the
+// fork would not keep.
+type EffectsError struct {
+	Calls []BehindCall
+}
+
+// Error lists the calls, and what can be decided.
+func (e *EffectsError) Error() string {
+	calls := make([]string, 0, maxListed+1)
+	others, compensable := false, false
+	for i, c := range e.Calls {
+		others, compensable = others || !c.Irreversible, compensable || c.Compensable
+		if i < maxListed {
+			calls = append(calls, c.String())
+		}
+	}
+	if more := len(e.Calls) - maxListed; more > 0 {
+		calls = append(calls, fmt.Sprintf("and %d more", more))
+	}
+	decisions := "TakeOverEffects, so that the fork takes over what they did"
+	if others {
+		decisions = "RepeatEffects, so that the fork makes those again that are not irreversible"
+	}
+	if compensable {
+		decisions += "; or compensate them first, by cancelling the run"
+	}
+	return fmt.Sprintf("%v: %s; decide with ForkOptions.Effects: %s", ErrEffects, strings.Join(calls, ", "), decisions)
+}
+
+// Unwrap returns [ErrEffects].
+func (e *EffectsError) Unwrap() error { return ErrEffects }
+
+// A BehindCall is a call that has had an effect, or may have had one: it is irreversible, it
+// can be compensated, or it is in doubt. One that was compensated is none.
+type BehindCall struct {
+	Address record.Address `json:"address"`
+	Kind    record.Kind    `json:"event_type"`
+	Name    string         `json:"name"` // of the actor
+
+	Irreversible bool `json:"irreversible,omitempty"` // a fork takes its effect over
+	Compensable  bool `json:"compensable,omitempty"`
+	InDoubt      bool `json:"in_doubt,omitempty"`
+
+	seq    uint64         // of its outcome, or its latest start
+	effect *record.Effect // of an irreversible call
+}
+
+// String returns the address with what the call is.
+func (c BehindCall) String() string {
+	var is []string
+	for _, trait := range []struct {
+		has  bool
+		name string
+	}{{c.Irreversible, "irreversible"}, {c.Compensable, "has a compensation"}, {c.InDoubt, "in doubt"}} {
+		if trait.has {
+			is = append(is, trait.name)
+		}
+	}
+	return fmt.Sprintf("%s (%s)", c.Address, strings.Join(is, ", "))
+}
+
+// CallsBehind returns the calls with effects that a [Fork] of the run at the address would
+// not keep, in the order of their records.
+func CallsBehind(ctx context.Context, store snapshot.Store, runID string, address record.Address) ([]BehindCall, error) {
+	f, err := loadFork(ctx, store, runID, address)
+	if err != nil {
+		return nil, fmt.Errorf("state: fork run %s: %w", runID, err)
+	}
+	return f.parent.behind(address, f.first), nil
+}
+
+// behind returns the calls that a fork at the address does not keep. The first record of
+// the call there has the number first.
+func (r *restored) behind(address record.Address, first uint64) []BehindCall {
+	found := make(map[record.Address]*BehindCall)
+	var inherited []BehindCall
+	call := func(a record.Address, kind record.Kind, name string, seq uint64) *BehindCall {
+		if found[a] == nil {
+			found[a] = &BehindCall{Address: a, Kind: kind, Name: name, seq: seq}
+		}
+		return found[a]
+	}
+	isBehind := func(a record.Address, ended uint64, inDoubt bool) bool {
+		return (inDoubt || ended >= first) && !isAround(a, address)
+	}
+	for _, e := range r.effects.all() {
+		if !e.isLeft() {
+			continue
+		}
+		known := r.read(e)
+		switch {
+		case e.RunID != "":
+			inherited = append(inherited, BehindCall{Address: e.Address, Kind: e.Kind, Name: e.Name, Irreversible: true, InDoubt: known.InDoubt, effect: known})
+		case isBehind(e.Address, e.Seq, known.InDoubt) && !e.isOfKept(first):
+			c := call(e.Address, e.Kind, e.Name, e.Seq)
+			c.Irreversible, c.InDoubt, c.effect = true, known.InDoubt, known
+		}
+	}
+	for a, completions := range r.compensable {
+		last := completions[len(completions)-1]
+		if isBehind(a, last.ended, last.inDoubt) && r.compensation(a, last.name, len(completions)) == nil {
+			c := call(a, last.kind, last.name, last.ended)
+			c.Compensable, c.InDoubt = true, c.InDoubt || last.inDoubt
+		}
+	}
+	for a, t := range r.calls {
+		if (t.kind == record.KindTool || t.kind == record.KindStep) && t.InDoubt() && isBehind(a, t.Last, true) && !r.isCompensated(a) {
+			c := call(a, t.kind, r.nameOf(t), t.Last)
+			c.InDoubt = true
+		}
+	}
+	all := inherited
+	for _, c := range found {
+		all = append(all, *c)
+	}
+	slices.SortStableFunc(all, func(x, y BehindCall) int {
+		return cmp.Or(cmp.Compare(x.seq, y.seq), strings.Compare(x.Address.String(), y.Address.String()))
+	})
+	return all
+}
+
+// all returns the effects, those of the parents first.
+func (all *effects) all() []*effect {
+	list := slices.Clone(all.inherited)
+	for _, e := range all.at {
+		list = append(list, e)
+	}
+	for _, older := range all.before {
+		list = append(list, older...)
+	}
+	return list
+}
+
+// isOfKept reports whether the call took over an effect of its run that a fork keeps, or
+// that such a call took over.
+func (e *effect) isOfKept(first uint64) bool {
+	for e = e.took; e != nil; e = e.took {
+		if e.RunID == "" && e.hasCompleted() && e.Seq < first {
+			return true
+		}
+	}
+	return false
+}
+
+// read returns an effect with its output.
+func (r *restored) read(e *effect) *record.Effect {
+	known := e.known()
+	if known.RunID == "" && !known.InDoubt {
+		outcome, err := r.found.Record(known.Seq)
+		if known.Output = outcome.Encoded(); err != nil || len(known.Output) == 0 && known.Artifact == "" {
+			known.NoOutput = true
+		}
+	}
+	return &known
+}
+
+// nameOf returns the name of the actor of a call.
+func (r *restored) nameOf(t *track) string {
+	latest, err := r.found.Record(t.Last)
+	if err != nil {
+		return ""
+	}
+	return latest.Name
+}
+
+// decide returns an error if somebody has to decide about the calls behind a fork, and
+// otherwise the effects that the fork takes over.
+func (e ForkEffects) decide(runID string, behind []BehindCall) (effects []record.Effect, err error) {
+	refuses := e == RefuseEffects && len(behind) > 0
+	for _, c := range behind {
+		if refuses = refuses || e == TakeOverEffects && !c.Irreversible; c.effect == nil {
+			continue
+		}
+		effect := *c.effect
+		effect.RunID = cmp.Or(effect.RunID, runID)
+		effects = append(effects, effect)
+	}
+	if refuses {
+		return nil, &EffectsError{Calls: behind}
+	}
+	return effects, nil
+}
