@@ -24,6 +24,8 @@ func HowToAnswer(runID string, q core.Question) (words, arguments string) {
 	example := `{"decision": "run_again"}`
 	if words = "completed with the output, run_again, or failed"; q.Asks != record.AsksDoubt {
 		words, example = describeAnswer(q.Schema)
+	} else if q.Call != nil && q.Call.Effect.CanBeTaken() {
+		words, example = "take_over, completed with the output, run_again, or failed", `{"decision": "take_over"}`
 	}
 	run, id, answer := shellWord(runID), shellWord(q.ID), jsonWord(example)
 	if run == "" || id == "" {

@@ -80,7 +80,9 @@ func (a *app) questions(runID string, open []core.Question) error {
 		if !q.Due.IsZero() {
 			text += " (until " + q.Due.Format(time.RFC3339) + ")"
 		}
-		if c := q.Call; c != nil {
+		if c := q.Call; c != nil && c.Effect != nil {
+			text += " (not begun, input " + record.Preview(c.Input) + ")"
+		} else if c != nil {
 			text += fmt.Sprintf(" (attempts begun: %d", c.Starts)
 			if !c.Began.IsZero() {
 				text += ", the last at " + timeText(c.Began)

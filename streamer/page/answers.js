@@ -156,10 +156,14 @@ function json(s, options) {
 }
 
 // doubtEditor decides about a call in doubt: what it has produced, that it runs
-// again, or that it has failed.
-export function doubtEditor(schema) {
-  const select = make("select", {}, make("option", { value: "" }, "choose…"), make("option", { value: "completed" }, "it took effect"),
-    make("option", { value: "run_again" }, "run it again"), make("option", { value: "failed" }, "let it fail"));
+// again, or that it has failed. A call that has not begun, and might repeat an effect,
+// can take that over.
+export function doubtEditor(schema, effect) {
+  const canTakeOver = effect && !effect.in_doubt && !effect.no_output;
+  const select = make("select", {}, make("option", { value: "" }, "choose…"),
+    canTakeOver ? make("option", { value: "take_over" }, "take the effect over") : undefined,
+    make("option", { value: "completed" }, effect ? "take it over, with this output" : "it took effect"),
+    make("option", { value: "run_again" }, effect ? "make the call" : "run it again"), make("option", { value: "failed" }, "let it fail"));
   const output = editorOf(schema ?? {}, { label: "Output of the call", depth: 1 });
   const message = make("input", { type: "text", autocomplete: "off" });
   const why = make("label", { class: "field" }, make("span", { class: "field-name" }, "Why (optional)"), message);
@@ -178,7 +182,8 @@ export function doubtEditor(schema) {
         case "failed":
           return { decision: "failed", message: message.value };
         case "run_again":
-          return { decision: "run_again" };
+        case "take_over":
+          return { decision: select.value };
       }
       throw missing("Decision");
     },

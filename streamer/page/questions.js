@@ -134,7 +134,8 @@ function answeredBefore(q, node, runOf) {
 // doubt says what a call in doubt was.
 function doubt(call) {
   const began = parse(call.began_at);
-  const facts = [`${kind(call.event_type)} ${call.name}`, `${plural(call.starts, "attempt")} begun`, began ? "the last at " + fullTime(began) : ""];
+  const effect = call.effect && `might repeat ${call.effect.address}${call.effect.run_id ? " of run " + call.effect.run_id : ""}`;
+  const facts = [`${kind(call.event_type)} ${call.name}`, effect ?? `${plural(call.starts, "attempt")} begun`, began ? "the last at " + fullTime(began) : ""];
   return make("p", { class: "question-from doubt" }, make("span", {}, facts.filter(Boolean).join(", ")),
     call.input ? make("span", { class: "mono" }, "input " + escaped(call.input)) : undefined);
 }
@@ -201,7 +202,7 @@ function form(q, node, runOf) {
   if (!q.in_doubt && schema.enum && schema.enum.length <= 6 && !schema.enum.includes(null)) {
     return answer(...schema.enum.map((value) => button(String(value), "choice", String(value), () => send(value))));
   }
-  const editor = q.in_doubt ? doubtEditor(schema) : editorOf(schema, { required: !isNullable(schema) });
+  const editor = q.in_doubt ? doubtEditor(schema, q.in_doubt.effect) : editorOf(schema, { required: !isNullable(schema) });
   editor.input?.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && editor.input.tagName === "INPUT") sendRead(editor);
   });

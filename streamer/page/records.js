@@ -99,7 +99,7 @@ function sayOf(r) {
     case "retrying":
       return [`attempt ${attempt(r.retry_attempt, r.max_attempts)} in ${duration(r.retry_delay * 1000)} (${source(r.delay_source)})`];
     case "completed":
-      return [duration(r.total_time * 1000) + (r.total_attempts > 1 ? ` · ${r.total_attempts} attempts` : "") + (r.cached ? " · from the cache" : ""), r.detail && r.event_type !== "compensation" ? make("span", { class: "mono muted" }, "  " + r.detail) : ""];
+      return [duration(r.total_time * 1000) + (r.total_attempts > 1 ? ` · ${r.total_attempts} attempts` : "") + (r.cached ? " · from the cache" : "") + (r.effect ? ` · the effect of ${r.effect.address}` : ""), r.detail && r.event_type !== "compensation" ? make("span", { class: "mono muted" }, "  " + r.detail) : ""];
     case "recovered":
       return ["answered from what was recorded"];
     case "interrupted":
