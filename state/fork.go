@@ -154,6 +154,7 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 		}
 	}
 	left := make(map[record.Address]record.Claim) // claimed before, and not kept
+	numbers := make(map[uint64]uint64)            // of kept records, by their old numbers
 	for i := range records {
 		r := records[i]
 		if refused[r.Generation] {
@@ -168,6 +169,8 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 		}
 		list(left, &r)
 		withdrawCompensation(&r)
+		numbers[r.Seq] = uint64(len(kept)) + 1
+		renumber(&r, numbers)
 		r.Seq, r.Generation = uint64(len(kept))+1, 1
 		kept = append(kept, r)
 	}
@@ -232,6 +235,26 @@ func withdrawCompensation(r *record.Record) {
 		detail.Compensable = false
 		r.Detail = &detail
 	}
+}
+
+// renumber gives the records that r names their new numbers.
+func renumber(r *record.Record, numbers map[uint64]uint64) {
+	d := r.Detail
+	if d == nil || d.Replaces == nil && (d.Effect == nil || d.Effect.RunID != "") {
+		return
+	}
+	detail := *d
+	if d.Replaces != nil {
+		replaced := *d.Replaces
+		replaced.Seq = numbers[replaced.Seq]
+		detail.Replaces = &replaced
+	}
+	if d.Effect != nil && d.Effect.RunID == "" {
+		effect := *d.Effect
+		effect.Seq = numbers[effect.Seq]
+		detail.Effect = &effect
+	}
+	r.Detail = &detail
 }
 
 // leave adds the claims of a record that is not kept: the claim of its call, and the claims
