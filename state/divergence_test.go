@@ -43,7 +43,7 @@ func isAfter(order []string, address, diverged string) bool {
 // call and what comes after it, and nothing that was finished else; also if it
 // is stopped in the middle of that, and resumed.
 func TestChangedInputRunsAgainWithWhatFollows(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range testkit.Seeds(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { changeInput(t, rand.New(rand.NewPCG(seed, 11))) })
 		})

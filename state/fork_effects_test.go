@@ -207,7 +207,7 @@ func TestForkOfAForkKeepsTheKeysOfTheOldestRun(t *testing.T) {
 // undone twice, or by a run that did not make it, and that no refunded payment is taken
 // for one that stands.
 func TestForksDoNoHarm(t *testing.T) {
-	seeds := uint64(200)
+	seeds := testkit.Seeds(200)
 	if testing.Short() {
 		seeds = 30
 	}

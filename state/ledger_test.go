@@ -11,7 +11,7 @@ import (
 // TestLedgerAgreesWithACountByItsDefinitions: of runs that end in every way.
 func TestLedgerAgreesWithACountByItsDefinitions(t *testing.T) {
 	records := 0
-	for seed := range uint64(120) {
+	for seed := range testkit.Seeds(120) {
 		synctest.Test(t, func(t *testing.T) {
 			history := testkit.Workshop(t, seed)
 			rng := rand.New(rand.NewPCG(seed, 3))

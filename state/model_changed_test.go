@@ -157,7 +157,7 @@ func forEachModel(t *testing.T, f func(t *testing.T, seed uint64, cut func([]rec
 			if name == "file" {
 				step = 10 // it takes as long as the disk does
 			}
-			for seed := *modelFirst; seed < *modelFirst+*modelSeeds; seed += step {
+			for seed := *modelFirst; seed < *modelFirst+testkit.Seeds(*modelSeeds); seed += step {
 				synctest.Test(t, func(t *testing.T) {
 					f(t, seed, func(records []record.Record) snapshot.Store { return store(t, records) })
 				})

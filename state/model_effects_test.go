@@ -266,7 +266,7 @@ func requirePassedOn(t *testing.T, parent []record.Record, parentID string, kept
 // TestNoEffectIsMadeTwiceInSilence runs random programs that are killed, resumed, answered
 // and forked, and holds their records against the table.
 func TestNoEffectIsMadeTwiceInSilence(t *testing.T) {
-	seeds := uint64(300)
+	seeds := testkit.Seeds(300)
 	if testing.Short() {
 		seeds = 60
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
@@ -53,7 +54,7 @@ func TestForkOfAnyCallComesToTheSame(t *testing.T) {
 			}
 		})
 	}
-	for seed := *modelFirst; seed < *modelFirst+*modelSeeds; seed += 4 { // each takes long
+	for seed := *modelFirst; seed < *modelFirst+testkit.Seeds(*modelSeeds); seed += 4 { // each takes long
 		synctest.Test(t, func(t *testing.T) { model(t, seed) })
 	}
 }

@@ -298,7 +298,7 @@ func (e *effects) failFast(t testing.TB, ctx context.Context, n *node, place str
 // resumed. It must come to what the uncut run came to, without running again
 // what had succeeded.
 func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range testkit.Seeds(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				program := randomTree(rand.New(rand.NewPCG(seed, 7)), 2)
