@@ -22,6 +22,13 @@ type ForkOptions struct {
 	// Effects decides about the calls of the parent that the fork does not keep and that
 	// have had effects. By default there must be none: see [CallsBehind].
 	Effects ForkEffects
+
+	// Outputs sets other outputs of recorded calls, by their addresses, and other answers to
+	// questions, by their IDs: what would have come of the run if they had been these? A call
+	// must be one that the fork keeps, or that at which it begins, which is then not made
+	// again. The call that asked a question must be one that is made again. Values are as
+	// for [Answer]; the records say that somebody has set them.
+	Outputs map[string]any
 }
 
 // ErrCompensated is found in the error of a [Fork] that would keep calls which the old
@@ -60,10 +67,13 @@ func Fork(ctx context.Context, store snapshot.Store, runID string, address recor
 
 // fork is a run that is forked at an address.
 type fork struct {
-	old    *snapshot.Snapshot
-	parent *restored
-	kept   []record.Record // with new numbers
-	first  uint64          // the old number of the first record of the call at the address
+	old     *snapshot.Snapshot
+	parent  *restored
+	address record.Address
+	kept    []record.Record   // with new numbers
+	numbers map[uint64]uint64 // of the kept records, by their old ones
+	first   uint64            // the old number of the first record of the call at the address
+	whole   bool              // the call at the address is kept, with another output
 }
 
 func loadFork(ctx context.Context, store snapshot.Store, runID string, address record.Address) (f fork, err error) {
@@ -77,7 +87,8 @@ func loadFork(ctx context.Context, store snapshot.Store, runID string, address r
 	if f.old, err = run.Snapshot(); err != nil {
 		return f, err
 	}
-	f.kept, f.first, err = before(f.old.Records, address)
+	f.address = address
+	f.kept, f.numbers, f.first, err = before(f.old.Records, address)
 	return f, err
 }
 
@@ -87,11 +98,14 @@ func forkOf(ctx context.Context, store snapshot.Store, runID string, address rec
 	if err != nil {
 		return nil, err
 	}
+	if err := f.set(o.Outputs); err != nil {
+		return nil, err
+	}
 	old, kept := f.old, f.kept
 	if err := f.parent.refuseCompensated(kept, address, f.first); err != nil {
 		return nil, err
 	}
-	effects, err := o.Effects.decide(runID, f.parent.behind(address, f.first))
+	effects, err := o.Effects.decide(runID, f.behind())
 	if err != nil {
 		return nil, err
 	}
@@ -130,9 +144,9 @@ func load(ctx context.Context, store snapshot.Reader, runID string) (*snapshot.S
 	return run.Snapshot()
 }
 
-// before returns the records of a run that is forked at the address, with new numbers, and
-// the old number of the first record of the call there.
-func before(records []record.Record, address record.Address) (kept []record.Record, first uint64, err error) {
+// before returns the records of a run that is forked at the address, with new numbers,
+// these numbers by the old ones, and the old number of the first record of the call there.
+func before(records []record.Record, address record.Address) (kept []record.Record, numbers map[uint64]uint64, first uint64, err error) {
 	for i := range records {
 		if r := &records[i]; r.Address == address && r.Kind.IsCall() {
 			first = r.Seq
@@ -140,7 +154,7 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 		}
 	}
 	if first == 0 {
-		return nil, 0, noCall(records, address)
+		return nil, nil, 0, noCall(records, address)
 	}
 	ended := make(map[record.Address]bool)
 	refused := make(map[uint64]bool)
@@ -154,7 +168,7 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 		}
 	}
 	left := make(map[record.Address]record.Claim) // claimed before, and not kept
-	numbers := make(map[uint64]uint64)            // of kept records, by their old numbers
+	numbers = make(map[uint64]uint64)
 	for i := range records {
 		r := records[i]
 		if refused[r.Generation] {
@@ -174,7 +188,7 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 		r.Seq, r.Generation = uint64(len(kept))+1, 1
 		kept = append(kept, r)
 	}
-	return kept, first, nil
+	return kept, numbers, first, nil
 }
 
 // maxListed is how many calls an error lists.

@@ -55,7 +55,7 @@ func (e *EffectsError) Error() string {
 		decisions = "RepeatEffects, so that the fork makes those again that are not irreversible"
 	}
 	if compensable {
-		decisions += "; or compensate them first, by cancelling the run"
+		decisions += "; or compensate them first: a run that is cancelled does"
 	}
 	return fmt.Sprintf("%v: %s; decide with ForkOptions.Effects: %s", ErrEffects, strings.Join(calls, ", "), decisions)
 }
@@ -93,18 +93,21 @@ func (c BehindCall) String() string {
 }
 
 // CallsBehind returns the calls with effects that a [Fork] of the run at the address would
-// not keep, in the order of their records.
-func CallsBehind(ctx context.Context, store snapshot.Store, runID string, address record.Address) ([]BehindCall, error) {
+// not keep, in the order of their records. Of the options the Outputs count.
+func CallsBehind(ctx context.Context, store snapshot.Store, runID string, address record.Address, o ForkOptions) ([]BehindCall, error) {
 	f, err := loadFork(ctx, store, runID, address)
+	if err == nil {
+		err = f.set(o.Outputs)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("state: fork run %s: %w", runID, err)
 	}
-	return f.parent.behind(address, f.first), nil
+	return f.behind(), nil
 }
 
-// behind returns the calls that a fork at the address does not keep. The first record of
-// the call there has the number first.
-func (r *restored) behind(address record.Address, first uint64) []BehindCall {
+// behind returns the calls that the fork does not keep.
+func (f *fork) behind() []BehindCall {
+	r, first := f.parent, f.first
 	found := make(map[record.Address]*BehindCall)
 	var inherited []BehindCall
 	call := func(a record.Address, kind record.Kind, name string, seq uint64) *BehindCall {
@@ -114,7 +117,8 @@ func (r *restored) behind(address record.Address, first uint64) []BehindCall {
 		return found[a]
 	}
 	isBehind := func(a record.Address, ended uint64, inDoubt bool) bool {
-		return (inDoubt || ended >= first) && !isAround(a, address)
+		isOfWhole := f.whole && (a == f.address || isAround(f.address, a))
+		return (inDoubt || ended >= first) && !isAround(a, f.address) && !isOfWhole
 	}
 	for _, e := range r.effects.all() {
 		if !e.isLeft() {

@@ -115,7 +115,7 @@ func TestForkWithEffectsBehindItNeedsADecision(t *testing.T) {
 		require.ErrorContains(t, err, "order/pay#2 (irreversible); decide with ForkOptions.Effects: TakeOverEffects")
 		_, err = store.Load(t.Context(), "fork")
 		require.Error(t, err, "nothing is written")
-		behind, err := state.CallsBehind(t.Context(), store, "parent", at)
+		behind, err := state.CallsBehind(t.Context(), store, "parent", at, state.ForkOptions{})
 		require.NoError(t, err)
 		require.Len(t, behind, 1)
 		assert.Equal(t, at, behind[0].Address)

@@ -17,6 +17,7 @@ import (
 func (a *app) forkCommand() *cobra.Command {
 	var options state.ForkOptions
 	var takeOver, repeat bool
+	var outputs []string
 	cmd := &cobra.Command{
 		Use:     "fork RUN ADDRESS NEW",
 		GroupID: groupWork,
@@ -30,9 +31,14 @@ func (a *app) forkCommand() *cobra.Command {
 			"listed, until --take-over or --repeat-effects decides about them. NEW never repeats what\n" +
 			"an irreversible call did: it takes the effect over, or asks.",
 		Example: "  reprise fork weather-42 assistant/get_weather weather-42-again\n" +
-			"  reprise fork weather-42 'assistant/get_weather#2' second-try",
+			"  reprise fork weather-42 'assistant/get_weather#2' second-try\n" +
+			"  reprise fork weather-42 assistant/get_weather sunny --set 'assistant/get_weather={\"temp\": 31}'",
 		Args: exactly("RUN", "ADDRESS", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if options.Outputs, err = parseOutputs(outputs); err != nil {
+				return err
+			}
 			switch {
 			case repeat:
 				options.Effects = state.RepeatEffects
@@ -46,7 +52,28 @@ func (a *app) forkCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&options.NewKeys, "new-keys", false, "give the calls of NEW idempotency keys of their own")
 	cmd.Flags().BoolVar(&takeOver, "take-over", false, "let NEW take over what irreversible calls behind ADDRESS did")
 	cmd.Flags().BoolVar(&repeat, "repeat-effects", false, "let NEW also repeat the effects of the other calls behind ADDRESS")
+	cmd.Flags().StringArrayVar(&outputs, "set", nil, "set another output of a recorded call, or another answer to a question: ADDRESS=JSON or QUESTION=JSON; may be repeated")
 	return cmd
+}
+
+// parseOutputs parses the values of --set.
+func parseOutputs(set []string) (map[string]any, error) {
+	outputs := make(map[string]any, len(set))
+	for _, s := range set {
+		key, text, ok := strings.Cut(s, "=")
+		if !ok || key == "" {
+			return nil, usagef("--set %q: want ADDRESS=JSON, such as 'trip/book={\"id\": 7}', or QUESTION=JSON", s)
+		}
+		value, err := state.JSONAnswer([]byte(text))
+		if err != nil {
+			return nil, usagef("--set %s: %q is not JSON: %v", key, text, err)
+		}
+		if _, twice := outputs[key]; twice {
+			return nil, usagef("--set %s: it is set twice", key)
+		}
+		outputs[key] = value
+	}
+	return outputs, nil
 }
 
 func (a *app) fork(ctx context.Context, runID, path, newID string, options state.ForkOptions) error {
@@ -64,7 +91,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 	if addresses := addressesOf(found); !slices.Contains(addresses, address.String()) {
 		return a.noCall(runID, address, addresses)
 	}
-	behind, err := state.CallsBehind(ctx, store, runID, address)
+	behind, err := state.CallsBehind(ctx, store, runID, address, options)
 	if err != nil {
 		return a.explain(runID, err)
 	}
@@ -102,15 +129,18 @@ type forkedRun struct {
 
 // refuseEffects lists the calls that somebody has to decide about.
 func (a *app) refuseEffects(runID string, address record.Address, behind []state.BehindCall) error {
-	lines := make([]string, len(behind))
-	decision := "--take-over, so that the new run takes over what they did"
+	calls := make([]string, len(behind))
+	decision, compensable := "--take-over, so that the new run takes over what they did", false
 	for i, c := range behind {
-		if lines[i] = "  " + printable(c.String()); !c.Irreversible {
-			decision = "--repeat-effects, so that the new run repeats the effects of those that are not irreversible,\n" +
-				"or compensate them first: `" + a.command + " cancel " + runID + "`"
+		if calls[i] = printable(c.String()); !c.Irreversible {
+			decision = "--repeat-effects, so that the new run makes those again that are not irreversible"
 		}
+		compensable = compensable || c.Compensable
 	}
-	return fmt.Errorf("run %s has calls with effects behind %s:\n%s\nDecide with %s", runID, printable(address.String()), strings.Join(lines, "\n"), decision)
+	if compensable {
+		decision += "; or compensate them first: a run that is cancelled does"
+	}
+	return fmt.Errorf("run %s has calls with effects behind %s: %s; decide with %s", runID, printable(address.String()), strings.Join(calls, ", "), decision)
 }
 
 // addressesOf are those of the calls of a run, in the order of their

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// TestForkListsEffectsAndNeedsADecision: a payment and a booking lie behind the fork, and
+// the ledgers of both say what the fork has repeated.
+func TestForkListsEffectsAndNeedsADecision(t *testing.T) {
+	dir := t.TempDir()
+	var ledger []string
+	type order struct {
+		What string `json:"what"`
+	}
+	pay := decorators.Tool("pay", "", func(_ context.Context, o order) (string, error) {
+		ledger = append(ledger, "pay "+o.What)
+		return "receipt for " + o.What, nil
+	}, actors.WithIrreversible())
+	book := decorators.Tool("book", "", func(_ context.Context, o order) (string, error) {
+		ledger = append(ledger, "book "+o.What)
+		return "booked", nil
+	}).Compensate(func(context.Context, order, string) error { return nil })
+	trip := decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
+		if _, err := book.Call(ctx, order{"hotel"}); err != nil {
+			return "", err
+		}
+		return pay.Call(ctx, order{"hotel"})
+	})
+	travel := func(id string) string {
+		store, err := filestore.New(dir)
+		require.NoError(t, err)
+		st, err := state.Open(t.Context(), store, id, state.WithCompensations(book))
+		require.NoError(t, err)
+		out, err := trip.Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+		return out
+	}
+	travel("old")
+	call(t, dir, "fork", "old", "trip/pay", "new").failed(t, exitFailure,
+		"run old has calls with effects behind trip/pay: trip/pay (irreversible); decide with --take-over, so that the new run takes over what they did")
+	call(t, dir, "fork", "old", "trip", "new", "--take-over").failed(t, exitFailure,
+		"run old has calls with effects behind trip: trip/book (has a compensation), trip/pay (irreversible); "+
+			"decide with --repeat-effects, so that the new run makes those again that are not irreversible; or compensate them first: a run that is cancelled does")
+
+	assert.Equal(t, "trip/pay (irreversible) will not be repeated: its effect is taken over, or the run asks\n"+
+		"run taken begins before trip/pay of run old, with 4 records; open it to go on\n", call(t, dir, "fork", "old", "trip/pay", "taken", "--take-over").text(t))
+	assert.Equal(t, "receipt for hotel", travel("taken"))
+	assert.Contains(t, call(t, dir, "fork", "old", "trip", "repeated", "--repeat-effects").text(t), "trip/book (has a compensation) will be repeated\n")
+	assert.Equal(t, "receipt for hotel", travel("repeated"))
+	assert.Equal(t, []string{"book hotel", "pay hotel", "book hotel"}, ledger)
+
+	assert.Contains(t, call(t, dir, "fork", "old", "trip/pay", "listed", "--take-over", "--json").text(t), `"irreversible": true`)
+}
+
+func TestForkSetsAnOutput(t *testing.T) {
+	dir := t.TempDir()
+	out := ""
+	travel := func(id string) {
+		store, err := filestore.New(dir)
+		require.NoError(t, err)
+		st, err := state.Open(t.Context(), store, id)
+		require.NoError(t, err)
+		look := decorators.Tool("look", "", func(context.Context, struct{}) (map[string]int, error) { return map[string]int{"temp": 7}, nil })
+		_, err = decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (string, error) {
+			seen, err := look.Call(ctx, struct{}{})
+			if out = "warm"; seen["temp"] < 10 {
+				out = "cold"
+			}
+			return out, err
+		}).Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+	}
+	travel("old")
+	require.Equal(t, "cold", out)
+	call(t, dir, "fork", "old", "agent/look", "new", "--set", `agent/look={"temp": 31}`).text(t)
+	travel("new")
+	assert.Equal(t, "warm", out)
+
+	call(t, dir, "fork", "old", "agent/look", "x", "--set", `agent/look={"temp": "hot"}`).failed(t, exitFailure,
+		"fork run old: set agent/look: the answer does not fit: temp: got a string, want an integer, as was recorded")
+	for _, wrong := range []string{"agent/look", "=1", "agent/look={"} {
+		assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent/look", "x", "--set", wrong).code, wrong)
+	}
+	assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent/look", "x", "--set", "agent/look=1", "--set", "agent/look=2").code)
+}
