@@ -201,6 +201,12 @@ func (c *Client) Retry(ctx context.Context, runID string) error {
 	return c.post(ctx, runID, "retry", struct{}{})
 }
 
+// Fork begins a new run before a call of another one, if the server has a [Forker]. If
+// somebody has to decide about calls with effects, the error is ErrConflict and lists them.
+func (c *Client) Fork(ctx context.Context, runID string, f Fork) error {
+	return c.post(ctx, runID, "fork", f)
+}
+
 // ResumeAll resumes the chosen runs, and returns what came of each. Choice.Sees is not
 // sent: the server knows which runs the sender may see.
 func (c *Client) ResumeAll(ctx context.Context, choice Choice) ([]Continued, error) {

@@ -27,6 +27,7 @@
 //	POST /api/runs                      starts a run; requires a Starter and permission
 //	POST /api/runs/{run}/resume         continues an interrupted run; requires a Continuer and permission
 //	POST /api/runs/{run}/retry          tries again what failed in a run; requires a Continuer and permission
+//	POST /api/runs/{run}/fork           begins a new run from a call; requires a Forker and permission
 //	POST /api/runs/resume               resumes the runs of a Choice; requires a Continuer and permission
 //	POST /api/runs/retry                retries the runs of a Choice; requires a Continuer and permission
 //	GET  /api/runs/{run}/result         the result of a run; requires a Starter

@@ -41,6 +41,10 @@ type Options struct {
 	// lets nobody.
 	Continuer Continuer
 
+	// Forker begins new runs from calls of others, for senders whose Scope allows control.
+	// Nil forbids that.
+	Forker Forker
+
 	// Redact is applied to every text of inputs, outputs and errors that is shown, in
 	// published records and in those from the source; see record.Record.Redacted. A
 	// store keeps texts unchanged, even those of runs with state.WithRedaction: use the
@@ -351,6 +355,7 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("POST /api/runs/retry", h.admitted(h.serveRetryAll))
 	mux.Handle("POST /api/runs/{run}/resume", h.admitted(h.serveResume))
 	mux.Handle("POST /api/runs/{run}/retry", h.admitted(h.serveRetry))
+	mux.Handle("POST /api/runs/{run}/fork", h.admitted(h.serveFork))
 	mux.Handle("GET /api/runs/{run}/result", h.admitted(h.serveResult))
 	mux.Handle("POST /api/runs/{run}/interrupt", h.admitted(h.serveInterrupt))
 	mux.Handle("POST /api/runs/{run}/cancel", h.admitted(h.serveCancel))

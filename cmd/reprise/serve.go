@@ -99,7 +99,7 @@ func (a *app) serve(ctx context.Context, s serving) error {
 	}
 	if s.control {
 		control := stored.NewControl(store)
-		options.Control, options.Continuer = control, control
+		options.Control, options.Continuer, options.Forker = control, control, control
 	}
 	runs := stored.New(store)
 	handler, err := streamer.New(runs, options)

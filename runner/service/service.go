@@ -34,7 +34,7 @@ type Options struct {
 	Addr string
 
 	Runner   runner.Options
-	Streamer streamer.Options // its Control, Starter and Continuer are those of the runner
+	Streamer streamer.Options // its Control, Starter, Continuer and Forker are those of the runner
 
 	// Ready is called with the URL of the dashboard when it is served. Nil for
 	// nothing.
@@ -115,7 +115,7 @@ func newService(o *Options, register func(*runner.Runner) error) (*service, erro
 		store = files
 	}
 	control := new(Control) // which has the runner before anything is served
-	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer = control, control, control
+	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer, o.Streamer.Forker = control, control, control, stored.NewControl(store)
 	dashboard, err := streamer.New(stored.New(store), o.Streamer)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,53 @@
+package streamer
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// A Forker begins new runs from calls of other ones, for senders whose Scope allows
+// control. It must be safe for concurrent use. Its errors are those of a [Control], and
+// ErrConflict if the ID is that of another run, or if somebody has to decide about calls with
+// effects, and ErrInvalid for a call that is not there or what cannot be set.
+type Forker interface {
+	Fork(ctx context.Context, runID string, f Fork) error
+}
+
+// A Fork is a request for a new run that begins before a call of another one: see
+// state.Fork. To have it run, resume it.
+type Fork struct {
+	RunID   string `json:"run_id"` // the new one
+	Address string `json:"address"`
+	NewKeys bool   `json:"new_keys,omitempty"`
+
+	// Effects is empty, "take_over", or "repeat": what is decided about the calls behind
+	// the address that have had effects.
+	Effects string `json:"effects,omitempty"`
+
+	// Outputs are other outputs of calls, by their addresses, and other answers to
+	// questions, by their IDs.
+	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
+}
+
+func (h *Handler) serveFork(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	var f Fork
+	id := req.PathValue("run")
+	if h.options.Forker == nil || !scope.Control {
+		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be forked here")
+		return
+	}
+	if !h.admitPost(w, req) || !h.admitRun(w, req, scope) || !h.readBody(w, req, &f) {
+		return
+	}
+	switch {
+	case f.RunID == "" || f.Address == "":
+		h.refuse(w, http.StatusBadRequest, "bad_request", `run_id and address are needed: {"run_id": "second-try", "address": "assistant/get_weather"}`)
+		return
+	case !scope.sees(f.RunID):
+		h.refuse(w, http.StatusForbidden, "forbidden", "you may not see a run "+strconv.Quote(f.RunID))
+		return
+	}
+	h.answerControl(w, h.options.Forker.Fork(req.Context(), id, f), "there is no run "+strconv.Quote(id))
+}
