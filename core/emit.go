@@ -180,7 +180,7 @@ func (c *call) complete(p *record.Progress, s *Scope, r *attempted, message stri
 func (c *call) describeEffect(rec *record.Record, other *record.Effect) {
 	d := detailOf(rec)
 	d.Irreversible, d.Effect = true, other
-	if !c.root.isOutside() {
+	if !c.root.isOutside() && (rec.Status == record.StatusStarted || other != nil) {
 		d.InputHash, _ = c.inputIdentity() // without one, the call does not begin
 	}
 }

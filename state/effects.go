@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -17,24 +18,31 @@ import (
 type effects struct {
 	at        map[record.Address]*effect   // the latest of each call
 	before    map[record.Address][]*effect // those of calls that were made anew, in order
-	inside    map[string][]*effect         // by the path of each scope around the call, in order
-	attempts  map[string]int               // of the calls around effects, by path
+	scopes    map[string]*effectScope      // by path
 	inherited []*effect                    // of the parents of a fork
 	over      []*effect                    // left when the call around them had ended
 
 	keepsOutputs bool // they cannot be read again from the store
 }
 
+// effectScope holds the effects in a scope, also in those inside it, in order.
+type effectScope struct {
+	all     []*effect
+	around  *effectScope   // nil if the scope around it is the run
+	earlier []*effectScope // of earlier attempts of the calls around
+	attempt int
+}
+
 // effect is what one call did.
 type effect struct {
 	record.Effect
-	call     string  // its address without attempts
-	first    uint64  // the first record of the call
-	took     *effect // of another call, which is the same effect; nil for none
-	progress record.Progress
-	gone     bool // taken over, or compensated
-	cached   bool // its call was answered by a cache: the effect is that of another one
-	reported bool // among those that were left over
+	withoutAttempts string  // its address; empty until it is asked for
+	first           uint64  // the first record of the call
+	took            *effect // of another call, which is the same effect; nil for none
+	progress        record.Progress
+	gone            bool // taken over, or compensated
+	cached          bool // its call was answered by a cache: the effect is that of another one
+	reported        bool // among those that were left over
 }
 
 // isLeft reports whether a call might repeat the effect.
@@ -57,7 +65,7 @@ func (e *effect) known() record.Effect {
 // inherit adds the effects that a fork has from its parents.
 func (all *effects) inherit(parents []record.Effect) {
 	for _, p := range parents {
-		e := newEffect(p)
+		e := &effect{Effect: p}
 		if e.progress.Phase = record.PhaseSucceeded; p.InDoubt {
 			e.progress.Phase = record.PhaseRunning
 		}
@@ -65,8 +73,27 @@ func (all *effects) inherit(parents []record.Effect) {
 	}
 }
 
-func newEffect(made record.Effect) *effect {
-	return &effect{Effect: made, call: made.Address.WithoutAttempts()}
+// scope returns the scope with the path, nil for the run itself.
+func (all *effects) scope(path string) *effectScope {
+	if path == "" {
+		return nil
+	}
+	s := all.scopes[path]
+	if s != nil {
+		return s
+	}
+	s = &effectScope{around: all.scope(outer(path)), attempt: attemptNumber(path)}
+	if s.around != nil {
+		s.earlier = slices.Clip(s.around.earlier)
+	}
+	for attempt := range s.attempt {
+		s.earlier = append(s.earlier, all.scope(pathOfAttempt(callOf(path), attempt)))
+	}
+	if all.scopes == nil {
+		all.scopes = make(map[string]*effectScope)
+	}
+	all.scopes[path] = s
+	return s
 }
 
 // follow follows the next record of the run.
@@ -109,19 +136,15 @@ func (all *effects) follow(rec *record.Record) {
 // add adds the effect of a call that begins, and had the effect old before.
 func (all *effects) add(rec *record.Record, old *effect) *effect {
 	if all.at == nil {
-		all.at, all.inside, all.attempts = make(map[record.Address]*effect), make(map[string][]*effect), make(map[string]int)
-		all.before = make(map[record.Address][]*effect)
+		all.at, all.before = make(map[record.Address]*effect), make(map[record.Address][]*effect)
 	}
 	if old != nil {
 		all.before[rec.Address] = append(all.before[rec.Address], old)
 	}
-	e := newEffect(record.Effect{Address: rec.Address, Kind: rec.Kind, Name: rec.Name})
-	e.first = rec.Seq
+	e := &effect{Effect: record.Effect{Address: rec.Address, Kind: rec.Kind, Name: rec.Name}, first: rec.Seq}
 	all.at[rec.Address] = e
-	for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
-		all.inside[scope] = append(all.inside[scope], e)
-		call, attempt := callOf(scope), attemptNumber(scope)
-		all.attempts[call] = max(all.attempts[call], attempt+1)
+	for scope := all.scope(rec.Address.Scope()); scope != nil; scope = scope.around {
+		scope.all = append(scope.all, e)
 	}
 	return e
 }
@@ -175,8 +198,12 @@ func (all *effects) followUndo(rec *record.Record) {
 	if undone, err := record.ParseAddress(path); err == nil && all.at[undone] != nil {
 		all.at[undone].gone = true
 	}
-	for attempt := range all.attempts[path] {
-		for _, e := range all.inside[pathOfAttempt(path, attempt)] {
+	for attempt := 0; ; attempt++ {
+		scope := all.scopes[pathOfAttempt(path, attempt)]
+		if scope == nil { // nor is there one of a later attempt
+			return
+		}
+		for _, e := range scope.all {
 			e.gone = true
 		}
 	}
@@ -189,8 +216,12 @@ func (all *effects) leftBy(rec *record.Record) []*effect {
 	}
 	path := rec.Address.String()
 	var left []*effect
-	for attempt := range min(rec.Attempt, all.attempts[path]) {
-		for _, e := range all.inside[pathOfAttempt(path, attempt)] {
+	for attempt := range rec.Attempt {
+		scope := all.scopes[pathOfAttempt(path, attempt)]
+		if scope == nil {
+			break
+		}
+		for _, e := range scope.all {
 			if e.isLeft() && !e.reported {
 				e.reported = true
 				left = append(left, e)
@@ -237,26 +268,35 @@ func (r *run) Effect(s *core.Scope, q core.EffectQuery) (*core.FoundEffect, erro
 // findEffect returns the effect that a call comes closest to, as the documentation of
 // actors.WithIrreversible has it. r.mu must be held.
 func (r *run) findEffect(s *core.Scope, q core.EffectQuery) *core.FoundEffect {
-	spec, call := s.Spec(), s.Address().WithoutAttempts()
+	spec, call := s.Spec(), ""
 	var closest *effect
 	nearest := closeness(0)
-	for _, candidates := range r.repeatable(s) {
-		for _, e := range candidates {
-			if !e.isLeft() || e.Kind != spec.Kind || e.Name != spec.Name {
-				continue
-			}
-			if near := e.closenessTo(q.Identity, call); near > nearest {
-				closest, nearest = e, near
-			}
+	for e := range r.repeatable(s) {
+		if !e.isLeft() || e.Kind != spec.Kind || e.Name != spec.Name {
+			continue
+		}
+		if call == "" {
+			call = s.Address().WithoutAttempts()
+		}
+		if near := e.closenessTo(q.Identity, call); near > nearest {
+			closest, nearest = e, near
 		}
 	}
 	if closest == nil {
 		return nil
 	}
 	return &core.FoundEffect{
-		Effect: closest.known(), Here: outer(closest.call) == outer(call), Same: closest.Input == q.Identity,
+		Effect: closest.known(), Here: outer(closest.call()) == outer(call), Same: closest.Input == q.Identity,
 		TakeOver: nearest >= equalHere || nearest == equalElsewhere && q.Declared,
 	}
+}
+
+// call is the address without attempts.
+func (e *effect) call() string {
+	if e.withoutAttempts == "" {
+		e.withoutAttempts = e.Address.WithoutAttempts()
+	}
+	return e.withoutAttempts
 }
 
 // closeness is how close an effect comes to what a call would do; 0 for not at all.
@@ -273,7 +313,8 @@ const (
 // closenessTo returns how close the effect comes to a call with the input, at an address
 // without attempts. Calls in one scope are at the same place.
 func (e *effect) closenessTo(identity record.Hash, call string) closeness {
-	switch equal, here := e.Input == identity, outer(e.call) == outer(call); {
+	equal, own := e.Input == identity, e.call()
+	switch here := outer(own) == outer(call); {
 	case !equal && here:
 		return otherHere
 	case !equal:
@@ -282,7 +323,7 @@ func (e *effect) closenessTo(identity record.Hash, call string) closeness {
 		return equalInDoubt
 	case !here:
 		return equalElsewhere
-	case e.call != call:
+	case own != call:
 		return equalHere
 	}
 	return equalCall
@@ -291,21 +332,34 @@ func (e *effect) closenessTo(identity record.Hash, call string) closeness {
 // repeatable returns the effects that a call with the scope s might repeat: those in
 // earlier attempts of the calls around it, those that a fork has from its parents, and
 // those that calls had done which are made anew. r.mu must be held.
-func (r *run) repeatable(s *core.Scope) [][]*effect {
-	all := &r.effects
-	lists := [][]*effect{all.inherited}
-	for around := s.Parent(); around != nil; around = around.Parent() {
-		path := around.Address().String()
-		for attempt := range min(around.Attempt(), all.attempts[path]) {
-			scope := pathOfAttempt(path, attempt)
-			all.inside[scope] = withoutGone(all.inside[scope])
-			lists = append(lists, all.inside[scope])
+func (r *run) repeatable(s *core.Scope) iter.Seq[*effect] {
+	return func(yield func(*effect) bool) {
+		all := &r.effects
+		if !each(all.inherited, yield) {
+			return
+		}
+		if in := all.scope(s.Address().Scope()); in != nil {
+			for _, earlier := range in.earlier {
+				earlier.all = withoutGone(earlier.all)
+				if !each(earlier.all, yield) {
+					return
+				}
+			}
+		}
+		if r.rerun.since != nil {
+			each(r.madeAnew(s), yield)
 		}
 	}
-	if r.rerun.since != nil {
-		lists = append(lists, r.madeAnew(s))
+}
+
+// each reports whether yield has returned true for each effect.
+func each(all []*effect, yield func(*effect) bool) bool {
+	for _, e := range all {
+		if !yield(e) {
+			return false
+		}
 	}
-	return lists
+	return true
 }
 
 // withoutGone returns the effects without those at the beginning that are gone: calls take

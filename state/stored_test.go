@@ -32,7 +32,7 @@ import (
 
 // A run with a store keeps little of its history in memory, and reads it back.
 
-func fileStore(t *testing.T, dir string) *filestore.Store {
+func fileStore(t testing.TB, dir string) *filestore.Store {
 	t.Helper()
 	s, err := filestore.New(dir, filestore.WithPolling(time.Hour))
 	require.NoError(t, err)
