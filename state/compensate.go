@@ -262,6 +262,14 @@ func (r *run) undone(a record.Address, p *record.Progress) {
 // isCompensated reports whether the last completion of the call, or its doubt, was
 // compensated.
 func (r *restored) isCompensated(a record.Address) bool {
+	if e := r.effects.at[a]; e != nil {
+		for e.took != nil { // the compensation is that of the effect which it took over
+			e = e.took
+		}
+		if a = e.Address; e.RunID != "" {
+			return false
+		}
+	}
 	completions := r.compensable[a]
 	n := len(completions)
 	return n > 0 && r.compensation(a, completions[n-1].name, n) != nil

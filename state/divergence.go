@@ -181,6 +181,12 @@ func (r *rerun) isAnew(a record.Address) bool {
 	return anew
 }
 
+// beginsAnew reports whether the record may be the first of a call that begins anew: an
+// attempt begins, or the call took over what another one had done.
+func beginsAnew(rec *record.Record) bool {
+	return rec.Status == record.StatusStarted || rec.Kind.IsCall() && rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Effect != nil
+}
+
 // beginAnew marks the first record of a call that begins anew. r.mu must be held.
 func (r *run) beginAnew(rec *record.Record) {
 	if r.rerun.isAnew(rec.Address) {

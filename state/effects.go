@@ -39,6 +39,7 @@ type effect struct {
 	withoutAttempts string  // its address; empty until it is asked for
 	first           uint64  // the first record of the call
 	took            *effect // of another call, which is the same effect; nil for none
+	takenBy         *effect // the effect of the call that took it over; nil for none
 	progress        record.Progress
 	gone            bool // taken over, or compensated
 	cached          bool // its call was answered by a cache: the effect is that of another one
@@ -108,11 +109,11 @@ func (all *effects) follow(rec *record.Record) {
 	e := all.at[rec.Address]
 	if marked := rec.Detail != nil && rec.Detail.Irreversible; marked {
 		took := all.takenBy(rec)
-		if e == nil || e.gone || rec.Reason == record.ReasonDivergence && rec.Status == record.StatusStarted {
+		if e == nil || e.gone || rec.Reason == record.ReasonDivergence && beginsAnew(rec) {
 			e = all.add(rec, e)
 		}
-		if rec.Status == record.StatusCompleted {
-			e.took = took
+		if rec.Status == record.StatusCompleted && took != nil {
+			e.took, took.takenBy = took, e
 		}
 	}
 	if e == nil {
@@ -155,6 +156,9 @@ func (all *effects) takenBy(rec *record.Record) *effect {
 		return nil
 	}
 	all.take(rec.Detail.Effect)
+	if rec.Status == record.StatusCompleted {
+		all.takeInside(rec.Detail.Effect)
+	}
 	return all.find(rec.Detail.Effect)
 }
 
@@ -166,6 +170,33 @@ func (all *effects) take(place *record.Effect) bool {
 	}
 	e.gone = true
 	return true
+}
+
+// takeInside removes the effects of the calls inside one whose effect was taken over: they
+// are part of that.
+func (all *effects) takeInside(taken *record.Effect) {
+	if taken.RunID == "" {
+		all.dropInside(taken.Address.String())
+		return
+	}
+	for _, e := range all.inherited {
+		if e.RunID == taken.RunID && isAround(taken.Address, e.Address) {
+			e.gone = true
+		}
+	}
+}
+
+// dropInside removes the effects inside the call at the path.
+func (all *effects) dropInside(path string) {
+	for attempt := 0; ; attempt++ {
+		scope := all.scopes[pathOfAttempt(path, attempt)]
+		if scope == nil { // nor is there one of a later attempt
+			return
+		}
+		for _, e := range scope.all {
+			e.gone = true
+		}
+	}
 }
 
 // find returns the effect at a place, nil if there is none.
@@ -196,17 +227,11 @@ func (all *effects) followUndo(rec *record.Record) {
 	}
 	path := callOf(rec.Address.Scope())
 	if undone, err := record.ParseAddress(path); err == nil && all.at[undone] != nil {
-		all.at[undone].gone = true
-	}
-	for attempt := 0; ; attempt++ {
-		scope := all.scopes[pathOfAttempt(path, attempt)]
-		if scope == nil { // nor is there one of a later attempt
-			return
-		}
-		for _, e := range scope.all {
+		for e := all.at[undone]; e != nil; e = e.takenBy { // also what took it over
 			e.gone = true
 		}
 	}
+	all.dropInside(path)
 }
 
 // leftBy returns the effects that are left in earlier attempts of the call that rec ends.

@@ -128,7 +128,7 @@ func (f *fork) behind() []BehindCall {
 		switch {
 		case e.RunID != "":
 			inherited = append(inherited, BehindCall{Address: e.Address, Kind: e.Kind, Name: e.Name, Irreversible: true, InDoubt: known.InDoubt, effect: known})
-		case isBehind(e.Address, e.Seq, known.InDoubt) && !e.isOfKept(first):
+		case isBehind(e.Address, e.Seq, known.InDoubt) && !f.keepsOriginOf(e):
 			c := call(e.Address, e.Kind, e.Name, e.Seq)
 			c.Irreversible, c.InDoubt, c.effect = true, known.InDoubt, known
 		}
@@ -168,11 +168,12 @@ func (all *effects) all() []*effect {
 	return list
 }
 
-// isOfKept reports whether the call took over an effect of its run that a fork keeps, or
-// that such a call took over.
-func (e *effect) isOfKept(first uint64) bool {
+// keepsOriginOf reports whether the call of e took over an effect of its run that the fork
+// keeps, or that such a call took over.
+func (f *fork) keepsOriginOf(e *effect) bool {
 	for e = e.took; e != nil; e = e.took {
-		if e.RunID == "" && e.hasCompleted() && e.Seq < first {
+		isKept := e.Seq < f.first || f.whole && e.Address == f.address
+		if isKept && e.RunID == "" && e.hasCompleted() {
 			return true
 		}
 	}

@@ -154,6 +154,9 @@ func (r *restored) follow(rec *record.Record) {
 	}
 	r.ordinals.addListed(rec)
 	r.usage.add(rec)
+	if rec.Status == record.StatusCompleted && rec.Reason == record.ReasonDivergence && beginsAnew(rec) {
+		r.beginAnew(rec, t)
+	}
 	if rec.Status == record.StatusStarted {
 		if t.HasOutcome() && !t.NoStore { // what follows a call that was made again may differ
 			r.ordinals.after(rec.Address, r.calls)

@@ -151,7 +151,7 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 	if r.values.pending != nil {
 		r.settleValues(s, rec)
 	}
-	if rec.Status == record.StatusStarted && len(r.rerun.anew) > 0 {
+	if len(r.rerun.anew) > 0 && beginsAnew(rec) {
 		r.beginAnew(rec)
 	}
 	if r.validation != nil {

@@ -27,6 +27,9 @@ func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 	if p.HasOutcome() && (r.Reason == record.ReasonRetry || r.Reason == record.ReasonDivergence) {
 		return // somebody asked for it
 	}
+	if p.Phase == record.PhaseSucceeded && before.Counts().Compensations != (record.Stock{}) {
+		return // it may have been undone: that is on record for another call
+	}
 	rules := engine.Rules{Kind: r.Kind, MaxAttempts: r.MaxAttempts}
 	for _, rules.LossesCount = range []bool{false, true} {
 		for _, rules.AsksInDoubt = range []bool{false, true} {
