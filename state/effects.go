@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ type effects struct {
 	at        map[record.Address]*effect   // the latest of each call
 	before    map[record.Address][]*effect // those of calls that were made anew, in order
 	scopes    map[string]*effectScope      // by path
+	attempts  map[string]*attemptScopes    // by the path of the call
 	inherited []*effect                    // of the parents of a fork
 	over      []*effect                    // left when the call around them had ended
 
@@ -28,10 +30,13 @@ type effects struct {
 // effectScope holds the effects in a scope, also in those inside it, in order.
 type effectScope struct {
 	all     []*effect
-	around  *effectScope   // nil if the scope around it is the run
-	earlier []*effectScope // of earlier attempts of the calls around
+	around  *effectScope // nil if the scope around it is the run
 	attempt int
+	of      *attemptScopes // of the call whose attempt it is
 }
+
+// attemptScopes are the scopes of the attempts of one call, as far as there were effects.
+type attemptScopes struct{ scopes []*effectScope }
 
 // effect is what one call did.
 type effect struct {
@@ -83,16 +88,17 @@ func (all *effects) scope(path string) *effectScope {
 	if s != nil {
 		return s
 	}
-	s = &effectScope{around: all.scope(outer(path)), attempt: attemptNumber(path)}
-	if s.around != nil {
-		s.earlier = slices.Clip(s.around.earlier)
-	}
-	for attempt := range s.attempt {
-		s.earlier = append(s.earlier, all.scope(pathOfAttempt(callOf(path), attempt)))
-	}
 	if all.scopes == nil {
-		all.scopes = make(map[string]*effectScope)
+		all.scopes, all.attempts = make(map[string]*effectScope), make(map[string]*attemptScopes)
 	}
+	call := callOf(path)
+	of := all.attempts[call]
+	if of == nil {
+		of = new(attemptScopes)
+		all.attempts[call] = of
+	}
+	s = &effectScope{around: all.scope(outer(path)), attempt: attemptNumber(path), of: of}
+	of.scopes = append(of.scopes, s)
 	all.scopes[path] = s
 	return s
 }
@@ -109,11 +115,12 @@ func (all *effects) follow(rec *record.Record) {
 	e := all.at[rec.Address]
 	if marked := rec.Detail != nil && rec.Detail.Irreversible; marked {
 		took := all.takenBy(rec)
-		if e == nil || e.gone || rec.Reason == record.ReasonDivergence && beginsAnew(rec) {
+		takesOver := took != nil && rec.Status == record.StatusCompleted
+		if e == nil || e.gone || takesOver || rec.Reason == record.ReasonDivergence && beginsAnew(rec) {
 			e = all.add(rec, e)
 		}
-		if rec.Status == record.StatusCompleted && took != nil {
-			e.took, took.takenBy = took, e
+		if takesOver {
+			e.took, took.takenBy = took, e // which is older: there are no circles
 		}
 	}
 	if e == nil {
@@ -188,13 +195,23 @@ func (all *effects) takeInside(taken *record.Effect) {
 
 // dropInside removes the effects inside the call at the path.
 func (all *effects) dropInside(path string) {
-	for attempt := 0; ; attempt++ {
-		scope := all.scopes[pathOfAttempt(path, attempt)]
-		if scope == nil { // nor is there one of a later attempt
+	for e := range all.inAttempts(path, math.MaxInt) {
+		e.gone = true
+	}
+}
+
+// inAttempts yields the effects in the attempts of the call at the path that come before
+// the attempt with the number.
+func (all *effects) inAttempts(path string, attempt int) iter.Seq[*effect] {
+	return func(yield func(*effect) bool) {
+		of := all.attempts[path]
+		if of == nil {
 			return
 		}
-		for _, e := range scope.all {
-			e.gone = true
+		for _, s := range of.scopes {
+			if s.attempt < attempt && !each(s.all, yield) {
+				return
+			}
 		}
 	}
 }
@@ -241,16 +258,10 @@ func (all *effects) leftBy(rec *record.Record) []*effect {
 	}
 	path := rec.Address.String()
 	var left []*effect
-	for attempt := range rec.Attempt {
-		scope := all.scopes[pathOfAttempt(path, attempt)]
-		if scope == nil {
-			break
-		}
-		for _, e := range scope.all {
-			if e.isLeft() && !e.reported {
-				e.reported = true
-				left = append(left, e)
-			}
+	for e := range all.inAttempts(path, rec.Attempt) {
+		if e.isLeft() && !e.reported {
+			e.reported = true
+			left = append(left, e)
 		}
 	}
 	all.over = append(all.over, left...)
@@ -363,8 +374,11 @@ func (r *run) repeatable(s *core.Scope) iter.Seq[*effect] {
 		if !each(all.inherited, yield) {
 			return
 		}
-		if in := all.scope(s.Address().Scope()); in != nil {
-			for _, earlier := range in.earlier {
+		for in := all.scope(s.Address().Scope()); in != nil; in = in.around {
+			for _, earlier := range in.of.scopes {
+				if earlier.attempt >= in.attempt {
+					continue
+				}
 				earlier.all = withoutGone(earlier.all)
 				if !each(earlier.all, yield) {
 					return

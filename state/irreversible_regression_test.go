@@ -209,3 +209,29 @@ func TestEffectInsideAnAgentInDoubtIsNotMadeAgain(t *testing.T) {
 		<-time.After(2 * time.Hour) // the first buyer returns
 	})
 }
+
+// TestRecordsThatTakeOverThemselvesDoNoHarm: no run has written them.
+func TestRecordsThatTakeOverThemselvesDoNoHarm(t *testing.T) {
+	completed := func(path string, took string, seq uint64) record.Record {
+		r := testkit.CallRecord(t, path, record.StatusCompleted, "x")
+		r.Name = "pay"
+		r.Detail.Irreversible, r.Detail.Effect = true, &record.Effect{Address: testkit.Address(t, took), Seq: seq}
+		return r
+	}
+	refund := testkit.CallRecord(t, "agent@2000000000/pay@undo/pay", record.StatusCompleted, nil)
+	refund.Kind = record.KindCompensation
+	cached := completed("agent@2000000000/pay", "agent@2000000000/pay", 1)
+	cached.Detail.Cached = true
+	store := memstore.New()
+	run, err := testkit.Stored(state.StatusInterrupted, cached, completed("agent@2000000000/pay", "agent@2000000000/pay", 1),
+		completed("agent@2000000000/pay", "agent@2000000000/pay", 2), completed("agent@3/pay", "agent@2000000000/pay", 3),
+		completed("agent@2000000000/pay", "agent@3/pay", 4), refund).Run()
+	require.NoError(t, err)
+	_, err = store.Create(t.Context(), run)
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), store, "run")
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	_, err = state.CallsBehind(t.Context(), store, "run", testkit.Address(t, "agent@3/pay"), state.ForkOptions{})
+	require.NoError(t, err)
+}
