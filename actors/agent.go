@@ -21,6 +21,7 @@ import (
 type Agent[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
+	calls      []any // the actors that NewAgent and NewTypedAgent know it calls
 }
 
 // DefineAgent returns an agent with a handler. The schema is sent to a model if
@@ -32,7 +33,7 @@ func DefineAgent[In, Out any](name, description string, schema Schema, handler c
 		panic(err)
 	}
 	spec := core.Spec{Kind: record.KindAgent, Name: name, Description: description}
-	return Agent[In, Out]{define(spec, handler, opts), schema}
+	return Agent[In, Out]{definition: define(spec, handler, opts), schema: schema}
 }
 
 // Call executes the agent, see [core.ExecutionEvent.Execute].
@@ -66,6 +67,24 @@ func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent
 // Compensation returns what undoes calls of the agent; nil for none.
 func (a Agent[In, Out]) Compensation() *core.Compensation { return a.definition.Compensation() }
 
+// Compensations returns what undoes calls of the agent, and of the model and the functions
+// that it was made with, at any depth. Of an agent with a handler of its own, what the
+// handler calls is not known.
+func (a Agent[In, Out]) Compensations() []*core.Compensation {
+	var all []*core.Compensation
+	for _, actor := range append([]any{a.definition}, a.calls...) {
+		switch actor := actor.(type) {
+		case interface{ Compensations() []*core.Compensation }:
+			all = append(all, actor.Compensations()...)
+		case interface{ Compensation() *core.Compensation }:
+			if c := actor.Compensation(); c != nil {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
 // Name returns the name of the agent; empty for the zero Agent.
 func (a Agent[In, Out]) Name() string { return a.definition.Spec().Name }
 
@@ -90,7 +109,16 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 // {"text": …}, and gets the text of the answer.
 func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	l, o := newLoop(name, llm, opts)
-	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, l.run)), o.identity), promptSchema{}}
+	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, l.run)), o.identity), promptSchema{}, calledBy(llm, o.functions)}
+}
+
+// calledBy are the actors that an agent calls.
+func calledBy(llm LLM, functions []Function) []any {
+	all := []any{llm}
+	for _, f := range functions {
+		all = append(all, f)
+	}
+	return all
 }
 
 // newLoop returns the loop of an agent, and its options.

@@ -2,12 +2,14 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"
@@ -29,9 +31,8 @@ func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 			}
 			return core.Await[string](ctx, "go on?")
 		})
-		options := runner.Options{Run: []state.Option{state.WithCompensations(book)}}
-		r := newRunner(t, store, options)
-		program := runner.Register(r, trip)
+		r := newRunner(t, store, runner.Options{})
+		program := runner.Register(r, trip, runner.WithCompensations(book))
 		stop := serve(t, r)
 		_, err := program.Start(t.Context(), "a", word{"seat"}, runner.StartOptions{})
 		require.NoError(t, err)
@@ -44,12 +45,35 @@ func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 		assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 		assert.Zero(t, undone)
 
-		r = newRunner(t, store, options)
+		r = newRunner(t, store, runner.Options{Run: []state.Option{state.WithCompensations(book)}}) // for all programs
 		runner.Register(r, trip)
 		defer serve(t, r)()
 		info, err = r.Wait(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusCancelled, info.Status)
 		assert.Equal(t, 1, undone)
+	})
+}
+
+// An agent that was made with its tools brings their compensations, at any depth.
+func TestCompensationsComeWithTheirAgent(t *testing.T) {
+	pay := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
+		Compensate(func(context.Context, word, string) error { return nil })
+	model := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+		return actors.Response{}, errors.New("not asked")
+	})
+	shop := actors.NewAgent("shop", model, actors.WithTools(pay))
+	desk := actors.NewAgent("desk", model, actors.WithTools(shop))
+	require.Equal(t, []*core.Compensation{pay.Compensation()}, desk.Compensations())
+
+	r := newRunner(t, memstore.New(), runner.Options{})
+	runner.Register(r, desk, runner.WithCompensations(pay)) // again is fine
+	other := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
+		Compensate(func(context.Context, word, string) error { return nil })
+	require.PanicsWithError(t, `runner: program "desk": there are two actors of kind tool_call named "pay" with different compensations; want one`, func() {
+		runner.Register(r, desk, runner.WithVersion("2"), runner.WithCompensations(other))
+	})
+	require.PanicsWithError(t, `runner: program "desk": WithCompensations: actor 1 has none; its method Compensate gives it one`, func() {
+		runner.Register(r, desk, runner.WithVersion("2"), runner.WithCompensations(shop))
 	})
 }

@@ -59,7 +59,11 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 		o.stopped = err
 		return
 	}
-	err = call(st.Context(ctx))
+	callCtx := st.Context(ctx)
+	if r.options.Context != nil {
+		callCtx = r.options.Context(callCtx)
+	}
+	err = call(callCtx)
 	o.stopped = stopOf(err)
 }
 
@@ -106,6 +110,9 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 		state.WithMaxLosses(core.Unlimited), // MaxRestarts limits them
 		state.WithRootsAtClose(),            // the result is not used before Close
 	})
+	if len(o.program.compensations) > 0 {
+		options = append(options, state.WithCompensations(o.program.compensations...))
+	}
 	if r.isSuspect(o) {
 		options = append(options, r.untilOutcome(ctx, o))
 	}

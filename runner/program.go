@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
-
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -35,6 +35,8 @@ type program struct {
 	encode func(input any) ([]byte, error)                               // the error is an *InputError
 	decode func(encoded []byte) (func(ctx context.Context) error, error) // the call with an input; the error is an *InputError
 	result func(ctx context.Context, store snapshot.Store, runID string) (any, error)
+
+	compensations []state.Compensable
 }
 
 type programKey struct{ name, version string }
@@ -46,6 +48,40 @@ type ProgramOption func(*program)
 // dashes and underscores. Defaults to "1".
 func WithVersion(version string) ProgramOption {
 	return func(p *program) { p.version = version }
+}
+
+// WithCompensations sets the compensations that runs of the program can make, see
+// state.WithCompensations: of the actors with a compensation that the program calls, also
+// those that only its earlier versions call under the same version. Those of an agent that
+// was made with its tools, such as by actors.NewAgent, are known without it.
+func WithCompensations(actors ...state.Compensable) ProgramOption {
+	return func(p *program) { p.compensations = append(p.compensations, actors...) }
+}
+
+// known is a compensation of an actor.
+type known struct{ compensation *core.Compensation }
+
+func (k known) Compensation() *core.Compensation { return k.compensation }
+
+// checkCompensations returns an error for an actor without a compensation, and for two
+// actors of one kind and name.
+func (p *program) checkCompensations() error {
+	type actor struct {
+		kind record.Kind
+		name string
+	}
+	seen := make(map[actor]*core.Compensation)
+	for i, c := range p.compensations {
+		if c == nil || c.Compensation() == nil {
+			return fmt.Errorf("runner: program %q: WithCompensations: actor %d has none; its method Compensate gives it one", p.name, i+1)
+		}
+		kind, name := c.Compensation().Actor()
+		if other := seen[actor{kind, name}]; other != nil && other != c.Compensation() {
+			return fmt.Errorf("runner: program %q: there are two actors of kind %v named %q with different compensations; want one", p.name, kind, name)
+		}
+		seen[actor{kind, name}] = c.Compensation()
+	}
+	return nil
 }
 
 // Register registers an actor under its name. New runs use the version of the
@@ -86,6 +122,16 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 	}
 	for _, option := range options {
 		option(p)
+	}
+	switch actor := any(actor).(type) {
+	case interface{ Compensations() []*core.Compensation }:
+		for _, c := range actor.Compensations() {
+			p.compensations = append(p.compensations, known{c})
+		}
+	case state.Compensable:
+		if actor.Compensation() != nil {
+			p.compensations = append(p.compensations, actor)
+		}
 	}
 	if err := r.register(p); err != nil {
 		panic(err)
@@ -130,6 +176,9 @@ func (r *Runner) register(p *program) error {
 		return errors.New("runner: Register: the actor has no name; make it with decorators.Agent or actors.NewAgent")
 	case !isVersion(p.version):
 		return fmt.Errorf("runner: program %q: the version is %q; want 1 to 64 letters, digits, dots, dashes and underscores", p.name, p.version)
+	}
+	if err := p.checkCompensations(); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -65,6 +65,10 @@ type Options struct {
 	// allowed in state.Open.
 	Run []state.Option
 
+	// Context returns the context of the call of a run, made of the one that it is given:
+	// with values for handlers, or with live.Watch. Nil changes nothing.
+	Context func(context.Context) context.Context
+
 	// Observe is called with each [Event], by the goroutine in which it
 	// happened: it must be fast. It may be nil.
 	Observe func(Event)

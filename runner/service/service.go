@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -35,6 +36,12 @@ type Options struct {
 
 	Runner   runner.Options
 	Streamer streamer.Options // its Control, Starter, Continuer and Forker are those of the runner
+
+	// Routes are handlers of the program's own, such as for webhooks, by their patterns: see
+	// http.ServeMux, such as "POST /hooks/stripe". A path has at least two segments, and does
+	// not begin with /api/ or /debug/. Streamer.Authorize is not asked about requests to
+	// them: a handler finds out itself who is calling.
+	Routes map[string]http.Handler
 
 	// Ready is called with the URL of the dashboard when it is served. Nil for
 	// nothing.
@@ -103,17 +110,26 @@ type service struct {
 	runner    *runner.Runner
 	dashboard *streamer.Handler
 	server    *http.Server
+	files     *filestore.Store // nil for a store of the user's
 }
 
 func newService(o *Options, register func(*runner.Runner) error) (*service, error) {
-	store := o.Store
-	if store == nil {
-		files, err := filestore.New(o.Dir)
-		if err != nil {
-			return nil, err
-		}
-		store = files
+	if o.Store != nil {
+		return serviceOn(o.Store, o, register)
 	}
+	files, err := filestore.New(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := serviceOn(files, o, register)
+	if err != nil {
+		return nil, errors.Join(err, files.Close())
+	}
+	s.files = files
+	return s, nil
+}
+
+func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) error) (*service, error) {
 	control := new(Control) // which has the runner before anything is served
 	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer, o.Streamer.Forker = control, control, control, stored.NewControl(store)
 	dashboard, err := streamer.New(stored.New(store), o.Streamer)
@@ -133,15 +149,25 @@ func newService(o *Options, register func(*runner.Runner) error) (*service, erro
 	if o.Streamer.Authorize == nil { // this machine alone
 		mux.HandleFunc("GET /debug/vars", vars(r))
 	}
+	if err := addRoutes(mux, o.Routes); err != nil {
+		return nil, errors.Join(err, dashboard.Close(context.Background()))
+	}
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
-	return &service{r, dashboard, server}, nil
+	return &service{runner: r, dashboard: dashboard, server: server}, nil
 }
 
 func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*runner.Runner, error) {
 	options := o.Runner
 	options.Run = append([]state.Option{state.WithPublisher(dashboard)}, options.Run...)
+	of := options.Context
+	options.Context = func(ctx context.Context) context.Context {
+		if of != nil {
+			ctx = of(ctx)
+		}
+		return live.Watch(ctx, dashboard.Delta)
+	}
 	observe := options.Observe
 	options.Observe = func(e runner.Event) {
 		if o.Log != nil && (e.Err != nil || e.Type == runner.EventCrashed) {
@@ -192,5 +218,8 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	defer stop()
 	err = errors.Join(err, s.dashboard.Close(closing), s.server.Shutdown(closing))
 	serving.Wait()
+	if s.files != nil {
+		err = errors.Join(err, s.files.Close())
+	}
 	return err
 }

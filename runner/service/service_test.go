@@ -20,6 +20,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
@@ -173,6 +174,49 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 
 // nested is a JSON array that is nested that deeply.
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+
+// TestARunOfAServiceStreams: a client sees what a call produces while it goes on, redacted,
+// beside what the program watches itself.
+func TestARunOfAServiceStreams(t *testing.T) {
+	seen := make(chan struct{})
+	watched := make(chan string, 10)
+	ready := make(chan string, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		o := Options{
+			Store: memstore.New(), Addr: "127.0.0.1:0", Ready: func(url string) { ready <- url },
+			Runner: runner.Options{Grace: -1, Context: func(ctx context.Context) context.Context {
+				return live.Watch(ctx, func(d live.Delta) { watched <- d.Text })
+			}},
+		}
+		o.Streamer.Redact = func(text string) string { return strings.ReplaceAll(text, "s3cret", "[redacted]") }
+		assert.NoError(t, Serve(ctx, o, func(r *runner.Runner) error {
+			runner.Register(r, decorators.Agent("talk", "", func(ctx context.Context, _ ticket) (string, error) {
+				live.Emit(ctx, live.Delta{Part: live.PartProgress, Text: "the key is s3cret"})
+				<-seen // so that it goes on while the client looks
+				return "done", nil
+			}))
+			return nil
+		}))
+	})
+	defer serving.Wait()
+	defer cancel()
+	url := <-ready
+	status, body := do(t, http.MethodPost, url+"api/runs", `{"program": "talk", "input": {"text": "hi"}, "run_id": "talk-1"}`)
+	require.Less(t, status, 300, body)
+	require.Equal(t, "the key is s3cret", <-watched)
+	client := &streamer.Client{URL: url, Run: "talk-1", Deltas: true}
+	for e, err := range client.Events(t.Context()) {
+		require.NoError(t, err)
+		if e.Name == "delta" && strings.Contains(string(e.Data), "progress") {
+			require.Contains(t, string(e.Data), "the key is [redacted]")
+			break
+		}
+	}
+	close(seen)
+	until(t, url, "talk-1", "completed")
+}
 
 func TestRequestThatIsCutOffDoesNothing(t *testing.T) {
 	url, _ := begin(t, t.TempDir())

@@ -1,0 +1,48 @@
+package service
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// addRoutes adds the routes of the program to those of the service.
+func addRoutes(mux *http.ServeMux, routes map[string]http.Handler) error {
+	for _, pattern := range slices.Sorted(maps.Keys(routes)) {
+		if err := checkRoute(pattern, routes[pattern]); err != nil {
+			return err
+		}
+		if err := addRoute(mux, pattern, routes[pattern]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkRoute(pattern string, handler http.Handler) error {
+	if handler == nil {
+		return fmt.Errorf("service: Routes: the handler of %q is nil", pattern)
+	}
+	method, path, hasMethod := strings.Cut(pattern, " ")
+	if !hasMethod {
+		path = method
+	}
+	first, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(path, " \t"), "/"), "/")
+	if !strings.HasPrefix(strings.TrimLeft(path, " \t"), "/") || first == "" || first == "api" || first == "debug" || strings.HasPrefix(first, "{") || rest == "" {
+		return fmt.Errorf("service: Routes: %q; want a path of two segments or more that does not begin with /api/, /debug/ or a wildcard, such as POST /hooks/stripe", pattern)
+	}
+	return nil
+}
+
+// addRoute returns what http.ServeMux says of a pattern that it does not take.
+func addRoute(mux *http.ServeMux, pattern string, handler http.Handler) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("service: Routes: %v", r)
+		}
+	}()
+	mux.Handle(pattern, handler)
+	return nil
+}
