@@ -1,0 +1,263 @@
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprise-go/reprise/runner"
+)
+
+// patience is how long something may take to become true. It is not reached.
+const patience = 3 * time.Minute
+
+// moment is how long a queue is watched that should give nothing.
+const moment = 200 * time.Millisecond
+
+var program = runner.ProgramID{Name: "echo.v/1 größe", Version: "1.0"}
+
+// Run checks a queue. It calls open for an empty queue in each of its tests.
+func Run(t *testing.T, open func(t *testing.T) runner.Queue) {
+	for _, test := range []struct {
+		name string
+		run  func(*fixture)
+	}{
+		{"AnEntryIsTakenOnce", takenOnce},
+		{"AnEntryIsNotTakenBeforeItIsDue", notBeforeDue},
+		{"WakeMakesAnEntryDue", wakes},
+		{"AWakeIsNotLostWhileTheRunIsTaken", wakesTaken},
+		{"AParkedRunComesWhenItIsDue", parks},
+		{"OfManyTakersEachGetsOtherEntries", manyTakers},
+		{"TakeEndsWithItsContext", takeEnds},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(&fixture{t, open(t)}) })
+	}
+}
+
+// RunOrdered checks that a queue gives the entries that are due by their priority, the
+// highest first. It calls open for an empty queue.
+func RunOrdered(t *testing.T, open func(t *testing.T) runner.Queue) {
+	f := &fixture{t, open(t)}
+	for i, priority := range []int{0, 5, -1, 3, 5, 0} {
+		f.add(runner.Entry{RunID: fmt.Sprint("run-", i), Program: program, Priority: priority, Due: time.Now()})
+	}
+	var got []int
+	for range 6 {
+		l := f.take()
+		got = append(got, l.Entry().Priority)
+		f.must(l.Done(f.Context()))
+	}
+	if want := []int{5, 5, 3, 0, 0, -1}; !slices.Equal(got, want) {
+		f.Errorf("the priorities come as %v, not %v", got, want)
+	}
+}
+
+// RunShared checks a queue that several processes have. It calls open for an empty queue in
+// each of its tests, and what that returns for each process.
+func RunShared(t *testing.T, open func(t *testing.T) (another func() runner.Queue)) {
+	for _, test := range []struct {
+		name string
+		run  func(here, there *fixture)
+	}{
+		{"AnEntryIsTakenByOneProcess", takenByOne},
+		{"AProcessTakesRunsOfItsProgramsAlone", ownPrograms},
+		{"OneProcessWakesWhatAnotherHasAdded", wakesThere},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			another := open(t)
+			test.run(&fixture{t, another()}, &fixture{t, another()})
+		})
+	}
+}
+
+type fixture struct {
+	*testing.T
+	queue runner.Queue
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// add adds an entry that is not there.
+func (f *fixture) add(e runner.Entry) {
+	f.Helper()
+	added, err := f.queue.Add(f.Context(), e)
+	f.must(err)
+	if !added {
+		f.Fatalf("Add of run %s reports false, and it has no entry", e.RunID)
+	}
+}
+
+func (f *fixture) take() runner.Lease {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	defer cancel()
+	l, err := f.queue.Take(ctx, []runner.ProgramID{program})
+	f.must(err)
+	return l
+}
+
+func (f *fixture) takesNothing(programs ...runner.ProgramID) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), moment)
+	defer cancel()
+	if len(programs) == 0 {
+		programs = []runner.ProgramID{program}
+	}
+	l, err := f.queue.Take(ctx, programs)
+	if err == nil {
+		f.Fatalf("taken was %+v, and nothing is due", l.Entry())
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		f.Fatalf("Take: got %v, want the cause of its context", err)
+	}
+}
+
+func takenOnce(f *fixture) {
+	e := runner.Entry{RunID: "run.1", Program: program, Priority: 7, Due: time.Now().Round(0)}
+	f.add(e)
+	added, err := f.queue.Add(f.Context(), e)
+	f.must(err)
+	if added {
+		f.Error("Add reports true for a run that has an entry")
+	}
+	l := f.take()
+	if got := l.Entry(); got.RunID != e.RunID || got.Program != e.Program || got.Priority != e.Priority {
+		f.Errorf("taken was %+v, not %+v", got, e)
+	}
+	f.takesNothing()
+	f.must(l.Done(f.Context()))
+	f.takesNothing()
+	f.add(e) // for it has none any more
+}
+
+func notBeforeDue(f *fixture) {
+	due := time.Now().Add(time.Second)
+	f.add(runner.Entry{RunID: "late", Program: program, Due: time.Now().Add(time.Hour)})
+	f.add(runner.Entry{RunID: "soon", Program: program, Due: due})
+	l := f.take()
+	if l.Entry().RunID != "soon" || time.Now().Before(due) {
+		f.Errorf("%s was taken %v before it is due", l.Entry().RunID, time.Until(due))
+	}
+	f.must(l.Done(f.Context()))
+	f.takesNothing()
+}
+
+func wakes(f *fixture) {
+	e := runner.Entry{RunID: "run", Program: program, Due: time.Now().Add(time.Hour)}
+	f.add(e)
+	f.must(f.queue.Wake(f.Context(), e))
+	f.must(f.take().Done(f.Context()))
+	f.takesNothing()
+	f.must(f.queue.Wake(f.Context(), e)) // which has no entry
+	f.must(f.take().Done(f.Context()))
+	f.takesNothing()
+}
+
+func wakesTaken(f *fixture) {
+	e := runner.Entry{RunID: "run", Program: program, Due: time.Now()}
+	f.add(e)
+	first := f.take()
+	f.must(f.queue.Wake(f.Context(), e))
+	f.must(first.Done(f.Context())) // which does not end what has come since
+	f.must(f.take().Done(f.Context()))
+	f.takesNothing()
+}
+
+func parks(f *fixture) {
+	f.add(runner.Entry{RunID: "run", Program: program, Due: time.Now()})
+	due := time.Now().Add(time.Second)
+	f.must(f.take().Park(f.Context(), due))
+	l := f.take()
+	if time.Now().Before(due) {
+		f.Errorf("it was taken %v before it is due", time.Until(due))
+	}
+	f.must(l.Done(f.Context()))
+	f.takesNothing()
+}
+
+func manyTakers(f *fixture) {
+	const n = 50
+	for i := range n {
+		f.add(runner.Entry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
+	}
+	var mu sync.Mutex
+	taken := make(map[string]int)
+	var wait sync.WaitGroup
+	for range 5 {
+		wait.Go(func() {
+			for range n / 5 {
+				ctx, cancel := context.WithTimeout(f.Context(), patience)
+				l, err := f.queue.Take(ctx, []runner.ProgramID{program})
+				cancel()
+				if err != nil {
+					f.Error(err)
+					return
+				}
+				mu.Lock()
+				taken[l.Entry().RunID]++
+				mu.Unlock()
+				if err := l.Done(f.Context()); err != nil {
+					f.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if len(taken) != n {
+		f.Errorf("taken were %d runs, not %d: %v", len(taken), n, taken)
+	}
+	f.takesNothing()
+}
+
+func takeEnds(f *fixture) {
+	ctx, cancel := context.WithCancelCause(f.Context())
+	over := errors.New("over")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.queue.Take(ctx, []runner.ProgramID{program})
+		ended <- err
+	}()
+	cancel(over)
+	if err := <-ended; !errors.Is(err, over) {
+		f.Errorf("Take: got %v, want the cause of its context", err)
+	}
+}
+
+func takenByOne(here, there *fixture) {
+	e := runner.Entry{RunID: "run", Program: program, Due: time.Now()}
+	here.add(e)
+	added, err := there.queue.Add(there.Context(), e)
+	there.must(err)
+	if added {
+		there.Error("Add reports true for a run that has an entry from another process")
+	}
+	l := there.take()
+	here.takesNothing()
+	there.must(l.Done(there.Context()))
+	here.takesNothing()
+	there.takesNothing()
+}
+
+func ownPrograms(here, there *fixture) {
+	other := runner.ProgramID{Name: program.Name, Version: "2.0"}
+	here.add(runner.Entry{RunID: "run", Program: program, Due: time.Now()})
+	there.takesNothing(other)
+	there.must(there.take().Done(there.Context()))
+}
+
+func wakesThere(here, there *fixture) {
+	e := runner.Entry{RunID: "run", Program: program, Due: time.Now().Add(time.Hour)}
+	here.add(e)
+	there.must(there.queue.Wake(there.Context(), e))
+	here.must(here.take().Done(here.Context()))
+	there.takesNothing()
+}
