@@ -1,11 +1,14 @@
 package jetstream_test
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	njs "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-go/reprise/jetstream"
 	"github.com/reprise-go/reprise/jetstream/jstest"
@@ -70,9 +73,15 @@ func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 }
 
 // open opens a store until the end of the test.
+// open tries again what a server refuses while it still removes the files of a
+// deleted stream of this name.
 func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
 	t.Helper()
 	s, err := jetstream.Open(t.Context(), conn, o)
+	for tries := 0; isBeingRemoved(err) && tries < 100; tries++ {
+		time.Sleep(10 * time.Millisecond)
+		s, err = jetstream.Open(t.Context(), conn, o)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,4 +91,10 @@ func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
 		}
 	})
 	return s
+}
+
+// isBeingRemoved reports the server's JSStreamCreateErrF.
+func isBeingRemoved(err error) bool {
+	var refused *njs.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == 10049
 }

@@ -10,8 +10,8 @@ import (
 
 // A Store keeps runs, the messages that wait for them, and their large
 // outputs. It must be safe for concurrent use. Package storetest checks implementations
-// against these rules; the Example WritingAStore of package storekit shows how
-// to write one.
+// against these rules; package storekit makes a store of nine methods, and its
+// example sqlitestore is one on SQLite.
 //
 // If the context has ended, every method, including those of Reader, Inbox and
 // ArtifactStore, changes nothing and returns the cause of the context. For an invalid
@@ -53,8 +53,8 @@ type Store interface {
 // A Reader reads runs, even if they are open for writing in this process or another.
 // RunID is set in each record that it returns, although it is not in the encoded form.
 type Reader interface {
-	// Load reads a run. It contains everything that was synced before Load was
-	// called; in stores on one machine, everything that was appended.
+	// Load reads a run. It contains everything that was synced before Load was called, and
+	// everything that was appended through the same store.
 	Load(ctx context.Context, runID string) (*Run, error)
 
 	// Records yields the records of a run with numbers above after, in order and without
@@ -127,8 +127,9 @@ type OpenOptions struct {
 // other methods are safe for concurrent use. Once Append or Sync has returned an error
 // other than that of its context, the journal is broken and keeps returning that error.
 //
-// A store on a server may lose the right to the run: the errors are then
-// ErrFenced, ErrUnknown or ErrLease, and Close changes nothing.
+// A store may lose the right to the run, such as by a lease that is over or a directory
+// that was moved: the errors are then ErrFenced, ErrUnknown or ErrLease, and Close changes
+// nothing that others find.
 type Journal interface {
 	// Restored returns the run as it was found, with the new generation; a new run has
 	// no records.

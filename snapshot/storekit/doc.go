@@ -1,8 +1,14 @@
-// Package storekit is for authors of stores. It has what all stores of runs have in common:
-// how an Info changes in the life of a run, the pages of a list, and the references of
-// artifacts.
+// Package storekit is for authors of stores. It has what all stores of runs have in common.
 //
-// A store implements [snapshot.Store], stores the encoded forms of [snapshot.AppendInfo] and
+// [New] makes a store of a [Backend]: nine methods, each of which is one transaction of a
+// database. What a journal, a follower or a watcher needs beside them is the same for all:
+// the numbers of records, fencing, waiting for a run that is open, the order of events, and
+// what to do about a statement whose answer was lost. Artifacts are the store's own. The
+// nested module sqlitestore is an example. Packages memstore and sqlitestore are made so.
+//
+// A store may also do all of that itself, as package filestore does. It then uses what is
+// below New: how an Info changes in the life of a run, the pages of a list, and the
+// references of artifacts. Such a store implements [snapshot.Store], stores the encoded forms of [snapshot.AppendInfo] and
 // [snapshot.AppendRecord], and passes the tests of package storetest. These fields are set
 // as follows:
 //
@@ -16,6 +22,4 @@
 //     open, they pass it through [Crashed] first; [Opened] does that itself.
 //   - LastSeq is set by [snapshot.NewRun] and [snapshot.Run.Extend], which make a run from
 //     encoded records; otherwise the store sets it.
-//
-// The Example WritingAStore has the methods on which all others build.
 package storekit

@@ -1,6 +1,15 @@
 package storekit
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
 	"github.com/reprise-go/reprise/internal/errkind"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -9,4 +18,112 @@ import (
 // [snapshot.ErrPosted].
 func Posted(runID, id string) error {
 	return errkind.New(snapshot.ErrPosted, "snapshot: run %s: %s was posted before, and waits to be read", runID, id)
+}
+
+// SortMessages puts messages in the order in which Messages returns them: by their time.
+func SortMessages(all []snapshot.Message) {
+	slices.SortStableFunc(all, func(a, b snapshot.Message) int {
+		return cmp.Or(a.Record.Time.Compare(b.Record.Time), cmp.Compare(a.ID(), b.ID()))
+	})
+}
+
+// Post implements snapshot.Inbox.
+func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) error {
+	if err := Check(ctx, runID); err != nil {
+		return err
+	}
+	if err := m.Check(runID); err != nil {
+		return err
+	}
+	data, err := encodeMessage(&m)
+	if err != nil {
+		return err
+	}
+	posted, err := again(ctx, func() (bool, error) { return s.backend.Post(ctx, runID, m.ID(), data) })
+	if err == nil && !posted { // it may have been posted by a try whose answer was lost
+		waiting, readErr := s.backend.Messages(ctx, runID)
+		posted = readErr == nil && bytes.Equal(waiting[m.ID()], data)
+	}
+	switch {
+	case errors.Is(err, snapshot.ErrNotFound):
+		return err
+	case err != nil:
+		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)
+	case !posted:
+		return Posted(runID, m.ID())
+	}
+	s.wake()
+	s.ring(runID)
+	return nil
+}
+
+// A message is encoded as a token of who posts it, its generation and its record.
+const tokenSize, messageHead = 16, tokenSize + 8
+
+func encodeMessage(m *snapshot.Message) ([]byte, error) {
+	data := make([]byte, tokenSize, 2*messageHead)
+	if _, err := rand.Read(data); err != nil {
+		return nil, err
+	}
+	return snapshot.AppendRecord(binary.BigEndian.AppendUint64(data, m.Generation), &m.Record)
+}
+
+// ring notifies the journal of this Store that has the run open.
+func (s *Store) ring(runID string) {
+	s.mu.Lock()
+	j := s.open[runID]
+	s.mu.Unlock()
+	if j != nil {
+		j.ring()
+	}
+}
+
+// Messages implements snapshot.Inbox.
+func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
+	if _, err := s.head(ctx, runID); err != nil {
+		return nil, err
+	}
+	encoded, err := s.backend.Messages(ctx, runID)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
+	}
+	all := make([]snapshot.Message, 0, len(encoded))
+	for id, data := range encoded {
+		m, err := decodeMessage(runID, data)
+		if err != nil {
+			return nil, fmt.Errorf("snapshot: inbox of run %s: %s: %w", runID, id, err)
+		}
+		all = append(all, m)
+	}
+	SortMessages(all)
+	return all, nil
+}
+
+var errShort = errors.New("it is too short")
+
+func decodeMessage(runID string, data []byte) (snapshot.Message, error) {
+	if len(data) < messageHead {
+		return snapshot.Message{}, &snapshot.CorruptError{RunID: runID, Err: errShort}
+	}
+	rec, err := snapshot.DecodeRecord(data[messageHead:])
+	if err != nil {
+		return snapshot.Message{}, err
+	}
+	rec.RunID = runID
+	m := snapshot.Message{Generation: binary.BigEndian.Uint64(data[tokenSize:]), Record: rec}
+	err = m.Check(runID)
+	return m, err
+}
+
+// Remove implements snapshot.Inbox.
+func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
+	if err := Check(ctx, runID); err != nil {
+		return err
+	}
+	_, err := again(ctx, func() (struct{}, error) { return struct{}{}, s.backend.Remove(ctx, runID, ids) })
+	if err != nil {
+		return fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
+	}
+	s.wake()
+	return nil
 }

@@ -1,0 +1,111 @@
+package storekit
+
+import (
+	"context"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A Backend stores the runs of a [Store], such as in a database. Each method is atomic: it
+// happens as a whole, durably, or not at all. All are safe for concurrent use, also by
+// Stores in other processes on the same data.
+//
+// A method that may have happened although it returns an error, since its answer was lost,
+// may be called again with the same arguments. An error that passes by itself, such as that
+// of a server which cannot be reached, is snapshot.ErrUnavailable.
+type Backend interface {
+	Heads
+	Journals
+	Messages
+}
+
+// A Head is what is stored of a run beside its records and messages. The zero Head is that
+// of a run that does not exist.
+type Head struct {
+	// Info is what is known of the run. Its LastSeq is the number of its last record, and
+	// Open reports whether a living process has it open: both are set by the backend, and
+	// not encoded.
+	Info snapshot.Info
+
+	UID     string // of this run alone: another that gets its ID later has another one
+	Version uint64 // rises with every change of the run but appended records
+	Opening string // the token of who has opened the run; empty once it is closed
+	Swaps   string // tokens of the latest swaps, by which one is recognized whose answer was lost
+}
+
+// A Change is a run that has changed. A run that was deleted has the Head that it had last.
+type Change struct {
+	Head    Head
+	Deleted bool
+}
+
+// Heads are the heads of runs.
+type Heads interface {
+	// Head returns the head of a run; snapshot.ErrNotFound if it does not exist.
+	Head(ctx context.Context, runID string) (Head, error)
+
+	// Swap replaces a head by another. A before that is zero begins the run with these
+	// records, an after that is zero deletes it, with its records and messages. It
+	// reports false, and changes nothing, unless the run has the UID and the Version of
+	// before. The LastSeq of the run stays as it is. If after has another Opening that is
+	// not empty, the process of the Backend is then the one that has the run open.
+	Swap(ctx context.Context, before, after Head, records Batch) (swapped bool, err error)
+
+	// List returns the heads of at most n runs that come after a place in lists; the zero
+	// Place comes before all.
+	List(ctx context.Context, after Place, n int) ([]Head, error)
+
+	// Changes returns the runs that have changed, in their records too, since a position
+	// that an earlier call has returned, and the present one. Those since 0 are all that
+	// exist. A change may be returned again, and several as one. The error is
+	// snapshot.ErrReset for a position so old that the runs deleted since are not known.
+	Changes(ctx context.Context, since uint64) (changes []Change, position uint64, err error)
+}
+
+// A Batch is records of a run that were appended together.
+type Batch struct {
+	RunID, UID string
+	Opening    string // of who appends them
+	Prev, Last uint64 // the number of the record before them, and of the last of them
+	Data       []byte // in the form of snapshot.AppendRecord, one after the other
+}
+
+// Journals are the records of runs.
+type Journals interface {
+	// Append appends records. It reports false, and changes nothing, unless the run has
+	// that UID and that Opening, and Prev as its LastSeq. The comparison and the change
+	// are one: what another has opened since is never appended to.
+	Append(ctx context.Context, b Batch) (appended bool, err error)
+
+	// Records returns the batches that have records above after, in order. Only Last and
+	// Data of them need to be set, and the first may begin earlier.
+	Records(ctx context.Context, runID, uid string, after uint64) ([]Batch, error)
+}
+
+// Messages are what waits in the inboxes of runs, encoded. Each change of them raises the
+// Version of the run.
+type Messages interface {
+	// Post adds a message. It reports false if one with that ID is there, and fails with
+	// snapshot.ErrNotFound if the run is not.
+	Post(ctx context.Context, runID, id string, data []byte) (posted bool, err error)
+
+	// Messages returns the messages of a run by their IDs; none of a run that does not
+	// exist.
+	Messages(ctx context.Context, runID string) (map[string][]byte, error)
+
+	// Remove removes messages. Those that are not there are no error.
+	Remove(ctx context.Context, runID string, ids []string) error
+}
+
+// Options are those of a [Store].
+type Options struct {
+	// Poll is how often the store looks for what other processes have changed. Zero is for
+	// a backend in the memory of this process: then no other has it, nothing is looked
+	// for, and records are appended at once instead of in the background.
+	Poll time.Duration
+
+	// Lost is closed when the process may have lost the runs that it has open, such as by
+	// the end of a [Lease]. Nil if that cannot happen.
+	Lost <-chan struct{}
+}

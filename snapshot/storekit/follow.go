@@ -1,0 +1,215 @@
+package storekit
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/errkind"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// errStopped is that the loop over an iterator was left.
+var errStopped = errors.New("snapshot: the loop was left")
+
+// Follow implements snapshot.Reader.
+func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		if err := s.follow(ctx, runID, after, yield); !errors.Is(err, errStopped) {
+			yield(record.Record{}, err)
+		}
+	}
+}
+
+func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor, yield func(record.Record, error) bool) error {
+	uid, last := "", after.Seq
+	for {
+		changed := s.changes()
+		h, err := s.head(ctx, runID)
+		switch {
+		case err != nil:
+			return err
+		case uid == "":
+			if err := s.find(ctx, &h, after); err != nil {
+				return err
+			}
+			uid = h.UID
+		case h.UID != uid:
+			return NotFound(runID) // the run that is followed was deleted, and has a namesake
+		}
+		for rec, err := range s.records(ctx, &h, last) {
+			if err != nil {
+				return err
+			}
+			if !yield(rec, nil) {
+				return errStopped
+			}
+			last = rec.Seq
+		}
+		if err := s.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// find is ErrReset if the cursor is not in the history of the run.
+func (s *Store) find(ctx context.Context, h *Head, c snapshot.Cursor) error {
+	if c.Seq > h.Info.LastSeq {
+		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", h.Info.RunID, c.Seq, h.Info.LastSeq)
+	}
+	if c.Seq == 0 || c.Generation == 0 {
+		return nil
+	}
+	for rec, err := range s.records(ctx, h, c.Seq-1) {
+		if err == nil && rec.Generation != c.Generation {
+			err = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d",
+				h.Info.RunID, c.Seq, c.Generation, rec.Generation)
+		}
+		return err
+	}
+	return nil
+}
+
+// Watch implements snapshot.Reader. Its events have no positions.
+func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
+	return func(yield func(snapshot.Event, error) bool) {
+		if err := s.watch(ctx, &o, yield); !errors.Is(err, errStopped) {
+			yield(snapshot.Event{}, err)
+		}
+	}
+}
+
+// watching is what a Watch has yielded.
+type watching struct {
+	store   *Store
+	options *snapshot.WatchOptions
+	yield   func(snapshot.Event, error) bool
+	runs    map[string]watched
+	looked  bool // at the runs that were there
+}
+
+// A watched run is one as it was yielded.
+type watched struct {
+	head Head
+	last uint64 // the number of the last record that is not new
+}
+
+// openEvery is how often Watch looks whether runs that are open still are: the end of a
+// process changes nothing of what is stored.
+const openEvery = 2 * time.Second
+
+func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Event, error) bool) error {
+	if o.RunID != "" {
+		if err := snapshot.CheckRunID(o.RunID); err != nil {
+			return err
+		}
+	}
+	if o.After != "" {
+		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to go on from")
+	}
+	w := &watching{store: s, options: o, yield: yield, runs: make(map[string]watched)}
+	position, looked := uint64(0), time.Now()
+	for {
+		changed := s.changes()
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		changes, now, err := s.backend.Changes(ctx, position)
+		if errors.Is(err, snapshot.ErrReset) {
+			if changes, now, err = s.backend.Changes(ctx, 0); err == nil {
+				changes = w.withGone(changes)
+			}
+		}
+		if err == nil && s.options.Poll > 0 && time.Since(looked) > openEvery {
+			looked = time.Now()
+			changes, err = w.withEnded(ctx, changes)
+		}
+		for i := 0; err == nil && i < len(changes); i++ {
+			err = w.see(ctx, &changes[i])
+		}
+		if err != nil {
+			return err
+		}
+		position, w.looked = now, true
+		if err := s.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// withEnded adds the runs that were open, and are not any more.
+func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, error) {
+	for _, id := range slices.Sorted(maps.Keys(w.runs)) {
+		if !w.runs[id].head.Info.Open {
+			continue
+		}
+		h, err := w.store.backend.Head(ctx, id)
+		switch {
+		case errors.Is(err, snapshot.ErrNotFound): // which is a change
+		case err != nil:
+			return nil, err
+		case !h.Info.Open:
+			changes = append(changes, Change{Head: h})
+		}
+	}
+	return changes, nil
+}
+
+// withGone adds the runs that are not among all.
+func (w *watching) withGone(all []Change) []Change {
+	there := make(map[string]bool, len(all))
+	for i := range all {
+		there[all[i].Head.UID] = true
+	}
+	var gone []Change
+	for _, id := range slices.Sorted(maps.Keys(w.runs)) {
+		if h := w.runs[id].head; !there[h.UID] {
+			gone = append(gone, Change{Head: h, Deleted: true})
+		}
+	}
+	return append(gone, all...)
+}
+
+// see yields what is new of a run.
+func (w *watching) see(ctx context.Context, c *Change) error {
+	h := c.Head.reported()
+	id := h.Info.RunID
+	if w.options.RunID != "" && id != w.options.RunID {
+		return nil
+	}
+	was, known := w.runs[id]
+	if known && (was.head.UID != h.UID) != c.Deleted { // this one, or that before it
+		delete(w.runs, id)
+		if known = false; !w.yield(snapshot.Event{Info: was.head.Info, Deleted: true}, nil) {
+			return errStopped
+		}
+	}
+	isNews := !known || was.head.Version != h.Version || was.head.Info.Open != h.Info.Open || w.options.Records && h.Info.LastSeq > was.last
+	if c.Deleted || !isNews {
+		return nil
+	}
+	now := watched{head: h, last: h.Info.LastSeq}
+	event := snapshot.Event{Info: h.Info}
+	if w.options.Records && (known || w.looked) {
+		if !known {
+			was.last = 0
+		}
+		for rec, err := range w.store.records(ctx, &h, was.last) {
+			if err != nil {
+				return err
+			}
+			event.Records = append(event.Records, rec)
+			now.last = rec.Seq
+		}
+		event.Info.LastSeq = now.last
+	}
+	w.runs[id] = now
+	if !w.yield(event, nil) {
+		return errStopped
+	}
+	return nil
+}

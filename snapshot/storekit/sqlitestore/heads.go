@@ -1,0 +1,211 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
+)
+
+// columns are those of a head. The first parameter of each query is the time.
+const columns = `uid, version, opening, swaps, last, info, deleted, opening != '' AND EXISTS (SELECT 1 FROM processes p WHERE p.id = process AND p.expires > ?)`
+
+// query returns the heads that a query finds.
+func (d *database) query(ctx context.Context, where string, args ...any) (found []storekit.Change, err error) {
+	rows, err := d.pool.QueryContext(ctx, `SELECT `+columns+` FROM runs WHERE `+where, append([]any{time.Now().UnixNano()}, args...)...)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var c storekit.Change
+		var last uint64
+		var info []byte
+		var isOpen bool
+		if err := rows.Scan(&c.Head.UID, &c.Head.Version, &c.Head.Opening, &c.Head.Swaps, &last, &info, &c.Deleted, &isOpen); err != nil {
+			return nil, unavailable(err)
+		}
+		if c.Head.Info, err = snapshot.DecodeInfo(info); err != nil {
+			return nil, fmt.Errorf("sqlitestore: run %s: %w", c.Head.UID, err)
+		}
+		c.Head.Info.LastSeq, c.Head.Info.Open = last, isOpen
+		found = append(found, c)
+	}
+	return found, unavailable(rows.Err())
+}
+
+// Head implements [storekit.Heads].
+func (d *database) Head(ctx context.Context, runID string) (storekit.Head, error) {
+	found, err := d.query(ctx, `id = ? AND NOT deleted`, runID)
+	if err != nil {
+		return storekit.Head{}, err
+	}
+	if len(found) == 0 {
+		return storekit.Head{}, storekit.NotFound(runID)
+	}
+	return found[0].Head, nil
+}
+
+// List implements [storekit.Heads].
+func (d *database) List(ctx context.Context, after storekit.Place, n int) ([]storekit.Head, error) {
+	where, args := `NOT deleted`, []any{}
+	if after != (storekit.Place{}) {
+		at := nanoseconds(after.Updated)
+		where, args = `NOT deleted AND updated <= ? AND (updated < ? OR id > ?)`, []any{at, at, after.RunID}
+	}
+	found, err := d.query(ctx, where+` ORDER BY updated DESC, id LIMIT ?`, append(args, n)...)
+	heads := make([]storekit.Head, len(found))
+	for i := range found {
+		heads[i] = found[i].Head
+	}
+	return heads, err
+}
+
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// Changes implements [storekit.Heads]. A run that was deleted stays as a row.
+func (d *database) Changes(ctx context.Context, since uint64) ([]storekit.Change, uint64, error) {
+	var now uint64
+	if err := d.pool.QueryRowContext(ctx, `SELECT at FROM clock`).Scan(&now); err != nil {
+		return nil, 0, unavailable(err)
+	}
+	if now == since {
+		return nil, now, nil
+	}
+	found, err := d.query(ctx, `changed > ? AND (NOT deleted OR ? > 0) ORDER BY changed`, since, since)
+	return found, now, err
+}
+
+// Swap implements [storekit.Heads].
+func (d *database) Swap(ctx context.Context, before, after storekit.Head, records storekit.Batch) (swapped bool, err error) {
+	err = d.transact(ctx, func(tx *sql.Tx, now int64) error {
+		switch {
+		case after.UID == "":
+			swapped, err = exactlyOne(tx.ExecContext(ctx, `UPDATE runs SET deleted = TRUE, changed = ? WHERE uid = ? AND version = ? AND NOT deleted`,
+				now, before.UID, before.Version))
+			if err == nil && swapped {
+				_, err = tx.ExecContext(ctx, `DELETE FROM batches WHERE uid = ?`, before.UID)
+			}
+			if err == nil && swapped {
+				_, err = tx.ExecContext(ctx, `DELETE FROM messages WHERE uid = ?`, before.UID)
+			}
+			return err
+		case before.UID == "":
+			swapped, err = d.insert(ctx, tx, now, &after, &records)
+			return err
+		}
+		info, err := snapshot.AppendInfo(nil, &after.Info)
+		if err != nil {
+			return err
+		}
+		swapped, err = exactlyOne(tx.ExecContext(ctx, `UPDATE runs SET version = ?, opening = ?, swaps = ?, process = iif(? = opening, process, ?), updated = ?, info = ?, changed = ?
+			WHERE uid = ? AND version = ? AND NOT deleted`,
+			after.Version, after.Opening, after.Swaps, after.Opening, d.process, nanoseconds(after.Info.Updated), info, now,
+			before.UID, before.Version))
+		return err
+	})
+	return swapped && err == nil, err
+}
+
+func (d *database) insert(ctx context.Context, tx *sql.Tx, now int64, h *storekit.Head, records *storekit.Batch) (bool, error) {
+	info, err := snapshot.AppendInfo(nil, &h.Info)
+	if err != nil {
+		return false, err
+	}
+	inserted, err := exactlyOne(tx.ExecContext(ctx, `INSERT INTO runs (uid, id, version, opening, swaps, process, last, updated, info, changed)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		h.UID, h.Info.RunID, h.Version, h.Opening, h.Swaps, d.process, records.Last, nanoseconds(h.Info.Updated), info, now))
+	if err == nil && inserted && records.Last > 0 {
+		_, err = tx.ExecContext(ctx, `INSERT INTO batches VALUES (?, ?, ?)`, h.UID, records.Last, records.Data)
+	}
+	return inserted, err
+}
+
+// Append implements [storekit.Journals].
+func (d *database) Append(ctx context.Context, b storekit.Batch) (appended bool, err error) {
+	err = d.transact(ctx, func(tx *sql.Tx, now int64) error {
+		appended, err = exactlyOne(tx.ExecContext(ctx, `UPDATE runs SET last = ?, changed = ? WHERE uid = ? AND opening = ? AND last = ? AND NOT deleted`,
+			b.Last, now, b.UID, b.Opening, b.Prev))
+		if err == nil && appended {
+			_, err = tx.ExecContext(ctx, `INSERT INTO batches VALUES (?, ?, ?)`, b.UID, b.Last, b.Data)
+		}
+		return err
+	})
+	return appended && err == nil, err
+}
+
+// Records implements [storekit.Journals].
+func (d *database) Records(ctx context.Context, _, uid string, after uint64) (batches []storekit.Batch, err error) {
+	rows, err := d.pool.QueryContext(ctx, `SELECT last, data FROM batches WHERE uid = ? AND last > ? ORDER BY last`, uid, after)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var b storekit.Batch
+		if err := rows.Scan(&b.Last, &b.Data); err != nil {
+			return nil, unavailable(err)
+		}
+		batches = append(batches, b)
+	}
+	return batches, unavailable(rows.Err())
+}
+
+// Post implements [storekit.Messages].
+func (d *database) Post(ctx context.Context, runID, id string, data []byte) (posted bool, err error) {
+	err = d.transact(ctx, func(tx *sql.Tx, now int64) error {
+		var uid string
+		err := tx.QueryRowContext(ctx, `UPDATE runs SET version = version + 1, changed = ? WHERE id = ? AND NOT deleted RETURNING uid`, now, runID).Scan(&uid)
+		if errors.Is(err, sql.ErrNoRows) {
+			return storekit.NotFound(runID)
+		} else if err != nil {
+			return err
+		}
+		posted, err = exactlyOne(tx.ExecContext(ctx, `INSERT INTO messages VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, uid, id, data))
+		return err
+	})
+	return posted && err == nil, err
+}
+
+// Messages implements [storekit.Messages].
+func (d *database) Messages(ctx context.Context, runID string) (map[string][]byte, error) {
+	rows, err := d.pool.QueryContext(ctx, `SELECT m.id, m.data FROM messages m JOIN runs r ON r.uid = m.uid WHERE r.id = ? AND NOT r.deleted`, runID)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer func() { _ = rows.Close() }()
+	found := make(map[string][]byte)
+	for rows.Next() {
+		var id string
+		var data []byte
+		if err := rows.Scan(&id, &data); err != nil {
+			return nil, unavailable(err)
+		}
+		found[id] = data
+	}
+	return found, unavailable(rows.Err())
+}
+
+// Remove implements [storekit.Messages].
+func (d *database) Remove(ctx context.Context, runID string, ids []string) error {
+	return d.transact(ctx, func(tx *sql.Tx, now int64) error {
+		var uid string
+		err := tx.QueryRowContext(ctx, `UPDATE runs SET version = version + 1, changed = ? WHERE id = ? AND NOT deleted RETURNING uid`, now, runID).Scan(&uid)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil // nor are its messages there
+		}
+		for i := 0; err == nil && i < len(ids); i++ {
+			_, err = tx.ExecContext(ctx, `DELETE FROM messages WHERE uid = ? AND id = ?`, uid, ids[i])
+		}
+		return err
+	})
+}

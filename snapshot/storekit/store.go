@@ -1,0 +1,469 @@
+package storekit
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/errkind"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A Store does for a [Backend] what is the same for all stores. It has the methods of
+// [snapshot.Store] but for the artifacts. Make it with [New].
+type Store struct {
+	backend Backend
+	options Options
+
+	mu      sync.Mutex
+	open    map[string]*journal // by run, those of this Store
+	changed chan struct{}       // closed when this Store has changed anything; nil if nobody waits
+}
+
+// New returns a store on a backend.
+func New(b Backend, o Options) *Store {
+	return &Store{backend: b, options: o, open: make(map[string]*journal)}
+}
+
+// Check returns the error with which every method of a store begins: that of the run ID,
+// or the cause of the end of ctx.
+func Check(ctx context.Context, runID string) error {
+	if err := snapshot.CheckRunID(runID); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// NotFound returns the error for a run that does not exist. It is snapshot.ErrNotFound.
+func NotFound(runID string) error {
+	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
+}
+
+// head is the head of a run, as it is reported: a run that a crash has left is interrupted.
+func (s *Store) head(ctx context.Context, runID string) (Head, error) {
+	if err := Check(ctx, runID); err != nil {
+		return Head{}, err
+	}
+	s.flush(ctx, runID)
+	h, err := s.backend.Head(ctx, runID)
+	return h.reported(), err
+}
+
+func (h Head) reported() Head {
+	if h.Info.Status == snapshot.StatusRunning && !h.Info.Open {
+		h.Info = Crashed(h.Info)
+	}
+	return h
+}
+
+// flush has what this process has appended stored, if that can be.
+func (s *Store) flush(ctx context.Context, runID string) {
+	s.mu.Lock()
+	j := s.open[runID]
+	s.mu.Unlock()
+	if j != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		_ = j.flush(ctx) // the end of ctx shows in what comes next
+	}
+}
+
+// wake wakes who waits for a change.
+func (s *Store) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
+}
+
+// changes is closed by the next change of this Store.
+func (s *Store) changes() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed == nil {
+		s.changed = make(chan struct{})
+	}
+	return s.changed
+}
+
+// wait returns after a change of this Store, when others may have changed something, or
+// with the cause of the end of ctx.
+func (s *Store) wait(ctx context.Context, changed <-chan struct{}) error {
+	var poll <-chan time.Time
+	if s.options.Poll > 0 {
+		timer := time.NewTimer(s.options.Poll)
+		defer timer.Stop()
+		poll = timer.C
+	}
+	select {
+	case <-changed:
+	case <-poll:
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
+}
+
+// swap swaps a head, and again if the answer was lost.
+func (s *Store) swap(ctx context.Context, before, after Head, records Batch) (bool, error) {
+	token := rand.Text()[:tokenLength]
+	if after.UID != "" {
+		after.Version = before.Version + 1
+		after.Swaps = token + before.Swaps[:min(len(before.Swaps), swapsKept*tokenLength)]
+	}
+	isUnknown := false
+	swapped, err := again(ctx, func() (bool, error) {
+		swapped, err := s.backend.Swap(ctx, before, after, records)
+		isUnknown = isUnknown || err != nil
+		return swapped, err
+	})
+	if err == nil && !swapped && isUnknown {
+		swapped, err = s.wasSwapped(ctx, &before, &after, token)
+	}
+	if swapped {
+		s.wake()
+	}
+	return swapped, err
+}
+
+// tokenLength is that of a token of a swap, of which a head has the latest.
+const tokenLength, swapsKept = 13, 16
+
+// wasSwapped finds out whether a swap has happened whose answer was lost.
+func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token string) (bool, error) {
+	now, err := again(ctx, func() (Head, error) { return s.backend.Head(ctx, cmp.Or(before.Info.RunID, after.Info.RunID)) })
+	isGone := errors.Is(err, snapshot.ErrNotFound) || err == nil && now.UID != cmp.Or(before.UID, after.UID)
+	switch {
+	case isGone && after.UID == "":
+		return true, nil // by us, or by another at the same time
+	case isGone:
+		return false, nil
+	case err != nil:
+		return false, err
+	case after.UID == "":
+		return false, nil
+	case strings.Contains(now.Swaps, token):
+		return true, nil
+	case len(now.Swaps) >= swapsKept*tokenLength && now.Version > before.Version+swapsKept:
+		return false, fmt.Errorf("%w: no answer came, and the run has changed too often since to tell what became of the change", snapshot.ErrUnavailable)
+	}
+	return false, nil
+}
+
+// tries is how often a statement is repeated that failed with ErrUnavailable, with pauses
+// that double from firstPause on: for 8 seconds.
+const (
+	tries      = 14
+	firstPause = time.Millisecond
+)
+
+// again calls f until its error is not one that passes by itself.
+func again[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	for n, pause := 1, firstPause; ; n, pause = n+1, 2*pause {
+		result, err := f()
+		if !errors.Is(err, snapshot.ErrUnavailable) || n == tries {
+			return result, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return result, errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// Create implements snapshot.Store.
+func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
+	if err := Check(ctx, run.RunID); err != nil {
+		return snapshot.Info{}, err
+	}
+	info, err := Created(run.Info)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	after := Head{Info: info, UID: rand.Text()}
+	after.Info.LastSeq = uint64(run.Len())
+	all := Batch{RunID: info.RunID, UID: after.UID, Last: after.Info.LastSeq}
+	for seq := range all.Last {
+		all.Data = append(all.Data, run.Encoded(seq+1)...)
+	}
+	swapped, err := s.swap(ctx, Head{}, after, all)
+	switch {
+	case err != nil:
+		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", info.RunID, err)
+	case !swapped:
+		return snapshot.Info{}, errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", info.RunID)
+	}
+	return after.Info, nil
+}
+
+// Open implements snapshot.Store.
+func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	if err := Check(ctx, runID); err != nil {
+		return nil, err
+	}
+	for {
+		changed := s.changes()
+		j, err := s.tryOpen(ctx, runID, &o)
+		switch {
+		case err == nil && j != nil:
+			return j, nil
+		case err == nil: // it has changed meanwhile
+			continue
+		case !o.Wait || !errors.Is(err, snapshot.ErrLocked):
+			return nil, err
+		}
+		if ended := s.wait(ctx, changed); ended != nil {
+			return nil, fmt.Errorf("%w: %w", err, ended)
+		}
+	}
+}
+
+// tryOpen returns no journal if the run has changed while it was read.
+func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *journal, err error) {
+	before, err := s.backend.Head(ctx, runID)
+	found := before
+	switch {
+	case errors.Is(err, snapshot.ErrNotFound) && o.Create:
+		before = Head{}
+		found = Head{Info: Begun(runID, o), UID: rand.Text()}
+	case err != nil:
+		return nil, err
+	case before.Info.Open:
+		return nil, &snapshot.LockedError{RunID: runID, Owner: before.Info.Owner}
+	}
+	restored, now, err := Opened(found.Info, o)
+	if err != nil {
+		return nil, err
+	}
+	opening := rand.Text()
+	if before.Opening != "" {
+		if before, err = s.takeOver(ctx, before, opening); before.UID == "" || err != nil {
+			return nil, err
+		}
+		defer func() {
+			if j == nil {
+				s.giveBack(ctx, before)
+			}
+		}()
+		found.Info.LastSeq = before.Info.LastSeq
+		restored.LastSeq, now.LastSeq = found.Info.LastSeq, found.Info.LastSeq
+	}
+	run, err := s.load(ctx, found)
+	if run == nil || err != nil {
+		return nil, err
+	}
+	run.Info = restored
+	after := Head{Info: now, UID: found.UID, Opening: opening}
+	swapped, err := s.swap(ctx, before, after, Batch{RunID: runID, UID: after.UID})
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+	} else if !swapped {
+		return nil, nil
+	}
+	after.Version = before.Version + 1
+	return s.begin(run, after), nil
+}
+
+// takeOver gives a run to this process that another has left open, and returns its head. The
+// other may live: from now on it appends nothing, so that what is read of the run is all of
+// it. The zero Head is that of a run that has changed meanwhile.
+func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, error) {
+	taken := h
+	taken.Opening = opening
+	swapped, err := s.swap(ctx, h, taken, Batch{})
+	if err != nil || !swapped {
+		return Head{}, err
+	}
+	return again(ctx, func() (Head, error) { return s.backend.Head(ctx, h.Info.RunID) })
+}
+
+// giveBack has a run left open by nobody that was taken over and could not be opened.
+func (s *Store) giveBack(ctx context.Context, taken Head) {
+	left := taken
+	left.Info, left.Opening = Crashed(taken.Info), ""
+	_, _ = s.swap(context.WithoutCancel(ctx), taken, left, Batch{}) // else the lease of the process ends it
+}
+
+// load reads the records that a head has; nil if it is gone.
+func (s *Store) load(ctx context.Context, h Head) (*snapshot.Run, error) {
+	run, err := snapshot.NewRun(h.Info, nil)
+	if err != nil || h.Info.LastSeq == 0 {
+		return run, err
+	}
+	batches, err := s.backend.Records(ctx, h.Info.RunID, h.UID, 0)
+	if err != nil {
+		return nil, err
+	}
+	var parts [][]byte
+	last := uint64(0)
+	for _, b := range batches {
+		if last < h.Info.LastSeq { // the run may have gone on meanwhile
+			parts, last = append(parts, b.Data), b.Last
+		}
+	}
+	if last < h.Info.LastSeq {
+		return nil, nil
+	}
+	run, _, err = run.Extend(parts...)
+	return run, err
+}
+
+// Load implements snapshot.Reader.
+func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	for {
+		h, err := s.head(ctx, runID)
+		if err != nil {
+			return nil, err
+		}
+		run, err := s.load(ctx, h)
+		if run == nil && err == nil {
+			if now, headErr := s.backend.Head(ctx, runID); headErr == nil && now.UID == h.UID {
+				err = &snapshot.CorruptError{RunID: runID, Err: fmt.Errorf("records up to %d are missing", h.Info.LastSeq)}
+			} else {
+				continue // it was deleted, and has a namesake
+			}
+		}
+		return run, err
+	}
+}
+
+// Records implements snapshot.Reader.
+func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		h, err := s.head(ctx, runID)
+		if err != nil {
+			yield(record.Record{}, err)
+			return
+		}
+		s.records(ctx, &h, after)(yield)
+	}
+}
+
+// records yields the records of a head after a number.
+func (s *Store) records(ctx context.Context, h *Head, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		if after >= h.Info.LastSeq {
+			return
+		}
+		batches, err := s.backend.Records(ctx, h.Info.RunID, h.UID, after)
+		if err != nil {
+			yield(record.Record{}, err)
+			return
+		}
+		for _, b := range batches {
+			for len(b.Data) > 0 {
+				var encoded []byte
+				var seq uint64
+				if encoded, seq, b.Data, err = snapshot.CutRecord(b.Data); err == nil && seq <= after {
+					continue
+				}
+				var rec record.Record
+				if err == nil {
+					rec, err = snapshot.DecodeRecord(encoded)
+				}
+				if rec.RunID = h.Info.RunID; !yield(rec, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Info implements snapshot.Reader.
+func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
+	h, err := s.head(ctx, runID)
+	return h.Info, err
+}
+
+// perPage is how many heads are read at a time for a list.
+const perPage = 100
+
+// List implements snapshot.Reader. It reads heads until the page is full.
+func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
+	if err := context.Cause(ctx); err != nil {
+		return snapshot.Page{}, err
+	}
+	place, err := parsePlace(f.Before)
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	page := snapshot.Page{Runs: []snapshot.Info{}, Next: f.Before}
+	for {
+		heads, err := s.backend.List(ctx, place, perPage)
+		if err != nil {
+			return snapshot.Page{}, err
+		}
+		for _, h := range heads {
+			info := h.reported().Info
+			if f.Matches(&info) {
+				if f.Limit > 0 && len(page.Runs) == f.Limit {
+					return page, nil
+				}
+				page.Runs = append(page.Runs, info)
+			}
+			place = placeOf(&h.Info)
+			page.Next = place.text()
+		}
+		if len(heads) < perPage {
+			page.Next = ""
+			return page, nil
+		}
+	}
+}
+
+// Update implements snapshot.Store.
+func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	for {
+		before, err := s.head(ctx, runID)
+		if err != nil {
+			return snapshot.Info{}, err
+		}
+		after := before
+		after.Info = before.Info.Clone()
+		if err := change(&after.Info); err != nil {
+			return snapshot.Info{}, err
+		}
+		if err := CheckUpdate(before.Info, after.Info); err != nil {
+			return snapshot.Info{}, err
+		}
+		after.Info.Updated = Later(before.Info.Updated)
+		if !before.Info.Open {
+			after.Opening = "" // of a process that has ended
+		}
+		swapped, err := s.swap(ctx, before, after, Batch{})
+		if err != nil {
+			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
+		} else if swapped {
+			return after.Info, nil
+		}
+	}
+}
+
+// Delete implements snapshot.Store.
+func (s *Store) Delete(ctx context.Context, runID string) error {
+	for {
+		h, err := s.head(ctx, runID)
+		if err != nil {
+			return err
+		} else if h.Info.Open {
+			return &snapshot.LockedError{RunID: runID, Owner: h.Info.Owner}
+		}
+		swapped, err := s.swap(ctx, h, Head{}, Batch{})
+		if err != nil {
+			return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
+		} else if swapped {
+			return nil
+		}
+	}
+}

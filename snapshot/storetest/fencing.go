@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// RunFencing checks a store whose processes may lose the runs that they have open while they
+// live, such as by the end of a lease. It calls open for an empty store in each of its tests:
+// for two processes, and for a function after which the runs of the first belong to nobody,
+// although that process goes on as if nothing had happened.
+func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.Store, takeAway func())) {
+	for _, test := range []struct {
+		name string
+		run  func(first, second *fixture, takeAway func())
+	}{
+		{"WhatWasConfirmedIsThereAndNothingComesAfterIt", fencedAmidAppends},
+		{"OneThatWasFencedChangesNothing", fencedChangesNothing},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			first, second, takeAway := open(t)
+			test.run(&fixture{T: t, store: first}, &fixture{T: t, store: second}, takeAway)
+		})
+	}
+}
+
+// isLost reports whether err says that the run may be another's.
+func isLost(err error) bool {
+	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
+}
+
+// lost checks that a journal says that the run may be another's.
+func (f *fixture) lost(err error, what string) {
+	f.Helper()
+	if !isLost(err) {
+		f.Errorf("%s of one that was fenced: got %v; want ErrFenced, ErrUnknown or ErrLease", what, err)
+	}
+}
+
+func fencedAmidAppends(first, second *fixture, takeAway func()) {
+	j := first.open("run")
+	confirmed := uint64(0)
+	some, ended := make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for seq := uint64(1); ; seq++ {
+			err := j.Append(Records(seq, 1)...)
+			if err == nil {
+				err = j.Sync(first.Context(), seq)
+			}
+			if err != nil {
+				once.Do(func() { close(some) })
+				ended <- err
+				return
+			}
+			confirmed = seq
+			if seq == 5 {
+				once.Do(func() { close(some) })
+			}
+		}
+	})
+	<-some
+	takeAway()
+	next := second.open("run")
+	n := uint64(next.Restored().Len())
+	second.must(next.Append(Records(n+1, 5)...))
+	second.must(next.Sync(second.Context(), n+5))
+	wait.Wait()
+	first.lost(<-ended, "Append or Sync")
+	if confirmed > n {
+		first.Errorf("records up to %d were confirmed, and the next process has found %d", confirmed, n)
+	}
+	first.lost(closeAs(j, snapshot.StatusCompleted), "Close")
+	second.must(closeAs(next, snapshot.StatusPaused))
+	second.equal(second.load("run").Records, Records(1, int(n)+5), "run")
+}
+
+func fencedChangesNothing(first, second *fixture, takeAway func()) {
+	j := first.open("run")
+	first.must(j.Append(Records(1, 3)...))
+	first.must(j.Sync(first.Context(), 3))
+	takeAway()
+	next := second.open("run")
+	second.must(next.Append(Records(4, 1)...))
+	second.must(next.Sync(second.Context(), 4))
+	err := j.Append(Records(4, 2)...)
+	if err == nil {
+		err = j.Sync(first.Context(), 5)
+	}
+	first.lost(err, "Append or Sync")
+	if j.Lost() == nil {
+		first.Error("Lost returns nil, although the run can be lost")
+	} else {
+		<-j.Lost()
+	}
+	first.lost(j.Append(Records(6, 1)...), "Append")
+	first.lost(closeAs(j, snapshot.StatusCompleted), "Close")
+	if info := second.info("run"); !info.Open || info.Status != snapshot.StatusRunning || info.Generation != 2 {
+		second.Errorf("after the Close of one that was fenced the run is %+v", info)
+	}
+	second.must(closeAs(next, snapshot.StatusPaused))
+	if loaded := second.load("run"); loaded.Status != snapshot.StatusPaused {
+		second.Errorf("the run is %s, not paused", loaded.Status)
+	} else {
+		second.equal(loaded.Records, Records(1, 4), "run")
+	}
+}

@@ -1,0 +1,45 @@
+package storetest
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A Fault is what becomes of a statement that a store sends to where it keeps its data.
+type Fault int
+
+// The faults of a statement.
+const (
+	NoFault    Fault = iota
+	NotDone          // it is not done, and fails
+	AnswerLost       // it is done, and fails: the store cannot tell this from NotDone
+)
+
+// RunLostAnswers checks a store that reaches its data over a connection. It is [Run] on a
+// bad one: open returns an empty store that calls next before each statement, also before
+// those that repeat others, and has it fail as next says, with an error that passes by
+// itself. Not more than one in three fails. A store that repeats what has failed, and tells
+// what was done from what was not, passes: nothing is stored twice, nothing that was
+// confirmed is missing, no run stays locked, and no call fails.
+func RunLostAnswers(t *testing.T, open func(t *testing.T, next func() Fault) snapshot.Store) {
+	for _, fault := range []struct {
+		name string
+		kind Fault
+	}{{"NotDone", NotDone}, {"AnswerLost", AnswerLost}} {
+		for _, every := range []uint64{3, 7} {
+			t.Run(fault.name, func(t *testing.T) {
+				Run(t, func(t *testing.T) snapshot.Store {
+					var n atomic.Uint64
+					return open(t, func() Fault {
+						if n.Add(1)%every == 0 {
+							return fault.kind
+						}
+						return NoFault
+					})
+				})
+			})
+		}
+	}
+}
