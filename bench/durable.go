@@ -97,7 +97,7 @@ func (d *durableRun) close() error {
 	if want := int(2*d.calls.Load()) + 2; stored.Len() != want || stored.Status != state.StatusCompleted {
 		return fmt.Errorf("the run is %s and has %d records, not %d", stored.Status, stored.Len(), want)
 	}
-	return os.RemoveAll(d.dir)
+	return errors.Join(d.store.Close(), os.RemoveAll(d.dir))
 }
 
 // bytesOfCall is how much a call of Durable makes the journal grow.

@@ -72,6 +72,7 @@ func startReplay(calls int, made fixture, open func(context.Context, snapshot.St
 	return func(ctx context.Context, w *work) instance {
 		var dir string
 		var st *state.ExecutionState
+		var store *filestore.Store
 		tool := newTextTool(func(context.Context, int) (string, error) {
 			return "", errors.New("a call was made that should have been recalled")
 		})
@@ -80,7 +81,7 @@ func startReplay(calls int, made fixture, open func(context.Context, snapshot.St
 			if st == nil {
 				return os.RemoveAll(dir)
 			}
-			restored, err := st.Report().Restored, st.Close()
+			restored, err := st.Report().Restored, errors.Join(st.Close(), store.Close())
 			st = nil
 			if err == nil && restored != calls {
 				err = fmt.Errorf("%d calls were recalled, not %d", restored, calls)
@@ -102,8 +103,8 @@ func startReplay(calls int, made fixture, open func(context.Context, snapshot.St
 		}
 		call := func() (int, error) {
 			w.calls++
-			store, err := filestore.New(dir)
-			if err != nil {
+			var err error
+			if store, err = filestore.New(dir); err != nil {
 				return 0, err
 			}
 			if st, err = open(ctx, store); err != nil {

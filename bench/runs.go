@@ -147,7 +147,7 @@ func openRunner(agent func(handled func()) runner.Actor[int, int]) func(context.
 		}
 		stop := func() error {
 			cancel()
-			return <-served
+			return errors.Join(<-served, store.Close())
 		}
 		return service{start, all.wait, stop}, nil
 	}

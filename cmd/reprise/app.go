@@ -3,11 +3,14 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 // environment is what the command has from its process.
@@ -30,6 +33,8 @@ type app struct {
 	json bool
 	// begun says that the arguments were right: what fails then is no misuse.
 	begun bool
+	// opened are the stores that the command has opened.
+	opened []*filestore.Store
 }
 
 // run executes the command with the arguments and returns its exit code.
@@ -44,6 +49,9 @@ func run(ctx context.Context, env *environment, args []string) int {
 	root.SetOut(a.out)
 	root.SetErr(env.stderr)
 	err := root.ExecuteContext(ctx)
+	for _, s := range a.opened {
+		err = errors.Join(err, s.Close())
+	}
 	if flushed := a.out.Flush(); flushed != nil {
 		err = &outputError{flushed}
 	}

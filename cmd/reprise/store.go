@@ -31,7 +31,7 @@ func (a *app) store() (*filestore.Store, error) {
 		return nil, fmt.Errorf("%s is not a directory; %s", a.dir, which)
 	}
 	if stat, err = os.Stat(a.runsDir()); errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
-		return nil, fmt.Errorf("%s holds no runs, for it has no directory named runs; %s", a.dir, which)
+		return nil, fmt.Errorf("%s is not a store: it has no directory \"runs\"; %s", a.dir, which)
 	} else if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (a *app) storeToFill() (*filestore.Store, error) {
 }
 
 func (a *app) openStore() (*filestore.Store, error) {
-	return filestore.New(a.dir, filestore.WithWarnings(func(runID string, err error) {
+	s, err := filestore.New(a.dir, filestore.WithWarnings(func(runID string, err error) {
 		if a.json {
 			return
 		}
@@ -61,6 +61,10 @@ func (a *app) openStore() (*filestore.Store, error) {
 		}
 		fmt.Fprintf(a.stderr, "reprise: run %s: %s\n", runID, printable(message(err)))
 	}))
+	if err == nil {
+		a.opened = append(a.opened, s)
+	}
+	return s, err
 }
 
 // checkRunID refuses what cannot be the ID of a run.

@@ -61,7 +61,7 @@ func TestEveryCommandNeedsTheDirectoryOfAStore(t *testing.T) {
 		args := strings.Fields(strings.ReplaceAll(line, "%", "oslo"))
 		call(t, missing, args...).failed(t, exitFailure, "there is no directory "+missing+which)
 		call(t, file, args...).failed(t, exitFailure, file+" is not a directory"+which)
-		call(t, empty, args...).failed(t, exitFailure, empty+" holds no runs, for it has no directory named runs"+which)
+		call(t, empty, args...).failed(t, exitFailure, empty+" is not a store: it has no directory \"runs\""+which)
 	}
 	entries, err := os.ReadDir(empty)
 	require.NoError(t, err)

@@ -48,6 +48,7 @@ func run(ctx context.Context, dir, id, model string, in io.Reader, out io.Writer
 	if err != nil {
 		return err
 	}
+	defer func() { _ = store.Close() }()
 	chat, err := conversation.Open(ctx, store, id, assistant(llm.actor), conversation.WithMaxMessages(40))
 	if err != nil {
 		return err

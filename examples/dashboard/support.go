@@ -45,8 +45,8 @@ func supportOffice(w *world) func() job {
 // approvalAbove is the amount from which on a human decides.
 const approvalAbove = 120
 
-// supportAgent reads a ticket, refunds it, where much money is meant after
-// asking a human, and writes back.
+// supportAgent reads a ticket, refunds it, after asking a human if the amount is large, and
+// writes back.
 func supportAgent(w *world) actors.Agent[Ticket, string] {
 	model := modelOf(w, "small_model")
 	find := decorators.Tool("find_order", "Looks up an order.", func(ctx context.Context, t Ticket) (string, error) {

@@ -51,6 +51,7 @@ func run(ctx context.Context, f flags, in io.Reader, out, progress io.Writer) er
 	if err != nil {
 		return err
 	}
+	defer func() { _ = store.Close() }()
 	researcher := newResearcher(model.llm, f.dir)
 	input := bufio.NewReader(in)
 	for {

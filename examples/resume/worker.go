@@ -30,6 +30,7 @@ func work(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = store.Close() }()
 	st, err := state.Open(ctx, store, runID, state.WithPublisher(printer.New(os.Stdout)), state.WithArtifacts(store))
 	if err != nil {
 		return err

@@ -192,6 +192,23 @@ func TestGCRemovesNothingIfARunCannotBeRead(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A run that somebody has replaced by a link is not listed, and may refer to anything.
+func TestGCRemovesNothingIfARunIsALink(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir)
+	ref, err := s.Put(t.Context(), []byte("an artifact of a run"))
+	require.NoError(t, err)
+	require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
+	run := filepath.Join(dir, "runs", "run")
+	require.NoError(t, os.Rename(run, filepath.Join(dir, "elsewhere")))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "elsewhere"), run))
+	_, err = s.GC(t.Context(), -time.Hour)
+	require.ErrorContains(t, err, "run run: ")
+	require.ErrorContains(t, err, "it is a link")
+	_, err = s.Get(t.Context(), ref)
+	require.NoError(t, err)
+}
+
 func TestGCNeverTakesWhatIsPutAndNamedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)

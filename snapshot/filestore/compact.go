@@ -44,14 +44,14 @@ func (j *Journal) maybeCompact() {
 		err := j.sealAndCompact()
 		j.mu.Lock()
 		j.compacting = false
-		j.compactAt = max(j.store.compactFrom, 2*j.snapshotSize)
+		j.compactAt = max(j.dir.store.compactFrom, 2*j.snapshotSize)
 		if err != nil {
 			j.compactAt = 2 * (j.sealed + j.size)
 		}
 		known := j.err != nil && errors.Is(err, j.err) // by those who append, sync or close
 		j.mu.Unlock()
 		if err != nil && !known {
-			j.store.warn(j.info.RunID, err)
+			j.dir.store.warn(j.info.RunID, err)
 		}
 	})
 }
@@ -84,8 +84,8 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 		_ = j.await(context.Background())
 	}
 	if j.err == nil && j.synced < j.appended {
-		if err := j.file.Sync(); err != nil { // with j.mu: nobody may append
-			_ = j.breaks(fmt.Errorf("snapshot: run %s: sync record %d: %w", j.info.RunID, j.appended, unavailable(err)))
+		if err := j.syncFile(j.file, j.appended); err != nil { // with j.mu: nobody may append
+			_ = j.breaks(err)
 		} else {
 			j.synced = j.appended
 		}
@@ -109,9 +109,9 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 // the first journal of this generation does.
 func (j *Journal) nextJournal() (*frameWriter, error) {
 	j.mu.Lock()
-	number := j.number + 1
+	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the records are in the journals before it
 	j.mu.Unlock()
-	w, err := j.createJournal(number, j.oldest-1)
+	w, err := createFrames(j.dir.disk, j.dir.path(name), &h)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (j *Journal) nextJournal() (*frameWriter, error) {
 	if err := w.rename(); err != nil {
 		return nil, w.abandon(err)
 	}
-	if err := j.store.disk.SyncDir(j.store.run(j.info.RunID)); err != nil {
+	if err := j.dir.disk.SyncDir(j.dir.path()); err != nil {
 		return nil, w.abandon(err)
 	}
 	return w, nil
@@ -135,10 +135,10 @@ func (j *Journal) compact(number uint64, info snapshot.Info) error {
 		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
 	}
 	// One that says that the run is queued is not believed while its journal is there.
-	if err := j.store.syncMeta(info.RunID); err != nil {
+	if err := j.dir.syncMeta(); err != nil {
 		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
 	}
-	j.store.removeCovered(info.RunID, number)
+	j.dir.removeCovered(number)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.oldest, j.sealed, j.snapshotSize = number+1, 0, size
@@ -147,8 +147,8 @@ func (j *Journal) compact(number uint64, info snapshot.Info) error {
 
 // compacted writes the snapshot with that number.
 func (j *Journal) compacted(number uint64, info snapshot.Info) (int64, error) {
-	s := j.store
-	l, err := s.listing(info.RunID)
+	d := j.dir
+	l, err := d.listing()
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +158,7 @@ func (j *Journal) compacted(number uint64, info snapshot.Info) (int64, error) {
 			break
 		}
 	}
-	in, err := s.readFiles(info.RunID, l)
+	in, err := d.readFiles(l)
 	if err != nil {
 		return 0, err
 	}
@@ -166,7 +166,7 @@ func (j *Journal) compacted(number uint64, info snapshot.Info) (int64, error) {
 	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: info.RunID}, nil); err != nil {
 		return 0, err
 	}
-	if err := s.addFiles(info.RunID, r, in); err != nil {
+	if err := d.addFiles(r, in); err != nil {
 		return 0, err
 	}
 	switch last := uint64(r.run.Len()); {
@@ -179,13 +179,13 @@ func (j *Journal) compacted(number uint64, info snapshot.Info) (int64, error) {
 	}
 	run := *r.run
 	run.Info = info
-	return s.writeSnapshot(&run, number)
+	return d.writeSnapshot(&run, number)
 }
 
 // writeSnapshot writes a snapshot, and makes its name durable.
-func (s *Store) writeSnapshot(run *snapshot.Run, number uint64) (size int64, err error) {
-	name := s.run(run.RunID, snapshotName(number))
-	f, err := s.disk.Create(name + tmpSuffix)
+func (d *runDir) writeSnapshot(run *snapshot.Run, number uint64) (size int64, err error) {
+	name := d.path(snapshotName(number))
+	f, err := d.disk.Create(name + tmpSuffix)
 	if err != nil {
 		return 0, err
 	}
@@ -197,12 +197,12 @@ func (s *Store) writeSnapshot(run *snapshot.Run, number uint64) (size int64, err
 		err = closed
 	}
 	if err == nil {
-		err = s.disk.Rename(name+tmpSuffix, name)
+		err = d.disk.Rename(name+tmpSuffix, name)
 	}
 	if err != nil {
-		return 0, errors.Join(err, remove(s.disk, name+tmpSuffix))
+		return 0, errors.Join(err, remove(d.disk, name+tmpSuffix))
 	}
-	return size, s.disk.SyncDir(s.run(run.RunID))
+	return size, d.disk.SyncDir(d.path())
 }
 
 // fileWriter writes from the beginning of a file on.

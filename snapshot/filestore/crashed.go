@@ -27,12 +27,12 @@ type crashedRun struct {
 	err   error // ErrCorrupt or ErrFormat
 }
 
-// slowly finds out how a run stands of which only rough is known, by reading
-// it unless its files are as they were the last time. Of one that is damaged,
-// with an error, what the meta file says is what is known.
+// slowly returns the info of a run that was not closed, of which rough is what the meta
+// file says. It reads the run unless its files are unchanged since the last time. If the
+// run is damaged, it returns what the meta file says, and the error.
 func (s *Store) slowly(ctx context.Context, rough snapshot.Info) (snapshot.Info, error) {
 	id := rough.RunID
-	files, err := s.fingerprint(id)
+	files, err := s.dir(id).fingerprint()
 	if errors.Is(err, fs.ErrNotExist) {
 		return snapshot.Info{}, noRun(id)
 	} else if err != nil {
@@ -70,8 +70,8 @@ func (s *Store) slowly(ctx context.Context, rough snapshot.Info) (snapshot.Info,
 
 // fingerprint is another text when the files of a run have changed; empty while
 // they do.
-func (s *Store) fingerprint(runID string) (string, error) {
-	entries, err := s.disk.ReadDir(s.run(runID))
+func (d *runDir) fingerprint() (string, error) {
+	entries, err := d.disk.ReadDir(d.path())
 	if err != nil {
 		return "", err
 	}

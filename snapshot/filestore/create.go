@@ -27,20 +27,22 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	}
 	info.LastSeq = created.LastSeq
 	created.Info = info
-	l, err := s.lock(ctx, run.RunID, false, true)
+	d := s.dir(run.RunID)
+	l, err := d.lock(ctx, false, true)
 	if errors.Is(err, snapshot.ErrLocked) {
 		return snapshot.Info{}, exists(run.RunID)
 	} else if err != nil {
 		return snapshot.Info{}, err
 	}
 	defer l.release()
-	r, err := s.readLocked(run.RunID)
+	d = d.locked(l)
+	r, err := d.readLocked()
 	if err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, err)
 	} else if r.found {
 		return snapshot.Info{}, exists(run.RunID)
 	}
-	if err := s.create(created, r.newest); err != nil {
+	if err := d.create(created, r.newest); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, unavailable(err))
 	}
 	return info, nil
@@ -48,21 +50,21 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 
 // create writes a run. A crash may have left a journal of the number newest that
 // is no run, see (*reading).isCut: it is replaced, or covered by the snapshot.
-func (s *Store) create(run *snapshot.Run, newest uint64) error {
+func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	var end closed
 	var err error
-	if s.isShort(run) {
-		end, err = s.createAsJournal(run)
+	if d.store.isShort(run) {
+		end, err = d.createAsJournal(run)
 	} else {
-		_, err = s.writeSnapshot(run, newest)
+		_, err = d.writeSnapshot(run, newest)
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.syncRuns(); err != nil {
+	if err := d.store.syncRuns(); err != nil {
 		return err
 	}
-	_, err = s.changeMeta(run.RunID, &run.Info, func(*metaFile) (header, error) { return header{closed: end, info: run.Info}, nil })
+	_, err = d.changeMeta(&run.Info, func(*metaFile) (header, error) { return header{closed: end, info: run.Info}, nil })
 	return err
 }
 
@@ -82,8 +84,8 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 // in. Its name and its bytes become durable together: what a crash leaves of it
 // is no run yet, see (*reading).isCut. A temporary name would cost one more
 // commit of the file system.
-func (s *Store) createAsJournal(run *snapshot.Run) (closed, error) {
-	w, err := createNamed(s.disk, s.run(run.RunID, journalName(firstJournal)), &header{carried: run.LastSeq, info: run.Info})
+func (d *runDir) createAsJournal(run *snapshot.Run) (closed, error) {
+	w, err := createNamed(d.disk, d.path(journalName(firstJournal)), &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
 		return closed{}, err
 	}
@@ -94,7 +96,7 @@ func (s *Store) createAsJournal(run *snapshot.Run) (closed, error) {
 		return closed{}, w.abandon(err)
 	}
 	_ = w.file.Close() // it was synced
-	return closed{firstJournal, w.size}, s.disk.SyncDir(s.run(run.RunID))
+	return closed{firstJournal, w.size}, d.disk.SyncDir(d.path())
 }
 
 func exists(runID string) error {
@@ -103,11 +105,11 @@ func exists(runID string) error {
 
 // syncDirs makes the names in a run durable, and its own. A crash may have left
 // names that were never synced, so it is done even where nothing was made.
-func (s *Store) syncDirs(runID string) error {
-	if err := s.disk.SyncDir(s.run(runID)); err != nil {
+func (d *runDir) syncDirs() error {
+	if err := d.disk.SyncDir(d.path()); err != nil {
 		return err
 	}
-	return s.syncRuns()
+	return d.store.syncRuns()
 }
 
 // syncRuns makes the names of the runs durable. Those who come while a sync is

@@ -17,32 +17,34 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	if err := s.check(ctx, runID); err != nil {
 		return err
 	}
-	l, err := s.lock(ctx, runID, false, false)
+	d := s.dir(runID)
+	l, err := d.lock(ctx, false, false)
 	if err != nil {
 		return err
 	}
 	defer l.release()
-	if there, err := s.isThere(runID); err != nil {
+	d = d.locked(l)
+	if there, err := d.isThere(); err != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
 	} else if !there {
 		return noRun(runID)
 	}
 	// An update writes to its directory, and has to come before or after. If what has
 	// the name of the meta file cannot be locked, nobody updates the run.
-	if meta, err := s.lockMeta(ctx, runID); meta != nil {
+	if meta, err := d.lockMeta(ctx); meta != nil {
 		defer meta.release()
 	} else if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, context.Cause(ctx))
 	}
-	if err := s.discard(runID); err != nil {
+	if err := d.discard(); err != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
 	}
 	return nil
 }
 
 // isThere reports whether there is anything of the run, damaged or not.
-func (s *Store) isThere(runID string) (bool, error) {
-	entries, err := s.disk.ReadDir(s.run(runID))
+func (d *runDir) isThere() (bool, error) {
+	entries, err := d.disk.ReadDir(d.path())
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case name == lockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // which a crash has left
@@ -56,22 +58,22 @@ func (s *Store) isThere(runID string) (bool, error) {
 // discard moves a run to the trash, into a directory of its own, and removes
 // it there. Others may do the same at the same time, so each removes its own,
 // and what is so old that its process must have ended.
-func (s *Store) discard(runID string) error {
-	trash := s.path("trash")
-	if err := mkdirSynced(s.disk, trash); err != nil {
+func (d *runDir) discard() error {
+	trash := d.store.path("trash")
+	if err := mkdirSynced(d.store.disk, trash); err != nil {
 		return err
 	}
 	bin, err := os.MkdirTemp(trash, "")
 	if err != nil {
 		return err
 	}
-	if err := s.disk.Rename(s.run(runID), filepath.Join(bin, dirName(runID))); err != nil {
+	if err := d.disk.Rename(d.path(), filepath.Join(bin, dirName(d.runID))); err != nil {
 		return errors.Join(err, os.Remove(bin))
 	}
-	if err := s.disk.SyncDir(s.path("runs")); err != nil {
+	if err := d.store.disk.SyncDir(d.store.path("runs")); err != nil {
 		return err
 	}
-	if entries, err := s.disk.ReadDir(trash); err == nil {
+	if entries, err := d.store.disk.ReadDir(trash); err == nil {
 		for _, e := range entries {
 			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandonedAfter {
 				_ = os.RemoveAll(filepath.Join(trash, e.Name()))

@@ -299,7 +299,7 @@ func mkdirSynced(d disk, name string) error {
 // unavailable marks errors that say nothing about what was to be written.
 func unavailable(err error) error {
 	for _, passing := range []error{
-		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOLCK, syscall.ENOMEM,
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOLCK, syscall.ENOMEM,
 		fs.ErrPermission,
 	} {
 		if errors.Is(err, passing) {

@@ -107,7 +107,11 @@ func IsNamed(t testing.TB, name string, f func()) bool {
 	}
 	defer func() { _ = l.Close() }()
 	f()
-	return isNamed(l, name)
+	named, err := (&fileLock{l, name}).isNamed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return named
 }
 
 // EncodeMessage makes the file of a message.
@@ -161,7 +165,7 @@ func Interpret(runID string, compacted, journal []byte) (*snapshot.Run, *snapsho
 		return nil, nil, err
 	}
 	r := &reading{run: run}
-	if err := new(Store).addFiles(runID, r, in); err != nil {
+	if err := new(Store).dir(runID).addFiles(r, in); err != nil {
 		return nil, nil, err
 	}
 	return r.run, r.damage, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"math"
@@ -73,12 +72,11 @@ func (s *Store) mustHave(ctx context.Context, runID string, c snapshot.Cursor) (
 
 // following reads a run while it is written, by this process or another.
 //
-// It reads one journal after the other, and goes on to the next only when it
-// has all of the one before. The next has its name before the one before is
-// sealed, but it gets its first record after that. So when it has one, what is
-// read then of the one before, which is still open here if it was removed, is
-// all of it. Where a journal is gone that was never open here, the run is read
-// as a whole. Either way, what is yielded has the number after the one before.
+// It reads one journal after the other. A journal is created before its predecessor is
+// sealed, and receives its first record afterwards. So once journal n+1 has a record,
+// journal n is complete, and can be read to its end even if it was removed meanwhile, for
+// it is still open here. If a journal is gone that was never open here, the whole run is
+// read. In both cases each record that is yielded has the number after the one before.
 type following struct {
 	store *Store
 	runID string
@@ -162,7 +160,7 @@ func (f *following) isIdle() bool {
 	if f.snapshot == nil {
 		return false
 	}
-	l, err := f.store.listing(f.runID)
+	l, err := f.store.dir(f.runID).listing()
 	if err != nil || len(l.journals) > 0 || len(l.snapshots) == 0 {
 		return false
 	}
@@ -174,7 +172,7 @@ func (f *following) isIdle() bool {
 // load yields what is new in the run as a whole, and begins to read the journal
 // that is written to from the beginning: what was yielded is passed over.
 func (f *following) load(ctx context.Context, yield func(record.Record, error) bool) error {
-	l, err := f.store.listing(f.runID)
+	l, err := f.store.dir(f.runID).listing()
 	if err != nil {
 		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 	}
@@ -240,24 +238,26 @@ func (f *following) openJournal(n uint64) (file openFile, hasRecord bool, err er
 	if err != nil {
 		return nil, false, err
 	}
-	first, err := frameOf(file, 0, size)
-	if err != nil {
-		_ = file.Close()
-		return nil, false, err
+	frames := 0
+	for next, err := range framesFrom(file, 0, size) {
+		if frames++; err == nil && frames == 1 && f.isOther(next) {
+			err = fs.ErrNotExist
+		}
+		if err != nil {
+			_ = file.Close()
+			return nil, false, err
+		}
+		if frames == 2 {
+			break
+		}
 	}
-	if first == nil {
-		return file, false, nil
-	}
-	if h, err := first.header(); err == nil && !f.created.IsZero() && !h.info.Created.Equal(f.created) {
-		_ = file.Close()
-		return nil, false, fs.ErrNotExist
-	}
-	second, err := frameOf(file, first.size, size)
-	if err != nil {
-		_ = file.Close()
-		return nil, false, err
-	}
-	return file, second != nil, nil
+	return file, frames == 2, nil
+}
+
+// isOther reports whether a journal that begins with this frame is that of another run.
+func (f *following) isOther(first *frame) bool {
+	h, err := first.header()
+	return err == nil && !f.created.IsZero() && !h.info.Created.Equal(f.created)
 }
 
 // nextJournal is an open journal.
@@ -268,7 +268,7 @@ type nextJournal struct {
 
 // next opens the journal after this one, if it has a record.
 func (f *following) next() (*nextJournal, error) {
-	l, err := f.store.listing(f.runID)
+	l, err := f.store.dir(f.runID).listing()
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 	}
@@ -317,67 +317,42 @@ func (f *following) drain(yield func(record.Record, error) bool) error {
 		if err != nil {
 			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 		}
-		next, err := frameOf(f.file, f.offset, info.Size())
-		if err != nil {
-			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-		}
-		if next == nil {
-			if next, err = f.lookBehind(info.Size()); err != nil || next == nil {
-				return err
+		for next, err := range framesFrom(f.file, f.offset, info.Size()) {
+			if err != nil {
+				return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 			}
-		}
-		if next.kind == frameRecords {
-			if err := f.records(next, yield); err != nil {
-				return err
+			if next.kind == frameRecords {
+				if err := f.records(next, yield); err != nil {
+					return err
+				}
 			}
+			f.offset += next.size
 		}
-		f.offset += next.size
+		if more, err := f.lookBehind(info.Size()); err != nil || !more {
+			return err
+		}
 	}
 }
 
-// lookBehind is for a place where the next frame belongs and none is. That is
-// an error if a frame behind it says that the place was synced, unless the
-// frame was written meanwhile.
-func (f *following) lookBehind(size int64) (*frame, error) {
+// lookBehind is for a place where the next frame belongs and none was. That is an error
+// if a frame behind it says that the place was synced, unless the frame was written
+// meanwhile: then it reports true.
+func (f *following) lookBehind(size int64) (more bool, err error) {
 	upTo, all := readable(f.file, size)
 	p := part{name: journalName(f.number), end: f.offset, size: size, limit: upTo}
 	if err := p.lookBehind(f.file); err != nil {
-		return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+		return false, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 	}
 	if all && !p.damage {
-		return nil, nil
+		return false, nil
 	}
-	next, err := frameOf(f.file, f.offset, size)
-	if err != nil {
-		return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-	} else if next == nil {
-		return nil, advise(&snapshot.CorruptError{RunID: f.runID, File: p.name, Offset: p.end, LastSeq: f.last, Err: errNoFrame})
-	}
-	return next, nil
-}
-
-// frameOf reads the frame at the offset; nil if there is none.
-func frameOf(file source, offset, size int64) (*frame, error) {
-	var head [frameHead]byte
-	if n, err := file.ReadAt(head[:], offset); n < frameHead {
-		if errors.Is(err, io.EOF) {
-			err = nil
+	for _, err := range framesFrom(f.file, f.offset, size) {
+		if err != nil {
+			return false, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 		}
-		return nil, err
+		return true, nil
 	}
-	f, checksum, ok := headAt(head[:], 0, offset, size)
-	if !ok {
-		return nil, nil
-	}
-	if same, err := matches(file, &f, checksum); err != nil || !same {
-		return nil, err
-	}
-	payload := make([]byte, f.size-frameHead)
-	if _, err := file.ReadAt(payload, offset+frameHead); err != nil {
-		return nil, err
-	}
-	f.kind, f.body = frameKind(payload[0]), payload[1:]
-	return &f, nil
+	return false, advise(&snapshot.CorruptError{RunID: f.runID, File: p.name, Offset: p.end, LastSeq: f.last, Err: errNoFrame})
 }
 
 // records yields the records of a frame that are new.

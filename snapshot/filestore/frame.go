@@ -150,6 +150,23 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 	return f, binary.BigEndian.Uint32(head[12:]), true
 }
 
+// nextHead returns the first i from which on data[i:] may be the head of a frame, by
+// its numbers alone; len(data) if there is none. It is for searching: of what is no
+// frame, hardly a place in a thousand has possible numbers.
+func nextHead(data []byte, i int, base, size int64) int {
+	limit := size - base - frameHead
+	for end := len(data) - frameHead; i <= end; i++ {
+		n := binary.BigEndian.Uint32(data[i+4 : i+8])
+		if n-1 >= frameMax || int64(n) > limit-int64(i) {
+			continue
+		}
+		if unsynced := binary.BigEndian.Uint32(data[i+8 : i+12]); int64(unsynced) <= base+int64(i) || unsynced == math.MaxUint32 {
+			return i
+		}
+	}
+	return len(data)
+}
+
 // A part is one file of frames, as far as it is whole.
 type part struct {
 	name   string
@@ -286,6 +303,9 @@ func (p *part) lookBehind(in source) error {
 		p.torn = true
 		step := max(len(buf)-frameHead, 1)
 		for i := 0; i < step; {
+			if i = nextHead(buf, i, at, p.limit); i >= step {
+				break
+			}
 			f, checksum, ok := headAt(buf, i, at, p.limit)
 			if !ok || f.offset == p.end {
 				i++

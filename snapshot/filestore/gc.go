@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 // GC removes the artifacts that no run refers to and that are older than
 // grace, and returns how many. Runs may continue meanwhile. If a run cannot be
-// read, nothing is removed, since it is not known what it refers to.
+// read, or is a link, nothing is removed, since it is not known what it refers to.
 //
 // An artifact is put before the record that names it is appended. While a run is
 // open, GC keeps what was put since it was opened: its process may be suspended
@@ -101,6 +102,9 @@ func (s *Store) references(ctx context.Context) (named map[string]bool, opened t
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("snapshot: artifacts: %w", err)
 	}
+	if err := s.mustHaveNoLinks(); err != nil {
+		return nil, time.Time{}, fmt.Errorf("snapshot: artifacts that are still referred to are not known: %w", err)
+	}
 	named = make(map[string]bool)
 	for _, id := range ids {
 		run, err := s.Load(ctx, id)
@@ -119,6 +123,18 @@ func (s *Store) references(ctx context.Context) (named map[string]bool, opened t
 		}
 	}
 	return named, opened, nil
+}
+
+// mustHaveNoLinks fails if a run is a link. It is not listed as a run, and may refer to
+// artifacts.
+func (s *Store) mustHaveNoLinks() error {
+	entries, err := s.disk.ReadDir(s.path("runs"))
+	for _, e := range entries {
+		if id, ok := runIDOf(e.Name()); ok && e.Type()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("run %s: %w", id, isDir(s.run(id)))
+		}
+	}
+	return err
 }
 
 // coarse is more than the times of files lag behind the clock.

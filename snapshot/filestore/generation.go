@@ -6,19 +6,20 @@ import (
 	"path/filepath"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // begin begins the generation in a journal, and then has the meta file say that
 // the run is running. A crash between the two leaves the run as it was, or as
 // interrupted if it was queued; see compareMeta.
 func (j *Journal) begin(r *reading) error {
-	j.changed, j.notify = make(chan struct{}), make(chan struct{}, 1)
+	j.changed, j.notify, j.lost = make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	j.snapshotSize = r.snapshotSize
-	j.compactAt = max(j.store.compactFrom, 2*j.snapshotSize)
+	j.compactAt = max(j.dir.store.compactFrom, 2*j.snapshotSize)
 	j.info.LastSeq = uint64(r.run.Len())
 	j.appended, j.synced = j.info.LastSeq, j.info.LastSeq
 	if r.unfinished {
-		j.store.removeLeftovers(j.info.RunID)
+		j.dir.removeLeftovers()
 	}
 	if r.last != nil {
 		return j.goOn(r)
@@ -26,37 +27,17 @@ func (j *Journal) begin(r *reading) error {
 	return j.beginAnother(r)
 }
 
-// beginAnother begins the generation in a new journal. It takes over all that the
-// snapshot does not have: the old journals are read for the last time here,
-// also one whose end a crash has torn, or whose last sync failed, so that
-// nobody knows which of what the system shows for it is on the disk. Now it
-// is written again and synced before anybody builds on it.
-//
-// The journal becomes valid by its renaming, and with it the old ones become
-// invalid, for its header covers them. Before that the run is as it was;
-// after it, whether the old journals are still there makes no difference.
+// beginAnother begins the generation in a new journal.
 func (j *Journal) beginAnother(r *reading) error {
-	s, id := j.store, j.info.RunID
+	d := j.dir
 	j.number = r.newest + 1
 	j.oldest = j.number
-	w, err := j.createJournal(j.number, j.number-1)
+	w, err := d.rewrite(r, &j.info)
 	if err != nil {
 		return err
 	}
-	for seq := r.compacted + 1; seq <= j.info.LastSeq; seq++ {
-		w.record(r.run.Encoded(seq))
-	}
-	if err := w.sync(); err != nil {
-		return w.abandon(err)
-	}
-	if err := w.rename(); err != nil {
-		return w.abandon(err)
-	}
-	if err := s.syncDirs(id); err != nil {
-		return w.abandon(err)
-	}
 	if err := j.running(r); err != nil {
-		if restored := s.restoreMeta(id, r); restored != nil && !r.found {
+		if restored := d.restoreMeta(r); restored != nil && !r.found {
 			_ = w.file.Close() // a meta file without a journal would be a damaged run: this one is empty
 			return unavailable(err)
 		}
@@ -64,19 +45,75 @@ func (j *Journal) beginAnother(r *reading) error {
 	}
 	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.allocated, w.size
 	if r.covered {
-		s.removeCovered(id, j.number-1)
+		d.removeCovered(j.number - 1)
 	}
 	return nil
+}
+
+// rewrite writes another journal with all records that the snapshot does not have.
+// The old journals are read for the last time here. The end of one may be torn; or a
+// sync of it has failed, and then it is unknown which of its bytes are on the disk, and
+// another sync would not tell.
+//
+// The journal becomes valid by its renaming, and with it the old ones become invalid,
+// for its header covers them. Before that the run is as it was; after it, whether the
+// old journals are still there makes no difference.
+func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) {
+	number, last := r.newest+1, uint64(r.run.Len())
+	w, err := createFrames(d.disk, d.path(journalName(number)), &header{covers: number - 1, carried: last, info: *info})
+	if err != nil {
+		return nil, err
+	}
+	for seq := r.compacted + 1; seq <= last; seq++ {
+		w.record(r.run.Encoded(seq))
+	}
+	if err := w.sync(); err != nil {
+		return nil, w.abandon(err)
+	}
+	if err := w.rename(); err != nil {
+		return nil, w.abandon(err)
+	}
+	if err := d.syncDirs(); err != nil {
+		return nil, w.abandon(err)
+	}
+	return w, nil
+}
+
+// settle writes a run anew that a crash has ended, so that what is known of it is on the
+// disk, and returns that and where its journal ends. The run is locked. The journals
+// before are to be removed when the meta file says the same.
+func (d *runDir) settle() (snapshot.Info, closed, error) {
+	r, err := d.readLocked()
+	switch {
+	case err != nil:
+		return snapshot.Info{}, closed{}, err
+	case r.damage != nil:
+		return snapshot.Info{}, closed{}, advise(r.damage)
+	}
+	if r.torn != nil {
+		d.store.warn(d.runID, r.torn)
+	}
+	info := r.run.Info
+	if info.Status == snapshot.StatusRunning {
+		info = storekit.Crashed(info)
+	}
+	info.LastSeq = uint64(r.run.Len())
+	w, err := d.rewrite(r, &info)
+	if err != nil {
+		return snapshot.Info{}, closed{}, err
+	}
+	_ = w.file.Close() // it was synced
+	return info, closed{r.newest + 1, w.size}, nil
 }
 
 // goOn begins the generation in the journal of the one before, which is on the
 // disk as it was read: a frame says so, and nothing gets another name. If that
 // fails, the frame is cut off, and the next Open begins another journal.
 func (j *Journal) goOn(r *reading) error {
-	s, id := j.store, j.info.RunID
+	d := j.dir
 	j.number = r.newest
 	j.oldest = j.number
-	f, err := s.disk.OpenToWrite(s.run(id, journalName(j.number)))
+	f, err := d.disk.OpenToWrite(d.path(journalName(j.number)))
 	if err != nil {
 		return unavailable(err)
 	}
@@ -87,11 +124,11 @@ func (j *Journal) goOn(r *reading) error {
 	if err != nil {
 		_ = f.Truncate(r.last.end)
 		_ = f.Close()
-		_ = s.restoreMeta(id, r)
+		_ = d.restoreMeta(r)
 		return unavailable(err)
 	}
 	if r.hasCovered() {
-		s.removeCovered(id, j.number-1)
+		d.removeCovered(j.number - 1)
 	}
 	return nil
 }
@@ -119,8 +156,8 @@ func (j *Journal) beginAtEnd() error {
 // An older file, which a loss of power may bring back, would be believed if it
 // says how the run ended: so the new one is synced.
 func (j *Journal) running(r *reading) error {
-	s, id := j.store, j.info.RunID
-	info, err := s.changeMeta(id, &j.info, func(meta *metaFile) (header, error) {
+	d := j.dir
+	info, err := d.changeMeta(&j.info, func(meta *metaFile) (header, error) {
 		return header{pid: os.Getpid(), info: meta.updates(j.info)}, nil
 	})
 	if err != nil {
@@ -130,16 +167,16 @@ func (j *Journal) running(r *reading) error {
 	if !r.found || r.waits() {
 		return nil
 	}
-	return s.syncMeta(id)
+	return d.syncMeta()
 }
 
 // restoreMeta has the meta file say again how the run stood before a generation
 // that could not begin, but not where its journal ends.
-func (s *Store) restoreMeta(runID string, r *reading) error {
+func (d *runDir) restoreMeta(r *reading) error {
 	if !r.meta.ok {
-		return remove(s.disk, s.run(runID, metaName))
+		return remove(d.disk, d.path(metaName))
 	}
-	_, err := s.changeMeta(runID, &r.recorded, func(meta *metaFile) (header, error) {
+	_, err := d.changeMeta(&r.recorded, func(meta *metaFile) (header, error) {
 		return header{info: meta.updates(r.meta.info)}, nil
 	})
 	return err
@@ -162,17 +199,17 @@ func withUpdates(info snapshot.Info, meta *snapshot.Info) snapshot.Info {
 // removeLeftovers removes what a crash has left of files that were not
 // finished. The run is locked, and here also those who write the meta file are: what
 // they have not finished is none of a crash.
-func (s *Store) removeLeftovers(runID string) {
-	l, err := s.lockMeta(context.Background(), runID)
+func (d *runDir) removeLeftovers() {
+	l, err := d.lockMeta(context.Background())
 	if err != nil {
 		return
 	} else if l != nil {
 		defer l.release()
 	}
-	entries, _ := s.disk.ReadDir(s.run(runID))
+	entries, _ := d.disk.ReadDir(d.path())
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == tmpSuffix {
-			_ = remove(s.disk, s.run(runID, e.Name()))
+			_ = remove(d.disk, d.path(e.Name()))
 		}
 	}
 }
@@ -180,30 +217,19 @@ func (s *Store) removeLeftovers(runID string) {
 // removeCovered removes the journals up to a number, which another file
 // covers, and all snapshots but the newest. What stays is passed over by
 // readers and removed the next time.
-func (s *Store) removeCovered(runID string, upTo uint64) {
-	l, err := s.listing(runID)
+func (d *runDir) removeCovered(upTo uint64) {
+	l, err := d.listing()
 	if err != nil {
 		return
 	}
 	for _, n := range l.journals {
 		if n <= upTo {
-			_ = remove(s.disk, s.run(runID, journalName(n)))
+			_ = remove(d.disk, d.path(journalName(n)))
 		}
 	}
 	for i, n := range l.snapshots {
 		if i < len(l.snapshots)-1 {
-			_ = remove(s.disk, s.run(runID, snapshotName(n)))
+			_ = remove(d.disk, d.path(snapshotName(n)))
 		}
 	}
-}
-
-// createJournal begins the file of a journal, under a temporary name.
-func (j *Journal) createJournal(number, covers uint64) (*frameWriter, error) {
-	j.mu.Lock()
-	h := header{covers: covers, carried: j.appended, info: j.info}
-	j.mu.Unlock()
-	if number != j.oldest {
-		h.carried = 0 // the records are in the journals before it
-	}
-	return createFrames(j.store.disk, j.store.run(j.info.RunID, journalName(number)), &h)
 }

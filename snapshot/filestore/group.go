@@ -32,7 +32,7 @@ func (g *group) do(f func() error) error {
 		<-before
 	}
 	g.mu.Lock()
-	g.next = nil // who comes from now on may be too late for this round
+	g.next = nil // later callers join the next round
 	g.mu.Unlock()
 	r.err = f()
 	close(r.done)

@@ -46,10 +46,10 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	if len(data) > messageMax {
 		return fmt.Errorf("snapshot: a message of %d bytes for run %s, want at most %d", len(data), runID, messageMax)
 	}
-	if err := s.mustBeThere(ctx, runID); err != nil {
+	if err := s.dir(runID).mustBeThere(ctx); err != nil {
 		return err
 	}
-	switch err := s.post(runID, m.ID(), data); {
+	switch err := s.dir(runID).post(m.ID(), data); {
 	case err == nil, errors.Is(err, snapshot.ErrPosted):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
@@ -59,37 +59,37 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	}
 }
 
-func (s *Store) post(runID, id string, data []byte) error {
-	dir := s.run(runID, inboxName)
-	if err := mkdirSynced(s.disk, dir); err != nil {
+func (d *runDir) post(id string, data []byte) error {
+	dir := d.path(inboxName)
+	if err := mkdirSynced(d.disk, dir); err != nil {
 		return err
 	}
 	name := filepath.Join(dir, id)
 	tmp := fmt.Sprintf("%s.%d-%d%s", name, os.Getpid(), tmpNumber.Add(1), tmpSuffix)
-	if err := writeSynced(s.disk, tmp, data); err != nil {
+	if err := writeSynced(d.disk, tmp, data); err != nil {
 		return err
 	}
-	err := s.disk.Link(tmp, name)
-	if removed := remove(s.disk, tmp); err == nil && removed != nil {
-		s.warn(runID, fmt.Errorf("snapshot: message for run %s: %w", runID, removed)) // which is only litter
+	err := d.disk.Link(tmp, name)
+	if removed := remove(d.disk, tmp); err == nil && removed != nil {
+		d.store.warn(d.runID, fmt.Errorf("snapshot: message for run %s: %w", d.runID, removed)) // which is only litter
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return storekit.Posted(runID, id)
+		return storekit.Posted(d.runID, id)
 	case err != nil:
 		return err
 	}
-	return s.disk.SyncDir(dir)
+	return d.disk.SyncDir(dir)
 }
 
 // mustBeThere is ErrNotFound for a run that was never begun.
-func (s *Store) mustBeThere(ctx context.Context, runID string) error {
-	if _, err := os.Lstat(s.run(runID, metaName)); err == nil {
+func (d *runDir) mustBeThere(ctx context.Context) error {
+	if _, err := os.Lstat(d.path(metaName)); err == nil {
 		return nil
 	}
-	r, err := s.read(ctx, runID)
+	r, err := d.read(ctx)
 	if err == nil && !r.found {
-		return noRun(runID)
+		return noRun(d.runID)
 	}
 	return err
 }
@@ -105,7 +105,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	}
 	entries, err := s.disk.ReadDir(s.run(runID, inboxName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, s.mustBeThere(ctx, runID)
+		return nil, s.dir(runID).mustBeThere(ctx)
 	} else if err != nil {
 		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
@@ -114,14 +114,14 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 		if s.isAside(runID, e) {
 			continue
 		}
-		m, err := s.message(runID, e.Name())
+		m, err := s.dir(runID).message(e.Name())
 		var refused *refusedError
 		switch {
 		case err == nil:
 			all = append(all, m)
 		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		case errors.As(err, &refused):
-			s.refuse(runID, e.Name(), refused)
+			s.dir(runID).refuse(e.Name(), refused)
 		default:
 			return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 		}
@@ -153,8 +153,8 @@ func (e *refusedError) Unwrap() error { return e.err }
 
 // message reads one message. An error that is no *refusedError says nothing
 // about it.
-func (s *Store) message(runID, id string) (snapshot.Message, error) {
-	data, err := readFile(s.disk, s.run(runID, inboxName, id), messageMax)
+func (d *runDir) message(id string) (snapshot.Message, error) {
+	data, err := readFile(d.disk, d.path(inboxName, id), messageMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, snapshot.ErrUnavailable):
 		return snapshot.Message{}, err
@@ -163,7 +163,7 @@ func (s *Store) message(runID, id string) (snapshot.Message, error) {
 	case err != nil:
 		return snapshot.Message{}, err
 	}
-	m, err := decodeMessage(runID, id, data)
+	m, err := decodeMessage(d.runID, id, data)
 	if err != nil {
 		return snapshot.Message{}, &refusedError{err}
 	}
@@ -171,8 +171,8 @@ func (s *Store) message(runID, id string) (snapshot.Message, error) {
 }
 
 // refuse sets aside what is not a message, so that it is reported once.
-func (s *Store) refuse(runID, name string, err error) {
-	from := s.run(runID, inboxName, name)
+func (d *runDir) refuse(name string, err error) {
+	from := d.path(inboxName, name)
 	aside := from + refusedSuffix
 	for n := 2; ; n++ {
 		if _, err := os.Lstat(aside); err != nil {
@@ -180,11 +180,11 @@ func (s *Store) refuse(runID, name string, err error) {
 		}
 		aside = fmt.Sprintf("%s%s.%d", from, refusedSuffix, n)
 	}
-	err = fmt.Errorf("snapshot: run %s: %s in its inbox is not a message, and is set aside as %s: %w", runID, name, filepath.Base(aside), err)
-	if renamed := s.disk.Rename(from, aside); renamed != nil && !errors.Is(renamed, fs.ErrNotExist) {
+	err = fmt.Errorf("snapshot: run %s: %s in its inbox is not a message, and is set aside as %s: %w", d.runID, name, filepath.Base(aside), err)
+	if renamed := d.disk.Rename(from, aside); renamed != nil && !errors.Is(renamed, fs.ErrNotExist) {
 		err = errors.Join(err, renamed)
 	}
-	s.warn(runID, err)
+	d.store.warn(d.runID, err)
 }
 
 // Remove implements [snapshot.Inbox].

@@ -133,7 +133,7 @@ func (s *Store) lookAt(runID string, before *indexed) *indexed {
 	if before != nil && before.settled && before.time.Equal(e.time) && before.size == e.size {
 		return before
 	}
-	m, err := s.meta(runID)
+	m, err := s.dir(runID).meta()
 	if err != nil || !m.ok {
 		e.settled = false
 		return e

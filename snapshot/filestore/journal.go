@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -12,7 +13,7 @@ import (
 
 // A Journal is a run of a [Store] that is open for writing.
 type Journal struct {
-	store    *Store
+	dir      *runDir
 	lock     *fileLock
 	restored *snapshot.Run
 	torn     *TornTail
@@ -21,6 +22,7 @@ type Journal struct {
 	stop      context.CancelFunc // of the inbox
 	listening sync.WaitGroup
 	notify    chan struct{}
+	lost      chan struct{} // closed when the lock is found not to be that of the run any more
 
 	closing  sync.Once
 	closeErr error
@@ -54,8 +56,9 @@ func (j *Journal) Restored() *snapshot.Run { return j.restored }
 // Notify implements [snapshot.Journal].
 func (j *Journal) Notify() <-chan struct{} { return j.notify }
 
-// Lost implements [snapshot.Journal]: it is nil, for a lock is not lost.
-func (j *Journal) Lost() <-chan struct{} { return nil }
+// Lost implements [snapshot.Journal]. The right to a run is lost when its directory is
+// removed, moved or replaced.
+func (j *Journal) Lost() <-chan struct{} { return j.lost }
 
 // Torn is the end of the journal that was cut off when the run was opened;
 // nil if it was whole.
@@ -138,6 +141,9 @@ func (j *Journal) breaks(err error) error {
 	if j.err == nil {
 		j.err = err
 		j.signal()
+		if errors.Is(err, snapshot.ErrFenced) {
+			close(j.lost)
+		}
 	}
 	return j.err
 }
@@ -197,14 +203,23 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 func (j *Journal) sync() {
 	file, upTo, size := j.file, j.appended, j.size
 	j.mu.Unlock()
-	err := file.Sync()
+	err := j.syncFile(file, upTo)
 	j.mu.Lock()
 	if err != nil {
-		_ = j.breaks(fmt.Errorf("snapshot: run %s: sync record %d: what is on the disk is not known any more, open the run again: %w",
-			j.info.RunID, upTo, unavailable(err)))
+		_ = j.breaks(err)
 		return
 	}
 	j.synced, j.syncedTo, j.hasSynced = max(j.synced, upTo), size, true
+}
+
+// syncFile syncs the file that has the records up to seq. The lock is checked after the
+// sync: records in a directory that nobody finds any more are not stored.
+func (j *Journal) syncFile(file diskFile, seq uint64) error {
+	if err := file.Sync(); err != nil {
+		return fmt.Errorf("snapshot: run %s: sync record %d: the journal is in an unknown state; open the run again: %w",
+			j.info.RunID, seq, unavailable(err))
+	}
+	return j.dir.mustHold(j.lock)
 }
 
 // Close implements [snapshot.Journal]. The status is in the journal, synced,
@@ -216,8 +231,11 @@ func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 		j.stop()
 		j.listening.Wait()
 		j.closeErr = j.close(ctx, end)
+		isOurs := j.dir.mustHold(j.lock) == nil
 		j.lock.release()
-		j.store.touchInbox(j.info.RunID)
+		if isOurs {
+			j.dir.touchInbox()
+		}
 	})
 	return j.closeErr
 }
@@ -231,16 +249,16 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 	}
 	// All of the run is on the disk now. What follows saves time to those who
 	// read it, and lets them notice when something is lost.
-	if size := j.sealed + j.size; size > j.store.compactAtClose && size > j.snapshotSize/2 && ctx.Err() == nil {
+	if size := j.sealed + j.size; size > j.dir.store.compactAtClose && size > j.snapshotSize/2 && ctx.Err() == nil {
 		if err := j.compact(j.number, info); err != nil {
-			j.store.warn(info.RunID, err)
+			j.dir.store.warn(info.RunID, err)
 		}
 	}
-	_, err = j.store.changeMeta(info.RunID, &info, func(meta *metaFile) (header, error) {
+	_, err = j.dir.changeMeta(&info, func(meta *metaFile) (header, error) {
 		return header{closed: closed{j.number, j.size}, info: meta.updates(info)}, nil
 	})
 	if err != nil {
-		j.store.warn(info.RunID, err)
+		j.dir.store.warn(info.RunID, err)
 	}
 	return nil
 }
@@ -255,6 +273,11 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	}
 	info := storekit.Closed(j.info, end)
 	info.LastSeq = j.appended
+	if j.err == nil {
+		if err := j.dir.mustHold(j.lock); err != nil {
+			_ = j.breaks(err)
+		}
+	}
 	if j.err != nil {
 		return info, j.err
 	}

@@ -63,7 +63,7 @@ func (l *lister) look(ctx context.Context, e *indexed) (info snapshot.Info, ther
 		return snapshot.Info{}, false, false
 	}
 	s := l.store
-	info, isRough, err := s.glance(e.RunID)
+	info, isRough, err := s.dir(e.RunID).glance()
 	if err == nil && isRough {
 		if l.runs++; l.filter.Limit > 0 && l.runs > max(runsLeast, runsPerRun*l.filter.Limit) {
 			return snapshot.Info{}, false, false

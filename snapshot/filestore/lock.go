@@ -1,21 +1,25 @@
 package filestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 )
 
 // A fileLock is a lock on a file. The system releases it when the process
 // ends, however it ends.
 //
-// A writer holds it exclusively. To find out whether there is one, the lock is
-// taken shared, for a moment, which must not look like a writer to one that
-// opens the run at that time: see tryExclusive.
-type fileLock struct{ f *os.File }
+// A writer holds it exclusively. A probe for a writer takes the lock shared for a moment;
+// tryExclusive must not mistake the probe for a writer.
+type fileLock struct {
+	f    *os.File
+	name string
+}
 
 // errHeld is a lock that somebody else has.
 var errHeld = errors.New("held")
@@ -32,12 +36,19 @@ func openLock(name string) (*os.File, error) {
 // The file may be deleted, with all of its directory, between opening and
 // locking it: then what was locked is not what others would lock, and it
 // begins anew. prepare is called before each opening.
+//
+// Whoever shares the lock looks whether it is held, and is done in a moment. If the
+// lock is still shared after sharedTries, it is held like any other.
 func exclusive(ctx context.Context, name string, wait bool, prepare func() error, open func(string) (*os.File, error)) (*fileLock, error) {
+	shared := 0
 	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
 		l, err := tryExclusive(name, prepare, open)
 		switch {
 		case err == nil:
 			return l, nil
+		case errors.Is(err, errShared) && shared < sharedTries:
+			shared++
+			err = errRetry
 		case errors.Is(err, errRetry):
 		case !errors.Is(err, errHeld) || !wait:
 			return nil, err
@@ -52,8 +63,15 @@ func exclusive(ctx context.Context, name string, wait bool, prepare func() error
 	}
 }
 
-// errRetry is a lock that could not be had for a reason that passes at once.
-var errRetry = errors.New("busy")
+// sharedTries take about a second.
+const sharedTries = 45
+
+var (
+	// errRetry is a lock that could not be had for a reason that passes at once.
+	errRetry = errors.New("busy")
+	// errShared is a lock that somebody shares. It is errHeld.
+	errShared = fmt.Errorf("%w by a program that shares it, which Reprise never does for long", errHeld)
+)
 
 func tryExclusive(name string, prepare func() error, open func(string) (*os.File, error)) (*fileLock, error) {
 	if err := prepare(); err != nil {
@@ -67,26 +85,33 @@ func tryExclusive(name string, prepare func() error, open func(string) (*os.File
 	}
 	if err := flock(f, lockExclusive); err != nil {
 		if errors.Is(err, errHeld) && flock(f, lockShared) == nil {
-			err = errRetry // those who have it share it: they only look whether it is held
+			err = errShared
 		}
 		_ = f.Close()
 		return nil, err
 	}
-	if !isNamed(f, name) {
+	l := &fileLock{f, name}
+	if named, err := l.isNamed(); err != nil || !named {
 		_ = f.Close()
-		return nil, errRetry
+		return nil, cmp.Or(err, errRetry)
 	}
-	return &fileLock{f}, nil
+	return l, nil
 }
 
-// isNamed reports whether name is f still.
-func isNamed(f *os.File, name string) bool {
-	opened, err := f.Stat()
+// isNamed reports whether the file that is locked still has its name.
+func (l *fileLock) isNamed() (bool, error) {
+	locked, err := l.f.Stat()
 	if err != nil {
-		return false
+		return false, err
 	}
-	named, err := os.Lstat(name)
-	return err == nil && os.SameFile(opened, named)
+	named, err := os.Lstat(l.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return os.SameFile(locked, named), nil
 }
 
 // release releases the lock. Closing the file is not enough: a process that is

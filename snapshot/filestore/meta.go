@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
@@ -18,37 +18,40 @@ import (
 
 // The meta file of a run is one frame with its Info, and with where its journal
 // ends if it was closed. It is what List reads, and the truth of what Update
-// changes. What it says of the records holds at least: it is written when those
-// up to LastSeq are on the disk. So a run with fewer has lost some.
+// changes. It is written after the records up to LastSeq are durable, so a run with fewer
+// has lost records.
+
+// metaWait bounds the wait for the lock of a meta file.
+const metaWait = 20 * time.Second
 
 // metaMax is how long a meta file may be.
 const metaMax = 16 << 20
 
-// meta is readMeta for those who want to know how the run stands. If it says that
-// the run is queued, and the journal goes on, it cannot be trusted.
-func (s *Store) meta(runID string) (metaFile, error) {
-	m, err := s.readMeta(runID)
+// meta reads the meta file and checks that it is not out of date: if it says that the run
+// is queued, and the journal goes on, it cannot be trusted.
+func (d *runDir) meta() (metaFile, error) {
+	m, err := d.readMeta()
 	if err != nil || !m.waits() {
 		return m, err
 	}
-	m.begun, err = s.goesOn(runID, m.closed)
+	m.begun, err = d.goesOn(m.closed)
 	m.ok = err == nil && !m.begun
 	return m, err
 }
 
 // goesOn reports whether anything was written to a journal after it was closed.
-func (s *Store) goesOn(runID string, c closed) (bool, error) {
-	f, err := s.disk.Open(s.run(runID, journalName(c.journal)))
+func (d *runDir) goesOn(c closed) (bool, error) {
+	f, err := d.disk.Open(d.path(journalName(c.journal)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil // it is in the snapshot
 	} else if err != nil {
-		return false, fmt.Errorf("snapshot: run %s: %w", runID, unavailable(err))
+		return false, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
 	}
 	defer func() { _ = f.Close() }()
 	head := make([]byte, frameHead)
 	n, err := f.ReadAt(head, c.end)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("snapshot: run %s: %w", runID, unavailable(err))
+		return false, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
 	}
 	return slices.ContainsFunc(head[:n], func(b byte) bool { return b != 0 }), nil
 }
@@ -82,11 +85,11 @@ const metaReads = 3
 
 // readMeta reads the meta file of a run. It is not ok if there is none, or none that
 // is whole. An error says nothing about it.
-func (s *Store) readMeta(runID string) (m metaFile, err error) {
+func (d *runDir) readMeta() (m metaFile, err error) {
 	for range metaReads {
-		data, err := readFile(s.disk, s.run(runID, metaName), metaMax)
+		data, err := readFile(d.disk, d.path(metaName), metaMax)
 		if err = unavailable(err); errors.Is(err, snapshot.ErrUnavailable) {
-			return metaFile{}, fmt.Errorf("snapshot: run %s: %w", runID, err)
+			return metaFile{}, fmt.Errorf("snapshot: run %s: %w", d.runID, err)
 		} else if err != nil {
 			return metaFile{}, nil
 		}
@@ -94,7 +97,7 @@ func (s *Store) readMeta(runID string) (m metaFile, err error) {
 		if err != nil {
 			return metaFile{}, err
 		}
-		if h, err := p.header(runID); err == nil {
+		if h, err := p.header(d.runID); err == nil {
 			return metaFile{header: h, ok: true, size: int64(len(data))}, nil
 		}
 	}
@@ -116,16 +119,19 @@ func (p *part) header(runID string) (header, error) {
 
 // lockMeta waits for the lock of the meta file, without which nobody writes it. It
 // returns nil if there is no such file, or something else of its name: only the one
-// who has locked the run makes the file.
-func (s *Store) lockMeta(ctx context.Context, runID string) (*fileLock, error) {
-	name := s.run(runID, metaName)
+// who has locked the run makes the file. A writer has the lock for as long as one sync
+// takes; who has it longer than metaWait is none.
+func (d *runDir) lockMeta(ctx context.Context) (*fileLock, error) {
+	name := d.path(metaName)
 	exists := func() error {
 		_, err := os.Lstat(name)
 		return err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, metaWait, fmt.Errorf("%w: another program has the lock on %s", snapshot.ErrUnavailable, name))
+	defer cancel()
 	l, err := exclusive(ctx, name, true, exists, func(name string) (*os.File, error) { return openAs(name, os.O_RDWR) })
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errLink) || errors.Is(err, errNoFile) {
-		return nil, isDir(s.run(runID))
+		return nil, isDir(d.path())
 	}
 	return l, err
 }
@@ -149,17 +155,17 @@ func holds(recorded, meta *snapshot.Info) bool {
 // read. If the old one says that the run is running, readers read the records; if
 // it says that the run is queued, they look whether its journal goes on; any other
 // is believed, see syncMeta. Nil stands for nothing that is recorded.
-func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(before *metaFile) (header, error)) (snapshot.Info, error) {
-	l, err := s.lockMeta(context.Background(), runID)
+func (d *runDir) changeMeta(recorded *snapshot.Info, change func(before *metaFile) (header, error)) (snapshot.Info, error) {
+	l, err := d.lockMeta(context.Background())
 	if errors.Is(err, fs.ErrNotExist) {
-		return snapshot.Info{}, noRun(runID) // it was deleted
+		return snapshot.Info{}, noRun(d.runID) // it was deleted
 	} else if err != nil {
-		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, err)
 	}
 	if l != nil {
 		defer l.release()
 	}
-	before, err := s.readMeta(runID)
+	before, err := d.readMeta()
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -167,8 +173,8 @@ func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(be
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	if err := s.writeMeta(runID, &before, &after, recorded); err != nil {
-		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
+	if err := d.writeMeta(l, &before, &after, recorded); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, err)
 	}
 	return after.info, nil
 }
@@ -177,21 +183,29 @@ func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(be
 // keeps its size. Zeros follow the frame.
 const metaBlock = 512
 
-func (s *Store) writeMeta(runID string, before *metaFile, after *header, recorded *snapshot.Info) error {
+// writeMeta writes the meta file, of which l is the lock; nil if there was none.
+func (d *runDir) writeMeta(l *fileLock, before *metaFile, after *header, recorded *snapshot.Info) error {
 	data, err := appendHeader(make([]byte, 0, 2*metaBlock), after)
 	if err != nil {
 		return err
 	}
 	data = append(data, make([]byte, -len(data)&(metaBlock-1))...)
-	name := s.run(runID, metaName)
+	name := d.path(metaName)
+	named := d.disk
+	if l != nil {
+		named = d.locked(l).disk
+	}
 	switch {
 	case recorded == nil || before.ok && !holds(recorded, &before.info):
-		return replaceSynced(s.disk, name, data)
+		if err := replace(named, name, data); err != nil {
+			return err
+		}
+		return d.disk.SyncDir(d.path())
 	case before.ok:
 		data = append(data, make([]byte, max(0, before.size-int64(len(data))))...)
-		return overwrite(s.disk, name, data)
+		return overwrite(named, name, data)
 	} // a reader may find less than all of it, and then reads the records
-	return write(s.disk, name, data, func(diskFile) error { return nil })
+	return write(named, name, data, func(diskFile) error { return nil })
 }
 
 // overwrite writes the beginning of a file.
@@ -203,25 +217,25 @@ func overwrite(d disk, name string, data []byte) error {
 	return errors.Join(writeAt(f, data, 0), f.Close())
 }
 
-// syncMeta has the meta file on the disk as it is.
-func (s *Store) syncMeta(runID string) error {
-	f, err := s.disk.OpenToWrite(s.run(runID, metaName))
+// syncMeta syncs the meta file.
+func (d *runDir) syncMeta() error {
+	f, err := d.disk.OpenToWrite(d.path(metaName))
 	if err != nil {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// replaceSynced writes a file that takes the place of another, if there is one,
-// and is on the disk when it returns.
-func replaceSynced(d disk, name string, data []byte) error {
+// replace writes a file that takes the place of another, if there is one. It is on
+// the disk when it returns, though its name is not.
+func replace(d disk, name string, data []byte) error {
 	if err := writeSynced(d, name+tmpSuffix, data); err != nil {
 		return err
 	}
 	if err := d.Rename(name+tmpSuffix, name); err != nil {
 		return errors.Join(err, remove(d, name+tmpSuffix))
 	}
-	return d.SyncDir(filepath.Dir(name))
+	return nil
 }
 
 // Info implements [snapshot.Reader]. Of a run that is open it counts the records,
@@ -230,23 +244,23 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return snapshot.Info{}, err
 	}
-	return s.info(ctx, runID, false)
+	return s.dir(runID).info(ctx, false)
 }
 
 // info is Info. Locked says that the caller holds the lock of the run, so that
 // nobody has it open. What is counted is of the generation that the meta file has
 // before and after.
-func (s *Store) info(ctx context.Context, runID string, locked bool) (snapshot.Info, error) {
-	before, err := s.meta(runID)
+func (d *runDir) info(ctx context.Context, locked bool) (snapshot.Info, error) {
+	before, err := d.meta()
 	for err == nil && before.ok {
 		if before.info.Status != snapshot.StatusRunning {
 			return before.info, nil
 		}
-		if held, err := isHeld(s.run(runID, lockName)); locked || err != nil || !held {
+		if held, err := isHeld(d.path(lockName)); locked || err != nil || !held {
 			break
 		}
-		t, tailErr := s.tail(ctx, runID, before.info.Created, math.MaxUint64, nil)
-		meta, err := s.meta(runID)
+		t, tailErr := d.store.tail(ctx, d.runID, before.info.Created, math.MaxUint64, nil)
+		meta, err := d.meta()
 		if err != nil {
 			return snapshot.Info{}, err
 		}
@@ -263,7 +277,7 @@ func (s *Store) info(ctx context.Context, runID string, locked bool) (snapshot.I
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	run, err := s.Load(ctx, runID)
+	run, err := d.store.Load(ctx, d.runID)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -284,15 +298,15 @@ func endedAs(meta snapshot.Info, journal *snapshot.Info) snapshot.Info {
 
 // glance is what the meta file says of a run. It is rough if that may not be
 // how the run stands now, for nobody has closed it.
-func (s *Store) glance(runID string) (info snapshot.Info, rough bool, err error) {
-	m, err := s.meta(runID)
+func (d *runDir) glance() (info snapshot.Info, rough bool, err error) {
+	m, err := d.meta()
 	for err == nil && m.ok && m.info.Status == snapshot.StatusRunning {
 		before := m
-		if m.info.Open, err = isHeld(s.run(runID, lockName)); err != nil || !m.info.Open {
+		if m.info.Open, err = isHeld(d.path(lockName)); err != nil || !m.info.Open {
 			return m.info, true, err // it was closed since, or its process has ended
 		}
 		open := m.info
-		if m, err = s.meta(runID); err == nil && m.isAs(&before) {
+		if m, err = d.meta(); err == nil && m.isAs(&before) {
 			return open, false, nil
 		} // somebody has opened it since, or a namesake
 	}
@@ -300,17 +314,17 @@ func (s *Store) glance(runID string) (info snapshot.Info, rough bool, err error)
 	case err != nil:
 		return snapshot.Info{}, false, err
 	case !m.ok:
-		return snapshot.Info{RunID: runID}, true, nil
+		return snapshot.Info{RunID: d.runID}, true, nil
 	}
 	return m.info, false, nil
 }
 
 // about is what is known of a run, without reading its records if it was
 // closed, or is open.
-func (s *Store) about(ctx context.Context, runID string) (snapshot.Info, error) {
-	info, rough, err := s.glance(runID)
+func (d *runDir) about(ctx context.Context) (snapshot.Info, error) {
+	info, rough, err := d.glance()
 	if err == nil && rough {
-		info, err = s.slowly(ctx, info)
+		info, err = d.store.slowly(ctx, info)
 	}
 	if errors.Is(err, snapshot.ErrCorrupt) || errors.Is(err, snapshot.ErrFormat) {
 		err = nil // info says as much as is known

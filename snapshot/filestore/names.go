@@ -111,8 +111,7 @@ func listingOf(entries []fs.DirEntry) (l listing) {
 	return l
 }
 
-// numberMost is above every number that a file of a store gets. With the
-// highest that there are, none would come after it.
+// numberMost is above every file number. It leaves room for a next number.
 const numberMost = 1 << 53
 
 func numberOf(name, suffix string) (uint64, bool) {

@@ -19,8 +19,8 @@ type notices struct {
 	notify map[string][]chan struct{}
 }
 
-// add has c receive after changes in the directory, which is made if only it
-// is missing. It reports whether the operating system notifies of it.
+// add makes c receive a value after each change in dir. It creates dir if its parent
+// exists. It reports whether the operating system notifies of changes there.
 func (n *notices) add(dir string, c chan struct{}) bool {
 	if n == nil {
 		return false
@@ -136,7 +136,7 @@ func (n *notices) ringAll() {
 	}
 }
 
-// ring has c receive, unless it is about to anyway.
+// ring makes c receive a value, unless one is waiting in it already.
 func ring(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

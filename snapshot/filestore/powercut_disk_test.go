@@ -30,7 +30,8 @@ const sector = 512
 type powerDisk struct {
 	filestore.Disk
 	root string
-	cut  func(what string) // is called after every change
+	cut  func(what string)       // is called after every change
+	fail func(name string) error // the sync of a file; nil for none
 
 	mu      sync.Mutex
 	now     map[string]*inode // names, relative to the root
@@ -45,6 +46,7 @@ type inode struct {
 	disk  []byte           // as it is on the disk for certain
 	parts map[int][][]byte // of each sector, what it has been since
 	sizes []int            // and what the size has been
+	stuck bool             // a sync has failed: the system takes what was written for clean, and no later sync writes it
 }
 
 // A nameChange is a change of names in one directory, or a rename between two.
@@ -237,7 +239,16 @@ func (f *powerFile) Truncate(size int64) error {
 
 func (f *powerFile) Sync() error {
 	f.disk.mu.Lock()
-	f.node.disk, f.node.parts, f.node.sizes = slices.Clone(f.node.data), make(map[int][][]byte), nil
+	if f.disk.fail != nil && !f.node.stuck {
+		if err := f.disk.fail(f.name); err != nil {
+			f.node.stuck = true
+			f.disk.mu.Unlock()
+			return err
+		}
+	}
+	if !f.node.stuck {
+		f.node.disk, f.node.parts, f.node.sizes = slices.Clone(f.node.data), make(map[int][][]byte), nil
+	}
 	f.disk.mu.Unlock()
 	f.disk.cut("sync " + f.name)
 	return nil

@@ -79,12 +79,12 @@ const rereads = 100
 // read reads the files of a run; there need not be any. Damage is in the
 // reading, not in the error.
 //
-// It reads the meta file before and after the others, and after it was looked
-// whether somebody has the run open. A run that is closed, opened or replaced
+// It reads the meta file before the others, and after checking whether the run is open.
+// A run that is closed, opened or replaced
 // meanwhile is read again: the records of one instant never come with the Info
 // of another. What the meta file knew before, the others must have.
-func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
-	before, err := s.meta(runID)
+func (d *runDir) read(ctx context.Context) (*reading, error) {
+	before, err := d.meta()
 	if err != nil {
 		return nil, err
 	}
@@ -92,34 +92,34 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		l, err := s.listing(runID)
+		l, err := d.listing()
 		if err != nil {
-			return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
+			return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, err)
 		}
-		in, err := s.readFiles(runID, l)
+		in, err := d.readFiles(l)
 		// A compaction makes the new file before it removes the old ones, but a
 		// directory that changes while it is listed may show neither. So it is
 		// listed again, now that what is new is there for certain.
-		after, listErr := s.listing(runID)
-		held, heldErr := isHeld(s.run(runID, lockName))
+		after, listErr := d.listing()
+		held, heldErr := isHeld(d.path(lockName))
 		if heldErr != nil {
-			return nil, fmt.Errorf("snapshot: run %s: %w", runID, heldErr)
+			return nil, fmt.Errorf("snapshot: run %s: %w", d.runID, heldErr)
 		}
-		meta, metaErr := s.meta(runID)
+		meta, metaErr := d.meta()
 		if metaErr != nil {
 			return nil, metaErr
 		}
 		switch same := listErr == nil && l.equal(after) && meta.isAs(&before); {
 		case err == nil && same:
-			r, err := s.interpret(runID, in, meta, before.info.LastSeq)
+			r, err := d.interpret(in, meta, before.info.LastSeq)
 			if err == nil {
 				r.held = held
 			}
 			return r, err
 		case err != nil && (same || !errors.Is(err, fs.ErrNotExist)):
-			return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
+			return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, err)
 		case n == rereads:
-			return nil, fmt.Errorf("snapshot: read run %s: its files changed %d times meanwhile", runID, n)
+			return nil, fmt.Errorf("snapshot: read run %s: its files changed %d times meanwhile", d.runID, n)
 		}
 		before = meta
 	}
@@ -127,25 +127,25 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 
 // readLocked is read for the one who has locked the run: nobody else changes the
 // files meanwhile.
-func (s *Store) readLocked(runID string) (*reading, error) {
-	l, err := s.listing(runID)
+func (d *runDir) readLocked() (*reading, error) {
+	l, err := d.listing()
 	if err != nil {
-		return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
+		return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, err)
 	}
-	in, err := s.readFiles(runID, l)
+	in, err := d.readFiles(l)
 	if err != nil {
-		return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
+		return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, err)
 	}
-	meta, err := s.meta(runID)
+	meta, err := d.meta()
 	if err != nil {
 		return nil, err
 	}
-	return s.interpret(runID, in, meta, math.MaxUint64)
+	return d.interpret(in, meta, math.MaxUint64)
 }
 
 // listing lists the files of a run; none if it does not exist.
-func (s *Store) listing(runID string) (listing, error) {
-	entries, err := s.disk.ReadDir(s.run(runID))
+func (d *runDir) listing() (listing, error) {
+	entries, err := d.disk.ReadDir(d.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return listing{}, nil
 	} else if err != nil {
@@ -163,17 +163,17 @@ func (s *Store) listing(runID string) (listing, error) {
 // what is read of the older ones is never less than what comes before the
 // records that were read already. The snapshot comes last; if a compaction
 // has replaced it meanwhile, the listing is another.
-func (s *Store) readFiles(runID string, l listing) (files, error) {
+func (d *runDir) readFiles(l listing) (files, error) {
 	in := files{listing: l, parts: make([]part, len(l.journals))}
 	for i, n := range slices.Backward(l.journals) {
 		var err error
-		if in.parts[i], err = s.readJournal(runID, n); err != nil {
+		if in.parts[i], err = d.readJournal(n); err != nil {
 			return files{}, err
 		}
 	}
 	if n := len(l.snapshots); n > 0 {
 		var err error
-		if in.snapshot, err = s.readSnapshot(s.run(runID, snapshotName(l.snapshots[n-1]))); err != nil {
+		if in.snapshot, err = d.store.readSnapshot(d.path(snapshotName(l.snapshots[n-1]))); err != nil {
 			return files{}, err
 		}
 	}
@@ -186,8 +186,8 @@ func (in *files) goOn(c closed) bool {
 	return i >= 0 && in.parts[i].end > c.end
 }
 
-func (s *Store) readJournal(runID string, n uint64) (part, error) {
-	f, size, err := openSized(s.disk, s.run(runID, journalName(n)))
+func (d *runDir) readJournal(n uint64) (part, error) {
+	f, size, err := openSized(d.disk, d.path(journalName(n)))
 	if err != nil {
 		return part{}, err
 	}
@@ -219,23 +219,23 @@ func (r *reading) hasCovered() bool { return r.all > len(r.files) }
 
 // interpret says what the files hold, in which there were known records before
 // they were read. Its error is ErrFormat.
-func (s *Store) interpret(runID string, in files, meta metaFile, known uint64) (*reading, error) {
+func (d *runDir) interpret(in files, meta metaFile, known uint64) (*reading, error) {
 	n := len(in.journals) + len(in.snapshots)
 	r := &reading{found: n > 0, all: n, meta: meta, newest: in.newest(), unfinished: in.unfinished, covered: len(in.journals) > 0 || n > 1}
 	var err error
-	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil); err != nil {
+	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: d.runID}, nil); err != nil {
 		return nil, err
 	}
-	if err := s.addFiles(runID, r, in); err != nil {
+	if err := d.addFiles(r, in); err != nil {
 		return nil, err
 	}
 	r.recorded = r.run.Info
 	if !r.meta.ok && !r.meta.begun && r.cut {
 		r.found, r.damage, r.torn = false, nil, nil
-		r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil)
+		r.run, err = snapshot.NewRun(snapshot.Info{RunID: d.runID}, nil)
 		return r, err
 	}
-	r.compareMeta(runID, in, known)
+	r.compareMeta(d.runID, in, known)
 	return r, nil
 }
 
@@ -252,12 +252,12 @@ func (r *reading) isCut(in files, h header) bool {
 }
 
 // addFiles adds the snapshot and the journals that it does not cover.
-func (s *Store) addFiles(runID string, r *reading, in files) error {
+func (d *runDir) addFiles(r *reading, in files) error {
 	covers := uint64(0)
 	if n := len(in.snapshots); n > 0 {
 		covers = in.snapshots[n-1]
 		r.files = append(r.files, snapshotName(covers))
-		if err := r.addSnapshot(runID, snapshotName(covers), in.snapshot); err != nil {
+		if err := r.addSnapshot(d.runID, snapshotName(covers), in.snapshot); err != nil {
 			return err
 		}
 	}
@@ -265,12 +265,12 @@ func (s *Store) addFiles(runID string, r *reading, in files) error {
 	for i := range in.parts {
 		p := &in.parts[i]
 		var err error
-		headers[i], err = p.header(runID)
+		headers[i], err = p.header(d.runID)
 		var stranger *strangerError
 		if errors.As(err, &stranger) {
 			return err
 		} else if errors.Is(err, snapshot.ErrFormat) {
-			return fmt.Errorf("snapshot: run %s: %s: %w", runID, p.name, err)
+			return fmt.Errorf("snapshot: run %s: %s: %w", d.runID, p.name, err)
 		}
 		covers = max(covers, headers[i].covers) // what else is wrong with it shows when its records are added
 	}
@@ -280,12 +280,12 @@ func (s *Store) addFiles(runID string, r *reading, in files) error {
 		}
 		r.files = append(r.files, in.parts[i].name)
 		r.journals++
-		if err := r.addJournal(runID, &in.parts[i], &headers[i]); err != nil {
+		if err := r.addJournal(d.runID, &in.parts[i], &headers[i]); err != nil {
 			return err
 		}
 	}
 	run := *r.run
-	run.RunID, run.LastSeq = runID, uint64(run.Len())
+	run.RunID, run.LastSeq = d.runID, uint64(run.Len())
 	r.run = &run
 	r.cut = len(in.parts) == 1 && len(in.snapshots) == 0 && r.isCut(in, headers[0])
 	return nil

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +29,44 @@ func everyWorld(t *testing.T, d *powerDisk, look func(s *filestore.Store)) {
 		w.write(t, dir)
 		look(newFileStore(t, dir, filestore.WithWarnings(func(string, error) {})))
 	})
+}
+
+// A sync that has failed is not made good by another one: the system takes what it could
+// not write for clean. So nobody may count on what the file shows then.
+func TestAnUpdateAfterAFailedSyncIsNoDamage(t *testing.T) {
+	for _, withMeta := range []bool{true, false} {
+		d := newPowerDisk(memoryDir(t), func(string) {})
+		s := newFileStore(t, d.root, filestore.WithDisk(d))
+		j := begin(t, s)
+		require.NoError(t, j.Append(storetest.Records(1, 3)...))
+		require.NoError(t, j.Sync(t.Context(), 3))
+		d.fail = func(name string) error {
+			if strings.Contains(name, ".journal") {
+				return syscall.EIO
+			}
+			return nil
+		}
+		require.NoError(t, j.Append(storetest.Records(4, 2)...))
+		require.ErrorIs(t, j.Sync(t.Context(), 5), snapshot.ErrUnavailable)
+		require.ErrorIs(t, closeAs(j, snapshot.StatusPaused), snapshot.ErrUnavailable)
+		d.fail = nil
+		if !withMeta {
+			require.NoError(t, d.Remove(filepath.Join(d.root, "runs", "run", "meta")))
+		}
+		info, err := s.Update(t.Context(), "run", func(info *snapshot.Info) error { info.Pinned = true; return nil })
+		require.NoError(t, err)
+		found := uint64(0)
+		everyWorld(t, d, func(s *filestore.Store) {
+			run, err := s.Load(t.Context(), "run")
+			require.NoError(t, err)
+			require.True(t, run.Pinned)
+			require.Equal(t, info.LastSeq, run.LastSeq)
+			require.Equal(t, snapshot.StatusInterrupted, run.Status)
+			found++
+			require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
+		})
+		require.NotZero(t, found)
+	}
 }
 
 // The records that a run had when it was updated need not be on the disk.

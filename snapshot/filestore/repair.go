@@ -43,12 +43,14 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 	if err := s.check(ctx, runID); err != nil {
 		return report, err
 	}
-	l, err := s.lock(ctx, runID, false, false)
+	d := s.dir(runID)
+	l, err := d.lock(ctx, false, false)
 	if err != nil {
 		return report, err
 	}
 	defer l.release()
-	r, err := s.readLocked(runID)
+	d = d.locked(l)
+	r, err := d.readLocked()
 	switch {
 	case err != nil:
 		return report, err
@@ -66,7 +68,7 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 		report.IsWhole = true
 		return report, nil
 	}
-	if err := s.repair(r, &report); err != nil {
+	if err := d.repair(r, &report); err != nil {
 		return report, fmt.Errorf("snapshot: repair run %s: %w", runID, unavailable(err))
 	}
 	return report, nil
@@ -95,7 +97,7 @@ func (r *reading) decodes(runID string) *snapshot.CorruptError {
 // repair first copies the damaged files, then writes a snapshot of what comes
 // before the damage, with a number that covers every journal. Its renaming is
 // the repair; whatever happens before leaves the run as damaged as it was.
-func (s *Store) repair(r *reading, report *RepairReport) error {
+func (d *runDir) repair(r *reading, report *RepairReport) error {
 	info := r.run.Info
 	info.RunID, info.LastSeq = report.RunID, uint64(r.run.Len())
 	report.Kept = info.LastSeq
@@ -117,20 +119,20 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 	info.Generation = max(info.Generation, 1)
 	run := *r.run
 	run.Info = info
-	if err := s.setAside(r, report); err != nil {
+	if err := d.setAside(r, report); err != nil {
 		return err
 	}
-	if _, err := s.writeSnapshot(&run, r.newest+1); err != nil {
+	if _, err := d.writeSnapshot(&run, r.newest+1); err != nil {
 		return err
 	}
-	if err := s.syncDirs(report.RunID); err != nil {
+	if err := d.syncDirs(); err != nil {
 		return err
 	}
-	_, err := s.changeMeta(report.RunID, nil, func(*metaFile) (header, error) { return header{info: info}, nil })
+	_, err := d.changeMeta(nil, func(*metaFile) (header, error) { return header{info: info}, nil })
 	if err != nil {
 		return err
 	}
-	s.removeCovered(report.RunID, r.newest)
+	d.removeCovered(r.newest)
 	return nil
 }
 
@@ -143,7 +145,7 @@ func unusedGeneration(known uint64) uint64 {
 }
 
 // setAside copies the damaged files under names that are free.
-func (s *Store) setAside(r *reading, report *RepairReport) error {
+func (d *runDir) setAside(r *reading, report *RepairReport) error {
 	slices.Sort(r.damaged)
 	for _, file := range slices.Compact(r.damaged) {
 		if file == metaName {
@@ -151,27 +153,27 @@ func (s *Store) setAside(r *reading, report *RepairReport) error {
 		}
 		name := file + ".damaged"
 		for n := 2; ; n++ {
-			if _, err := os.Lstat(s.run(report.RunID, name)); errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Lstat(d.path(name)); errors.Is(err, fs.ErrNotExist) {
 				break
 			}
 			name = fmt.Sprintf("%s.damaged.%d", file, n)
 		}
-		if err := s.copyFile(report.RunID, file, name); err != nil {
+		if err := d.copyFile(file, name); err != nil {
 			return err
 		}
 		report.Damaged = append(report.Damaged, name)
 	}
 	slices.Sort(report.Damaged)
-	return s.disk.SyncDir(s.run(report.RunID))
+	return d.disk.SyncDir(d.path())
 }
 
-func (s *Store) copyFile(runID, from, to string) error {
-	in, size, err := openSized(s.disk, s.run(runID, from))
+func (d *runDir) copyFile(from, to string) error {
+	in, size, err := openSized(d.disk, d.path(from))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	out, err := s.disk.Create(s.run(runID, to))
+	out, err := d.disk.Create(d.path(to))
 	if err != nil {
 		return err
 	}

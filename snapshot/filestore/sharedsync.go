@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// A sharedSync makes files durable. When many are to be synced at the same time, it
-// syncs their file system once for all of them: the sync of a file has the disk
-// write its blocks and empty its cache, which the disk does only so often.
+// A sharedSync makes files durable. When many are to be synced at the same time, it syncs
+// their file system once for all of them: a sync flushes the disk's cache, and a disk
+// flushes only so often.
 //
 // A nil sharedSync syncs each file by itself.
 type sharedSync struct {
 	fs     fileSystem
 	active atomic.Int32 // syncs under way
 	rounds group
-	failed atomic.Bool // a sync of the file system failed
+	failed atomic.Bool // a sync of the file system failed, or it is closed
 }
 
 // A fileSystem can be synced as a whole.
@@ -23,6 +23,7 @@ type fileSystem interface {
 	has(f *os.File) bool
 	dirty() int64 // how many bytes a sync has to write at most; of any program
 	sync() error  // what was written before the call is durable
+	close() error
 }
 
 const (
@@ -63,4 +64,13 @@ func (s *sharedSync) syncAll() error {
 		s.failed.Store(true)
 	}
 	return err
+}
+
+// close has each file synced by itself from now on.
+func (s *sharedSync) close() error {
+	if s == nil {
+		return nil
+	}
+	s.failed.Store(true)
+	return s.rounds.do(s.fs.close) // no round is under way then
 }

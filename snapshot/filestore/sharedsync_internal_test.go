@@ -13,10 +13,11 @@ import (
 
 // A heldFS is a file system whose syncs wait.
 type heldFS struct {
-	begun chan struct{}
-	end   chan error
-	other *os.File // is not in it
-	size  int64    // to be written
+	begun  chan struct{}
+	end    chan error
+	other  *os.File // is not in it
+	size   int64    // to be written
+	closed bool
 }
 
 func newHeldFS() *heldFS {
@@ -29,6 +30,8 @@ func (h *heldFS) sync() error {
 	h.begun <- struct{}{}
 	return <-h.end
 }
+
+func (h *heldFS) close() error { h.closed = true; return nil }
 
 // A syncing is a file that is being synced.
 type syncing struct {
@@ -190,4 +193,24 @@ func TestAFileSystemIsSyncedAsAWhole(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// After Close, nobody uses the descriptor any more, whose number may be that of another
+// file by then.
+func TestAClosedStoreSyncsEachFileByItself(t *testing.T) {
+	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
+		g := begin(s)
+		<-fs.begun
+		closed := make(chan error, 1)
+		go func() { closed <- s.close() }()
+		synctest.Wait()
+		require.False(t, fs.closed, "it was closed while a sync was under way")
+		fs.end <- nil
+		require.NoError(t, <-g.done)
+		require.NoError(t, <-closed)
+		require.True(t, fs.closed)
+		after := begin(s)
+		require.False(t, after.isShared())
+		require.NoError(t, <-after.done)
+	})
 }

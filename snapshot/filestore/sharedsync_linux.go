@@ -12,11 +12,12 @@ import (
 )
 
 // newSharedSync returns the sharedSync of the file system that a directory is in,
-// nil if that is not synced as a whole: syncfs(2) reports errors since Linux 5.8,
-// and on these file systems all is durable when it returns.
+// nil if that is not synced as a whole. On these file systems all is durable when
+// syncfs(2) returns. It reports errors of earlier writes since Linux 5.8, and what the
+// sync of the file system itself returns since 5.17.
 func newSharedSync(dir string) *sharedSync {
 	var fs unix.Statfs_t
-	if !linuxIsSince(5, 8) || unix.Statfs(dir, &fs) != nil {
+	if !linuxIsSince(5, 17) || unix.Statfs(dir, &fs) != nil {
 		return nil
 	}
 	switch fs.Type {
@@ -55,8 +56,7 @@ func deviceOf(f *os.File) (uint64, error) {
 // A linuxFS is the file system that a directory is in.
 type linuxFS struct {
 	// dir is open from before the first write on: syncfs reports to it the errors
-	// since then, also those of writes in the background. It is closed when nobody
-	// refers to it any more.
+	// since then, also those of writes in the background.
 	dir    *os.File
 	device uint64
 }
@@ -79,6 +79,13 @@ func (l *linuxFS) dirty() int64 {
 		return math.MaxInt64
 	}
 	return kB << 10
+}
+
+func (l *linuxFS) close() error {
+	if err := l.dir.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // sync syncs the directory after the file system, so that the disk empties its

@@ -32,11 +32,11 @@ import (
 //
 // Files are readable by their owner alone. The directory may be used by many
 // processes of one machine; network file systems are fine if their locks and
-// renames are. A Store is for many goroutines and needs no closing. On Linux it
-// keeps its directory open until it is garbage.
+// renames are. A Store is for many goroutines.
 type Store struct {
-	dir       string
+	root      string
 	disk      disk
+	syncs     *sharedSync // of the disk; nil if each file is synced by itself
 	artifacts *Artifacts
 	warn      func(runID string, err error)
 
@@ -87,7 +87,7 @@ func WithPolling(every time.Duration) Option {
 // New returns the store in a directory, which is made if it does not exist. On
 // the clock of testing/synctest it needs WithPolling.
 func New(dir string, opts ...Option) (*Store, error) {
-	s := &Store{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
+	s := &Store{root: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
 	s.notices, s.poll = &notices{mkdir: osDisk{}.Mkdir}, poll
 	for _, opt := range opts {
 		opt(s)
@@ -95,22 +95,30 @@ func New(dir string, opts ...Option) (*Store, error) {
 	if s.poll <= 0 {
 		return nil, fmt.Errorf("snapshot: WithPolling(%v): want a duration above 0", s.poll)
 	}
-	if err := makeDir(s.disk, s.dir); err != nil {
+	if err := makeDir(s.disk, s.root); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	if err := mkdirSynced(s.disk, s.path("runs")); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	if s.disk == (osDisk{}) {
-		s.disk = osDisk{newSharedSync(s.path("runs"))}
+		s.syncs = newSharedSync(s.path("runs"))
+		s.disk = osDisk{s.syncs}
 	}
 	var err error
-	s.artifacts, err = newArtifacts(s.dir, s.disk)
-	return s, err
+	if s.artifacts, err = newArtifacts(s.root, s.disk); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
+// Close releases the descriptor that the store holds of its directory on Linux. The
+// store and the journals that are open can still be used: each file is then synced by
+// itself. A second Close does nothing.
+func (s *Store) Close() error { return s.syncs.close() }
+
 func (s *Store) path(elem ...string) string {
-	return filepath.Join(append([]string{s.dir}, elem...)...)
+	return filepath.Join(append([]string{s.root}, elem...)...)
 }
 
 // run is the path of a run, or of something in it.
@@ -138,31 +146,34 @@ func (s *Store) check(ctx context.Context, runID string) error {
 }
 
 // lock takes the lock of a run whose directory exists, or is made.
-func (s *Store) lock(ctx context.Context, runID string, wait, create bool) (*fileLock, error) {
-	l, err := exclusive(ctx, s.run(runID, lockName), wait, func() error {
+func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error) {
+	l, err := exclusive(ctx, d.path(lockName), wait, func() error {
 		if create {
-			return s.disk.Mkdir(s.run(runID))
+			return d.disk.Mkdir(d.path())
 		}
-		return isDir(s.run(runID))
+		return isDir(d.path())
 	}, openLock)
 	switch {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, errHeld):
-		locked := s.locked(runID)
+		var locked error = d.lockedError()
+		if errors.Is(err, errShared) {
+			locked = errkind.New(snapshot.ErrLocked, "snapshot: run %s: another program shares the lock on %s; a writer needs it alone", d.runID, d.path(lockName))
+		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: %w", locked, context.Cause(ctx))
 		}
 		return nil, locked
 	case !create && errors.Is(err, fs.ErrNotExist):
-		return nil, noRun(runID)
+		return nil, noRun(d.runID)
 	}
-	return nil, fmt.Errorf("snapshot: open run %s: %w", runID, unavailable(err))
+	return nil, fmt.Errorf("snapshot: open run %s: %w", d.runID, unavailable(err))
 }
 
-func (s *Store) locked(runID string) *snapshot.LockedError {
-	e := &snapshot.LockedError{RunID: runID}
-	if m, _ := s.readMeta(runID); m.ok {
+func (d *runDir) lockedError() *snapshot.LockedError {
+	e := &snapshot.LockedError{RunID: d.runID}
+	if m, _ := d.readMeta(); m.ok {
 		e.Owner, e.PID = m.info.Owner, m.pid
 	}
 	return e
@@ -175,11 +186,11 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	if err := s.check(ctx, runID); err != nil {
 		return nil, err
 	}
-	l, err := s.lock(ctx, runID, o.Wait, o.Create)
+	l, err := s.dir(runID).lock(ctx, o.Wait, o.Create)
 	if err != nil {
 		return nil, err
 	}
-	j, err := s.open(runID, &o, l)
+	j, err := s.dir(runID).locked(l).open(&o, l)
 	if err != nil {
 		l.release()
 		return nil, err
@@ -191,28 +202,28 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 }
 
 // open begins a generation of a run that is locked.
-func (s *Store) open(runID string, o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
-	r, err := s.readLocked(runID)
+func (d *runDir) open(o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
+	r, err := d.readLocked()
 	switch {
 	case err != nil:
 		return nil, err
 	case r.damage != nil:
 		return nil, advise(r.damage)
 	case !r.found && !o.Create:
-		return nil, noRun(runID)
+		return nil, noRun(d.runID)
 	}
 	info := r.run.Info
 	if !r.found {
-		info = storekit.Begun(runID, o)
+		info = storekit.Begun(d.runID, o)
 	}
 	restored, now, err := storekit.Opened(info, o)
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{store: s, lock: l, torn: r.torn, info: now, restored: r.run}
+	j := &Journal{dir: d, lock: l, torn: r.torn, info: now, restored: r.run}
 	j.restored.Info = restored
 	if err := j.begin(r); err != nil {
-		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+		return nil, fmt.Errorf("snapshot: open run %s: %w", d.runID, err)
 	}
 	j.listen()
 	return j, nil
@@ -238,7 +249,7 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		return nil, nil, err
 	}
 	for seen := (snapshot.Info{}); ; {
-		r, err := s.read(ctx, runID)
+		r, err := s.dir(runID).read(ctx)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -275,41 +286,41 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	if err := s.check(ctx, runID); err != nil {
 		return snapshot.Info{}, err
 	}
-	l, err := s.lock(ctx, runID, false, false)
+	d := s.dir(runID)
+	l, err := d.lock(ctx, false, false)
 	open := errors.Is(err, snapshot.ErrLocked)
 	if err != nil && !open {
 		return snapshot.Info{}, err
 	}
 	if l != nil {
 		defer l.release()
+		d = d.locked(l)
 	}
-	found, err := s.info(ctx, runID, !open)
+	found, err := d.info(ctx, !open)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	if !open && found.Status == snapshot.StatusRunning { // its process has ended, and may not have synced
-		if err := s.syncJournals(runID); err != nil {
+	var settled closed
+	if !open && found.Status == snapshot.StatusRunning { // its process has ended
+		if found, settled, err = d.settle(); err != nil {
 			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, unavailable(err))
 		}
 	}
 	var after snapshot.Info
-	_, err = s.changeMeta(runID, nil, func(meta *metaFile) (header, error) {
+	_, err = d.changeMeta(nil, func(meta *metaFile) (header, error) {
 		if meta.ok && !meta.info.Created.Equal(found.Created) {
 			return header{}, noRun(runID) // it was deleted, and this is another of its ID
 		}
 		before := found
 		switch {
 		case open && !meta.ok:
-			return header{}, s.locked(runID) // who opens it is writing the file
+			return header{}, d.lockedError() // who opens it is writing the file
 		case open && meta.info.Generation > found.Generation:
 			before = meta.info // it was opened since
 		case meta.ok && meta.info.Generation >= found.Generation:
 			before = withUpdates(before, &meta.info)
 		}
 		before.Open = open
-		if !open && before.Status == snapshot.StatusRunning {
-			before = storekit.Crashed(before) // the lock that Info has seen is ours
-		}
 		after = before.Clone()
 		if err := change(&after); err != nil {
 			return header{}, err
@@ -322,31 +333,19 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		if open && meta.ok {
 			stored.LastSeq = meta.info.LastSeq // more need not be on the disk
 		}
-		return header{closed: meta.closed, pid: meta.pid, info: stored}, nil
+		end := meta.closed
+		if settled != (closed{}) {
+			end = settled
+		}
+		return header{closed: end, pid: meta.pid, info: stored}, nil
 	})
 	if err != nil {
 		return snapshot.Info{}, err
 	}
+	if settled != (closed{}) {
+		d.removeCovered(settled.journal - 1)
+	}
 	return after, nil
-}
-
-// syncJournals syncs the journals of a run that is locked, so that the meta file may
-// say which records they have.
-func (s *Store) syncJournals(runID string) error {
-	l, err := s.listing(runID)
-	if err != nil {
-		return err
-	}
-	for _, n := range l.journals {
-		f, err := s.disk.OpenToWrite(s.run(runID, journalName(n)))
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Put implements [snapshot.ArtifactStore], see [Artifacts].

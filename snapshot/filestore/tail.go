@@ -3,10 +3,7 @@ package filestore
 import (
 	"context"
 	"errors"
-	"hash/crc32"
-	"io"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/reprise-go/reprise/record"
@@ -41,8 +38,8 @@ type tailed struct {
 
 // tail yields the records of a run after a number: those there are. A run that
 // was not created then is ErrNotFound, unless that is zero; and so is one that is
-// replaced by another of its ID while it is read. Whatever is not as a writer
-// leaves it, is left to Load to judge.
+// replaced by another of its ID while it is read. For files that no writer leaves behind, it
+// falls back to Load.
 func (s *Store) tail(ctx context.Context, runID string, created time.Time, after uint64, yield func(record.Record) error) (tailed, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return tailed{}, err
@@ -94,12 +91,12 @@ var errUnclear = errors.New("snapshot: the run has to be read as a whole")
 
 func (t *tailing) read(ctx context.Context) error {
 	s := t.store
-	m, err := s.meta(t.runID)
+	m, err := s.dir(t.runID).meta()
 	if err != nil || !m.ok {
 		return errors.Join(err, errUnclear)
 	}
 	meta := &m.info
-	l, err := s.listing(t.runID)
+	l, err := s.dir(t.runID).listing()
 	if err != nil {
 		return err
 	}
@@ -178,11 +175,13 @@ func (t *tailing) headerOf(number uint64) (header, error) {
 		return header{}, err
 	}
 	defer func() { _ = f.Close() }()
-	first, err := frameOf(f, 0, size)
-	if err != nil || first == nil || first.kind != frameHeader {
-		return header{}, errors.Join(err, errUnclear)
+	for first, err := range framesFrom(f, 0, size) {
+		if err != nil || first.kind != frameHeader {
+			return header{}, errors.Join(err, errUnclear)
+		}
+		return first.headerOf(t.runID, journalName(number))
 	}
-	return first.headerOf(t.runID, journalName(number))
+	return header{}, errUnclear
 }
 
 // readJournal reads a journal a frame at a time.
@@ -192,14 +191,10 @@ func (t *tailing) readJournal(ctx context.Context, number uint64, isLast bool) e
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	in := &window{source: f}
 	offset, carried := int64(0), uint64(0)
-	for {
-		next, err := in.frameAt(offset, size)
+	for next, err := range framesFrom(f, 0, size) {
 		if err != nil {
 			return err
-		} else if next == nil {
-			break
 		}
 		switch {
 		case (offset == 0) != (next.kind == frameHeader):
@@ -264,64 +259,4 @@ func (t *tailing) records(body []byte) error {
 		}
 	}
 	return nil
-}
-
-// A window is the part of a file that was read last, of which frames are taken
-// one after the other.
-type window struct {
-	source
-	at   int64 // where data begins in the file
-	data []byte
-}
-
-// frameAt is the frame at an offset; nil if there is none. Its body is
-// overwritten by the next.
-func (w *window) frameAt(offset, size int64) (*frame, error) {
-	if err := w.have(offset, frameHead, size); err != nil {
-		return nil, err
-	}
-	f, checksum, ok := headAt(w.data, int(offset-w.at), w.at, size)
-	if !ok {
-		return nil, nil
-	}
-	if f.size > int64(cap(w.data)) { // it is not read before it is known to be one
-		if same, err := matches(w.source, &f, checksum); err != nil || !same {
-			return nil, err
-		}
-	}
-	if err := w.have(offset, f.size, size); err != nil {
-		return nil, err
-	}
-	begin := offset - w.at
-	if int64(len(w.data)) < begin+f.size {
-		return nil, nil // it became shorter
-	}
-	payload := w.data[begin+frameHead : begin+f.size]
-	if crc32.Checksum(payload, castagnoli) != checksum {
-		return nil, nil
-	}
-	f.kind, f.body = frameKind(payload[0]), payload[1:]
-	return &f, nil
-}
-
-// have has data begin at an offset or before, and reach over so many bytes, or to
-// the end of the file.
-func (w *window) have(offset, n, size int64) error {
-	if offset >= w.at && offset+n <= w.at+int64(len(w.data)) {
-		return nil
-	}
-	n = min(max(n, loadStep), size-offset)
-	if n < 0 || n > math.MaxInt {
-		n = 0
-	}
-	if int64(cap(w.data)) < n {
-		w.data = make([]byte, n)
-	}
-	w.at, w.data = offset, w.data[:n]
-	got, err := w.ReadAt(w.data, offset)
-	w.data = w.data[:got]
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return err
 }

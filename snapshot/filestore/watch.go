@@ -71,18 +71,19 @@ func (w *watcher) wait(ctx context.Context) error {
 	return nil
 }
 
-// listen notifies of what comes into the inbox, until Close.
+// listen notifies of what comes into the inbox, and looks whether the run is still
+// ours, until Close.
 func (j *Journal) listen() {
 	ctx, stop := context.WithCancel(context.Background())
 	j.stop = stop
 	j.listening.Go(func() {
-		w := j.store.watcher()
+		w := j.dir.store.watcher()
 		defer w.close()
 		soon := time.NewTimer(notifyAfter)
 		defer soon.Stop()
 		known := ""
 		for ctx.Err() == nil {
-			if now := j.store.inboxNames(j.info.RunID); now != known {
+			if now := j.dir.inboxNames(); now != known {
 				known = now
 				ring(j.notify)
 			}
@@ -90,8 +91,13 @@ func (j *Journal) listen() {
 			case <-w.changed:
 				ring(j.notify) // a message may have come and gone since the last look
 			case <-soon.C:
-				w.add(j.store.run(j.info.RunID, inboxName))
+				w.add(j.dir.path(inboxName))
 			case <-w.ticker.C:
+				if err := j.dir.mustHold(j.lock); err != nil {
+					j.mu.Lock()
+					_ = j.breaks(err)
+					j.mu.Unlock()
+				}
 			case <-ctx.Done():
 			}
 		}
@@ -99,8 +105,8 @@ func (j *Journal) listen() {
 }
 
 // inboxNames is another text when other messages wait.
-func (s *Store) inboxNames(runID string) string {
-	entries, _ := s.disk.ReadDir(s.run(runID, inboxName))
+func (d *runDir) inboxNames() string {
+	entries, _ := d.disk.ReadDir(d.path(inboxName))
 	var b strings.Builder
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), tmpSuffix) {
@@ -113,17 +119,16 @@ func (s *Store) inboxNames(runID string) string {
 
 // touchInbox notifies those who watch a run that it was closed. If there is no
 // inbox, nobody does.
-func (s *Store) touchInbox(runID string) {
-	if isDir(s.run(runID, inboxName)) == nil {
+func (d *runDir) touchInbox() {
+	if isDir(d.path(inboxName)) == nil {
 		now := time.Now()
-		_ = os.Chtimes(s.run(runID, inboxName), now, now)
+		_ = os.Chtimes(d.path(inboxName), now, now)
 	}
 }
 
-// Watch implements [snapshot.Reader]. Events have no positions. That a run was
-// begun or deleted the operating system notifies of at once, and so of all that
-// happens in runs that are open; other changes show within 2 seconds, see
-// WithPolling.
+// Watch implements [snapshot.Reader]. Events have no positions. Created and
+// deleted runs, and changes in open runs, are reported at once; other changes within
+// 2 seconds, see WithPolling.
 func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
 	return func(yield func(snapshot.Event, error) bool) {
 		if err := s.watch(ctx, &o, yield); !errors.Is(err, errStopped) {
@@ -266,7 +271,7 @@ func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) 
 
 // lookAt yields what is new of a run.
 func (w *watching) lookAt(ctx context.Context, id string) error {
-	info, err := w.store.about(ctx, id)
+	info, err := w.store.dir(id).about(ctx)
 	if err == nil && w.options.RunID != "" && !info.Open { // which has its status, and may not have been let go of yet
 		info.Open, err = isHeld(w.store.run(id, lockName))
 	}
@@ -327,7 +332,7 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 	if w.options.RunID != "" {
 		w.open.add(w.store.run(info.RunID))
 		w.open.add(w.store.run(info.RunID, inboxName))
-		messages = w.store.inboxNames(info.RunID)
+		messages = w.store.dir(info.RunID).inboxNames()
 	}
 	event := snapshot.Event{Info: *info}
 	if f := r.following; f != nil && (info.Open || info.LastSeq > f.last) {

@@ -1,0 +1,84 @@
+package filestore
+
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/internal/errkind"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A runDir is the directory of a run. Its disk changes nothing by name once a lock
+// that was taken in the directory is not there any more, see locked.
+type runDir struct {
+	store *Store
+	disk  disk
+	runID string
+}
+
+// dir is the directory of a run for those who have not locked it.
+func (s *Store) dir(runID string) *runDir { return &runDir{s, s.disk, runID} }
+
+// locked is the directory for the one who holds a lock in it. If the directory is
+// removed, moved or replaced, the files of its name are those of somebody else.
+func (d *runDir) locked(l *fileLock) *runDir {
+	return &runDir{d.store, fencedDisk{d.disk, func() error { return d.mustHold(l) }}, d.runID}
+}
+
+// path is where something in the directory is; without elements, the directory
+// itself.
+func (d *runDir) path(elem ...string) string { return d.store.run(d.runID, elem...) }
+
+// mustHold is ErrFenced if the file that l locks does not have its name any more.
+// Others lock the one that has it.
+func (d *runDir) mustHold(l *fileLock) error {
+	switch named, err := l.isNamed(); {
+	case err != nil:
+		return fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
+	case !named:
+		return errkind.New(snapshot.ErrFenced, "snapshot: run %s: its directory was removed, moved or replaced while it was in use", d.runID)
+	}
+	return nil
+}
+
+// A fencedDisk changes nothing by name when fence returns an error. What is read
+// by name, or written to an open file, is not held up.
+type fencedDisk struct {
+	disk
+	fence func() error
+}
+
+func (d fencedDisk) Create(name string) (diskFile, error) {
+	if err := d.fence(); err != nil {
+		return nil, err
+	}
+	return d.disk.Create(name)
+}
+
+func (d fencedDisk) OpenToWrite(name string) (diskFile, error) {
+	if err := d.fence(); err != nil {
+		return nil, err
+	}
+	return d.disk.OpenToWrite(name)
+}
+
+func (d fencedDisk) Rename(from, to string) error {
+	if err := d.fence(); err != nil {
+		return err
+	}
+	return d.disk.Rename(from, to)
+}
+
+func (d fencedDisk) Remove(name string) error {
+	if err := d.fence(); err != nil {
+		return err
+	}
+	return d.disk.Remove(name)
+}
+
+func (d fencedDisk) SyncDir(name string) error {
+	if err := d.fence(); err != nil {
+		return err
+	}
+	return d.disk.SyncDir(name)
+}
