@@ -122,7 +122,7 @@ func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce f
 		if encoded, ok := c.get(ctx, key); ok {
 			return encoded, true, nil
 		}
-		if ctx.Value(insideKey{c}) != nil { // it would wait for what waits for it
+		if ctx.Value(insideKey{c}) != nil { // waiting would deadlock
 			return c.produce(ctx, key, ttl, produce)
 		}
 		own, other := c.begin(ctx, key)

@@ -46,7 +46,7 @@ const (
 
 // ArgyllEnvironment reads the defaults of an engine from its environment:
 // RETRY_MAX_RETRIES, RETRY_BACKOFF and RETRY_MAX_BACKOFF (in milliseconds), and
-// RETRY_BACKOFF_TYPE; getenv is os.Getenv. What is empty is not known. The error
+// RETRY_BACKOFF_TYPE; getenv is os.Getenv. Empty variables are ignored. The error
 // is an *[Error].
 func ArgyllEnvironment(getenv func(string) string) (ArgyllDefaults, error) {
 	var d ArgyllDefaults

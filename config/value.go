@@ -70,7 +70,7 @@ func cut(text string) string {
 // repeat.
 const maxVisits = 200_000
 
-// resolve follows aliases. A cycle of anchors is reported, with false.
+// resolve follows aliases. It reports false for a cycle of aliases.
 func (v value) resolve(node *yaml.Node) (value, bool) {
 	at := node
 	if v.r.visits++; v.r.visits >= maxVisits {

@@ -273,7 +273,7 @@ type sighting struct {
 	at  time.Time
 }
 
-// sight keeps that a life sign was seen, and returns since when it is the last.
+// sight records a heartbeat and returns when that heartbeat was first seen.
 func (s *Store) sight(session string, seq uint64) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 // Watch implements [snapshot.Reader]. Positions are good in every process, for as
-// long as the stream exists. That the process of a run was killed is no event:
+// long as the stream exists. A killed process causes no event:
 // the run changes when another opens it.
 func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
 	return func(yield func(snapshot.Event, error) bool) {

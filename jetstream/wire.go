@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// What the server and the way to it come to.
+// Errors of the server and of the connection.
 var (
 	errNone     = errors.New("jetstream: there is no such message")
 	errConflict = errors.New("jetstream: another message came first")

@@ -188,7 +188,7 @@ type position struct {
 	seen time.Time // the clock, when it was looked at last
 }
 
-// advance has all instants up to t done with.
+// advance marks all instants up to t as done.
 func (p *position) advance(s *Schedule, t time.Time) { p.next = s.next(t) }
 
 // due returns the instant whose run starts now, by the clock; if there is none, the

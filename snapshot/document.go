@@ -110,9 +110,9 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 }
 
 // Decode reads what [Run.Encode] returned. The run keeps data, which must not
-// change. What is not a document, or one of a newer version, is ErrFormat; one
-// that is damaged is a *[CorruptError], and then the run has the records before
-// the damage.
+// change. The error is ErrFormat if data is not a document or has a newer version. If
+// the document is damaged, Decode returns a *[CorruptError] and a run with the records
+// before the damage.
 func Decode(data []byte) (*Run, error) {
 	err := checkBeginning(data)
 	whole, damage := checkBlocks(data)

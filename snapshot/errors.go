@@ -17,7 +17,7 @@ var (
 	ErrCorrupt     = errors.New("snapshot: damaged")
 	ErrFormat      = errors.New("snapshot: not a format that this version reads")
 	ErrReset       = errors.New("snapshot: the cursor is not in the history of the run")
-	ErrUnavailable = errors.New("snapshot: the store cannot write")
+	ErrUnavailable = errors.New("snapshot: the store is unavailable")
 
 	// Of a journal that lost its run.
 	ErrFenced  = errors.New("snapshot: a later generation of the run exists")

@@ -82,12 +82,32 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 		if err = interruptClosed(ctx, store, &found, e); !errors.Is(err, errChanged) {
 			return errors.Join(err, store.Remove(ctx, runID, m.ID()))
 		}
+		if err := pause(ctx); err != nil {
+			return err
+		}
 	}
 	return errChanged
 }
 
-// settleTries is more often than a run is opened and closed meanwhile.
-const settleTries = 100
+// settleTries is more often than a run is opened and closed meanwhile, and settlePause is
+// about as long as that takes: with settleTries it is longer than a process holds a run
+// between closing it and saying so.
+const (
+	settleTries = 200
+	settlePause = 10 * time.Millisecond
+)
+
+// pause waits for a process to go on that opens or closes a run.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(settlePause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 func isPosted(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) (bool, error) {
 	waiting, err := store.Messages(ctx, runID)

@@ -26,8 +26,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// With returns a vocabulary that says what extend makes of what v says of a
-// record: it may add to the events, change them or leave them out.
+// With returns a vocabulary whose events extend has edited: it may add to the events of a
+// record, change them or leave them out.
 func (v Vocabulary) With(extend func(r record.Record, said []Event) []Event) Vocabulary {
 	return func(r record.Record) []Event { return extend(r, v(r)) }
 }

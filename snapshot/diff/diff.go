@@ -287,7 +287,7 @@ func (c EventChange) String() string {
 	return line(c.Change, fmt.Sprintf("%v %v", c.Kind, c.Address), before, after)
 }
 
-// details names what else changed than what a line shows.
+// details lists the changes that a line does not show.
 func (c EventChange) details() []string {
 	var names []string
 	for _, part := range []struct {

@@ -114,6 +114,7 @@ func inDirectory(dir string, do func(snapshot.Store) error) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = store.Close() }()
 	return do(store)
 }
 

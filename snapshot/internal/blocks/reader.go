@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// most is the longest block that a Reader reads, for what a file says of itself
-// must not take memory before it is known to be so. A record that is longer is
+// most is the longest block that a Reader reads, so that a damaged length cannot allocate
+// memory. A record that is longer is
 // alone in its block.
 const most = 16 << 20
 

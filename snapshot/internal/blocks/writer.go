@@ -19,8 +19,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Overhead is about what the table adds to a file of that size.
 func Overhead(size int) int { return lineSize * size / Size }
 
-// A Writer writes blocks, and the table of their checksums. After an error of
-// what it writes to it writes no more.
+// A Writer writes blocks, and the table of their checksums. It writes
+// nothing after the first error.
 type Writer struct {
 	w     io.Writer
 	n     int64
