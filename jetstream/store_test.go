@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	njs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/jetstream"
 	"github.com/reprise-go/reprise/jetstream/jstest"
@@ -72,16 +73,16 @@ func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 	}
 }
 
-// open opens a store until the end of the test.
-// open tries again what a server refuses while it still removes the files of a
-// deleted stream of this name.
+// open opens a store until the end of the test. While the server still removes the files
+// of a deleted stream of its name, it refuses that, and open tries again.
 func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
 	t.Helper()
-	s, err := jetstream.Open(t.Context(), conn, o)
-	for tries := 0; isBeingRemoved(err) && tries < 100; tries++ {
-		time.Sleep(10 * time.Millisecond)
+	var s *jetstream.Store
+	var err error
+	require.Eventually(t, func() bool {
 		s, err = jetstream.Open(t.Context(), conn, o)
-	}
+		return !isBeingRemoved(err)
+	}, time.Minute, 10*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
