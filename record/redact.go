@@ -118,30 +118,14 @@ func (x redaction) value(v any) any {
 		return x.previewText(codec.EncodeAny(v)) // which detects values that contain themselves
 	}
 	switch v.(type) {
-	case map[string]any, []any:
-		return x.nested(v)
+	case map[string]any, []any: // which do not contain themselves
+		return codec.RedactTree(v, x.text, x.value) // before JSON encodes bytes in base64
 	}
 	plain, err := codec.RedactJSON(data, x.marshaled)
 	if err != nil {
 		return x.text(string(data))
 	}
 	return plain
-}
-
-// nested redacts a value that does not contain itself. It redacts bytes before
-// JSON encodes them in base64.
-func (x redaction) nested(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return codec.RedactMap(v, x.text, x.nested)
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			list[i] = x.nested(v[i])
-		}
-		return list
-	}
-	return x.value(v)
 }
 
 // marshaled redacts a string of JSON, which may be bytes in base64.

@@ -11,44 +11,39 @@ import (
 // encoded keys, times of one instant in UTC, and the members of JSON in the order
 // of their names. Canonical works in place if it can.
 func Canonical(data []byte) ([]byte, error) {
-	_, extended, err := scan(data)
+	rest, found, err := scan(data)
 	if err != nil {
 		return nil, err
 	}
-	if extended {
-		data, _ = appendPlain(make([]byte, 0, len(data)), data)
+	if found.times || found.json {
+		data = plain(data[:len(data)-len(rest)])
 	}
-	canonical(data)
+	w := walk{data}
+	w.sort()
 	return data, nil
 }
 
-// appendPlain appends the first value of data, which must be well formed, with
-// equal extensions for equal values, and returns what follows it.
-func appendPlain(dst, data []byte) (out, rest []byte) {
-	h, rest, _ := next(data)
-	inner := h.values()
-	w := NewWriter(dst)
-	switch t, ok := h.time(); {
-	case ok:
-		w.timestamp(t)
-	case h.isJSON():
-		w.json(canonicalJSON(h.body))
-	default:
-		w.Raw(data[:len(data)-len(rest)])
+// plain returns a value with equal extensions for equal values.
+func plain(data []byte) []byte {
+	out := NewWriter(make([]byte, 0, len(data)))
+	for w := (walk{data}); len(w.data) > 0; {
+		before := w.data
+		h := w.next()
+		if t, ok := h.time(); ok {
+			out.timestamp(t)
+		} else if h.isJSON() {
+			out.json(canonicalJSON(h.body))
+		} else {
+			out.Raw(w.since(before))
+		}
 	}
-	dst = w.Finish()
-	for range inner {
-		dst, rest = appendPlain(dst, rest)
-	}
-	return dst, rest
+	return out.Finish()
 }
 
 // canonicalJSON returns the JSON with sorted members. Numbers keep their digits.
 func canonicalJSON(text []byte) []byte {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var v any
-	if decoder.Decode(&v) != nil {
+	v, err := parseJSON(text)
+	if err != nil {
 		return text
 	}
 	sorted, err := json.Marshal(v)
@@ -58,40 +53,33 @@ func canonicalJSON(text []byte) []byte {
 	return sorted
 }
 
-// canonical sorts the first value of data, which must be well formed, in place
-// and returns what follows it. Sorting pairs changes no length.
-func canonical(data []byte) []byte {
-	h, rest, _ := next(data)
-	switch h.kind {
-	case kindArray:
-		for range h.n {
-			rest = canonical(rest)
+// sort sorts a value in place. Sorting pairs changes no length.
+func (w *walk) sort() {
+	h := w.next()
+	if h.kind != kindMap {
+		for range h.values() {
+			w.sort()
 		}
-	case kindMap:
-		body := rest
-		pairs := make([][]byte, h.n)
-		sorted := true
-		for i := range pairs {
-			value := canonical(rest)
-			after := canonical(value)
-			pairs[i] = rest[:len(rest)-len(after)]
-			sorted = sorted && (i == 0 || bytes.Compare(pairs[i-1], pairs[i]) <= 0)
-			rest = after
-		}
-		if !sorted {
-			sortPairs(body[:len(body)-len(rest)], pairs)
-		}
+		return
 	}
-	return rest
+	body := w.data
+	pairs := make([][]byte, h.n)
+	sorted := true
+	for i := range pairs {
+		before := w.data
+		w.sort()
+		w.sort()
+		pairs[i] = w.since(before)
+		sorted = sorted && (i == 0 || bytes.Compare(pairs[i-1], pairs[i]) <= 0)
+	}
+	if !sorted {
+		sortPairs(w.since(body), pairs)
+	}
 }
 
 // sortPairs writes the pairs, which are slices of body, back into it by key, and
 // those of equal keys, of which a map with NaNs has several, by value.
 func sortPairs(body []byte, pairs [][]byte) {
 	slices.SortFunc(pairs, bytes.Compare)
-	ordered := make([]byte, 0, len(body))
-	for _, p := range pairs {
-		ordered = append(ordered, p...)
-	}
-	copy(body, ordered)
+	copy(body, slices.Concat(pairs...))
 }

@@ -34,7 +34,7 @@ func encodeIdentity(v any, how encoder) ([]byte, error) {
 	if err != nil || v == nil || !isOpen(reflect.TypeOf(v)) {
 		return data, err
 	}
-	data, _ = appendUntyped(make([]byte, 0, len(data)), data)
+	data = appendUntyped(make([]byte, 0, len(data)), data)
 	return data, nil
 }
 

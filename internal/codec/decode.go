@@ -263,7 +263,7 @@ func decodeMap(t reflect.Type) decodeFunc {
 			v.Set(reflect.MakeMapWithSize(t, min(h.n, maxRoom)))
 		}
 		if m, ok := v.Addr().Interface().(*map[string]any); ok {
-			return d.anything(rest, *m, h.n)
+			return anything(rest, *m, h.n)
 		}
 		k, e := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
 		for range h.n {
@@ -274,8 +274,7 @@ func decodeMap(t reflect.Type) decodeFunc {
 				value, err = elem(d, value, e)
 			}
 			if err != nil {
-				name, _ := decodeKey(rest)
-				return nil, inside(name, err)
+				return nil, inside(decodeKey(rest), err)
 			}
 			v.SetMapIndex(k, e)
 			rest = value
@@ -290,7 +289,7 @@ func decodeInterface(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	if p := v.Elem(); p.Kind() == reflect.Pointer && !p.IsNil() && data[0] != codeNil {
 		return decodeFuncOf(p.Type().Elem())(d, data, p.Elem())
 	}
-	generic, rest, err := d.untyped(data)
+	generic, rest, err := untyped(data)
 	switch {
 	case err != nil:
 		return nil, err

@@ -103,8 +103,7 @@ func libraryMap(l *msgpack.Decoder) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, _ := decodeKey(key)
-		if m[text], err = l.DecodeInterfaceLoose(); err != nil {
+		if m[decodeKey(key)], err = l.DecodeInterfaceLoose(); err != nil {
 			return nil, err
 		}
 	}

@@ -117,7 +117,7 @@ func (e *encoder) document(text []byte) error {
 		return err
 	}
 	typed := bytes.Clone(e.w.out[begin:])
-	e.w.out, _ = appendUntyped(e.w.out[:begin], typed)
+	e.w.out = appendUntyped(e.w.out[:begin], typed)
 	return nil
 }
 

@@ -13,10 +13,31 @@ import (
 // FromJSON reads one JSON value into bool, string, int64, uint64, float64, []any
 // and map[string]any. Whole numbers stay whole: one that has more than 64 bits, and
 // would be rounded, is an error.
-func FromJSON(data []byte) (any, error) {
+func FromJSON(data []byte) (any, error) { return readJSON(data, number) }
+
+// fromJSON is FromJSON for the JSON of a value: a whole number that has more than
+// 64 bits is rounded, as encoding/json rounds it.
+func fromJSON(data []byte) (any, error) {
+	return readJSON(data, func(text string) (any, error) {
+		if n, err := number(text); err == nil {
+			return n, nil
+		}
+		return strconv.ParseFloat(text, 64)
+	})
+}
+
+func readJSON(data []byte, number func(text string) (any, error)) (any, error) {
+	v, err := parseJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	return withNumbers(v, number)
+}
+
+// parseJSON reads one JSON value, with a json.Number for each number.
+func parseJSON(data []byte) (v any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	var v any
 	if err := decoder.Decode(&v); errors.Is(err, io.EOF) {
 		return nil, errors.New("it is empty")
 	} else if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -27,24 +48,7 @@ func FromJSON(data []byte) (any, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the value")
 	}
-	return withNumbers(v, number)
-}
-
-// fromJSON is FromJSON for the JSON of a value: a whole number that has more than
-// 64 bits is rounded, as encoding/json rounds it.
-func fromJSON(data []byte) (any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		return nil, err
-	}
-	return withNumbers(v, func(text string) (any, error) {
-		if n, err := number(text); err == nil {
-			return n, nil
-		}
-		return strconv.ParseFloat(text, 64)
-	})
+	return v, nil
 }
 
 // withNumbers makes numbers of what the decoder has left as text.

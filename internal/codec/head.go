@@ -192,17 +192,20 @@ func Skip(data []byte) ([]byte, error) {
 	return rest, err
 }
 
-// scan is Skip, and reports whether the value has extensions of our own in it.
-func scan(data []byte) (rest []byte, extended bool, err error) {
-	rest, err = skip(data, 1, 0, &extended)
+// extensions are those of our own that a value has in it.
+type extensions struct{ times, json bool }
+
+// scan is Skip, and reports the extensions that the value has in it.
+func scan(data []byte) (rest []byte, found extensions, err error) {
+	rest, err = skip(data, 1, 0, &found)
 	if err != nil {
-		return nil, false, fmt.Errorf("codec: %w", err)
+		return nil, extensions{}, fmt.Errorf("codec: %w", err)
 	}
-	return rest, extended, nil
+	return rest, found, nil
 }
 
 // skip returns what follows the next values, which are so deep inside others.
-func skip(data []byte, values, depth int, extended *bool) ([]byte, error) {
+func skip(data []byte, values, depth int, found *extensions) ([]byte, error) {
 	if depth > maxNesting {
 		return nil, malformed("nested deeper than %d levels", maxNesting)
 	}
@@ -213,11 +216,12 @@ func skip(data []byte, values, depth int, extended *bool) ([]byte, error) {
 			return nil, err
 		}
 		data = data[size:]
-		if h.kind == kindExt && (h.ext == timeExt || h.ext == jsonExt) {
-			*extended = true
+		if h.kind == kindExt {
+			found.times = found.times || h.ext == timeExt
+			found.json = found.json || h.ext == jsonExt
 		}
 		if inside := h.values(); inside > 0 {
-			if data, err = skip(data, inside, depth+1, extended); err != nil {
+			if data, err = skip(data, inside, depth+1, found); err != nil {
 				return nil, err
 			}
 		}

@@ -39,16 +39,6 @@ func findsJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
 
 // HoldsJSON reports whether there is a value in data that was kept as its JSON.
 func HoldsJSON(data []byte) bool {
-	var h head
-	for len(data) > 0 {
-		n, err := h.read(data)
-		if err != nil {
-			return false
-		}
-		if h.isJSON() {
-			return true
-		}
-		data = data[n:]
-	}
-	return false
+	_, found, _ := scan(data)
+	return found.json
 }

@@ -13,141 +13,149 @@ import (
 
 // AppendJSON appends the msgpack value of data to dst as JSON. Bytes become
 // base64, times RFC 3339 with their offset, numbers that JSON lacks (NaN, Inf)
-// null, map keys strings. A value that was kept as JSON is that JSON. It stops early, with what fits so far, once it has
-// appended more than limit bytes; limit 0 means no limit.
+// null, map keys strings. A value that was kept as JSON is that JSON. It stops
+// early, with what fits so far, once it has appended more than limit bytes; limit
+// 0 means no limit.
 func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
-	return appendLimited(dst, data, limit, &rendering{bytes: appendBase64})
+	return appendJSON(dst, data, limit, rendering{})
 }
 
 // AppendReadable is AppendJSON for people to read: bytes that are JSON become
 // that JSON, and bytes that are printable text a string. The result cannot be
 // decoded again.
 func AppendReadable(dst, data []byte, limit int) ([]byte, error) {
-	return appendLimited(dst, data, limit, &rendering{bytes: appendReadableBytes})
+	return appendJSON(dst, data, limit, rendering{readable: true})
 }
 
 // AppendRedacted is AppendReadable with redact applied to every text before it
 // is escaped: to strings, map keys and bytes, and to the strings and keys in
 // bytes that are JSON.
 func AppendRedacted(dst, data []byte, limit int, redact func(string) string) ([]byte, error) {
-	return appendLimited(dst, data, limit, &rendering{appendReadableBytes, redact})
+	return appendJSON(dst, data, limit, rendering{readable: true, redact: redact})
 }
 
-// rendering is how values become JSON.
+func appendJSON(dst, data []byte, limit int, r rendering) ([]byte, error) {
+	if err := skipAll(data); err != nil {
+		return dst, err
+	}
+	r.walk, r.out, r.end = walk{data}, dst, math.MaxInt
+	if limit > 0 {
+		r.end = len(dst) + limit
+	}
+	r.value()
+	return r.out, nil
+}
+
+// rendering makes JSON of values.
 type rendering struct {
-	bytes  func(dst, b []byte, end int) []byte // appends bytes, about as far as end
-	redact func(string) string                 // nil for none
+	walk
+	out []byte
+	end int // of out, about
+
+	readable bool                // bytes are shown as what they are, not in base64
+	redact   func(string) string // nil for none
 }
 
-func (r *rendering) text(s []byte) []byte {
+// value appends the next value.
+func (r *rendering) value() {
+	h := r.next()
+	switch h.kind {
+	case kindNil:
+		r.out = append(r.out, "null"...)
+	case kindBool:
+		r.out = strconv.AppendBool(r.out, h.bool())
+	case kindInt:
+		r.out = strconv.AppendInt(r.out, h.int(), 10)
+	case kindUint:
+		r.out = strconv.AppendUint(r.out, h.bits, 10)
+	case kindFloat:
+		r.float(h.float())
+	case kindString:
+		r.string(r.redacted(h.body))
+	case kindBytes:
+		r.bytes(h.body)
+	case kindExt:
+		r.ext(h)
+	case kindArray:
+		r.inside(h, '[', ']')
+	case kindMap:
+		r.inside(h, '{', '}')
+	}
+}
+
+// inside appends the elements of an array, or the pairs of a map.
+func (r *rendering) inside(h head, opening, closing byte) {
+	r.out = append(r.out, opening)
+	for i := range h.n {
+		if len(r.out) > r.end {
+			return
+		}
+		if i > 0 {
+			r.out = append(r.out, ',')
+		}
+		if h.kind == kindMap {
+			r.string(r.key())
+			r.out = append(r.out, ':')
+		}
+		r.value()
+	}
+	r.out = append(r.out, closing)
+}
+
+// key returns the text of the next value, a key of a map: the JSON of what is no
+// string.
+func (r *rendering) key() []byte {
+	before := r.walk
+	h := r.next()
+	if h.kind == kindString {
+		return r.redacted(h.body)
+	}
+	key := *r
+	key.walk, key.out = before, nil
+	key.value()
+	r.walk = key.walk
+	var s string
+	if h.isJSON() && json.Unmarshal(key.out, &s) == nil {
+		return []byte(s)
+	}
+	return key.out
+}
+
+func (r *rendering) redacted(text []byte) []byte {
 	if r.redact == nil {
-		return s
+		return text
 	}
-	return []byte(r.redact(string(s)))
-}
-
-func (r *rendering) appendBytes(dst, b []byte, end int) []byte {
-	if r.redact != nil {
-		b = r.document(b)
-	}
-	return r.bytes(dst, b, end)
+	return []byte(r.redact(string(text)))
 }
 
 // document redacts bytes that may be JSON.
 func (r *rendering) document(b []byte) []byte {
+	if r.redact == nil {
+		return b
+	}
 	v, err := RedactJSON(b, r.redact)
 	if err != nil {
-		return r.text(b)
+		return r.redacted(b)
 	}
 	doc, _ := json.Marshal(v) // of JSON, so it has no error
 	return doc
 }
 
-func appendLimited(dst, data []byte, limit int, r *rendering) ([]byte, error) {
-	if err := skipAll(data); err != nil {
-		return dst, err
-	}
-	end := math.MaxInt
-	if limit > 0 {
-		end = len(dst) + limit
-	}
-	dst, _ = appendJSON(dst, data, end, r)
-	return dst, nil
-}
-
-func appendJSON(dst, data []byte, end int, r *rendering) (out, rest []byte) {
-	h, rest, _ := next(data)
-	switch h.kind {
-	case kindNil:
-		return append(dst, "null"...), rest
-	case kindBool:
-		return strconv.AppendBool(dst, h.bool()), rest
-	case kindInt:
-		return strconv.AppendInt(dst, h.int(), 10), rest
-	case kindUint:
-		return strconv.AppendUint(dst, h.bits, 10), rest
-	case kindFloat:
-		return appendFloat(dst, h.float()), rest
-	case kindString:
-		return appendString(dst, r.text(h.body), end), rest
-	case kindBytes:
-		return r.appendBytes(dst, h.body, end), rest
-	case kindExt:
-		return appendExt(dst, h, end, r), rest
-	}
-	open, closing := byte('['), byte(']')
-	if h.kind == kindMap {
-		open, closing = '{', '}'
-	}
-	dst = append(dst, open)
-	for i := range h.n {
-		if len(dst) > end {
-			return dst, rest
-		}
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if h.kind == kindMap {
-			dst, rest = appendKey(dst, rest, end, r)
-			dst = append(dst, ':')
-		}
-		dst, rest = appendJSON(dst, rest, end, r)
-	}
-	return append(dst, closing), rest
-}
-
-// appendKey appends a map key as a string.
-func appendKey(dst, data []byte, end int, r *rendering) (out, rest []byte) {
-	if h, rest, _ := next(data); h.kind == kindString {
-		return appendString(dst, r.text(h.body), end), rest
-	}
-	h, _, _ := next(data)
-	var key []byte
-	key, rest = appendJSON(nil, data, end, r)
-	return appendString(dst, []byte(keyOf(key, h)), end), rest
-}
-
-// keyOf is the key of a map whose JSON is text: of a string that was kept as
-// JSON, the string.
-func keyOf(text []byte, h head) string {
-	var s string
-	if h.isJSON() && json.Unmarshal(text, &s) == nil {
-		return s
-	}
-	return string(text)
-}
-
-func appendFloat(dst []byte, f float64) []byte {
+func (r *rendering) float(f float64) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return append(dst, "null"...)
+		r.out = append(r.out, "null"...)
+		return
 	}
 	b, _ := json.Marshal(f) // the same notation as everywhere in JSON
-	return append(dst, b...)
+	r.out = append(r.out, b...)
 }
 
-// appendString cuts what is past end before quoting it.
-func appendString(dst, s []byte, end int) []byte {
-	if room := max(end-len(dst), 0); len(s) > room {
+// room is how many bytes are left to append.
+func (r *rendering) room() int { return max(r.end-len(r.out), 0) }
+
+// string cuts what has no room before quoting it.
+func (r *rendering) string(s []byte) {
+	if room := r.room(); len(s) > room {
 		s = s[:room]
 		for len(s) > 0 && !utf8.Valid(s[max(0, len(s)-utf8.UTFMax):]) {
 			s = s[:len(s)-1]
@@ -157,55 +165,55 @@ func appendString(dst, s []byte, end int) []byte {
 		}
 	}
 	b, _ := json.Marshal(string(s))
-	return append(dst, b...)
+	r.out = append(r.out, b...)
 }
 
-func appendBase64(dst, b []byte, end int) []byte {
-	b = b[:min(len(b), max(end-len(dst), 0))]
-	dst = append(dst, '"')
-	dst = base64.StdEncoding.AppendEncode(dst, b)
-	return append(dst, '"')
-}
-
-func appendReadableBytes(dst, b []byte, end int) []byte {
+func (r *rendering) bytes(b []byte) {
+	b = r.document(b)
 	switch {
-	case len(b) > 0 && json.Valid(b):
-		return appendDocument(dst, b, end)
-	case isPrintable(b):
-		return appendString(dst, b, end)
+	case r.readable && len(b) > 0 && json.Valid(b):
+		r.json(b)
+	case r.readable && isPrintable(b):
+		r.string(b)
+	default:
+		r.base64(b)
 	}
-	return appendBase64(dst, b, end)
 }
 
-// appendDocument appends JSON.
-func appendDocument(dst, text []byte, end int) []byte {
+func (r *rendering) base64(b []byte) {
+	b = b[:min(len(b), r.room())]
+	r.out = append(r.out, '"')
+	r.out = base64.StdEncoding.AppendEncode(r.out, b)
+	r.out = append(r.out, '"')
+}
+
+// json appends JSON, which is valid.
+func (r *rendering) json(text []byte) {
 	var compact bytes.Buffer
-	_ = json.Compact(&compact, text) // it is valid
-	room := max(end-len(dst), 0)
-	return append(dst, compact.Bytes()[:min(compact.Len(), room)]...)
+	_ = json.Compact(&compact, text)
+	r.out = append(r.out, compact.Bytes()[:min(compact.Len(), r.room())]...)
+}
+
+func (r *rendering) ext(h head) {
+	if at, ok := h.time(); ok {
+		r.out = append(r.out, '"')
+		r.out = showable(at).AppendFormat(r.out, time.RFC3339Nano)
+		r.out = append(r.out, '"')
+		return
+	}
+	if h.isJSON() && json.Valid(h.body) {
+		r.json(r.document(h.body))
+		return
+	}
+	r.out = append(r.out, `{"ext":`...)
+	r.out = strconv.AppendInt(r.out, int64(h.ext), 10)
+	r.out = append(r.out, `,"data":`...)
+	r.base64(r.redacted(h.body))
+	r.out = append(r.out, '}')
 }
 
 func isPrintable(b []byte) bool {
 	return utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }) < 0
-}
-
-func appendExt(dst []byte, h head, end int, r *rendering) []byte {
-	if at, ok := h.time(); ok {
-		dst = append(dst, '"')
-		dst = showable(at).AppendFormat(dst, time.RFC3339Nano)
-		return append(dst, '"')
-	}
-	if h.isJSON() && json.Valid(h.body) {
-		text := h.body
-		if r.redact != nil {
-			text = r.document(text)
-		}
-		return appendDocument(dst, text, end)
-	}
-	dst = append(dst, `{"ext":`...)
-	dst = strconv.AppendInt(dst, int64(h.ext), 10)
-	dst = append(dst, `,"data":`...)
-	return append(appendBase64(dst, r.text(h.body), end), '}')
 }
 
 // showable returns t in UTC if RFC 3339 has no notation for its offset.

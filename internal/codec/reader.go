@@ -246,7 +246,7 @@ func (r *Reader) Skip() []byte {
 		return nil
 	}
 	begin := r.off
-	rest, err := skip(r.data[begin:], 1, 0, new(bool))
+	rest, err := skip(r.data[begin:], 1, 0, new(extensions))
 	if err != nil {
 		r.fail(begin, err)
 		return nil
@@ -264,51 +264,24 @@ func (r *Reader) Any() any {
 	if data == nil {
 		return nil
 	}
-	v, _ := decodeAny(data)
+	v, _ := (&walk{data}).tree(anyLeaf)
 	return v
 }
 
-// decodeAny returns the first value of data, which Skip has found whole, and
-// what follows it.
-func decodeAny(data []byte) (v any, rest []byte) {
-	h, rest, _ := next(data)
+func anyLeaf(h head, _ byte) (any, error) {
 	switch h.kind {
-	case kindNil:
-		return nil, rest
-	case kindBool:
-		return h.bool(), rest
-	case kindInt:
-		return h.int(), rest
-	case kindUint:
-		return h.bits, rest
-	case kindFloat:
-		return h.float(), rest
-	case kindString:
-		return string(h.body), rest
 	case kindBytes:
-		return append([]byte{}, h.body...), rest
+		return append([]byte{}, h.body...), nil
 	case kindExt:
 		if at, ok := h.time(); ok {
-			return at.UTC(), rest
+			return at.UTC(), nil
 		}
 		if h.isJSON() {
 			if v, err := fromJSON(h.body); err == nil {
-				return v, rest
+				return v, nil
 			}
 		}
-		return map[string]any{"ext": int64(h.ext), "data": append([]byte{}, h.body...)}, rest
-	case kindArray:
-		list := make([]any, h.n)
-		for i := range list {
-			list[i], rest = decodeAny(rest)
-		}
-		return list, rest
+		return map[string]any{"ext": int64(h.ext), "data": append([]byte{}, h.body...)}, nil
 	}
-	m := make(map[string]any, h.n)
-	for range h.n {
-		var key string
-		key, rest = decodeKey(rest)
-		m[key], rest = decodeAny(rest)
-	}
-	return m, rest
+	return h.scalar(), nil
 }

@@ -1,9 +1,6 @@
 package codec
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 )
@@ -11,41 +8,40 @@ import (
 // RedactJSON decodes JSON and applies redact to its strings and keys. Numbers
 // keep their digits. Keys that become equal get apostrophes appended.
 func RedactJSON(data []byte, redact func(string) string) (any, error) {
-	if !json.Valid(data) {
-		return nil, errNotJSON
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
+	v, err := parseJSON(data)
+	if err != nil {
 		return nil, err
 	}
-	return redactPlain(v, redact), nil
-}
-
-var errNotJSON = errors.New("codec: not JSON")
-
-// redactPlain redacts a value of the JSON decoder.
-func redactPlain(v any, redact func(string) string) any {
-	switch v := v.(type) {
-	case string:
-		return redact(v)
-	case []any:
-		for i := range v {
-			v[i] = redactPlain(v[i], redact)
+	return RedactTree(v, redact, func(v any) any {
+		if text, ok := v.(string); ok {
+			return redact(text)
 		}
-	case map[string]any:
-		return RedactMap(v, redact, func(v any) any { return redactPlain(v, redact) })
-	}
-	return v
+		return v
+	}), nil
 }
 
-// RedactMap returns m with redact applied to its keys and value to its values.
+// RedactTree returns v with key applied to the keys of its maps and value to what
+// is no map and no list. Keys that become equal get apostrophes appended.
+func RedactTree(v any, key func(string) string, value func(any) any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return RedactMap(v, key, func(v any) any { return RedactTree(v, key, value) })
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = RedactTree(v[i], key, value)
+		}
+		return list
+	}
+	return value(v)
+}
+
+// RedactMap returns m with key applied to its keys and value to its values.
 // Keys that become equal get apostrophes appended.
-func RedactMap(m map[string]any, redact func(string) string, value func(any) any) map[string]any {
+func RedactMap(m map[string]any, key func(string) string, value func(any) any) map[string]any {
 	redacted := make(map[string]any, len(m))
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		redacted[freeKey(redacted, redact(key))] = value(m[key])
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		redacted[freeKey(redacted, key(name))] = value(m[name])
 	}
 	return redacted
 }

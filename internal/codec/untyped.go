@@ -6,45 +6,52 @@ package codec
 
 // appendUntyped appends the first value of data as it would be encoded again
 // after it was decoded into an interface, and without what is zero in maps, where
-// the fields of structs were left out. Data must be well formed. It returns what
-// follows the value.
-func appendUntyped(dst, data []byte) (out, rest []byte) {
-	h, rest, _ := next(data)
-	w := NewWriter(dst)
-	switch h.kind {
+// the fields of structs were left out. Data must be well formed.
+func appendUntyped(dst, data []byte) []byte {
+	u := untyping{walk{data}, Writer{dst}}
+	u.value()
+	return u.out
+}
+
+type untyping struct {
+	walk
+	Writer
+}
+
+func (u *untyping) value() {
+	before := u.data
+	switch h := u.next(); h.kind {
 	case kindBytes:
-		w.Text(string(h.body))
+		u.Text(string(h.body))
 	case kindFloat:
-		w.Float(h.float())
+		u.Float(h.float())
 	case kindArray:
-		w.Array(h.n)
-		out = w.Finish()
+		u.Array(h.n)
 		for range h.n {
-			out, rest = appendUntyped(out, rest)
+			u.value()
 		}
-		return out, rest
 	case kindMap:
-		var pairs []byte
-		n := 0
-		for range h.n {
-			key, value := decodeKey(rest)
-			begin := len(pairs)
-			w := NewWriter(pairs)
-			w.Text(key)
-			at := len(w.Finish())
-			pairs, rest = appendUntyped(w.Finish(), value)
-			if isOmitted(pairs[at:]) {
-				pairs = pairs[:begin]
-			} else {
-				n++
-			}
-		}
-		w.Map(n)
-		w.Raw(pairs)
+		u.pairs(h.n)
 	default:
-		w.Raw(data[:len(data)-len(rest)])
+		u.Raw(u.since(before))
 	}
-	return w.Finish(), rest
+}
+
+func (u *untyping) pairs(n int) {
+	begin, kept := len(u.out), 0
+	u.out = append(u.out, 0) // for insertMap
+	for range n {
+		pair := len(u.out)
+		u.Text(u.key())
+		value := len(u.out)
+		u.value()
+		if isOmitted(u.out[value:]) {
+			u.out = u.out[:pair]
+		} else {
+			kept++
+		}
+	}
+	u.insertMap(begin, kept)
 }
 
 // isOmitted reports whether a value is one that a struct's field is left out for.

@@ -1,0 +1,188 @@
+package codec
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A Difference is a part in which two encoded values differ.
+type Difference struct {
+	Path     string // such as items[2].price; empty for the whole
+	Was, Now any    // nil where one of them does not have it
+}
+
+// Differences returns at most limit parts in which two encoded values differ.
+func Differences(was, now []byte, limit int) (all []Difference, err error) {
+	err = compare(was, now, func(path string, was, now any, _ bool) (deeper bool) {
+		switch {
+		case len(all) >= limit || isSame(was, now):
+			return false
+		case haveSameParts(was, now):
+			return true
+		}
+		all = append(all, Difference{path, was, now})
+		return false
+	})
+	return all, err
+}
+
+func isSame(was, now any) bool {
+	at, _ := was.(time.Time)
+	other, ok := now.(time.Time)
+	return ok && at.Equal(other) || reflect.DeepEqual(was, now)
+}
+
+// haveSameParts reports whether both are objects, or arrays of one length.
+func haveSameParts(was, now any) bool {
+	switch was := was.(type) {
+	case map[string]any:
+		_, ok := now.(map[string]any)
+		return ok
+	case []any:
+		now, ok := now.([]any)
+		return ok && len(was) == len(now)
+	}
+	return false
+}
+
+// A Lost is a part of an encoded value that decoding it into a type leaves
+// out.
+type Lost struct {
+	Path  string // such as items[2].price
+	Value any
+}
+
+// LostBy returns what was lost of the encoded value data when it was decoded
+// into v: fields that the type of v does not have, unless they are zero. It is
+// empty where v encodes to something that is no map where data is one.
+func LostBy(data []byte, v any) (all []Lost, err error) {
+	again, err := Encode(v)
+	if err != nil {
+		return nil, err
+	}
+	err = compare(data, again, func(path string, was, _ any, has bool) (deeper bool) {
+		if !has && !isZero(was) {
+			all = append(all, Lost{path, was})
+		}
+		return true
+	})
+	return all, err
+}
+
+// A visit is told of a part of one value, and of the part of the other that has
+// the same path, if it has one. It reports whether to compare what is in them.
+type visit func(path string, was, now any, has bool) (deeper bool)
+
+// compare visits the parts of two encoded values.
+func compare(was, now []byte, visit visit) error {
+	var a, b any
+	if err := Decode(was, &a); err != nil {
+		return err
+	}
+	if err := Decode(now, &b); err != nil {
+		return err
+	}
+	visit.all("", a, b, true)
+	return nil
+}
+
+func (visit visit) all(path string, was, now any, has bool) {
+	if !visit(path, was, now, has) {
+		return
+	}
+	switch was := was.(type) {
+	case map[string]any:
+		if now, ok := now.(map[string]any); ok {
+			for _, key := range unionOfKeys(was, now) {
+				value, has := now[key]
+				visit.all(memberPath(path, key), was[key], value, has)
+			}
+		}
+	case []any:
+		now, _ := now.([]any)
+		for i := range min(len(was), len(now)) {
+			visit.all(elementPath(path, i), was[i], now[i], true)
+		}
+	}
+}
+
+// memberPath is the path of a member of the object at path.
+func memberPath(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// elementPath is the path of an element of the array at path.
+func elementPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// unionOfKeys are the keys of both, sorted.
+func unionOfKeys(a, b map[string]any) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// Values returns what was and what is now, each with its path, such as `price: 12`
+// and `price: 13`.
+func (d Difference) Values() (was, now string) {
+	path := d.Path
+	if path != "" {
+		path += ": "
+	}
+	return path + short(d.Was), path + short(d.Now)
+}
+
+// String is a line such as `price: recorded 12, now 13`.
+func (d Difference) String() string {
+	text := fmt.Sprintf("recorded %s, now %s", short(d.Was), short(d.Now))
+	if d.Path == "" {
+		return text
+	}
+	return d.Path + ": " + text
+}
+
+func short(v any) string {
+	if v == nil {
+		return "nothing"
+	}
+	text := []rune(fmt.Sprintf("%#v", v))
+	switch v := v.(type) {
+	case string:
+		text = []rune(strconv.Quote(v))
+	case time.Time:
+		text = []rune(v.Format(time.RFC3339Nano))
+	}
+	if len(text) > 40 {
+		return string(text[:39]) + "…"
+	}
+	return string(text)
+}
+
+// isZero reports whether nothing is lost with v.
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, value := range v {
+			if !isZero(value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	case []byte:
+		return len(v) == 0
+	}
+	return reflect.ValueOf(v).IsZero()
+}
+
+// String is a line such as price: 12.
+func (l Lost) String() string { return fmt.Sprintf("%s: %v", l.Path, l.Value) }

@@ -1,0 +1,74 @@
+package codec
+
+import "math"
+
+// A walk goes through a well-formed value, head by head: that of an array or a
+// map comes before what is in it. Whatever does not know the type of a value reads
+// it so.
+type walk struct{ data []byte } // what is left
+
+// next returns the next head.
+func (w *walk) next() (h head) {
+	n, _ := h.read(w.data)
+	w.data = w.data[n:]
+	return h
+}
+
+// since returns what was walked through since there was that much left.
+func (w *walk) since(before []byte) []byte { return before[:len(before)-len(w.data)] }
+
+// key reads the key of a pair of a map as the text that JSON has for it.
+func (w *walk) key() string {
+	before := *w
+	if h := w.next(); h.kind == kindString {
+		return string(h.body)
+	}
+	r := rendering{walk: before, end: math.MaxInt}
+	key := r.key()
+	*w = r.walk
+	return string(key)
+}
+
+// tree reads a value with []any for arrays and map[string]any for maps. Leaf
+// returns everything else, of which it is given the head and the first byte.
+func (w *walk) tree(leaf func(h head, first byte) (any, error)) (v any, err error) {
+	before := w.data
+	h := w.next()
+	switch h.kind {
+	case kindArray:
+		list := make([]any, h.n)
+		for i := range list {
+			if list[i], err = w.tree(leaf); err != nil {
+				return nil, inside(elementPath("", i), err)
+			}
+		}
+		return list, nil
+	case kindMap:
+		m := make(map[string]any, min(h.n, maxRoom))
+		for range h.n {
+			key := w.key()
+			if m[key], err = w.tree(leaf); err != nil {
+				return nil, inside(key, err)
+			}
+		}
+		return m, nil
+	}
+	return leaf(h, before[0])
+}
+
+// scalar returns a value that is the same wherever it is decoded; nil for others.
+func (h head) scalar() any {
+	switch h.kind {
+	case kindBool:
+		return h.bool()
+	case kindInt:
+		return h.int()
+	case kindUint:
+		return h.bits
+	case kindFloat:
+		return h.float()
+	case kindString:
+		return string(h.body)
+	}
+	return nil
+}
