@@ -39,9 +39,6 @@ func encodeIdentity(v any, how encoder) ([]byte, error) {
 }
 
 func encode(v any, how encoder) ([]byte, error) {
-	if err := checkDepth(v); err != nil {
-		return nil, fmt.Errorf("codec: encode %T: %w", v, err)
-	}
 	e := encoders.Get().(*encoder)
 	how.w.out = e.w.out[:0]
 	*e = how

@@ -14,6 +14,7 @@ type encoder struct {
 	omitsZero bool // struct fields that are zero are left out
 	old       bool // as before JSON was used
 	untyped   bool // inside an interface
+	depth     int  // of values inside others
 }
 
 // An encodeFunc appends a value of one type.
@@ -61,7 +62,10 @@ func newEncodeFunc(t reflect.Type, old bool) encodeFunc {
 	case asRawJSON:
 		return encodeRaw(t)
 	case byKind:
-		return encodeByKind(t, old)
+		if holdsNothing(t.Kind()) {
+			return encodeByKind(t, old)
+		}
+		return bounded(encodeByKind(t, old))
 	}
 	return encodeByMethod(t, f)
 }
@@ -355,6 +359,9 @@ func (p *pathError) Unwrap() error { return p.err }
 
 // at adds what is before the path of an error.
 func at(path string, err error) error {
+	if err == errEndless { //nolint:errorlint // of this encoder, not one in the error of a method
+		return err
+	}
 	switch e := err.(type) { //nolint:errorlint // an error of the encoder itself, not one in that of a method
 	case *UnsupportedError:
 		return &UnsupportedError{path + e.Path, e.Type}

@@ -23,7 +23,7 @@ func isRaw(t reflect.Type) bool {
 // long as its fields are those that the JSON has. The identity of a value is in
 // its fields, unless nobody knows its type once it is decoded.
 func encodeRaw(t reflect.Type) encodeFunc {
-	byFields := encodeByKind(t, false)
+	byFields := bounded(encodeByKind(t, false))
 	return func(e *encoder, v reflect.Value) error {
 		if e.omitsZero && !e.untyped {
 			return byFields(e, v)
