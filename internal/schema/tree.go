@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxDepth is how deep the values of a document may be nested.
@@ -49,14 +51,15 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil, errors.New("not valid JSON: the document is empty")
 	}
-	r := reader{dec: json.NewDecoder(bytes.NewReader(raw))}
-	r.dec.UseNumber()
-	tree, err := r.value("", 0)
+	// What encoding/json takes is read: names that are given twice are a problem of
+	// their own, and it mends text that is not UTF-8.
+	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	tree, err := r.value("")
 	if errors.Is(err, errTooDeep) {
 		return nil, nil, err
 	}
 	if err == nil {
-		if _, end := r.dec.Token(); end == io.EOF {
+		if _, end := r.ReadToken(); end == io.EOF {
 			return tree, r.twice, nil
 		}
 	}
@@ -83,50 +86,57 @@ func syntaxError(raw json.RawMessage) error {
 }
 
 type reader struct {
-	dec   *json.Decoder
+	*jsontext.Decoder
 	twice []Problem
 }
 
-func (r *reader) value(path string, depth int) (any, error) {
-	token, err := r.dec.Token()
+func (r *reader) value(path string) (any, error) {
+	token, err := r.ReadToken()
 	if err != nil {
 		return nil, err
 	}
-	delim, ok := token.(json.Delim)
-	switch {
-	case !ok:
-		return token, nil
-	case depth == maxDepth:
-		return nil, errTooDeep
-	case delim == '[':
-		return r.list(path, depth)
+	switch token.Kind() {
+	case jsontext.KindNull:
+		return nil, nil
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return token.Bool(), nil
+	case jsontext.KindString:
+		return token.String(), nil
+	case jsontext.KindNumber:
+		return json.Number(token.String()), nil
 	}
-	return r.object(path, depth)
+	if r.StackDepth() > maxDepth {
+		return nil, errTooDeep
+	}
+	if token.Kind() == jsontext.KindBeginArray {
+		return r.list(path)
+	}
+	return r.object(path)
 }
 
-func (r *reader) list(path string, depth int) (any, error) {
+func (r *reader) list(path string) (any, error) {
 	items := []any{}
-	for r.dec.More() {
-		item, err := r.value(index(path, len(items)), depth+1)
+	for r.PeekKind() != jsontext.KindEndArray {
+		item, err := r.value(index(path, len(items)))
 		if err != nil {
 			return nil, err
 		}
 		items = append(items, item)
 	}
-	_, err := r.dec.Token()
+	_, err := r.ReadToken()
 	return items, err
 }
 
-func (r *reader) object(path string, depth int) (any, error) {
+func (r *reader) object(path string) (any, error) {
 	o := &object{values: map[string]any{}}
-	for r.dec.More() {
-		token, err := r.dec.Token()
+	for r.PeekKind() != jsontext.KindEndObject {
+		token, err := r.ReadToken()
 		if err != nil {
 			return nil, err
 		}
-		name, _ := token.(string)
+		name := token.String()
 		at := member(path, name)
-		value, err := r.value(at, depth+1)
+		value, err := r.value(at)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +147,7 @@ func (r *reader) object(path string, depth int) (any, error) {
 		}
 		o.values[name] = value
 	}
-	_, err := r.dec.Token()
+	_, err := r.ReadToken()
 	return o, err
 }
 
