@@ -227,10 +227,10 @@ func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reaso
 // keptError is err as a record in memory keeps it: its text does not change any
 // more. A run that is stored makes a copy of its own.
 func (c *call) keptError(err error) error {
-	if err == nil || c.root.settings.Outputs || c.root.isOutside() || isConstant(err) {
+	if c.root.settings.Outputs || c.root.isOutside() {
 		return err
 	}
-	return &frozenError{fmt.Sprint(err), err}
+	return record.Freeze(err)
 }
 
 // keptInterrupt is e as a record keeps it: the text of its cause does not

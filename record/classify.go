@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/errtree"
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
@@ -63,42 +64,33 @@ func Inspect(err error) (found Traits) {
 	var t traits
 	defer func() {
 		_ = recover()
-		found = Traits{Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0)}
+		found = t.found()
 	}()
-	t.walk(err)
+	errtree.Walk(err, t.inspect)
 	return found
 }
 
-// walk visits err and all errors that it wraps, in the order of errors.Is.
-func (t *traits) walk(err error) {
-	for err != nil {
-		switch e := err.(type) { // these wrap, and are nothing else
-		case *mark.Permanent:
-			t.permanent, err = true, e.Err
-			continue
-		case *mark.Retryable:
-			t.retryable, err = true, e.Err
-			continue
-		}
-		t.marks(err)
-		t.foreign(err)
-		if _, ok := err.(*Error); ok {
-			return // it has the traits itself
-		}
-		if _, ok := err.(interface{ As(any) bool }); ok {
-			t.ask(err)
-		}
-		switch wrapper := err.(type) {
-		case interface{ Unwrap() error }:
-			err = wrapper.Unwrap()
-		case interface{ Unwrap() []error }:
-			for _, inner := range wrapper.Unwrap() {
-				t.walk(inner)
-			}
-			return
-		default:
-			return
-		}
+func (t *traits) found() Traits {
+	return Traits{Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0)}
+}
+
+// inspect takes the traits of one error.
+func (t *traits) inspect(err error) {
+	switch err.(type) {
+	case *mark.Permanent: // which wraps, and is nothing else
+		t.permanent = true
+		return
+	case *mark.Retryable:
+		t.retryable = true
+		return
+	}
+	t.marks(err)
+	t.foreign(err)
+	if _, ok := err.(*Error); ok {
+		return // it has the traits itself
+	}
+	if _, ok := err.(interface{ As(any) bool }); ok {
+		t.ask(err)
 	}
 }
 

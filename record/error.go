@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/errtree"
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
@@ -77,12 +78,13 @@ func describe(err error, depth int, whole bool) *Error {
 	if e, ok := err.(*Error); ok {
 		return e
 	}
-	traits := Inspect(err)
+	tree := treeOf(err)
+	traits := tree.traits()
 	e := &Error{
 		Message: Truncate(fmt.Sprint(err), MessageLimit), Type: fmt.Sprintf("%T", err),
 		Class: traits.Class, Status: traits.HTTPStatus, After: traits.RetryAfter,
 	}
-	registry.describe(e, err, depth, whole)
+	registry.describe(e, &tree, depth, whole)
 	return e
 }
 
@@ -304,29 +306,28 @@ func (r *errorRegistry) addType(name string, t errorType) {
 	r.types[name], r.typeNames[t.target.Elem()] = t, name
 }
 
-// describe sets the sentinels and types of e to those registered ones that err
-// is. Methods of err run without the lock, since they may use the registry. If
-// one panics, describe ends.
-func (r *errorRegistry) describe(e *Error, err error, depth int, whole bool) {
+// describe sets the sentinels and types of e to those registered ones that the
+// tree is. Methods of errors run without the lock, since they may use the
+// registry. If one panics, describe ends.
+func (r *errorRegistry) describe(e *Error, tree *errorTree, depth int, whole bool) {
 	defer func() { _ = recover() }()
 	r.mu.RLock()
 	sentinels, types := r.order, r.typeOrder // only ever appended to
 	r.mu.RUnlock()
-	tree := treeOf(err)
 	for _, s := range sentinels {
 		if tree.is(s.err) {
 			e.Sentinels = append(e.Sentinels, s.name)
 		}
 	}
-	e.Sentinels = r.appendErrnos(e.Sentinels, &tree)
-	if depth > maxErrorDepth {
+	e.Sentinels = r.appendErrnos(e.Sentinels, tree)
+	if depth > maxErrorDepth || tree.isEndless { // for which errors.As does not return
 		return
 	}
 	for _, t := range types {
 		if !tree.mayBe(t.target.Elem()) {
 			continue
 		}
-		switch value, ok := t.find(err, depth); {
+		switch value, ok := t.find(tree.errs[0], depth); {
 		case !ok:
 		case len(value) > maxTyped:
 			e.tooLarge = append(e.tooLarge, t.name)
@@ -334,7 +335,7 @@ func (r *errorRegistry) describe(e *Error, err error, depth int, whole bool) {
 			e.Typed = append(e.Typed, TypedError{t.name, value})
 		}
 	}
-	switch value := r.keepStandard(&tree, depth, whole); {
+	switch value := r.keepStandard(tree, depth, whole); {
 	case value == nil:
 	case len(value) > maxTyped:
 		e.tooLarge = append(e.tooLarge, "errors of the standard library")
@@ -377,36 +378,37 @@ type errorTree struct {
 	errs      []error
 	asked     []interface{ Is(error) bool } // those of them with a method Is
 	answersAs bool                          // one of them has a method As
+	isEndless bool                          // one of them wraps itself
 }
 
 // treeOf returns the tree of err, up to where a method Unwrap panics.
 func treeOf(err error) (t errorTree) {
 	defer func() { _ = recover() }()
-	t.add(err)
+	t.isEndless = !errtree.Walk(err, t.add)
 	return t
 }
 
 func (t *errorTree) add(err error) {
-	for err != nil {
-		t.errs = append(t.errs, err)
-		if _, ok := err.(interface{ As(any) bool }); ok {
-			t.answersAs = true
-		}
-		if asked, ok := err.(interface{ Is(error) bool }); ok {
-			t.asked = append(t.asked, asked)
-		}
-		switch wrapper := err.(type) {
-		case interface{ Unwrap() error }:
-			err = wrapper.Unwrap()
-		case interface{ Unwrap() []error }:
-			for _, inner := range wrapper.Unwrap() {
-				t.add(inner)
-			}
-			return
-		default:
-			return
-		}
+	t.errs = append(t.errs, err)
+	if _, ok := err.(interface{ As(any) bool }); ok {
+		t.answersAs = true
 	}
+	if asked, ok := err.(interface{ Is(error) bool }); ok {
+		t.asked = append(t.asked, asked)
+	}
+}
+
+// traits is [Inspect].
+func (t *errorTree) traits() (found Traits) {
+	var of traits
+	defer func() {
+		_ = recover()
+		found = of.found()
+	}()
+	for _, err := range t.errs {
+		of.inspect(err)
+	}
+	return found
 }
 
 // is is errors.Is for a target of a comparable type.

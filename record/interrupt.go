@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 )
 
 // ErrInterrupted is found by errors.Is in every [InterruptedError].
@@ -102,24 +101,13 @@ func (e *InterruptedError) Is(target error) bool {
 // Recorded returns e in the form for a record: with a cause whose text can no longer
 // change, as [ErrorOf] returns it.
 func (e *InterruptedError) Recorded() *InterruptedError {
-	if e == nil || e.Cause == nil || unchanging[reflect.TypeOf(e.Cause)] {
+	if e == nil || e.Cause == nil || isConstant(e.Cause) {
 		return e
 	}
 	kept := *e
 	kept.Cause = ErrorOf(e.Cause)
 	return &kept
 }
-
-// unchanging holds the types of errors whose text cannot change.
-var unchanging = map[reflect.Type]bool{
-	reflect.TypeOf(errors.New("")):                            true,
-	reflect.TypeOf(context.DeadlineExceeded):                  true,
-	reflect.TypeOf(fmt.Errorf("%w", context.Canceled)):        true,
-	reflect.TypeOf(fmt.Errorf("%w %w", errSample, errSample)): true,
-	reflect.TypeFor[*Error]():                                 true,
-}
-
-var errSample = errors.New("")
 
 // Unwrap returns the cause.
 func (e *InterruptedError) Unwrap() error { return e.Cause }

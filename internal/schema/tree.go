@@ -59,7 +59,7 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 		return nil, nil, err
 	}
 	if err == nil {
-		if _, end := r.ReadToken(); end == io.EOF {
+		if _, end := r.ReadToken(); errors.Is(end, io.EOF) {
 			return tree, r.twice, nil
 		}
 	}
