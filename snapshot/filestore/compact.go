@@ -158,15 +158,8 @@ func (j *Journal) compacted(number uint64, info snapshot.Info) (int64, error) {
 			break
 		}
 	}
-	in, err := d.readFiles(l)
+	r, err := d.collect(context.Background(), l)
 	if err != nil {
-		return 0, err
-	}
-	r := &reading{}
-	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: info.RunID}, nil); err != nil {
-		return 0, err
-	}
-	if err := d.addFiles(r, in); err != nil {
 		return 0, err
 	}
 	switch last := uint64(r.run.Len()); {

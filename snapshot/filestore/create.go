@@ -42,14 +42,14 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	} else if r.found {
 		return snapshot.Info{}, exists(run.RunID)
 	}
-	if err := d.create(created, r.newest); err != nil {
+	if err := d.create(created, r.listing.newest()); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, unavailable(err))
 	}
 	return info, nil
 }
 
 // create writes a run. A crash may have left a journal of the number newest that
-// is no run, see (*reading).isCut: it is replaced, or covered by the snapshot.
+// is no run, see reading.cut: it is replaced, or covered by the snapshot.
 func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	var end closed
 	var err error
@@ -82,7 +82,7 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 
 // createAsJournal writes a run as a journal, which its first generation goes on
 // in. Its name and its bytes become durable together: what a crash leaves of it
-// is no run yet, see (*reading).isCut. A temporary name would cost one more
+// is no run yet, see reading.cut. A temporary name would cost one more
 // commit of the file system.
 func (d *runDir) createAsJournal(run *snapshot.Run) (closed, error) {
 	w, err := createNamed(d.disk, d.path(journalName(firstJournal)), &header{carried: run.LastSeq, info: run.Info})

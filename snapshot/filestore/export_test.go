@@ -1,8 +1,13 @@
 package filestore
 
 import (
+	"context"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -50,8 +55,7 @@ var RunIDOf = runIDOf
 
 // Frames are the offsets at which frames of a file begin.
 func Frames(data []byte) (offsets []int64) {
-	p, _ := readFrames("", bytesSource(data), int64(len(data)))
-	for _, f := range p.frames {
+	for f := range newFrameReader("", bytesSource(data), int64(len(data))).frames() {
 		offsets = append(offsets, f.offset)
 	}
 	return offsets
@@ -59,9 +63,7 @@ func Frames(data []byte) (offsets []int64) {
 
 // Bodies are the payloads of the frames of a file.
 func Bodies(data []byte) (bodies [][]byte) {
-	p, _ := readFrames("", bytesSource(data), int64(len(data)))
-	for i := range p.frames {
-		f := p.frame(i)
+	for f := range newFrameReader("", bytesSource(data), int64(len(data))).frames() {
 		bodies = append(bodies, append([]byte{byte(f.kind)}, f.body...))
 	}
 	return bodies
@@ -149,27 +151,53 @@ func Watching(s *Store) (n int, asked bool) {
 // Interpret says what the snapshot and the journal of a run hold; either may be
 // nil.
 func Interpret(runID string, compacted, journal []byte) (*snapshot.Run, *snapshot.CorruptError, error) {
-	var in files
+	var l listing
+	files := make(memoryDisk)
 	if compacted != nil {
-		in.snapshots, in.snapshot = []uint64{1}, compacted
+		l.snapshots = []uint64{1}
+		files[snapshotName(1)] = compacted
 	}
 	if journal != nil {
-		p, err := readFrames(journalName(2), bytesSource(journal), int64(len(journal)))
-		if err != nil {
-			return nil, nil, err
-		}
-		in.journals, in.parts = []uint64{2}, []part{p}
+		l.journals = []uint64{2}
+		files[journalName(2)] = journal
 	}
-	run, err := snapshot.NewRun(snapshot.Info{RunID: runID}, nil)
+	r, err := (&Store{disk: files}).dir(runID).collect(context.Background(), l)
 	if err != nil {
-		return nil, nil, err
-	}
-	r := &reading{run: run}
-	if err := new(Store).dir(runID).addFiles(r, in); err != nil {
 		return nil, nil, err
 	}
 	return r.run, r.damage, nil
 }
+
+// A memoryDisk has files by the last element of their names. They can only be read.
+type memoryDisk map[string][]byte
+
+func (d memoryDisk) Open(name string) (openFile, error) {
+	data, ok := d[filepath.Base(name)]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return memoryFile{data}, nil
+}
+
+func (memoryDisk) ReadDir(string) ([]fs.DirEntry, error) { return nil, errors.ErrUnsupported }
+func (memoryDisk) Create(string) (diskFile, error)       { return nil, errors.ErrUnsupported }
+func (memoryDisk) OpenToWrite(string) (diskFile, error)  { return nil, errors.ErrUnsupported }
+func (memoryDisk) Rename(_, _ string) error              { return errors.ErrUnsupported }
+func (memoryDisk) Link(_, _ string) error                { return errors.ErrUnsupported }
+func (memoryDisk) Remove(string) error                   { return errors.ErrUnsupported }
+func (memoryDisk) Mkdir(string) error                    { return errors.ErrUnsupported }
+func (memoryDisk) SyncDir(string) error                  { return errors.ErrUnsupported }
+
+type memoryFile struct{ bytesSource }
+
+func (f memoryFile) Stat() (fs.FileInfo, error) { return f, nil }
+func (memoryFile) Close() error                 { return nil }
+func (memoryFile) Name() string                 { return "" }
+func (f memoryFile) Size() int64                { return int64(len(f.bytesSource)) }
+func (memoryFile) Mode() fs.FileMode            { return 0 }
+func (memoryFile) ModTime() time.Time           { return time.Time{} }
+func (memoryFile) IsDir() bool                  { return false }
+func (memoryFile) Sys() any                     { return nil }
 
 // Compact starts a compaction, unless one is under way.
 func Compact(j snapshot.Journal) {

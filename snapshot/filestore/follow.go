@@ -3,19 +3,33 @@ package filestore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"iter"
 	"math"
-	"os"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/errkind"
 
-	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
+
+// Records implements [snapshot.Reader]. Of the snapshot it reads the blocks that
+// hold the records; the journals it reads from their beginning, without keeping
+// what it has passed.
+func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		err := s.check(ctx, runID)
+		if err == nil {
+			in := s.dir(runID).stream(time.Time{}, snapshot.Cursor{Seq: after}, yield)
+			defer in.close()
+			err = in.advance(ctx)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(record.Record{}, err)
+		}
+	}
+}
 
 // Follow implements [snapshot.Reader].
 func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[record.Record, error] {
@@ -30,17 +44,17 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	if err := s.check(ctx, runID); err != nil {
 		return err
 	}
+	if errors.Is(isDir(s.run(runID)), fs.ErrNotExist) {
+		return noRun(runID)
+	}
 	w := s.watcher()
 	defer w.close()
-	created, err := s.mustHave(ctx, runID, after)
-	if err != nil {
-		return err
-	}
-	w.add(s.run(runID))
-	f := &following{store: s, runID: runID, created: created, last: after.Seq, generation: after.Generation}
-	defer f.close()
+	w.add(s.run(runID)) // before reading, so that nothing comes between
+	in := s.dir(runID).stream(time.Time{}, after, yield)
+	in.isCursor = true
+	defer in.close()
 	for {
-		if err := f.advance(ctx, yield); err != nil {
+		if err := in.advance(ctx); err != nil {
 			return err
 		}
 		if err := w.wait(ctx); err != nil {
@@ -49,343 +63,282 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// mustHave is ErrReset if the cursor is not in the history of the run. It returns
-// when the run was created.
-func (s *Store) mustHave(ctx context.Context, runID string, c snapshot.Cursor) (created time.Time, err error) {
-	generation := c.Generation
-	t, err := s.tail(ctx, runID, time.Time{}, max(c.Seq, 1)-1, func(rec record.Record) error {
-		if rec.Seq == c.Seq {
-			generation = rec.Generation
-		}
-		return errStopped
-	})
-	switch {
-	case err != nil && !errors.Is(err, errStopped):
-		return time.Time{}, err
-	case err == nil && t.last < c.Seq:
-		return time.Time{}, errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", runID, c.Seq, t.last)
-	case c.Seq > 0 && c.Generation > 0 && generation != c.Generation:
-		return time.Time{}, errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d", runID, c.Seq, c.Generation, generation)
-	}
-	return t.created, nil
+// end returns the info of a run that was created then, as its journals have it, with the
+// number of the last record. It is ErrNotFound if the run is another one.
+func (d *runDir) end(ctx context.Context, created time.Time) (snapshot.Info, error) {
+	in := d.stream(created, snapshot.Cursor{Seq: math.MaxUint64}, nil)
+	defer in.close()
+	err := in.advance(ctx)
+	in.info.LastSeq = in.last
+	return in.info, err
 }
 
-// following reads a run while it is written, by this process or another.
+// skip moves the cursor to the last record that there is now, as far as info and the files
+// know.
+func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
+	generation := info.Generation
+	if s.cursor.Seq = math.MaxUint64; info.Open && s.advance(ctx) == nil {
+		generation = max(generation, s.info.Generation)
+	} else {
+		s.close()
+		s.last = info.LastSeq
+	}
+	s.cursor, s.isCursor, s.isBound = snapshot.Cursor{Generation: generation, Seq: s.last}, true, true
+}
+
+// A stream yields the records of one run after a cursor. Each call of advance yields what
+// is new. It is for one goroutine.
 //
-// It reads one journal after the other. A journal is created before its predecessor is
-// sealed, and receives its first record afterwards. So once journal n+1 has a record,
-// journal n is complete, and can be read to its end even if it was removed meanwhile, for
-// it is still open here. If a journal is gone that was never open here, the whole run is
-// read. In both cases each record that is yielded has the number after the one before.
-type following struct {
-	store *Store
-	runID string
-	last  uint64 // the number of the newest record that was yielded
+// If the files change so that the reader cannot follow, the run is read again from its
+// beginning, without what was yielded. Whatever no writer leaves behind is left to Load to
+// judge.
+type stream struct {
+	dir     *runDir
+	created time.Time // when the run was created; zero until that is known
+	yield   func(record.Record, error) bool
 
-	generation uint64    // it is of this one, or of an older one; 0 if that is not known
-	created    time.Time // when the run was; zero until that is known
+	cursor   snapshot.Cursor // of the last record that was yielded
+	isCursor bool            // the record of the cursor must be in the run
+	isBound  bool            // the record of the cursor may be of an older generation
 
-	file     openFile    // the journal that is read; nil if there is none
-	number   uint64      // of the journal
-	offset   int64       // up to where it was read
-	snapshot fs.FileInfo // of a run without a journal, its snapshot when it was loaded
+	reader   reader
+	hasBegun bool          // the reader has
+	trusts   bool          // Load has found nothing wrong with a run whose meta file cannot be trusted
+	known    uint64        // a record that must be in the files
+	info     snapshot.Info // what the files say
+	carried  uint64        // the last record with which the journal that is read began
+	last     uint64        // the number of the last record that was read
+	stopped  error         // of yield, of the context, or about the cursor
 }
 
-// skip passes over the records that are there, as info says.
-func (f *following) skip(ctx context.Context, info *snapshot.Info) {
-	f.last, f.generation = info.LastSeq, info.Generation
-	if !info.Open {
-		return
-	}
-	if t, err := f.store.tail(ctx, f.runID, f.created, math.MaxUint64, nil); err == nil {
-		f.last, f.generation = t.last, max(f.generation, t.info.Generation)
-	}
+func (d *runDir) stream(created time.Time, after snapshot.Cursor, yield func(record.Record, error) bool) *stream {
+	return &stream{dir: d, created: created, cursor: after, yield: yield}
 }
 
-func (f *following) close() {
-	if f.file != nil {
-		_ = f.file.Close()
-		f.file = nil
-	}
+// close releases the files. The next advance begins to read again.
+func (s *stream) close() {
+	s.reader.close()
+	s.hasBegun = false
 }
 
-// advance yields what is new.
-func (f *following) advance(ctx context.Context, yield func(record.Record, error) bool) error {
-	if f.file == nil {
-		if f.isIdle() {
+// attempts is how often a run is read whose files change before Load reads it as a whole.
+const attempts = 3
+
+// advance yields the records that are new.
+func (s *stream) advance(ctx context.Context) error {
+	s.stopped = nil
+	for range attempts {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		err := s.read(ctx)
+		if err == nil {
 			return nil
 		}
-		if err := f.load(ctx, yield); err != nil {
+		s.close()
+		if s.stopped != nil {
+			return s.stopped
+		}
+	}
+	return s.load(ctx)
+}
+
+// errUnclear is a run that is not as a writer leaves it, or that changes.
+var errUnclear = errors.New("snapshot: the run has to be read as a whole")
+
+func (s *stream) read(ctx context.Context) error {
+	isFirst := !s.hasBegun
+	if isFirst {
+		if err := s.begin(); err != nil {
 			return err
 		}
-		if f.file == nil {
-			return nil
-		}
 	}
-	for {
-		if err := f.drain(yield); err != nil {
-			return err
-		}
-		next, err := f.next()
-		if err != nil {
-			return err
-		}
-		switch {
-		case next == nil: // there is none, or it has no record yet
-			return f.mustBeSame(ctx, yield)
-		case f.number+1 == next.number:
-			if err := f.drain(yield); err != nil { // the rest: it gets no more
-				return err
-			}
-			f.close()
-			f.file, f.number, f.offset = next.file, next.number, 0
-		default:
-			if next.file != nil {
-				_ = next.file.Close()
-			}
-			f.close()
-			if err := f.load(ctx, yield); err != nil {
-				return err
-			}
-			if f.file == nil { // it was compacted meanwhile
-				return nil
-			}
-		}
-	}
-}
-
-// isIdle reports whether the run has no journal, and the snapshot that was
-// read.
-func (f *following) isIdle() bool {
-	if f.snapshot == nil {
-		return false
-	}
-	l, err := f.store.dir(f.runID).listing()
-	if err != nil || len(l.journals) > 0 || len(l.snapshots) == 0 {
-		return false
-	}
-	info, err := os.Lstat(f.store.run(f.runID, snapshotName(l.newest())))
-	// Not only the file: another may have its number, once that is free.
-	return err == nil && os.SameFile(info, f.snapshot) && info.ModTime().Equal(f.snapshot.ModTime())
-}
-
-// load yields what is new in the run as a whole, and begins to read the journal
-// that is written to from the beginning: what was yielded is passed over.
-func (f *following) load(ctx context.Context, yield func(record.Record, error) bool) error {
-	l, err := f.store.dir(f.runID).listing()
-	if err != nil {
-		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-	}
-	f.snapshot = nil
-	if n := len(l.journals); n == 0 && len(l.snapshots) > 0 {
-		f.snapshot, _ = os.Lstat(f.store.run(f.runID, snapshotName(l.newest())))
-	} else if n > 0 {
-		if err := f.open(l.journals); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-		}
-	}
-	t, err := f.store.tail(ctx, f.runID, f.created, max(f.last, 1)-1, func(rec record.Record) error {
-		switch {
-		case rec.Seq != f.last:
-			return f.yield(rec, yield)
-		case f.generation != 0 && rec.Generation > f.generation: // those after a repair are above all before
-			return f.isGone()
-		}
-		return nil
-	})
-	if err != nil {
-		return err // ErrNotFound if the one that is followed was deleted, and has a namesake
-	}
-	f.created = t.created
-	if t.last < f.last {
-		return f.isGone()
-	}
-	if f.file != nil && f.number == t.journal {
-		f.offset = t.end
-	}
-	return nil
-}
-
-// isGone is the error for a history that the newest record is not in any more: a
-// repair has cut it off.
-func (f *following) isGone() error {
-	return errkind.New(snapshot.ErrReset, "snapshot: run %s: record %d is not there any more", f.runID, f.last)
-}
-
-// open opens the journal that is written to. That is the newest, but not if it
-// has no record yet: then the one before it may still get some.
-func (f *following) open(journals []uint64) error {
-	n := len(journals) - 1
-	file, hasRecord, err := f.openJournal(journals[n])
+	l, err := s.dir.listing()
 	if err != nil {
 		return err
 	}
-	if !hasRecord && n > 0 && journals[n-1] == journals[n]-1 {
-		_ = file.Close()
-		n--
-		if file, _, err = f.openJournal(journals[n]); err != nil {
-			return err
+	if err := s.reader.read(ctx, l, s.add); err != nil {
+		if ctx.Err() != nil {
+			s.stopped = context.Cause(ctx)
 		}
+		return err
 	}
-	f.file, f.number, f.offset = file, journals[n], 0
+	if s.last < s.known || s.info.RunID == "" {
+		return errUnclear
+	}
+	s.hasBegun = true
+	if isFirst {
+		return s.mustHaveCursor()
+	}
 	return nil
 }
 
-// openJournal opens a journal, and reports whether it was appended to since it
-// has its name. That of a namesake does not exist for those who follow this run.
-func (f *following) openJournal(n uint64) (file openFile, hasRecord bool, err error) {
-	file, size, err := openSized(f.store.disk, f.store.run(f.runID, journalName(n)))
-	if err != nil {
-		return nil, false, err
+// begin begins with the meta file, which tells what has to be in the files.
+func (s *stream) begin() error {
+	m, err := s.dir.meta()
+	switch {
+	case err != nil:
+		return err
+	case m.ok && s.isOther(m.info.Created):
+		s.stopped = noRun(s.dir.runID)
+		return s.stopped
+	case m.ok:
+		s.created, s.known = m.info.Created, m.info.LastSeq
+	case !s.trusts:
+		return errUnclear
 	}
-	frames := 0
-	for next, err := range framesFrom(file, 0, size) {
-		if frames++; err == nil && frames == 1 && f.isOther(next) {
-			err = fs.ErrNotExist
+	s.reader = reader{dir: s.dir, created: s.created}
+	s.info, s.last, s.carried = snapshot.Info{}, 0, 0
+	return nil
+}
+
+// isOther reports whether a run that was created then is another one.
+func (s *stream) isOther(created time.Time) bool {
+	return !s.created.IsZero() && !created.Equal(s.created)
+}
+
+// load reads the run as a whole.
+func (s *stream) load(ctx context.Context) error {
+	run, err := s.dir.store.Load(ctx, s.dir.runID)
+	switch {
+	case err != nil:
+		return err
+	case s.isOther(run.Created):
+		return noRun(s.dir.runID)
+	}
+	s.created, s.info, s.last, s.trusts = run.Created, run.Info, run.LastSeq, true
+	for rec, err := range run.RecordsAfter(s.from() - 1) {
+		if err == nil {
+			err = s.take(rec)
 		}
 		if err != nil {
-			_ = file.Close()
-			return nil, false, err
-		}
-		if frames == 2 {
-			break
+			return err
 		}
 	}
-	return file, frames == 2, nil
+	return s.mustHaveCursor()
 }
 
-// isOther reports whether a journal that begins with this frame is that of another run.
-func (f *following) isOther(first *frame) bool {
-	h, err := first.header()
-	return err == nil && !f.created.IsZero() && !h.info.Created.Equal(f.created)
+// add takes the records of a piece.
+func (s *stream) add(p *piece) error {
+	switch p.kind {
+	case pieceSnapshot:
+		return s.addSnapshot(p)
+	case pieceHeader:
+		s.carried = p.header.carried
+		if s.info.RunID == "" || p.header.info.Generation > s.info.Generation {
+			s.info = p.header.info
+		}
+		return nil
+	case pieceFrame:
+		return s.addFrame(p.frame)
+	}
+	if p.err != nil || p.ending == endDamaged || s.last < s.carried {
+		return errUnclear
+	}
+	return nil
 }
 
-// nextJournal is an open journal.
-type nextJournal struct {
-	file   openFile
-	number uint64
-}
-
-// next opens the journal after this one, if it has a record.
-func (f *following) next() (*nextJournal, error) {
-	l, err := f.store.dir(f.runID).listing()
+func (s *stream) addSnapshot(p *piece) error {
+	d, err := openDocument(p.snapshot, p.size)
 	if err != nil {
-		return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+		return err
 	}
-	for _, n := range l.journals {
-		if n <= f.number {
-			continue
-		}
-		file, hasRecord, err := f.openJournal(n)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return &nextJournal{nil, n + 1}, nil // it was compacted: the run is read as a whole
-		case err != nil:
-			return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-		case !hasRecord:
-			_ = file.Close()
-			return nil, nil
-		}
-		return &nextJournal{file, n}, nil
+	if d.info.RunID != s.dir.runID || s.isOther(d.info.Created) {
+		return errUnclear
 	}
-	return nil, nil
+	s.info, s.last = d.info, d.info.LastSeq
+	for rec, err := range d.recordsAfter(s.from() - 1) {
+		if err == nil {
+			err = s.take(rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// mustBeSame checks that the journal is still that of its name: the one of a
-// run that was deleted can be read as long as it is open.
-func (f *following) mustBeSame(ctx context.Context, yield func(record.Record, error) bool) error {
-	open, err := f.file.Stat()
-	if err != nil {
-		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-	}
-	named, err := os.Lstat(f.store.run(f.runID, journalName(f.number)))
-	if err == nil && os.SameFile(open, named) {
+func (s *stream) addFrame(f *frame) error {
+	switch f.kind {
+	case frameRecords:
+		return s.addRecords(f.body)
+	case frameInfo:
+		info, err := snapshot.DecodeInfo(f.body)
+		if err != nil {
+			return errUnclear
+		}
+		s.info = info
 		return nil
 	}
-	f.close() // compacted, or deleted
-	return f.load(ctx, yield)
+	return errUnclear
 }
 
-// drain yields what was appended to the journal. What is no frame was not
-// written yet, or not wholly.
-func (f *following) drain(yield func(record.Record, error) bool) error {
-	if f.file == nil {
-		return nil
-	}
-	for {
-		info, err := f.file.Stat()
-		if err != nil {
-			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+// addRecords takes the records of a frame that are new.
+func (s *stream) addRecords(body []byte) error {
+	for len(body) > 0 {
+		encoded, seq, rest, err := snapshot.CutRecord(body)
+		if err != nil || seq > s.last+1 {
+			return errUnclear
 		}
-		for next, err := range framesFrom(f.file, f.offset, info.Size()) {
-			if err != nil {
-				return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-			}
-			if next.kind == frameRecords {
-				if err := f.records(next, yield); err != nil {
-					return err
-				}
-			}
-			f.offset += next.size
-		}
-		if more, err := f.lookBehind(info.Size()); err != nil || !more {
-			return err
-		}
-	}
-}
-
-// lookBehind is for a place where the next frame belongs and none was. That is an error
-// if a frame behind it says that the place was synced, unless the frame was written
-// meanwhile: then it reports true.
-func (f *following) lookBehind(size int64) (more bool, err error) {
-	upTo, all := readable(f.file, size)
-	p := part{name: journalName(f.number), end: f.offset, size: size, limit: upTo}
-	if err := p.lookBehind(f.file); err != nil {
-		return false, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-	}
-	if all && !p.damage {
-		return false, nil
-	}
-	for _, err := range framesFrom(f.file, f.offset, size) {
-		if err != nil {
-			return false, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-		}
-		return true, nil
-	}
-	return false, advise(&snapshot.CorruptError{RunID: f.runID, File: p.name, Offset: p.end, LastSeq: f.last, Err: errNoFrame})
-}
-
-// records yields the records of a frame that are new.
-func (f *following) records(next *frame, yield func(record.Record, error) bool) error {
-	in := codec.NewReader(next.body)
-	defer in.Release()
-	for in.Len() > 0 {
-		rec, err := snapshot.DecodeRecord(in.Skip())
-		if err = errors.Join(in.Err(), err); err != nil {
-			return fmt.Errorf("snapshot: follow run %s: %s, byte %d: %w", f.runID, journalName(f.number), next.offset, err)
-		}
-		if rec.Seq <= f.last {
+		if body = rest; seq <= s.last {
 			continue
 		}
-		rec.RunID = f.runID
-		if err := f.yield(rec, yield); err != nil {
+		if s.last = seq; seq < s.from() {
+			continue
+		}
+		rec, err := snapshot.DecodeRecord(encoded)
+		if err != nil {
+			return errUnclear
+		}
+		rec.RunID = s.dir.runID
+		if err := s.take(rec); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// yield is the only place that yields: nothing is left out.
-func (f *following) yield(rec record.Record, yield func(record.Record, error) bool) error {
-	if rec.Seq != f.last+1 {
-		return &snapshot.CorruptError{
-			RunID: f.runID, File: journalName(f.number), Offset: f.offset, LastSeq: f.last,
-			Err: fmt.Errorf("record %d follows record %d", rec.Seq, f.last),
+// from is the number of the first record that is wanted. That is the record of the
+// cursor, to see whether it is the same.
+func (s *stream) from() uint64 {
+	if s.isCursor && s.cursor.Seq > 0 || s.cursor.Seq == math.MaxUint64 {
+		return s.cursor.Seq
+	}
+	return s.cursor.Seq + 1
+}
+
+// take yields a record. It is the only place that does: nothing is left out.
+func (s *stream) take(rec record.Record) error {
+	c := &s.cursor
+	switch {
+	case rec.Seq == c.Seq:
+		s.stopped = s.mustBeCursor(&rec)
+	case rec.Seq != c.Seq+1:
+		return errUnclear
+	default:
+		*c, s.isCursor, s.isBound = snapshot.Cursor{Generation: rec.Generation, Seq: rec.Seq}, true, false
+		if !s.yield(rec, nil) {
+			s.stopped = errStopped
 		}
 	}
-	f.last, f.generation = rec.Seq, rec.Generation
-	if !yield(rec, nil) {
-		return errStopped
+	return s.stopped
+}
+
+// mustBeCursor is ErrReset if the record of the cursor is another one. Records after a
+// repair are of a generation above all earlier ones.
+func (s *stream) mustBeCursor(rec *record.Record) error {
+	isOlder := s.isBound && rec.Generation < s.cursor.Generation
+	if s.cursor.Generation > 0 && rec.Generation != s.cursor.Generation && !isOlder {
+		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d",
+			s.dir.runID, s.cursor.Seq, s.cursor.Generation, rec.Generation)
 	}
 	return nil
+}
+
+// mustHaveCursor is ErrReset if the run has fewer records than the cursor.
+func (s *stream) mustHaveCursor() error {
+	if s.isCursor && s.last < s.cursor.Seq {
+		s.stopped = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", s.dir.runID, s.cursor.Seq, s.last)
+	}
+	return s.stopped
 }

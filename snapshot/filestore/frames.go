@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"io"
@@ -8,76 +9,283 @@ import (
 	"math"
 )
 
-// framesFrom yields the frames of a file of that size, one after the other, from an offset
-// on. It ends where none follows. The body of a frame is overwritten by the next.
-func framesFrom(in source, offset, size int64) iter.Seq2[*frame, error] {
+// source is a file that is read.
+type source interface {
+	io.ReaderAt
+	dataAt(offset, size int64) int64 // where data follows, or size
+	holeAt(offset, size int64) int64 // where a hole follows, or size
+}
+
+// A frameReader reads the frames of a file one after the other, also while the file is
+// written. It is for one goroutine.
+type frameReader struct {
+	source
+	name string
+	size int64 // of the file when it was last looked at
+	end  int64 // of the frames that were read
+	keep bool  // the body of a frame stays valid; otherwise the next frame overwrites it
+
+	limit    int64  // up to where the file is read, see readable
+	isAll    bool   // no data follows the limit
+	at       int64  // where data begins in the file
+	data     []byte // what was read last
+	found    frame  // the frame that was read last
+	isDamage bool   // the next frame is whole, and no writer writes such a frame
+}
+
+func newFrameReader(name string, in source, size int64) *frameReader {
+	r := &frameReader{source: in, name: name}
+	r.resize(size)
+	return r
+}
+
+// resize is called when the file may have changed. It has that size now.
+func (r *frameReader) resize(size int64) {
+	upTo, all := readable(r.source, size)
+	r.size, r.limit, r.isAll = size, min(size, upTo+holesMost), all
+	r.forget()
+}
+
+// forget has the next frame read from the file again.
+func (r *frameReader) forget() { r.data = r.data[:0] }
+
+// frames yields the frames that follow. It ends where none follows; the frames that are
+// written later are those of another call, after resize. A frame is valid until the next
+// one is yielded.
+func (r *frameReader) frames() iter.Seq2[*frame, error] {
 	return func(yield func(*frame, error) bool) {
-		for w := (&window{source: in}); ; {
-			f, err := w.frameAt(offset, size)
+		for {
+			f, err := r.next()
+			if f == nil && err == nil {
+				// A frame may be written after it was looked for, and others behind it
+				// before these are looked for: then it is found now.
+				if e, failed := r.ending(); failed != nil {
+					err = failed
+				} else if e != endClean {
+					r.forget()
+					f, err = r.next()
+				}
+			}
 			if f == nil && err == nil || !yield(f, err) || err != nil {
 				return
 			}
-			offset += f.size
 		}
 	}
 }
 
-// A window is the part of a file that was read last, of which frames are taken
-// one after the other.
-type window struct {
-	source
-	at   int64 // where data begins in the file
-	data []byte
-}
+// Frames of more than largeFrame bytes are checked before memory is allocated for them.
+const largeFrame = 1 << 20
 
-// frameAt is the frame at an offset; nil if there is none. Its body is
-// overwritten by the next.
-func (w *window) frameAt(offset, size int64) (*frame, error) {
-	if err := w.have(offset, frameHead, size); err != nil {
+// next returns the next frame; nil if none follows.
+func (r *frameReader) next() (*frame, error) {
+	if err := r.load(r.end, frameHead); err != nil || r.isDamage {
 		return nil, err
 	}
-	f, checksum, ok := headAt(w.data, int(offset-w.at), w.at, size)
+	f, checksum, ok := headAt(r.data, int(r.end-r.at), r.at, r.limit)
 	if !ok {
 		return nil, nil
 	}
-	if f.size > int64(cap(w.data)) { // it is not read before it is known to be one
-		if same, err := matches(w.source, &f, checksum); err != nil || !same {
+	if f.size > largeFrame {
+		if same, err := matches(r, &f, checksum); err != nil || !same {
 			return nil, err
 		}
 	}
-	if err := w.have(offset, f.size, size); err != nil {
+	if err := r.load(f.offset, f.size); err != nil {
 		return nil, err
 	}
-	begin := offset - w.at
-	if int64(len(w.data)) < begin+f.size {
-		return nil, nil // it became shorter
+	begin := f.offset - r.at
+	if int64(len(r.data)) < begin+f.size {
+		return nil, nil // the file became shorter
 	}
-	payload := w.data[begin+frameHead : begin+f.size]
+	end := begin + f.size
+	payload := r.data[begin+frameHead : end : end]
 	if crc32.Checksum(payload, castagnoli) != checksum {
 		return nil, nil
 	}
 	f.kind, f.body = frameKind(payload[0]), payload[1:]
-	return &f, nil
+	if f.kind == frameRecords && len(f.body) < recordMin {
+		r.isDamage = true
+		return nil, nil
+	}
+	r.found, r.end = f, f.offset+f.size
+	return &r.found, nil
 }
 
-// have has data begin at an offset or before, and reach over so many bytes, or to
-// the end of the file.
-func (w *window) have(offset, n, size int64) error {
-	if offset >= w.at && offset+n <= w.at+int64(len(w.data)) {
+// recordMin is fewer bytes than any record has. It keeps what a reader remembers in
+// proportion to the size of the file.
+const recordMin = 24
+
+// readStep is how many bytes are read at least.
+const readStep = 64 << 10
+
+// load makes data hold n bytes from an offset, or those that the file has of them.
+func (r *frameReader) load(offset, n int64) error {
+	if offset >= r.at && offset+n <= r.at+int64(len(r.data)) {
 		return nil
 	}
-	n = min(max(n, loadStep), size-offset)
-	if n < 0 || n > math.MaxInt {
-		n = 0
+	n = min(max(n, readStep), max(r.limit-offset, 0), math.MaxInt)
+	if r.keep || int64(cap(r.data)) < n {
+		r.data = make([]byte, n)
 	}
-	if int64(cap(w.data)) < n {
-		w.data = make([]byte, n)
-	}
-	w.at, w.data = offset, w.data[:n]
-	got, err := w.ReadAt(w.data, offset)
-	w.data = w.data[:got]
+	r.at, r.data = offset, r.data[:n]
+	got, err := r.ReadAt(r.data, offset)
+	r.data = r.data[:got]
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return err
 }
+
+// header reads the first frame, which must be a header of the run. After an error that
+// says nothing about the file, isDamaged is false.
+func (r *frameReader) header(runID string) (h header, isDamaged bool, err error) {
+	f, err := r.next()
+	switch {
+	case err != nil:
+		return header{}, false, err
+	case f == nil, f.kind != frameHeader:
+		return header{}, true, errNoHeader
+	}
+	h, err = f.headerOf(runID, r.name)
+	return h, err != nil, err
+}
+
+// An ending is what follows the last frame of a file.
+type ending byte
+
+const (
+	endClean   ending = iota // zeros, or nothing
+	endTorn                  // something else, which was never synced
+	endDamaged               // something else, which was synced
+)
+
+// searchStep is how much of what follows the frames is in memory at a time.
+const searchStep = 1 << 20
+
+// ending returns what follows the frames that were read. It reads each byte once, and
+// the payloads of what looks like frames, but no more bytes of these than the file has:
+// a file with more was made to keep its reader busy.
+func (r *frameReader) ending() (ending, error) {
+	switch {
+	case r.isDamage, !r.isAll:
+		return endDamaged, nil
+	case r.end >= r.limit, r.at+int64(len(r.data)) == r.limit && r.end >= r.at && isZero(r.data[r.end-r.at:]):
+		return endClean, nil
+	}
+	end := endClean
+	buf := make([]byte, 0, min(searchStep, r.limit-r.end)+frameHead)
+	for at, budget := r.end, r.limit; at < r.limit; {
+		if next := r.dataAt(at, r.limit); next > at {
+			at = next
+			continue
+		}
+		buf = buf[:min(searchStep+frameHead, r.limit-at)]
+		n, err := r.ReadAt(buf, at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if buf = buf[:n]; n == 0 {
+			break
+		}
+		if isZero(buf) {
+			at += int64(n)
+			continue
+		}
+		end = endTorn
+		synced, err := r.wasSynced(buf, at, &budget)
+		if err != nil {
+			return 0, err
+		} else if synced {
+			return endDamaged, nil
+		}
+		at += int64(max(n-frameHead, 1))
+	}
+	return end, nil
+}
+
+// wasSynced reports whether a frame in buf, which begins at an offset of the file, says
+// that the file was synced beyond the end of the frames that were read. The payloads that
+// are read for that are taken off the budget; it also reports true once that is spent.
+func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, error) {
+	step := max(len(buf)-frameHead, 1)
+	for i := 0; i < step; {
+		if i = nextHead(buf, i, at, r.limit); i >= step {
+			break
+		}
+		f, checksum, ok := headAt(buf, i, at, r.limit)
+		if !ok || f.offset == r.end {
+			i++
+			continue
+		}
+		if *budget -= f.size; *budget < 0 {
+			return true, nil
+		}
+		same, err := matches(r, &f, checksum)
+		switch {
+		case err != nil:
+			return false, err
+		case !same:
+			i++
+		case f.synced > r.end:
+			return true, nil
+		default:
+			i += int(min(f.size, int64(step)))
+		}
+	}
+	return false, nil
+}
+
+// nextHead returns the first i from which on data[i:] may be the head of a frame, by
+// its numbers alone; len(data) if there is none. In what is no frame, hardly one place in
+// a thousand has possible numbers.
+func nextHead(data []byte, i int, base, size int64) int {
+	limit := size - base - frameHead
+	for end := len(data) - frameHead; i <= end; i++ {
+		n := binary.BigEndian.Uint32(data[i+4 : i+8])
+		if n-1 >= frameMax || int64(n) > limit-int64(i) {
+			continue
+		}
+		if unsynced := binary.BigEndian.Uint32(data[i+8 : i+12]); int64(unsynced) <= base+int64(i) || unsynced == math.MaxUint32 {
+			return i
+		}
+	}
+	return len(data)
+}
+
+// matches reports whether the payload of a frame has the checksum.
+func matches(in io.ReaderAt, f *frame, checksum uint32) (bool, error) {
+	sum := crc32.New(castagnoli)
+	n, err := io.Copy(sum, io.NewSectionReader(in, f.offset+frameHead, f.size-frameHead))
+	return err == nil && n == f.size-frameHead && sum.Sum32() == checksum, err
+}
+
+var zeros [32 << 10]byte
+
+func isZero(data []byte) bool {
+	for len(data) > 0 {
+		n := min(len(data), len(zeros))
+		if string(data[:n]) != string(zeros[:n]) {
+			return false
+		}
+		data = data[n:]
+	}
+	return true
+}
+
+// bytesSource is a file in memory.
+type bytesSource []byte
+
+func (b bytesSource) ReadAt(dst []byte, offset int64) (int, error) {
+	if offset >= int64(len(b)) {
+		return 0, io.EOF
+	}
+	n := copy(dst, b[offset:])
+	if n < len(dst) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (b bytesSource) dataAt(offset, _ int64) int64 { return offset }
+
+func (b bytesSource) holeAt(_, size int64) int64 { return size }

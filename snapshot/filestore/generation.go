@@ -18,7 +18,7 @@ func (j *Journal) begin(r *reading) error {
 	j.compactAt = max(j.dir.store.compactFrom, 2*j.snapshotSize)
 	j.info.LastSeq = uint64(r.run.Len())
 	j.appended, j.synced = j.info.LastSeq, j.info.LastSeq
-	if r.unfinished {
+	if r.listing.unfinished {
 		j.dir.removeLeftovers()
 	}
 	if r.last != nil {
@@ -30,7 +30,7 @@ func (j *Journal) begin(r *reading) error {
 // beginAnother begins the generation in a new journal.
 func (j *Journal) beginAnother(r *reading) error {
 	d := j.dir
-	j.number = r.newest + 1
+	j.number = r.listing.newest() + 1
 	j.oldest = j.number
 	w, err := d.rewrite(r, &j.info)
 	if err != nil {
@@ -44,7 +44,7 @@ func (j *Journal) beginAnother(r *reading) error {
 		return w.abandon(err)
 	}
 	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.allocated, w.size
-	if r.covered {
+	if r.becomesCovered() {
 		d.removeCovered(j.number - 1)
 	}
 	return nil
@@ -59,7 +59,7 @@ func (j *Journal) beginAnother(r *reading) error {
 // for its header covers them. Before that the run is as it was; after it, whether the
 // old journals are still there makes no difference.
 func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) {
-	number, last := r.newest+1, uint64(r.run.Len())
+	number, last := r.listing.newest()+1, uint64(r.run.Len())
 	w, err := createFrames(d.disk, d.path(journalName(number)), &header{covers: number - 1, carried: last, info: *info})
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (d *runDir) settle() (snapshot.Info, closed, error) {
 		return snapshot.Info{}, closed{}, err
 	}
 	_ = w.file.Close() // it was synced
-	return info, closed{r.newest + 1, w.size}, nil
+	return info, closed{r.listing.newest() + 1, w.size}, nil
 }
 
 // goOn begins the generation in the journal of the one before, which is on the
@@ -111,7 +111,7 @@ func (d *runDir) settle() (snapshot.Info, closed, error) {
 // fails, the frame is cut off, and the next Open begins another journal.
 func (j *Journal) goOn(r *reading) error {
 	d := j.dir
-	j.number = r.newest
+	j.number = r.listing.newest()
 	j.oldest = j.number
 	f, err := d.disk.OpenToWrite(d.path(journalName(j.number)))
 	if err != nil {

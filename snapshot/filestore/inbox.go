@@ -234,20 +234,26 @@ var errNotOne = errors.New("it does not hold one record")
 // of its ID. Its error is ErrFormat for what a newer version has written, and
 // anything for what is not a message of that run.
 func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
-	p, err := readFrames(id, bytesSource(data), int64(len(data)))
+	in := newFrameReader(id, bytesSource(data), int64(len(data)))
+	in.keep = true
+	h, _, err := in.header(runID)
 	if err != nil {
 		return snapshot.Message{}, err
 	}
-	h, err := p.header(runID)
+	var frames []frame
+	for f, err := range in.frames() {
+		if err != nil {
+			return snapshot.Message{}, err
+		}
+		frames = append(frames, *f)
+	}
 	switch {
-	case err != nil:
-		return snapshot.Message{}, err
-	case p.end < p.size:
-		return snapshot.Message{}, fmt.Errorf("its end is missing from byte %d", p.end)
-	case len(p.frames) != 1 || p.frames[0].kind != frameRecords:
+	case in.end < in.size:
+		return snapshot.Message{}, fmt.Errorf("its end is missing from byte %d", in.end)
+	case len(frames) != 1 || frames[0].kind != frameRecords:
 		return snapshot.Message{}, errNotOne
 	}
-	rec, err := snapshot.DecodeRecord(p.frame(0).body)
+	rec, err := snapshot.DecodeRecord(frames[0].body)
 	if err != nil {
 		return snapshot.Message{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"reflect"
 	"slices"
@@ -93,28 +92,12 @@ func (d *runDir) readMeta() (m metaFile, err error) {
 		} else if err != nil {
 			return metaFile{}, nil
 		}
-		p, err := readFrames(metaName, bytesSource(data), int64(len(data)))
-		if err != nil {
-			return metaFile{}, err
-		}
-		if h, err := p.header(d.runID); err == nil {
+		h, _, err := newFrameReader(metaName, bytesSource(data), int64(len(data))).header(d.runID)
+		if err == nil {
 			return metaFile{header: h, ok: true, size: int64(len(data))}, nil
 		}
 	}
 	return metaFile{}, nil
-}
-
-// header takes the header off the frames.
-func (p *part) header(runID string) (header, error) {
-	if len(p.frames) == 0 || p.frames[0].kind != frameHeader {
-		return header{}, errNoHeader
-	}
-	h, err := p.frame(0).headerOf(runID, p.name)
-	if err != nil {
-		return header{}, err
-	}
-	p.frames = p.frames[1:]
-	return h, nil
 }
 
 // lockMeta waits for the lock of the meta file, without which nobody writes it. It
@@ -259,18 +242,18 @@ func (d *runDir) info(ctx context.Context, locked bool) (snapshot.Info, error) {
 		if held, err := isHeld(d.path(lockName)); locked || err != nil || !held {
 			break
 		}
-		t, tailErr := d.store.tail(ctx, d.runID, before.info.Created, math.MaxUint64, nil)
+		read, readErr := d.end(ctx, before.info.Created)
 		meta, err := d.meta()
 		if err != nil {
 			return snapshot.Info{}, err
 		}
 		if meta.isAs(&before) {
 			info := meta.info
-			info.Open, info.LastSeq = true, max(t.last, info.LastSeq)
-			if t.info.Generation == info.Generation {
-				info = endedAs(info, &t.info)
+			info.Open, info.LastSeq = true, max(read.LastSeq, info.LastSeq)
+			if read.Generation == info.Generation {
+				info = endedAs(info, &read)
 			}
-			return info, tailErr
+			return info, readErr
 		}
 		before = meta
 	}

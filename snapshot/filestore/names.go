@@ -82,6 +82,9 @@ func (l listing) equal(other listing) bool {
 	return slices.Equal(l.journals, other.journals) && slices.Equal(l.snapshots, other.snapshots)
 }
 
+// files is how many files with records there are.
+func (l listing) files() int { return len(l.journals) + len(l.snapshots) }
+
 // newest is the highest number in use.
 func (l listing) newest() uint64 {
 	n := uint64(0)
@@ -111,8 +114,8 @@ func listingOf(entries []fs.DirEntry) (l listing) {
 	return l
 }
 
-// numberMost is above every file number. It leaves room for a next number.
-const numberMost = 1 << 53
+// maxNumber is above every file number. It leaves room for a next number.
+const maxNumber = 1 << 53
 
 func numberOf(name, suffix string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, suffix)
@@ -120,5 +123,5 @@ func numberOf(name, suffix string) (uint64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n < numberMost && name == fmt.Sprintf("%08d%s", n, suffix)
+	return n, err == nil && n < maxNumber && name == fmt.Sprintf("%08d%s", n, suffix)
 }

@@ -122,7 +122,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	if err := d.setAside(r, report); err != nil {
 		return err
 	}
-	if _, err := d.writeSnapshot(&run, r.newest+1); err != nil {
+	if _, err := d.writeSnapshot(&run, r.listing.newest()+1); err != nil {
 		return err
 	}
 	if err := d.syncDirs(); err != nil {
@@ -132,7 +132,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	if err != nil {
 		return err
 	}
-	d.removeCovered(r.newest)
+	d.removeCovered(r.listing.newest())
 	return nil
 }
 
@@ -177,10 +177,10 @@ func (d *runDir) copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, loadStep)
+	buf := make([]byte, readStep)
 	for at := in.dataAt(0, size); at < size && err == nil; at = in.dataAt(at, size) { // holes stay holes
 		var n int
-		if n, err = in.ReadAt(buf[:min(loadStep, size-at)], at); n > 0 {
+		if n, err = in.ReadAt(buf[:min(readStep, size-at)], at); n > 0 {
 			err = writeAt(out, buf[:n], at)
 		}
 		at += int64(n)

@@ -153,9 +153,9 @@ type watching struct {
 }
 
 type watchedRun struct {
-	info      snapshot.Info
-	messages  string
-	following *following // nil without records
+	info     snapshot.Info
+	messages string
+	stream   *stream // nil without records
 }
 
 func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Event, error) bool) error {
@@ -207,8 +207,8 @@ func (w *watching) close() {
 }
 
 func (r *watchedRun) close() {
-	if r.following != nil {
-		r.following.close()
+	if r.stream != nil {
+		r.stream.close()
 	}
 }
 
@@ -315,9 +315,9 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 		r = &watchedRun{}
 		w.runs[info.RunID] = r
 		if w.options.Records {
-			r.following = &following{store: w.store, runID: info.RunID, created: info.Created}
+			r.stream = w.store.dir(info.RunID).stream(info.Created, snapshot.Cursor{}, nil)
 			if !w.looked {
-				r.following.skip(ctx, info)
+				r.stream.skip(ctx, info)
 			}
 		}
 	}
@@ -335,9 +335,9 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 		messages = w.store.dir(info.RunID).inboxNames()
 	}
 	event := snapshot.Event{Info: *info}
-	if f := r.following; f != nil && (info.Open || info.LastSeq > f.last) {
+	if in := r.stream; in != nil && (info.Open || info.LastSeq > in.cursor.Seq) {
 		event.Records = r.news(ctx)
-		event.Info.LastSeq = max(info.LastSeq, f.last)
+		event.Info.LastSeq = max(info.LastSeq, in.cursor.Seq)
 	}
 	if !info.Open {
 		r.close()
@@ -360,20 +360,20 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 // What is wrong with the run shows when it is loaded; here it has no news.
 func (r *watchedRun) news(ctx context.Context) (records []record.Record) {
 	known := uint64(0) // the generation that has none
-	yield := func(rec record.Record, _ error) bool {
+	in := r.stream
+	in.yield = func(rec record.Record, _ error) bool {
 		if known == 0 || rec.Generation > known {
 			records = append(records, rec)
 		}
 		return true
 	}
-	err := r.following.advance(ctx, yield)
+	err := in.advance(ctx)
 	if errors.Is(err, snapshot.ErrReset) {
-		r.following.close()
-		known, r.following.last = r.following.generation, 0
-		err = r.following.advance(ctx, yield)
+		known, in.cursor = in.cursor.Generation, snapshot.Cursor{}
+		err = in.advance(ctx)
 	}
 	if err != nil {
-		r.following.close()
+		in.close()
 	}
 	return records
 }

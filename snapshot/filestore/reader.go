@@ -1,0 +1,375 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A reader reads the files of a run in the order in which they were written: the newest
+// snapshot, and the journals that no other file covers. It may read while the run is
+// written, by this process or another, and a later call of read continues at the end of
+// the one before. It is for one goroutine.
+//
+// A journal is created before its predecessor is sealed, and receives its first frame
+// after its header afterwards. So once journal n+1 has such a frame, or journal n+2
+// exists, journal n is complete. The reader then reads the rest of it, which is possible
+// even if the file was removed meanwhile, for it is still open, and continues with
+// journal n+1. So what a reader finds is in the order in which it was appended, without
+// gaps.
+type reader struct {
+	dir     *runDir
+	keep    bool      // the bodies of frames stay valid
+	created time.Time // when the run was created; a file of another run is errChanged. Zero for any
+
+	hasBegun bool
+	snapshot os.FileInfo  // of a run without journals, the snapshot that was read
+	number   uint64       // of the snapshot, as a file
+	journal  *openJournal // the one that was read last; nil if there is none
+	left     []uint64     // the journals after it
+}
+
+// errChanged means that the files of a run have changed in a way that the reader cannot
+// follow, such as by a compaction: the run has to be read from its beginning.
+var errChanged = errors.New("snapshot: the files of the run have changed")
+
+// A piece is what a reader finds next. It is valid until the next one is found.
+type piece struct {
+	kind   pieceKind
+	file   string
+	number uint64 // of the file
+
+	snapshot openFile
+	header   *header // of a journal
+	frame    *frame  // after the header of a journal
+
+	end    int64  // of the frames of a journal
+	size   int64  // of a snapshot, or of a journal at its end
+	ending ending // of a journal
+	err    error  // why a journal has no header
+}
+
+type pieceKind byte
+
+const (
+	pieceSnapshot pieceKind = iota
+	pieceHeader
+	pieceFrame
+	pieceEnd // of a journal, or of what there is of it now
+)
+
+func (r *reader) close() {
+	if r.journal != nil {
+		r.journal.close()
+	}
+	r.hasBegun, r.snapshot, r.journal, r.left = false, nil, nil, nil
+}
+
+// read yields what there is in the files of l, of which the last call of read has yielded
+// nothing. Damage is yielded as the end of a journal. An error is that of yield, of a
+// file, or errChanged. After an error, read begins again from the beginning.
+func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) error {
+	err := r.advance(ctx, l, yield)
+	if err != nil {
+		r.close()
+	}
+	return err
+}
+
+func (r *reader) advance(ctx context.Context, l listing, yield func(*piece) error) error {
+	switch {
+	case !r.hasBegun:
+		if err := r.begin(l, yield); err != nil {
+			return err
+		}
+		r.hasBegun = true
+	case r.journal == nil:
+		return r.mustBeIdle(l)
+	default:
+		if err := r.journal.rest(ctx, yield); err != nil {
+			return err
+		}
+		if err := r.follow(l); err != nil {
+			return err
+		}
+	}
+	for len(r.left) > 0 {
+		if done, err := r.next(ctx, yield); done || err != nil {
+			return err
+		}
+	}
+	if r.journal == nil {
+		return nil
+	}
+	return r.journal.yieldEnd(false, yield)
+}
+
+// begin yields the snapshot, and finds the journals that are to be read.
+func (r *reader) begin(l listing, yield func(*piece) error) error {
+	covers := uint64(0)
+	if n := len(l.snapshots); n > 0 {
+		covers = l.snapshots[n-1]
+		if err := r.readSnapshot(covers, yield); err != nil {
+			return err
+		}
+	}
+	for _, n := range l.journals {
+		j, err := r.open(n)
+		if err != nil {
+			return err
+		}
+		covers = max(covers, j.head.covers) // without a header, it shows when the journal is read
+		j.close()
+	}
+	for _, n := range l.journals {
+		if n > covers {
+			r.left = append(r.left, n)
+		}
+	}
+	if len(r.left) > 0 {
+		r.snapshot = nil
+	}
+	return nil
+}
+
+func (r *reader) readSnapshot(number uint64, yield func(*piece) error) error {
+	name := snapshotName(number)
+	f, err := r.dir.disk.Open(r.dir.path(name))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if r.snapshot, err = f.Stat(); err != nil {
+		return err
+	}
+	r.number = number
+	return yield(&piece{kind: pieceSnapshot, file: name, number: number, snapshot: f, size: r.snapshot.Size()})
+}
+
+// next yields the journal after the present one, and reports whether that was all.
+func (r *reader) next(ctx context.Context, yield func(*piece) error) (done bool, err error) {
+	next, err := r.open(r.left[0])
+	if err != nil {
+		return false, err
+	}
+	isWritten := len(r.left) > 1 || next.hasFrames
+	if r.journal != nil && !isWritten { // so the present one may not be complete
+		defer next.close()
+		if err := r.journal.yieldEnd(false, yield); err != nil {
+			return false, err
+		}
+		r.left = nil // the next call finds it again
+		return true, next.all(ctx, yield)
+	}
+	if r.journal != nil {
+		if err := r.journal.complete(ctx, yield); err != nil {
+			next.close()
+			return false, err
+		}
+		r.journal.close()
+	}
+	r.journal, r.left = next, r.left[1:]
+	return false, next.yield(ctx, yield)
+}
+
+// follow finds the journals after the present one.
+func (r *reader) follow(l listing) error {
+	r.left = nil
+	for _, n := range l.journals {
+		if n > r.journal.number {
+			r.left = append(r.left, n)
+		}
+	}
+	if len(r.left) > 0 {
+		if r.left[0] != r.journal.number+1 {
+			return errChanged // the journal between was compacted
+		}
+		return nil
+	}
+	// A journal that was compacted, or whose run was deleted, can be read as long as it is
+	// open. So it must still have its name.
+	open, err := r.journal.file.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Lstat(r.dir.path(r.journal.name))
+	if err != nil || !os.SameFile(open, named) {
+		return errChanged
+	}
+	return nil
+}
+
+// mustBeIdle checks that a run without journals has the snapshot that was read.
+func (r *reader) mustBeIdle(l listing) error {
+	n := len(l.snapshots)
+	if r.snapshot == nil || len(l.journals) > 0 || n == 0 || l.snapshots[n-1] != r.number {
+		return errChanged
+	}
+	named, err := os.Lstat(r.dir.path(snapshotName(r.number)))
+	// Another file may get the number of the inode once that is free.
+	if err != nil || !os.SameFile(named, r.snapshot) || !named.ModTime().Equal(r.snapshot.ModTime()) {
+		return errChanged
+	}
+	return nil
+}
+
+// An openJournal is a journal that is being read.
+type openJournal struct {
+	*frameReader
+	file      openFile
+	number    uint64
+	head      header
+	damage    error // why it has no header
+	hasFrames bool  // after its header
+}
+
+// open opens a journal and reads its header.
+func (r *reader) open(number uint64) (*openJournal, error) {
+	name := journalName(number)
+	f, size, err := openSized(r.dir.disk, r.dir.path(name))
+	if err != nil {
+		return nil, err
+	}
+	j := &openJournal{frameReader: newFrameReader(name, f, size), file: f, number: number}
+	j.keep = r.keep
+	if err := j.begin(r.dir.runID); err != nil {
+		j.close()
+		return nil, err
+	}
+	if j.damage == nil && !r.created.IsZero() && !j.head.info.Created.Equal(r.created) {
+		j.close()
+		return nil, errChanged
+	}
+	return j, nil
+}
+
+// begin reads the header, and looks whether a frame follows.
+func (j *openJournal) begin(runID string) error {
+	h, isDamaged, err := j.header(runID)
+	var stranger *strangerError
+	switch {
+	case err == nil:
+	case !isDamaged, errors.As(err, &stranger):
+		return err
+	case errors.Is(err, snapshot.ErrFormat):
+		return fmt.Errorf("snapshot: run %s: %s: %w", runID, j.name, err)
+	default:
+		j.damage = err
+		return nil
+	}
+	j.head = h
+	end := j.end
+	f, err := j.next()
+	j.hasFrames, j.end = f != nil, end
+	return err
+}
+
+func (j *openJournal) close() { _ = j.file.Close() }
+
+// rest yields what was appended since the journal was read.
+func (j *openJournal) rest(ctx context.Context, yield func(*piece) error) error {
+	info, err := j.file.Stat()
+	if err != nil {
+		return err
+	}
+	j.resize(info.Size())
+	return j.yieldFrames(ctx, yield)
+}
+
+// complete yields the rest of a journal that nobody appends to any more.
+func (j *openJournal) complete(ctx context.Context, yield func(*piece) error) error {
+	if err := j.rest(ctx, yield); err != nil {
+		return err
+	}
+	return j.yieldEnd(true, yield)
+}
+
+// all yields all of a journal.
+func (j *openJournal) all(ctx context.Context, yield func(*piece) error) error {
+	if err := j.yield(ctx, yield); err != nil {
+		return err
+	}
+	return j.yieldEnd(false, yield)
+}
+
+// yield yields a journal from its beginning.
+func (j *openJournal) yield(ctx context.Context, yield func(*piece) error) error {
+	if j.damage != nil {
+		return nil
+	}
+	if err := yield(&piece{kind: pieceHeader, file: j.name, number: j.number, header: &j.head}); err != nil {
+		return err
+	}
+	return j.yieldFrames(ctx, yield)
+}
+
+func (j *openJournal) yieldFrames(ctx context.Context, yield func(*piece) error) error {
+	if j.damage != nil {
+		return nil
+	}
+	p := piece{kind: pieceFrame, file: j.name, number: j.number}
+	for f, err := range j.frames() {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		p.frame = f
+		if err := yield(&p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// yieldEnd yields the end of a journal. If it is complete, all of it was synced.
+func (j *openJournal) yieldEnd(isComplete bool, yield func(*piece) error) error {
+	e, err := j.ending()
+	if err != nil {
+		return err
+	}
+	if e == endTorn && isComplete {
+		e = endDamaged
+	}
+	return yield(&piece{kind: pieceEnd, file: j.name, number: j.number, end: j.end, size: j.size, ending: e, err: j.damage})
+}
+
+// continues reports whether frames follow where a journal was closed. One that is gone
+// was compacted, with what followed.
+func (d *runDir) continues(c closed) (bool, error) {
+	name := journalName(c.journal)
+	f, size, err := openSized(d.disk, d.path(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	r := newFrameReader(name, f, size)
+	for _, err := range r.frames() {
+		if err != nil {
+			return false, err
+		}
+	}
+	return r.end > c.end, nil
+}
+
+// listing lists the files of a run; none if it does not exist.
+func (d *runDir) listing() (listing, error) {
+	entries, err := d.disk.ReadDir(d.path())
+	if errors.Is(err, os.ErrNotExist) {
+		return listing{}, nil
+	} else if err != nil {
+		return listing{}, err
+	}
+	l := listingOf(entries)
+	if l.older != "" {
+		return l, fmt.Errorf("%w: %s was written by a version of Reprise before the first release; begin the run anew", snapshot.ErrFormat, l.older)
+	}
+	return l, nil
+}
