@@ -52,19 +52,19 @@ func checkArtifact(ref string, data []byte) error {
 	return nil
 }
 
-// artifactMax is how long an artifact may be.
-const artifactMax = 4 << 30
+// maxArtifact is the size that an artifact may have.
+const maxArtifact = 4 << 30
 
-// tmpNumber makes the names of temporary files different in one process.
+// tmpNumber makes the names of temporary files unique in the process.
 var tmpNumber atomic.Uint64
 
-// Put implements [snapshot.ArtifactStore]. The file is written under a temporary name
-// and synced before it gets its own, so that what has the name of an artifact
-// is all of it; then the directories are synced.
+// Put implements [snapshot.ArtifactStore]. It writes the file under a temporary name and
+// syncs it before the file gets its own name, so that a file with the name of an artifact
+// is complete. Then it syncs the directories.
 //
-// What is there already is not written again, but made young, so that GC does
-// not remove it before a record names it. The lock keeps GC from looking at its
-// age before that and removing it after.
+// An artifact that exists is not written again, but gets a new time, so that GC does not
+// remove it before a record names it. The lock keeps GC from checking the time before that
+// and removing the file after it.
 func (a *Artifacts) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
@@ -124,12 +124,12 @@ func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	err := isDir(dir)
 	var data []byte
 	if err == nil {
-		data, err = readFile(a.disk, name, artifactMax)
+		data, err = readFile(a.disk, name, maxArtifact)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noArtifact(ref)
 	} else if err != nil {
-		return nil, fmt.Errorf("snapshot: artifact %s: %w", ref, err)
+		return nil, fmt.Errorf("snapshot: artifact %s: %w", ref, unavailable(err))
 	}
 	if err := checkArtifact(ref, data); err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	return data, nil
 }
 
-// lock takes the lock of the artifacts, shared by those who put and exclusive
-// for who removes. Each has it for as long as one artifact takes.
+// lock takes the lock of the artifacts: Put shares it, and GC has it exclusively. Each
+// holds it for one artifact.
 func (a *Artifacts) lock(ctx context.Context, how int) (*os.File, error) {
 	f, err := openLock(filepath.Join(a.dir, lockName))
 	if err != nil {

@@ -20,18 +20,16 @@ import (
 //  4. it is renamed, and the directory is synced;
 //  5. the journals up to n, and older snapshots, are removed.
 //
-// A crash after 1 leaves an empty journal, which adds nothing. In 2 nobody can
-// append, so that no record is ever in n+1, on the disk, while one before it
-// is still on its way there in n. What a crash in 3 leaves has no name that
-// anybody reads. With its name in 4 the snapshot takes the place of the older
-// one and of the journals up to its number; with the directory synced, it is on
-// the disk before 5 removes what it replaces. After 4 these are passed over
-// whether they are there or not.
+// A crash after 1 leaves an empty journal, which adds nothing. During 2 nobody can append,
+// so a record is in n+1 on the disk only if all earlier ones are on the disk in n. A crash
+// in 3 leaves a file under a name that nobody reads. The rename in 4 makes the snapshot
+// replace the older one and the journals up to its number; the directory is synced, so the
+// snapshot is durable before 5 removes what it replaces. After 4, readers ignore these
+// files whether they still exist or not.
 //
-// If a step fails and the journal is not what failed, nothing has changed: all
-// files are still there, the run goes on, and the next attempt comes when the
-// journals are twice as long. It reads what was read before, and gives its
-// snapshot another name.
+// If a step fails and the journal itself is not broken, nothing has changed: all files are
+// still there, the run continues, and the next attempt is made when the journals are twice
+// as long. It gives its snapshot another name.
 
 // maybeCompact starts a compaction if the journals have outgrown the
 // snapshot. j.mu is held.
@@ -48,7 +46,7 @@ func (j *Journal) maybeCompact() {
 		if err != nil {
 			j.compactAt = 2 * (j.sealed + j.size)
 		}
-		known := j.err != nil && errors.Is(err, j.err) // by those who append, sync or close
+		known := j.err != nil && errors.Is(err, j.err) // to the callers of Append, Sync or Close
 		j.mu.Unlock()
 		if err != nil && !known {
 			j.dir.store.warn(j.info.RunID, err)
@@ -64,8 +62,8 @@ func (j *Journal) sealAndCompact() error {
 	return j.compact(number, info)
 }
 
-// seal goes on in the next journal and returns the number of the sealed one,
-// and what is known of the run at its end.
+// seal continues in the next journal, and returns the number of the sealed one and the info
+// of the run at its end.
 func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	next, err := j.nextJournal()
 	if err != nil {
@@ -127,14 +125,14 @@ func (j *Journal) nextJournal() (*frameWriter, error) {
 	return w, nil
 }
 
-// compact makes the journals up to a number, which are not written to any
-// more, part of the snapshot.
+// compact makes the journals up to a number part of the snapshot. They must be sealed.
 func (j *Journal) compact(number uint64, info snapshot.Info) error {
 	size, err := j.compacted(number, info)
 	if err != nil {
 		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
 	}
-	// One that says that the run is queued is not believed while its journal is there.
+	// A stale meta file which says that the run is queued is only detected while its
+	// journal exists.
 	if err := j.dir.syncMeta(); err != nil {
 		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
 	}
@@ -198,7 +196,7 @@ func (d *runDir) writeSnapshot(run *snapshot.Run, number uint64) (size int64, er
 	return size, d.disk.SyncDir(d.path())
 }
 
-// fileWriter writes from the beginning of a file on.
+// fileWriter writes a file from its beginning.
 type fileWriter struct {
 	file diskFile
 	at   int64

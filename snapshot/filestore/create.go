@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Create implements [snapshot.Store]. The run begins with the name of its
-// journal, or of its snapshot, which has all records.
+// Create implements [snapshot.Store]. The run exists once its journal or its snapshot, with
+// all of the records, has its name.
 func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
 	if err := s.check(ctx, run.RunID); err != nil {
 		return snapshot.Info{}, err
@@ -68,8 +68,8 @@ func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	return err
 }
 
-// isShort reports whether a run is as short as one of which the journal is not
-// compacted when it is closed.
+// isShort reports whether a run is so short that its journal would not be compacted at
+// Close.
 func (s *Store) isShort(run *snapshot.Run) bool {
 	size := int64(0)
 	for seq := range uint64(run.Len()) {
@@ -80,10 +80,9 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 	return true
 }
 
-// createAsJournal writes a run as a journal, which its first generation goes on
-// in. Its name and its bytes become durable together: what a crash leaves of it
-// is no run yet, see reading.cut. A temporary name would cost one more
-// commit of the file system.
+// createAsJournal writes a run as a journal, in which its first generation continues. Its
+// name and its bytes become durable together: a part of it that a crash leaves is not a
+// run, see reading.cut. A temporary name would cost one more commit of the file system.
 func (d *runDir) createAsJournal(run *snapshot.Run) (closed, error) {
 	w, err := createNamed(d.disk, d.path(journalName(firstJournal)), &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
@@ -103,8 +102,8 @@ func exists(runID string) error {
 	return errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", runID)
 }
 
-// syncDirs makes the names in a run durable, and its own. A crash may have left
-// names that were never synced, so it is done even where nothing was made.
+// syncDirs makes the names in a run durable, and the name of the run. A crash may have left
+// names that were never synced, so this is needed even if nothing was created.
 func (d *runDir) syncDirs() error {
 	if err := d.disk.SyncDir(d.path()); err != nil {
 		return err
@@ -112,8 +111,8 @@ func (d *runDir) syncDirs() error {
 	return d.store.syncRuns()
 }
 
-// syncRuns makes the names of the runs durable. Those who come while a sync is
-// under way share the next one. New has synced the name of their directory.
+// syncRuns makes the names of the runs durable. Callers that come during a sync share the
+// next one. New has synced the name of the directory.
 func (s *Store) syncRuns() error {
 	return s.runs.do(func() error { return s.disk.SyncDir(s.path("runs")) })
 }

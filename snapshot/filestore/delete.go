@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Delete implements [snapshot.Store]. The run is gone at once, because it is
-// renamed into the trash; then its files are removed. If the process ends
-// before that, a later Delete does it.
+// Delete implements [snapshot.Store]. It renames the run into the trash, so that the run is
+// gone at once, and then removes the files. If the process ends before that, a later Delete
+// removes them.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	if err := s.check(ctx, runID); err != nil {
 		return err
@@ -24,13 +24,13 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	}
 	defer l.release()
 	d = d.locked(l)
-	if there, err := d.isThere(); err != nil {
+	if there, err := d.exists(); err != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
 	} else if !there {
 		return noRun(runID)
 	}
-	// An update writes to its directory, and has to come before or after. If what has
-	// the name of the meta file cannot be locked, nobody updates the run.
+	// An update writes to the directory, so it must come before or after. If the meta file
+	// cannot be locked, nobody updates the run.
 	if meta, err := d.lockMeta(ctx); meta != nil {
 		defer meta.release()
 	} else if err != nil && ctx.Err() != nil {
@@ -42,8 +42,8 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	return nil
 }
 
-// isThere reports whether there is anything of the run, damaged or not.
-func (d *runDir) isThere() (bool, error) {
+// exists reports whether there is anything of the run, damaged or not.
+func (d *runDir) exists() (bool, error) {
 	entries, err := d.disk.ReadDir(d.path())
 	for _, e := range entries {
 		switch name := e.Name(); {
@@ -55,9 +55,8 @@ func (d *runDir) isThere() (bool, error) {
 	return false, err
 }
 
-// discard moves a run to the trash, into a directory of its own, and removes
-// it there. Others may do the same at the same time, so each removes its own,
-// and what is so old that its process must have ended.
+// discard moves a run into a directory of its own in the trash, and removes that. It also
+// removes directories that are so old that the process which made them must have ended.
 func (d *runDir) discard() error {
 	trash := d.store.path("trash")
 	if err := mkdirSynced(d.store.disk, trash); err != nil {
@@ -83,8 +82,8 @@ func (d *runDir) discard() error {
 	return removeAll(bin)
 }
 
-// removeAll removes a directory in the trash. A message that was being posted to the
-// run when it was moved is still added to it, one for each that posts.
+// removeAll removes a directory in the trash. Messages that were being posted to the run
+// when it was moved may still be added to it.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	for range 100 {

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// disk is what the store does to files. Tests put one in between that fails,
-// or stops as a crash would. Locks go past it.
+// disk is what the store does with files. Tests replace it by one that fails, or stops like
+// a crash. Locks do not use it.
 type disk interface {
 	Open(name string) (openFile, error) // a file, for reading; a link or a pipe is an error
 	ReadDir(name string) ([]fs.DirEntry, error)
@@ -42,8 +42,8 @@ type diskFile interface {
 	Close() error
 }
 
-// osDisk is the disk of the operating system. It follows no links but those in
-// the path of the store itself.
+// osDisk is the disk of the operating system. It follows links only in the path of the
+// store itself.
 type osDisk struct{ syncs *sharedSync }
 
 type osFile struct {
@@ -69,8 +69,7 @@ func (d osDisk) Open(name string) (openFile, error) {
 
 func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 
-// Create never opens what is there: it could be a link, or a pipe that nobody
-// reads.
+// Create never opens an existing file: it could be a link, or a pipe that nobody reads.
 func (d osDisk) Create(name string) (diskFile, error) {
 	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY | noFollow
 	f, err := os.OpenFile(name, how, 0o600)
@@ -120,14 +119,15 @@ func (d osDisk) SyncDir(name string) error {
 	return errors.Join(d.syncs.sync(f, (*os.File).Sync), f.Close())
 }
 
-// What does not belong into a store.
+// Errors about what does not belong in a store.
 var (
 	errLink   = errors.New("it is a link, which a store never has; put what it refers to in its place, or delete it")
 	errNoFile = errors.New("it is not a file; a file belongs there")
 	errNoDir  = fmt.Errorf("%w; a directory belongs there", syscall.ENOTDIR)
 )
 
-// isDir says what keeps name from being a directory. A link to one is none.
+// isDir returns an error if name is not a directory. A link to a directory is an error,
+// too.
 func isDir(name string) error {
 	info, err := os.Lstat(name)
 	switch {
@@ -141,8 +141,8 @@ func isDir(name string) error {
 	return nil
 }
 
-// openRegular opens a file for reading. Anything else is an error, a link and
-// a pipe too.
+// openRegular opens a regular file for reading. Anything else, such as a link or a pipe, is
+// an error.
 func openRegular(name string) (*os.File, error) {
 	return openAs(name, os.O_RDONLY)
 }
@@ -204,13 +204,14 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 	return data[:n], err
 }
 
-// holesMost is how much of a file may be holes, or as much as there is data. A
-// file of terabytes takes no room if it is nothing else, and must not take the
-// memory of who reads it. Files of a store have holes at their end, where they
-// were not used yet, and where a file system makes some of zeros.
-const holesMost = 64 << 20
+// maxHoles is how much of a file may be holes, if it has less data than that. A file of
+// terabytes takes no room if it is one hole, and must not take the memory of its reader.
+// Files of a store have holes at their end, which was not used yet, and where a file system
+// makes holes of zeros.
+const maxHoles = 64 << 20
 
-// readable is up to where a file has data, or the hole begins that is too much.
+// readable returns where the data of a file ends, or where the first hole that is too much
+// begins.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64
 	for upTo < size {
@@ -218,7 +219,7 @@ func readable(f source, size int64) (upTo int64, all bool) {
 		if begin >= size {
 			break
 		}
-		if holes += begin - upTo; holes > max(holesMost, data) {
+		if holes += begin - upTo; holes > max(maxHoles, data) {
 			return upTo, false
 		}
 		upTo = min(f.holeAt(begin, size), size)
@@ -227,8 +228,8 @@ func readable(f source, size int64) (upTo int64, all bool) {
 	return upTo, true
 }
 
-// writeSynced writes a file that is durable when it returns, though its name
-// is not. What it could not finish it removes.
+// writeSynced writes a file. When it returns, the file is durable, but not its name. It
+// removes a file that it could not finish.
 func writeSynced(d disk, name string, data []byte) error {
 	return write(d, name, data, diskFile.Sync)
 }
@@ -267,9 +268,9 @@ func remove(d disk, name string) error {
 	return nil
 }
 
-// makeDir makes the directory of a store, with those around it. Their names
-// are synced even if they exist: who made them may have ended before. Those
-// above the store may be closed to us, and then are somebody else's to sync.
+// makeDir makes the directory of a store and its parents. It syncs their names even if they
+// exist, since a process that made them may have ended before it did. Parents that we may
+// not open are left to their owner.
 func makeDir(d disk, name string) error {
 	if err := os.MkdirAll(name, 0o700); errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%w; a directory belongs there", err)
@@ -288,7 +289,7 @@ func makeDir(d disk, name string) error {
 	}
 }
 
-// mkdirSynced makes a directory in one that exists, and its name durable.
+// mkdirSynced makes a directory in an existing one, and makes its name durable.
 func mkdirSynced(d disk, name string) error {
 	if err := d.Mkdir(name); err != nil {
 		return err
@@ -296,7 +297,7 @@ func mkdirSynced(d disk, name string) error {
 	return d.SyncDir(filepath.Dir(name))
 }
 
-// unavailable marks errors that say nothing about what was to be written.
+// unavailable marks errors that say nothing about the data as ErrUnavailable.
 func unavailable(err error) error {
 	for _, passing := range []error{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOLCK, syscall.ENOMEM,

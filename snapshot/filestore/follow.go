@@ -102,7 +102,7 @@ type stream struct {
 	isBound  bool            // the record of the cursor may be of an older generation
 
 	reader   reader
-	hasBegun bool          // the reader has
+	hasBegun bool          // what there was at first has been read
 	trusts   bool          // Load has found nothing wrong with a run whose meta file cannot be trusted
 	known    uint64        // a record that must be in the files
 	info     snapshot.Info // what the files say

@@ -21,23 +21,21 @@ import (
 //	checksum  4 bytes: CRC-32C of the payload
 //	payload   its kind, one byte, and what the kind has
 //
-// All numbers are big-endian. The offset is in the check so that a frame is one
-// only where it was written: not inside a payload, where a tool has read it
-// from a file like this, nor in a block that the file system has misplaced. The
-// head has a check of its own so that a search for frames reads every byte
-// once, whatever it finds.
+// All numbers are big-endian. The check includes the offset, so that a frame is valid only
+// where it was written: not inside a payload, such as that of a tool that has read a file
+// like this, nor in a block that the file system has misplaced. The head has its own check,
+// so that a search for frames reads every byte once, whatever it finds.
 //
-// The room behind the last frame may be zeros, which were allocated and not
-// used yet: the end of a file is where only zeros follow.
+// The last frame may be followed by zeros, which were allocated and not used yet.
 //
-// A crash can leave a part of what was not synced, in any order of its blocks:
-// the end is then no frame, or has holes. Damage is something else: it is in
-// what was synced. What is no frame at offset x was synced if a frame behind it
-// says so, by its offset minus unsynced being above x. Otherwise it is a torn
-// end, with all that follows: none of it was promised to anybody.
+// A crash can leave any blocks of what was not synced: then the end is not a frame, or has
+// holes. Damage is different: it is in a part that was synced. Bytes at offset x that are
+// not a frame were synced if a later frame says so: if its offset minus unsynced is above
+// x. Otherwise they are a torn end, with all that follows: none of it was promised to
+// anybody.
 const (
-	frameHead = 16
-	frameMax  = 1 << 30 // of a payload
+	frameHead  = 16
+	maxPayload = 1 << 30 // of a payload
 )
 
 // frameKind is what a frame holds.
@@ -49,18 +47,18 @@ const (
 	frameInfo    frameKind = 3 // an info: a generation began, or ended
 )
 
-// header is the first frame of a file. That of a message has an info alone.
+// header is the first frame of a file. In a message, it has only an info.
 type header struct {
 	format  uint64
-	covers  uint64 // of a journal: those up to this number are in it, or in the snapshot that was there when it was begun
-	carried uint64 // of a journal: records up to this number were in it before it got its name
+	covers  uint64 // of a journal: the journals up to this number are not read any more
+	carried uint64 // of a journal: it had the records up to this number when it got its name
 	closed  closed // of a meta file
 	pid     int    // of a meta file: the process that has the run open; 0 if that is not known
 	info    snapshot.Info
 }
 
-// closed says where the journal of a run ends that was closed: all before is on
-// the disk. It is zero while the run is open, and if that is not known.
+// closed is where the journal of a closed run ends: everything before is on the disk. It is
+// zero while the run is open, and if that is unknown.
 type closed struct {
 	journal uint64 // its number
 	end     int64
@@ -70,16 +68,31 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checkOf is the check of a frame, head being its first bytes.
 func checkOf(offset int64, head []byte) uint32 {
-	crc := ^uint32(0)
-	for shift := 56; shift >= 0; shift -= 8 { // by hand, for a slice of these bytes would be allocated
-		crc = castagnoli[byte(crc)^byte(offset>>shift)] ^ crc>>8
-	}
-	return crc32.Update(^crc, castagnoli, head[4:frameHead])
+	var sums offsetSums
+	return crc32.Update(^sums.of(offset), castagnoli, head[4:frameHead])
 }
 
-// beginFrame appends the head of a frame, to be filled in, and its kind. The
-// rest of the payload is appended to what it returns, which then goes to
-// endFrame.
+// offsetSums computes the CRC-32C of offsets, of 8 bytes each. It is fast for those that
+// follow one another, which differ in the last byte.
+type offsetSums struct {
+	isKnown bool
+	rest    int64  // the offset without its last byte
+	sum     uint32 // of the first 7 bytes
+}
+
+// of returns the inverse of the sum.
+func (s *offsetSums) of(offset int64) uint32 {
+	if rest := offset >> 8; !s.isKnown || s.rest != rest {
+		s.isKnown, s.rest, s.sum = true, rest, ^uint32(0)
+		for shift := 56; shift > 0; shift -= 8 { // by hand, for a slice of these bytes would be allocated
+			s.sum = castagnoli[byte(s.sum)^byte(offset>>shift)] ^ s.sum>>8
+		}
+	}
+	return castagnoli[byte(s.sum)^byte(offset)] ^ s.sum>>8
+}
+
+// beginFrame appends an empty head of a frame, and its kind. The caller appends the rest of
+// the payload, and calls endFrame.
 func beginFrame(dst []byte, k frameKind) []byte {
 	var head [frameHead]byte
 	return append(append(dst, head[:]...), byte(k))
@@ -89,8 +102,8 @@ func beginFrame(dst []byte, k frameKind) []byte {
 // written at offset to a file that is synced up to synced.
 func endFrame(dst []byte, at int, offset, synced int64) ([]byte, error) {
 	head, payload := dst[at:at+frameHead], dst[at+frameHead:]
-	if len(payload) > frameMax {
-		return dst[:at], fmt.Errorf("snapshot: %d bytes appended at once, want at most %d", len(payload), frameMax)
+	if len(payload) > maxPayload {
+		return dst[:at], fmt.Errorf("snapshot: %d bytes appended at once, want at most %d", len(payload), maxPayload)
 	}
 	binary.BigEndian.PutUint32(head[4:], uint32(len(payload)))
 	binary.BigEndian.PutUint32(head[8:], uint32(min(offset-synced, math.MaxUint32)))
@@ -118,7 +131,7 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 	return endFrame(dst, at, int64(at), int64(at))
 }
 
-// A frame is one that was found whole.
+// A frame is a frame that was read.
 type frame struct {
 	offset int64
 	size   int64 // with its head
@@ -136,7 +149,7 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 	head := data[at : at+frameHead]
 	offset := base + int64(at)
 	n, unsynced := binary.BigEndian.Uint32(head[4:]), binary.BigEndian.Uint32(head[8:])
-	if n == 0 || n > frameMax || int64(n) > size-offset-frameHead {
+	if n == 0 || n > maxPayload || int64(n) > size-offset-frameHead {
 		return frame{}, 0, false // which spares the check in most places that are no frame
 	}
 	f = frame{offset: offset, size: frameHead + int64(n), synced: offset - int64(unsynced)}

@@ -31,6 +31,8 @@ type frameReader struct {
 	data     []byte // what was read last
 	found    frame  // the frame that was read last
 	isDamage bool   // the next frame is whole, and no writer writes such a frame
+	searched int64  // the end that was searched for what follows; -1 if none was
+	follows  ending // what was found there
 }
 
 func newFrameReader(name string, in source, size int64) *frameReader {
@@ -42,12 +44,9 @@ func newFrameReader(name string, in source, size int64) *frameReader {
 // resize is called when the file may have changed. It has that size now.
 func (r *frameReader) resize(size int64) {
 	upTo, all := readable(r.source, size)
-	r.size, r.limit, r.isAll = size, min(size, upTo+holesMost), all
-	r.forget()
+	r.size, r.limit, r.isAll = size, min(size, upTo+maxHoles), all
+	r.data, r.searched = r.data[:0], -1
 }
-
-// forget has the next frame read from the file again.
-func (r *frameReader) forget() { r.data = r.data[:0] }
 
 // frames yields the frames that follow. It ends where none follows; the frames that are
 // written later are those of another call, after resize. A frame is valid until the next
@@ -62,7 +61,7 @@ func (r *frameReader) frames() iter.Seq2[*frame, error] {
 				if e, failed := r.ending(); failed != nil {
 					err = failed
 				} else if e != endClean {
-					r.forget()
+					r.data = r.data[:0]
 					f, err = r.next()
 				}
 			}
@@ -166,6 +165,17 @@ const searchStep = 1 << 20
 // the payloads of what looks like frames, but no more bytes of these than the file has:
 // a file with more was made to keep its reader busy.
 func (r *frameReader) ending() (ending, error) {
+	if r.searched == r.end {
+		return r.follows, nil
+	}
+	follows, err := r.search()
+	if err == nil {
+		r.searched, r.follows = r.end, follows
+	}
+	return follows, err
+}
+
+func (r *frameReader) search() (ending, error) {
 	switch {
 	case r.isDamage, !r.isAll:
 		return endDamaged, nil
@@ -206,17 +216,22 @@ func (r *frameReader) ending() (ending, error) {
 // wasSynced reports whether a frame in buf, which begins at an offset of the file, says
 // that the file was synced beyond the end of the frames that were read. The payloads that
 // are read for that are taken off the budget; it also reports true once that is spent.
+//
+// It looks at each place of what may be hundreds of megabytes, so it first looks whether
+// the numbers are possible, and computes the check of a place from that of the one before.
 func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, error) {
-	step := max(len(buf)-frameHead, 1)
-	for i := 0; i < step; {
-		if i = nextHead(buf, i, at, r.limit); i >= step {
-			break
-		}
-		f, checksum, ok := headAt(buf, i, at, r.limit)
-		if !ok || f.offset == r.end {
+	var sums offsetSums
+	last := max(len(buf)-frameHead, 0)
+	for i := 0; i <= last && i+frameHead <= len(buf); {
+		offset := at + int64(i)
+		head := buf[i : i+frameHead]
+		n, unsynced := binary.BigEndian.Uint32(head[4:]), binary.BigEndian.Uint32(head[8:])
+		if n-1 >= maxPayload || int64(n) > r.limit-offset-frameHead || int64(unsynced) > offset && unsynced != math.MaxUint32 ||
+			offset == r.end || crc32.Update(^sums.of(offset), castagnoli, head[4:]) != binary.BigEndian.Uint32(head) {
 			i++
 			continue
 		}
+		f, checksum, _ := headAt(buf, i, at, r.limit)
 		if *budget -= f.size; *budget < 0 {
 			return true, nil
 		}
@@ -229,27 +244,10 @@ func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, erro
 		case f.synced > r.end:
 			return true, nil
 		default:
-			i += int(min(f.size, int64(step)))
+			i += int(min(f.size, int64(last+1)))
 		}
 	}
 	return false, nil
-}
-
-// nextHead returns the first i from which on data[i:] may be the head of a frame, by
-// its numbers alone; len(data) if there is none. In what is no frame, hardly one place in
-// a thousand has possible numbers.
-func nextHead(data []byte, i int, base, size int64) int {
-	limit := size - base - frameHead
-	for end := len(data) - frameHead; i <= end; i++ {
-		n := binary.BigEndian.Uint32(data[i+4 : i+8])
-		if n-1 >= frameMax || int64(n) > limit-int64(i) {
-			continue
-		}
-		if unsynced := binary.BigEndian.Uint32(data[i+8 : i+12]); int64(unsynced) <= base+int64(i) || unsynced == math.MaxUint32 {
-			return i
-		}
-	}
-	return len(data)
 }
 
 // matches reports whether the payload of a frame has the checksum.

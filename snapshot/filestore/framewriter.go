@@ -12,12 +12,12 @@ type frameWriter struct {
 	size      int64 // of what was written
 	allocated int64 // of the file, once it was synced: zeros follow the frames
 	buf       []byte
-	open      int  // where in buf the frame of records begins that is not full; -1 if there is none
+	open      int  // where the open frame of records begins in buf; -1 if there is none
 	named     bool // the file has its name; a crash before it was synced may leave a part of it
 	err       error
 }
 
-// frameSize is from where on a frame that is put together is full.
+// frameSize is the size at which a frame of several records is full.
 const frameSize = 128 << 10
 
 func createFrames(d disk, name string, h *header) (*frameWriter, error) {
@@ -28,7 +28,7 @@ func createFrames(d disk, name string, h *header) (*frameWriter, error) {
 	return newFrameWriter(d, name, f, h), nil
 }
 
-// createNamed is createFrames for a file that has its name from the beginning.
+// createNamed is like createFrames for a file that has its name from the beginning.
 func createNamed(d disk, name string, h *header) (*frameWriter, error) {
 	f, err := d.Create(name)
 	if err != nil {
@@ -45,7 +45,7 @@ func newFrameWriter(d disk, name string, f diskFile, h *header) *frameWriter {
 	return w
 }
 
-// record adds an encoded record. Few become one frame: the file is valid as a
+// record adds an encoded record. Several go into one frame, since the file is valid as a
 // whole or not at all.
 func (w *frameWriter) record(encoded []byte) {
 	if w.open < 0 {
@@ -59,7 +59,7 @@ func (w *frameWriter) record(encoded []byte) {
 	}
 }
 
-// endFrame ends the frame that is not full.
+// endFrame ends the open frame.
 func (w *frameWriter) endFrame() {
 	if w.open >= 0 && w.err == nil {
 		at := w.size + int64(w.open)
@@ -81,9 +81,9 @@ func (w *frameWriter) write() {
 	}
 }
 
-// sync writes what was added, durably. The file is filled with zeros to the end
-// of its block, and a frame that is written there later is cheaper to sync: it
-// changes neither the size of the file nor the blocks it has.
+// sync writes what was added, durably. It fills the file with zeros to the end of its
+// block, so that a later frame there is cheaper to sync: it changes neither the size of the
+// file nor its blocks.
 func (w *frameWriter) sync() error {
 	w.endFrame()
 	used := w.size + int64(len(w.buf))
@@ -96,7 +96,7 @@ func (w *frameWriter) sync() error {
 	return w.err
 }
 
-// wholeBlocks is how long a file of that size is in whole blocks.
+// wholeBlocks rounds a size up to whole blocks.
 func wholeBlocks(size int64) int64 {
 	const block = 4 << 10
 	return (size + block - 1) / block * block

@@ -14,19 +14,18 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// GC removes the artifacts that no run refers to and that are older than
-// grace, and returns how many. Runs may continue meanwhile. If a run cannot be
-// read, or is a link, nothing is removed, since it is not known what it refers to.
+// GC removes the artifacts that no run refers to and that are older than grace, and returns
+// how many. Runs may continue meanwhile. If a run cannot be read or is a link, GC removes
+// nothing, since the run may refer to any artifact.
 //
-// An artifact is put before the record that names it is appended. While a run is
-// open, GC keeps what was put since it was opened: its process may be suspended
-// between the two, for any time. What is removed was put for the last time before
-// that, and more than grace before GC began to read the runs: Put makes what is
-// there already young, and its lock excludes removing it in that moment. So a record
-// that names it had been appended by the time GC began, to a run that was there, and
-// GC reads everything that was appended before it began. Grace is for those who
-// have no run open: an hour is plenty. A fork names artifacts without putting
-// them; it must not begin while the run that it is made from is deleted.
+// An artifact is put before the record that names it is appended, and the process may be
+// suspended in between for any time. So GC keeps every artifact that was put since the
+// oldest open run was opened. What it removes was last put before that, and more than grace
+// before GC began: Put renews the time of an existing artifact, under a lock that excludes
+// GC. So a record that names such an artifact was appended before GC began, and GC reads
+// everything that was appended before it began. Grace is for callers of Put that have no
+// run open; an hour is plenty. A fork names artifacts without putting them, so it must not
+// begin while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	err = s.garbage(ctx, grace, func(ref, name string, before time.Time) error {
 		gone, err := s.artifacts.removeOld(ctx, name, before)
@@ -50,9 +49,8 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 	return references, err
 }
 
-// garbage calls f for every file of an artifact that no run refers to and that
-// is older than grace, temporary files too, and with the time that it is older
-// than.
+// garbage calls f for every file of an artifact that no run refers to and that is older
+// than grace, including temporary files. Before is the time that the file is older than.
 func (s *Store) garbage(ctx context.Context, grace time.Duration, f func(ref, name string, before time.Time) error) error {
 	before := time.Now().Add(-grace)
 	named, opened, err := s.references(ctx)
@@ -95,14 +93,14 @@ func isOld(name string, before time.Time) bool {
 	return err == nil && stat.Mode().IsRegular() && stat.ModTime().Before(before)
 }
 
-// references are those of all runs, and opened is when the first of those was opened
-// that are open; zero if none is.
+// references returns the references of all runs, and when the oldest open run was opened;
+// zero if none is open.
 func (s *Store) references(ctx context.Context) (named map[string]bool, opened time.Time, err error) {
 	ids, err := s.runIDs()
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("snapshot: artifacts: %w", err)
 	}
-	if err := s.mustHaveNoLinks(); err != nil {
+	if err := s.checkNoLinks(); err != nil {
 		return nil, time.Time{}, fmt.Errorf("snapshot: artifacts that are still referred to are not known: %w", err)
 	}
 	named = make(map[string]bool)
@@ -125,9 +123,9 @@ func (s *Store) references(ctx context.Context) (named map[string]bool, opened t
 	return named, opened, nil
 }
 
-// mustHaveNoLinks fails if a run is a link. It is not listed as a run, and may refer to
+// checkNoLinks fails if a run is a link. It is not listed as a run, and may refer to
 // artifacts.
-func (s *Store) mustHaveNoLinks() error {
+func (s *Store) checkNoLinks() error {
 	entries, err := s.disk.ReadDir(s.path("runs"))
 	for _, e := range entries {
 		if id, ok := runIDOf(e.Name()); ok && e.Type()&fs.ModeSymlink != 0 {
@@ -137,11 +135,11 @@ func (s *Store) mustHaveNoLinks() error {
 	return err
 }
 
-// coarse is more than the times of files lag behind the clock.
+// coarse is more than the time of a file can lag behind the clock.
 const coarse = time.Second
 
-// addReferences adds the references of a run, and returns when it was opened, or
-// an earlier time.
+// addReferences adds the references of a run, and returns when it was opened, or a little
+// earlier.
 func addReferences(named map[string]bool, run *snapshot.Run) (opened time.Time, err error) {
 	opened = run.Created
 	for rec, err := range run.Records() {

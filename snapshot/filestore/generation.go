@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// begin begins the generation in a journal, and then has the meta file say that
-// the run is running. A crash between the two leaves the run as it was, or as
-// interrupted if it was queued; see compareMeta.
+// begin begins the generation in a journal, and then makes the meta file say that the run
+// is running. A crash between the two leaves the run as it was, or as interrupted if it was
+// queued; see compareMeta.
 func (j *Journal) begin(r *reading) error {
 	j.changed, j.notify, j.lost = make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	j.snapshotSize = r.snapshotSize
@@ -22,7 +22,7 @@ func (j *Journal) begin(r *reading) error {
 		j.dir.removeLeftovers()
 	}
 	if r.last != nil {
-		return j.goOn(r)
+		return j.continueLast(r)
 	}
 	return j.beginAnother(r)
 }
@@ -50,14 +50,13 @@ func (j *Journal) beginAnother(r *reading) error {
 	return nil
 }
 
-// rewrite writes another journal with all records that the snapshot does not have.
-// The old journals are read for the last time here. The end of one may be torn; or a
-// sync of it has failed, and then it is unknown which of its bytes are on the disk, and
-// another sync would not tell.
+// rewrite writes a new journal with all records that the snapshot does not have. The old
+// journals are not read again. The end of one may be torn; or a sync of it failed, and then
+// it is unknown which of its bytes are on the disk, and another sync would not tell.
 //
-// The journal becomes valid by its renaming, and with it the old ones become invalid,
-// for its header covers them. Before that the run is as it was; after it, whether the
-// old journals are still there makes no difference.
+// The rename makes the journal valid, and the old ones invalid, since its header covers
+// them. Before it, the run is as it was; after it, it makes no difference whether the old
+// journals still exist.
 func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) {
 	number, last := r.listing.newest()+1, uint64(r.run.Len())
 	w, err := createFrames(d.disk, d.path(journalName(number)), &header{covers: number - 1, carried: last, info: *info})
@@ -79,9 +78,9 @@ func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) 
 	return w, nil
 }
 
-// settle writes a run anew that a crash has ended, so that what is known of it is on the
-// disk, and returns that and where its journal ends. The run is locked. The journals
-// before are to be removed when the meta file says the same.
+// settle rewrites a run that ended in a crash, so that its info is durable, and returns
+// that info and where its journal ends. The run is locked. The caller removes the old
+// journals once the meta file says the same.
 func (d *runDir) settle() (snapshot.Info, closed, error) {
 	r, err := d.readLocked()
 	switch {
@@ -106,10 +105,10 @@ func (d *runDir) settle() (snapshot.Info, closed, error) {
 	return info, closed{r.listing.newest() + 1, w.size}, nil
 }
 
-// goOn begins the generation in the journal of the one before, which is on the
+// continueLast begins the generation in the journal of the one before, which is on the
 // disk as it was read: a frame says so, and nothing gets another name. If that
 // fails, the frame is cut off, and the next Open begins another journal.
-func (j *Journal) goOn(r *reading) error {
+func (j *Journal) continueLast(r *reading) error {
 	d := j.dir
 	j.number = r.listing.newest()
 	j.oldest = j.number
@@ -152,9 +151,9 @@ func (j *Journal) beginAtEnd() error {
 	return nil
 }
 
-// running has the meta file say that the generation runs, as the journal does.
-// An older file, which a loss of power may bring back, would be believed if it
-// says how the run ended: so the new one is synced.
+// running makes the meta file say that the generation runs, as the journal does. It syncs
+// the file, because a power loss could bring back an older one, which would be believed if
+// it says how the run ended.
 func (j *Journal) running(r *reading) error {
 	d := j.dir
 	info, err := d.changeMeta(&j.info, func(meta *metaFile) (header, error) {
@@ -164,14 +163,14 @@ func (j *Journal) running(r *reading) error {
 		return err
 	}
 	j.info = info
-	if !r.found || r.waits() {
+	if !r.found || r.isQueued() {
 		return nil
 	}
 	return d.syncMeta()
 }
 
-// restoreMeta has the meta file say again how the run stood before a generation
-// that could not begin, but not where its journal ends.
+// restoreMeta restores the meta file after a generation could not begin, but not where the
+// journal ends.
 func (d *runDir) restoreMeta(r *reading) error {
 	if !r.meta.ok {
 		return remove(d.disk, d.path(metaName))
@@ -182,7 +181,7 @@ func (d *runDir) restoreMeta(r *reading) error {
 	return err
 }
 
-// updates is info with what Update may have changed since.
+// updates returns info with what Update may have changed since.
 func (m *metaFile) updates(info snapshot.Info) snapshot.Info {
 	if m.ok {
 		return withUpdates(info, &m.info)
@@ -190,15 +189,15 @@ func (m *metaFile) updates(info snapshot.Info) snapshot.Info {
 	return info
 }
 
-// withUpdates is info with what Update changes at any time.
+// withUpdates returns info with the fields of meta that Update may change at any time.
 func withUpdates(info snapshot.Info, meta *snapshot.Info) snapshot.Info {
 	info.Metadata, info.Pinned, info.Expires = meta.Metadata, meta.Pinned, meta.Expires
 	return info
 }
 
-// removeLeftovers removes what a crash has left of files that were not
-// finished. The run is locked, and here also those who write the meta file are: what
-// they have not finished is none of a crash.
+// removeLeftovers removes unfinished files that a crash has left. The run is locked. It
+// also takes the lock of the meta file, so that it does not remove one that is being
+// written.
 func (d *runDir) removeLeftovers() {
 	l, err := d.lockMeta(context.Background())
 	if err != nil {
@@ -214,9 +213,9 @@ func (d *runDir) removeLeftovers() {
 	}
 }
 
-// removeCovered removes the journals up to a number, which another file
-// covers, and all snapshots but the newest. What stays is passed over by
-// readers and removed the next time.
+// removeCovered removes the journals up to a number, which another file covers, and all
+// snapshots but the newest. Readers ignore what could not be removed; the next call removes
+// it.
 func (d *runDir) removeCovered(upTo uint64) {
 	l, err := d.listing()
 	if err != nil {

@@ -2,20 +2,20 @@ package filestore
 
 import "sync"
 
-// A group does one thing for many at a time. The zero group is ready.
+// A group does one thing for many callers at once. The zero group is ready to use.
 type group struct {
 	mu   sync.Mutex
 	next *round        // that has not begun; nil if nobody waits
 	last chan struct{} // closed when the latest round has ended; nil if there is none
 }
 
-// round is one time that the thing is done.
+// A round is one call of f.
 type round struct {
 	done chan struct{}
 	err  error
 }
 
-// do returns when f, or that of another who waits, was called and has returned.
+// do returns after f, or the f of another caller that came at the same time, was called.
 // One f runs at a time.
 func (g *group) do(f func() error) error {
 	g.mu.Lock()

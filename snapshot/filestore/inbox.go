@@ -16,16 +16,16 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The inbox of a run is the directory runs/<run ID>/inbox. A message is a file
-// in it, named by its ID: a header, and a frame with one record. It is written
-// under a temporary name, synced, and linked to its own, which fails if that
-// is taken: so it is whole from the beginning, and the first of its ID.
+// The inbox of a run is the directory runs/<run ID>/inbox. A message is a file in it, named
+// by its ID: a header, and a frame with one record. It is written under a temporary name,
+// synced, and linked to its own name, which fails if that is taken. So a message is
+// complete from the beginning, and the first one of its ID wins.
 
 const (
 	refusedSuffix = ".refused"
 
-	// messageMax is how many bytes a message may have as a file.
-	messageMax = 16 << 20
+	// maxMessage is how many bytes a message may have as a file.
+	maxMessage = 16 << 20
 
 	// abandonedAfter is how old a temporary file is that nobody writes any more.
 	abandonedAfter = time.Hour
@@ -43,10 +43,10 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	if err != nil {
 		return err
 	}
-	if len(data) > messageMax {
-		return fmt.Errorf("snapshot: a message of %d bytes for run %s, want at most %d", len(data), runID, messageMax)
+	if len(data) > maxMessage {
+		return fmt.Errorf("snapshot: a message of %d bytes for run %s, want at most %d", len(data), runID, maxMessage)
 	}
-	if err := s.dir(runID).mustBeThere(ctx); err != nil {
+	if err := s.dir(runID).mustExist(ctx); err != nil {
 		return err
 	}
 	switch err := s.dir(runID).post(m.ID(), data); {
@@ -82,8 +82,8 @@ func (d *runDir) post(id string, data []byte) error {
 	return d.disk.SyncDir(dir)
 }
 
-// mustBeThere is ErrNotFound for a run that was never begun.
-func (d *runDir) mustBeThere(ctx context.Context) error {
+// mustExist returns ErrNotFound for a run that does not exist.
+func (d *runDir) mustExist(ctx context.Context) error {
 	if _, err := os.Lstat(d.path(metaName)); err == nil {
 		return nil
 	}
@@ -94,8 +94,8 @@ func (d *runDir) mustBeThere(ctx context.Context) error {
 	return err
 }
 
-// Messages implements [snapshot.Inbox]. What is in the inbox and is not a
-// message is set aside as *.refused, with a warning.
+// Messages implements [snapshot.Inbox]. A file in the inbox that is not a message is set
+// aside as *.refused, with a warning.
 func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	}
 	entries, err := s.disk.ReadDir(s.run(runID, inboxName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, s.dir(runID).mustBeThere(ctx)
+		return nil, s.dir(runID).mustExist(ctx)
 	} else if err != nil {
 		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
@@ -132,8 +132,8 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	return all, nil
 }
 
-// isAside reports whether an entry of an inbox is known not to be a message.
-// Temporary files that a crash has left are removed.
+// isAside reports whether an entry of an inbox is known not to be a message. It removes
+// temporary files that a crash has left.
 func (s *Store) isAside(runID string, e fs.DirEntry) bool {
 	name := e.Name()
 	if filepath.Ext(name) == tmpSuffix {
@@ -151,10 +151,10 @@ type refusedError struct{ err error }
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
-// message reads one message. An error that is no *refusedError says nothing
-// about it.
+// message reads one message. An error that is not a *refusedError says nothing about the
+// file.
 func (d *runDir) message(id string) (snapshot.Message, error) {
-	data, err := readFile(d.disk, d.path(inboxName, id), messageMax)
+	data, err := readFile(d.disk, d.path(inboxName, id), maxMessage)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, snapshot.ErrUnavailable):
 		return snapshot.Message{}, err
@@ -170,7 +170,7 @@ func (d *runDir) message(id string) (snapshot.Message, error) {
 	return m, nil
 }
 
-// refuse sets aside what is not a message, so that it is reported once.
+// refuse sets a file that is not a message aside, so that it is reported once.
 func (d *runDir) refuse(name string, err error) {
 	from := d.path(inboxName, name)
 	aside := from + refusedSuffix
@@ -212,7 +212,7 @@ func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	return nil
 }
 
-// encodeMessage is the file of a message.
+// encodeMessage returns the file of a message.
 func encodeMessage(runID string, m *snapshot.Message) ([]byte, error) {
 	info := snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Generation: m.Generation, Created: m.Record.Time, Updated: m.Record.Time}
 	data, err := appendHeader(nil, &header{info: info})
@@ -227,12 +227,11 @@ func encodeMessage(runID string, m *snapshot.Message) ([]byte, error) {
 	return endFrame(data, at, int64(at), int64(at))
 }
 
-// errNotOne is a file of other frames than a message has.
+// errNotOne means that a file does not have the frames of a message.
 var errNotOne = errors.New("it does not hold one record")
 
-// decodeMessage reads what encodeMessage made, for a run and under the name
-// of its ID. Its error is ErrFormat for what a newer version has written, and
-// anything for what is not a message of that run.
+// decodeMessage reads a file that encodeMessage returned. The error is ErrFormat for a
+// newer version, and any other if it is not the message with that ID for that run.
 func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
 	in := newFrameReader(id, bytesSource(data), int64(len(data)))
 	in.keep = true

@@ -14,15 +14,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// An index is what a store remembers of its runs from one look at them to the
-// next: how each stood, without its Info, which may be large. A meta file is
-// replaced whenever what it says changes, so it is read again only if it has
+// An index is what a store remembers of its runs from one look to the next: the state of
+// each, without its Info, which may be large. A meta file is read again only if it has
 // another time or size.
 //
-// A look still asks the system about each meta file: at 100,000 runs that is a
-// quarter of a second, and reading them more than one.
+// A look still asks the system about each meta file: for 100,000 runs that takes a quarter
+// of a second, and reading them would take more than one second.
 type index struct {
-	busy chan struct{} // full while somebody looks
+	busy chan struct{} // full during a look
 	runs []*indexed    // in the order of their IDs
 
 	mu     sync.Mutex // guards what follows
@@ -30,27 +29,27 @@ type index struct {
 	looked time.Time  // at them
 }
 
-// indexed is how a run stood at a look. It never changes; a run that has changed
-// gets another.
+// indexed is the state of a run at a look. It never changes; a run that has changed gets
+// another.
 type indexed struct {
 	storekit.Place
 	status  snapshot.Status // empty if the meta file cannot be read
-	marks   uint64          // of what filters look for, see marksOf
+	marks   uint64          // see marksOf
 	time    time.Time       // of the meta file; zero if there is none
 	size    int64
-	settled bool // whatever changes the meta file gives it another time
+	settled bool // every later change of the meta file gives it another time
 }
 
-// settledAfter is how old a file must be when it is read for its time to change
-// with it: some file systems count in steps of 2 seconds.
+// settledAfter is how old a file must be when it is read, so that each later change gives
+// it another time: some file systems count in steps of 2 seconds.
 const settledAfter = 2500 * time.Millisecond
 
-// isRough reports whether the meta file may not say how the run stands: nobody
-// may have closed it.
-func (e *indexed) isRough() bool { return e.status == "" || e.status == snapshot.StatusRunning }
+// mayBeOpen reports whether the meta file may be out of date, since nobody has closed
+// the run.
+func (e *indexed) mayBeOpen() bool { return e.status == "" || e.status == snapshot.StatusRunning }
 
-// isAs reports whether the run stood the same at both looks. Whatever changes
-// the meta file changes Updated.
+// isAs reports whether the run had the same state at both looks. Every change of the meta
+// file changes Updated.
 func (e *indexed) isAs(before *indexed) bool {
 	return e == before || e != nil && before != nil && e.RunID == before.RunID && e.Updated.Equal(before.Updated) && e.status == before.status
 }
@@ -70,7 +69,7 @@ func (s *Store) look(ctx context.Context) ([]*indexed, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.crashed.keep(ids)
+	s.unclosed.retain(ids)
 	runs := s.lookAll(ctx, ids, x.runs)
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -86,14 +85,14 @@ func (s *Store) look(ctx context.Context) ([]*indexed, error) {
 	return runs, nil
 }
 
-// Where nothing is in memory, a look is one wait for the disk after the other:
-// so many at a time take half the time or less. Each looks at a few runs in a row.
+// If nothing is in memory, a look is one wait for the disk after the other: several lookers
+// take half the time or less. Each looks at a few runs in a row.
 const (
 	lookers = 32
 	inARow  = 64
 )
 
-// lookAll looks at the runs of the IDs, which are in order, as old is.
+// lookAll looks at the runs with these IDs, which are sorted, as old is.
 func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*indexed {
 	runs := make([]*indexed, len(ids))
 	var next atomic.Int64
@@ -122,7 +121,7 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 	return runs
 }
 
-// lookAt returns how a run stands now: before, if its meta file is the same.
+// lookAt returns the state of a run now; before, if its meta file is unchanged.
 func (s *Store) lookAt(runID string, before *indexed) *indexed {
 	now := time.Now()
 	e := &indexed{Place: storekit.Place{RunID: runID}}
@@ -164,12 +163,12 @@ func marksOf(tags []string, pipeline, program string) (marks uint64) {
 func (e *indexed) mayMatch(f *snapshot.Filter) bool {
 	known := snapshot.Filter{Status: f.Status, Since: f.Since, Until: f.Until}
 	wanted := marksOf(f.Tags, f.Pipeline, f.Program)
-	return e.isRough() || e.marks&wanted == wanted && known.Matches(&snapshot.Info{Status: e.status, Updated: e.Updated})
+	return e.mayBeOpen() || e.marks&wanted == wanted && known.Matches(&snapshot.Info{Status: e.status, Updated: e.Updated})
 }
 
-// inOrder returns all runs in the order of lists. For the page that follows
-// another that may be how they stood then: it may lag, and who reads all pages
-// has each run looked at once.
+// inOrder returns all runs in the order of lists. For a page that follows another it may
+// return those of the earlier page: a list may lag, and reading all pages looks at each run
+// only once.
 func (s *Store) inOrder(ctx context.Context, follows bool) ([]*indexed, error) {
 	x := s.index
 	x.mu.Lock()
@@ -186,5 +185,5 @@ func (s *Store) inOrder(ctx context.Context, follows bool) ([]*indexed, error) {
 	return x.order, nil
 }
 
-// orderFor is how long pages that follow others go on in the same order.
+// orderFor is how long following pages keep the same order.
 const orderFor = time.Minute

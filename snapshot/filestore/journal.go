@@ -36,10 +36,10 @@ type Journal struct {
 	number    uint64 // of the journal
 	size      int64  // of its frames
 	allocated int64  // of the file: what is behind the frames is zeros
-	buf       []byte // of the last Append, for the next
-	appended  uint64 // the last number in the system's hands
-	synced    uint64 // the last number on the disk
-	syncedTo  int64  // how much of the file is on the disk
+	buf       []byte // reused by the next Append
+	appended  uint64 // the number of the last record that was written to the file
+	synced    uint64 // the number of the last record that is on the disk
+	syncedTo  int64  // up to where the file is on the disk
 	syncing   bool   // a sync is under way, or the next journal begins
 	hasSynced bool   // once at least in this generation
 
@@ -64,23 +64,22 @@ func (j *Journal) Lost() <-chan struct{} { return j.lost }
 // nil if it was whole.
 func (j *Journal) Torn() *TornTail { return j.torn }
 
-// What is allocated at a time: as much as there is, within these bounds. A
-// short run takes little, and a long one is not held up often.
+// A journal without room is extended by its own size, within these bounds: a short run
+// takes little room, and a long one seldom waits.
 const (
-	allocateLeast = 16 << 10
-	allocateMost  = 4 << 20
+	minAllocation = 16 << 10
+	maxAllocation = 4 << 20
 )
 
-// Append implements [snapshot.Journal]: one frame, by one write. Either all of
-// the records are found when the run is loaded, or none.
+// Append implements [snapshot.Journal]: one frame, in one write. Load finds either all of
+// the records or none.
 //
-// Once the run was synced, and so may be again, the write is to room that was
-// allocated before: then a sync has to write the data alone and not the size of
-// the file. Where the system cannot allocate, or has no more room for it, the
-// file grows as it is written, as it does in runs that are short.
+// Once the run was synced, it probably will be again, so Append writes to room that was
+// allocated before: then a sync writes the data alone, and not the size of the file. If the
+// system cannot allocate, the file grows as it is written, as it does in short runs.
 //
-// Nothing is ever written after a write that failed: what it left is the torn
-// end of the journal, which the next Open cuts off.
+// Nothing is written after a failed write: what it left is the torn end of the journal,
+// which the next Open cuts off.
 func (j *Journal) Append(records ...record.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -120,7 +119,7 @@ const maxBuffer = 1 << 20
 func (j *Journal) write(buf []byte) error {
 	end := j.size + int64(len(buf))
 	if end > j.allocated && j.hasSynced {
-		more := min(max(j.size, allocateLeast), allocateMost)
+		more := min(max(j.size, minAllocation), maxAllocation)
 		if need := end - j.allocated; more < need {
 			more = need
 		}
@@ -136,7 +135,8 @@ func (j *Journal) write(buf []byte) error {
 	return nil
 }
 
-// breaks makes err the end of the journal. j.mu is held.
+// breaks breaks the journal with err, unless it is broken already, and returns the error
+// that broke it. j.mu is held.
 func (j *Journal) breaks(err error) error {
 	if j.err == nil {
 		j.err = err
@@ -168,9 +168,8 @@ func (j *Journal) await(ctx context.Context) error {
 	}
 }
 
-// Sync implements [snapshot.Journal]. The first caller syncs for all who have
-// appended by then; those who come meanwhile wait, and one of them syncs for
-// all of them.
+// Sync implements [snapshot.Journal]. The first caller syncs what was appended by then.
+// Callers that come meanwhile wait, and then one of them syncs for all of them.
 func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -197,9 +196,9 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 // sync syncs what was appended. j.mu is held, and released meanwhile; nobody
 // else syncs.
 //
-// A sync that failed ends the journal: the system reports a write that did not
-// reach the disk once, and then takes the page for clean, so that a second
-// sync would succeed and be a lie.
+// A failed sync breaks the journal: the system reports a write that did not reach the disk
+// only once, and then takes the page for clean, so a second sync would succeed although the
+// data is not on the disk.
 func (j *Journal) sync() {
 	file, upTo, size := j.file, j.appended, j.size
 	j.mu.Unlock()
@@ -222,10 +221,9 @@ func (j *Journal) syncFile(file diskFile, seq uint64) error {
 	return j.dir.mustHold(j.lock)
 }
 
-// Close implements [snapshot.Journal]. The status is in the journal, synced,
-// before anything else is tried. If it cannot be, the run stays as it is and is
-// an interrupted one; the lock is released in any case. Close also waits for a
-// compaction that is under way; the end of ctx only spares it another one.
+// Close implements [snapshot.Journal]. It first writes the status to the journal and syncs
+// it. If that fails, the run is interrupted. The lock is released in any case. Close waits
+// for a compaction that is running; once ctx has ended, it does not start another.
 func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 	j.closing.Do(func() {
 		j.stop()
@@ -247,8 +245,7 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 	if err != nil {
 		return err
 	}
-	// All of the run is on the disk now. What follows saves time to those who
-	// read it, and lets them notice when something is lost.
+	// The run is durable now. The rest saves readers time, and lets them notice a loss.
 	if size := j.sealed + j.size; size > j.dir.store.compactAtClose && size > j.snapshotSize/2 && ctx.Err() == nil {
 		if err := j.compact(j.number, info); err != nil {
 			j.dir.store.warn(info.RunID, err)
@@ -263,8 +260,7 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 	return nil
 }
 
-// end appends the end of the generation, gives back the room that was not
-// used, and syncs.
+// end appends the end of the generation, frees the room that was not used, and syncs.
 func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,12 +10,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// List implements [snapshot.Reader]. For a first page it looks whether a meta
-// file has changed, of each run; it reads those that have, those of the runs on
-// the page, and the records only of runs on the page whose process has ended
-// without closing them. The pages that follow go on in the same order, for a
-// minute. A run that is damaged or cannot be read is listed as interrupted;
-// Load says what is wrong, and so do the warnings.
+// List implements [snapshot.Reader]. For a first page it checks for each run whether its
+// meta file has changed. It reads the changed ones and those of the runs on the page, and
+// records only of runs on the page whose process ended without closing them. Following
+// pages keep the same order for a minute. A run that is damaged or cannot be read is listed
+// as interrupted; Load and the warnings say what is wrong.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -39,11 +38,11 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, nil
 }
 
-// What a page may read, if that is not enough to fill it, and for each run that
-// it may have; then it is short.
+// How much is read for a page: at least the minimum, and more for a larger page. A page for
+// which that is not enough is short.
 const (
-	metasLeast, metasPerRun = 1000, 20
-	runsLeast, runsPerRun   = 16, 2
+	minMetas, metasPerRun = 1000, 20
+	minRuns, runsPerRun   = 16, 2
 )
 
 // A lister counts what was read for a page.
@@ -53,24 +52,23 @@ type lister struct {
 	metas, runs int
 }
 
-// look returns what is known of a run, and reports whether it may be picked; or
-// that enough was read.
+// look returns the info of a run, whether it may be picked, and whether more may be read.
 func (l *lister) look(ctx context.Context, e *indexed) (info snapshot.Info, there, more bool) {
 	if !e.mayMatch(&l.filter) {
 		return snapshot.Info{}, false, true
 	}
-	if l.metas++; ctx.Err() != nil || l.filter.Limit > 0 && l.metas > max(metasLeast, metasPerRun*l.filter.Limit) {
+	if l.metas++; ctx.Err() != nil || l.filter.Limit > 0 && l.metas > max(minMetas, metasPerRun*l.filter.Limit) {
 		return snapshot.Info{}, false, false
 	}
 	s := l.store
-	info, isRough, err := s.dir(e.RunID).glance()
-	if err == nil && isRough {
-		if l.runs++; l.filter.Limit > 0 && l.runs > max(runsLeast, runsPerRun*l.filter.Limit) {
+	info, isSure, err := s.dir(e.RunID).metaInfo()
+	if err == nil && !isSure {
+		if l.runs++; l.filter.Limit > 0 && l.runs > max(minRuns, runsPerRun*l.filter.Limit) {
 			return snapshot.Info{}, false, false
 		}
-		rough := info
-		if info, err = s.slowly(ctx, rough); err != nil {
-			info = rough
+		meta := info
+		if info, err = s.readUnclosed(ctx, meta); err != nil {
+			info = meta
 		}
 	}
 	switch {
@@ -86,7 +84,7 @@ func (l *lister) look(ctx context.Context, e *indexed) (info snapshot.Info, ther
 	return info, true, true
 }
 
-// runIDs are those of the directories of runs, in order. Links are none.
+// runIDs returns the IDs of the directories of runs, sorted. A link is not one.
 func (s *Store) runIDs() ([]string, error) {
 	entries, err := s.disk.ReadDir(s.path("runs"))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A fileLock is a lock on a file. The system releases it when the process
-// ends, however it ends.
+// A fileLock is a lock on a file. The system releases it when the process ends, in whatever
+// way.
 //
 // A writer holds it exclusively. A probe for a writer takes the lock shared for a moment;
 // tryExclusive must not mistake the probe for a writer.
@@ -21,7 +21,7 @@ type fileLock struct {
 	name string
 }
 
-// errHeld is a lock that somebody else has.
+// errHeld means that another process has the lock.
 var errHeld = errors.New("held")
 
 // openLock opens a lock file, which may have to be created.
@@ -37,8 +37,8 @@ func openLock(name string) (*os.File, error) {
 // locking it: then what was locked is not what others would lock, and it
 // begins anew. prepare is called before each opening.
 //
-// Whoever shares the lock looks whether it is held, and is done in a moment. If the
-// lock is still shared after sharedTries, it is held like any other.
+// A lock is shared only for a moment, by a probe. If it is still shared after sharedTries,
+// it counts as held.
 func exclusive(ctx context.Context, name string, wait bool, prepare func() error, open func(string) (*os.File, error)) (*fileLock, error) {
 	shared := 0
 	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
@@ -67,9 +67,9 @@ func exclusive(ctx context.Context, name string, wait bool, prepare func() error
 const sharedTries = 45
 
 var (
-	// errRetry is a lock that could not be had for a reason that passes at once.
+	// errRetry means that the lock could not be taken for a reason that passes at once.
 	errRetry = errors.New("busy")
-	// errShared is a lock that somebody shares. It is errHeld.
+	// errShared means that another program shares the lock. It matches errHeld.
 	errShared = fmt.Errorf("%w by a program that shares it, which Reprise never does for long", errHeld)
 )
 
@@ -122,7 +122,7 @@ func (l *fileLock) release() {
 	_ = l.f.Close()
 }
 
-// isHeld reports whether somebody has the lock of the file exclusively.
+// isHeld reports whether a process has the lock of the file exclusively.
 func isHeld(name string) (bool, error) {
 	f, err := openRegular(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -123,3 +123,18 @@ func BenchmarkLongRun(b *testing.B) {
 	}
 	require.NoError(b, os.WriteFile(all[0], data, 0o600))
 }
+
+// BenchmarkGarbage loads a run whose journal has 200 MB of garbage.
+func BenchmarkGarbage(b *testing.B) {
+	const size = 200 << 20
+	for name, data := range garbage(size) {
+		p := place{dir: b.TempDir()}
+		s := newFileStore(b, p.dir, filestore.WithWarnings(func(string, error) {}))
+		writeGarbage(b, p, data)
+		measure(b, fmt.Sprintf("%s/%d MB", name, size>>20), func() {
+			_, err := s.Load(b.Context(), "run")
+			require.NoError(b, err)
+		})
+		require.NoError(b, os.RemoveAll(filepath.Join(p.dir, "runs")))
+	}
+}

@@ -47,7 +47,7 @@ func dirName(runID string) string {
 	return b.String()
 }
 
-// runIDOf undoes dirName.
+// runIDOf is the inverse of dirName.
 func runIDOf(dir string) (string, bool) {
 	id, allUpper := strings.CutPrefix(dir, "++")
 	if allUpper {
@@ -69,7 +69,7 @@ func runIDOf(dir string) (string, bool) {
 	return id, snapshot.CheckRunID(id) == nil && dirName(id) == dir
 }
 
-// listing is what the directory of a run holds.
+// A listing is what the directory of a run contains.
 type listing struct {
 	journals  []uint64 // by number
 	snapshots []uint64
@@ -82,10 +82,10 @@ func (l listing) equal(other listing) bool {
 	return slices.Equal(l.journals, other.journals) && slices.Equal(l.snapshots, other.snapshots)
 }
 
-// files is how many files with records there are.
+// files returns how many files with records there are.
 func (l listing) files() int { return len(l.journals) + len(l.snapshots) }
 
-// newest is the highest number in use.
+// newest returns the highest number in use.
 func (l listing) newest() uint64 {
 	n := uint64(0)
 	for _, numbers := range [][]uint64{l.journals, l.snapshots} {

@@ -7,8 +7,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notices are of changes in directories. Behind all of them is one watcher of
-// the operating system, which has few, and only while somebody watches.
+// notices report changes in directories. They share one watcher of the operating system,
+// which has few of them, and only while a directory is watched.
 type notices struct {
 	mkdir   func(name string) error
 	busy    sync.Mutex // held while the watcher is changed
@@ -41,7 +41,7 @@ func (n *notices) add(dir string, c chan struct{}) bool {
 	return true
 }
 
-// start begins to pass on what the system notifies of. n.busy is held.
+// start starts to pass on the events of the system. n.busy is held.
 func (n *notices) start() bool {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -65,7 +65,7 @@ func (n *notices) drop(dir string, c chan struct{}) {
 	n.stopIfIdle()
 }
 
-// forget reports whether nobody is notified of the directory any more.
+// forget removes a channel, and reports whether the directory has none left.
 func (n *notices) forget(dir string, gone chan struct{}) (last bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,7 +82,7 @@ func (n *notices) forget(dir string, gone chan struct{}) (last bool) {
 	return len(rest) == 0
 }
 
-// stopIfIdle ends the watcher if nobody watches, and waits for it. n.busy is
+// stopIfIdle closes the watcher if no directory is watched, and waits for pass. n.busy is
 // held.
 func (n *notices) stopIfIdle() {
 	n.mu.Lock()
@@ -96,7 +96,7 @@ func (n *notices) stopIfIdle() {
 	n.watcher = nil
 }
 
-// pass passes on what the system notifies of, until the watcher is closed.
+// pass passes on the events of the system until the watcher is closed.
 func (n *notices) pass(w *fsnotify.Watcher, ended chan struct{}) {
 	defer close(ended)
 	for {
@@ -136,7 +136,7 @@ func (n *notices) ringAll() {
 	}
 }
 
-// ring makes c receive a value, unless one is waiting in it already.
+// ring makes c receive a value, unless it has one already.
 func ring(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -82,10 +82,10 @@ const rereads = 100
 // read reads the files of a run; there need not be any. Damage is in the
 // reading, not in the error.
 //
-// It reads the meta file before the others, and after checking whether the run is open.
-// A run that is closed, opened or replaced meanwhile is read again: the records of one
-// instant never come with the Info of another. The others must have the records that the
-// meta file knew before.
+// It reads the meta file, and checks whether the run is open, before it reads the others
+// and after. A run that is closed, opened or replaced meanwhile is read again: the records
+// of one instant never come with the Info of another. The others must have the records
+// that the meta file knew before.
 func (d *runDir) read(ctx context.Context) (*reading, error) {
 	before, err := d.meta()
 	if err != nil {
@@ -95,9 +95,13 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
+		wasHeld, err := isHeld(d.path(lockName))
+		if err != nil {
+			return nil, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
+		}
 		l, err := d.listing()
 		if err != nil {
-			return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, err)
+			return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
 		}
 		r, err := d.collect(ctx, l)
 		// A compaction makes the new file before it removes the old ones, but a
@@ -106,13 +110,13 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 		after, listErr := d.listing()
 		held, heldErr := isHeld(d.path(lockName))
 		if heldErr != nil {
-			return nil, fmt.Errorf("snapshot: run %s: %w", d.runID, heldErr)
+			return nil, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(heldErr))
 		}
 		meta, metaErr := d.meta()
 		if metaErr != nil {
 			return nil, metaErr
 		}
-		switch same := listErr == nil && l.equal(after) && meta.isAs(&before); {
+		switch same := listErr == nil && l.equal(after) && meta.isAs(&before) && held == wasHeld; {
 		case err == nil && same:
 			r.held = held
 			return r, d.compare(r, meta, before.info.LastSeq)
@@ -130,7 +134,7 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 func (d *runDir) readLocked() (*reading, error) {
 	l, err := d.listing()
 	if err != nil {
-		return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, err)
+		return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
 	}
 	r, err := d.collect(context.Background(), l)
 	if err != nil {
@@ -156,7 +160,7 @@ func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
 	case isOfFiles(err):
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, err)
+		return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
 	}
 	r.change(func(run *snapshot.Run) { run.RunID, run.LastSeq = d.runID, uint64(run.Len()) })
 	r.recorded = r.run.Info
@@ -199,7 +203,7 @@ func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	if meta.begun && r.damage == nil {
 		continues, err := d.continues(meta.closed)
 		if err != nil {
-			return fmt.Errorf("snapshot: read run %s: %w", d.runID, err)
+			return fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
 		}
 		r.meta.ok = !continues // if not, what follows there is torn
 	}
@@ -398,7 +402,7 @@ func (r *reading) findEnd() {
 
 // waits reports whether the run is queued, and the next generation goes on where the
 // meta file says that its journal ends. So a reader notices that it has begun.
-func (r *reading) waits() bool { return r.last != nil && r.meta.waits() }
+func (r *reading) isQueued() bool { return r.last != nil && r.meta.isQueued() }
 
 // It is found in errors of calls that were recorded, too.
 func init() {

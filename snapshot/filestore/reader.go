@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -23,14 +24,14 @@ import (
 // gaps.
 type reader struct {
 	dir     *runDir
-	keep    bool      // the bodies of frames stay valid
+	keep    bool      // the bodies of frames stay valid, and the caller looks whether the files have changed
 	created time.Time // when the run was created; a file of another run is errChanged. Zero for any
 
 	hasBegun bool
-	snapshot os.FileInfo  // of a run without journals, the snapshot that was read
-	number   uint64       // of the snapshot, as a file
-	journal  *openJournal // the one that was read last; nil if there is none
-	left     []uint64     // the journals after it
+	snapshot os.FileInfo    // the snapshot that was read; nil if there was none
+	number   uint64         // of the snapshot, as a file
+	journal  *journalReader // the one that was read last; nil if there is none
+	left     []uint64       // the journals after it
 }
 
 // errChanged means that the files of a run have changed in a way that the reader cannot
@@ -66,46 +67,40 @@ func (r *reader) close() {
 	if r.journal != nil {
 		r.journal.close()
 	}
-	r.hasBegun, r.snapshot, r.journal, r.left = false, nil, nil, nil
+	*r = reader{dir: r.dir, keep: r.keep, created: r.created}
 }
 
-// read yields what there is in the files of l, of which the last call of read has yielded
-// nothing. Damage is yielded as the end of a journal. An error is that of yield, of a
-// file, or errChanged. After an error, read begins again from the beginning.
-func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) error {
-	err := r.advance(ctx, l, yield)
-	if err != nil {
-		r.close()
-	}
-	return err
-}
-
-func (r *reader) advance(ctx context.Context, l listing, yield func(*piece) error) error {
+// read yields what there is in the files of l that no earlier call has yielded. Damage is
+// yielded as the end of a journal. An error is that of yield, of a file, or errChanged;
+// after it, read begins again from the beginning.
+func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) (err error) {
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
 	switch {
 	case !r.hasBegun:
-		if err := r.begin(l, yield); err != nil {
-			return err
-		}
-		r.hasBegun = true
+		err = r.begin(l, yield)
 	case r.journal == nil:
 		return r.mustBeIdle(l)
 	default:
-		if err := r.journal.rest(ctx, yield); err != nil {
-			return err
-		}
-		if err := r.follow(l); err != nil {
+		err = r.follow(ctx, l, yield)
+	}
+	for done := false; err == nil && len(r.left) > 0; {
+		if done, err = r.next(ctx, yield); done {
 			return err
 		}
 	}
-	for len(r.left) > 0 {
-		if done, err := r.next(ctx, yield); done || err != nil {
-			return err
-		}
-	}
-	if r.journal == nil {
+	switch {
+	case err != nil:
+		return err
+	case r.journal != nil:
+		return r.journal.yieldEnd(false, yield)
+	case r.keep:
 		return nil
 	}
-	return r.journal.yieldEnd(false, yield)
+	return r.mustBeAll()
 }
 
 // begin yields the snapshot, and finds the journals that are to be read.
@@ -117,23 +112,41 @@ func (r *reader) begin(l listing, yield func(*piece) error) error {
 			return err
 		}
 	}
-	for _, n := range l.journals {
-		j, err := r.open(n)
-		if err != nil {
-			return err
+	if len(l.journals) > 1 { // one alone covers none
+		for _, n := range l.journals {
+			j, err := r.open(n)
+			if err != nil {
+				return err
+			}
+			if j.head.covers < n { // without a header, that shows when the journal is read
+				covers = max(covers, j.head.covers)
+			}
+			j.close()
 		}
-		covers = max(covers, j.head.covers) // without a header, it shows when the journal is read
-		j.close()
 	}
-	for _, n := range l.journals {
-		if n > covers {
-			r.left = append(r.left, n)
-		}
+	r.left = above(l.journals, covers)
+	if n := uint64(len(r.left)); n > 0 && !r.keep && r.left[n-1] != covers+n {
+		return errChanged // see mustBeAll
 	}
-	if len(r.left) > 0 {
-		r.snapshot = nil
-	}
+	r.hasBegun = true
 	return nil
+}
+
+// mustBeAll checks that a run has the snapshot that was read, and no journals. A directory
+// that changes while it is listed may show neither the file that is made nor the one that
+// is then removed. If that was a journal, the numbers have a gap.
+func (r *reader) mustBeAll() error {
+	l, err := r.dir.listing()
+	if err != nil {
+		return err
+	}
+	return r.mustBeIdle(l)
+}
+
+// above returns the numbers above n, which are in order.
+func above(numbers []uint64, n uint64) []uint64 {
+	i, _ := slices.BinarySearch(numbers, n+1)
+	return numbers[i:]
 }
 
 func (r *reader) readSnapshot(number uint64, yield func(*piece) error) error {
@@ -156,47 +169,54 @@ func (r *reader) next(ctx context.Context, yield func(*piece) error) (done bool,
 	if err != nil {
 		return false, err
 	}
-	isWritten := len(r.left) > 1 || next.hasFrames
-	if r.journal != nil && !isWritten { // so the present one may not be complete
-		defer next.close()
-		if err := r.journal.yieldEnd(false, yield); err != nil {
-			return false, err
+	switch {
+	case r.journal == nil:
+	case len(r.left) > 1 || next.hasFrames:
+		if err = r.journal.yield(ctx, yield); err == nil {
+			err = r.journal.yieldEnd(true, yield)
 		}
-		r.left = nil // the next call finds it again
-		return true, next.all(ctx, yield)
+	default: // the present one may not be complete; another call finds next again
+		defer next.close()
+		r.left = nil
+		if err = r.journal.yieldEnd(false, yield); err == nil {
+			err = next.yield(ctx, yield)
+		}
+		if err == nil {
+			err = next.yieldEnd(false, yield)
+		}
+		return true, err
+	}
+	if err != nil {
+		next.close()
+		return false, err
 	}
 	if r.journal != nil {
-		if err := r.journal.complete(ctx, yield); err != nil {
-			next.close()
-			return false, err
-		}
 		r.journal.close()
 	}
 	r.journal, r.left = next, r.left[1:]
 	return false, next.yield(ctx, yield)
 }
 
-// follow finds the journals after the present one.
-func (r *reader) follow(l listing) error {
-	r.left = nil
-	for _, n := range l.journals {
-		if n > r.journal.number {
-			r.left = append(r.left, n)
-		}
+// follow yields what was appended to the present journal, and finds those after it.
+func (r *reader) follow(ctx context.Context, l listing, yield func(*piece) error) error {
+	j := r.journal
+	if err := j.yield(ctx, yield); err != nil {
+		return err
 	}
+	r.left = above(l.journals, j.number)
 	if len(r.left) > 0 {
-		if r.left[0] != r.journal.number+1 {
-			return errChanged // the journal between was compacted
+		if r.left[0] != j.number+1 {
+			return errChanged // the one between was compacted
 		}
 		return nil
 	}
 	// A journal that was compacted, or whose run was deleted, can be read as long as it is
 	// open. So it must still have its name.
-	open, err := r.journal.file.Stat()
+	open, err := j.file.Stat()
 	if err != nil {
 		return err
 	}
-	named, err := os.Lstat(r.dir.path(r.journal.name))
+	named, err := os.Lstat(r.dir.path(j.name))
 	if err != nil || !os.SameFile(open, named) {
 		return errChanged
 	}
@@ -217,40 +237,42 @@ func (r *reader) mustBeIdle(l listing) error {
 	return nil
 }
 
-// An openJournal is a journal that is being read.
-type openJournal struct {
+// A journalReader reads a journal.
+type journalReader struct {
 	*frameReader
 	file      openFile
 	number    uint64
 	head      header
 	damage    error // why it has no header
 	hasFrames bool  // after its header
+	hasBegun  bool  // the header was yielded
 }
 
-// open opens a journal and reads its header.
-func (r *reader) open(number uint64) (*openJournal, error) {
+// open opens a journal and reads its header, which must be that of the run.
+func (r *reader) open(number uint64) (*journalReader, error) {
 	name := journalName(number)
 	f, size, err := openSized(r.dir.disk, r.dir.path(name))
 	if err != nil {
 		return nil, err
 	}
-	j := &openJournal{frameReader: newFrameReader(name, f, size), file: f, number: number}
+	j := &journalReader{frameReader: newFrameReader(name, f, size), file: f, number: number}
 	j.keep = r.keep
-	if err := j.begin(r.dir.runID); err != nil {
+	err = j.readHeader(r.dir.runID)
+	if err == nil && j.damage == nil && !r.created.IsZero() && !j.head.info.Created.Equal(r.created) {
+		err = errChanged
+	}
+	if err != nil {
 		j.close()
 		return nil, err
-	}
-	if j.damage == nil && !r.created.IsZero() && !j.head.info.Created.Equal(r.created) {
-		j.close()
-		return nil, errChanged
 	}
 	return j, nil
 }
 
-// begin reads the header, and looks whether a frame follows.
-func (j *openJournal) begin(runID string) error {
-	h, isDamaged, err := j.header(runID)
+// readHeader reads the header, and looks whether a frame follows.
+func (j *journalReader) readHeader(runID string) (err error) {
+	var isDamaged bool
 	var stranger *strangerError
+	j.head, isDamaged, err = j.header(runID)
 	switch {
 	case err == nil:
 	case !isDamaged, errors.As(err, &stranger):
@@ -261,56 +283,30 @@ func (j *openJournal) begin(runID string) error {
 		j.damage = err
 		return nil
 	}
-	j.head = h
 	end := j.end
-	f, err := j.next()
+	f, err := j.frameReader.next()
 	j.hasFrames, j.end = f != nil, end
 	return err
 }
 
-func (j *openJournal) close() { _ = j.file.Close() }
+func (j *journalReader) close() { _ = j.file.Close() }
 
-// rest yields what was appended since the journal was read.
-func (j *openJournal) rest(ctx context.Context, yield func(*piece) error) error {
-	info, err := j.file.Stat()
-	if err != nil {
-		return err
-	}
-	j.resize(info.Size())
-	return j.yieldFrames(ctx, yield)
-}
-
-// complete yields the rest of a journal that nobody appends to any more.
-func (j *openJournal) complete(ctx context.Context, yield func(*piece) error) error {
-	if err := j.rest(ctx, yield); err != nil {
-		return err
-	}
-	return j.yieldEnd(true, yield)
-}
-
-// all yields all of a journal.
-func (j *openJournal) all(ctx context.Context, yield func(*piece) error) error {
-	if err := j.yield(ctx, yield); err != nil {
-		return err
-	}
-	return j.yieldEnd(false, yield)
-}
-
-// yield yields a journal from its beginning.
-func (j *openJournal) yield(ctx context.Context, yield func(*piece) error) error {
+// yield yields the frames of a journal that are new. The first call yields its header
+// too.
+func (j *journalReader) yield(ctx context.Context, yield func(*piece) error) error {
 	if j.damage != nil {
 		return nil
 	}
-	if err := yield(&piece{kind: pieceHeader, file: j.name, number: j.number, header: &j.head}); err != nil {
+	if j.hasBegun {
+		info, err := j.file.Stat()
+		if err != nil {
+			return err
+		}
+		j.resize(info.Size())
+	} else if err := yield(&piece{kind: pieceHeader, file: j.name, number: j.number, header: &j.head}); err != nil {
 		return err
 	}
-	return j.yieldFrames(ctx, yield)
-}
-
-func (j *openJournal) yieldFrames(ctx context.Context, yield func(*piece) error) error {
-	if j.damage != nil {
-		return nil
-	}
+	j.hasBegun = true
 	p := piece{kind: pieceFrame, file: j.name, number: j.number}
 	for f, err := range j.frames() {
 		if err == nil {
@@ -328,7 +324,7 @@ func (j *openJournal) yieldFrames(ctx context.Context, yield func(*piece) error)
 }
 
 // yieldEnd yields the end of a journal. If it is complete, all of it was synced.
-func (j *openJournal) yieldEnd(isComplete bool, yield func(*piece) error) error {
+func (j *journalReader) yieldEnd(isComplete bool, yield func(*piece) error) error {
 	e, err := j.ending()
 	if err != nil {
 		return err

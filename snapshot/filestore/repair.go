@@ -13,31 +13,29 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// RepairReport says what Repair did.
+// A RepairReport is the result of Repair.
 type RepairReport struct {
 	RunID   string
 	Kept    uint64                 // the records that the run has now
-	Lost    uint64                 // how many more there were, as far as that is known
-	IsWhole bool                   // nothing was lost, for certain
-	Damage  *snapshot.CorruptError // what was damaged first; nil if nothing was, and then nothing was done
+	Lost    uint64                 // how many more there were, as far as known
+	IsWhole bool                   // certainly nothing was lost
+	Damage  *snapshot.CorruptError // the first damage; nil if there was none, and then nothing was done
 	Damaged []string               // copies of the damaged files, and of those after them, in the directory of the run
 }
 
-// Repair makes a damaged run one that can be opened. It keeps the records
-// before the first damage, which is a state that the run was in. What comes
-// after is lost, even where it is whole: calls that had their outcome there run
-// again when the run is resumed, also those that were to happen only once. So
-// look at RepairReport.Lost before the run is opened. A run that lost records,
-// or may have, is interrupted.
+// Repair makes it possible to open a damaged run. It keeps the records before the first
+// damage, which is a state that the run was in. Everything after it is lost, even if it is
+// undamaged: calls whose outcome was there run again when the run is resumed, including
+// those that must happen only once. So look at RepairReport.Lost before you open the run. A
+// run that lost records, or may have, is interrupted.
 //
-// The next generation of the run has a number that none has had, so that whoever
-// followed the records that are lost gets ErrReset. If the meta file of the run is
-// lost, too, nobody knows how many generations there were: the number is then that
-// of the milliseconds since 1970.
+// The next generation of the run has a number that was never used, so that followers of the
+// lost records get ErrReset. If the meta file is lost, too, the number of generations is
+// unknown: the number is then that of the milliseconds since 1970.
 //
-// Copies of the damaged files, and of those with records that come after, stay
-// beside the others, as *.damaged. A run that
-// is not damaged is left as it is; one that is open is ErrLocked.
+// Copies of the damaged files, and of later files with records, stay beside the others as
+// *.damaged. Repair does not change a run that is not damaged. If the run is open, the
+// error is ErrLocked.
 func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) {
 	report := RepairReport{RunID: runID}
 	if err := s.check(ctx, runID); err != nil {
@@ -74,7 +72,8 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 	return report, nil
 }
 
-// decodes cuts the run before a record that cannot be decoded.
+// decodes cuts the run off before the first record that cannot be decoded, and returns the
+// damage.
 func (r *reading) decodes(runID string) *snapshot.CorruptError {
 	last := uint64(0)
 	for rec, err := range r.run.Records() {
@@ -94,9 +93,9 @@ func (r *reading) decodes(runID string) *snapshot.CorruptError {
 	return nil
 }
 
-// repair first copies the damaged files, then writes a snapshot of what comes
-// before the damage, with a number that covers every journal. Its renaming is
-// the repair; whatever happens before leaves the run as damaged as it was.
+// repair copies the damaged files, then writes a snapshot of the records before the damage,
+// with a number that covers every journal. The rename of the snapshot is the repair; a
+// crash before it leaves the run as damaged as it was.
 func (d *runDir) repair(r *reading, report *RepairReport) error {
 	info := r.run.Info
 	info.RunID, info.LastSeq = report.RunID, uint64(r.run.Len())
@@ -136,15 +135,15 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	return nil
 }
 
-// unusedGeneration is above the number of every generation of a run that is known
-// up to one of them. How many came after the damage only the meta file says. With a
-// number that was used before, one who had followed what is lost would take what
-// comes now for the rest of it. Nobody opens a run once in a millisecond.
+// unusedGeneration returns a number above that of every generation of a run. Only the meta
+// file says how many generations came after the damage. With a number that was used before,
+// a follower of the lost records would take new records for the rest of them. No run is
+// opened once in a millisecond.
 func unusedGeneration(known uint64) uint64 {
 	return max(known, uint64(max(0, time.Now().UnixMilli())))
 }
 
-// setAside copies the damaged files under names that are free.
+// setAside copies the damaged files to unused names.
 func (d *runDir) setAside(r *reading, report *RepairReport) error {
 	slices.Sort(r.damaged)
 	for _, file := range slices.Compact(r.damaged) {

@@ -16,17 +16,17 @@ type runDir struct {
 	runID string
 }
 
-// dir is the directory of a run for those who have not locked it.
+// dir returns the directory of a run that the caller has not locked.
 func (s *Store) dir(runID string) *runDir { return &runDir{s, s.disk, runID} }
 
-// locked is the directory for the one who holds a lock in it. If the directory is
-// removed, moved or replaced, the files of its name are those of somebody else.
+// locked returns the directory for a caller that holds a lock in it. If the directory is
+// removed, moved or replaced, the files under its name belong to another process.
 func (d *runDir) locked(l *fileLock) *runDir {
 	return &runDir{d.store, fencedDisk{d.disk, func() error { return d.mustHold(l) }}, d.runID}
 }
 
-// path is where something in the directory is; without elements, the directory
-// itself.
+// path returns the path of a file in the directory; without elements, that of the
+// directory.
 func (d *runDir) path(elem ...string) string { return d.store.run(d.runID, elem...) }
 
 // mustHold is ErrFenced if the file that l locks does not have its name any more.

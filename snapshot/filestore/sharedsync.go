@@ -27,18 +27,18 @@ type fileSystem interface {
 }
 
 const (
-	// syncsAlone is how many syncs at a time cost no more than a shared one.
+	// syncsAlone is how many syncs at once cost no more than a shared one.
 	syncsAlone = 4
-	// dirtyMost bounds how long those who share a sync wait for what other programs
-	// have written to the file system.
-	dirtyMost = 256 << 20
+	// maxDirty bounds how long a shared sync writes what other programs have written to the
+	// file system.
+	maxDirty = 256 << 20
 )
 
-// errNotShared has each file synced by itself.
+// errNotShared makes each file be synced by itself.
 var errNotShared = errors.New("the file system is not synced as a whole")
 
-// sync makes durable what was written to a file or a directory before the call.
-// Alone does so for that file.
+// sync makes durable what was written to a file or a directory before the call. Alone syncs
+// that file only.
 //
 // A failed sync of the file system may have been reported to another caller: the
 // system reports it once, possibly before all who wrote have called. So from then
@@ -56,7 +56,7 @@ func (s *sharedSync) sync(f *os.File, alone func(*os.File) error) error {
 }
 
 func (s *sharedSync) syncAll() error {
-	if s.failed.Load() || s.fs.dirty() > dirtyMost {
+	if s.failed.Load() || s.fs.dirty() > maxDirty {
 		return errNotShared
 	}
 	err := s.fs.sync()
@@ -66,7 +66,7 @@ func (s *sharedSync) syncAll() error {
 	return err
 }
 
-// close has each file synced by itself from now on.
+// close makes each file be synced by itself from now on.
 func (s *sharedSync) close() error {
 	if s == nil {
 		return nil

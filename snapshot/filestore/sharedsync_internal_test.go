@@ -131,9 +131,9 @@ func TestAfterASharedSyncThatFailedEachFileIsSyncedByItself(t *testing.T) {
 
 func TestWhatOtherProgramsHaveToWriteIsNotWaitedFor(t *testing.T) {
 	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
-		fs.size = dirtyMost + 1
+		fs.size = maxDirty + 1
 		require.False(t, begin(s).isShared())
-		fs.size = dirtyMost
+		fs.size = maxDirty
 		g := begin(s)
 		require.True(t, g.isShared())
 		fs.end <- nil

@@ -43,49 +43,48 @@ type Store struct {
 	compactFrom    int64 // bytes
 	compactAtClose int64
 
-	index   *index
-	crashed crashedRuns // as they were looked at last
+	index    *index
+	unclosed unclosedRuns
 
-	runs group // of those who sync their directory
+	runs group // syncs the directory of the runs for several callers at once
 
-	notices *notices // nil if the system is not asked
+	notices *notices // nil with WithPolling
 	poll    time.Duration
 }
 
 var _ snapshot.Store = (*Store)(nil)
 
-// compactFrom is the size from which on a journal is compacted, if it also
-// outgrew its snapshot twice.
+// compactFrom is the size above which a journal is compacted, if it is also twice as long
+// as its snapshot.
 const compactFrom = 1 << 20
 
-// compactAtClose is the size from which on the journal of a run is compacted when
-// the run is closed: what is smaller is read as fast beside its snapshot.
+// compactAtClose is the size above which the journal of a run is compacted when the run is
+// closed. A smaller one is read as fast beside its snapshot.
 const compactAtClose = 16 << 10
 
 // Option changes how a Store works.
 type Option func(*Store)
 
-// WithWarnings has f called with what went wrong without harm: the end of a
-// journal that a crash left unfinished and that was cut off (*[TornTail]), a
-// compaction that failed and will be tried again, a file in an inbox that is
-// not a message and was set aside, a run that List cannot read. It may be
-// called from any goroutine. Defaults to nothing.
+// WithWarnings sets a function that is called with problems that did no harm: an unfinished
+// end of a journal that was cut off after a crash (*[TornTail]), a compaction that failed
+// and will be tried again, a file in an inbox that is not a message and was set aside, a
+// run that List cannot read. The function may be called from any goroutine. By default,
+// nothing is called.
 func WithWarnings(f func(runID string, err error)) Option {
 	return func(s *Store) { s.warn = f }
 }
 
-// WithPolling has the store look for changes by other processes at this
-// interval, instead of being notified by the operating system. It is for a
-// directory without notifications, such as one that is shared over a network,
-// and for tests on the clock of testing/synctest, which stands still while a
-// goroutine waits for the system. New fails if every is not above zero. Defaults
-// to notifications, and a look every 2 seconds besides.
+// WithPolling makes the store look for changes by other processes at this interval, instead
+// of being notified by the operating system. It is for directories without notifications,
+// such as those shared over a network, and for tests on the clock of testing/synctest,
+// which stands still while a goroutine waits for the system. New fails if every is not
+// above zero. By default, the store is notified, and also looks every 2 seconds.
 func WithPolling(every time.Duration) Option {
 	return func(s *Store) { s.poll, s.notices = every, nil }
 }
 
-// New returns the store in a directory, which is made if it does not exist. On
-// the clock of testing/synctest it needs WithPolling.
+// New returns the store in a directory, and creates the directory if it does not exist. On
+// the clock of testing/synctest the store needs WithPolling.
 func New(dir string, opts ...Option) (*Store, error) {
 	s := &Store{root: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
 	s.notices, s.poll = &notices{mkdir: osDisk{}.Mkdir}, poll
@@ -130,8 +129,8 @@ func noRun(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
-// check is what every method does first. What is called a run and is a link is
-// an error, so that everything below it is in the store.
+// check is called first by every method. A run that is a link is an error, so that
+// everything below it is in the store.
 func (s *Store) check(ctx context.Context, runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return err
@@ -145,7 +144,7 @@ func (s *Store) check(ctx context.Context, runID string) error {
 	return nil
 }
 
-// lock takes the lock of a run whose directory exists, or is made.
+// lock takes the lock of a run. With create, it makes the directory if that does not exist.
 func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error) {
 	l, err := exclusive(ctx, d.path(lockName), wait, func() error {
 		if create {
@@ -229,16 +228,15 @@ func (d *runDir) open(o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
 	return j, nil
 }
 
-// Verify is [Store.Load], and returns the end of a journal that a crash left
-// unfinished too, which the next Open cuts off; nil if there is none. Of a run
-// that is open it may be a record that is being written.
+// Verify is like [Store.Load], and also returns the end of a journal that a crash left
+// unfinished and that the next Open will cut off; nil if there is none. If the run is open,
+// that may be a record that is being written.
 func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
 	return s.load(ctx, runID)
 }
 
-// Load implements [snapshot.Reader]. A run that a crash has ended is
-// interrupted; the unfinished end of its journal, or of one that is being
-// written to, is not in what Load returns.
+// Load implements [snapshot.Reader]. A run that ended in a crash is interrupted. The result
+// does not contain the unfinished end of a journal.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	run, _, err := s.load(ctx, runID)
 	return run, err
@@ -248,28 +246,20 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 	if err := s.check(ctx, runID); err != nil {
 		return nil, nil, err
 	}
-	for seen := (snapshot.Info{}); ; {
-		r, err := s.dir(runID).read(ctx)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case r.damage != nil:
-			return nil, nil, advise(r.damage)
-		case !r.found:
-			return nil, nil, noRun(runID)
-		}
-		r.run.Open = r.held
-		if r.held || r.run.Status != snapshot.StatusRunning {
-			return r.run, r.torn, nil
-		}
-		// Nobody has it. It may have been closed after it was read; only if the same
-		// generation is found running once more was it never closed.
-		if seen.Generation == r.run.Generation && seen.Created.Equal(r.run.Created) {
-			r.run.Info = storekit.Crashed(r.run.Info)
-			return r.run, r.torn, nil
-		}
-		seen = r.run.Info
+	r, err := s.dir(runID).read(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case r.damage != nil:
+		return nil, nil, advise(r.damage)
+	case !r.found:
+		return nil, nil, noRun(runID)
 	}
+	r.run.Open = r.held
+	if !r.held && r.run.Status == snapshot.StatusRunning { // nobody had it open before its files were read, either
+		r.run.Info = storekit.Crashed(r.run.Info)
+	}
+	return r.run, r.torn, nil
 }
 
 // advise adds to an error what to do about it.

@@ -3,8 +3,10 @@ package filestore_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -175,4 +177,47 @@ func TestTheRecordsOfADamagedRunAreThoseThatLoadHas(t *testing.T) {
 		}
 		require.NoError(t, os.WriteFile(file, data, 0o600))
 	}
+}
+
+// A gapDisk lists a directory as it may be listed while a compaction makes a snapshot in
+// it and removes a journal: with neither of both.
+type gapDisk struct {
+	filestore.Disk
+	hidden []string // from the next listing
+}
+
+func (d *gapDisk) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := d.Disk.ReadDir(name)
+	if filepath.Base(name) == "run" {
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(d.hidden, e.Name()) })
+		d.hidden = nil
+	}
+	return entries, err
+}
+
+func TestRecordsAreNotMissedInADirectoryThatChangesWhileItIsListed(t *testing.T) {
+	t.Parallel()
+	disk := &gapDisk{Disk: fastDisk{filestore.OSDisk}}
+	dir := memoryDir(t)
+	s := newFileStore(t, dir, filestore.WithDisk(disk))
+	j := begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(1, 50)...))
+	require.NoError(t, closeAs(j, snapshot.StatusPaused)) // the snapshot 1
+	j = begin(t, s)
+	defer filestore.Abandon(j)
+	require.NoError(t, j.Append(storetest.Records(51, 10)...)) // to the journal 2
+	disk.hidden = []string{"00000002.journal"}
+	seqs, err := recordsAfter(t, s, 0)
+	require.NoError(t, err)
+	require.Len(t, seqs, 60, "the snapshot alone was listed")
+
+	old := readRun(t, dir)["00000001.snapshot"]
+	filestore.Compact(j)
+	filestore.WaitForCompaction(j) // the snapshot 2, and the journal 3
+	require.Equal(t, []string{"00000002.snapshot", "00000003.journal", "lock", "meta"}, runFiles(t, dir))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run", "00000001.snapshot"), old, 0o600))
+	disk.hidden = []string{"00000002.snapshot"}
+	seqs, err = recordsAfter(t, s, 45)
+	require.NoError(t, err)
+	require.Len(t, seqs, 15, "the older snapshot was listed, and the empty journal")
 }

@@ -16,14 +16,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// poll is how often watchers look for what the system does not notify of: that
-// the process which had a run open has ended, and changes on file systems
-// without notification.
+// poll is how often watchers look for changes that the system does not report: the end of a
+// process that had a run open, and changes on file systems without notifications.
 const poll = 2 * time.Second
 
-// notifyAfter is how long a run is open before the system is asked to notify
-// of its inbox: to stop that costs 10 ms on some systems, which short runs are
-// spared, also where many are open at once.
+// notifyAfter is how long a run is open before the system is asked to report changes of its
+// inbox. Stopping that costs 10 ms on some systems, which short runs avoid.
 const notifyAfter = 250 * time.Millisecond
 
 // A watcher waits for changes in directories.
@@ -38,7 +36,7 @@ func (s *Store) watcher() *watcher {
 	return &watcher{s.notices, make(chan struct{}, 1), make(map[string]bool), time.NewTicker(s.poll)}
 }
 
-// add watches a directory too. It may be called again.
+// add also watches dir. It may be called again.
 func (w *watcher) add(dir string) {
 	if !w.dirs[dir] && w.notices.add(dir, w.changed) {
 		w.dirs[dir] = true
@@ -59,8 +57,7 @@ func (w *watcher) close() {
 	}
 }
 
-// wait returns when something may have changed, and with an error when ctx
-// ends.
+// wait returns when something may have changed, or with the cause of the end of ctx.
 func (w *watcher) wait(ctx context.Context) error {
 	select {
 	case <-w.changed:
@@ -71,8 +68,8 @@ func (w *watcher) wait(ctx context.Context) error {
 	return nil
 }
 
-// listen notifies of what comes into the inbox, and looks whether the run is still
-// ours, until Close.
+// listen reports new messages in the inbox, and checks that the run is still ours, until
+// Close.
 func (j *Journal) listen() {
 	ctx, stop := context.WithCancel(context.Background())
 	j.stop = stop
@@ -104,7 +101,7 @@ func (j *Journal) listen() {
 	})
 }
 
-// inboxNames is another text when other messages wait.
+// inboxNames returns another text when other messages wait.
 func (d *runDir) inboxNames() string {
 	entries, _ := d.disk.ReadDir(d.path(inboxName))
 	var b strings.Builder
@@ -117,8 +114,8 @@ func (d *runDir) inboxNames() string {
 	return b.String()
 }
 
-// touchInbox notifies those who watch a run that it was closed. If there is no
-// inbox, nobody does.
+// touchInbox notifies watchers of a run that it was closed. Without an inbox there are
+// none.
 func (d *runDir) touchInbox() {
 	if isDir(d.path(inboxName)) == nil {
 		now := time.Now()
@@ -137,7 +134,7 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 	}
 }
 
-// errStopped is that the loop over an iterator was left.
+// errStopped means that the loop over an iterator was left.
 var errStopped = errors.New("snapshot: the loop was left")
 
 // watching is what a Watch has yielded.
@@ -170,8 +167,8 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	w := &watching{store: s, options: o, yield: yield, all: s.watcher(), open: s.watcher(), runs: make(map[string]*watchedRun)}
 	defer w.close()
 	w.all.add(s.path("runs"))
-	var looked time.Time   // at everything
-	var took time.Duration // which is repeated the less often the more runs there are
+	var looked time.Time   // at all runs
+	var took time.Duration // the longer a look takes, the less often it is repeated
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for everything := true; ; {
@@ -186,7 +183,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 			looked, took = time.Now(), time.Since(began)
 			timer.Reset(max(s.poll, 20*took))
 		}
-		everything = false // what is open may change with every record, and there may be many runs
+		everything = false // open runs may change with every record, and there may be many others
 		select {
 		case <-w.all.changed:
 			timer.Reset(time.Until(looked.Add(4 * took)))
@@ -212,7 +209,7 @@ func (r *watchedRun) close() {
 	}
 }
 
-// look yields what is new of everything, or of the runs that are open.
+// look yields what is new in all runs, or in the open ones.
 func (w *watching) look(ctx context.Context, everything bool) error {
 	var ids, gone []string
 	var err error
@@ -244,8 +241,8 @@ func (w *watching) look(ctx context.Context, everything bool) error {
 	return nil
 }
 
-// changed returns the runs that may not be as they were at the last look, and
-// those that are gone.
+// changed returns the runs that may have changed since the last look, and those that are
+// gone.
 func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) {
 	old := w.index
 	if w.index, err = w.store.look(ctx); err != nil {
@@ -259,7 +256,7 @@ func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) 
 		if len(old) > 0 && old[0].RunID == e.RunID {
 			before, old = old[0], old[1:]
 		}
-		if e.isRough() || !e.isAs(before) {
+		if e.mayBeOpen() || !e.isAs(before) {
 			ids = append(ids, e.RunID)
 		}
 	}
@@ -269,10 +266,13 @@ func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) 
 	return ids, gone, nil
 }
 
-// lookAt yields what is new of a run.
+// lookAt yields what is new in a run.
 func (w *watching) lookAt(ctx context.Context, id string) error {
-	info, err := w.store.dir(id).about(ctx)
-	if err == nil && w.options.RunID != "" && !info.Open { // which has its status, and may not have been let go of yet
+	info, err := w.store.dir(id).listed(ctx)
+	if isOfFiles(err) {
+		err = nil // Load says what is wrong
+	}
+	if err == nil && w.options.RunID != "" && !info.Open { // it has its last status, but may not be released yet
 		info.Open, err = isHeld(w.store.run(id, lockName))
 	}
 	switch {
@@ -307,7 +307,7 @@ func (w *watching) forget(id string) error {
 	return nil
 }
 
-// see yields what is new of a run. At the first look, its records are not.
+// see yields what is new in a run. Records that were there at the first look are not new.
 func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 	r := w.runs[info.RunID]
 	isNew := r == nil
@@ -355,9 +355,9 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 	return nil
 }
 
-// news are the records that were appended since the last time. After a repair
-// that has cut off some of those before, they are those of the generations since.
-// What is wrong with the run shows when it is loaded; here it has no news.
+// news returns the records that were appended since the last call. After a repair that cut
+// off earlier records, it returns those of later generations. An error is left to Load;
+// here the run has no news then.
 func (r *watchedRun) news(ctx context.Context) (records []record.Record) {
 	known := uint64(0) // the generation that has none
 	in := r.stream
