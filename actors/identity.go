@@ -3,11 +3,11 @@ package actors
 // turn is the part of a message that belongs to the identity of a conversation.
 type turn struct {
 	Role       Role
-	Text       string // of users and of the model
-	Parts      []Part
-	ToolCalls  []ToolCall
-	ToolCallID string
-	IsError    bool
+	Text       string     `json:",omitempty"` // of users and of the model
+	Parts      []Part     `json:",omitempty"`
+	ToolCalls  []ToolCall `json:",omitempty"`
+	ToolCallID string     `json:",omitempty"`
+	IsError    bool       `json:",omitempty"`
 }
 
 // Identity implements core.Identifier. It is the conversation without
@@ -29,14 +29,17 @@ func (p Prompt) Identity() any {
 func turns(messages []Message) []turn {
 	var all []turn
 	for _, m := range messages {
-		if m.Role == RoleSystem {
-			continue
+		if m.Role != RoleSystem {
+			all = append(all, turnOf(&m))
 		}
-		t := turn{Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, IsError: m.IsError}
-		if m.Role != RoleTool { // the text of a tool is made from a recorded output, whose type may have gained a field
-			t.Text, t.Parts = m.Text, m.Parts
-		}
-		all = append(all, t)
 	}
 	return all
+}
+
+func turnOf(m *Message) turn {
+	t := turn{Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, IsError: m.IsError}
+	if m.Role != RoleTool { // the text of a tool is made from a recorded output, whose type may have gained a field
+		t.Text, t.Parts = m.Text, m.Parts
+	}
+	return t
 }

@@ -24,6 +24,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 	observed := handler
 	if handler != nil {
 		observed = func(ctx context.Context, req Request) (Response, error) {
+			req.digests = nil // for what calls the LLM
 			resp, err := shown(ctx, req, handler)
 			if !resp.Usage.IsZero() && core.UsageInside(ctx).IsZero() {
 				core.AddUsage(ctx, resp.Usage)

@@ -54,9 +54,9 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 	first := len(conversation) - len(prompt.History) - 1
 	var answer Answer
 	corrections := 0
+	known := new(digests)
 	for answer.Turns < l.maxTurns {
-		// A copy, since later turns must not change what was recorded of this one.
-		resp, err := l.llm.Call(ctx, Request{Messages: slices.Clone(conversation), Tools: l.tools.Describe(), Options: options})
+		resp, err := l.llm.Call(ctx, Request{Messages: slices.Clip(conversation), Tools: l.tools.Describe(), Options: options, digests: known})
 		answer.Turns++
 		if err != nil && options.Format != nil && !options.Format.ByTool && errors.Is(err, ErrFormatUnsupported) {
 			byTool := *options.Format

@@ -98,10 +98,15 @@ func ToolResult(callID, text string, parts ...Part) Message {
 // A Request is the input of an [LLM]: the conversation so far, the functions
 // that the model may call, and how to answer. All of it is hashed with the
 // input of the call.
+//
+// The requests of an agent share their messages: a handler that changes a message must
+// change a copy of Messages.
 type Request struct {
 	Messages []Message      `json:"messages"`
 	Tools    []FunctionSpec `json:"tools,omitempty"`
 	Options  Options        `json:"options,omitzero"`
+
+	digests *digests // of the conversation, for the turns of one agent; nil if none are kept
 }
 
 // A Response is the output of an [LLM]: the next message of the conversation.

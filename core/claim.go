@@ -131,6 +131,11 @@ type claimedInput call
 func (c *claimedInput) Encode() ([]byte, error)       { return c.typed.encodeInput() }
 func (c *claimedInput) EncodeBefore() ([]byte, error) { return c.typed.encodeInputBefore() }
 
+func (c *claimedInput) Whole() (record.Hash, error) {
+	hash, _, err := c.typed.wholeInput()
+	return hash, err
+}
+
 func (c *claimedInput) HashBefore() (record.Hash, error) {
 	hash, err := c.typed.identityBefore()
 	if err == nil {

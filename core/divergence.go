@@ -17,6 +17,20 @@ import (
 // accepts.
 type Identifier interface{ Identity() any }
 
+// A Digester is an Identifier with hashes of its own, for inputs that are long and differ
+// little from one call to the next, such as conversations: an input that is not a Digester
+// is encoded and hashed as a whole for each call.
+type Digester interface {
+	Identifier
+
+	// IdentityHash returns a hash of the identity.
+	IdentityHash() (record.Hash, error)
+
+	// WholeHash returns a hash of the whole input, and a number of bytes that its
+	// encoding has at least.
+	WholeHash() (hash record.Hash, size int, err error)
+}
+
 // A DivergenceError reports that the program that resumes a run does not do what was
 // recorded. Nothing ran in place of what was recorded. The run is interrupted and has
 // not failed: it continues with the previous program, or with one that makes the

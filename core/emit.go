@@ -125,19 +125,27 @@ func (c *call) isFirstStart(p *record.Progress) bool {
 // describeInput adds the input to a started record if it is to be kept. With
 // asks, for a call that asks a model, it also adds the hash of the whole input.
 func (c *call) describeInput(rec *record.Record, asks bool) error {
+	settings := c.root.settings
+	kept := settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable
+	size := 0
+	if asks {
+		hash, atLeast, err := c.typed.wholeInput()
+		if err != nil {
+			return err
+		}
+		detailOf(rec).WholeInput, size = hash, atLeast
+	}
+	if rec.Attempt != 0 || !kept && size > smallInput {
+		return nil
+	}
 	input, err := c.typed.encodeInput()
 	if err != nil {
 		return err
 	}
-	settings := c.root.settings
-	if rec.Attempt == 0 && (settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable || len(input) <= smallInput) {
+	if kept || len(input) <= smallInput {
 		detailOf(rec).Input = input
 	}
-	if !asks {
-		return nil
-	}
-	detailOf(rec).WholeInput, err = record.HashOfEncoded(input)
-	return err
+	return nil
 }
 
 // smallInput is the size in bytes up to which an input is always kept. If the

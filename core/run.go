@@ -105,6 +105,9 @@ type ClaimedInput interface {
 	// EncodeBefore encodes it as it was before some values were kept as JSON.
 	EncodeBefore() ([]byte, error)
 
+	// Whole returns the hash of the whole input.
+	Whole() (record.Hash, error)
+
 	// HashBefore is the identity that a call with this input had then. A record
 	// that has it is of the same input.
 	HashBefore() (record.Hash, error)

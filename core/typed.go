@@ -24,8 +24,9 @@ type typed interface {
 	passAsync(s *Scope, t timespan) asyncPass // the same on a goroutine of its own; sets the limit of s
 	output() any
 	encodeInput() ([]byte, error)
-	encodeInputBefore() ([]byte, error) // as it was before some values were kept as JSON
-	identity() (record.Hash, error)     // of the input
+	wholeInput() (hash record.Hash, size int, err error) // size is what the encoding has at least
+	encodeInputBefore() ([]byte, error)                  // as it was before some values were kept as JSON
+	identity() (record.Hash, error)                      // of the input
 	identityBefore() (record.Hash, error)
 	declaresIdentity() bool // the user says what it is
 	decodeOutput(encoded []byte) (lost []string, err error)
@@ -290,8 +291,36 @@ func (t *typedCall[In, Out]) encodeInputBy(encode func(v any) ([]byte, error)) (
 	return encoded, nil
 }
 
+// wholeInput returns the hash of the whole input.
+func (t *typedCall[In, Out]) wholeInput() (h record.Hash, size int, err error) {
+	if d, ok := any(t.in).(Digester); ok {
+		defer t.recoverDigest(&err)
+		return d.WholeHash()
+	}
+	encoded, err := t.encodeInput()
+	if err != nil {
+		return h, 0, err
+	}
+	h, err = record.HashOfEncoded(encoded)
+	return h, len(encoded), err
+}
+
+// recoverDigest makes a panic of a Digester the error. It must be deferred.
+func (t *typedCall[In, Out]) recoverDigest(err *error) {
+	if p := recover(); p != nil {
+		*err = &encodeError{"input", t.spec.Name, &PanicError{Value: p, Stack: debug.Stack()}}
+	}
+}
+
 // identity returns the hash of the identity of the input, see Identifier.
-func (t *typedCall[In, Out]) identity() (record.Hash, error) {
+func (t *typedCall[In, Out]) identity() (h record.Hash, err error) {
+	if d, ok := any(t.in).(Digester); ok && t.definition.identity == nil {
+		defer t.recoverDigest(&err)
+		if h, err = d.IdentityHash(); err != nil {
+			err = &encodeError{"identity of the input", t.spec.Name, err}
+		}
+		return h, err
+	}
 	return t.identityBy(t.identityEncoder())
 }
 

@@ -43,6 +43,9 @@ func (r *run) isReworded(number uint64, input core.ClaimedInput) bool {
 	if err != nil || was.Detail == nil {
 		return false
 	}
+	if now, err := input.Whole(); err != nil || now == was.Detail.WholeInput {
+		return false
+	}
 	for _, encode := range []func() ([]byte, error){input.Encode, input.EncodeBefore} {
 		encoded, err := encode()
 		if err != nil {

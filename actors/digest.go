@@ -1,0 +1,107 @@
+package actors
+
+import (
+	"crypto/sha256"
+	"sync"
+	"unsafe"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// A conversation grows by a few messages from turn to turn, and each turn is a call whose
+// input is hashed. So the hash of a conversation is made of the hash of the one before its
+// last message, and an agent keeps those that it has made.
+
+// digests are the hashes of a conversation after each of its messages.
+type digests struct {
+	mu    sync.Mutex
+	known []digest
+}
+
+// digest is the hashes of a conversation that ends with the message.
+type digest struct {
+	message  Message
+	identity record.Hash // see Request.Identity
+	whole    record.Hash
+	size     int // what the encoding of the messages has at least
+}
+
+// of returns the digest of the messages. Only those that were not seen before, or are
+// others now, are encoded. A nil d has seen none.
+func (d *digests) of(messages []Message) (digest, error) {
+	var last digest
+	if d != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+	}
+	for i := range messages {
+		if d != nil && i < len(d.known) && d.known[i].message.is(&messages[i]) {
+			last = d.known[i]
+			continue
+		}
+		next, err := last.with(&messages[i])
+		if err != nil {
+			return digest{}, err
+		}
+		last = next
+		if d != nil {
+			d.known = append(d.known[:i], next)
+		}
+	}
+	return last, nil
+}
+
+// with returns the digest of the conversation with one more message.
+func (d *digest) with(m *Message) (digest, error) {
+	next := digest{message: *m, identity: d.identity, size: d.size + len(m.Text)}
+	hash, err := record.HashOf(m)
+	if err != nil {
+		return digest{}, err
+	}
+	next.whole = chained(d.whole, hash)
+	for i := range m.Parts {
+		next.size += len(m.Parts[i].Data)
+	}
+	if m.Role == RoleSystem {
+		return next, nil
+	}
+	if hash, err = record.HashOf(turnOf(m)); err != nil {
+		return digest{}, err
+	}
+	next.identity = chained(d.identity, hash)
+	return next, nil
+}
+
+func chained(before, hash record.Hash) record.Hash {
+	sum := sha256.Sum256(append(before[:], hash[:]...))
+	return record.Hash(sum[:len(before)])
+}
+
+// is reports whether n is m, with the same memory behind its slices: it may be copied.
+func (m *Message) is(n *Message) bool {
+	return m.Role == n.Role && m.Text == n.Text && m.Reasoning == n.Reasoning && m.Refusal == n.Refusal &&
+		m.ToolCallID == n.ToolCallID && m.IsError == n.IsError && m.Opaque == n.Opaque &&
+		isSameSlice(m.Parts, n.Parts) && isSameSlice(m.ToolCalls, n.ToolCalls)
+}
+
+func isSameSlice[T any](a, b []T) bool {
+	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
+}
+
+// IdentityHash implements core.Digester.
+func (r Request) IdentityHash() (record.Hash, error) {
+	d, err := r.digests.of(r.Messages)
+	return chained(d.identity, record.Hash{}), err // not zero without messages
+}
+
+// WholeHash implements core.Digester.
+func (r Request) WholeHash() (hash record.Hash, size int, err error) {
+	d, err := r.digests.of(r.Messages)
+	if err != nil {
+		return hash, 0, err
+	}
+	around := r
+	around.Messages = nil
+	hash, err = record.HashOf(around)
+	return chained(d.whole, hash), d.size, err
+}

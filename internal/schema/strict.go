@@ -1,0 +1,309 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Strict schema is a schema in the form that services enforce: every property of every
+// object is required, and no others are allowed. A property that is optional may be null
+// instead. Make one with [NewStrict].
+//
+// A Strict does not change and may be used by several goroutines at once.
+type Strict struct {
+	doc  json.RawMessage
+	root *object // of the schema that it is made of
+	of   validator
+}
+
+// validator is a schema of this package or of its caller.
+type validator interface {
+	JSON() json.RawMessage
+	Validate(arguments json.RawMessage) error
+}
+
+// NewStrict returns the strict form of a schema. The error names the place that has none,
+// such as a map, whose keys are not known.
+func NewStrict(of validator) (*Strict, error) {
+	root, err := readObject(of.JSON())
+	if err != nil {
+		return nil, err
+	}
+	strict, err := readObject(of.JSON()) // a copy, to be changed
+	if err != nil {
+		return nil, err
+	}
+	if err := makeStrict(strict, ""); err != nil {
+		return nil, err
+	}
+	return &Strict{doc: encode(strict), root: root, of: of}, nil
+}
+
+func readObject(doc json.RawMessage) (*object, error) {
+	tree, _, err := read(doc)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := tree.(*object)
+	if !ok {
+		return nil, fmt.Errorf("got %s, want a JSON object", withArticle(typeOf(tree)))
+	}
+	return o, nil
+}
+
+// JSON returns the strict schema as a compact JSON document. The caller owns it.
+func (s *Strict) JSON() json.RawMessage { return bytes.Clone(s.doc) }
+
+// Validate checks a document of either form.
+func (s *Strict) Validate(arguments json.RawMessage) error { return s.of.Validate(s.Plain(arguments)) }
+
+// Plain returns the document in the form of the schema that s is made of: an optional
+// property that is null, and must not be null there, is left out. What is not JSON is
+// returned as it is.
+func (s *Strict) Plain(document json.RawMessage) json.RawMessage {
+	if !bytes.Contains(document, []byte("null")) {
+		return document
+	}
+	tree, twice, err := read(document)
+	if err != nil || len(twice) > 0 || !s.leaveOut(s.root, tree, 0) {
+		return document
+	}
+	return encode(tree)
+}
+
+// leaveOut removes the nulls that the schema has no place for, and reports whether there
+// were any.
+func (s *Strict) leaveOut(schema any, value any, depth int) (changed bool) {
+	node := s.resolve(schema)
+	if node == nil || depth > maxDepth {
+		return false
+	}
+	for _, of := range list(node.values["anyOf"]) {
+		changed = s.leaveOut(of, value, depth+1) || changed
+	}
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			changed = s.leaveOut(node.values["items"], item, depth+1) || changed
+		}
+	case *object:
+		properties, _ := node.values["properties"].(*object)
+		if properties == nil {
+			return changed
+		}
+		for _, name := range slices.Clone(value.names) {
+			property, known := properties.values[name]
+			switch {
+			case !known:
+			case value.values[name] != nil:
+				changed = s.leaveOut(property, value.values[name], depth+1) || changed
+			case !slices.Contains(list(node.values["required"]), any(name)) && !s.allowsNull(property, depth):
+				value.remove(name)
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
+// resolve follows references within the document.
+func (s *Strict) resolve(schema any) *object {
+	for range maxDepth {
+		node, _ := schema.(*object)
+		if node == nil {
+			return nil
+		}
+		ref, _ := node.values["$ref"].(string)
+		if ref == "" {
+			return node
+		}
+		schema = s.root
+		for _, name := range strings.Split(strings.TrimPrefix(strings.TrimPrefix(ref, "#"), "/"), "/") {
+			inner, _ := schema.(*object)
+			if inner == nil {
+				return nil
+			}
+			if name != "" {
+				schema = inner.values[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Strict) allowsNull(schema any, depth int) bool {
+	node := s.resolve(schema)
+	if node == nil || depth > maxDepth {
+		return true // anything
+	}
+	if of := list(node.values["anyOf"]); len(of) > 0 {
+		return slices.ContainsFunc(of, func(sub any) bool { return s.allowsNull(sub, depth+1) })
+	}
+	if enum, ok := node.values["enum"].([]any); ok && !slices.Contains(enum, nil) {
+		return false
+	}
+	types := typeNames(node)
+	return len(types) == 0 && node.values["enum"] == nil || slices.Contains(types, "null")
+}
+
+// looseKeywords are those that services do not enforce.
+var looseKeywords = []string{"oneOf", "allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "propertyNames", "prefixItems"}
+
+// makeStrict changes a schema into its strict form. The path is that of the value.
+func makeStrict(node *object, path string) error {
+	here := path
+	if here == "" {
+		here = "the document"
+	}
+	for _, keyword := range looseKeywords {
+		if _, there := node.values[keyword]; there && keyword != "propertyNames" {
+			return fmt.Errorf("%s: services do not enforce %q", here, keyword)
+		}
+	}
+	types := typeNames(node)
+	if len(types) == 0 && node.values["$ref"] == nil && node.values["anyOf"] == nil && node.values["enum"] == nil && node.values["const"] == nil {
+		return fmt.Errorf("%s: it may be anything; services enforce schemas that say the type of every value", here)
+	}
+	if slices.Contains(types, "object") {
+		if err := makeStrictObject(node, here, path); err != nil {
+			return err
+		}
+	}
+	for _, keyword := range [...]string{"$defs", "definitions"} {
+		defs, _ := node.values[keyword].(*object)
+		if defs == nil {
+			continue
+		}
+		for _, name := range defs.names {
+			if err := makeStrictIn(defs.values[name], name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, sub := range list(node.values["anyOf"]) {
+		if err := makeStrictIn(sub, path); err != nil {
+			return err
+		}
+	}
+	if items, there := node.values["items"]; there {
+		return makeStrictIn(items, path+"[]")
+	}
+	if slices.Contains(types, "array") {
+		return fmt.Errorf("%s: its items may be anything", here)
+	}
+	return nil
+}
+
+func makeStrictIn(schema any, path string) error {
+	node, ok := schema.(*object)
+	if !ok {
+		return fmt.Errorf("%s: it may be anything; services enforce schemas that say the type of every value", path)
+	}
+	return makeStrict(node, path)
+}
+
+func makeStrictObject(node *object, here, path string) error {
+	switch more := node.values["additionalProperties"].(type) {
+	case nil:
+	case bool:
+		if more && node.values["properties"] == nil {
+			return fmt.Errorf("%s: it has keys that are not known, as a map has; services enforce objects with known properties", here)
+		}
+	case *object:
+		if never, _ := more.values["not"].(*object); never == nil || len(never.names) > 0 {
+			return fmt.Errorf("%s: it has keys that are not known, as a map has; services enforce objects with known properties", here)
+		}
+	}
+	if node.values["propertyNames"] != nil {
+		return fmt.Errorf("%s: services do not enforce %q", here, "propertyNames")
+	}
+	properties, _ := node.values["properties"].(*object)
+	if properties == nil {
+		if node.values["additionalProperties"] != false {
+			return fmt.Errorf("%s: it has keys that are not known, as a map has; services enforce objects with known properties", here)
+		}
+		properties = &object{values: map[string]any{}}
+		node.set("properties", properties)
+	}
+	required := list(node.values["required"])
+	all := make([]any, 0, len(properties.names))
+	for _, name := range properties.names {
+		if err := makeStrictIn(properties.values[name], strings.TrimPrefix(path+"."+name, ".")); err != nil {
+			return err
+		}
+		if !slices.Contains(required, any(name)) {
+			properties.values[name] = orNull(properties.values[name].(*object))
+		}
+		all = append(all, name)
+	}
+	node.set("required", all)
+	node.set("additionalProperties", false)
+	return nil
+}
+
+// orNull returns a schema that allows null, too.
+func orNull(node *object) *object {
+	types := typeNames(node)
+	of, isChoice := node.values["anyOf"].([]any)
+	enum, isEnum := node.values["enum"].([]any)
+	switch {
+	case node.values["$ref"] != nil || node.values["const"] != nil:
+		null := &object{}
+		null.set("type", "null")
+		either := &object{}
+		either.set("anyOf", []any{node, null})
+		return either
+	case isChoice:
+		null := &object{}
+		null.set("type", "null")
+		node.set("anyOf", append(slices.Clone(of), null))
+	case len(types) > 0 && !slices.Contains(types, "null"):
+		all := make([]any, 0, len(types)+1)
+		for _, t := range types {
+			all = append(all, t)
+		}
+		node.set("type", append(all, "null"))
+	}
+	if isEnum && !slices.Contains(enum, nil) {
+		node.set("enum", append(slices.Clone(enum), nil))
+	}
+	return node
+}
+
+// typeNames returns the JSON types that a schema names.
+func typeNames(node *object) []string {
+	if name, ok := node.values["type"].(string); ok {
+		return []string{name}
+	}
+	var names []string
+	for _, name := range list(node.values["type"]) {
+		if name, ok := name.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func list(v any) []any {
+	items, _ := v.([]any)
+	return items
+}
+
+// set sets a member, at its place or at the end.
+func (o *object) set(name string, value any) {
+	if o.values == nil {
+		o.values = make(map[string]any)
+	}
+	if _, there := o.values[name]; !there {
+		o.names = append(o.names, name)
+	}
+	o.values[name] = value
+}
+
+func (o *object) remove(name string) {
+	delete(o.values, name)
+	o.names = slices.DeleteFunc(o.names, func(n string) bool { return n == name })
+}
