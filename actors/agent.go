@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
@@ -109,6 +110,11 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 // {"text": …}, and gets the text of the answer.
 func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	l, o := newLoop(name, llm, opts)
+	for option, used := range map[string]bool{"WithStrict": o.strict, "WithAnswerByTool": o.answerByTool} {
+		if used {
+			panic(fmt.Sprintf("actors: %q: %s is not an option of NewAgent, whose answer is text; see NewTypedAgent", name, option))
+		}
+	}
 	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, l.run)), o.identity), promptSchema{}, calledBy(llm, o.functions)}
 }
 
@@ -178,6 +184,20 @@ func WithInstructions(text string) Option {
 	return agentOption("WithInstructions", func(o *options) { o.instructions = instructions{text: text} })
 }
 
+// WithInstructionParts sets the system message of an agent to parts that are texts, some of
+// which may have fields of one service, such as a mark up to which the service caches the
+// prompt, see [Extra]. It replaces [WithInstructions].
+func WithInstructionParts(parts ...Part) Option {
+	return agentOption("WithInstructionParts", func(o *options) {
+		for i, p := range parts {
+			if p.Text == "" || len(p.Data) > 0 || p.URL != "" {
+				panic(fmt.Sprintf("actors: WithInstructionParts: part %d is not a text; a system message has texts alone", i+1))
+			}
+		}
+		o.instructions = instructions{parts: slices.Clone(parts)}
+	})
+}
+
 // WithInstructionsFunc builds the system message for each call of the agent,
 // such as one that contains the date. An empty text is no message. Build is
 // called once for each call: the text is recorded as the step "instructions",
@@ -198,7 +218,9 @@ func WithDescription(text string) Option {
 }
 
 // WithMaxTurns limits how often an agent asks its LLM before it fails with
-// [ErrTurnLimit]. Defaults to 10.
+// [ErrTurnLimit]: for the answer, after each call of tools, and again for an answer of
+// a typed agent that does not fit. Defaults to 10. A request that is refused for its format and
+// made again with a tool counts once.
 func WithMaxTurns(n int) Option {
 	return agentOption("WithMaxTurns", func(o *options) {
 		if n < 1 {

@@ -80,8 +80,9 @@ func chained(before, hash record.Hash) record.Hash {
 // is reports whether n is m, with the same memory behind its slices: it may be copied.
 func (m *Message) is(n *Message) bool {
 	return m.Role == n.Role && m.Text == n.Text && m.Reasoning == n.Reasoning && m.Refusal == n.Refusal &&
-		m.ToolCallID == n.ToolCallID && m.IsError == n.IsError && m.Opaque == n.Opaque &&
-		isSameSlice(m.Parts, n.Parts) && isSameSlice(m.ToolCalls, n.ToolCalls)
+		m.ToolCallID == n.ToolCallID && m.IsError == n.IsError && m.Opaque == n.Opaque && m.Commentary == n.Commentary &&
+		isSameSlice(m.Parts, n.Parts) && isSameSlice(m.ToolCalls, n.ToolCalls) &&
+		isSameSlice(m.Citations, n.Citations) && isSameSlice(m.Logprobs, n.Logprobs) && len(m.Extra)+len(n.Extra) == 0
 }
 
 func isSameSlice[T any](a, b []T) bool {

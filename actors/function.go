@@ -40,6 +40,7 @@ type FunctionSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON schema
+	Strict      bool            `json:"strict,omitempty"`     // the service enforces the schema, see WithStrict
 }
 
 // An ArgumentsError is about invalid arguments of a function call.

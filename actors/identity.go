@@ -1,5 +1,7 @@
 package actors
 
+import "slices"
+
 // turn is the part of a message that belongs to the identity of a conversation.
 type turn struct {
 	Role       Role
@@ -23,7 +25,7 @@ func (p Prompt) Identity() any {
 		Text    string
 		Parts   []Part
 		History []turn
-	}{p.Text, p.Parts, turns(p.History)}
+	}{p.Text, withoutExtra(p.Parts), turns(p.History)}
 }
 
 func turns(messages []Message) []turn {
@@ -39,7 +41,18 @@ func turns(messages []Message) []turn {
 func turnOf(m *Message) turn {
 	t := turn{Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, IsError: m.IsError}
 	if m.Role != RoleTool { // the text of a tool is made from a recorded output, whose type may have gained a field
-		t.Text, t.Parts = m.Text, m.Parts
+		t.Text, t.Parts = m.Text, withoutExtra(m.Parts)
 	}
 	return t
+}
+
+func withoutExtra(parts []Part) []Part {
+	if !slices.ContainsFunc(parts, func(p Part) bool { return len(p.Extra) > 0 }) {
+		return parts
+	}
+	parts = slices.Clone(parts)
+	for i := range parts {
+		parts[i].Extra = nil
+	}
+	return parts
 }

@@ -25,7 +25,7 @@ func decodeInput[In any](name string, schema Schema, input json.RawMessage) (In,
 			return zero, &ArgumentsError{name, err}
 		}
 	}
-	if err := json.Unmarshal(input, &in); err != nil {
+	if err := json.Unmarshal(plain(schema, input), &in); err != nil {
 		return zero, &ArgumentsError{name, decodeError(err)}
 	}
 	return in, nil

@@ -83,7 +83,7 @@ func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LL
 		return LLM{l.definition.Ensure(nil)} // panics with a message
 	}
 	return LLM{l.definition.Ensure(func(ctx context.Context, req Request, resp Response) error {
-		if len(resp.Message.ToolCalls) > 0 {
+		if len(resp.Message.ToolCalls) > 0 || resp.Finish == FinishMalformedCall {
 			return nil
 		}
 		return condition(ctx, req, resp)

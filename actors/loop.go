@@ -13,7 +13,7 @@ import (
 )
 
 // ErrTurnLimit is found by errors.Is in the failure of an agent whose model
-// still asked for tools in its last turn.
+// still asked for tools in its last turn, or gave an answer that does not fit.
 var ErrTurnLimit = errors.New("turn limit reached")
 
 // loop is the handler of an agent made by NewAgent or NewTypedAgent.
@@ -32,6 +32,7 @@ type loop struct {
 // instructions is a system message, or a function that builds one.
 type instructions struct {
 	text  string
+	parts []Part
 	build func(context.Context, Prompt) (string, error)
 }
 
@@ -53,14 +54,16 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 	}
 	first := len(conversation) - len(prompt.History) - 1
 	var answer Answer
-	corrections := 0
+	var problem error // of the last answer
+	corrections, turns := 0, l.maxTurns
 	known := new(digests)
-	for answer.Turns < l.maxTurns {
+	for answer.Turns < turns {
 		resp, err := l.llm.Call(ctx, Request{Messages: slices.Clip(conversation), Tools: l.tools.Describe(), Options: options, digests: known})
 		answer.Turns++
 		if err != nil && options.Format != nil && !options.Format.ByTool && errors.Is(err, ErrFormatUnsupported) {
 			byTool := *options.Format
 			byTool.ByTool, options.Format = true, &byTool
+			turns++
 			continue
 		}
 		if err != nil {
@@ -72,6 +75,11 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 		answer.Finish = resp.finish()
 		if err := l.checkFinish(resp); err != nil {
 			return Answer{}, err
+		}
+		problem = nil
+		if answer.Finish == FinishMalformedCall && len(calls) == 0 {
+			conversation = append(conversation, User(fmt.Sprintf("Your last message asks for a tool in a way that cannot be read (%s). Call the tool again, with arguments that are one JSON object, or answer.", resp.FinishReason)))
+			continue
 		}
 		if len(calls) > 0 {
 			results, err := l.callTools(ctx, calls, answer.Finish == FinishLength)
@@ -88,8 +96,9 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 		if l.check == nil {
 			return answer, nil
 		}
-		problem := l.check(answer.Text)
-		if problem == nil {
+		document, err := documentIn(answer.Text, l.check)
+		if problem = err; problem == nil {
+			answer.Text = document
 			return answer, nil
 		}
 		if corrections++; corrections > l.maxCorrections {
@@ -97,7 +106,21 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 		}
 		conversation = append(conversation, User(fmt.Sprintf("Your answer is not valid: %v\nAnswer again, with the JSON document alone.", problem)))
 	}
-	return Answer{}, core.Permanent(fmt.Errorf("actors: the model still asks for tools after %d turns: %w; raise it with WithMaxTurns", l.maxTurns, ErrTurnLimit))
+	return Answer{}, core.Permanent(l.outOfTurns(&answer, problem))
+}
+
+// outOfTurns returns the failure of an agent whose last turn did not end it. The problem is that
+// of its answer; nil if there was none.
+func (l *loop) outOfTurns(answer *Answer, problem error) error {
+	const format = "actors: %s after %d turns: %w; raise it with WithMaxTurns"
+	switch {
+	case problem != nil:
+		return fmt.Errorf(format+": %w", "the model's answer does not fit", l.maxTurns, ErrTurnLimit,
+			&AnswerError{Text: answer.Text, Asked: answer.Turns, Problem: problem.Error()})
+	case answer.Finish == FinishMalformedCall:
+		return fmt.Errorf(format, "the model still asks for tools in a way that cannot be read", l.maxTurns, ErrTurnLimit)
+	}
+	return fmt.Errorf(format, "the model still asks for tools", l.maxTurns, ErrTurnLimit)
 }
 
 func (l *loop) checkOptions(o Options) error {
@@ -138,8 +161,8 @@ func (l *loop) begin(ctx context.Context, prompt Prompt) ([]Message, error) {
 		return nil, err
 	}
 	var conversation []Message
-	if text != "" {
-		conversation = append(conversation, System(text))
+	if text != "" || len(l.instructions.parts) > 0 {
+		conversation = append(conversation, Message{Role: RoleSystem, Text: text, Parts: l.instructions.parts})
 	}
 	conversation = append(conversation, prompt.History...)
 	return append(conversation, User(prompt.Text, prompt.Parts...)), nil

@@ -30,6 +30,16 @@ type Message struct {
 	// is for people; what the service needs back of it is in Opaque.
 	Reasoning string `json:"reasoning,omitempty"`
 
+	// Commentary is what the model said about its work beside the answer, if the
+	// service tells one from the other.
+	Commentary string `json:"commentary,omitempty"`
+
+	// Citations are the sources that the text of an assistant refers to.
+	Citations []Citation `json:"citations,omitempty"`
+
+	// Logprobs are those of the tokens of the text, if they were asked for.
+	Logprobs []Logprob `json:"logprobs,omitempty"`
+
 	// Refusal is set if Text is the model's refusal to answer.
 	Refusal bool `json:"refusal,omitempty"`
 
@@ -43,16 +53,45 @@ type Message struct {
 
 	// Opaque is data that the service needs back unchanged. Nil for none.
 	Opaque *Opaque `json:"opaque,omitempty"`
+
+	Extra Extra `json:"extra,omitempty"` // further fields of the message
+}
+
+// Extra are fields that one service has, in its own form, by the host of the service or
+// a domain that it is in. They are sent to no other service; the key "" stands for all.
+// They are not part of the identity of a conversation.
+//
+//	actors.Part{Text: manual, Extra: actors.Extra{"openrouter.ai": {"cache_control": map[string]string{"type": "ephemeral"}}}}
+type Extra map[string]map[string]any
+
+// A Citation is a source that a text refers to.
+type Citation struct {
+	URL    string `json:"url,omitempty"`
+	Title  string `json:"title,omitempty"`
+	FileID string `json:"file_id,omitempty"` // of a file at the service
+	Text   string `json:"text,omitempty"`    // what is cited, if the service says so
+	Begin  int    `json:"begin,omitempty"`   // of the place in the text, as the service counts
+	End    int    `json:"end,omitempty"`     // of that place; 0 if the service names none
+}
+
+// A Logprob is the logarithm of the probability of a token.
+type Logprob struct {
+	Token   string    `json:"token"`
+	Logprob float64   `json:"logprob"`
+	Top     []Logprob `json:"top,omitempty"` // the most likely tokens at its place
 }
 
 // A Part is a piece of the content of a message: text, data of a MIME type, or
 // a URL from which the service fetches them. One of Text, Data and URL is set.
+// In the message of an assistant, parts are the images and audio that it made.
 type Part struct {
 	Text string `json:"text,omitempty"`
 	MIME string `json:"mime,omitempty"` // such as "image/png", "audio/wav", "application/pdf"
 	Data []byte `json:"data,omitempty"`
 	URL  string `json:"url,omitempty"`
 	Name string `json:"name,omitempty"` // of a file
+
+	Extra Extra `json:"extra,omitempty"` // further fields of the part
 }
 
 // Image returns a part that is a picture.
@@ -117,6 +156,10 @@ type Response struct {
 	ID           string     `json:"id,omitempty"`            // of the answer, at the service
 	Model        string     `json:"model,omitempty"`         // that answered
 	Usage        core.Usage `json:"usage,omitzero"`
+
+	// Raw is the reply as it came, if Options.Raw asks for it: of a stream, an array of
+	// its events.
+	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
 // Finish is why a model stopped. Empty counts as FinishStop, or as
@@ -131,7 +174,11 @@ const (
 	FinishFilter    Finish = "filter"     // the service withheld the rest
 	FinishRefusal   Finish = "refusal"    // it refuses to answer
 	FinishError     Finish = "error"      // the service failed in the middle: the text is cut off
-	FinishOther     Finish = "other"      // see Response.FinishReason
+
+	// FinishMalformedCall says that the model asked for a tool in a way that the service could
+	// not read. Text is what it wrote. An agent tells the model, and asks again.
+	FinishMalformedCall Finish = "malformed_call"
+	FinishOther         Finish = "other" // see Response.FinishReason
 )
 
 // finish returns the Finish of the response; it is never empty.

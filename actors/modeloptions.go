@@ -26,9 +26,12 @@ type Options struct {
 	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call in an answer
 	Format          *Format  `json:"format,omitempty"`           // of the answer
 
+	Raw bool `json:"raw,omitempty"` // Response.Raw has the reply as it came
+
 	// Extra are fields of the body of the request in the service's own form,
 	// for what the fields above do not cover. They take precedence, and nil
-	// removes a field.
+	// removes a field; but "tools" are added to those of the request, such as the
+	// tools that the service itself runs.
 	Extra map[string]any `json:"extra,omitempty"`
 }
 
@@ -37,6 +40,10 @@ type Format struct {
 	Name   string          `json:"name"`             // as a function's
 	Schema json.RawMessage `json:"schema"`           // JSON schema of an object
 	Strict bool            `json:"strict,omitempty"` // the service enforces the schema, of which not every one is allowed then
+
+	// Loose is why a typed agent does not set Strict: what of its schema services do
+	// not enforce. It is not sent.
+	Loose string `json:"loose,omitempty"`
 
 	// ByTool makes the model give its answer as the arguments of a tool of that
 	// name, for services that have tools but no formats.
@@ -59,6 +66,7 @@ func (o Options) Or(next Options) Options {
 	o.ToolChoice = or(o.ToolChoice, next.ToolChoice)
 	o.SequentialTools = o.SequentialTools || next.SequentialTools
 	o.Format = or(o.Format, next.Format)
+	o.Raw = o.Raw || next.Raw
 	if o.Stop == nil {
 		o.Stop = next.Stop
 	}
@@ -84,7 +92,7 @@ func or[T comparable](v, next T) T {
 // IsZero reports whether nothing is set.
 func (o Options) IsZero() bool {
 	return o.Model == "" && o.MaxTokens == 0 && o.Temperature == nil && o.TopP == nil && o.Seed == nil && o.Stop == nil &&
-		o.Effort == "" && o.ToolChoice == "" && !o.SequentialTools && o.Format == nil && len(o.Extra) == 0
+		o.Effort == "" && o.ToolChoice == "" && !o.SequentialTools && o.Format == nil && !o.Raw && len(o.Extra) == 0
 }
 
 // forcesTools reports whether the model must call a tool.

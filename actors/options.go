@@ -200,7 +200,10 @@ type options struct {
 	workers        int
 	stopOnError    bool
 
+	answerByTool bool
+
 	approval bool // for NewTool alone
+	strict   bool // for tools and typed agents
 	cached   bool // by WithCache
 
 	identity any // a func(In) any; nil for the default
@@ -232,6 +235,9 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 	}
 	if o.approval && spec.Kind != record.KindTool {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", spec.Name))
+	}
+	if o.strict && spec.Kind != record.KindTool {
+		panic(fmt.Sprintf("actors: %q: WithStrict is an option of tools and of NewTypedAgent", spec.Name))
 	}
 	return identified(must(core.NewDefinition(o.spec, handler)), o.identity)
 }

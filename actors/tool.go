@@ -36,7 +36,11 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 	}
 	spec := core.Spec{Kind: record.KindTool, Name: name, Description: description}
 	t := Tool[In, Out]{definition: define(spec, handler, opts), schema: schema}
-	if o := apply(spec, opts); o.approval {
+	o := apply(spec, opts)
+	if o.strict {
+		t.schema = mustStrict(name, schema)
+	}
+	if o.approval {
 		t.identity = o.identity
 		t.approval = t.approved()
 	}
@@ -123,6 +127,7 @@ func describe[In, Out any](d *core.Definition[In, Out], schema Schema) FunctionS
 	spec := FunctionSpec{Name: d.Spec().Name, Description: d.Spec().Description}
 	if schema != nil {
 		spec.Parameters = schema.JSON()
+		_, spec.Strict = schema.(strictSchema)
 	}
 	return spec
 }

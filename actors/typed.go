@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -20,7 +19,11 @@ import (
 // against the schema either way. An answer that does not fit is sent back to
 // the model with what is wrong, and it is asked again, as often as
 // [WithMaxCorrections] allows; after that the agent fails with an
-// *[AnswerError]. Each question to the model is a recorded call.
+// *[AnswerError]. Each question to the model is a recorded call. A document that is in
+// a fence, or follows other text or <think> tags, is read.
+//
+// Services that can enforce the schema are asked to, see [WithStrict]; Format.Loose in
+// the requests says what of the schema keeps them from it.
 //
 // Out is a struct, or a map with string keys. In is the question: a [Prompt], a
 // string, a type with a method Prompt() Prompt, or any other type that can be
@@ -34,8 +37,18 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 	if _, taken := l.tools.Lookup(formatName); taken {
 		panic(fmt.Sprintf("actors: %q has a tool named %q, which is the name of its answer", name, formatName))
 	}
+	format := &Format{Name: formatName, ByTool: o.answerByTool}
+	switch strict, err := strictOf(out); {
+	case err == nil:
+		out, format.Strict = strict, true
+	case o.strict:
+		panic(fmt.Sprintf("actors: %q: WithStrict: %v", name, err))
+	default:
+		format.Loose = err.Error()
+	}
+	format.Schema = out.JSON()
+	l.options.Format = format
 	l.check = func(text string) error { return out.Validate(json.RawMessage(text)) }
-	l.options.Format = &Format{Name: formatName, Schema: out.JSON(), Strict: isStrict(out.JSON())}
 	if l.maxCorrections == 0 {
 		l.maxCorrections = defaultMaxCorrections
 	}
@@ -49,7 +62,7 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 		if err != nil {
 			return typed, err
 		}
-		if err := json.Unmarshal([]byte(answer.Text), &typed); err != nil {
+		if err := json.Unmarshal(plain(out, json.RawMessage(answer.Text)), &typed); err != nil {
 			return typed, core.Permanent(&AnswerError{Text: answer.Text, Asked: 1, Problem: decodeError(err).Error()})
 		}
 		return typed, nil
@@ -66,6 +79,13 @@ func WithMaxCorrections(n int) Option {
 		}
 		o.maxCorrections = n
 	})
+}
+
+// WithAnswerByTool makes a typed agent ask for its answer as the arguments of a tool
+// from the beginning, for services that accept a format and ignore it. Without the option, it
+// does so once the service has refused the format.
+func WithAnswerByTool() Option {
+	return agentOption("WithAnswerByTool", func(o *options) { o.answerByTool = true })
 }
 
 const (
@@ -126,50 +146,4 @@ func promptOf(in any) (Prompt, error) {
 		return Prompt{}, fmt.Errorf("actors: the input as JSON: %w", err)
 	}
 	return Ask(strings.TrimSuffix(b.String(), "\n")), nil
-}
-
-// isStrict reports whether services can enforce the schema: OpenAI requires
-// that every property of every object is required, and no others are allowed.
-func isStrict(document json.RawMessage) bool {
-	return strictObject(document) == nil
-}
-
-var errNotStrict = errors.New("not strict")
-
-func strictObject(document json.RawMessage) error {
-	var s struct {
-		Properties           map[string]json.RawMessage `json:"properties"`
-		Required             []string                   `json:"required"`
-		AdditionalProperties json.RawMessage            `json:"additionalProperties"`
-		Items                json.RawMessage            `json:"items"`
-		AnyOf                []json.RawMessage          `json:"anyOf"`
-		Defs                 map[string]json.RawMessage `json:"$defs"`
-		Type                 json.RawMessage            `json:"type"`
-		Ref                  string                     `json:"$ref"`
-	}
-	if err := json.Unmarshal(document, &s); err != nil {
-		return err
-	}
-	isObject := strings.Contains(string(s.Type), `"object"`)
-	switch {
-	case isObject && string(s.AdditionalProperties) != "false", isObject && len(s.Required) != len(s.Properties):
-		return errNotStrict
-	case len(s.Type) == 0 && s.Ref == "" && len(s.AnyOf) == 0:
-		return errNotStrict
-	}
-	inner := append([]json.RawMessage{}, s.AnyOf...)
-	for _, of := range []map[string]json.RawMessage{s.Properties, s.Defs} {
-		for _, sub := range of {
-			inner = append(inner, sub)
-		}
-	}
-	if len(s.Items) > 0 {
-		inner = append(inner, s.Items)
-	}
-	for _, sub := range inner {
-		if err := strictObject(sub); err != nil {
-			return err
-		}
-	}
-	return nil
 }

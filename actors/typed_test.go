@@ -179,7 +179,7 @@ func TestASchemaIsStrictOnlyIfServicesCanEnforceIt(t *testing.T) {
 		}]("a", m).Call(t.Context(), "?")
 		return err
 	}))
-	assert.False(t, strict(func(m actors.LLM) error {
+	assert.True(t, strict(func(m actors.LLM) error {
 		_, err := actors.NewTypedAgent[string, topic]("a", m).Call(t.Context(), "?")
 		return err
 	}), "an optional field")

@@ -106,6 +106,8 @@ func finishOf(reason string) actors.Finish {
 		return actors.FinishToolCalls
 	case "content_filter", "safety", "recitation", "prohibited_content", "blocklist", "sensitive":
 		return actors.FinishFilter
+	case "malformed_function_call", "tool_use_failed", "function_call_filter: malformed_function_call":
+		return actors.FinishMalformedCall
 	case "error", "failed":
 		return actors.FinishError
 	}

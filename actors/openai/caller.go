@@ -91,7 +91,12 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 	}
 	err = silence.cause(reqCtx, c.send(reqCtx, x, w, a, name, body, silence))
 	if err != nil {
-		return actors.Response{Usage: x.spent(body, a)}, x.explain(ctx, err)
+		err = x.explain(ctx, err)
+		if resp, ok := mistake(err); ok {
+			resp.Usage = x.spent(body, a)
+			return resp, nil
+		}
+		return actors.Response{Usage: x.spent(body, a)}, err
 	}
 	return withoutFormatTool(a.response(req, w.from()), formatTool), nil
 }
@@ -108,6 +113,7 @@ func (c *caller) body(w wire, name string, req actors.Request, stream bool) ([]b
 	if err := req.Options.Check(); err != nil {
 		return nil, err
 	}
+	req.Messages = paired(req.Messages)
 	return w.body(name, req, stream)
 }
 

@@ -82,7 +82,7 @@ func (w chatWire) body(model string, req actors.Request, stream bool) ([]byte, e
 	for _, spec := range req.Tools {
 		out.Tools = append(out.Tools, chatTool{"function", functionToolOf(spec)})
 	}
-	if len(out.Tools) > 0 {
+	if hasTools(&req) {
 		out.ToolChoice = toolChoice(o.ToolChoice, func(name string) any {
 			return map[string]any{"type": "function", "function": map[string]string{"name": name}}
 		})

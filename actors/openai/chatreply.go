@@ -13,6 +13,10 @@ type chatReply struct {
 	Choices []chatChoice    `json:"choices"`
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
+	Groq    *struct {
+		Usage *usage          `json:"usage"`
+		Error json.RawMessage `json:"error"`
+	} `json:"x_groq"`
 
 	// What else says that something failed.
 	Object  objectKind      `json:"object"`
@@ -156,6 +160,8 @@ func (r *chatReply) failure(data []byte) error {
 	switch err := errorIn(r.Error); {
 	case err != nil:
 		return err
+	case r.Groq != nil && errorIn(r.Groq.Error) != nil:
+		return errorIn(r.Groq.Error)
 	case r.Object.isError:
 		return errorIn(data)
 	case len(r.Choices) == 0 && r.Usage == nil && (isSet(r.Message) || isSet(r.Detail)):
@@ -171,15 +177,25 @@ func (a *answer) takeHead(reply *chatReply) {
 	if reply.Model != "" {
 		a.model = string(reply.Model)
 	}
-	if reply.Usage != nil {
-		a.usage = reply.Usage.core()
+	a.takeUsage(reply.Usage)
+	if reply.Groq != nil {
+		a.takeUsage(reply.Groq.Usage)
+	}
+}
+
+// takeUsage takes what is there: some services send it once, and nothing but
+// zeros with everything else.
+func (a *answer) takeUsage(u *usage) {
+	if u == nil {
+		return
+	}
+	if used := u.core(); !used.IsZero() {
+		a.usage = used
 	}
 }
 
 func (a *answer) takeChoice(choice *chatChoice, piece *chatAnswer) error {
-	if choice.Usage != nil {
-		a.usage = choice.Usage.core()
-	}
+	a.takeUsage(choice.Usage)
 	if err := errorIn(choice.Error); err != nil {
 		return err
 	}
@@ -218,23 +234,30 @@ func (a *answer) takePiece(m *chatAnswer, whole bool) {
 	}
 	a.takeDetails(m.ReasoningDetails, whole)
 	for i := range m.ToolCalls {
-		a.takeCall(&m.ToolCalls[i], whole)
+		a.takeCall(&m.ToolCalls[i], whole, len(m.ToolCalls)-i)
 	}
-	if m.FunctionCall != nil {
-		a.takeCall(&chatCall{Function: *m.FunctionCall}, false)
+	if m.FunctionCall != nil && *m.FunctionCall != (chatFunction{}) {
+		a.takeCall(&chatCall{Function: *m.FunctionCall}, false, 1)
 	}
 }
 
 // takeCall adds a tool call, or a piece of one. Pieces belong together by
-// their index; some services leave it out, or send the same for all.
-func (a *answer) takeCall(c *chatCall, whole bool) {
-	if c.Custom != nil {
+// their index; some services leave it out, or send the same for all. The place
+// is that of the piece in its list, from the end.
+func (a *answer) takeCall(c *chatCall, whole bool, place int) {
+	if c.Custom != nil && *c.Custom != (chatCustom{}) {
 		c.Function = chatFunction{lenientText(c.Custom.Name), c.Custom.Input}
 	}
 	id, index := string(c.ID), string(c.Index)
+	if id == "" && c.Function == (chatFunction{}) && !isSet(c.ExtraContent) {
+		return // a service that leaves no field out
+	}
 	at := -1
 	if !whole {
 		at = a.openCall(id, index, string(c.Function.Name))
+	}
+	if at < 0 && !whole && index == "" && c.Function.Name == "" && place <= len(a.calls) {
+		at = len(a.calls) - place // the rest of a call, with an ID that was made up
 	}
 	if at < 0 {
 		at = len(a.calls)

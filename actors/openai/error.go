@@ -28,8 +28,9 @@ type Error struct {
 	Message   string // in the words of the service
 	RequestID string // by which the service's support finds the request; empty if there is none
 
-	err   error         // of go-openai; nil in what was recorded
-	delay time.Duration // that the body asks for; 0 for none
+	err       error         // of go-openai; nil in what was recorded
+	delay     time.Duration // that the body asks for; 0 for none
+	generated string        // what the model wrote, where that is what was refused
 }
 
 // Error is a line such as `openai: status 429, type requests, code
@@ -94,11 +95,12 @@ func (e *Error) meaning() error {
 		return slices.Contains(names, e.Code) || slices.Contains(names, e.Type)
 	}
 	refused := e.Status == 400 || e.Status == 413 || e.Status == 422 || e.Status == 0
+	tooLong := (refused || e.Status == 500) && says(contextTooLong...) || e.Status == http.StatusRequestEntityTooLarge ||
+		e.Status == http.StatusTooManyRequests && says("request too large")
 	switch {
-	case e.Status == 402, named("insufficient_quota", "billing_not_active", "billing_hard_limit_reached", "insufficient_balance", "credit_balance_too_low"):
+	case e.Status == http.StatusPaymentRequired, named("insufficient_quota", "billing_not_active", "billing_hard_limit_reached", "insufficient_balance", "credit_balance_too_low"):
 		return actors.ErrQuota
-	case named("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"),
-		(refused || e.Status == 500) && says("maximum context length", "context length exceeded", "context_length_exceeded", "exceeds the available context", "exceeds the context", "prompt is too long", "input token count", "context window"):
+	case tooLong, named("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length", "model_max_prompt_tokens_exceeded", "request_too_large"):
 		return actors.ErrContextTooLong
 	case named("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation", "data_inspection_failed", "invalid_prompt"):
 		return actors.ErrFiltered
@@ -106,6 +108,52 @@ func (e *Error) meaning() error {
 		return actors.ErrFormatUnsupported
 	}
 	return nil
+}
+
+// mistake returns what the model wrote where a service refuses that, and not the
+// request. It is for the model to correct: the same request may fail again and again.
+func mistake(err error) (resp actors.Response, ok bool) {
+	var e *Error
+	if !errors.As(err, &e) {
+		return resp, false
+	}
+	switch e.Code {
+	case "tool_use_failed":
+		resp.Finish = actors.FinishMalformedCall
+	case "json_validate_failed":
+		resp.Finish = actors.FinishStop
+	default:
+		return resp, false
+	}
+	resp.Message, resp.FinishReason = actors.Assistant(e.generated), e.Code
+	if e.Message != "" {
+		resp.FinishReason += ": " + e.Message
+	}
+	if e.generated == "" && resp.Finish == actors.FinishStop {
+		return resp, false // nothing to correct
+	}
+	return resp, true
+}
+
+// contextTooLong are what services say about a conversation that is too long, in
+// lower case.
+var contextTooLong = []string{
+	"maximum context length", "context length exceeded", "context_length_exceeded", "context window", // OpenAI, vLLM, Together, DeepSeek, OpenRouter
+	"exceeds the available context", "exceeds the context", // llama.cpp, Ollama
+	"prompt is too long", "exceed context limit", // Anthropic, Fireworks
+	"input is too long", "input tokens exceeds maximum", // Bedrock
+	"too long to fit into the model", "longer than the maximum model length", "model's context length", // vLLM
+	"token count exceeds", "exceeds the maximum allowed length", // SGLang
+	"maximum prompt length",                                         // xAI
+	"`inputs` tokens + `max_new_tokens`", "`inputs` must have less", // Together, TGI
+	"context length of only", "greater than the context length", "context overflow", "n_keep", // LM Studio
+	"exceeded model token limit", "input token length too long", // Kimi
+	"range of input length",                           // Qwen
+	"too many tokens:",                                // Cohere
+	"input token count",                               // Gemini
+	"too large for model with",                        // Mistral
+	"prompt token count", "prompt exceeds max length", // Copilot, GLM
+	"reduce the length of the messages", "reduce the length of the input", // Groq, Cerebras, vLLM
 }
 
 func init() { record.RegisterErrorType[*Error]("openai.Error") }
@@ -141,7 +189,8 @@ type wireError struct {
 	Type    lenientText `json:"type"`
 	Code    lenientText `json:"code"`
 	Param   lenientText `json:"param"`
-	Status  lenientText `json:"status"` // Google's word for the type
+	Wrote   lenientText `json:"failed_generation"` // Groq's
+	Status  lenientText `json:"status"`            // Google's word for the type
 	Details []struct {
 		RetryDelay string `json:"retryDelay"`
 	} `json:"details"` // Google's
@@ -165,10 +214,35 @@ func errorIn(raw json.RawMessage) error {
 		return &Error{Message: record.Truncate(text, maxMessage)}
 	}
 	var w wireError
-	if err := json.Unmarshal(raw, &w); err != nil && w.Message == "" {
+	err := json.Unmarshal(raw, &w)
+	if isZero(raw) {
+		return nil // a service that leaves no field out
+	}
+	if err != nil && w.Message == "" {
 		return &Error{Message: record.Truncate(string(raw), maxMessage)}
 	}
 	return errorOf(w)
+}
+
+// isZero reports whether there is nothing but zero values in a document.
+func isZero(document json.RawMessage) bool {
+	var v any
+	return json.Unmarshal(document, &v) == nil && isZeroValue(v)
+}
+
+func isZeroValue(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if !isZeroValue(member) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(item any) bool { return !isZeroValue(item) })
+	}
+	return v == nil || v == false || v == 0.0 || v == ""
 }
 
 const maxMessage = 2000
@@ -176,7 +250,7 @@ const maxMessage = 2000
 func errorOf(w wireError) *Error {
 	e := &Error{
 		Type: string(w.Type), Code: string(w.Code), Param: string(w.Param),
-		Message: record.Truncate(string(w.Message), maxMessage),
+		Message: record.Truncate(string(w.Message), maxMessage), generated: string(w.Wrote),
 	}
 	if e.Type == "" {
 		e.Type = string(w.Status)
@@ -226,7 +300,26 @@ func errorOfBody(body []byte) *Error {
 			return e
 		}
 	}
+	if e := flatError([]byte(trimmed)); e != nil {
+		return e
+	}
 	return &Error{Message: record.Truncate(strings.Join(strings.Fields(trimmed), " "), 200)}
+}
+
+// flatError reads an error that is not in a field "error"; nil if the document is
+// not one.
+func flatError(document []byte) *Error {
+	var w wireError
+	if json.Unmarshal(document, &w) != nil || w.Message == "" {
+		return nil
+	}
+	if w.Type == "error" { // the type of an event
+		w.Type = ""
+	}
+	if w.Code+w.Type == "" && len(w.Message) <= 200 {
+		return nil // all of the document can be shown
+	}
+	return errorOf(w)
 }
 
 // connectionError is a connection that ended before its response had come,

@@ -51,10 +51,10 @@ func (w responsesWire) body(model string, req actors.Request, stream bool) ([]by
 	}
 	for _, spec := range req.Tools {
 		tool := functionToolOf(spec)
-		tool.Type, tool.Strict = "function", new(bool) // strict is the default of this API alone
+		tool.Type, tool.Strict = "function", &spec.Strict // strict is the default of this API alone
 		out.Tools = append(out.Tools, tool)
 	}
-	if len(out.Tools) > 0 {
+	if hasTools(&req) {
 		out.ToolChoice = toolChoice(o.ToolChoice, func(name string) any {
 			return map[string]string{"type": "function", "name": name}
 		})

@@ -123,6 +123,7 @@ type responsesEvent struct {
 	Error       json.RawMessage  `json:"error"`
 	Code        lenientText      `json:"code"`
 	Message     lenientText      `json:"message"`
+	Param       lenientText      `json:"param"`
 }
 
 // event takes one event of a stream. What is said in pieces is shown; the
@@ -157,7 +158,7 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 	default:
 		err := errorIn(e.Error)
 		if err == nil && e.Type == "error" {
-			err = errorOf(wireError{Code: e.Code, Message: e.Message})
+			err = errorOf(wireError{Code: e.Code, Message: e.Message, Param: e.Param})
 		}
 		return false, err
 	}

@@ -32,6 +32,9 @@ func (x *exchange) readStream(w wire, a *answer, silence *silence) error {
 			return eventError(event)
 		}
 		data++
+		if event[0] == '[' && !isDone(event) {
+			return listError(event)
+		}
 		done, err := w.event(a, event)
 		complete = complete || done
 		switch {
@@ -54,6 +57,14 @@ func drain(events io.Reader, end context.CancelFunc) {
 	timer := time.AfterFunc(drainTime, end)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, events, maxFailure) // what is there has no meaning
+}
+
+// listError is the error in a list, as Google sends it.
+func listError(event []byte) error {
+	if e := errorOfBody(event); e.Status != 0 || e.Code+e.Type != "" {
+		return e
+	}
+	return malformed(errors.New("the document: got array, want an object"))
 }
 
 // eventError is the error of an event that is called so.

@@ -3,8 +3,10 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/reprise-go/reprise/actors"
@@ -41,7 +43,11 @@ func functionToolOf(spec actors.FunctionSpec) functionTool {
 	if len(parameters) == 0 {
 		parameters = json.RawMessage(`{"type":"object","properties":{}}`)
 	}
-	return functionTool{Name: spec.Name, Description: spec.Description, Parameters: parameters}
+	tool := functionTool{Name: spec.Name, Description: spec.Description, Parameters: parameters}
+	if spec.Strict {
+		tool.Strict = &spec.Strict
+	}
+	return tool
 }
 
 // toolChoice is that of the options in the service's form; nil leaves it to
@@ -56,8 +62,13 @@ func toolChoice(choice string, named func(string) any) any {
 	return named(choice)
 }
 
+// hasTools reports whether the request has tools, of its own or of the service.
+func hasTools(req *actors.Request) bool {
+	return len(req.Tools) > 0 || req.Options.Extra["tools"] != nil
+}
+
 // withExtra marshals a body with more fields in it. A field that is nil is
-// taken out.
+// taken out. Tools are added to those of the body.
 func withExtra(body any, extra map[string]any) ([]byte, error) {
 	data, err := json.Marshal(body)
 	if err != nil || len(extra) == 0 {
@@ -72,11 +83,58 @@ func withExtra(body any, extra map[string]any) ([]byte, error) {
 			delete(fields, key)
 			continue
 		}
-		if fields[key], err = json.Marshal(value); err != nil {
+		field, err := json.Marshal(value)
+		if err != nil {
 			return nil, fmt.Errorf("openai: Options.Extra[%q]: %w", key, err)
 		}
+		if own := fields[key]; key == "tools" && isSet(own) {
+			if field, err = joined(own, field); err != nil {
+				return nil, fmt.Errorf("openai: Options.Extra[%q]: %w", key, err)
+			}
+		}
+		fields[key] = field
 	}
 	return json.Marshal(fields)
+}
+
+// joined returns the items of two arrays in one.
+func joined(a, b json.RawMessage) (json.RawMessage, error) {
+	var all, more []json.RawMessage
+	if err := errors.Join(json.Unmarshal(a, &all), json.Unmarshal(b, &more)); err != nil {
+		return nil, err
+	}
+	return json.Marshal(append(all, more...))
+}
+
+// paired returns messages in which each result of a tool has the ID of a call. Results
+// whose IDs no call before them has answer the calls that have no result, in their order.
+func paired(messages []actors.Message) []actors.Message {
+	changed := false
+	for i := range messages {
+		calls := messages[i].ToolCalls
+		if len(calls) == 0 {
+			continue
+		}
+		end := i + 1
+		for end < len(messages) && messages[end].Role == actors.RoleTool {
+			end++
+		}
+		results := messages[i+1 : end]
+		open := slices.DeleteFunc(slices.Clone(calls), func(c actors.ToolCall) bool {
+			return slices.ContainsFunc(results, func(m actors.Message) bool { return m.ToolCallID == c.ID })
+		})
+		for n := range results {
+			known := slices.ContainsFunc(calls, func(c actors.ToolCall) bool { return c.ID == results[n].ToolCallID })
+			if known || len(open) == 0 {
+				continue
+			}
+			if !changed {
+				messages, changed = slices.Clone(messages), true
+			}
+			messages[i+1+n].ToolCallID, open = open[0].ID, open[1:]
+		}
+	}
+	return messages
 }
 
 // noText stands for an empty text: some services refuse a message without

@@ -145,12 +145,15 @@ func (s *Strict) allowsNull(schema any, depth int) bool {
 	if enum, ok := node.values["enum"].([]any); ok && !slices.Contains(enum, nil) {
 		return false
 	}
-	types := typeNames(node)
+	types := namedTypes(node)
+	if of, isConst := node.values["const"]; isConst {
+		return of == nil
+	}
 	return len(types) == 0 && node.values["enum"] == nil || slices.Contains(types, "null")
 }
 
 // looseKeywords are those that services do not enforce.
-var looseKeywords = []string{"oneOf", "allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "propertyNames", "prefixItems"}
+var looseKeywords = []string{"oneOf", "allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "prefixItems"}
 
 // makeStrict changes a schema into its strict form. The path is that of the value.
 func makeStrict(node *object, path string) error {
@@ -159,11 +162,11 @@ func makeStrict(node *object, path string) error {
 		here = "the document"
 	}
 	for _, keyword := range looseKeywords {
-		if _, there := node.values[keyword]; there && keyword != "propertyNames" {
+		if _, there := node.values[keyword]; there {
 			return fmt.Errorf("%s: services do not enforce %q", here, keyword)
 		}
 	}
-	types := typeNames(node)
+	types := namedTypes(node)
 	if len(types) == 0 && node.values["$ref"] == nil && node.values["anyOf"] == nil && node.values["enum"] == nil && node.values["const"] == nil {
 		return fmt.Errorf("%s: it may be anything; services enforce schemas that say the type of every value", here)
 	}
@@ -206,25 +209,14 @@ func makeStrictIn(schema any, path string) error {
 }
 
 func makeStrictObject(node *object, here, path string) error {
-	switch more := node.values["additionalProperties"].(type) {
-	case nil:
-	case bool:
-		if more && node.values["properties"] == nil {
-			return fmt.Errorf("%s: it has keys that are not known, as a map has; services enforce objects with known properties", here)
-		}
-	case *object:
-		if never, _ := more.values["not"].(*object); never == nil || len(never.names) > 0 {
-			return fmt.Errorf("%s: it has keys that are not known, as a map has; services enforce objects with known properties", here)
-		}
-	}
-	if node.values["propertyNames"] != nil {
-		return fmt.Errorf("%s: services do not enforce %q", here, "propertyNames")
-	}
 	properties, _ := node.values["properties"].(*object)
-	if properties == nil {
-		if node.values["additionalProperties"] != false {
-			return fmt.Errorf("%s: it has keys that are not known, as a map has; services enforce objects with known properties", here)
+	more, isOpen := node.values["additionalProperties"].(*object)
+	if isOpen || properties == nil && node.values["additionalProperties"] != false || node.values["propertyNames"] != nil {
+		if never, _ := more.member("not").(*object); never == nil || len(never.names) > 0 {
+			return fmt.Errorf("%s: its keys are not known, as those of a map; services enforce objects with known properties", here)
 		}
+	}
+	if properties == nil {
 		properties = &object{values: map[string]any{}}
 		node.set("properties", properties)
 	}
@@ -246,7 +238,7 @@ func makeStrictObject(node *object, here, path string) error {
 
 // orNull returns a schema that allows null, too.
 func orNull(node *object) *object {
-	types := typeNames(node)
+	types := namedTypes(node)
 	of, isChoice := node.values["anyOf"].([]any)
 	enum, isEnum := node.values["enum"].([]any)
 	switch {
@@ -273,8 +265,8 @@ func orNull(node *object) *object {
 	return node
 }
 
-// typeNames returns the JSON types that a schema names.
-func typeNames(node *object) []string {
+// namedTypes returns the JSON types that a schema names.
+func namedTypes(node *object) []string {
 	if name, ok := node.values["type"].(string); ok {
 		return []string{name}
 	}
@@ -301,6 +293,14 @@ func (o *object) set(name string, value any) {
 		o.names = append(o.names, name)
 	}
 	o.values[name] = value
+}
+
+// member returns a member; nil if o is nil or has none.
+func (o *object) member(name string) any {
+	if o == nil {
+		return nil
+	}
+	return o.values[name]
 }
 
 func (o *object) remove(name string) {

@@ -1,0 +1,49 @@
+package actors
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-go/reprise/internal/schema"
+)
+
+// WithStrict makes services enforce the schema of a tool, or of the answer of a typed
+// agent: the model cannot give anything else. The schema is sent in the form that
+// services demand for that, in which each property is required, and one that is optional
+// may be null instead. A null that stands for an absent property is left out before the
+// arguments are checked and decoded.
+//
+// Typed agents do so without the option, where the type of the answer allows it. With the
+// option the constructor panics if it does not, and says why: services do not enforce
+// objects whose keys are not known, such as maps, or values of any type.
+func WithStrict() Option {
+	return func(o *options) { o.strict = true }
+}
+
+// strictSchema is a schema in the form that services enforce.
+type strictSchema struct{ *schema.Strict }
+
+func strictOf(s Schema) (strictSchema, error) {
+	strict, err := schema.NewStrict(s)
+	if err != nil {
+		return strictSchema{}, err
+	}
+	return strictSchema{strict}, nil
+}
+
+// mustStrict panics for a schema that services cannot enforce.
+func mustStrict(name string, s Schema) Schema {
+	strict, err := strictOf(s)
+	if err != nil {
+		panic(fmt.Sprintf("actors: %q: WithStrict: %v", name, err))
+	}
+	return strict
+}
+
+// plain returns a document that fits the schema in the form in which it is decoded.
+func plain(s Schema, document json.RawMessage) json.RawMessage {
+	if strict, ok := s.(strictSchema); ok {
+		return strict.Plain(document)
+	}
+	return document
+}
