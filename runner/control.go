@@ -243,5 +243,6 @@ func (r *Runner) drop(runID string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.admission.leave(runID)
 	r.announce(runID, snapshot.Info{})
 }

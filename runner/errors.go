@@ -26,6 +26,13 @@ var (
 	// aside because its process ended again and again. It continues when it is resumed.
 	ErrCrashLoop = errors.New("runner: the run was set aside after crashes")
 
+	// ErrTooMany is returned for a start beyond Options.MaxQueued or
+	// MaxQueuedPerPrincipal. Nothing is stored, and it may be tried again later.
+	ErrTooMany = errors.New("runner: too many runs wait")
+
+	// ErrStopping is returned for a start after the context of Serve has ended.
+	ErrStopping = errors.New("runner: it is stopping")
+
 	// ErrStopped is found in the error of Serve if runs did not stop when they
 	// were interrupted.
 	ErrStopped = errors.New("runner: runs did not stop when they were interrupted")
@@ -73,6 +80,8 @@ func init() {
 	record.RegisterError("runner.ErrStarted", ErrStarted)
 	record.RegisterError("runner.ErrCrashLoop", ErrCrashLoop)
 	record.RegisterError("runner.ErrStopped", ErrStopped)
+	record.RegisterError("runner.ErrTooMany", ErrTooMany)
+	record.RegisterError("runner.ErrStopping", ErrStopping)
 	record.RegisterErrorType[*UnknownError]("runner.UnknownError")
 	record.RegisterErrorType[*InputError]("runner.InputError")
 }

@@ -235,7 +235,8 @@ func (r *Runner) Programs() []string {
 
 // Start is [Runner.Start] with a typed input.
 func (p *Program[In, Out]) Start(ctx context.Context, runID string, in In, o StartOptions) (snapshot.Info, error) {
-	return p.runner.start(ctx, p.program, runID, in, o)
+	info, _, err := p.runner.start(ctx, p.program, runID, in, o)
+	return info, err
 }
 
 // Result returns the output of a run of the program that has ended, or the error

@@ -21,6 +21,16 @@ type Options struct {
 	// to 100.
 	Limit int
 
+	// MaxQueued is how many runs may wait for a slot: beyond that, Start refuses others
+	// with ErrTooMany. Runs that wait for their time do not count. If Queue is set, the
+	// runs in the store count that have not begun, as they were within the last second.
+	// 0 sets no limit. Runs of schedules and of Call are not refused.
+	MaxQueued int
+
+	// MaxQueuedPerPrincipal is how many runs of one StartOptions.Principal that this
+	// process has started may wait to begin, for a slot or for their time. 0 sets no limit.
+	MaxQueuedPerPrincipal int
+
 	// Grace is how long runs may continue after the context of Serve has ended.
 	// The remaining ones are then interrupted, with the reason shutdown, and
 	// continue at the next start. Defaults to 10 seconds; a negative Grace is
@@ -78,6 +88,10 @@ func (o Options) check() error {
 	switch {
 	case o.Limit < 0:
 		return fmt.Errorf("runner: Limit is %d; want 1 or more, or 0 for 100", o.Limit)
+	case o.MaxQueued < 0:
+		return fmt.Errorf("runner: MaxQueued is %d; want 1 or more, or 0 for no limit", o.MaxQueued)
+	case o.MaxQueuedPerPrincipal < 0:
+		return fmt.Errorf("runner: MaxQueuedPerPrincipal is %d; want 1 or more, or 0 for no limit", o.MaxQueuedPerPrincipal)
 	case o.MaxRestarts < 0:
 		return fmt.Errorf("runner: MaxRestarts is %d; want 1 or more, or 0 for 5", o.MaxRestarts)
 	case o.SweepEvery < 0:
@@ -122,10 +136,13 @@ type Runner struct {
 	ended     map[string]*ending  // the endings for which goroutines wait
 	refused   map[string]refusal  // runs that cannot continue here
 	suspects  suspects
+	admission admission
 	schedules []*scheduled // not changed once it serves
 	serving   bool
-	stopping  bool // nothing new begins
-	stopped   bool // runs were interrupted
+	swept     bool  // Serve has found the runs that were there
+	queueErr  error // of the queue, if it could not be reached when it was last asked
+	stopping  bool  // nothing new begins
+	stopped   bool  // runs were interrupted
 
 	runs sync.WaitGroup
 }
@@ -144,7 +161,7 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 		owner:    fmt.Sprintf("runner %s/%d/%s", cmp.Or(host, "?"), os.Getpid(), strings.ToLower(rand.Text()[:6])),
 		programs: make(map[programKey]*program), current: make(map[string]*program),
 		queue: o.Queue, open: make(map[string]*openRun), ended: make(map[string]*ending),
-		refused: make(map[string]refusal),
+		refused: make(map[string]refusal), admission: newAdmission(),
 	}
 	r.build = sync.OnceValue(func() string { return cmp.Or(o.Build, executableHash()) })
 	if r.queue == nil {

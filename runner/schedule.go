@@ -219,7 +219,7 @@ func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Dura
 // startScheduled starts the run of an instant. It reports whether that is done
 // with, which it is not while the store cannot be reached.
 func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) bool {
-	_, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
+	_, _, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
 	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: with the input that the schedule had then
 		return ctx.Err() == nil
 	}

@@ -38,6 +38,11 @@ func (r *Runner) Serve(ctx context.Context) error {
 	if err := r.tryRefused(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("runner: find the runs that were refused: %w", err)
 	}
+	r.mu.Lock()
+	r.swept = true
+	r.mu.Unlock()
+	stopping := context.AfterFunc(ctx, r.refuseStarts)
+	defer stopping()
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // its runs end in their own way
 	var beside sync.WaitGroup
 	beside.Go(func() { r.sweepOften(ctx, took) })
@@ -64,6 +69,11 @@ func (r *Runner) dispatch(ctx, own context.Context) {
 		}
 		r.begin(own, lease, func() { <-slots })
 	}
+	r.refuseStarts()
+}
+
+// refuseStarts lets nothing new begin.
+func (r *Runner) refuseStarts() {
 	r.mu.Lock()
 	r.stopping = true
 	r.mu.Unlock()
@@ -81,6 +91,7 @@ func (r *Runner) take(ctx context.Context) Lease {
 		lease, err := r.queue.Take(taking, r.programIDs())
 		late := taking.Err() != nil
 		cancel()
+		r.noteQueue(err, late)
 		if err == nil {
 			return lease
 		} else if late {
@@ -112,6 +123,7 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 	e := lease.Entry()
 	o := &openRun{runID: e.RunID, opened: make(chan struct{})}
 	r.mu.Lock()
+	r.admission.leave(e.RunID)
 	there := r.open[e.RunID]
 	if o.program = r.programs[programKey{e.Program.Name, e.Program.Version}]; o.program != nil && there == nil {
 		r.open[e.RunID] = o

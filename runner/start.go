@@ -21,6 +21,9 @@ type StartOptions struct {
 	At       time.Time // the earliest time to begin; zero for now
 	Pinned   bool      // retention keeps the run
 	Metadata snapshot.Metadata
+
+	// Principal is who starts the run, for Options.MaxQueuedPerPrincipal; empty for nobody.
+	Principal string
 }
 
 // Start stores a run of a program with its input and queues it, and returns
@@ -32,20 +35,27 @@ type StartOptions struct {
 // same program and input, Start changes nothing and returns what is known of
 // it. With another program or input the error is [ErrStarted]. For a program
 // that is not registered it is [ErrUnknown], for an input that does not fit
-// [ErrInput]; nothing is stored then.
+// [ErrInput]; nothing is stored then. Nor is it if as many runs wait as Options allow, with
+// [ErrTooMany], or after the context of Serve has ended, with [ErrStopping]; a run that
+// was started before is returned even then.
 func (r *Runner) Start(ctx context.Context, name, runID string, input any, o StartOptions) (snapshot.Info, error) {
+	info, _, err := r.StartOrGet(ctx, name, runID, input, o)
+	return info, err
+}
+
+// StartOrGet is Start, and reports whether the run is new.
+func (r *Runner) StartOrGet(ctx context.Context, name, runID string, input any, o StartOptions) (info snapshot.Info, isNew bool, err error) {
 	p, err := r.find(name, o.Version)
 	if err != nil {
-		return snapshot.Info{}, err
+		return snapshot.Info{}, false, err
 	}
 	return r.start(ctx, p, runID, input, o)
 }
 
-func (r *Runner) start(ctx context.Context, p *program, runID string, input any, o StartOptions) (snapshot.Info, error) {
+func (r *Runner) start(ctx context.Context, p *program, runID string, input any, o StartOptions) (info snapshot.Info, isNew bool, err error) {
 	if o.Version != "" && o.Version != p.version {
-		var err error
 		if p, err = r.find(p.name, o.Version); err != nil {
-			return snapshot.Info{}, err
+			return snapshot.Info{}, false, err
 		}
 	}
 	if runID == "" {
@@ -53,26 +63,37 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 	}
 	encoded, err := p.encode(input)
 	if err != nil {
-		return snapshot.Info{}, err
+		return snapshot.Info{}, false, err
 	}
-	return r.startEncoded(ctx, p, runID, encoded, o)
+	admitted, err := r.admit(ctx, o.Principal)
+	if err != nil {
+		if _, missing := r.store.Info(ctx, runID); missing == nil { // the sender repeats what it has started
+			info, err = r.startedBefore(ctx, p, runID, encoded)
+		}
+		return info, false, err
+	}
+	info, isNew, err = r.startEncoded(ctx, p, runID, encoded, o)
+	admitted(runID, isNew)
+	return info, isNew, err
 }
 
-func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, encoded []byte, o StartOptions) (snapshot.Info, error) {
+// startEncoded starts a run whatever the limits.
+func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, encoded []byte, o StartOptions) (info snapshot.Info, isNew bool, err error) {
 	run, err := newRun(p, runID, encoded, &o)
 	if err != nil {
-		return snapshot.Info{}, fmt.Errorf("runner: start run %s: %w", runID, err)
+		return snapshot.Info{}, false, fmt.Errorf("runner: start run %s: %w", runID, err)
 	}
-	info, err := r.store.Create(ctx, run)
+	info, err = r.store.Create(ctx, run)
 	switch {
 	case errors.Is(err, snapshot.ErrExists):
-		return r.startedBefore(ctx, p, runID, encoded)
+		info, err = r.startedBefore(ctx, p, runID, encoded)
+		return info, false, err
 	case err != nil:
-		return snapshot.Info{}, fmt.Errorf("runner: start run %s: %w", runID, err)
+		return snapshot.Info{}, false, fmt.Errorf("runner: start run %s: %w", runID, err)
 	}
 	r.consider(ctx, &info, false, true)
 	r.observe(Event{Type: EventStarted, RunID: runID, Program: p.name, Version: p.version, Status: info.Status})
-	return info, nil
+	return info, true, nil
 }
 
 // newRun returns a queued run. Its first record contains the input.

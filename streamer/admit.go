@@ -26,6 +26,17 @@ type Scope struct {
 
 func (s *Scope) sees(runID string) bool { return s.Runs == nil || s.Runs(runID) }
 
+// A ChallengeError is an ErrUnauthenticated that says how to sign in.
+type ChallengeError struct {
+	Challenge string // the header WWW-Authenticate, such as `Basic realm="runs"`
+}
+
+// Error says that the sender is not known.
+func (e *ChallengeError) Error() string { return ErrUnauthenticated.Error() }
+
+// Unwrap returns ErrUnauthenticated.
+func (e *ChallengeError) Unwrap() error { return ErrUnauthenticated }
+
 // ErrUnauthenticated is returned or wrapped by [Options.Authorize] for a request whose
 // sender is not known.
 var ErrUnauthenticated = errors.New("streamer: not authenticated")
@@ -55,6 +66,10 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)
 		case err == nil:
 			next(w, req, &scope)
 		case errors.Is(err, ErrUnauthenticated):
+			var how *ChallengeError
+			if errors.As(err, &how) {
+				w.Header().Set("WWW-Authenticate", how.Challenge)
+			}
 			h.refuse(w, http.StatusUnauthorized, "unauthenticated", "sign in first")
 		case errors.Is(err, errNotLocal), errors.Is(err, errForwarded):
 			h.refuse(w, http.StatusForbidden, "forbidden", err.Error())
@@ -62,6 +77,18 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)
 			// The error may contain details that are not for the client.
 			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this")
 		}
+	})
+}
+
+// Admit serves the requests to another handler that Authorize admits, as those to h, of
+// senders that may see all runs. It is for what is served beside h, such as metrics.
+func (h *Handler) Admit(next http.Handler) http.Handler {
+	return h.admitted(func(w http.ResponseWriter, req *http.Request, scope *Scope) {
+		if scope.Runs != nil {
+			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this: it is for those who may see all runs")
+			return
+		}
+		next.ServeHTTP(w, req)
 	})
 }
 

@@ -2,6 +2,7 @@ package streamer
 
 import (
 	"context"
+	"errors"
 	"net/http"
 )
 
@@ -72,6 +73,9 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		default:
+		}
+		if errors.Is(err, ErrNotFound) && s.at == (cursor{}) {
+			return s.flush() // it is not there yet
 		}
 		if err != nil {
 			s.event("unreadable", errorBody{Code: "unreadable", Message: "the records of the run cannot be read"})

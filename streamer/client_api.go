@@ -178,7 +178,8 @@ func (c *Client) Programs(ctx context.Context) ([]string, error) {
 // same program and input returns the run that was started before; without one, a Start
 // whose response was lost may have started a run. The input is JSON. The error is
 // ErrNotFound for a program that does not exist, ErrInvalid for an input that does not
-// fit it, and ErrConflict for the RunID of another run.
+// fit it, ErrConflict for the RunID of another run, and ErrTooMany or ErrUnavailable for a
+// Start that may succeed later.
 func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err error) {
 	u, err := c.address("api", "runs")
 	if err != nil {
@@ -273,7 +274,7 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte,
 		return fmt.Errorf("streamer: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		return refused(resp)
 	}
 	if into == nil {
@@ -291,6 +292,19 @@ func refused(resp *http.Response) *StatusError {
 
 // Is matches the error that the [Control] of the server returned.
 func (e *StatusError) Is(target error) bool {
-	return target == ErrNotFound && e.Code == http.StatusNotFound || target == ErrConflict && e.Code == http.StatusConflict ||
-		target == ErrInvalid && (e.Code == http.StatusBadRequest || e.Code == http.StatusRequestEntityTooLarge) || target == ErrUnauthenticated && e.Code == http.StatusUnauthorized
+	switch e.Code {
+	case http.StatusNotFound:
+		return target == ErrNotFound
+	case http.StatusConflict:
+		return target == ErrConflict
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return target == ErrInvalid
+	case http.StatusUnauthorized:
+		return target == ErrUnauthenticated
+	case http.StatusTooManyRequests:
+		return target == ErrTooMany
+	case http.StatusServiceUnavailable:
+		return target == ErrUnavailable
+	}
+	return false
 }

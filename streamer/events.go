@@ -25,11 +25,11 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 		h.refuse(w, http.StatusBadRequest, "bad_request", "run is given more than once: want one run, or none for all")
 		return
 	} else if len(ids) == 1 && ids[0] != "" {
-		if r, err = h.find(req.Context(), ids[0], scope); err != nil {
+		if err = h.mayAwait(req.Context(), ids[0], scope); err != nil {
 			h.refuseError(w, err, "there is no run "+strconv.Quote(ids[0]))
 			return
 		}
-		r = h.runs.get(r.id, true)
+		r = h.runs.get(ids[0], true)
 		defer r.clients.Add(-1)
 	}
 	deltas, err := parseDeltas(query["deltas"], r)
@@ -80,6 +80,19 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 		h.counters.slow.Add(1)
 	}
 }
+
+// mayAwait returns an error for a run that the sender may not see, or that can never be
+// there. The stream of one that is not there yet waits for it.
+func (h *Handler) mayAwait(ctx context.Context, id string, scope *Scope) error {
+	_, err := h.find(ctx, id, scope)
+	if errors.Is(err, ErrNotFound) && scope.sees(id) && len(id) <= maxRunID {
+		return nil
+	}
+	return err
+}
+
+// maxRunID is the length of the longest ID of a run in a store, in bytes.
+const maxRunID = 128
 
 // parseDeltas is for a client that asks for deltas; nil for every other.
 func parseDeltas(values []string, r *run) (*shown, error) {

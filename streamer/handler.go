@@ -373,7 +373,7 @@ func (h *Handler) find(ctx context.Context, id string, scope *Scope) (*run, erro
 	if !scope.sees(id) {
 		return nil, ErrNotFound // whether it is there is not theirs to know
 	}
-	if r := h.runs.find(id); r != nil {
+	if r := h.runs.find(id); r != nil && r.isKnown() {
 		return r, nil
 	}
 	if h.source == nil {

@@ -44,6 +44,10 @@ func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) 
 		h.refuse(w, http.StatusNotFound, "not_found", missing)
 	case errors.Is(err, ErrInvalid):
 		h.refuse(w, http.StatusBadRequest, "bad_request", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
+	case errors.Is(err, ErrTooMany):
+		h.refuse(w, http.StatusTooManyRequests, "too_many", strings.TrimPrefix(err.Error(), ErrTooMany.Error()+": "))
+	case errors.Is(err, ErrUnavailable):
+		h.refuse(w, http.StatusServiceUnavailable, "unavailable", strings.TrimPrefix(err.Error(), ErrUnavailable.Error()+": "))
 	case errors.Is(err, ErrConflict):
 		h.refuse(w, http.StatusConflict, "conflict", strings.TrimPrefix(err.Error(), ErrConflict.Error()+": "))
 	default:
@@ -74,8 +78,11 @@ func (h *Handler) methodsOf(req *http.Request) []string {
 	})
 }
 
-func (h *Handler) sendJSON(w http.ResponseWriter, body any) {
+func (h *Handler) sendJSON(w http.ResponseWriter, body any) { h.sendStatus(w, http.StatusOK, body) }
+
+func (h *Handler) sendStatus(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	_, _ = w.Write(append(mustJSON(body), '\n'))
 }
 

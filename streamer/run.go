@@ -16,9 +16,12 @@ type run struct {
 
 	products products
 
-	mu    sync.Mutex // guards what follows; held while the tape is written
-	tape  *tape
-	view  view
+	mu   sync.Mutex // guards what follows; held while the tape is written
+	tape *tape
+	view view
+
+	published bool // anything was
+
 	last  cursor // of the newest record that was published
 	tried uint64 // the source was read for the view when it was to have this number
 
@@ -31,6 +34,7 @@ type run struct {
 func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uint64) (due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.published = true
 	id := cursor{}
 	if f.seq > 0 {
 		id = cursorOf(rec)
@@ -58,6 +62,14 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 		r.meanwhile = append(r.meanwhile, rec)
 	}
 	return r.tape.append(f, id), all.number(f, allGeneration)
+}
+
+// isKnown reports whether anything was published of the run: a client may wait for one
+// that is not there.
+func (r *run) isKnown() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.published || r.view.LastSeq > 0
 }
 
 // isAnother reports whether rec begins another run with the same ID: the one

@@ -125,6 +125,9 @@ var (
 	ErrNotFound = errors.New("streamer: not found")
 	ErrConflict = errors.New("streamer: not possible now")
 	ErrInvalid  = errors.New("streamer: not valid")
+
+	ErrTooMany     = errors.New("streamer: too many, try again later")
+	ErrUnavailable = errors.New("streamer: not available, try again later")
 )
 
 // errors.Is finds these in recorded errors of calls, too.
@@ -132,6 +135,8 @@ func init() {
 	record.RegisterError("streamer.ErrNotFound", ErrNotFound)
 	record.RegisterError("streamer.ErrConflict", ErrConflict)
 	record.RegisterError("streamer.ErrInvalid", ErrInvalid)
+	record.RegisterError("streamer.ErrTooMany", ErrTooMany)
+	record.RegisterError("streamer.ErrUnavailable", ErrUnavailable)
 	record.RegisterError("streamer.ErrUnauthenticated", ErrUnauthenticated)
 	record.RegisterErrorType[*StatusError]("streamer.StatusError")
 }

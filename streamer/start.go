@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -15,14 +16,15 @@ import (
 
 // A Starter starts runs for senders whose Scope allows control. It must be safe for
 // concurrent use. Its errors are those of a [Control], and ErrNotFound for a program that
-// does not exist, ErrInvalid for an input that does not fit it, and ErrConflict for the
-// ID of another run.
+// does not exist, ErrInvalid for an input that does not fit it, ErrConflict for the
+// ID of another run, ErrTooMany for one run too many, and ErrUnavailable if nothing can be
+// started for a while.
 type Starter interface {
 	// Programs returns the names of the programs that can be started.
 	Programs() []string
 
-	// Start starts a run, or returns the run that was started before.
-	Start(ctx context.Context, s Start) (RunInfo, error)
+	// Start starts a run, or returns the run that was started before, which is not new.
+	Start(ctx context.Context, s Start) (info RunInfo, isNew bool, err error)
 
 	// Result returns the result of a run. If the run has not ended, the error is
 	// ErrConflict.
@@ -41,6 +43,8 @@ type Start struct {
 	Description string          `json:"description,omitempty"`
 	Pipeline    string          `json:"pipeline,omitempty"`
 	Tags        []string        `json:"tags,omitempty"`
+
+	Principal string `json:"-"` // of the Scope of the sender
 }
 
 // A Result is the result of a run: its output or its error. The error of a cancelled run
@@ -89,9 +93,16 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Sc
 		h.refuse(w, http.StatusForbidden, "forbidden", "you may not see a run "+strconv.Quote(s.RunID))
 		return
 	}
-	info, err := h.options.Starter.Start(req.Context(), s)
+	s.Principal = scope.Principal
+	info, isNew, err := h.options.Starter.Start(req.Context(), s)
 	if err != nil {
 		h.refuseError(w, err, h.unknownProgram(&s))
+		return
+	}
+	if isNew {
+		// Relative to the request, so that it is right behind a proxy with a prefix, too.
+		w.Header().Set("Location", "runs/"+url.PathEscape(info.RunID))
+		h.sendStatus(w, http.StatusCreated, started{info.RunID, info.Status})
 		return
 	}
 	h.sendJSON(w, started{info.RunID, info.Status})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +23,19 @@ type starts struct{ got []streamer.Start }
 
 func (*starts) Programs() []string { return []string{"echo"} }
 
-func (s *starts) Start(_ context.Context, start streamer.Start) (streamer.RunInfo, error) {
-	if start.Program != "echo" {
-		return streamer.RunInfo{}, fmt.Errorf("%w: no such program", streamer.ErrNotFound)
+func (s *starts) Start(_ context.Context, start streamer.Start) (info streamer.RunInfo, isNew bool, err error) {
+	switch start.Program {
+	case "echo":
+	case "one too many":
+		return info, false, fmt.Errorf("%w: 7 of at most 7", streamer.ErrTooMany)
+	case "too late":
+		return info, false, fmt.Errorf("%w: it is stopping", streamer.ErrUnavailable)
+	default:
+		return info, false, fmt.Errorf("%w: no such program", streamer.ErrNotFound)
 	}
+	isNew = !slices.ContainsFunc(s.got, func(old streamer.Start) bool { return old.RunID != "" && old.RunID == start.RunID })
 	s.got = append(s.got, start)
-	return streamer.RunInfo{RunID: start.RunID, Status: "queued"}, nil
+	return streamer.RunInfo{RunID: start.RunID, Status: "queued"}, isNew, nil
 }
 
 func (*starts) Resume(_ context.Context, runID string) error {
@@ -93,8 +101,8 @@ func TestOnlyWhoMayControlStartsRuns(t *testing.T) {
 		status int
 	}{
 		"may not":         {streamer.Scope{}, `{"program":"echo","run_id":"mine-1","input":{}}`, http.StatusForbidden},
-		"may":             {streamer.Scope{Control: true}, `{"program":"echo","input":{"text":"x"}}`, http.StatusOK},
-		"own run":         {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","run_id":"mine-1","input":{}}`, http.StatusOK},
+		"may":             {streamer.Scope{Control: true}, `{"program":"echo","input":{"text":"x"}}`, http.StatusCreated},
+		"own run":         {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","run_id":"mine-1","input":{}}`, http.StatusCreated},
 		"another's run":   {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","run_id":"other","input":{}}`, http.StatusForbidden},
 		"run of any name": {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","input":{}}`, http.StatusBadRequest},
 		"no program":      {streamer.Scope{Control: true}, `{"program":"other","input":{}}`, http.StatusNotFound},
@@ -107,8 +115,53 @@ func TestOnlyWhoMayControlStartsRuns(t *testing.T) {
 			})
 			status, body := postRun(t, server.URL, c.body)
 			assert.Equal(t, c.status, status, body)
-			assert.Equal(t, c.status == http.StatusOK, len(s.got) == 1)
+			assert.Equal(t, c.status == http.StatusCreated, len(s.got) == 1)
 		})
+	}
+}
+
+// TestNewRunIsCreated: with status 201 and where it is; the same start again finds it.
+func TestNewRunIsCreated(t *testing.T) {
+	var s starts
+	_, server := serve(t, nil, streamer.Options{Starter: &s, Authorize: func(*http.Request) (streamer.Scope, error) {
+		return streamer.Scope{Principal: "ann", Control: true}, nil
+	}})
+	post := func(body string) *http.Response {
+		resp, err := http.Post(server.URL+"/api/runs", "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp
+	}
+	resp := post(`{"program":"echo","run_id":"a","input":{}}`)
+	assert.Equal(t, http.StatusCreated, resp.StatusCode)
+	at, err := resp.Location()
+	require.NoError(t, err)
+	assert.Equal(t, server.URL+"/api/runs/a", at.String())
+	assert.Equal(t, "ann", s.got[0].Principal)
+	resp = post(`{"program":"echo","run_id":"a","input":{}}`)
+	assert.Equal(t, http.StatusOK, resp.StatusCode)
+	assert.Empty(t, resp.Header.Get("Location"))
+	assert.Equal(t, http.StatusBadRequest, post(`{"program":"echo","input":{},"Principal":"bob"}`).StatusCode)
+}
+
+func TestStartsThatMaySucceedLaterSayWhen(t *testing.T) {
+	_, server := serve(t, nil, streamer.Options{Starter: new(starts)})
+	for program, want := range map[string]struct {
+		status int
+		err    error
+		text   string
+	}{
+		"one too many": {http.StatusTooManyRequests, streamer.ErrTooMany, "7 of at most 7"},
+		"too late":     {http.StatusServiceUnavailable, streamer.ErrUnavailable, "it is stopping"},
+	} {
+		resp, err := http.Post(server.URL+"/api/runs", "application/json", strings.NewReader(`{"program":"`+program+`","input":{}}`))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, want.status, resp.StatusCode)
+		assert.Regexp(t, "^[1-9]$", resp.Header.Get("Retry-After"))
+		_, _, err = (&streamer.Client{URL: server.URL}).Start(t.Context(), streamer.Start{Program: program, Input: json.RawMessage(`{}`)})
+		require.ErrorIs(t, err, want.err)
+		assert.ErrorContains(t, err, want.text)
 	}
 }
 

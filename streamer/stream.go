@@ -129,7 +129,7 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 			}
 		}
 		// A hole that stays would be looked at for ever; the client comes back.
-		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) || s.moves == before {
+		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) || s.moves == before && s.at != (cursor{}) {
 			return err
 		}
 	}

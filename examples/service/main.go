@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -24,7 +25,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "service: unexpected argument %q; it takes flags only, see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	o.Log = os.Stderr
+	o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o.Ready = func(url string) { fmt.Print(welcome(url, o.Dir)) }
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -34,7 +34,7 @@ func post(t *testing.T, url, body string) {
 	resp, err := http.Post(url, "application/json", strings.NewReader(body))
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	require.Equal(t, http.StatusOK, resp.StatusCode)
+	require.Contains(t, []int{http.StatusOK, http.StatusCreated}, resp.StatusCode)
 }
 
 func get(t *testing.T, url string) string {

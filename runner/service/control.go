@@ -35,23 +35,23 @@ var (
 func (c *Control) Programs() []string { return c.runner.Programs() }
 
 // Start implements [streamer.Starter].
-func (c *Control) Start(ctx context.Context, s streamer.Start) (streamer.RunInfo, error) {
+func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.RunInfo, isNew bool, err error) {
 	if s.RunID != "" {
 		if err := snapshot.CheckRunID(s.RunID); err != nil {
-			return streamer.RunInfo{}, fmt.Errorf("%w: %s", streamer.ErrInvalid, text(err))
+			return streamer.RunInfo{}, false, fmt.Errorf("%w: %s", streamer.ErrInvalid, text(err))
 		}
 	}
 	if err := (&snapshot.Info{Status: snapshot.StatusQueued, Due: s.At}).Check(); err != nil {
-		return streamer.RunInfo{}, fmt.Errorf("%w: at is %s; want a time from 1678 to 2261", streamer.ErrInvalid, s.At.Format(time.RFC3339))
+		return streamer.RunInfo{}, false, fmt.Errorf("%w: at is %s; want a time from 1678 to 2261", streamer.ErrInvalid, s.At.Format(time.RFC3339))
 	}
-	info, err := c.runner.Start(ctx, s.Program, s.RunID, s.Input, runner.StartOptions{
-		Version: s.Version, Priority: s.Priority, At: s.At, Pinned: s.Pinned,
+	started, isNew, err := c.runner.StartOrGet(ctx, s.Program, s.RunID, s.Input, runner.StartOptions{
+		Version: s.Version, Priority: s.Priority, At: s.At, Pinned: s.Pinned, Principal: s.Principal,
 		Metadata: snapshot.Metadata{Description: s.Description, Pipeline: s.Pipeline, Tags: s.Tags},
 	})
 	if err != nil {
-		return streamer.RunInfo{}, known(err)
+		return streamer.RunInfo{}, false, known(err)
 	}
-	return streamer.RunInfo{RunID: info.RunID, Status: string(info.Status), Created: info.Created, Updated: info.Updated}, nil
+	return streamer.RunInfo{RunID: started.RunID, Status: string(started.Status), Created: started.Created, Updated: started.Updated}, isNew, nil
 }
 
 // Resume implements [streamer.Continuer].
@@ -134,6 +134,12 @@ func known(err error) error {
 	case isAny(err, runner.ErrStarted, state.ErrNotFailed, state.ErrNotInterrupted, state.ErrNoProgram, state.ErrAnswered, state.ErrNotEnded, state.ErrNotRunning,
 		state.ErrEnded, state.ErrCancelled, snapshot.ErrLocked):
 		kind = streamer.ErrConflict
+	case isAny(err, runner.ErrTooMany):
+		kind = streamer.ErrTooMany
+	case isAny(err, runner.ErrStopping):
+		kind = streamer.ErrUnavailable
+	case isAny(err, snapshot.ErrUnavailable): // whose text may tell of hosts
+		return fmt.Errorf("%w: the store cannot be reached", streamer.ErrUnavailable)
 	default:
 		return err
 	}

@@ -51,7 +51,7 @@ func TestProgramGoesOnAfterSIGTERMAndSIGKILL(t *testing.T) {
 	p := begun(t, dir)
 	for id, program := range map[string]string{"e": "echo", "w": "wait", "a": "ask"} {
 		status, body := do(t, "POST", p.url+"api/runs", `{"program":"`+program+`","run_id":"`+id+`","input":{"text":"hi"}}`)
-		require.Equal(t, 200, status, body)
+		require.Equal(t, 201, status, body)
 	}
 	until(t, p.url, "e", "run_completed")
 	until(t, p.url, "a", "run_paused")

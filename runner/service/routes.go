@@ -21,6 +21,9 @@ func addRoutes(mux *http.ServeMux, routes map[string]http.Handler) error {
 	return nil
 }
 
+// ownPaths are the first segments of the paths of the service.
+var ownPaths = []string{"api", "debug", "healthz", "readyz", "metrics"}
+
 func checkRoute(pattern string, handler http.Handler) error {
 	if handler == nil {
 		return fmt.Errorf("service: Routes: the handler of %q is nil", pattern)
@@ -30,8 +33,8 @@ func checkRoute(pattern string, handler http.Handler) error {
 		path = method
 	}
 	first, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimLeft(path, " \t"), "/"), "/")
-	if !strings.HasPrefix(strings.TrimLeft(path, " \t"), "/") || first == "" || first == "api" || first == "debug" || strings.HasPrefix(first, "{") || rest == "" {
-		return fmt.Errorf("service: Routes: %q; want a path of two segments or more that does not begin with /api/, /debug/ or a wildcard, such as POST /hooks/stripe", pattern)
+	if !strings.HasPrefix(strings.TrimLeft(path, " \t"), "/") || first == "" || slices.Contains(ownPaths, first) || strings.HasPrefix(first, "{") || rest == "" {
+		return fmt.Errorf("service: Routes: %q; want a path of two segments or more that does not begin with /%s/ or a wildcard, such as POST /hooks/stripe", pattern, strings.Join(ownPaths, "/, /"))
 	}
 	return nil
 }

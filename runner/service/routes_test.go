@@ -56,7 +56,7 @@ func TestRoutesAreServedBesideTheAPI(t *testing.T) {
 func TestRoutesThatShadowTheServiceAreRefused(t *testing.T) {
 	handler := http.NotFoundHandler()
 	for _, pattern := range []string{
-		"/", "/{$}", "GET /api/runs", "POST /api/mine", "/debug/pprof/", "/{any}/x", "/events", "GET /health", "hooks/x", "", "GET ", "example.org/x/y",
+		"/", "/{$}", "GET /api/runs", "POST /api/mine", "/debug/pprof/", "/{any}/x", "/events", "/healthz", "/readyz/x", "GET /metrics/x", "GET /health", "hooks/x", "", "GET ", "example.org/x/y",
 		"GET  /api/runs", "/hooks/{id", "/hooks/{id}/{id}",
 	} {
 		err := Serve(t.Context(), Options{Store: memstore.New(), Addr: "127.0.0.1:0", Routes: map[string]http.Handler{pattern: handler}}, register)

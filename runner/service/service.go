@@ -2,10 +2,10 @@ package service
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"expvar"
 	"fmt"
-	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -37,19 +37,22 @@ type Options struct {
 	Runner   runner.Options
 	Streamer streamer.Options // its Control, Starter, Continuer and Forker are those of the runner
 
+	// TLS is for HTTPS. Nil for HTTP.
+	TLS *tls.Config
+
 	// Routes are handlers of the program's own, such as for webhooks, by their patterns: see
 	// http.ServeMux, such as "POST /hooks/stripe". A path has at least two segments, and does
-	// not begin with /api/ or /debug/. Streamer.Authorize is not asked about requests to
-	// them: a handler finds out itself who is calling.
+	// not begin with /api/, /debug/, /healthz/, /readyz/ or /metrics/. Streamer.Authorize is
+	// not asked about requests to them: a handler finds out itself who is calling.
 	Routes map[string]http.Handler
 
 	// Ready is called with the URL of the dashboard when it is served. Nil for
 	// nothing.
 	Ready func(url string)
 
-	// Log is where what goes wrong with runs is written, a line for each. Nil for
-	// nowhere.
-	Log io.Writer
+	// Log is where it is written what runs do, and with the levels warn and error what goes
+	// wrong. Nil for nowhere.
+	Log *slog.Logger
 }
 
 const (
@@ -83,10 +86,23 @@ func Serve(ctx context.Context, o Options, register func(*runner.Runner) error) 
 	if err != nil {
 		return errors.Join(fmt.Errorf("service: %w", err), s.dashboard.Close(ctx))
 	}
+	scheme := "http"
+	if o.TLS != nil {
+		scheme, listener = "https", tls.NewListener(listener, withHTTP2(o.TLS))
+	}
 	if o.Ready != nil {
-		o.Ready(fmt.Sprintf("http://%s/", listener.Addr()))
+		o.Ready(fmt.Sprintf("%s://%s/", scheme, listener.Addr()))
 	}
 	return s.serve(ctx, listener)
+}
+
+// withHTTP2 offers HTTP/2 to clients, without changing the config of the caller.
+func withHTTP2(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	if len(config.NextProtos) == 0 {
+		config.NextProtos = []string{"h2", "http/1.1"}
+	}
+	return config
 }
 
 func checkAddr(addr string, authorized bool) error {
@@ -146,9 +162,10 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 	control.runner = r
 	mux := http.NewServeMux()
 	mux.Handle("/", dashboard)
-	if o.Streamer.Authorize == nil { // this machine alone
-		mux.HandleFunc("GET /debug/vars", vars(r))
-	}
+	mux.Handle("GET /debug/vars", dashboard.Admit(vars(r)))
+	mux.Handle("GET /metrics", dashboard.Admit(metrics(r, dashboard)))
+	mux.HandleFunc("GET /healthz", serveHealthz)
+	mux.HandleFunc("GET /readyz", serveReadyz(r, &logger{o.Log}))
 	if err := addRoutes(mux, o.Routes); err != nil {
 		return nil, errors.Join(err, dashboard.Close(context.Background()))
 	}
@@ -168,35 +185,14 @@ func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*
 		}
 		return live.Watch(ctx, dashboard.Delta)
 	}
-	observe := options.Observe
+	observe, log := options.Observe, &logger{o.Log}
 	options.Observe = func(e runner.Event) {
-		if o.Log != nil && (e.Err != nil || e.Type == runner.EventCrashed) {
-			fmt.Fprintln(o.Log, e)
-		}
+		log.event(&e)
 		if observe != nil {
 			observe(e)
 		}
 	}
 	return runner.New(store, options)
-}
-
-// vars serves the variables of package expvar, and the numbers of the runner. A
-// page elsewhere whose name leads to this machine is refused.
-func vars(r *runner.Runner) http.HandlerFunc {
-	return func(w http.ResponseWriter, req *http.Request) {
-		if host, _, err := net.SplitHostPort(req.Host); err != nil || !isLoopback(host) {
-			http.Error(w, "want a request for a loopback address", http.StatusForbidden)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		fmt.Fprintf(w, "{\n%q: %s", "reprise", expvar.Func(func() any { return r.Stats() }))
-		expvar.Do(func(kv expvar.KeyValue) {
-			if kv.Key != "reprise" {
-				fmt.Fprintf(w, ",\n%q: %s", kv.Key, kv.Value)
-			}
-		})
-		fmt.Fprint(w, "\n}\n")
-	}
 }
 
 // serve serves until ctx ends, or something fails. Runs stop first, so that those

@@ -103,7 +103,7 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 	assert.JSONEq(t, `{"programs":["ask","echo","fail","wait"]}`, body)
 
 	status, body = do(t, "POST", url+"api/runs", `{"program":"echo","run_id":"e","input":{"text":"hi"},"tags":["x"]}`)
-	require.Equal(t, 200, status, body)
+	require.Equal(t, 201, status, body)
 	assert.JSONEq(t, `{"run_id":"e","status":"queued"}`, body)
 	until(t, url, "e", "run_completed")
 	status, body = do(t, "GET", url+"api/runs/e/result", "")
@@ -113,7 +113,7 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 	assert.Equal(t, 200, status, "again")
 
 	status, _ = do(t, "POST", url+"api/runs", `{"program":"fail","run_id":"f","input":{"text":""}}`)
-	require.Equal(t, 200, status)
+	require.Equal(t, 201, status)
 	until(t, url, "f", "run_failed")
 	status, body = do(t, "GET", url+"api/runs/f/result", "")
 	assert.Equal(t, 200, status)
@@ -121,7 +121,7 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 	assert.Contains(t, body, `"failed"`)
 
 	status, _ = do(t, "POST", url+"api/runs", `{"program":"ask","run_id":"a","input":{"text":""}}`)
-	require.Equal(t, 200, status)
+	require.Equal(t, 201, status)
 	until(t, url, "a", "run_paused")
 	status, body = do(t, "GET", url+"api/runs/a/result", "")
 	assert.Equal(t, 409, status, body)
@@ -141,7 +141,7 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 
 	for _, id := range []string{"w", "c"} {
 		status, _ = do(t, "POST", url+"api/runs", `{"program":"wait","run_id":"`+id+`","input":{"text":""}}`)
-		require.Equal(t, 200, status)
+		require.Equal(t, 201, status)
 		until(t, url, id, "started")
 	}
 	status, _ = do(t, "POST", url+"api/runs/w/interrupt", `{"message":"lunch"}`)
@@ -221,7 +221,7 @@ func TestARunOfAServiceStreams(t *testing.T) {
 func TestRequestThatIsCutOffDoesNothing(t *testing.T) {
 	url, _ := begin(t, t.TempDir())
 	status, body := do(t, "POST", url+"api/runs", `{"program":"wait","run_id":"w","input":{"text":""}}`)
-	require.Equal(t, 200, status, body)
+	require.Equal(t, 201, status, body)
 	until(t, url, "w", "started")
 	start := `{"program":"echo","input":{"text":""}}`
 	for name, request := range map[string]string{
@@ -333,12 +333,25 @@ func TestAnErrorOfRegisterEndsTheService(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	var out bytes.Buffer
-	o, err := parse([]string{"bin/agents", "-dir", "d", "-addr", "localhost:0", "-limit", "7", "-grace", "3s"}, &out)
+	set := map[string]string{"REPRISE_LIMIT": "5", "REPRISE_GRACE": "3s", "REPRISE_MAX_QUEUED": "9"}
+	lookup := func(name string) (string, bool) { value, ok := set[name]; return value, ok }
+	o, err := parse([]string{"bin/agents", "-dir", "d", "-addr", "localhost:0", "-limit", "7"}, lookup, &out)
 	require.NoError(t, err)
-	assert.Equal(t, Options{Dir: "d", Addr: "localhost:0", Runner: runner.Options{Limit: 7, Grace: 3 * time.Second}}, o)
-	_, err = parse([]string{"agents", "more"}, &out)
+	require.NotNil(t, o.Log)
+	o.Log = nil
+	assert.Equal(t, Options{Dir: "d", Addr: "localhost:0", Runner: runner.Options{Limit: 7, Grace: 3 * time.Second, MaxQueued: 9}}, o, "a flag counts more than its variable")
+	_, err = parse([]string{"agents", "more"}, lookup, &out)
 	assert.ErrorContains(t, err, "takes no arguments")
-	_, err = parse([]string{"agents", "-limit", "many"}, &out)
+	for _, args := range []string{"-log-level loud", "-log-format xml", "-tls-cert x", "-client-ca x", "-tls-cert x -tls-key y", "-tokens nowhere"} {
+		_, err = parse(append([]string{"agents"}, strings.Fields(args)...), lookup, &out)
+		assert.Error(t, err, args)
+		assert.Contains(t, out.String(), err.Error())
+	}
+	set["REPRISE_LIMIT"] = "some"
+	_, err = parse([]string{"agents"}, lookup, &out)
+	assert.ErrorContains(t, err, `invalid value "some" for REPRISE_LIMIT`)
+	delete(set, "REPRISE_LIMIT")
+	_, err = parse([]string{"agents", "-limit", "many"}, lookup, &out)
 	assert.Error(t, err)
 	assert.Contains(t, out.String(), "-limit")
 }
@@ -355,7 +368,7 @@ func TestRunsAreKeptInTheStoreThatIsGiven(t *testing.T) {
 	defer cancel()
 	url := <-ready
 	status, body := do(t, "POST", url+"api/runs", `{"program":"echo","run_id":"e","input":{"text":"hi"}}`)
-	require.Equal(t, 200, status, body)
+	require.Equal(t, 201, status, body)
 	until(t, url, "e", "run_completed")
 	info, err := store.Info(t.Context(), "e")
 	require.NoError(t, err)

@@ -1,0 +1,130 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// An admission counts the runs that wait to begin, for the limits of Start. Runner.mu
+// guards it.
+type admission struct {
+	starting    int               // starts that were admitted and have not returned
+	byPrincipal map[string]int    // runs that wait, and starts
+	of          map[string]string // the principals of the runs that wait
+
+	stored   int       // runs that wait in the store, if the queue is not of this process
+	storedAt time.Time // when they were counted
+}
+
+func newAdmission() admission {
+	return admission{byPrincipal: make(map[string]int), of: make(map[string]string)}
+}
+
+// countEvery is how long a count of the store holds.
+const countEvery = time.Second
+
+// admit returns an error for a start beyond the limits. Otherwise the caller calls done
+// with the run when it was started, or is not to be.
+func (r *Runner) admit(ctx context.Context, principal string) (done func(runID string, isNew bool), err error) {
+	if err := r.countStored(ctx); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, most, own := &r.admission, r.options.MaxQueued, r.options.MaxQueuedPerPrincipal
+	queued := a.stored
+	if r.heap != nil {
+		queued, _ = r.heap.waiting()
+	}
+	switch {
+	case r.stopping:
+		return nil, fmt.Errorf("%w: start it again later, or at another process", ErrStopping)
+	case most > 0 && queued+a.starting >= most:
+		return nil, fmt.Errorf("%w: %d of at most %d", ErrTooMany, queued+a.starting, most)
+	case own > 0 && principal != "" && a.byPrincipal[principal] >= own:
+		return nil, fmt.Errorf("%w: %d of at most %d of %s", ErrTooMany, a.byPrincipal[principal], own, principal)
+	}
+	a.starting++
+	if own == 0 {
+		principal = ""
+	}
+	if principal != "" {
+		a.byPrincipal[principal]++
+	}
+	return func(runID string, isNew bool) { r.admitted(runID, principal, isNew) }, nil
+}
+
+// admitted ends a start. A run that has begun meanwhile does not wait any more.
+func (r *Runner) admitted(runID, principal string, isNew bool) {
+	waits := r.heap == nil || r.heap.has(runID)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := &r.admission
+	a.starting--
+	if isNew {
+		a.stored++
+	}
+	switch {
+	case principal == "":
+	case isNew && waits && r.open[runID] == nil:
+		a.of[runID] = principal
+	default:
+		a.countDown(principal)
+	}
+}
+
+// leave is called for a run that does not wait any more. r.mu must be held.
+func (a *admission) leave(runID string) {
+	if principal, waits := a.of[runID]; waits {
+		delete(a.of, runID)
+		a.countDown(principal)
+	}
+}
+
+func (a *admission) countDown(principal string) {
+	if a.byPrincipal[principal]--; a.byPrincipal[principal] == 0 {
+		delete(a.byPrincipal, principal)
+	}
+}
+
+// countStored counts the runs in the store that have not begun, if others may begin them,
+// and drops those that have.
+func (r *Runner) countStored(ctx context.Context) error {
+	limits := r.options.MaxQueued > 0 || r.options.MaxQueuedPerPrincipal > 0
+	r.mu.Lock()
+	isFresh := time.Since(r.admission.storedAt) < countEvery
+	r.mu.Unlock()
+	if r.heap != nil || !limits || isFresh {
+		return nil
+	}
+	waits := make(map[string]bool)
+	now := time.Now()
+	stored := 0
+	for info, err := range snapshot.Runs(ctx, r.store, snapshot.Filter{Status: []snapshot.Status{snapshot.StatusQueued}}) {
+		if err != nil {
+			return fmt.Errorf("runner: count the runs that wait: %w", err)
+		}
+		if waits[info.RunID] = true; !info.Due.After(now) {
+			stored++
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.admission.stored, r.admission.storedAt = stored, now
+	for runID := range r.admission.of {
+		if !waits[runID] {
+			r.admission.leave(runID)
+		}
+	}
+	return nil
+}
+
+// has reports whether a run waits in the queue.
+func (h *heapQueue) has(runID string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.queue.entries[runID] != nil
+}

@@ -1,0 +1,208 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// TestStartsBeyondMaxQueuedAreRefused: of 4,000 starts at once, as many are stored as may
+// wait or run, and all of those end. The others leave nothing.
+func TestStartsBeyondMaxQueuedAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const starts, queued, limit = 4000, 1000, 10
+		store := memstore.New()
+		r := newRunner(t, store, runner.Options{Limit: limit, MaxQueued: queued})
+		gate := make(chan struct{})
+		var ran atomic.Int64
+		program := runner.Register(r, agent("wait", func(context.Context, word) (string, error) {
+			<-gate
+			ran.Add(1)
+			return "", nil
+		}))
+		defer serve(t, r)()
+		var admitted, refused atomic.Int64
+		var starting sync.WaitGroup
+		for i := range starts {
+			starting.Go(func() {
+				switch _, err := program.Start(t.Context(), fmt.Sprint("r", i), word{}, runner.StartOptions{}); {
+				case err == nil:
+					admitted.Add(1)
+				case errors.Is(err, runner.ErrTooMany):
+					refused.Add(1)
+				default:
+					assert.NoError(t, err)
+				}
+			})
+		}
+		starting.Wait()
+		assert.EqualValues(t, starts, admitted.Load()+refused.Load())
+		assert.GreaterOrEqual(t, admitted.Load(), int64(queued))
+		assert.LessOrEqual(t, admitted.Load(), int64(queued+limit))
+		page, err := store.List(t.Context(), snapshot.Filter{})
+		require.NoError(t, err)
+		assert.Len(t, page.Runs, int(admitted.Load()))
+		// Who repeats a start that was admitted is told about its run.
+		_, err = program.Start(t.Context(), page.Runs[0].RunID, word{}, runner.StartOptions{})
+		require.NoError(t, err)
+
+		close(gate)
+		synctest.Wait()
+		assert.Equal(t, admitted.Load(), ran.Load())
+		_, err = program.Start(t.Context(), "later", word{}, runner.StartOptions{})
+		require.NoError(t, err)
+	})
+}
+
+// TestStartsBeyondTheQuotaOfAPrincipalAreRefused: a run counts until it begins, or cannot
+// begin any more.
+func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, memstore.New(), runner.Options{Limit: 1, MaxQueuedPerPrincipal: 2})
+		gate := make(chan struct{})
+		program := runner.Register(r, agent("wait", func(context.Context, word) (string, error) {
+			<-gate
+			return "", nil
+		}))
+		start := func(id, principal string) error {
+			_, err := program.Start(t.Context(), id, word{}, runner.StartOptions{Principal: principal})
+			synctest.Wait()
+			return err
+		}
+		defer serve(t, r)()
+		require.NoError(t, start("open", "ann"))
+		require.NoError(t, start("first", "ann"))
+		require.NoError(t, start("second", "ann"))
+		require.ErrorIs(t, start("third", "ann"), runner.ErrTooMany)
+		require.EqualError(t, start("third", "ann"), "runner: too many runs wait: 2 of at most 2 of ann")
+		require.NoError(t, start("second", "ann"), "it was started")
+		require.NoError(t, start("bob-1", "bob"))
+		require.NoError(t, start("nobody-1", ""))
+		require.NoError(t, r.Cancel(t.Context(), "second", state.Stop{}))
+		require.NoError(t, start("third", "ann"))
+		require.ErrorIs(t, start("fourth", "ann"), runner.ErrTooMany)
+		close(gate)
+		synctest.Wait()
+		require.NoError(t, start("fourth", "ann"))
+	})
+}
+
+// otherQueue is a queue whose runs another process takes.
+type otherQueue struct{ runner.Queue }
+
+func (otherQueue) Add(context.Context, runner.Entry) (bool, error) { return true, nil }
+func (otherQueue) Take(ctx context.Context, _ []runner.ProgramID) (runner.Lease, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func TestRunsOfASharedQueueAreCountedInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		r := newRunner(t, store, runner.Options{Queue: otherQueue{}, MaxQueued: 3, MaxQueuedPerPrincipal: 2})
+		program := runner.Register(r, echo)
+		start := func(id, principal string) error {
+			_, err := program.Start(t.Context(), id, word{}, runner.StartOptions{Principal: principal})
+			return err
+		}
+		require.NoError(t, start("a", "ann"))
+		require.NoError(t, start("b", "ann"))
+		require.ErrorContains(t, start("c", "ann"), "of ann")
+		require.NoError(t, start("c", "bob"))
+		require.ErrorIs(t, start("d", "bob"), runner.ErrTooMany)
+		for _, id := range []string{"a", "b"} { // elsewhere
+			_, err := store.Update(t.Context(), id, func(i *snapshot.Info) error { i.Status = snapshot.StatusCompleted; return nil })
+			require.NoError(t, err)
+		}
+		sleep(time.Second) // the count is that old
+		require.NoError(t, start("d", "ann"))
+		require.NoError(t, start("e", "ann"))
+		require.ErrorIs(t, start("f", "carl"), runner.ErrTooMany)
+	})
+}
+
+func TestStoppingRunnerStartsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, memstore.New(), runner.Options{Grace: time.Hour})
+		program := runner.Register(r, agent("slow", func(context.Context, word) (string, error) {
+			sleep(time.Minute)
+			return "", nil
+		}))
+		require.ErrorIs(t, r.Ready(t.Context()), runner.ErrNotReady)
+		ctx, cancel := context.WithCancel(t.Context())
+		var serving sync.WaitGroup
+		serving.Go(func() { assert.NoError(t, r.Serve(ctx)) })
+		_, err := program.Start(t.Context(), "a", word{}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, r.Ready(t.Context()))
+		cancel()
+		synctest.Wait()
+		require.ErrorContains(t, r.Ready(t.Context()), "it is stopping")
+		_, err = program.Start(t.Context(), "b", word{}, runner.StartOptions{})
+		require.ErrorIs(t, err, runner.ErrStopping)
+		_, err = program.Start(t.Context(), "a", word{}, runner.StartOptions{})
+		require.NoError(t, err, "it was started before")
+		serving.Wait()
+		_, err = r.Info(t.Context(), "b")
+		require.ErrorIs(t, err, snapshot.ErrNotFound)
+	})
+}
+
+// failingStore cannot be read while it is down.
+type failingStore struct {
+	snapshot.Store
+	down atomic.Bool
+}
+
+func (s *failingStore) Info(ctx context.Context, id string) (snapshot.Info, error) {
+	if s.down.Load() {
+		return snapshot.Info{}, snapshot.ErrUnavailable
+	}
+	return s.Store.Info(ctx, id)
+}
+
+func TestRunnerIsNotReadyWithoutItsStoreOrQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &failingStore{Store: memstore.New()}
+		queue := &brokenQueue{}
+		r := newRunner(t, store, runner.Options{Queue: queue})
+		defer serve(t, r)()
+		synctest.Wait()
+		require.NoError(t, r.Ready(t.Context()))
+		store.down.Store(true)
+		require.ErrorIs(t, r.Ready(t.Context()), snapshot.ErrUnavailable)
+		store.down.Store(false)
+		queue.broken.Store(true)
+		sleep(2 * time.Minute)
+		require.ErrorContains(t, r.Ready(t.Context()), "the queue: no route")
+		queue.broken.Store(false)
+		sleep(2 * time.Minute)
+		require.NoError(t, r.Ready(t.Context()))
+	})
+}
+
+type brokenQueue struct {
+	otherQueue
+	broken atomic.Bool
+}
+
+func (q *brokenQueue) Take(ctx context.Context, programs []runner.ProgramID) (runner.Lease, error) {
+	if q.broken.Load() {
+		return nil, errors.New("no route to host")
+	}
+	return q.otherQueue.Take(ctx, programs)
+}

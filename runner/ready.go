@@ -1,0 +1,47 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// ErrNotReady is found in the errors of [Runner.Ready].
+var ErrNotReady = errors.New("runner: not ready")
+
+// anyRun is the ID of a run that need not exist, to see whether a store can be read.
+const anyRun = "ready"
+
+// Ready returns an error unless the runner can start and execute runs: Serve has found
+// the runs that were there, its context has not ended, and the store and the queue can be
+// reached.
+func (r *Runner) Ready(ctx context.Context) error {
+	r.mu.Lock()
+	swept, stopping, queueErr := r.swept, r.stopping, r.queueErr
+	r.mu.Unlock()
+	switch {
+	case stopping:
+		return fmt.Errorf("%w: it is stopping", ErrNotReady)
+	case !swept:
+		return fmt.Errorf("%w: it is starting", ErrNotReady)
+	case queueErr != nil:
+		return fmt.Errorf("%w: the queue: %w", ErrNotReady, queueErr)
+	}
+	if _, err := r.store.Info(ctx, anyRun); err != nil && !errors.Is(err, snapshot.ErrNotFound) {
+		return fmt.Errorf("%w: the store: %w", ErrNotReady, err)
+	}
+	return nil
+}
+
+// noteQueue notes the result of asking the queue: an error, unless the time to wait was
+// over.
+func (r *Runner) noteQueue(err error, late bool) {
+	if late {
+		err = nil
+	}
+	r.mu.Lock()
+	r.queueErr = err
+	r.mu.Unlock()
+}

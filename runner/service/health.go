@@ -1,0 +1,38 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/reprise-go/reprise/runner"
+)
+
+// readyTimeout is how long the store may take to say that it is there.
+const readyTimeout = 2 * time.Second
+
+// serveHealthz says that the process serves HTTP.
+func serveHealthz(w http.ResponseWriter, _ *http.Request) { sayHealth(w, http.StatusOK, "ok") }
+
+// serveReadyz says whether runs can be started and executed. Probes have no credentials,
+// so it says no more to anybody; why is logged.
+func serveReadyz(r *runner.Runner, log *logger) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithTimeout(req.Context(), readyTimeout)
+		defer cancel()
+		if err := r.Ready(ctx); err != nil {
+			log.notReady(err)
+			sayHealth(w, http.StatusServiceUnavailable, "not ready")
+			return
+		}
+		sayHealth(w, http.StatusOK, "ready")
+	}
+}
+
+func sayHealth(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, text)
+}

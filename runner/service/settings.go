@@ -1,0 +1,155 @@
+package service
+
+import (
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// settings are what Main reads from flags and the environment.
+type settings struct {
+	Options
+
+	logLevel, logFormat string
+	cert, key, clients  string // files of TLS
+	tokens              string // a file
+}
+
+// environment is the prefix of the variables that set flags: REPRISE_MAX_QUEUED sets
+// -max-queued.
+const environment = "REPRISE_"
+
+// parse reads the settings of a program. A flag counts more than its variable.
+func parse(args []string, lookup func(string) (string, bool), out io.Writer) (Options, error) {
+	var s settings
+	flags := flag.NewFlagSet(filepath.Base(args[0]), flag.ContinueOnError)
+	flags.SetOutput(out)
+	s.define(flags)
+	flags.Usage = func() {
+		fmt.Fprintf(out, "Usage of %s; a variable such as %s sets what its flag does not:\n", flags.Name(), variable("max-queued"))
+		flags.PrintDefaults()
+	}
+	if err := fromEnvironment(flags, lookup); err != nil {
+		fmt.Fprintln(out, err)
+		return s.Options, err
+	}
+	if err := flags.Parse(args[1:]); err != nil {
+		return s.Options, err
+	}
+	err := s.complete(out)
+	if flags.NArg() > 0 {
+		err = fmt.Errorf("%s takes no arguments, got %q", flags.Name(), flags.Args())
+	}
+	if err != nil {
+		fmt.Fprintln(out, err)
+	}
+	return s.Options, err
+}
+
+func (s *settings) define(flags *flag.FlagSet) {
+	flags.StringVar(&s.Dir, "dir", defaultDir, "the `directory` where runs are kept")
+	flags.StringVar(&s.Addr, "addr", "127.0.0.1:8080", "the `address` where HTTP is served; without -tokens or -client-ca, one of this machine alone")
+	flags.IntVar(&s.Runner.Limit, "limit", 100, "how many runs are open at once")
+	flags.DurationVar(&s.Runner.Grace, "grace", 0, "how long runs may go on when the program is to end (default 10s)")
+	flags.IntVar(&s.Runner.MaxQueued, "max-queued", 0, "how many runs may wait for a slot; 0 for no limit")
+	flags.IntVar(&s.Runner.MaxQueuedPerPrincipal, "max-queued-per-principal", 0, "how many runs of one principal may wait to begin; 0 for no limit")
+	flags.StringVar(&s.tokens, "tokens", "", "the `file` of the tokens that are admitted, a line for each: principal, token, and control or read")
+	flags.StringVar(&s.cert, "tls-cert", "", "the `file` of the certificate of the service, for HTTPS")
+	flags.StringVar(&s.key, "tls-key", "", "the `file` of its key")
+	flags.StringVar(&s.clients, "client-ca", "", "the `file` of the certificates of those who issue the certificates that clients must have; without -tokens, a client is the common name of its certificate and may control runs")
+	flags.StringVar(&s.logLevel, "log-level", "info", "the `level` from which on lines are logged: debug, info, warn or error")
+	flags.StringVar(&s.logFormat, "log-format", "text", "the `format` of the log: text or json")
+}
+
+func variable(flagName string) string {
+	return environment + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
+}
+
+// fromEnvironment sets the flags that have a variable.
+func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) (err error) {
+	flags.VisitAll(func(f *flag.Flag) {
+		value, isSet := lookup(variable(f.Name))
+		if !isSet || err != nil {
+			return
+		}
+		if wrong := f.Value.Set(value); wrong != nil {
+			err = fmt.Errorf("invalid value %q for %s: %w", value, variable(f.Name), wrong)
+		}
+	})
+	return err
+}
+
+// complete makes the options that are not single values.
+func (s *settings) complete(out io.Writer) (err error) {
+	if s.Log, err = newLog(out, s.logLevel, s.logFormat); err != nil {
+		return err
+	}
+	if s.TLS, err = newTLS(s.cert, s.key, s.clients); err != nil {
+		return err
+	}
+	switch {
+	case s.tokens != "":
+		s.Streamer.Authorize, err = Tokens(s.tokens)
+	case s.clients != "":
+		s.Streamer.Authorize = certificateScope
+	}
+	return err
+}
+
+func newLog(out io.Writer, level, format string) (*slog.Logger, error) {
+	var o slog.HandlerOptions
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("-log-level is %q; want debug, info, warn or error", level)
+	}
+	o.Level = l
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(out, &o)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(out, &o)), nil
+	}
+	return nil, fmt.Errorf("-log-format is %q; want text or json", format)
+}
+
+// newTLS returns nil for no files.
+func newTLS(cert, key, clients string) (*tls.Config, error) {
+	switch {
+	case cert == "" && key == "" && clients == "":
+		return nil, nil
+	case cert == "" || key == "":
+		return nil, errors.New("-tls-cert and -tls-key belong together, and -client-ca needs both")
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("-tls-cert and -tls-key: %w", err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if clients != "" {
+		if config.ClientCAs, err = readPool(clients); err != nil {
+			return nil, fmt.Errorf("-client-ca: %w", err)
+		}
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return config, nil
+}
+
+// certificateScope admits a client by the certificate that TLS has verified.
+func certificateScope(req *http.Request) (streamer.Scope, error) {
+	if req.TLS == nil || len(req.TLS.VerifiedChains) == 0 {
+		return streamer.Scope{}, streamer.ErrUnauthenticated
+	}
+	name := req.TLS.VerifiedChains[0][0].Subject.CommonName
+	if name == "" {
+		return streamer.Scope{}, errors.New("the certificate has no common name")
+	}
+	return streamer.Scope{Principal: name, Control: true}, nil
+}

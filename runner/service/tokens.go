@@ -1,0 +1,98 @@
+package service
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// minToken is the length of the shortest token, in bytes: a shorter one can be guessed.
+const minToken = 16
+
+// Tokens reads a file of tokens, and returns the [streamer.Options.Authorize] that admits
+// them. Each line has a principal, its token of 16 bytes or more, and control or read,
+// separated by spaces; empty lines and lines that begin with # do not count:
+//
+//	ann   c29tZSBzZWNyZXQgb2YgYW5u   control
+//	board dGhlIHNjcmVlbiBpbiB0aGUgaGFsbA read
+//
+// A client sends its token as "Authorization: Bearer", or as the password of HTTP Basic,
+// which a browser asks for. The file is read once.
+func Tokens(path string) (func(*http.Request) (streamer.Scope, error), error) {
+	data, err := os.ReadFile(path) //nolint:gosec // the file of who runs the service
+	if err != nil {
+		return nil, fmt.Errorf("service: tokens: %w", err)
+	}
+	scopes, err := parseTokens(data)
+	if err != nil {
+		return nil, fmt.Errorf("service: tokens: %s: %w", path, err)
+	}
+	return func(req *http.Request) (streamer.Scope, error) {
+		// By its hash, so that the time to find it says nothing about a token.
+		scope, ok := scopes[sha256.Sum256([]byte(tokenOf(req)))]
+		if !ok {
+			return streamer.Scope{}, &streamer.ChallengeError{Challenge: `Basic realm="Reprise: a token as the password", charset="UTF-8"`}
+		}
+		return scope, nil
+	}, nil
+}
+
+func parseTokens(data []byte) (map[[sha256.Size]byte]streamer.Scope, error) {
+	scopes := make(map[[sha256.Size]byte]streamer.Scope)
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for n := 1; lines.Scan(); n++ {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		switch {
+		case len(fields) != 3 || fields[2] != "control" && fields[2] != "read":
+			return nil, fmt.Errorf("line %d: want a principal, a token, and control or read", n)
+		case len(fields[1]) < minToken:
+			return nil, fmt.Errorf("line %d: the token of %s has %d bytes; want %d or more", n, fields[0], len(fields[1]), minToken)
+		}
+		key := sha256.Sum256([]byte(fields[1]))
+		if other, taken := scopes[key]; taken {
+			return nil, fmt.Errorf("line %d: %s and %s have the same token", n, other.Principal, fields[0])
+		}
+		scopes[key] = streamer.Scope{Principal: fields[0], Control: fields[2] == "control"}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(scopes) == 0 {
+		return nil, fmt.Errorf("it has no tokens; want a line for each, such as: ann c29tZSBzZWNyZXQgb2YgYW5u control")
+	}
+	return scopes, nil
+}
+
+// tokenOf returns the token of a request, empty for none.
+func tokenOf(req *http.Request) string {
+	if _, password, ok := req.BasicAuth(); ok {
+		return password
+	}
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+func readPool(path string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(path) //nolint:gosec // the file of who runs the service
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", path)
+	}
+	return pool, nil
+}
