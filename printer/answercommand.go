@@ -21,6 +21,9 @@ const placeholder = "JSON"
 // stands in place of the example. The arguments are empty if not every shell would
 // read the IDs the same.
 func HowToAnswer(runID string, q core.Question) (words, arguments string) {
+	if q.Asks == record.AsksSignal {
+		return "", howToSignal(runID, q.Text)
+	}
 	example := `{"decision": "run_again"}`
 	if words = "completed with the output, run_again, or failed"; q.Asks != record.AsksDoubt {
 		words, example = describeAnswer(q.Schema)
@@ -35,6 +38,14 @@ func HowToAnswer(runID string, q core.Question) (words, arguments string) {
 		words, answer = "", placeholder
 	}
 	return words, "answer " + run + " " + id + " " + answer
+}
+
+func howToSignal(runID, name string) string {
+	run, name := shellWord(runID), shellWord(name)
+	if run == "" || name == "" {
+		return ""
+	}
+	return "signal " + run + " " + name + " " + placeholder
 }
 
 // shellWord quotes s as one argument, empty if not every shell would read it the same.

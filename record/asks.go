@@ -5,15 +5,16 @@ import "github.com/reprise-go/reprise/internal/enum"
 // Asks says what a question, or a call that is suspended, waits for.
 type Asks uint8
 
-// What is waited for. Nobody is asked for time.
+// What is waited for. Nobody is asked for time, or for a signal.
 const (
 	AsksAnswer Asks = iota + 1 // somebody's answer
 	AsksDoubt                  // somebody's word on a call in doubt
 	AsksTime                   // that time passes: a sleep, or the wait of a parked call
+	AsksSignal                 // a signal, by its name, which nobody is asked for
 	asksEnd
 )
 
-var asksNames = [asksEnd]string{AsksAnswer: "answer", AsksDoubt: "doubt", AsksTime: "time"}
+var asksNames = [asksEnd]string{AsksAnswer: "answer", AsksDoubt: "doubt", AsksTime: "time", AsksSignal: "signal"}
 
 // String returns the name on the wire, such as "answer"; empty for nothing.
 func (a Asks) String() string { return enum.Name(asksNames[:], uint8(a), "asks") }
@@ -31,7 +32,7 @@ func (a *Asks) UnmarshalText(text []byte) error {
 }
 
 // NeedsSomebody reports whether the wait is over only when somebody answers.
-func (a Asks) NeedsSomebody() bool { return a != 0 && a != AsksTime }
+func (a Asks) NeedsSomebody() bool { return a == AsksAnswer || a == AsksDoubt }
 
 // Asks returns what the question of r, or the call that r suspends, waits for. It
 // is 0 for other records. A question that does not say it asks somebody.

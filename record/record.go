@@ -77,8 +77,12 @@ type Detail struct {
 	// resume.
 	WholeInput Hash
 
-	// By is who gave an answer; empty if it is not known, and for a default.
+	// By is who gave an answer, or a signal; empty if it is not known, and for a default.
 	By string
+
+	// Signal is the ID of a signal among those of its run, and of the answer that it
+	// became when a call received it. Empty for other records.
+	Signal string
 
 	Schema  json.RawMessage // of a question: the JSON schema of its answer; of one about a call in doubt, that of the call's output
 	InDoubt *CallInDoubt    // of a question about a call in doubt

@@ -100,6 +100,20 @@ func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value
 	return nil
 }
 
+// Signal puts a signal into a run, see [state.Signal]. A run that waits for it continues.
+func (r *Runner) Signal(ctx context.Context, runID, name string, value any, o state.SignalOptions) error {
+	if err := state.Signal(ctx, r.store, runID, name, value, o); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	isOpen := r.open[runID] != nil
+	r.mu.Unlock()
+	if isOpen || r.hasAnswer(ctx, runID) {
+		r.answered(ctx, runID)
+	}
+	return nil
+}
+
 // answered continues a run that was answered.
 func (r *Runner) answered(ctx context.Context, runID string) {
 	r.mu.Lock()

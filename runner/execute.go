@@ -254,13 +254,18 @@ func (r *Runner) isStopping() bool {
 	return r.stopping
 }
 
-// hasAnswer reports whether an answer waits for a run, or a cancel: one that its
-// process was asked for just before it ended.
+// hasAnswer reports whether an answer waits for a run, a signal that it waits for, or a
+// cancel: one that its process was asked for just before it ended.
 func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
 	waiting, err := r.store.Messages(ctx, runID)
-	return err == nil && slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
-		return m.Record.Kind == record.KindAnswer || m.IsCancel()
-	})
+	if err != nil {
+		return false
+	}
+	if slices.ContainsFunc(waiting, func(m snapshot.Message) bool { return m.IsAnswer() || m.IsCancel() }) {
+		return true
+	}
+	awaited, err := state.AwaitsSignal(ctx, r.store, runID, waiting)
+	return err == nil && awaited
 }
 
 // resetRestarts resets the count of crashes of a run that was closed in good

@@ -32,26 +32,31 @@ type Inbox interface {
 // waits.
 var ErrPosted = errors.New("snapshot: such a message waits already")
 
-// A Message is for a run, from outside: the answer to a question, an interrupt,
+// A Message is for a run, from outside: the answer to a question, a signal, an interrupt,
 // or a cancel.
 type Message struct {
-	// Generation is the one that an interrupt is for; 0 for an answer and a
-	// cancel, which are for any.
+	// Generation is the one that an interrupt is for; 0 for any other message, which
+	// is for all.
 	Generation uint64
 
 	// Record is the message, without a Seq. An answer has the kind answer, the status
-	// recorded, the name of the question, and the encoded answer as its output.
+	// recorded, the name of the question, and the encoded answer as its output. A signal
+	// has the same, its own name, and its ID as Detail.Signal.
 	// An interrupt has the kind run, the status interrupted, and a
 	// *record.InterruptedError; a cancel likewise, with the status cancelled.
 	Record record.Record
 }
 
 // ID names the message among those of its run. Answers to one question have
-// the same ID, and so have interrupts of one generation, and cancels: the first
+// the same ID, signals with one Detail.Signal, and so have interrupts of one generation, and cancels: the first
 // of them counts. An ID is at most 39 lower-case letters, digits and dashes,
 // and so fits for the name of a file.
 func (m *Message) ID() string {
-	if m.Record.Kind == record.KindAnswer {
+	if m.IsSignal() {
+		sum := sha256.Sum256([]byte(m.Record.Detail.Signal))
+		return fmt.Sprintf("signal-%x", sum[:16])
+	}
+	if m.IsAnswer() {
 		sum := sha256.Sum256([]byte(m.Record.Name))
 		return fmt.Sprintf("answer-%x", sum[:16])
 	}
@@ -66,6 +71,14 @@ func (m *Message) IsCancel() bool {
 	return m.Record.Kind == record.KindRun && m.Record.Status == record.StatusCancelled
 }
 
+// IsAnswer reports whether the message answers a question.
+func (m *Message) IsAnswer() bool { return m.Record.Kind == record.KindAnswer && !m.IsSignal() }
+
+// IsSignal reports whether the message is a signal.
+func (m *Message) IsSignal() bool {
+	return m.Record.Kind == record.KindAnswer && m.Record.Detail != nil && m.Record.Detail.Signal != ""
+}
+
 // check returns an error if m is not a message.
 func (m *Message) check() error {
 	r := &m.Record
@@ -73,11 +86,11 @@ func (m *Message) check() error {
 	case r.Kind == record.KindAnswer && r.Status == record.StatusRecorded:
 		switch {
 		case r.Name == "":
-			return errors.New("an answer without the name of its question")
+			return errors.New("an answer or a signal without a name")
 		case len(r.Encoded()) == 0:
-			return errors.New("an answer without a value")
+			return errors.New("an answer or a signal without a value")
 		case m.Generation != 0:
-			return errors.New("an answer for one generation")
+			return errors.New("an answer or a signal for one generation")
 		}
 	case m.IsCancel():
 		switch {
@@ -91,7 +104,7 @@ func (m *Message) check() error {
 			return errors.New("an interrupt for no generation")
 		}
 	default:
-		return fmt.Errorf("a record of the kind %v and the status %v; want an answer, an interrupt or a cancel", r.Kind, r.Status)
+		return fmt.Errorf("a record of the kind %v and the status %v; want an answer, a signal, an interrupt or a cancel", r.Kind, r.Status)
 	}
 	return nil
 }

@@ -206,6 +206,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 		into.Effect = d.readEffect(in)
 	}
 	into.Set = f.bool()
+	into.Signal = f.text()
 	f.end()
 	return into
 }

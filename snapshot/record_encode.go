@@ -50,9 +50,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Asks != 0 || d.Replaces != nil || d.Irreversible || d.Effect != nil || d.Set
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Asks != 0 || d.Replaces != nil || d.Irreversible || d.Effect != nil || d.Set || d.Signal != ""
 	if more {
-		w.Array(detailFields + 17)
+		w.Array(detailFields + 18)
 	} else {
 		w.Array(detailFields)
 	}
@@ -82,6 +82,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Bool(d.Irreversible)
 		writeEffect(w, d.Effect)
 		w.Bool(d.Set)
+		w.Text(d.Signal)
 	}
 }
 

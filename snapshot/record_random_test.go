@@ -137,7 +137,7 @@ func randomError(rng *rand.Rand) error {
 func randomInterrupt(rng *rand.Rand) *record.InterruptedError {
 	e := &record.InterruptedError{
 		Reason: record.InterruptReason(randomText(rng)), Message: randomText(rng), By: randomText(rng),
-		Question: randomText(rng), Asks: record.Asks(rng.IntN(4)), Cause: randomError(rng),
+		Question: randomText(rng), Asks: record.Asks(rng.IntN(5)), Cause: randomError(rng),
 	}
 	if rng.IntN(2) == 0 {
 		e.Origin = record.RestoredOrigin(randomText(rng))
@@ -175,6 +175,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 	}
 	if rng.IntN(8) == 0 {
 		d.Irreversible, d.Effect, d.Set = true, randomEffect(rng), rng.IntN(2) == 0
+		d.Signal = randomText(rng)
 	}
 	if rng.IntN(8) == 0 {
 		d.Fork = &record.Fork{Keys: randomText(rng)}

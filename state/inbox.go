@@ -93,10 +93,11 @@ func (b *inbox) takeIn(ctx context.Context) {
 // process is killed before.
 func (b *inbox) take(m *snapshot.Message) bool {
 	e := m.Record.Interrupt()
-	if e == nil {
-		return b.run.takeAnswer(&m.Record)
-	}
 	switch {
+	case m.IsSignal(): // a call receives it; here it is removed that was received before a crash
+		return b.run.isReceived(m)
+	case e == nil:
+		return b.run.takeAnswer(&m.Record)
 	case m.IsCancel():
 		b.run.interrupt(e)
 		return false

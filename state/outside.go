@@ -168,7 +168,7 @@ func notRunning(found snapshot.Info) error {
 //		}
 //	}
 //
-// A run that sleeps can continue when the time has passed, and a run with a
+// A run that waits for a signal can continue when there is one. A run that sleeps can continue when the time has passed, and a run with a
 // question that has a default when the default is due. AwaitAnswers returns an
 // error when ctx ends, and [ErrCancelled] when the run was cancelled.
 func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
@@ -227,6 +227,10 @@ func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, tim
 	case !found.Due.IsZero() && !time.Now().Before(found.Due):
 		return true, found.Due, nil
 	}
+	waiting, err := store.Messages(ctx, runID)
+	if err != nil || awaitsSignalOf(found, waiting) {
+		return err == nil, found.Due, err
+	}
 	open, err := unanswered(ctx, store, found)
-	return len(open) == 0 && found.Due.IsZero(), found.Due, err
+	return len(open) == 0 && found.Due.IsZero() && !awaitsAny(found), found.Due, err
 }

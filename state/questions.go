@@ -45,6 +45,8 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 	case asked && !answered && before.isDue() && !r.strict && r.validation == nil:
 		return r.answerByDefault(s, q.ID, def)
 	case asked && !answered && q.Asks == record.AsksTime && before.isAhead() && !r.strict && r.validation == nil: // it begins now
+	case asked && !answered && q.Asks == record.AsksSignal:
+		return r.receive(s, q, false)
 	case asked && !answered:
 		return r.waitFor(q.ID, false), nil
 	}
@@ -61,6 +63,9 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 	}
 	if err := r.Append(s, rec); err != nil {
 		return core.Asked{}, err
+	}
+	if q.Asks == record.AsksSignal {
+		return r.receive(s, q, true)
 	}
 	return r.waitFor(q.ID, true), nil
 }
@@ -154,6 +159,7 @@ func (r *run) questions(rec *record.Record, seq uint64) {
 		r.asked[rec.Name] = askedQuestion{seq, rec.Time, rec.Generation, rec.Message(), dueOf(rec)}
 		delete(r.answers, rec.Name) // it did not fit, if there was one
 	case record.KindAnswer:
+		r.signals.take(rec)
 		if r.answers == nil {
 			r.answers = make(map[string][]byte)
 		}
@@ -210,7 +216,7 @@ func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snaps
 	}
 	return slices.DeleteFunc(open, func(q core.Question) bool {
 		return slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
-			return m.Record.Kind == record.KindAnswer && m.Record.Name == q.ID
+			return m.IsAnswer() && m.Record.Name == q.ID
 		})
 	}), nil
 }

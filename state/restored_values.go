@@ -97,7 +97,7 @@ func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
 		if err != nil {
 			return nil, err
 		}
-		values[i] = value{rec.Name, rec.Encoded(), rec.Seq}
+		values[i] = value{rec.Name, rec.Encoded(), rec.Message() == shownMessage, rec.Seq}
 	}
 	return values, nil
 }

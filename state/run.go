@@ -72,8 +72,9 @@ type run struct {
 	report    Report                   // what the ledger does not have
 	asked     map[string]askedQuestion // by ID
 	answers   map[string][]byte        // to questions, by ID
-	waits     map[string]bool          // for answers, in this opening of the run
-	parked    time.Time                // when the first call that was parked in this opening is due
+	signals   signals
+	waits     map[string]bool // for answers, in this opening of the run
+	parked    time.Time       // when the first call that was parked in this opening is due
 
 	panics atomic.Int64 // of publishers
 }

@@ -2,12 +2,15 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // Put stores v under key in the run that ctx belongs to. The value belongs to
@@ -20,8 +23,8 @@ import (
 //
 // v is kept encoded: changing it later has no effect. For a value that cannot
 // be encoded, the error names the field. Outside a run, the error is
-// [core.ErrNoRun].
-func Put[T any](ctx context.Context, key string, v T) error {
+// [core.ErrNoRun]. With [Shown], the run shows the value to those who look at it.
+func Put[T any](ctx context.Context, key string, v T, options ...PutOption) error {
 	h := From(ctx)
 	if h == nil {
 		return core.ErrNoRun
@@ -33,7 +36,50 @@ func Put[T any](ctx context.Context, key string, v T) error {
 	if err != nil {
 		return fmt.Errorf("state: value %q: %w", key, err)
 	}
-	return h.run.put(h.scope, value{key: key, encoded: encoded})
+	to := value{key: key, encoded: encoded}
+	for _, option := range options {
+		option(&to)
+	}
+	return h.run.put(h.scope, to)
+}
+
+// A PutOption configures [Put].
+type PutOption func(*value)
+
+// Shown has the run show the value, from when everyone in it sees it: see [Values], and
+// GET /api/runs/{run}/values of package streamer. A later value under its key without
+// Shown hides it.
+func Shown() PutOption { return func(v *value) { v.shown = true } }
+
+// shownMessage marks the record of a value that is shown.
+const shownMessage = "shown"
+
+// Values returns the values that a stored run shows, by their keys, as JSON. They are not
+// redacted.
+func Values(ctx context.Context, store snapshot.Store, runID string) (map[string]json.RawMessage, error) {
+	found, err := store.Load(ctx, runID)
+	if err != nil {
+		return nil, fmt.Errorf("state: values of run %s: %w", runID, err)
+	}
+	shown := make(map[string]json.RawMessage)
+	for rec, err := range found.Records() {
+		if err != nil {
+			return nil, fmt.Errorf("state: values of run %s: %w", runID, err)
+		}
+		if rec.Kind != record.KindValue || rec.Stage == record.StagePrecondition {
+			continue
+		}
+		delete(shown, rec.Name)
+		if rec.Message() != shownMessage {
+			continue
+		}
+		text, err := codec.AppendJSON(nil, rec.Encoded(), 0)
+		if err != nil {
+			return nil, fmt.Errorf("state: value %q of run %s: %w", rec.Name, runID, err)
+		}
+		shown[rec.Name] = text
+	}
+	return shown, nil
 }
 
 // Get returns the value under key that ctx sees (see [Put]), and whether there
@@ -79,6 +125,7 @@ func (r *run) refuseValue(s *core.Scope, key string, lost []string) error {
 type value struct {
 	key     string
 	encoded []byte
+	shown   bool
 	seq     uint64 // of its record, once it has one
 }
 
@@ -246,8 +293,12 @@ func (r *run) commit(from record.Address, v value) {
 }
 
 func (r *run) keepValue(from record.Address, v value, stage record.Stage) {
+	detail := &record.Detail{Output: v.encoded}
+	if v.shown {
+		detail.Message = shownMessage
+	}
 	r.keep(&record.Record{
 		Time: now(), Address: from, Name: v.key, Kind: record.KindValue, Status: record.StatusRecorded, Stage: stage,
-		Detail: &record.Detail{Output: v.encoded},
+		Detail: detail,
 	})
 }

@@ -24,7 +24,7 @@ type store struct {
 }
 
 var stores = []store{
-	{"value", state.Put[string], state.Get[string], record.KindValue},
+	{"value", func(ctx context.Context, key, v string) error { return state.Put(ctx, key, v) }, state.Get[string], record.KindValue},
 }
 
 // sees checks what ctx sees under the key; "" for nothing.

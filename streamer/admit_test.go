@@ -281,6 +281,8 @@ func (c *control) Interrupt(_ context.Context, runID string, stop streamer.Stop)
 	return c.err
 }
 
+func (c *control) Signal(context.Context, string, streamer.Signal) error { return nil }
+
 func (c *control) Answer(_ context.Context, runID, question, by string, value json.RawMessage) error {
 	c.answered = fmt.Sprint(runID, " ", question, " by ", by, ": ", string(value))
 	return c.err

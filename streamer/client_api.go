@@ -147,6 +147,23 @@ func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value
 	return c.post(ctx, runID, "answer", answerBody{questionID, data, by})
 }
 
+// Signal puts a signal into a run. By is as for [Client.Interrupt]. If the run has ended,
+// the error is ErrConflict, and if too many signals wait ErrTooMany.
+func (c *Client) Signal(ctx context.Context, runID string, s Signal) error {
+	return c.post(ctx, runID, "signal", s)
+}
+
+// Values returns the values that a run shows, by their keys.
+func (c *Client) Values(ctx context.Context, runID string) (map[string]json.RawMessage, error) {
+	u, err := c.address("api", "runs", runID, "values")
+	if err != nil {
+		return nil, err
+	}
+	var body shownValues
+	err = c.do(ctx, http.MethodGet, u, nil, &body)
+	return body.Values, err
+}
+
 // Interrupt asks the server to interrupt a run. The Stop says who interrupts it, and why.
 // A server that knows the sender of the request records the
 // name of the sender, and refuses any other. If the run is not running, the error is

@@ -110,6 +110,11 @@ func (r *remembering) Cancel(_ context.Context, runID string, stop streamer.Stop
 	return r.err
 }
 
+func (r *remembering) Signal(_ context.Context, runID string, s streamer.Signal) error {
+	r.said = append(r.said, fmt.Sprintf("signal %s %s %s by %s: %s", runID, s.Name, s.ID, s.By, s.Value))
+	return r.err
+}
+
 func (r *remembering) Answer(_ context.Context, runID, question, by string, value json.RawMessage) error {
 	r.said = append(r.said, fmt.Sprintf("answer %s %s by %s: %s", runID, question, by, value))
 	return r.err
@@ -123,7 +128,10 @@ func TestClientAnswersInterruptsAndCancels(t *testing.T) {
 	require.NoError(t, c.Answer(t.Context(), "r", "agent/refund?1", "ann", map[string]any{"ok": true}))
 	require.NoError(t, c.Interrupt(t.Context(), "r", streamer.Stop{By: "ann", Message: "enough"}))
 	require.NoError(t, c.Cancel(t.Context(), "r", streamer.Stop{Message: "for good"}))
-	assert.Equal(t, []string{`answer r agent/refund?1 by ann: {"ok":true}`, "interrupt r by ann: enough", "cancel r by dashboard: for good"}, control.said)
+	require.NoError(t, c.Signal(t.Context(), "r", streamer.Signal{Name: "called", Value: json.RawMessage(`7`), ID: "mail-1"}))
+	require.ErrorIs(t, c.Signal(t.Context(), "r", streamer.Signal{Name: "called"}), streamer.ErrInvalid)
+	require.ErrorIs(t, c.Signal(t.Context(), "other", streamer.Signal{Name: "called", Value: json.RawMessage(`7`)}), streamer.ErrNotFound)
+	assert.Equal(t, []string{`answer r agent/refund?1 by ann: {"ok":true}`, "interrupt r by ann: enough", "cancel r by dashboard: for good", "signal r called mail-1 by dashboard: 7"}, control.said)
 	control.err = fmt.Errorf("%w: it was answered before", streamer.ErrConflict)
 	err := c.Answer(t.Context(), "r", "agent/refund?1", "", 1)
 	require.ErrorIs(t, err, streamer.ErrConflict)

@@ -80,6 +80,22 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *S
 	h.answerControl(w, err, "run "+strconv.Quote(id)+" has no question "+strconv.Quote(record.Truncate(body.Question, maxName))+"; GET api/runs/"+url.PathEscape(id)+" lists its questions")
 }
 
+func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	var body Signal
+	id, ok := h.admitControl(w, req, scope, &body)
+	if !ok {
+		return
+	}
+	if body.Name == "" || len(body.Value) == 0 {
+		h.refuse(w, http.StatusBadRequest, "bad_request", `name and value are needed: {"name": "called", "value": {"at": "10:00"}}`)
+		return
+	}
+	if body.By, ok = h.admitName(w, scope, body.By); !ok {
+		return
+	}
+	h.answerControl(w, h.options.Control.Signal(req.Context(), id, body), "there is no run "+strconv.Quote(id))
+}
+
 // admitControl checks that the sender may change the run, and reads what was
 // posted.
 func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *Scope, body any) (runID string, ok bool) {

@@ -360,6 +360,8 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("POST /api/runs/{run}/interrupt", h.admitted(h.serveInterrupt))
 	mux.Handle("POST /api/runs/{run}/cancel", h.admitted(h.serveCancel))
 	mux.Handle("POST /api/runs/{run}/answer", h.admitted(h.serveAnswer))
+	mux.Handle("POST /api/runs/{run}/signal", h.admitted(h.serveSignal))
+	mux.Handle("GET /api/runs/{run}/values", h.admitted(h.serveValues))
 	mux.Handle("GET /{$}", h.admitted(h.servePage))
 	mux.Handle("GET /{asset}", h.admitted(h.serveAsset))
 	mux.Handle("/", h.admitted(func(w http.ResponseWriter, req *http.Request, _ *Scope) {

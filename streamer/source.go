@@ -118,6 +118,18 @@ type Control interface {
 	// Answer answers a question of the run. By is as for Interrupt, and the value is
 	// JSON.
 	Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error
+
+	// Signal puts a signal into the run. Signal.By is as for Interrupt. ErrTooMany is
+	// returned if too many signals wait.
+	Signal(ctx context.Context, runID string, s Signal) error
+}
+
+// A Signal is something that has happened outside a run, see core.Receive.
+type Signal struct {
+	Name  string          `json:"name"`
+	Value json.RawMessage `json:"value"`
+	ID    string          `json:"id,omitempty"` // the same for a signal that may be sent twice
+	By    string          `json:"by,omitempty"`
 }
 
 // The errors of a [Source] and a [Control], for errors.Is.

@@ -29,6 +29,9 @@ type Starter interface {
 	// Result returns the result of a run. If the run has not ended, the error is
 	// ErrConflict.
 	Result(ctx context.Context, runID string) (Result, error)
+
+	// Values returns the values that a run shows, by their keys, as JSON.
+	Values(ctx context.Context, runID string) (map[string]json.RawMessage, error)
 }
 
 // A Start is a request to start a run.
@@ -132,6 +135,47 @@ func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *S
 		}
 	}
 	h.sendJSON(w, result)
+}
+
+// shownValues holds the values that a run shows.
+type shownValues struct {
+	Values map[string]json.RawMessage `json:"values"`
+}
+
+// serveValues sends the values of a run to senders that may see it.
+func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	if h.options.Starter == nil {
+		h.refuse(w, http.StatusForbidden, "forbidden", "there are no values here")
+		return
+	}
+	if !h.admitRun(w, req, scope) {
+		return
+	}
+	id := req.PathValue("run")
+	values, err := h.options.Starter.Values(req.Context(), id)
+	if err != nil {
+		h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+		return
+	}
+	for key, text := range values {
+		if values[key] = h.redactedJSON(text); values[key] == nil {
+			h.refuse(w, http.StatusForbidden, "forbidden", "the value "+strconv.Quote(key)+" is not JSON any more once it is redacted")
+			return
+		}
+	}
+	h.sendJSON(w, shownValues{values})
+}
+
+// redactedJSON returns the JSON with redacted texts, nil if it is no JSON then.
+func (h *Handler) redactedJSON(text json.RawMessage) json.RawMessage {
+	redact := h.options.Redact
+	if redact == nil {
+		return text
+	}
+	if text = json.RawMessage(redact(string(text))); !json.Valid(text) {
+		return nil
+	}
+	return text
 }
 
 // admitStart is like admitControl, for requests that are not about one run.

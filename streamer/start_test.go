@@ -65,6 +65,10 @@ func (s *starts) RetryAll(ctx context.Context, c streamer.Choice) ([]streamer.Co
 	return s.ResumeAll(ctx, c)
 }
 
+func (*starts) Values(context.Context, string) (map[string]json.RawMessage, error) {
+	return map[string]json.RawMessage{"progress": json.RawMessage(`"a secret"`)}, nil
+}
+
 func (*starts) Result(_ context.Context, runID string) (streamer.Result, error) {
 	if runID == "going-on" {
 		return streamer.Result{}, fmt.Errorf("%w: it has not ended", streamer.ErrConflict)
@@ -163,6 +167,23 @@ func TestStartsThatMaySucceedLaterSayWhen(t *testing.T) {
 		require.ErrorIs(t, err, want.err)
 		assert.ErrorContains(t, err, want.text)
 	}
+}
+
+func TestValuesOfARunAreShownRedacted(t *testing.T) {
+	o := streamer.Options{Starter: new(starts), Redact: func(text string) string { return strings.ReplaceAll(text, "secret", "****") }}
+	h, server := serve(t, nil, o)
+	newFeed("r", h.Publish).open()
+	c := &streamer.Client{URL: server.URL}
+	values, err := c.Values(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]json.RawMessage{"progress": json.RawMessage(`"a ****"`)}, values)
+	_, err = c.Values(t.Context(), "other")
+	require.ErrorIs(t, err, streamer.ErrNotFound)
+	o.Redact = func(text string) string { return strings.ReplaceAll(text, `"`, "") }
+	h, server = serve(t, nil, o)
+	newFeed("r", h.Publish).open()
+	_, err = (&streamer.Client{URL: server.URL}).Values(t.Context(), "r")
+	assert.ErrorContains(t, err, "not JSON any more")
 }
 
 func isMine(runID string) bool { return strings.HasPrefix(runID, "mine-") }

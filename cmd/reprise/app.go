@@ -100,7 +100,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.runsCommand(), a.showCommand(), a.diffCommand(), a.exportCommand(), a.questionsCommand(), a.serveCommand(), a.watchCommand(),
 		a.runnerCommand(),
-		a.answerCommand(), a.interruptCommand(), a.resumeCommand(), a.retryCommand(), a.cancelCommand(), a.forkCommand(), a.importCommand(),
+		a.answerCommand(), a.signalCommand(), a.interruptCommand(), a.resumeCommand(), a.retryCommand(), a.cancelCommand(), a.forkCommand(), a.importCommand(),
 		a.verifyCommand(), a.repairCommand(), a.gcCommand(), a.deleteCommand(), a.configCommand(),
 	)
 	root.SetHelpCommand(helpCommand())

@@ -50,6 +50,32 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	assert.Regexp(t, `ANSWER +to refund\?1 by ann\b`, call(t, dir, "show", "r7").text(t))
 }
 
+func TestSignalIsReceivedByTheRun(t *testing.T) {
+	dir := t.TempDir()
+	wait := func() (int, error) {
+		store, err := filestore.New(dir)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, store.Close()) }()
+		st, err := state.Open(t.Context(), store, "r8")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, st.Close()) }()
+		tool := decorators.Tool("wait", "", func(ctx context.Context, _ struct{}) (int, error) { return core.Receive[int](ctx, "paid") })
+		return tool.Call(st.Context(t.Context()), struct{}{})
+	}
+	_, err := wait()
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	assert.Contains(t, call(t, dir, "show", "r8").text(t), "reprise signal r8 paid JSON")
+	assert.Equal(t, result{exitOK, "", "run r8 waits for no answer\n"}, call(t, dir, "questions", "r8"))
+	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON")
+	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, "the name has 1 to 64 letters")
+	assert.Equal(t, "signal paid waits in run r8 until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))
+	amount, err := wait()
+	require.NoError(t, err)
+	assert.Equal(t, 40, amount)
+	assert.Regexp(t, `ANSWER +to wait\?1 by bank\b`, call(t, dir, "show", "r8").text(t))
+	call(t, dir, "signal", "r8", "paid", "40").failed(t, exitFailure, "it has ended: it is completed; nothing was sent")
+}
+
 func TestWhatIsToBeTypedHasTheDirectory(t *testing.T) {
 	for name, typed := range map[string]string{
 		"data": "data", "my data": "'my data'", "it's": `'it'\''s'`, "$x;y": "'$x;y'", "über": "über",

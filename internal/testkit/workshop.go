@@ -36,6 +36,9 @@ func Workshop(t *testing.T, seed uint64) []record.Record {
 		if !w.chance(3) {
 			answerAll(t, s)
 		}
+		for n := range w.world.IntN(4) {
+			signalled(t, s, fmt.Sprint("signal", n%2))
+		}
 	}
 	return LoadRun(t, s, "run-1").Records
 }
@@ -55,6 +58,15 @@ func (w *workshop) killed(t *testing.T, s snapshot.Store) snapshot.Store {
 	_, err = again.Create(t.Context(), run)
 	require.NoError(t, err)
 	return again
+}
+
+// signalled sends a signal to the run, unless it has ended.
+func signalled(t *testing.T, s snapshot.Store, name string) {
+	t.Helper()
+	err := state.Signal(t.Context(), s, "run-1", name, true, state.SignalOptions{})
+	if !errors.Is(err, state.ErrEnded) && !errors.Is(err, state.ErrCancelled) {
+		require.NoError(t, err)
+	}
 }
 
 func answerAll(t *testing.T, s snapshot.Store) {
@@ -117,7 +129,7 @@ func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand
 	t.Helper()
 	name := fmt.Sprint("step", n)
 	var err error
-	switch choice := rng.IntN(12); choice {
+	switch choice := rng.IntN(13); choice {
 	case 0, 1, 2, 3:
 		adapt := []func(*core.Spec){
 			func(*core.Spec) {},
@@ -132,6 +144,8 @@ func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand
 		err = core.Sleep(ctx, time.Duration(1+rng.IntN(100))*time.Second)
 	case 6:
 		_, err = core.Await[bool](ctx, name)
+	case 11:
+		_, err = core.Receive[bool](ctx, fmt.Sprint("signal", n%2))
 	case 7:
 		_, err = core.Step(ctx, name, func(ctx context.Context) (string, error) { return w.work(ctx, name) })
 	case 8:

@@ -123,18 +123,33 @@ func (c *Control) Answer(ctx context.Context, runID, questionID, by string, valu
 	return known(c.runner.Answer(ctx, runID, questionID, by, v))
 }
 
+// Signal implements [streamer.Control].
+func (c *Control) Signal(ctx context.Context, runID string, s streamer.Signal) error {
+	value, err := state.JSONAnswer(s.Value)
+	if err != nil {
+		return fmt.Errorf("%w: the value cannot be read: %w", streamer.ErrInvalid, err)
+	}
+	return known(c.runner.Signal(ctx, runID, s.Name, value, state.SignalOptions{ID: s.ID, By: s.By}))
+}
+
+// Values implements [streamer.Starter].
+func (c *Control) Values(ctx context.Context, runID string) (map[string]json.RawMessage, error) {
+	values, err := state.Values(ctx, c.runner.Store(), runID)
+	return values, known(err)
+}
+
 // known converts the errors of a runner to those of a control.
 func known(err error) error {
 	kind := error(nil)
 	switch {
 	case isAny(err, runner.ErrUnknown, snapshot.ErrNotFound, state.ErrNotAsked):
 		kind = streamer.ErrNotFound
-	case isAny(err, runner.ErrInput, core.ErrUnfit):
+	case isAny(err, runner.ErrInput, core.ErrUnfit, state.ErrSignal):
 		kind = streamer.ErrInvalid
 	case isAny(err, runner.ErrStarted, state.ErrNotFailed, state.ErrNotInterrupted, state.ErrNoProgram, state.ErrAnswered, state.ErrNotEnded, state.ErrNotRunning,
 		state.ErrEnded, state.ErrCancelled, snapshot.ErrLocked):
 		kind = streamer.ErrConflict
-	case isAny(err, runner.ErrTooMany):
+	case isAny(err, runner.ErrTooMany, state.ErrTooManySignals):
 		kind = streamer.ErrTooMany
 	case isAny(err, runner.ErrStopping):
 		kind = streamer.ErrUnavailable

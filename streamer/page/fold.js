@@ -73,7 +73,7 @@ export function take(run, record) {
     case "question":
       run.moot.delete(record.name);
       run.questions = run.questions.filter((question) => question.id !== record.name); // one that is asked again
-      if (record.asks === "time") break; // nobody is to answer it
+      if (isAnsweredByNobody(record.asks)) break; // nobody is to answer it
       run.questions.push({
         id: record.name, asks: record.asks, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,
@@ -88,10 +88,15 @@ export function take(run, record) {
 
 const ends = { completed: "completed", failed: "failed", awaiting: "paused", interrupted: "interrupted", cancelled: "cancelled" };
 
+// isAnsweredByNobody reports whether a call waits for time, or for a signal.
+function isAnsweredByNobody(asks) {
+  return asks === "time" || asks === "signal";
+}
+
 // asksWhatIsNotKnown reports whether a call waits again for a question that was over
 // when the page came to know the run.
 function asksWhatIsNotKnown(run, { execution_status, event_type, asks, question }) {
-  if (!run.joined || execution_status !== "awaiting" || event_type === "question" || !question || asks === "time") return false;
+  if (!run.joined || execution_status !== "awaiting" || event_type === "question" || !question || isAnsweredByNobody(asks)) return false;
   return !run.moot.has(question) && !run.questions.some(({ id }) => id === question);
 }
 

@@ -51,11 +51,24 @@ func (c *Control) Answer(ctx context.Context, runID, questionID, by string, valu
 	return controlled(state.Answer(ctx, c.store, runID, questionID, by, v))
 }
 
+// Signal implements [streamer.Control].
+func (c *Control) Signal(ctx context.Context, runID string, s streamer.Signal) error {
+	value, err := state.JSONAnswer(s.Value)
+	if err != nil {
+		return fmt.Errorf("%w: the value cannot be read: %w", streamer.ErrInvalid, err)
+	}
+	return controlled(state.Signal(ctx, c.store, runID, s.Name, value, state.SignalOptions{ID: s.ID, By: s.By}))
+}
+
 // controlled makes the errors of a run those of a control.
 func controlled(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, state.ErrNotAsked):
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)
+	case errors.Is(err, state.ErrSignal):
+		return fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), "state: "))
+	case errors.Is(err, state.ErrTooManySignals):
+		return fmt.Errorf("%w: %s", streamer.ErrTooMany, strings.TrimPrefix(err.Error(), "state: "))
 	case errors.Is(err, core.ErrUnfit):
 		_, why, _ := strings.Cut(err.Error(), core.ErrUnfit.Error())
 		return fmt.Errorf("%w: %w%s", streamer.ErrInvalid, core.ErrUnfit, why)

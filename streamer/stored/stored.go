@@ -65,8 +65,8 @@ func (s *Runs) Answered(ctx context.Context, runID string) ([]string, error) {
 	waiting, err := s.store.Messages(ctx, runID)
 	var ids []string
 	for i := range waiting {
-		if rec := &waiting[i].Record; rec.Kind == record.KindAnswer {
-			ids = append(ids, rec.Name)
+		if m := &waiting[i]; m.IsAnswer() {
+			ids = append(ids, m.Record.Name)
 		}
 	}
 	return ids, known(err)

@@ -98,6 +98,8 @@ func (c *control) Cancel(_ context.Context, runID string, stop streamer.Stop) er
 	return c.err
 }
 
+func (c *control) Signal(context.Context, string, streamer.Signal) error { return nil }
+
 func (c *control) Answer(_ context.Context, runID, questionID, _ string, value json.RawMessage) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

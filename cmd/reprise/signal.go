@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/state"
+)
+
+func (a *app) signalCommand() *cobra.Command {
+	var o state.SignalOptions
+	cmd := &cobra.Command{
+		Use:     "signal RUN NAME JSON-VALUE",
+		GroupID: groupWork,
+		Short:   "Put a signal into a run, which nobody was asked for",
+		Long: "Put a signal into a run, even while a program has the run open: something that has\n" +
+			"happened outside. The value is JSON: true, 42, \"a text in quotes\", {\"amount\": 3}. It\n" +
+			"waits until the run receives it, with core.Receive and the name; signals of one name\n" +
+			"are received in the order in which they were sent. Of several with one --id, the first\n" +
+			"counts. A run that waits for it continues when a program resumes it. Write -- before a\n" +
+			"value that begins with a minus.",
+		Example: "  reprise signal ticket-7 called '{\"at\": \"10:00\"}'\n" +
+			"  reprise signal ticket-7 paid 40 --id invoice-17 --by bank",
+		Args: exactly("RUN", "NAME", "JSON-VALUE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.signal(cmd.Context(), args[0], args[1], args[2], o)
+		},
+		ValidArgsFunction: a.completeRuns(1),
+	}
+	cmd.Flags().StringVar(&o.ID, "id", "", "the `ID` of the signal among those of the run; random by default")
+	a.byFlag(cmd, &o.By, "`who` sends it")
+	return cmd
+}
+
+func (a *app) signal(ctx context.Context, runID, name, text string, o state.SignalOptions) error {
+	value, err := state.JSONAnswer([]byte(text))
+	if err != nil {
+		return usagef("the value is not JSON: %v; write a text in double quotes, inside single quotes of the shell: '\"yes\"'", err)
+	}
+	store, _, err := a.load(ctx, runID)
+	if err != nil {
+		return err
+	}
+	err = state.Signal(ctx, store, runID, name, value, o)
+	if errors.Is(err, state.ErrEnded) || errors.Is(err, state.ErrSignal) || errors.Is(err, state.ErrTooManySignals) {
+		return fmt.Errorf("%w; nothing was sent", err)
+	} else if err != nil {
+		return a.explain(runID, err)
+	}
+	if a.json {
+		return a.writeJSON(map[string]any{"run_id": runID, "signal": name, "id": o.ID, "by": o.By})
+	}
+	a.printf("signal %s waits in run %s until the run receives it\n", printable(name), runID)
+	return nil
+}

@@ -1,0 +1,68 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// maxSignalName is the length of the longest name of a signal, in bytes.
+const maxSignalName = 64
+
+// Receive returns the value of the next signal with the name: something that has happened
+// outside the run and was put into it, with state.Signal, unasked. Signals wait for it in
+// the order in which they came, also those that came before the call began. Without one,
+// the call is suspended as by [Await]: Receive returns an *[InterruptedError], the handler
+// returns that, and the run is paused. When it is opened with a signal, the handler is
+// entered again and Receive returns the value.
+//
+// Each signal is received once. What a call has received is recorded, and it receives
+// the same when its handler is entered again, also by another attempt of the call. An
+// attempt of a call around it receives the signals that come next. Of calls that wait for
+// one name at the same time, any gets the first signal.
+//
+// A value that does not fit T was received, and is a permanent error, [ErrUnfit]. With
+// [Default], the value is the default when its time is over and the run is resumed. The
+// time of waiting counts against no timeout. Outside a run, the error is [ErrNoRun].
+func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T]) (T, error) {
+	var value T
+	s := inRun(ctx)
+	if s == nil || s.call == nil {
+		return value, ErrNoRun
+	}
+	if !isSignalName(name) {
+		return value, Permanent(fmt.Errorf("core: Receive: the name %q; want 1 to %d letters, digits, dots, dashes and underscores", record.Truncate(name, maxSignalName), maxSignalName))
+	}
+	q := Question{Asks: record.AsksSignal, Text: name}
+	def, err := defaultOf(q, options)
+	if err != nil {
+		return value, Permanent(err)
+	}
+	id, claimed, suspended := s.claimQuestion(questionMark)
+	if suspended != nil {
+		return value, suspended
+	}
+	q.ID = id
+	var unfit error
+	suspended, err = s.ask(ctx, q, def, claimed, func(encoded []byte) error {
+		value, unfit = decodeAnswer[T](nil, encoded)
+		return nil // it was received, whatever it is
+	})
+	switch {
+	case suspended != nil:
+		s.Suspend(suspended)
+		return value, suspended
+	case err == nil && unfit != nil:
+		var zero T
+		return zero, Permanent(fmt.Errorf("core: Receive: signal %q: %w: %w", name, ErrUnfit, unfit))
+	}
+	return value, err
+}
+
+func isSignalName(name string) bool {
+	return name != "" && len(name) <= maxSignalName && !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
+	})
+}

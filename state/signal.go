@@ -1,0 +1,298 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// ErrTooManySignals is found in the error of [Signal] for a run that has not received
+// the signals before.
+var ErrTooManySignals = errors.New("too many signals wait")
+
+const (
+	maxSignals     = 1000    // that wait in a run
+	maxSignalValue = 1 << 20 // bytes of an encoded value
+	maxSignalID    = 256     // bytes
+	maxSignalName  = 64      // bytes
+)
+
+// SignalOptions say who sends a signal, and how it is recognized. The zero
+// SignalOptions work.
+type SignalOptions struct {
+	// ID names the signal among those of its run: of several with one ID, the first
+	// counts, and the others are accepted and change nothing. A sender that may send a
+	// signal twice, such as a webhook, gives it one. It has at most 256 bytes. Defaults to
+	// a random one.
+	ID string
+
+	By string // who sends it; may be empty
+}
+
+// Signal puts a signal into a stored run, from any process: something that has happened
+// outside, which nobody was asked for. When Signal returns, the signal is durable. It waits
+// until a call of the run receives it, with [core.Receive] and its name. Signals of one
+// name are received in the order in which they were sent, if each was sent after Signal had
+// returned for the one before.
+//
+// The name has 1 to 64 letters, digits, dots, dashes and underscores, and the value is
+// anything that can be recorded, of at most 1 MB. For a run that has ended the error is
+// [ErrEnded], for one that was cancelled [ErrCancelled], and if 1,000 signals wait
+// [ErrTooManySignals].
+func Signal(ctx context.Context, store snapshot.Store, runID, name string, value any, o SignalOptions) error {
+	if err := signal(ctx, store, runID, name, value, o); err != nil {
+		return fmt.Errorf("state: signal %q to run %s: %w", record.Truncate(name, maxSignalName), runID, err)
+	}
+	return nil
+}
+
+// ErrSignal is found in the error of [Signal] for a name, an ID or a value that a signal
+// cannot have.
+var ErrSignal = errors.New("it cannot be sent")
+
+func signal(ctx context.Context, store snapshot.Store, runID, name string, value any, o SignalOptions) error {
+	m, err := signalMessage(name, value, o)
+	if err != nil {
+		return err
+	}
+	found, err := store.Load(ctx, runID)
+	if err != nil {
+		return err
+	}
+	if err := mayBeSignalled(&found.Info); err != nil {
+		return err
+	}
+	if isThere, err := wasReceived(found, m.Record.Detail.Signal); err != nil || isThere {
+		return err
+	}
+	waiting, err := store.Messages(ctx, runID)
+	if err != nil {
+		return err
+	}
+	if err := queueBehind(&m, waiting); err != nil {
+		return err
+	}
+	if err := store.Post(ctx, runID, m); errors.Is(err, snapshot.ErrPosted) {
+		return nil // the same signal
+	} else if err != nil {
+		return err
+	}
+	return settleSignal(ctx, store, runID, &m)
+}
+
+func signalMessage(name string, value any, o SignalOptions) (snapshot.Message, error) {
+	switch {
+	case !isSignalName(name):
+		return snapshot.Message{}, fmt.Errorf("%w: the name has 1 to %d letters, digits, dots, dashes and underscores", ErrSignal, maxSignalName)
+	case len(o.ID) > maxSignalID:
+		return snapshot.Message{}, fmt.Errorf("%w: the ID has %d bytes; want at most %d", ErrSignal, len(o.ID), maxSignalID)
+	}
+	encoded, err := record.Encode(value)
+	if err != nil {
+		return snapshot.Message{}, fmt.Errorf("%w: %w", ErrSignal, err)
+	}
+	if len(encoded) > maxSignalValue {
+		return snapshot.Message{}, fmt.Errorf("%w: the value has %d bytes; want at most %d", ErrSignal, len(encoded), maxSignalValue)
+	}
+	if o.ID == "" {
+		o.ID = strings.ToLower(rand.Text())
+	}
+	return snapshot.Message{Record: record.Record{
+		Time: now(), Name: name, Kind: record.KindAnswer, Status: record.StatusRecorded,
+		Detail: &record.Detail{Output: encoded, By: o.By, Signal: o.ID},
+	}}, nil
+}
+
+func isSignalName(name string) bool {
+	return name != "" && len(name) <= maxSignalName && !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
+	})
+}
+
+func mayBeSignalled(i *snapshot.Info) error {
+	switch i.Status {
+	case StatusCancelled:
+		return cancelledError(i.RunID, i.Stop)
+	case StatusCompleted, StatusFailed:
+		return fmt.Errorf("%w: it is %s", ErrEnded, i.Status)
+	}
+	return nil
+}
+
+// wasReceived reports whether a call has received the signal with the ID.
+func wasReceived(found *snapshot.Run, id string) (bool, error) {
+	for rec, err := range found.Records() {
+		if err != nil {
+			return false, err
+		}
+		if rec.Kind == record.KindAnswer && rec.Detail != nil && rec.Detail.Signal == id {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// queueBehind gives a signal a time after that of those that wait: messages come in the
+// order of their times, and clocks differ and are set.
+func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
+	n := 0
+	for i := range waiting {
+		if !waiting[i].IsSignal() {
+			continue
+		}
+		n++
+		if last := waiting[i].Record.Time; !m.Record.Time.After(last) {
+			m.Record.Time = last.Add(time.Nanosecond)
+		}
+	}
+	if n >= maxSignals {
+		return fmt.Errorf("%w: %d of at most %d; the run has received none of them", ErrTooManySignals, n, maxSignals)
+	}
+	return nil
+}
+
+// settleSignal takes a signal back that came too late: the run has ended meanwhile without
+// receiving it.
+func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
+	found, err := store.Info(ctx, runID)
+	if err != nil {
+		return fmt.Errorf("it was posted, but whether the run had ended is not known: %w", err)
+	}
+	late := mayBeSignalled(&found)
+	if late == nil {
+		return nil
+	}
+	posted, err := isPosted(ctx, store, runID, m)
+	if err != nil || !posted {
+		return err // it was received
+	}
+	return errors.Join(late, store.Remove(ctx, runID, m.ID()))
+}
+
+// signals are those that calls of a run have received. The run's mu guards taken and
+// byQuestion.
+type signals struct {
+	receiving  sync.Mutex               // held while one is received: each by one call
+	taken      map[string]bool          // by ID
+	byQuestion map[string]record.Record // the answers that they became
+}
+
+// take notes the signal of an answer, if it is that of one.
+func (s *signals) take(answer *record.Record) {
+	if answer.Detail == nil || answer.Detail.Signal == "" {
+		return
+	}
+	if s.taken == nil {
+		s.taken, s.byQuestion = make(map[string]bool), make(map[string]record.Record)
+	}
+	s.taken[answer.Detail.Signal] = true
+	s.byQuestion[answer.Name] = *answer
+}
+
+func (r *run) isReceived(m *snapshot.Message) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.signals.taken[m.Record.Detail.Signal]
+}
+
+// receive gives a call the first signal with the name that it waits for, as the answer to
+// its question, and removes the signal from the inbox when that is durable. Nothing else
+// gives it one: a call that waits and is not there may never come back. A call that is
+// made again after it failed gets what it got before.
+func (r *run) receive(s *core.Scope, q core.Question, recorded bool) (core.Asked, error) {
+	if r.strict || r.validation != nil || r.stored == nil {
+		asked := r.waitFor(q.ID, recorded)
+		return asked, nil
+	}
+	r.signals.receiving.Lock()
+	defer r.signals.receiving.Unlock()
+	r.mu.Lock()
+	before, again := r.signals.byQuestion[q.ID]
+	r.mu.Unlock()
+	if again {
+		return r.takeSignal(s, q, recorded, &before, "")
+	}
+	waiting, err := r.stored.Messages(context.Background(), r.settings.RunID)
+	if err != nil { // it gets the signal when the run is opened again
+		r.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run cannot be read, so that signals may come late: ", err), nil)
+	}
+	i := slices.IndexFunc(waiting, func(m snapshot.Message) bool {
+		return m.IsSignal() && m.Record.Name == q.Text && !r.isReceived(&m)
+	})
+	if i < 0 {
+		return r.waitFor(q.ID, recorded), nil
+	}
+	return r.takeSignal(s, q, recorded, &waiting[i].Record, waiting[i].ID())
+}
+
+// takeSignal records a signal as the answer to a question, and removes its message.
+func (r *run) takeSignal(s *core.Scope, q core.Question, recorded bool, from *record.Record, message string) (core.Asked, error) {
+	rec := answerRecord(now(), s.Address(), q.ID, from.AnsweredBy(), from.Encoded())
+	rec.Detail.Signal = from.Detail.Signal
+	if err := r.Append(s, rec); err != nil {
+		return core.Asked{}, err
+	}
+	asked := core.Asked{Answer: rec.Encoded(), Recorded: recorded}
+	if message == "" {
+		return asked, nil
+	}
+	r.mu.Lock()
+	seq := uint64(r.len())
+	r.mu.Unlock()
+	if err := r.sync(seq); err != nil { // whatever the policy: the message is removed next
+		return core.Asked{}, r.stop(err)
+	}
+	// If it stays, the next opening recognizes it by its ID.
+	_ = r.stored.Remove(context.Background(), r.settings.RunID, message)
+	return asked, nil
+}
+
+// AwaitsSignal reports whether a run waits for one of the signals among the messages, so
+// that it continues when it is opened.
+func AwaitsSignal(ctx context.Context, store snapshot.Store, runID string, waiting []snapshot.Message) (bool, error) {
+	if !slices.ContainsFunc(waiting, func(m snapshot.Message) bool { return m.IsSignal() }) {
+		return false, nil
+	}
+	found, err := load(ctx, store, runID)
+	if err != nil {
+		return false, fmt.Errorf("state: signals of run %s: %w", runID, err)
+	}
+	return awaitsSignalOf(found, waiting), nil
+}
+
+// awaitsSignalOf is AwaitsSignal for a run that was loaded.
+func awaitsSignalOf(found *snapshot.Snapshot, waiting []snapshot.Message) bool {
+	awaited := awaitedSignals(found.Records)
+	return len(awaited) > 0 && slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
+		return m.IsSignal() && slices.Contains(awaited, m.Record.Name)
+	})
+}
+
+// awaitsAny reports whether the run waits for a signal.
+func awaitsAny(found *snapshot.Snapshot) bool { return len(awaitedSignals(found.Records)) > 0 }
+
+// awaitedSignals returns the names of the signals that calls wait for.
+func awaitedSignals(records []record.Record) (names []string) {
+	for _, asked := range ledgerOf(records).Questions(true) {
+		if asked.Asks == record.AsksSignal {
+			names = append(names, asked.Text)
+		}
+	}
+	return names
+}
+
+// errors.Is finds these in recorded errors of calls, too.
+func init() {
+	record.RegisterError("state.ErrSignal", ErrSignal)
+	record.RegisterError("state.ErrTooManySignals", ErrTooManySignals)
+}
