@@ -24,7 +24,7 @@ func (s *Store) consume(ctx context.Context, created time.Time, subjects []strin
 		for {
 			next, err := s.consumeFrom(ctx, created, subjects, from, yield)
 			if err == nil {
-				err = s.verify(ctx, created)
+				err = s.verify(ctx, created, next)
 			}
 			switch {
 			case errors.Is(err, errEnough):
@@ -82,7 +82,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 		case ctx.Err() != nil:
 			return from, context.Cause(ctx)
 		case errors.Is(err, context.DeadlineExceeded): // the client may have created a consumer of another stream, which is silent
-			if err := s.verify(ctx, created); err != nil {
+			if err := s.verify(ctx, created, from); err != nil {
 				return from, err
 			}
 			continue
@@ -94,7 +94,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 			return from, err
 		}
 		if meta.Consumer != verified {
-			if err := s.verify(ctx, created); err != nil {
+			if err := s.verify(ctx, created, from); err != nil {
 				return from, err
 			}
 			verified = meta.Consumer
@@ -113,15 +113,19 @@ func (s *Store) nextOf(ctx context.Context, messages jetstream.MessagesContext) 
 	return messages.Next(jetstream.NextContext(ctx))
 }
 
-// verify returns an error if the stream of the records is not the one that was
-// created then.
-func (s *Store) verify(ctx context.Context, created time.Time) error {
+// verify returns an error if the stream of the records is not the one that was created
+// then, or does not have the message before next any more.
+func (s *Store) verify(ctx context.Context, created time.Time, next uint64) error {
 	info, err := s.streamInfo(ctx)
 	if err != nil {
 		return err
 	}
 	if !info.Created.Equal(created) {
 		return fmt.Errorf("%w: the stream %s was deleted and created again", snapshot.ErrReset, s.names.records())
+	}
+	if info.State.LastSeq+1 < next {
+		s.noteDamage()
+		return fmt.Errorf("%w: the stream %s has lost messages: it ends at %d, and had %d", snapshot.ErrReset, s.names.records(), info.State.LastSeq, next-1)
 	}
 	return nil
 }

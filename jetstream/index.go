@@ -3,7 +3,6 @@ package jetstream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"strconv"
 	"time"
@@ -15,8 +14,8 @@ import (
 )
 
 // The index has one message for each run; the run that changed last is at its end.
-// The process that changes a run writes its message, with the sequence of the
-// message of the run that it shows: an older one never replaces a newer one.
+// The process that changes a run writes its message, with the stamp of the message of
+// the run that it shows: an older one never replaces a newer one that is stored.
 
 // unknown stands for the sequence of a message of the index that was not read.
 const unknown = ^uint64(0)
@@ -31,9 +30,9 @@ func freeChanged(a, b *snapshot.Info) bool {
 func (s *Store) show(ctx context.Context, h *head, expected uint64) (seq uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.patience())
 	defer cancel()
-	seq, err := s.putIndex(ctx, h, expected)
+	seq, _, err := s.putIndex(ctx, h, expected)
 	if errors.Is(err, errConflict) {
-		err = s.reindex(ctx, h.info.RunID)
+		_, err = s.reindex(ctx, h.info.RunID)
 	}
 	if err != nil {
 		s.lag(h.info.RunID)
@@ -84,86 +83,94 @@ func (s *Store) mendLater() {
 	}
 }
 
-// putIndex puts one run into the index, in the place of the message expected. It is
-// errConflict if that is not there.
-func (s *Store) putIndex(ctx context.Context, h *head, expected uint64) (uint64, error) {
+// putIndex puts one run into the index, in the place of the message expected, and reports
+// whether it was not there yet. It is errConflict if the message expected is not there.
+func (s *Store) putIndex(ctx context.Context, h *head, expected uint64) (seq uint64, put bool, err error) {
 	if expected == unknown {
-		was, version, err := s.indexed(ctx, h.info.RunID)
+		was, shown, err := s.indexed(ctx, h.info.RunID)
 		if err != nil {
-			return 0, err
-		} else if version >= h.version() {
-			return was, nil
+			return 0, false, err
+		}
+		isShown := was > 0 && shown == h.stamp()
+		if shown.seq > h.stamp().seq { // it is newer, or the message was lost
+			if isShown, err = s.isStored(ctx, h.info.RunID, shown); err != nil {
+				return 0, false, err
+			}
+		}
+		if isShown {
+			return was, false, nil
 		}
 		expected = was
 	}
 	data, err := snapshot.AppendInfo(nil, &h.info)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	msg := nats.NewMsg(s.names.indexed(h.info.RunID))
 	msg.Data = data
 	msg.Header.Set(headerID, nuid.Next())
-	msg.Header.Set(headerVersion, strconv.FormatUint(h.version(), 10))
+	is := h.stamp()
+	msg.Header.Set(headerVersion, strconv.FormatUint(is.seq, 10))
+	msg.Header.Set(headerVersionID, is.id)
 	if h.isOpen() {
 		msg.Header.Set(headerSession, h.session)
 	}
-	return s.publish(ctx, s.names.index(), msg, expected)
+	seq, err = s.publish(ctx, s.names.index(), msg, expected)
+	return seq, err == nil, err
 }
 
-// indexed returns the sequence of the message of a run in the index, and the
-// version of what it shows; zeros if there is none.
-func (s *Store) indexed(ctx context.Context, runID string) (seq, version uint64, err error) {
+// indexed returns the sequence of the message of a run in the index, and the stamp of what
+// it shows; zeros if there is none.
+func (s *Store) indexed(ctx context.Context, runID string) (seq uint64, shown stamp, err error) {
 	m, err := s.get(ctx, s.names.index(), query{Last: s.names.indexed(runID)})
 	if errors.Is(err, errNone) {
-		return 0, 0, nil
+		return 0, stamp{}, nil
 	} else if err != nil {
-		return 0, 0, err
+		return 0, stamp{}, err
 	}
 	h, err := m.header()
 	if err != nil {
-		return 0, 0, err
+		return 0, stamp{}, err
 	}
-	numbers := reader{h: h}
-	version = numbers.uint(headerVersion)
-	if numbers.err != nil {
-		return 0, 0, fmt.Errorf("%w: the index of run %s: %w", snapshot.ErrCorrupt, runID, numbers.err)
-	}
-	return m.Seq, version, nil
+	shown, err = stampOf(h)
+	return m.Seq, shown, err
 }
 
-// reindex reads a run and has the index show it, or no longer.
-func (s *Store) reindex(ctx context.Context, runID string) error {
+// reindex reads a run and makes the index show it, or no longer. It reports whether that
+// changed the index.
+func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err error) {
 	for {
 		h, err := s.head(ctx, runID)
 		if errors.Is(err, snapshot.ErrNotFound) {
 			return s.hide(ctx, runID)
 		} else if err != nil {
-			return err
+			return false, err
 		}
-		if _, err = s.putIndex(ctx, h, unknown); !errors.Is(err, errConflict) {
-			return err
+		if _, changed, err = s.putIndex(ctx, h, unknown); !errors.Is(err, errConflict) {
+			return changed, err
 		}
 	}
 }
 
 // mend is reindex where an error is mended later.
 func (s *Store) mend(ctx context.Context, runID string) {
-	if err := s.reindex(ctx, runID); err != nil {
+	if _, err := s.reindex(ctx, runID); err != nil {
 		s.lag(runID)
 	}
 }
 
 // hide removes a run from the index that is not there any more. One that was
 // begun meanwhile stays.
-func (s *Store) hide(ctx context.Context, runID string) error {
+func (s *Store) hide(ctx context.Context, runID string) (hidden bool, err error) {
 	seq, _, err := s.indexed(ctx, runID)
 	if err != nil || seq == 0 {
-		return err
+		return false, err
 	}
 	if _, err := s.head(ctx, runID); !errors.Is(err, snapshot.ErrNotFound) {
-		return err
+		return false, err
 	}
-	return s.purge(ctx, s.index, s.names.indexed(runID), seq+1)
+	err = s.purge(ctx, s.index, s.names.indexed(runID), seq+1)
+	return err == nil, err
 }
 
 // reindexLagging mends what show could not.

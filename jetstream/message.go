@@ -53,7 +53,8 @@ const (
 	headerInfo       = "Rp-Info" // how many bytes of the payload are the info
 	headerArtifact   = "Rp-Artifact"
 	headerVersion    = "Rp-Version" // index: the sequence of what it was made of
-	headerLease      = "Rp-Lease"   // life sign: how long it counts
+	headerVersionID  = "Rp-Version-Id"
+	headerLease      = "Rp-Lease" // life sign: how long it counts
 )
 
 // deletedTTL is how long the message stays that says that a run was deleted, for

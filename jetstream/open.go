@@ -26,7 +26,8 @@ var minVersion = [2]int{2, 12}
 // with other settings, are errors that say so, and nothing is made then. Servers
 // that do not answer, as those of a cluster do while they elect a leader, are asked
 // again until ctx ends, or for 30 seconds if it has no end; then the error is
-// snapshot.ErrUnavailable.
+// snapshot.ErrUnavailable. If the ends of the streams do not agree, as after a loss of
+// power, Open repairs the store, see [Store.Repair].
 func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	if conn == nil {
 		return nil, errors.New("jetstream: Open needs a connection, such as nats.Connect(url, nats.MaxReconnects(-1))")
@@ -42,12 +43,17 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	own, stop := context.WithCancel(context.Background())
 	s := &Store{
 		conn: conn, js: js, options: o, names: names{o.Name}, ctx: own, stop: stop,
-		sightings: make(map[string]sighting), lagging: make(map[string]bool),
+		sightings: make(map[string]sighting), lagging: make(map[string]bool), damaged: make(chan struct{}, 1),
 	}
-	if err := s.makeStreams(ctx); err != nil {
+	err = s.makeStreams(ctx)
+	if err == nil {
+		err = s.healOpened(ctx)
+	}
+	if err != nil {
 		stop()
 		return nil, err
 	}
+	s.run(s.healOften)
 	return s, nil
 }
 

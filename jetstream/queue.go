@@ -51,6 +51,13 @@ func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 		return nil, err
 	}
 	q.jobs = stream
+	if _, err := q.repair(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.queue = q
+	s.mu.Unlock()
+	s.run(q.repairOften)
 	return q, nil
 }
 
@@ -285,9 +292,13 @@ func (q *Queue) consumer(ctx context.Context, p puller) (jetstream.Consumer, err
 	return q.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable: hex.EncodeToString(sum[:12]), Description: fmt.Sprintf("%s %s, class %d", p.program.Name, p.program.Version, p.class),
 		FilterSubject: filter, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.store.options.Lease,
-		MaxDeliver: -1, MaxAckPending: maxLeases,
+		MaxDeliver: -1, MaxAckPending: maxLeases, InactiveThreshold: consumerUnused,
 	})
 }
+
+// consumerUnused is after how long without a worker of its program and version the server
+// removes a consumer. The next worker makes it again, and finds the jobs that wait.
+const consumerUnused = 24 * time.Hour
 
 // maxLeases bounds how many jobs of one program are taken at once.
 const maxLeases = 1_000_000

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -35,6 +36,10 @@ type Store struct {
 	sightings map[string]sighting
 	lagging   map[string]bool // runs that the index does not show as they are
 	mending   bool            // somebody sees to that
+	queue     *Queue          // nil if none was opened
+
+	damaged chan struct{} // has a value if a stream may have lost messages
+	newest  atomic.Uint64 // the sequence of the newest message of the records that is known to be stored
 }
 
 var _ snapshot.Store = (*Store)(nil)
@@ -76,11 +81,16 @@ func noRun(runID string) error { return fmt.Errorf("%w: no run %s", snapshot.Err
 type head struct {
 	message               // the last one
 	info    snapshot.Info // what is known of the run
-	free    uint64        // the sequence of what may change at any time; 0 if that is in the info
+	free    stamp         // of what may change at any time; zero if that is in the info
 }
 
-// version is that of the info: a later one is newer.
-func (h *head) version() uint64 { return max(h.seq, h.free) }
+// stamp is that of the info: one with a higher sequence is newer.
+func (h *head) stamp() stamp {
+	if h.free.seq > h.seq {
+		return h.free
+	}
+	return stamp{h.seq, h.id}
+}
 
 // head reads how a run stands. If there is no such run, the error is
 // snapshot.ErrNotFound, and the sequence that of its deletion.
@@ -170,7 +180,7 @@ func (s *Store) readFree(ctx context.Context, h *head) error {
 	if err != nil {
 		return err
 	}
-	h.free = m.Seq
+	h.free = stamp{m.Seq, header.Get(headerID)}
 	if header.Get(headerBorn) != h.born {
 		return nil // of a run that was deleted
 	}
@@ -329,9 +339,9 @@ func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, chan
 		msg.Header.Set(headerID, nuid.Next())
 		msg.Header.Set(headerBorn, h.born)
 		msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
-		seq, err := s.publish(ctx, s.names.records(), msg, h.free)
+		seq, err := s.publish(ctx, s.names.records(), msg, h.free.seq)
 		if err == nil {
-			h.free = seq
+			h.free = stamp{seq, msg.Header.Get(headerID)}
 			return nil
 		} else if !errors.Is(err, errConflict) || !settled {
 			return err
@@ -384,5 +394,6 @@ func (s *Store) clear(ctx context.Context, runID string, seq uint64) error {
 	for _, subject := range []string{s.names.run(runID), s.names.free(runID), s.names.inbox(runID)} {
 		all = errors.Join(all, s.purge(ctx, s.records, subject, seq))
 	}
-	return errors.Join(all, s.hide(ctx, runID))
+	_, err := s.hide(ctx, runID)
+	return errors.Join(all, err)
 }

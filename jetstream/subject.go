@@ -51,6 +51,11 @@ func (n names) object(ref string) string {
 // objectData is the subject of the data that an object names.
 func (n names) objectData(nuid string) string { return "$O." + n.artifacts() + ".C." + nuid }
 
+// indexedRun is the run of a subject of the index.
+func indexedRun(subject string) string {
+	return strings.ReplaceAll(subject[strings.LastIndexByte(subject, '.')+1:], "~", ".")
+}
+
 // token is a run ID as a part of a subject, where a dot separates.
 func token(runID string) string { return strings.ReplaceAll(runID, ".", "~") }
 

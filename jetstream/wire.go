@@ -274,6 +274,7 @@ func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expec
 
 // publishOnce publishes a message to a stream, and returns its sequence.
 func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o ...jetstream.PublishOpt) (seq uint64, err error) {
+	before := s.newest.Load()
 	ack, err := s.js.PublishMsg(ctx, msg, append(o, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(stream))...)
 	if errors.Is(err, jetstream.ErrNoStreamResponse) { // it has no leader now, or does not exist
 		if _, infoErr := s.js.Stream(ctx, stream); errors.Is(infoErr, jetstream.ErrStreamNotFound) {
@@ -283,7 +284,22 @@ func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o
 	if err != nil {
 		return 0, err
 	}
+	if stream == s.names.records() {
+		s.stored(before, ack.Sequence)
+	}
 	return ack.Sequence, nil
+}
+
+// stored keeps the sequence of a message of the records. Before is the newest that was
+// known when the message was sent: if the new one is not newer, the stream has lost
+// messages, and what this process has open may be gone.
+func (s *Store) stored(before, seq uint64) {
+	for newest := s.newest.Load(); newest < seq && !s.newest.CompareAndSwap(newest, seq); {
+		newest = s.newest.Load()
+	}
+	if seq <= before {
+		s.noteDamage()
+	}
 }
 
 // published looks whether a message that was refused is there since an attempt

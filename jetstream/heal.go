@@ -1,0 +1,317 @@
+package jetstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A server syncs each stream apart. After a loss of power the index may end before the
+// records, or after them: it then shows runs that are gone, or not those that are there.
+// The index is derived from the records, so it is made anew where the two disagree: when
+// the store is opened, when the server was started again, when a stream is found to have
+// lost messages, and by [Store.Repair].
+//
+// A sequence alone does not say whether two messages are the same: after a loss it is
+// given to another message. So what the index shows is compared by a stamp.
+
+// A stamp identifies a state of a run: by the newest of the messages that it was made of.
+type stamp struct {
+	seq uint64
+	id  string // of the message
+}
+
+// A Repaired is what [Store.Repair] has changed.
+type Repaired struct {
+	Shown  int // runs that the list did not show, or not as they were
+	Hidden int // runs that the list showed, and that did not exist
+	Queued int // jobs that nobody would have got; only if the queue of the store was opened
+}
+
+// Repair compares the list of runs with their records, and mends it where they disagree, as
+// they may after the server has lost power. The store does the same by itself when it is
+// opened and when its server was started again. Runs may go on meanwhile. It reads a
+// header of each run, and holds a hundred bytes of it.
+func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
+	stored, err := s.storedStamps(ctx)
+	if err != nil {
+		return r, fmt.Errorf("snapshot: repair: %w", err)
+	}
+	indexed, err := s.indexedStamps(ctx)
+	if err != nil {
+		return r, fmt.Errorf("snapshot: repair: %w", err)
+	}
+	for id, is := range stored {
+		shown, ok := indexed[id]
+		if ok && is.isShown(shown) {
+			continue
+		}
+		changed, err := s.reindex(ctx, id)
+		if err != nil {
+			return r, fmt.Errorf("snapshot: repair: %w", err)
+		}
+		if changed {
+			r.Shown++
+		}
+	}
+	for id := range indexed {
+		if _, ok := stored[id]; ok {
+			continue
+		}
+		changed, err := s.reindex(ctx, id)
+		if err != nil {
+			return r, fmt.Errorf("snapshot: repair: %w", err)
+		}
+		if changed {
+			r.Hidden++
+		}
+	}
+	s.mu.Lock()
+	queue := s.queue
+	s.mu.Unlock()
+	if queue != nil {
+		if r.Queued, err = queue.repair(ctx); err != nil {
+			return r, fmt.Errorf("snapshot: repair: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// storedStamp is what the newest messages of a run say.
+type storedStamp struct {
+	run, free stamp
+	opening   uint64 // of a run with records since it was opened, which the index does not show
+}
+
+// isShown reports whether the index shows the run as it is.
+func (s *storedStamp) isShown(shown stamp) bool {
+	newest := s.run
+	if s.free.seq > newest.seq {
+		newest = s.free
+	}
+	if s.opening > 0 && s.free.seq < s.opening {
+		return shown.seq >= s.opening && shown.seq <= newest.seq
+	}
+	return shown == newest
+}
+
+// storedStamps are those of all runs that exist.
+func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, error) {
+	all, free := make(map[string]*storedStamp), make(map[string]stamp)
+	err := s.lastHeaders(ctx, s.records, []string{s.names.all("r"), s.names.all("f")}, func(subject string, seq uint64, h nats.Header) error {
+		class, id := parse(subject)
+		is := stamp{seq, h.Get(headerID)}
+		if class == "f" {
+			free[id] = is
+			return nil
+		}
+		delete(all, id)
+		switch kind(h.Get(headerKind)) {
+		case deleted:
+		case appended:
+			numbers := reader{h: h}
+			all[id] = &storedStamp{run: is, opening: numbers.uint(headerOpening)}
+			return numbers.err
+		default:
+			all[id] = &storedStamp{run: is}
+		}
+		return nil
+	})
+	for id, is := range free {
+		if run := all[id]; run != nil {
+			run.free = is
+		}
+	}
+	return all, err
+}
+
+// indexedStamps are those that the index shows.
+func (s *Store) indexedStamps(ctx context.Context) (map[string]stamp, error) {
+	all := make(map[string]stamp)
+	err := s.lastHeaders(ctx, s.index, []string{s.names.indexed("*")}, func(subject string, _ uint64, h nats.Header) error {
+		is, err := stampOf(h)
+		all[indexedRun(subject)] = is
+		return err
+	})
+	return all, err
+}
+
+// stampOf is what a message of the index was made of.
+func stampOf(h nats.Header) (stamp, error) {
+	numbers := reader{h: h}
+	is := stamp{numbers.uint(headerVersion), h.Get(headerVersionID)}
+	if numbers.err != nil {
+		return is, fmt.Errorf("%w: a message of the index: %w", snapshot.ErrCorrupt, numbers.err)
+	}
+	return is, nil
+}
+
+// lastHeaders calls f with the headers of the last message on each subject that is there
+// now, and perhaps of others.
+func (s *Store) lastHeaders(ctx context.Context, stream jetstream.Stream, subjects []string, f func(subject string, seq uint64, h nats.Header) error) error {
+	return retryFor(ctx, scanLimit, scanLimit/4, func(ctx context.Context) error {
+		consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+			FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckNonePolicy,
+			HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: consumerIdle,
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = stream.DeleteConsumer(context.WithoutCancel(ctx), consumer.CachedInfo().Name) }() // else it goes by itself
+		for left := consumer.CachedInfo().NumPending; left > 0; {
+			batch, err := consumer.FetchNoWait(readBatch)
+			if err != nil {
+				return err
+			}
+			before := left
+			for msg := range batch.Messages() {
+				meta, err := msg.Metadata()
+				if err != nil {
+					return err
+				}
+				if err := f(msg.Subject(), meta.Sequence.Stream, msg.Headers()); err != nil {
+					return err
+				}
+				left = meta.NumPending
+			}
+			if err := cmp.Or(batch.Error(), ctx.Err()); err != nil {
+				return err
+			}
+			if left == before { // the server has no more, or has not found them yet
+				s.pause(ctx)
+			}
+		}
+		return nil
+	})
+}
+
+// scanLimit bounds a look at all headers.
+const scanLimit = 2 * time.Minute
+
+// pause waits for a moment, or for the end of ctx.
+func (s *Store) pause(ctx context.Context) {
+	timer := time.NewTimer(retryPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// isIntact reports whether the ends of the records and of the index agree. It is cheap,
+// and sees that one of the streams has lost its end, if nothing was appended since.
+func (s *Store) isIntact(ctx context.Context) (bool, error) {
+	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexed("*")})
+	if err == nil {
+		var h nats.Header
+		if h, err = last.header(); err != nil {
+			return false, err
+		}
+		is, err := stampOf(h)
+		if err != nil {
+			return false, err
+		}
+		if stored, err := s.isStored(ctx, indexedRun(last.Subject), is); err != nil || !stored {
+			return false, err
+		}
+	} else if !errors.Is(err, errNone) {
+		return false, err
+	}
+	return s.isLastShown(ctx)
+}
+
+// isLastShown reports whether the index shows the run that was changed last.
+func (s *Store) isLastShown(ctx context.Context) (bool, error) {
+	last, err := s.get(ctx, s.names.records(), query{Last: s.names.all("r")})
+	if errors.Is(err, errNone) {
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	_, id := parse(last.Subject)
+	h, err := s.head(ctx, id)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return true, nil // it was deleted
+	} else if err != nil {
+		return false, err
+	}
+	_, shown, err := s.indexed(ctx, id)
+	if h.kind == appended {
+		return shown.seq >= h.opening, err
+	}
+	return shown == h.stamp(), err
+}
+
+// isStored reports whether the message of a stamp is there.
+func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, error) {
+	m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
+	if errors.Is(err, errNone) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	h, err := m.header()
+	if err != nil {
+		return false, err
+	}
+	return (m.Subject == s.names.run(runID) || m.Subject == s.names.free(runID)) && h.Get(headerID) == is.id, nil
+}
+
+// healOpened mends what a loss of power before the opening has left.
+func (s *Store) healOpened(ctx context.Context) error {
+	intact, err := s.isIntact(ctx)
+	if err == nil && !intact {
+		_, err = s.Repair(ctx)
+	}
+	return err
+}
+
+// healOften repairs the store after its server was started again, and after a stream has
+// lost messages, until the store is closed.
+func (s *Store) healOften() {
+	connected := s.conn.StatusChanged(nats.CONNECTED)
+	defer s.conn.RemoveStatusListener(connected)
+	for server := s.conn.ConnectedServerId(); ; {
+		select {
+		case <-connected:
+			now := s.conn.ConnectedServerId()
+			if now == server { // the same server, and so the same streams
+				continue
+			}
+			server = now
+		case <-s.damaged: // what this process has open may be gone
+			s.finishSession()
+		case <-s.ctx.Done():
+			return
+		}
+		for _, err := s.Repair(s.ctx); err != nil && s.ctx.Err() == nil; _, err = s.Repair(s.ctx) {
+			s.pause(s.ctx)
+		}
+	}
+}
+
+// noteDamage is called where the stream of the records is found to have lost messages.
+func (s *Store) noteDamage() {
+	s.newest.Store(0)
+	select {
+	case s.damaged <- struct{}{}:
+	default: // somebody was faster
+	}
+}
+
+// finishSession ends the session, so that its runs are opened again as they are stored.
+func (s *Store) finishSession() {
+	s.mu.Lock()
+	own := s.current
+	s.mu.Unlock()
+	if own != nil {
+		own.finish()
+	}
+}

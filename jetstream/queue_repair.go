@@ -1,0 +1,77 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A server that is killed may have stored that a job was acknowledged, and not that it was
+// removed, since it syncs a consumer and its stream apart. Such a job is never delivered
+// again, and keeps another of its run from being added.
+
+// repair publishes such jobs anew, and returns how many. A job of a run that has ended since
+// does no harm: who takes it finds that out.
+func (q *Queue) repair(ctx context.Context) (queued int, err error) {
+	var consumers []*jetstream.ConsumerInfo
+	err = q.store.retry(ctx, func(ctx context.Context) error {
+		consumers = consumers[:0]
+		list := q.jobs.ListConsumers(ctx)
+		for info := range list.Info() {
+			consumers = append(consumers, info)
+		}
+		return list.Err()
+	})
+	for i := 0; err == nil && i < len(consumers); i++ {
+		var n int
+		n, err = q.repairBelow(ctx, consumers[i].Config.FilterSubject, consumers[i].AckFloor.Stream)
+		queued += n
+	}
+	if err != nil {
+		return queued, fmt.Errorf("jetstream: repair the queue: %w", err)
+	}
+	return queued, nil
+}
+
+// repairBelow publishes the jobs on a subject anew whose sequence is not above floor, up
+// to which all were acknowledged.
+func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (queued int, err error) {
+	for at := uint64(1); ; {
+		m, err := q.store.get(ctx, q.config().Name, query{Next: subject, Seq: at})
+		if errors.Is(err, errNone) || err == nil && m.Seq > floor {
+			return queued, nil
+		} else if err != nil {
+			return queued, err
+		}
+		at = m.Seq + 1
+		e, err := decodeJob(m.Data)
+		if err != nil {
+			continue // nobody can run it
+		}
+		e.Due = time.Time{}
+		if err := q.put(ctx, &e); err != nil {
+			return queued, err
+		}
+		queued++
+	}
+}
+
+// repairOften repairs the queue until its store is closed.
+func (q *Queue) repairOften() {
+	tick := time.NewTicker(repairEvery * q.store.options.Lease)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_, _ = q.repair(q.store.ctx) // what went wrong is tried again
+		case <-q.store.ctx.Done():
+			return
+		}
+	}
+}
+
+// repairEvery is the number of leases between two repairs.
+const repairEvery = 6
