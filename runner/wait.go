@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -11,10 +13,55 @@ import (
 
 // Wait returns when a run no longer continues by itself: it has completed or failed, or
 // was cancelled or interrupted. Wait continues to wait while the run is queued, running or
-// paused, even for an answer. The next sweep finds the end of a run in another process.
-// For a run that was set aside after crashes, Wait returns its Info and [ErrCrashLoop].
-// Wait returns an error when ctx ends.
+// paused, even for an answer. A runner that does not serve, or that has [Options.Queue],
+// watches the run in the store, since another process may end it; without a queue, the next
+// sweep of a runner that serves finds such an end. For a run that was set aside after
+// crashes, Wait returns its Info and [ErrCrashLoop]. Wait returns an error when ctx ends.
 func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) {
+	if r.options.Queue == nil && r.isServing() {
+		return r.wait(ctx, runID)
+	}
+	watched, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop()
+	watching.Go(func() { r.watchEnd(watched, runID) })
+	return r.wait(ctx, runID)
+}
+
+// watchEnd announces what may be the end of a run in another process, until ctx ends.
+func (r *Runner) watchEnd(ctx context.Context, runID string) {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for ctx.Err() == nil {
+		for e, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
+			if err != nil {
+				break
+			}
+			if e.Deleted || isSettled(&e.Info) {
+				r.mu.Lock()
+				r.announce(runID, snapshot.Info{})
+				r.mu.Unlock()
+			}
+		}
+		again.Reset(watchAgain)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// watchAgain is how long after an error of the store a run is watched again.
+const watchAgain = 500 * time.Millisecond
+
+func (r *Runner) isServing() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.serving
+}
+
+func (r *Runner) wait(ctx context.Context, runID string) (snapshot.Info, error) {
 	for {
 		end := r.endOf(runID)
 		info, err := r.settled(ctx, runID)
@@ -44,9 +91,9 @@ func ended(info snapshot.Info, err error) (snapshot.Info, error) {
 // the zero Info for any other.
 func (r *Runner) settled(ctx context.Context, runID string) (snapshot.Info, error) {
 	r.mu.Lock()
-	isOpen := r.open[runID] != nil
+	isOpen, serving := r.open[runID] != nil, r.serving
 	r.mu.Unlock()
-	if isOpen || r.heap != nil && r.heap.isAboutToBegin(runID) {
+	if isOpen || serving && r.heap != nil && r.heap.isAboutToBegin(runID) {
 		return snapshot.Info{}, nil
 	}
 	info, err := r.Info(ctx, runID)
