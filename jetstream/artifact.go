@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,11 +27,16 @@ func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	} else if renewed {
 		return ref, nil
 	}
-	if _, err := s.bucket.PutBytes(ctx, ref, data); err != nil {
+	meta := jetstream.ObjectMeta{Name: ref, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(min(chunkSize, s.room()))}}
+	if _, err := s.bucket.Put(ctx, meta, bytes.NewReader(data)); err != nil {
 		return "", s.artifactError(ctx, ref, err)
 	}
 	return ref, nil
 }
+
+// chunkSize is the size of the messages with the data of an artifact, where the server
+// takes messages of that size.
+const chunkSize = 128 << 10
 
 // Get implements [snapshot.ArtifactStore].
 func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {

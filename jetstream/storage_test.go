@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/jetstream"
 	"github.com/reprise-go/reprise/jetstream/jstest"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storetest"
@@ -84,4 +85,28 @@ func TestServerWithoutStorageSaysSo(t *testing.T) {
 	run, err := store.Load(ctx, "filler")
 	require.NoError(t, err, "what was stored can be read")
 	assert.Positive(t, run.Len())
+}
+
+// A server may take smaller messages than it does by default. Outputs and the artifacts
+// that hold them fit into those that it takes.
+func TestOutputsFitTheLargestMessageOfTheServer(t *testing.T) {
+	t.Parallel()
+	server := jstest.Start(t, jstest.WithMaxPayload(32<<10))
+	s := open(t, server.Connect(), jetstream.Options{Lease: longLease})
+	data := []byte(strings.Repeat("0123456789", 50_000))
+	ref, err := s.Put(t.Context(), data)
+	require.NoError(t, err)
+	got, err := s.Get(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, data, got)
+
+	j, err := s.Open(t.Context(), "large", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	records := storetest.Records(1, 1)
+	records[0].Detail = &record.Detail{Input: data}
+	require.NoError(t, j.Append(records...))
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	run, err := s.Load(t.Context(), "large")
+	require.NoError(t, err)
+	assert.Equal(t, 1, run.Len())
 }

@@ -18,7 +18,7 @@ const (
 	InterruptCancel    InterruptReason = "cancel"         // a person ended the run for good: it is not resumed
 	InterruptCrash     InterruptReason = "crash"          // the process ended without closing the run
 	InterruptShutdown  InterruptReason = "shutdown"       // the process stops, and the next one continues the run
-	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended again and again while the same calls were under way
+	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended again and again while the same calls were under way, or could not store their outcomes
 	InterruptTimeout   InterruptReason = "timeout"        // the timeout of the run is over
 	InterruptContext   InterruptReason = "context"        // the context given to the run ended
 	InterruptParent    InterruptReason = "parent_timeout" // the attempt of the caller timed out

@@ -23,7 +23,8 @@ var (
 	ErrStarted = errors.New("runner: another run with that ID was started")
 
 	// ErrCrashLoop is found in the errors of Wait and Result for a run that was set
-	// aside because its process ended again and again. It continues when it is resumed.
+	// aside because its process ended again and again, or because its records could not
+	// be stored. It continues when it is resumed.
 	ErrCrashLoop = errors.New("runner: the run was set aside after crashes")
 
 	// ErrTooMany is returned for a start beyond Options.MaxQueued or

@@ -181,7 +181,11 @@ func mayPass(err error) bool {
 func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.Duration) {
 	info, err := r.store.Info(ctx, o.runID)
 	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, o.runID)
-	if err == nil && info.Restarts > 0 && !info.Open && mayGoOn(&info) && info.Stop.Reason != record.InterruptCrash {
+	switch {
+	case err != nil || info.Open || !mayGoOn(&info) || info.Stop.Reason == record.InterruptCrash:
+	case info.Stop.Reason == record.InterruptStore && o.st != nil:
+		info = r.countUnstored(ctx, o, info)
+	case info.Restarts > 0:
 		info = r.resetRestarts(ctx, info)
 	}
 	if err == nil && isRefusedRun(&info) && o.st != nil {
@@ -211,7 +215,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 			return nil
 		case waits:
 			return lease.Park(ctx, time.Now().Add(suspectsWait))
-		case info.Open, later, info.Status == snapshot.StatusInterrupted && !r.isStopping():
+		case info.Open, later, info.Status == snapshot.StatusInterrupted && info.Due.IsZero() && !r.isStopping():
 			return lease.Park(ctx, time.Now().Add(offeredAgain))
 		default:
 			return lease.Park(ctx, due)

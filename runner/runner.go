@@ -40,7 +40,9 @@ type Options struct {
 	// MaxRestarts is how often in a row a run is started again after its
 	// process ended without closing it. The count begins anew when the run has
 	// recorded an outcome. After that the run is set aside: it stays interrupted
-	// with the reason crash_loop until somebody resumes it. A run whose last two
+	// with the reason crash_loop until somebody resumes it. An opening whose records
+	// could not be stored counts like a crash, and the run waits longer after each of
+	// them. A run whose last two
 	// openings were lost is continued alone, not beside others of which that is
 	// true, until it has recorded an outcome: so a run that ends its process does
 	// not have the others set aside. Defaults to 5.

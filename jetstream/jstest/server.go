@@ -28,6 +28,11 @@ func WithMaxStore(bytes int64) Option {
 	return func(o *server.Options) { o.JetStreamMaxStore = bytes }
 }
 
+// WithMaxPayload bounds the size of a message, in bytes; the default of a server is 1 MB.
+func WithMaxPayload(bytes int32) Option {
+	return func(o *server.Options) { o.MaxPayload = bytes }
+}
+
 // WithoutJetStream starts a server that has no JetStream.
 func WithoutJetStream() Option { return func(o *server.Options) { o.JetStream = false } }
 

@@ -1,0 +1,75 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A run that is interrupted because the store did not take its records continues later, and
+// makes again what has no outcome. Where that happens again and again while the run can be
+// opened, such as for an outcome that is too large, the effect would be repeated for ever.
+// So such openings are counted like crashes: the run waits longer each time, and is set
+// aside after MaxRestarts of them.
+
+// unstoredMost bounds how long a run waits that could not be stored.
+const unstoredMost = 10 * time.Minute
+
+// unstoredWait returns how long a run waits that could not be stored so often in a row.
+func unstoredWait(times int) time.Duration {
+	wait := offeredAgain
+	for ; times > 1 && wait < unstoredMost; times-- {
+		wait *= 2
+	}
+	return min(wait, unstoredMost)
+}
+
+// countUnstored counts an opening whose records could not be stored, and says when the run
+// continues. It returns what is known of the run then.
+func (r *Runner) countUnstored(ctx context.Context, o *openRun, info snapshot.Info) snapshot.Info {
+	run, err := r.store.Load(ctx, info.RunID)
+	if err != nil {
+		return info // it is offered again
+	}
+	last, err := lastOpening(run, info.Generation)
+	if err != nil {
+		return info
+	}
+	times := info.Restarts + 1
+	if last.progressed {
+		times = 1
+	}
+	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error {
+		if i.Status != info.Status || i.Stop != info.Stop || i.Generation != info.Generation {
+			return errCounted
+		}
+		i.Restarts, i.Due = times, time.Now().UTC().Round(0).Add(unstoredWait(times))
+		if times > r.options.MaxRestarts {
+			i.Due = time.Time{}
+			i.Stop = snapshot.Stop{
+				Reason:  record.InterruptCrashLoop,
+				Message: fmt.Sprintf("its records could not be stored %d times in a row: %s", times, o.whyStopped()),
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		if !errors.Is(err, errCounted) && !errors.Is(err, snapshot.ErrLocked) {
+			r.observe(o.event(EventTrouble, info.Status, err))
+		}
+		return info
+	}
+	return now
+}
+
+// whyStopped returns the text of the error with which a run stopped.
+func (o *openRun) whyStopped() string {
+	if o.stopped == nil {
+		return "the store failed"
+	}
+	return o.stopped.Error()
+}
