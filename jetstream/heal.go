@@ -40,6 +40,13 @@ type Repaired struct {
 // opened and when its server was started again. Runs may go on meanwhile. It reads a
 // header of each run, and holds a hundred bytes of it.
 func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.repaired.Shown += r.Shown
+		s.repaired.Hidden += r.Hidden
+		s.repaired.Queued += r.Queued
+	}()
 	stored, err := s.storedStamps(ctx)
 	if err != nil {
 		return r, fmt.Errorf("snapshot: repair: %w", err)
@@ -82,6 +89,14 @@ func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
 		}
 	}
 	return r, nil
+}
+
+// Repaired returns what was repaired since the store was opened, by Open, by the store
+// itself and by [Store.Repair].
+func (s *Store) Repaired() Repaired {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.repaired
 }
 
 // storedStamp is what the newest messages of a run say.

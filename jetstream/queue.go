@@ -51,11 +51,13 @@ func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 		return nil, err
 	}
 	q.jobs = stream
-	if _, err := q.repair(ctx); err != nil {
+	queued, err := q.repair(ctx)
+	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	s.queue = q
+	s.repaired.Queued += queued
 	s.mu.Unlock()
 	s.run(q.repairOften)
 	return q, nil

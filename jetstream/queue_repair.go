@@ -66,7 +66,10 @@ func (q *Queue) repairOften() {
 	for {
 		select {
 		case <-tick.C:
-			_, _ = q.repair(q.store.ctx) // what went wrong is tried again
+			queued, _ := q.repair(q.store.ctx) // what went wrong is tried again
+			q.store.mu.Lock()
+			q.store.repaired.Queued += queued
+			q.store.mu.Unlock()
 		case <-q.store.ctx.Done():
 			return
 		}

@@ -37,6 +37,7 @@ type Store struct {
 	lagging   map[string]bool // runs that the index does not show as they are
 	mending   bool            // somebody sees to that
 	queue     *Queue          // nil if none was opened
+	repaired  Repaired        // since the store was opened
 
 	damaged chan struct{} // has a value if a stream may have lost messages
 	newest  atomic.Uint64 // the sequence of the newest message of the records that is known to be stored

@@ -7,10 +7,12 @@
 //	reprise-jetstream export RUN FILE
 //	reprise-jetstream import FILE...
 //	reprise-jetstream gc [GRACE]
+//	reprise-jetstream repair
 //
 // `reprise import` reads what export writes, and import reads what `reprise export
 // --format msgpack` writes. Only copy-from and copy-to copy artifacts, and messages
 // that wait for a run. Copying again what was interrupted continues it. Gc removes
 // the artifacts that no run refers to and that were put for the last time more than
-// GRACE ago, or an hour.
+// GRACE ago, or an hour. Repair compares the list of runs and the queue with the records, and
+// mends them; it says what it did.
 package main

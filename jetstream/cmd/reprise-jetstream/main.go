@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-const usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | export RUN FILE | import FILE... | gc [GRACE]"
+const usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | export RUN FILE | import FILE... | gc [GRACE] | repair"
 
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-jetstream", flag.ContinueOnError)
@@ -92,6 +92,8 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 		return func(ctx context.Context, s *jetstream.Store) error { return export(ctx, s, rest[0], rest[1]) }, nil
 	case name == "import" && len(rest) > 0:
 		return func(ctx context.Context, s *jetstream.Store) error { return importRuns(ctx, s, rest, out) }, nil
+	case name == "repair" && len(rest) == 0:
+		return func(ctx context.Context, s *jetstream.Store) error { return repair(ctx, s, out) }, nil
 	case name == "gc" && len(rest) <= 1:
 		grace := time.Hour
 		if len(rest) == 1 {
@@ -107,6 +109,17 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 		}, nil
 	}
 	return nil, fmt.Errorf("got %q, want %s", args, usage)
+}
+
+// repair mends the list of runs and the queue, and says what it did.
+func repair(ctx context.Context, s *jetstream.Store, out io.Writer) error {
+	if _, err := jetstream.OpenQueue(ctx, s); err != nil {
+		return err
+	}
+	_, err := s.Repair(ctx)
+	r := s.Repaired() // Open may have done it
+	fmt.Fprintf(out, "%d runs are shown that were not, or not as they were\n%d runs are no longer shown that do not exist\n%d runs are queued anew\n", r.Shown, r.Hidden, r.Queued)
+	return err
 }
 
 func inDirectory(dir string, do func(snapshot.Store) error) error {

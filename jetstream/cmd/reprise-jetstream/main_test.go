@@ -5,6 +5,7 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,12 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	assert.Equal(t, "0 artifacts are removed\n", do("gc"))
 	assert.Equal(t, "0 artifacts are removed\n", do("gc", "0s"), "a run refers to it")
 	assert.Equal(t, "0 artifacts are removed\n", do("-store", "second", "gc", "0s"))
+
+	conn := jstest.Connect(t, url)
+	_, err = conn.Request("$JS.API.STREAM.PURGE.RPI_reprise", nil, time.Minute) // the list is lost
+	require.NoError(t, err)
+	assert.Equal(t, "1 runs are shown that were not, or not as they were\n0 runs are no longer shown that do not exist\n0 runs are queued anew\n", do("repair"))
+	assert.Contains(t, do("runs"), "run-1\tcompleted\t")
 
 	to, err := filestore.New(other)
 	require.NoError(t, err)
