@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,13 +25,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What stands between the two marks is the second program of the README.
+// What stands between the two marks is the program of docs/features.md.
 
 type City struct {
 	Name string `json:"name"`
 }
 
-// README begins
+// features begins
 func ask(ctx context.Context, llm actors.LLM, question string) (string, error) {
 	weather := decorators.Tool("get_weather", "Current weather in a city.",
 		func(ctx context.Context, in City) (string, error) { return fetchWeather(ctx, in.Name) },
@@ -49,7 +51,7 @@ func ask(ctx context.Context, llm actors.LLM, question string) (string, error) {
 	return answer.Text, err
 }
 
-// README ends
+// features ends
 
 var requests atomic.Int64
 
@@ -87,15 +89,43 @@ func Example() {
 	// <nil>
 }
 
-func TestReadmeShowsTheProgramThatIsTested(t *testing.T) {
+func TestFeaturesShowTheProgramThatIsTested(t *testing.T) {
 	source, err := os.ReadFile("readme_test.go")
 	require.NoError(t, err)
-	_, program, _ := strings.Cut(string(source), "\n// README begins\n")
-	program, _, found := strings.Cut(program, "\n// README ends\n")
+	_, program, _ := strings.Cut(string(source), "\n// features begins\n")
+	program, _, found := strings.Cut(program, "\n// features ends\n")
 	require.True(t, found)
+	features, err := os.ReadFile("../docs/features.md")
+	require.NoError(t, err)
+	assert.Contains(t, string(features), "```go\n"+strings.TrimSpace(program)+"\n```", "docs/features.md shows another program")
+}
+
+// TestReadmeIsReadInFiveMinutes: it is the first thing that somebody sees.
+func TestReadmeIsReadInFiveMinutes(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
-	assert.Contains(t, string(readme), "```go\n"+strings.TrimSpace(program)+"\n```", "the README shows another program")
+	assert.LessOrEqual(t, len(strings.Fields(string(readme))), 1200, "words")
+}
+
+// TestLinksOfTheDocumentationLeadSomewhere: to a file of the repository, or elsewhere.
+func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
+	files, err := filepath.Glob("../docs/*.md")
+	require.NoError(t, err)
+	adrs, err := filepath.Glob("../docs/adr/*.md")
+	require.NoError(t, err)
+	files = append(append(files, adrs...), "../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../examples/quickstart/README.md")
+	link := regexp.MustCompile(`\]\(([^)#]+)(?:#[^)]*)?\)`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.HasPrefix(found[1], "http://") || strings.HasPrefix(found[1], "https://") {
+				continue
+			}
+			_, err := os.Stat(filepath.Join(filepath.Dir(file), found[1]))
+			assert.NoError(t, err, "%s links to %s", file, found[1])
+		}
+	}
 }
 
 func TestHelloWorldIsTheFirstProgramOfTheReadmeAndSmall(t *testing.T) {

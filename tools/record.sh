@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Records the quickstart as text, in a window of tmux, and puts it into the
-# README between the two marks: what its terminal shows in the middle of the
+# README of the quickstart between the two marks: what its terminal shows in the middle of the
 # run, and what is there in the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -50,5 +50,5 @@ awk -v recording="$work/recording" '
   /<!-- recording begins/ { while ((getline line < recording) > 0) print line; skip = 1 }
   !skip { print }
   /<!-- recording ends/ { skip = 0 }
-' README.md >"$work/README.md"
-cat "$work/README.md" >README.md
+' examples/quickstart/README.md >"$work/README.md"
+cat "$work/README.md" >examples/quickstart/README.md
