@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -216,7 +217,7 @@ func group(ctx context.Context, g Group, n int, run func(context.Context) error)
 	spec := core.Spec{Kind: record.KindGroup, Name: g.Name, Branches: n}
 	d, err := core.NewDefinition(spec, func(ctx context.Context, _ struct{}) (struct{}, error) {
 		if g.Timeout > 0 {
-			over := time.AfterFunc(g.Timeout, func() { core.EndGroup(ctx, core.ErrGroupTimeout) })
+			over := time.AfterFunc(g.Timeout, func() { engine.EndGroup(ctx, core.ErrGroupTimeout) })
 			defer over.Stop()
 		}
 		return struct{}{}, run(ctx)
@@ -273,14 +274,14 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	}
 	b.make(ctx, recorded, func(error) {})
 	if b.failed {
-		core.EndGroup(ctx, b.first())
+		engine.EndGroup(ctx, b.first())
 	}
-	if b.closed || core.GroupRecorded(ctx) {
+	if b.closed || engine.GroupRecorded(ctx) {
 		for _, i := range open {
 			b.ended(i, nil, nil)
 		}
 	} else {
-		b.make(ctx, open, func(err error) { core.EndGroup(ctx, err) })
+		b.make(ctx, open, func(err error) { engine.EndGroup(ctx, err) })
 	}
 	return b.err(ctx)
 }
@@ -288,7 +289,7 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 // make makes the branches, and calls fail with the first error that fails the
 // group.
 func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
-	one := func(n int, slot core.Slot) {
+	one := func(n int, slot engine.Slot) {
 		i := which[n]
 		if ctx.Err() != nil {
 			b.ended(i, nil, fail)
@@ -360,7 +361,7 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 	}
 	slices.Sort(b.notFinished)
 	failed.NotFinished = b.notFinished
-	if len(b.notFinished) > 0 && (errors.Is(groupEnd(ctx), core.ErrGroupTimeout) || core.GroupRecorded(ctx) && len(failed.Failed) == 0) {
+	if len(b.notFinished) > 0 && (errors.Is(groupEnd(ctx), core.ErrGroupTimeout) || engine.GroupRecorded(ctx) && len(failed.Failed) == 0) {
 		failed.Err = core.ErrGroupTimeout
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -90,7 +91,7 @@ func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
 	left := true // by a panic or runtime.Goexit of the caller's loop
 	defer func() {
 		if left {
-			core.EndGroup(f.ctx, nil)
+			engine.EndGroup(f.ctx, nil)
 			wg.Wait()
 		}
 	}()
@@ -98,9 +99,9 @@ func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
 	left = false
 	switch {
 	case failure != nil:
-		core.EndGroup(f.ctx, failure)
+		engine.EndGroup(f.ctx, failure)
 	case enough:
-		core.EndGroup(f.ctx, nil)
+		engine.EndGroup(f.ctx, nil)
 	}
 	wg.Wait()
 	if enough {

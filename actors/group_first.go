@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -67,7 +68,7 @@ func (f *first[T]) succeeded(i int) {
 	}
 	f.winner = i
 	if _, f.err = f.choice.Execute(f.ctx); f.err == nil {
-		core.EndGroup(f.ctx, nil)
+		engine.EndGroup(f.ctx, nil)
 	}
 }
 

@@ -7,12 +7,13 @@ import (
 	"sync/atomic"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 )
 
 // eachLimited calls f for 0 … n-1, in order and at most workers at once, and
 // returns when all calls have returned. If f panics or ends its goroutine,
 // broken is called.
-func eachLimited(n, workers int, f func(i int, slot core.Slot), broken func(i int, err error)) {
+func eachLimited(n, workers int, f func(i int, slot engine.Slot), broken func(i int, err error)) {
 	var (
 		next atomic.Int64
 		wg   sync.WaitGroup
@@ -33,7 +34,7 @@ func eachLimited(n, workers int, f func(i int, slot core.Slot), broken func(i in
 
 // eachYielding is like eachLimited, but a call that releases its slot lets the
 // next begin.
-func eachYielding(n, workers int, f func(i int, slot core.Slot), broken func(i int, err error)) {
+func eachYielding(n, workers int, f func(i int, slot engine.Slot), broken func(i int, err error)) {
 	var wg sync.WaitGroup
 	places := make(places, workers)
 	for i := range n {
@@ -56,7 +57,7 @@ type slot struct {
 	held   bool
 }
 
-// Acquire implements core.Slot.
+// Acquire implements engine.Slot.
 func (s *slot) Acquire(ctx context.Context) {
 	select {
 	case s.places <- struct{}{}:
@@ -65,7 +66,7 @@ func (s *slot) Acquire(ctx context.Context) {
 	}
 }
 
-// Release implements core.Slot. It does nothing if the slot is not held.
+// Release implements engine.Slot. It does nothing if the slot is not held.
 func (s *slot) Release() {
 	if s.held {
 		s.held = false
@@ -75,7 +76,7 @@ func (s *slot) Release() {
 
 // guarded calls f. If f does not return, it calls broken, and left if the
 // goroutine is ending.
-func guarded(i int, slot core.Slot, f func(i int, slot core.Slot), broken func(i int, err error), left func()) {
+func guarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broken func(i int, err error), left func()) {
 	returned := false
 	defer func() {
 		if returned {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -209,7 +210,7 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Mes
 	failed := func(i int, err error) {
 		results[i], failures[i] = errorResult(calls[i].ID, err), l.fatal(err)
 	}
-	eachLimited(len(calls), l.workers, func(i int, _ core.Slot) {
+	eachLimited(len(calls), l.workers, func(i int, _ engine.Slot) {
 		if prepared[i] == nil {
 			return
 		}

@@ -3,19 +3,19 @@ package core
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/record"
 )
 
 // ErrAwaiting is found by errors.Is in the [InterruptedError] of a call that
 // waits for an answer. Such a call is suspended, like an interrupted one.
-var ErrAwaiting = errors.New("awaiting an answer")
+var ErrAwaiting = engine.ErrAwaiting
 
 // A Question is a question that a call asks of somebody outside the run.
 type Question struct {
@@ -64,8 +64,7 @@ type Question struct {
 // and the run is resumed. A runner resumes it then.
 func Await[T any](ctx context.Context, question string, options ...AwaitOption[T]) (T, error) {
 	var answer T
-	s := inRun(ctx)
-	if s == nil || s.call == nil {
+	if !engine.CanAsk(ctx) {
 		return answer, ErrNoRun
 	}
 	answers, err := schema.ForValue(reflect.TypeFor[T]())
@@ -77,19 +76,10 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	if err != nil {
 		return answer, Permanent(err)
 	}
-	id, claimed, suspended := s.claimQuestion(questionMark)
-	if suspended != nil {
-		return answer, suspended
-	}
-	q.ID = id
-	suspended, err = s.ask(ctx, q, def, claimed, func(encoded []byte) (err error) {
+	err = engine.Await(ctx, engine.Question(q), def, func(encoded []byte) (err error) {
 		answer, err = decodeAnswer[T](answers, encoded)
 		return err
 	})
-	if suspended != nil {
-		s.Suspend(suspended)
-		return answer, suspended
-	}
 	return answer, err
 }
 
@@ -108,26 +98,19 @@ func Default[T any](after time.Duration, answer T) AwaitOption[T] {
 	return AwaitOption[T]{after, answer}
 }
 
-// A DefaultAnswer is the answer to a question that nobody has answered in time.
-// The zero value is none.
-type DefaultAnswer struct {
-	After   time.Duration // since the question was asked
-	Encoded []byte
-}
-
-func defaultOf[T any](q Question, options []AwaitOption[T]) (DefaultAnswer, error) {
+func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswer, error) {
 	if len(options) == 0 {
-		return DefaultAnswer{}, nil
+		return engine.DefaultAnswer{}, nil
 	}
 	o := options[len(options)-1]
 	if o.after <= 0 {
-		return DefaultAnswer{}, fmt.Errorf("core: Default(%v, …): want a time above zero", o.after)
+		return engine.DefaultAnswer{}, fmt.Errorf("core: Default(%v, …): want a time above zero", o.after)
 	}
 	encoded, err := q.Encode(o.answer)
 	if err != nil {
-		return DefaultAnswer{}, fmt.Errorf("core: Default(%v, …): %w", o.after, err)
+		return engine.DefaultAnswer{}, fmt.Errorf("core: Default(%v, …): %w", o.after, err)
 	}
-	return DefaultAnswer{o.after, encoded}, nil
+	return engine.DefaultAnswer{After: o.after, Encoded: encoded}, nil
 }
 
 // decodeAnswer decodes an answer for a T. If the answer was JSON before it was
@@ -175,44 +158,4 @@ func readJSON[T any](text []byte) (answer T, err error) {
 		err = record.Decode(encoded, &answer)
 	}
 	return answer, err
-}
-
-// ask passes the answer to take, which returns an error if it does not fit.
-// Without an answer that fits, ask returns the suspension to stop with. Claimed
-// is the claim of the question, nil if the handler does not ask it.
-func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
-	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Asks: q.Asks, Cause: ErrAwaiting}
-	for {
-		var listed []record.Claim
-		if claimed != nil {
-			listed = s.claims().upTo(claimed.Ordinal)
-		}
-		asked, err := s.root.run.Ask(s, q, def, listed)
-		if asked.Recorded && claimed != nil {
-			s.claims().drop(claimed.Ordinal)
-			claimed = nil
-		}
-		stopped, isStopped := err.(*InterruptedError) //nolint:errorlint // the run's own, which has stopped it
-		switch {
-		case isStopped:
-			return stopped, nil
-		case err != nil:
-			return nil, err
-		case asked.Answer != nil:
-		case q.Asks == record.AsksTime && s.sleepsHere(asked.Due):
-			if e, err := s.sleep(ctx, asked.Due); e != nil || err != nil {
-				return e, err
-			}
-			continue
-		default:
-			return e, nil
-		}
-		encoded := asked.Answer
-		unfit := take(encoded)
-		if unfit == nil {
-			return nil, nil
-		}
-		q.Refused = fmt.Sprintf("the answer %s does not fit: %v", record.Preview(encoded), unfit)
-		e.Cause = fmt.Errorf("%w again: %s", ErrAwaiting, q.Refused)
-	}
 }

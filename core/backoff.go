@@ -3,10 +3,7 @@ package core
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
-
-	"github.com/reprise-go/reprise/record"
 )
 
 // Backoff is how the delay before retry n, from 1, grows from the initial delay
@@ -66,8 +63,7 @@ func (j Jitter) valid() bool {
 
 // delay returns the delay before retry n, from 1, without jitter. It is within
 // MaxDelay for every n.
-func (p *Policy) delay(n int) time.Duration {
-	c := &p.config
+func (c *retries) delay(n int) time.Duration {
 	if c.InitialDelay == 0 {
 		return 0 // also where the factor has overflowed
 	}
@@ -96,11 +92,12 @@ func fibonacci(n int) float64 {
 	return a
 }
 
-// jittered returns the delay before retry n, spread by u, a random number in
-// [0, 1). Previous is the delay before the previous retry, 0 if there was none.
-func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duration {
-	c := &p.config
-	plain, longest := float64(p.delay(n)), float64(c.MaxDelay)
+// Delay implements [engine.Retries]: it spreads the delay by u.
+func (c *retries) Delay(n int, previous time.Duration, u float64) time.Duration {
+	if c.Jitter == NoJitter || c.InitialDelay == 0 {
+		return c.delay(n)
+	}
+	plain, longest := float64(c.delay(n)), float64(c.MaxDelay)
 	var low, high float64
 	switch c.Jitter {
 	case FullJitter:
@@ -116,19 +113,4 @@ func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duratio
 		return time.Duration(d)
 	}
 	return c.MaxDelay
-}
-
-// isJittered reports whether delays are random.
-func (p *Policy) isJittered() bool { return p.config.Jitter != NoJitter && p.config.InitialDelay > 0 }
-
-// unit returns a random number in [0, 1) that depends only on the seed, the
-// address and n. So calls that run in parallel have the same delays in every
-// run with the same seed, in whatever order they ask.
-func unit(seed uint64, a record.Address, n int) float64 {
-	var stack [128]byte
-	h := uint64(n)
-	for _, c := range a.AppendTo(stack[:0]) {
-		h = (h ^ uint64(c)) * 1099511628211 // FNV-1a
-	}
-	return float64(rand.NewPCG(seed, h).Uint64()>>11) / (1 << 53)
 }

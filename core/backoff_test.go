@@ -40,9 +40,9 @@ func anyDuration(r *rand.Rand) time.Duration {
 	return time.Duration(r.Uint64()>>(1+r.IntN(62))) + 1
 }
 
-func policy(t *testing.T, c core.RetryConfig) *core.Policy {
+func policy(t *testing.T, c core.RetryConfig) core.Delays {
 	t.Helper()
-	p, err := core.NewPolicy(c)
+	p, err := core.DelaysOf(c)
 	if err != nil {
 		t.Fatal(err)
 	}

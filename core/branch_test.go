@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 )
@@ -61,9 +62,9 @@ func TestGroupThatWasFailedHasFailedWhateverItsHandlerReturns(t *testing.T) {
 		want   error
 		reason record.Reason
 	}{
-		"failed":    {func(ctx context.Context) { core.EndGroup(ctx, errBoom) }, errBoom, record.ReasonPermanent},
-		"timed out": {func(ctx context.Context) { core.EndGroup(ctx, core.ErrGroupTimeout) }, core.ErrGroupTimeout, record.ReasonGroupTimeout},
-		"ended":     {func(ctx context.Context) { core.EndGroup(ctx, nil) }, nil, 0},
+		"failed":    {func(ctx context.Context) { engine.EndGroup(ctx, errBoom) }, errBoom, record.ReasonPermanent},
+		"timed out": {func(ctx context.Context) { engine.EndGroup(ctx, core.ErrGroupTimeout) }, core.ErrGroupTimeout, record.ReasonGroupTimeout},
+		"ended":     {func(ctx context.Context) { engine.EndGroup(ctx, nil) }, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, ctx := testkit.Run(t)
@@ -105,7 +106,7 @@ func TestCauseOfAnInterruptStaysAsItWasOnRecord(t *testing.T) {
 	agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 		group := groupOf(t, func(ctx context.Context, _ string) (string, error) {
 			ends := testkit.Tool(t, "tool", once, func(inside context.Context, _ string) (string, error) {
-				core.EndGroup(ctx, cause)
+				engine.EndGroup(ctx, cause)
 				return "", inside.Err()
 			})
 			_, err := ends.Event().InBranch(1).Execute(ctx, "in")

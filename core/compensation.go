@@ -3,38 +3,14 @@ package core
 import (
 	"context"
 	"fmt"
-	"strings"
 
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
 // A Compensation undoes calls of one actor. See [Definition.Compensate] and
 // [Definition.CompensateInDoubt].
-type Compensation struct {
-	kind record.Kind // of the actor
-	name string
-
-	// restored makes the call that compensates a call of which only the records
-	// are known.
-	restored func(at *Scope, nth int, found *record.Progress, in, out []byte) error
-
-	// inDoubt is the same for a call in doubt. It is nil if such calls are not
-	// compensated.
-	inDoubt func(at *Scope, nth int, found *record.Progress, in []byte) error
-}
-
-// Actor returns the kind and the name of the actor that it belongs to.
-func (c *Compensation) Actor() (record.Kind, string) { return c.kind, c.name }
-
-// compensation returns the compensation of the actor; nil if it has none.
-func (s *Settings) compensation(kind record.Kind, name string) *Compensation {
-	for _, c := range s.Compensations {
-		if c.kind == kind && c.name == name {
-			return c
-		}
-	}
-	return nil
-}
+type Compensation = engine.Compensation
 
 // compensated is the input of a compensation: a call that completed.
 type compensated[In, Out any] struct {
@@ -87,27 +63,25 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 		return f(ctx, call.In, call.Out)
 	})
 	c := *d
-	c.compensate = func(at *Scope, nth int, found *record.Progress, in In, out Out) error {
+	c.compensate = func(at *engine.Scope, nth int, found *record.Progress, in In, out Out) error {
 		return own.undoes(at, nth, found, compensated[In, Out]{in, out}, false)
 	}
-	known := &Compensation{
-		kind: d.spec.Kind, name: d.spec.Name,
-		restored: func(at *Scope, nth int, found *record.Progress, encodedIn, encodedOut []byte) error {
-			var in In
-			var out Out
-			if err := record.Decode(encodedIn, &in); err != nil {
-				return at.interruptionBy(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
-			}
-			if err := record.Decode(encodedOut, &out); err != nil {
-				return at.interruptionBy(fmt.Errorf("core: compensate %s: its recorded output: %w", at.Address(), err))
-			}
-			return c.compensate(at, nth, found, in, out)
-		},
+	undo := func(at *engine.Scope, nth int, found *record.Progress, encodedIn, encodedOut []byte) error {
+		var in In
+		var out Out
+		if err := record.Decode(encodedIn, &in); err != nil {
+			return at.InterruptionBy(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
+		}
+		if err := record.Decode(encodedOut, &out); err != nil {
+			return at.InterruptionBy(fmt.Errorf("core: compensate %s: its recorded output: %w", at.Address(), err))
+		}
+		return c.compensate(at, nth, found, in, out)
 	}
-	if d.compensation != nil {
-		known.inDoubt = d.compensation.inDoubt
+	if d.compensation == nil {
+		c.compensation = engine.NewCompensation(d.spec.Kind, d.spec.Name, undo)
+	} else {
+		c.compensation = d.compensation.With(undo)
 	}
-	c.compensation = known
 	return &c
 }
 
@@ -158,24 +132,23 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 	own := d.undoneBy(func(ctx context.Context, begun any) error {
 		return f(ctx, begun.(doubted[In]).In) //nolint:forcetypeassert // what is made of it below
 	})
-	c, known := *d, *d.compensation
-	c.compensateInDoubt = func(at *Scope, nth int, found *record.Progress, in In) error {
+	c := *d
+	c.compensateInDoubt = func(at *engine.Scope, nth int, found *record.Progress, in In) error {
 		return own.undoes(at, nth, found, doubted[In]{in, true}, true)
 	}
-	known.inDoubt = func(at *Scope, nth int, found *record.Progress, encoded []byte) error {
+	c.compensation = d.compensation.InDoubt(func(at *engine.Scope, nth int, found *record.Progress, encoded, _ []byte) error {
 		var in In
 		if err := record.Decode(encoded, &in); err != nil {
-			return at.interruptionBy(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
+			return at.InterruptionBy(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
 		}
 		return c.compensateInDoubt(at, nth, found, in)
-	}
-	c.compensation = &known
+	})
 	return &c
 }
 
 // undoneBy returns the actor whose calls undo calls of d.
 func (d *Definition[In, Out]) undoneBy(f func(context.Context, any) error) *Definition[any, struct{}] {
-	return &Definition[any, struct{}]{ // of any: its own Compensate would be of another type, without end
+	own := &Definition[any, struct{}]{ // of any: its own Compensate would be of another type, without end
 		spec: Spec{
 			Kind: record.KindCompensation, Name: d.spec.Name, Description: d.spec.Description,
 			Retry: d.spec.Retry, AttemptTimeout: d.spec.AttemptTimeout, InDoubt: min(d.spec.InDoubt, InDoubtFail),
@@ -183,6 +156,8 @@ func (d *Definition[In, Out]) undoneBy(f func(context.Context, any) error) *Defi
 		segment: record.Segment(d.spec.Name), policy: d.policy, compensates: d.spec.Kind,
 		handler: func(ctx context.Context, done any) (struct{}, error) { return struct{}{}, f(ctx, done) },
 	}
+	own.erased = own.spec.erased()
+	return own
 }
 
 // Compensation returns what undoes calls of the actor; nil for none.
@@ -195,67 +170,18 @@ func (d *Definition[In, Out]) Compensation() *Compensation {
 
 // undoes makes compensation nth, from 1, of the call whose scope is at. The
 // program does not claim it, so it has no ordinal.
-func (d *Definition[In, Out]) undoes(at *Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
+func (d *Definition[In, Out]) undoes(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
-	t.ofDoubt = ofDoubt
 	e := d.Event()
-	t.typed, t.spec, t.root, t.parent, t.scope = t, &d.spec, at.root, at, at
-	t.policy = e.level(at.root.settings)
-	if found != nil {
-		t.recall = &recall{found: found}
-	}
-	t.first.outer, t.first.root, t.first.call = at.context(), at.root, &t.call
-	if !at.root.isOutside() {
-		t.address = record.Site(at.Path(), d.segment).Address(nth)
-	}
-	_, err := t.execute()
-	return err
+	plan := e.plan(at.Run().Settings())
+	t.PrepareCompensation(at, t, &plan, nth, found, ofDoubt)
+	return t.Execute()
 }
 
-func (t *typedCall[In, Out]) compensate(at *Scope, nth int, found *record.Progress) error {
+func (t *typedCall[In, Out]) Compensate(at *engine.Scope, nth int, found *record.Progress) error {
 	return t.definition.compensate(at, nth, found, t.in, t.out)
 }
 
-func (t *typedCall[In, Out]) compensateInDoubt(at *Scope, nth int, found *record.Progress) error {
+func (t *typedCall[In, Out]) CompensateInDoubt(at *engine.Scope, nth int, found *record.Progress) error {
 	return t.definition.compensateInDoubt(at, nth, found, t.in)
 }
-
-// A CompensationError lists the compensations that failed for good. errors.As
-// finds it in the error of the call whose failure caused them.
-type CompensationError struct {
-	Failed []FailedCompensation // in the order in which they were made
-}
-
-// A FailedCompensation is one compensation that failed for good.
-type FailedCompensation struct {
-	Address record.Address // of the call that was to be undone; zero outside a run
-	Name    string         // of its actor
-	Message string         // the error
-}
-
-// Error lists the failures.
-func (e *CompensationError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "not compensated: ")
-	for i, f := range e.Failed {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(f.Message)
-	}
-	return b.String()
-}
-
-func init() { record.RegisterErrorType[*CompensationError]("core.CompensationError") }
-
-// withCompensation is the error of a call some of whose compensations failed.
-// Whether the call is retried depends on its own error alone, so theirs are not
-// part of the tree.
-type withCompensation struct {
-	err    error
-	failed *CompensationError
-}
-
-func (e *withCompensation) Error() string { return fmt.Sprintf("%v; %v", e.err, e.failed) }
-
-func (e *withCompensation) Unwrap() []error { return []error{e.err, e.failed} }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -96,11 +97,11 @@ type RetryConfig struct {
 
 const (
 	// Unlimited is a MaxAttempts without a limit.
-	Unlimited = -1
+	Unlimited = engine.Unlimited
 	// NoDelay is an InitialDelay of 0.
 	NoDelay time.Duration = -1
 	// NoTimeout is the AttemptTimeout of an LLM whose calls have no limit.
-	NoTimeout time.Duration = -1
+	NoTimeout = engine.NoTimeout
 )
 
 // An Attempt is what RetryWhen and StopWhen decide about.
@@ -148,17 +149,11 @@ func hasNil(matchers []Matcher) bool {
 	return false
 }
 
-// A Policy is a validated [RetryConfig] with its defaults filled in. It is
-// immutable.
-type Policy struct {
-	config RetryConfig // with all defaults filled in; MaxAttempts may be Unlimited
-	err    error       // why the configuration of an event is invalid
-}
-
-// NewPolicy validates c and fills in its defaults.
-func NewPolicy(c RetryConfig) (*Policy, error) {
+// WithDefaults returns c with its defaults filled in: an InitialDelay of 0 is then no
+// delay, and a Disabled configuration has one attempt. The error is that of Validate.
+func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	if err := c.Validate(); err != nil {
-		return nil, err
+		return RetryConfig{}, err
 	}
 	setDefault(&c.MaxAttempts, 3)
 	c.MaxAttempts = min(c.MaxAttempts, math.MaxInt32) // the largest that records can hold
@@ -177,45 +172,48 @@ func NewPolicy(c RetryConfig) (*Policy, error) {
 		c.RetryOn, c.RetryWhen = nil, nil
 	}
 	c.RetryOn, c.Exclude = slices.Clone(c.RetryOn), slices.Clone(c.Exclude)
-	return &Policy{config: c}, nil
+	return c, nil
 }
 
-// Config returns the configuration of the policy, with its defaults filled in:
-// an InitialDelay of 0 is no delay. Changing the result does not change the
-// policy.
-func (p *Policy) Config() RetryConfig {
-	c := p.config
-	c.RetryOn, c.Exclude = slices.Clone(c.RetryOn), slices.Clone(c.Exclude)
-	return c
-}
-
-// timeout returns the timeout of each attempt of the actor under the policy; 0
-// for none. The actor's own timeout takes precedence, except over that of an
-// event.
-func (p *Policy) timeout(actor *Spec, ofEvent bool) time.Duration {
-	timeout := actor.AttemptTimeout
-	if ofEvent && p.config.AttemptTimeout > 0 || timeout == 0 {
-		timeout = p.config.AttemptTimeout
+// Policy returns c as the engine of calls needs it. The error is that of Validate.
+func (c RetryConfig) Policy() (*engine.Policy, error) {
+	full, err := c.WithDefaults()
+	if err != nil {
+		return nil, err
 	}
+	c = full
+	judges := c.Exclude != nil || c.StopWhen != nil || c.RetryOn != nil || c.RetryWhen != nil
+	return &engine.Policy{
+		MaxAttempts: c.MaxAttempts, MaxLosses: c.MaxLosses, LossesCount: c.LossesCount,
+		AttemptTimeout: c.AttemptTimeout, RetryTimeout: c.RetryTimeout,
+		MaxRetryAfter: c.MaxRetryAfter, CapRetryAfter: c.CapRetryAfter,
+		Retries: (*retries)(&c), Jittered: c.Jitter != NoJitter && c.InitialDelay > 0,
+		Judges: judges, Polls: c.RetryWhen != nil, ByClass: !judges && c.MaxAttempts != 1,
+	}, nil
+}
+
+// retries is a configuration that has its defaults, for the engine of calls.
+type retries RetryConfig
+
+// Judge implements [engine.Retries]. It decides in the order Exclude, StopWhen, RetryOn,
+// RetryWhen.
+func (c *retries) Judge(a engine.Attempt, classed error, byDefault bool) bool {
 	switch {
-	case timeout == NoTimeout:
-		return 0
-	case timeout == 0 && actor.Kind == record.KindLLM:
-		return llmTimeout
+	case matchesAny(c.Exclude, classed):
+		return false
+	case c.StopWhen != nil && c.StopWhen(Attempt(a)):
+		return false
+	case c.RetryOn != nil && !matchesAny(c.RetryOn, classed):
+		return false
+	case c.RetryWhen != nil:
+		return c.RetryWhen(Attempt(a))
 	}
-	return timeout
+	return c.RetryOn != nil || byDefault
 }
 
-// llmTimeout is the default timeout of attempts of LLMs. It is what the clients
-// of the large services use.
-const llmTimeout = 10 * time.Minute
-
-// isExplicit reports whether the policy was configured, and is not a default.
-func (p *Policy) isExplicit() bool { return p != builtInOnce && p != builtInRetry }
-
-// retriesByClass reports whether errors are retried by their class alone.
-func (c *RetryConfig) retriesByClass() bool {
-	return c.MaxAttempts != 1 && c.RetryOn == nil && c.RetryWhen == nil && c.StopWhen == nil && c.Exclude == nil
+// Poll implements [engine.Retries].
+func (c *retries) Poll(a engine.Attempt) bool {
+	return (c.StopWhen == nil || !c.StopWhen(Attempt(a))) && c.RetryWhen(Attempt(a))
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -227,7 +225,7 @@ func setDefault[T comparable](field *T, value T) {
 
 // builtIn returns the policy that applies if no level is set: tools and LLMs
 // have three attempts; agents, which handle failures themselves, have one.
-func builtIn(k record.Kind) *Policy {
+func builtIn(k record.Kind) *engine.Policy {
 	if k == record.KindAgent {
 		return builtInOnce
 	}
@@ -239,10 +237,12 @@ var (
 	builtInRetry = mustPolicy(RetryConfig{MaxDelay: 30 * time.Second})
 )
 
-func mustPolicy(c RetryConfig) *Policy {
-	p, err := NewPolicy(c)
+// mustPolicy returns the policy of a built-in configuration.
+func mustPolicy(c RetryConfig) *engine.Policy {
+	p, err := c.Policy()
 	if err != nil {
 		panic(err)
 	}
+	p.ByClass = false // nobody has configured it
 	return p
 }

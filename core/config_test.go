@@ -62,7 +62,7 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 				}
 			}
 			says("Validate", tt.cfg.Validate())
-			_, err := core.NewPolicy(tt.cfg)
+			_, err := tt.cfg.Policy()
 			says("NewPolicy", err)
 			_, err = core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool", Retry: &tt.cfg}, testkit.Succeed)
 			says("NewDefinition", err)

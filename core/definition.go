@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -54,6 +52,37 @@ type Spec struct {
 	NoStore bool
 }
 
+// An Identifier is an input that defines its own identity. By default the
+// identity is the whole input without the fields that are zero.
+//
+// When a run is resumed, the identity is compared with the recorded one. It must
+// contain everything that the result of the call depends on, and leave out what may
+// change from one deployment to the next. It must be a value that [record.Encode]
+// accepts.
+type Identifier interface{ Identity() any }
+
+// A Digester is an Identifier with hashes of its own, for inputs that are long and differ
+// little from one call to the next, such as conversations: an input that is not a Digester
+// is encoded and hashed as a whole for each call.
+type Digester interface {
+	Identifier
+
+	// IdentityHash returns a hash of the identity.
+	IdentityHash() (record.Hash, error)
+
+	// WholeHash returns a hash of the whole input, and a number of bytes that its
+	// encoding has at least.
+	WholeHash() (hash record.Hash, size int, err error)
+}
+
+// erased returns what calls need of the spec.
+func (s *Spec) erased() engine.Spec {
+	return engine.Spec{
+		Kind: s.Kind, Name: s.Name, AttemptTimeout: s.AttemptTimeout, InDoubt: s.InDoubt,
+		Irreversible: s.Irreversible, Branches: s.Branches, NoStore: s.NoStore,
+	}
+}
+
 // A Handler is the function behind an actor. Its context carries the run and
 // the scope of the attempt.
 type Handler[In, Out any] func(context.Context, In) (Out, error)
@@ -63,8 +92,9 @@ type Handler[In, Out any] func(context.Context, In) (Out, error)
 // Ensure return changed copies.
 type Definition[In, Out any] struct {
 	spec      Spec
-	segment   string // the name, escaped
-	policy    *Policy
+	segment   string      // the name, escaped
+	erased    engine.Spec // what calls need of spec
+	policy    *engine.Policy
 	handler   Handler[In, Out]
 	identity  func(In) any // nil for the default
 	unknown   error        // why inputs cannot be told apart by their hashes; nil if they can
@@ -72,12 +102,12 @@ type Definition[In, Out any] struct {
 	requires  []func(context.Context, In) error
 	ensures   []func(context.Context, In, Out) error
 
-	guard *guard // nil for none
+	guard *engine.Guard // nil for none
 
-	compensation      *Compensation                                      // nil for none
-	compensate        func(*Scope, int, *record.Progress, In, Out) error // makes the compensating call
-	compensateInDoubt func(*Scope, int, *record.Progress, In) error      // that of a call in doubt; nil for none
-	compensates       record.Kind                                        // of a compensation: the kind of the actor that it is for
+	compensation      *Compensation                                             // nil for none
+	compensate        func(*engine.Scope, int, *record.Progress, In, Out) error // makes the compensating call
+	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // that of a call in doubt; nil for none
+	compensates       record.Kind                                               // of a compensation: the kind of the actor that it is for
 }
 
 // NewDefinition returns a definition of the spec and the handler. The error
@@ -124,11 +154,11 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		spec: spec, segment: segment, handler: handler,
 		unknown: checkInput[In](&spec), unchanged: codec.Unchanged(reflect.TypeFor[Out]()),
 	}
-	d.guard = d.guard.with(spec.Interceptors)
+	d.erased, d.guard = spec.erased(), d.guard.With(spec.Interceptors)
 	if spec.Retry != nil {
 		own := *spec.Retry // the caller may change theirs later
 		d.spec.Retry = &own
-		policy, err := NewPolicy(own)
+		policy, err := own.Policy()
 		if err != nil {
 			problems = append(problems, fmt.Errorf("core: %q: %w", spec.Name, err))
 		}
@@ -144,26 +174,9 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 // and retried by the levels of retry configuration.
 func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.KindAgent }
 
-// maxName is the length of the longest name in bytes.
-const maxName = 128
-
 // CheckName returns an error if name cannot be the name of an actor: it must
 // have 1 to 128 bytes of printable UTF-8 and no space at either end.
-func CheckName(name string) error {
-	switch {
-	case name == "":
-		return errors.New("core: the name is empty, want 1 to 128 bytes of printable text")
-	case len(name) > maxName:
-		return fmt.Errorf("core: the name %q… has %d bytes, want at most %d", record.Truncate(name, 20), len(name), maxName)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("core: the name %q is not UTF-8", name)
-	case strings.TrimSpace(name) != name:
-		return fmt.Errorf("core: the name %q begins or ends with a space", name)
-	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return fmt.Errorf("core: the name %q has characters that cannot be printed", name)
-	}
-	return nil
-}
+func CheckName(name string) error { return engine.CheckName(name) }
 
 // Spec returns the spec that was given to NewDefinition; it is the zero Spec
 // for a nil definition.

@@ -12,18 +12,12 @@
 //
 // Package live shows what calls produce while they run, and package record
 // defines what is recorded about them. Actors are built from [NewDefinition],
-// [Definition] and [ExecutionEvent]. [Run], [Root] and [Scope] connect calls to
-// their run, which package state implements.
+// [Definition] and [ExecutionEvent]; what makes their calls is not part of the API.
 //
-// A call takes these steps, which call.go shows from top to bottom:
-//
-//  1. The call claims its [record.Address] from the scope in its context.
-//  2. The preconditions run, once.
-//  3. Each attempt appends a started record, runs the handler and the
-//     postconditions, and stores a large output as an artifact.
-//  4. The attempt ends with a completed record, a failed record or a suspension.
-//     If it is retried, a retrying record and an interruptible wait follow, and
-//     then step 3 again.
+// A call claims its [record.Address] from the context that it is made with. Its
+// preconditions run once. Each attempt runs the handler and the postconditions, and
+// ends with a completed record, a failed record or a suspension. If it is retried, an
+// interruptible wait follows, and another attempt.
 //
 // Every call ends in an outcome (completed, failed) or in a suspension
 // (interrupted). A suspended call has no outcome and continues when its run is

@@ -1,12 +1,9 @@
 package core
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"strings"
-	"time"
 
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -19,203 +16,75 @@ import (
 // and the value of a type of the standard library, or one that was registered
 // with [record.RegisterErrorType], if it is not larger than 64 KB; otherwise a
 // warning is recorded (see [record.Error]).
-type CallError struct {
-	Address  record.Address // zero outside a run
-	Name     string         // of the actor
-	Stage    record.Stage   // where the last attempt failed
-	Attempts int            // how many were made
-	Reason   record.Reason
-	Detail   string // the limit that the call reached; mostly empty
-	Err      error  // the last error of the handler, a condition or the storage; never nil
-}
-
-// Error returns a line such as `assistant/fetch: exhausted after 3 attempts:
-// connection refused`. It does not repeat what the text of Err already says:
-// the line of a call that failed because a call inside it failed is the line of
-// the call inside.
-func (e *CallError) Error() string {
-	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
-	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
-	said := e.Reason == record.ReasonPanic || begins(text, reason) || e.Attempts <= 1 && e.isReasonInside() || e.isOpenInside()
-	if said && e.isCallInside(text) {
-		return text
-	}
-	var b strings.Builder
-	if e.Address.IsZero() {
-		b.WriteString(e.Name)
-	} else {
-		b.Write(e.Address.AppendTo(nil))
-	}
-	if !said {
-		b.WriteString(": " + reason)
-	}
-	if e.Attempts > 1 {
-		fmt.Fprintf(&b, " after %d attempts", e.Attempts)
-	}
-	if e.namesStage() {
-		fmt.Fprintf(&b, " (%s)", e.Stage)
-	}
-	if e.Detail != "" {
-		fmt.Fprintf(&b, " (%s)", e.Detail)
-	}
-	b.WriteString(": " + text)
-	return b.String()
-}
-
-// begins reports whether text is the words, or a sentence that begins with
-// them.
-func begins(text, words string) bool {
-	rest, ok := strings.CutPrefix(text, words)
-	return ok && (rest == "" || strings.ContainsRune(",:;", rune(rest[0])))
-}
-
-// isReasonInside reports whether a call that failed inside has the same reason.
-// Its text then says so.
-func (e *CallError) isReasonInside() (is bool) {
-	defer func() { _ = recover() }() // of methods of the user's errors
-	var inside *CallError
-	return errors.As(e.Err, &inside) && inside != nil && inside.Reason == e.Reason
-}
-
-// isOpenInside reports whether the error that ended the call says of a call
-// inside that it is not known whether it took effect, or that it was not
-// executed. Neither is permanent.
-func (e *CallError) isOpenInside() bool {
-	return e.Reason == record.ReasonPermanent && (is(e.Err, ErrInDoubt) || is(e.Err, ErrNotRecorded) || is(e.Err, ErrNotStored))
-}
-
-// isCallInside reports whether text, the text of Err, begins with the address
-// of a call inside this one, and there is nothing to add about this one.
-func (e *CallError) isCallInside(text string) bool {
-	if e.Address.IsZero() || e.Attempts > 1 || e.namesStage() || e.Detail != "" {
-		return false
-	}
-	rest, ok := strings.CutPrefix(text, e.Address.String())
-	return ok && strings.HasPrefix(rest, "/")
-}
-
-// namesStage reports whether the text names the stage, since the reason does
-// not imply it.
-func (e *CallError) namesStage() bool {
-	switch e.Stage {
-	case record.StageNone, record.StageEntry, record.StageHandler:
-		return false
-	}
-	return e.Reason != record.ReasonPrecondition && e.Reason != record.ReasonCondition
-}
-
-// Unwrap returns the last error of the attempt.
-func (e *CallError) Unwrap() error { return e.Err }
-
-// Is matches the sentinels of the reason and of the stage, and the context
-// error that corresponds to a deadline or a cancellation.
-func (e *CallError) Is(target error) bool {
-	switch target {
-	case nil:
-		return false
-	case sentinelOf(e.Reason):
-		return true
-	case context.DeadlineExceeded:
-		return e.Reason == record.ReasonDeadline || e.Reason == record.ReasonRetryTimeout
-	case context.Canceled:
-		return e.Reason == record.ReasonCanceled
-	case ErrCondition:
-		return e.Stage == record.StagePostcondition
-	case ErrStorage:
-		return e.Stage == record.StageArtifact
-	}
-	return false
-}
-
-// after returns err with before, the error that came first, which may be nil.
-// errors.Is and errors.As find both in it.
-func after(err, before error) error {
-	if before == nil {
-		return err
-	}
-	return &afterError{err, before}
-}
-
-type afterError struct{ err, before error }
-
-func (e *afterError) Error() string { return fmt.Sprintf("%v; before that: %v", e.err, e.before) }
-
-func (e *afterError) Unwrap() []error { return []error{e.err, e.before} }
+type CallError = engine.CallError
 
 // A PanicError is a panic of a handler or a condition, turned into an error. It
 // is never retried.
-type PanicError struct {
-	Value any    // after a resume: its text, unless it is a number or a bool
-	Stack []byte `json:"-"` // of the goroutine, from the panic on; not recorded
-}
-
-// Error returns the value, without the stack.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Unwrap returns the value if it is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
-// Class returns [record.ClassPanic].
-func (e *PanicError) Class() record.Class { return record.ClassPanic }
-
-// Is matches [ErrPanic].
-func (e *PanicError) Is(target error) bool { return target == ErrPanic }
+type PanicError = engine.PanicError
 
 // A TimeoutError ends an attempt that took longer than its limit.
-type TimeoutError struct {
-	Limit time.Duration // of the attempt
-	Err   error         // what the handler returned, nil if it was abandoned
-}
+type TimeoutError = engine.TimeoutError
 
-// Error returns a line with the limit and, if the handler returned another
-// error than the end of its context, that error.
-func (e *TimeoutError) Error() string {
-	text := fmt.Sprintf("attempt timed out after %v", e.Limit)
-	if e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded) {
-		text += fmt.Sprint(": ", e.Err)
-	}
-	return text
-}
+// A DivergenceError reports that the program that resumes a run does not do what was
+// recorded. Nothing ran in place of what was recorded. The run is interrupted and has
+// not failed: it continues with the previous program, or with one that makes the
+// recorded calls. A DivergenceError matches [ErrDivergence].
+type DivergenceError = engine.DivergenceError
 
-// Unwrap returns the handler's error.
-func (e *TimeoutError) Unwrap() error { return e.Err }
+// A CompensationError lists the compensations that failed for good. errors.As
+// finds it in the error of the call whose failure caused them.
+type CompensationError = engine.CompensationError
 
-// Is matches context.DeadlineExceeded.
-func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+// A FailedCompensation is one compensation that failed for good.
+type FailedCompensation = engine.FailedCompensation
 
-// Class returns [record.ClassTimeout].
-func (e *TimeoutError) Class() record.Class { return record.ClassTimeout }
+// ErrInterrupted is found by errors.Is in every [InterruptedError].
+var ErrInterrupted = record.ErrInterrupted
 
-// Timeout returns true, as in net.Error.
-func (e *TimeoutError) Timeout() bool { return true }
+// An InterruptedError is returned by a call that stopped without an outcome and
+// continues when its run is resumed. It is not a failure and is not retried.
+type InterruptedError = record.InterruptedError
 
-// settledError is the error of a failed attempt whose handler returned the
-// suspension of a call inside it, which ended with the attempt. It has the same
-// text, but is not a suspension: ErrInterrupted is never found in a failure.
-type settledError struct{ err error }
+// IsSuspension reports whether err comes from a call that stopped without an
+// outcome, rather than from one that failed. It is errors.Is for
+// [ErrInterrupted], and false for an error whose methods panic.
+func IsSuspension(err error) bool { return engine.IsSuspension(err) }
 
-func (e *settledError) Error() string { return e.err.Error() }
+// errors.Is finds each of these in the error of a call that failed for the
+// [record.Reason] of the same name.
+var (
+	ErrPermanent         = engine.ErrPermanent
+	ErrExhausted         = engine.ErrExhausted
+	ErrRetryTimeout      = engine.ErrRetryTimeout
+	ErrDeadline          = engine.ErrDeadline
+	ErrCanceled          = engine.ErrCanceled
+	ErrRetryAfterTooLong = engine.ErrRetryAfterTooLong
+	ErrCondition         = engine.ErrCondition
+	ErrPrecondition      = engine.ErrPrecondition
+	ErrPanic             = engine.ErrPanic
+	ErrBudget            = engine.ErrBudget
+	ErrInDoubt           = record.ErrInDoubt
+	ErrDivergence        = engine.ErrDivergence
+	ErrStorage           = engine.ErrStorage
+	ErrGroupTimeout      = engine.ErrGroupTimeout
+)
 
-func (e *settledError) Is(target error) bool {
-	return target != ErrInterrupted && errors.Is(e.err, target)
-}
+// ErrAttemptOver is returned to code that still runs inside an attempt whose
+// handler returned or was abandoned: it can no longer call, record or store
+// anything.
+var ErrAttemptOver = engine.ErrAttemptOver
 
-func (e *settledError) As(target any) bool {
-	_, suspension := target.(**InterruptedError)
-	return !suspension && errors.As(e.err, target)
-}
+// ErrNoRun is returned if a run is needed and the context has none.
+var ErrNoRun = engine.ErrNoRun
 
-// classedError is an error whose class does not depend on the error alone.
-type classedError struct {
-	error
-	class record.Class
-}
+// ErrNotRecorded is found in the error of a call that has no recorded outcome
+// and that a strict replay would have to execute.
+var ErrNotRecorded = engine.ErrNotRecorded
 
-func (e *classedError) Unwrap() error       { return e.error }
-func (e *classedError) Class() record.Class { return e.class }
+// ErrNotStored is found in the error of a call that completed and whose actor
+// is marked NoStore. A strict replay does not execute such a call, so it cannot
+// prove what the call returned.
+var ErrNotStored = engine.ErrNotStored
 
 // encodeError says that an input or an output cannot be encoded. A retry would
 // not change that.
@@ -227,17 +96,3 @@ type encodeError struct {
 func (e *encodeError) Error() string       { return fmt.Sprintf("%s of %q: %v", e.what, e.name, e.err) }
 func (e *encodeError) Unwrap() error       { return e.err }
 func (e *encodeError) Class() record.Class { return record.ClassInvalid }
-
-// ErrAttemptOver is returned to code that still runs inside an attempt whose
-// handler returned or was abandoned: it can no longer call, record or store
-// anything.
-var ErrAttemptOver = errors.New("core: the attempt that this belongs to is over")
-
-// ErrNoRun is returned if a run is needed and the context has none.
-var ErrNoRun = errors.New("core: the context belongs to no run; begin one with st := state.New(), and use st.Context(ctx)")
-
-// errGoexit stands for a handler that left its goroutine by runtime.Goexit.
-var errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
-
-// errUnsatisfied is the failure of an attempt whose success RetryWhen refused.
-var errUnsatisfied = errors.New("RetryWhen asks for another attempt")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -14,11 +15,11 @@ import (
 // calls.
 type ExecutionEvent[In, Out any] struct {
 	definition *Definition[In, Out]
-	policy     *Policy // the event's own level; nil if the actor decides
+	policy     *engine.Policy // the event's own level; nil if the actor decides
 	tag        string
 	branch     int // from 1
 	inBranch   bool
-	guard      *guard
+	guard      *engine.Guard
 }
 
 // WithRetry sets the most specific level of retry configuration. The levels,
@@ -27,9 +28,9 @@ type ExecutionEvent[In, Out any] struct {
 // merge: the first level that is set decides alone. If c is invalid, Execute
 // returns the error.
 func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out] {
-	policy, err := NewPolicy(c)
+	policy, err := c.Policy()
 	if err != nil {
-		policy = &Policy{err: err}
+		policy = &engine.Policy{Err: err}
 	}
 	e.policy = policy
 	return e
@@ -38,12 +39,12 @@ func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out
 // WithInterceptors calls more interceptors around the attempts of the call,
 // inside those of its actor.
 func (e ExecutionEvent[In, Out]) WithInterceptors(i ...Interceptor) ExecutionEvent[In, Out] {
-	e.guard = e.guards().with(i)
+	e.guard = e.guards().With(i)
 	return e
 }
 
 // guards returns the guard of the event, which includes that of the actor.
-func (e *ExecutionEvent[In, Out]) guards() *guard {
+func (e *ExecutionEvent[In, Out]) guards() *engine.Guard {
 	if e.guard == nil && e.definition != nil {
 		return e.definition.guard
 	}
@@ -87,7 +88,8 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 			return zero, err
 		}
 	}
-	return e.prepare(ctx, in, true).execute()
+	t := e.prepare(ctx, in, true)
+	return t.result(t.Execute())
 }
 
 // errUndefined is the error of an event whose actor is a zero value.
@@ -104,7 +106,7 @@ func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
 
 // takeBranch takes the branch that the call is. Each branch can be taken once.
 func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
-	if err := ScopeOf(ctx).takeBranch(e.branch); err != nil {
+	if err := engine.ScopeOf(ctx).TakeBranch(e.branch); err != nil {
 		return fmt.Errorf("core: InBranch(%d) of %q: %w", e.branch, e.definition.spec.Name, err)
 	}
 	return nil
@@ -138,22 +140,16 @@ func (p *PreparedCall[In, Out]) Address() record.Address {
 	if p.call == nil {
 		return record.Address{}
 	}
-	return p.call.address
+	return p.call.Call.Address()
 }
 
 // Recorded returns how the call ended according to the restored records:
 // StatusCompleted, StatusFailed, or 0 if it has no recorded outcome.
 func (p *PreparedCall[In, Out]) Recorded() record.Status {
-	if p.call == nil || p.call.recall == nil || p.call.recall.found == nil {
+	if p.call == nil {
 		return 0
 	}
-	switch p.call.recall.found.Phase {
-	case record.PhaseSucceeded:
-		return record.StatusCompleted
-	case record.PhaseFailed:
-		return record.StatusFailed
-	}
-	return 0
+	return p.call.Call.Recorded()
 }
 
 // Execute makes the call, as [ExecutionEvent.Execute] does. ctx may be the
@@ -163,30 +159,13 @@ func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 		var zero Out
 		return zero, err
 	}
-	p.call.first.outer = ctx
-	if s := ScopeOf(ctx); s != nil && s.isWithin(p.call.parent) {
-		p.call.parent = s // it is executed in a branch of the attempt that prepared it
-	}
-	return p.call.execute()
-}
-
-// A Slot is a place among calls of which only some run at a time. A call
-// releases its slot while it waits for its next attempt.
-type Slot interface {
-	Release()
-	// Acquire returns when a place is free again, or when ctx has ended.
-	Acquire(ctx context.Context)
+	return p.call.result(p.call.ExecuteWith(ctx))
 }
 
 // InSlot sets the slot that the call holds when it is executed.
-func (p *PreparedCall[In, Out]) InSlot(slot Slot) {
+func (p *PreparedCall[In, Out]) InSlot(slot engine.Slot) {
 	if p.call != nil {
-		var own guard
-		if p.call.guard != nil {
-			own = *p.call.guard
-		}
-		own.slot = slot
-		p.call.guard = &own
+		p.call.Call.InSlot(slot)
 	}
 }
 
@@ -194,15 +173,11 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	if p.call == nil {
 		return p.wrong
 	}
-	name := p.call.spec.Name
+	name := p.call.definition.spec.Name
 	if !p.begun.CompareAndSwap(false, true) {
 		return fmt.Errorf("core: the prepared call of %q was executed before; Prepare another", name)
 	}
-	var root *Root
-	if s := ScopeOf(ctx); s != nil {
-		root = s.root
-	}
-	if root != p.call.root && (root != nil || !p.call.root.isOutside()) {
+	if !p.call.IsOf(ctx) {
 		return fmt.Errorf("core: the prepared call of %q is executed with a context of another run than it was prepared with", name)
 	}
 	return nil
@@ -211,37 +186,40 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 // prepare returns the call. In a run it claims the address. A direct call is
 // executed at once.
 func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct bool) *typedCall[In, Out] {
-	d := e.definition
-	parent := ScopeOf(ctx)
+	around := engine.ScopeOf(ctx)
 	var t *typedCall[In, Out]
-	if parent != nil {
+	if around != nil {
 		t = new(typedCall[In, Out])
 	} else {
 		alone := new(struct {
 			call   typedCall[In, Out]
-			parent Scope
+			around engine.Scope
 		})
-		t, parent = &alone.call, &alone.parent
-		parent.outer, parent.root = ctx, outside
+		t, around = &alone.call, &alone.around
+		around.InitOutside(ctx)
 	}
-	t.definition, t.in = d, in
-	t.typed, t.spec, t.root, t.parent = t, &d.spec, parent.root, parent
-	t.policy, t.custom, t.guarded = e.level(t.root.settings), e.policy != nil, len(d.requires) > 0
-	if t.guard = d.guard; e.guard != nil {
-		t.guard = e.guard
-	}
-	t.direct, t.compensable, t.doubtful = direct, d.compensation != nil, d.compensateInDoubt != nil
-	t.first.outer, t.first.root, t.first.call = ctx, t.root, &t.call
-	segment := d.segment
-	if e.tag != "" {
-		segment = record.TagSegment(e.tag)
-	}
-	t.claim(segment, e.branch)
+	t.definition, t.in = e.definition, in
+	plan := e.plan(around.Run().Settings())
+	plan.Direct = direct
+	t.Prepare(ctx, around, t, &plan)
 	return t
 }
 
+// plan returns what the call is made of, beside its types.
+func (e *ExecutionEvent[In, Out]) plan(settings *engine.Settings) engine.Plan {
+	d := e.definition
+	p := engine.Plan{
+		Spec: &d.erased, Policy: e.level(settings), OfEvent: e.policy != nil, Guard: e.guards(), Segment: d.segment, Branch: e.branch,
+		Guarded: len(d.requires) > 0, Compensable: d.compensation != nil, Doubtful: d.compensateInDoubt != nil,
+	}
+	if e.tag != "" {
+		p.Segment = record.TagSegment(e.tag)
+	}
+	return p
+}
+
 // level returns the policy of the most specific level that is set.
-func (e *ExecutionEvent[In, Out]) level(settings *Settings) *Policy {
+func (e *ExecutionEvent[In, Out]) level(settings *engine.Settings) *engine.Policy {
 	d := e.definition
 	if e.policy != nil {
 		return e.policy

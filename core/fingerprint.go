@@ -17,7 +17,7 @@ const fingerprintKey = 8
 // [record.Detail] describes it. It has the key of an earlier fingerprint of the call,
 // so that equal outputs have equal fingerprints. It is nil for an output that does
 // not come back from its encoding as it was: two of them cannot be compared.
-func (t *typedCall[In, Out]) fingerprint(before []byte) (fingerprint []byte) {
+func (t *typedCall[In, Out]) Fingerprint(before []byte) (fingerprint []byte) {
 	if codec.CheckType(reflect.TypeFor[Out]()) != nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -28,8 +29,7 @@ const maxSignalName = 64
 // time of waiting counts against no timeout. Outside a run, the error is [ErrNoRun].
 func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T]) (T, error) {
 	var value T
-	s := inRun(ctx)
-	if s == nil || s.call == nil {
+	if !engine.CanAsk(ctx) {
 		return value, ErrNoRun
 	}
 	if !isSignalName(name) {
@@ -40,21 +40,12 @@ func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T])
 	if err != nil {
 		return value, Permanent(err)
 	}
-	id, claimed, suspended := s.claimQuestion(questionMark)
-	if suspended != nil {
-		return value, suspended
-	}
-	q.ID = id
 	var unfit error
-	suspended, err = s.ask(ctx, q, def, claimed, func(encoded []byte) error {
+	err = engine.Await(ctx, engine.Question(q), def, func(encoded []byte) error {
 		value, unfit = decodeAnswer[T](nil, encoded)
 		return nil // it was received, whatever it is
 	})
-	switch {
-	case suspended != nil:
-		s.Suspend(suspended)
-		return value, suspended
-	case err == nil && unfit != nil:
+	if err == nil && unfit != nil {
 		var zero T
 		return zero, Permanent(fmt.Errorf("core: Receive: signal %q: %w: %w", name, ErrUnfit, unfit))
 	}

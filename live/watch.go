@@ -51,7 +51,7 @@ func Emitter(ctx context.Context) func(Delta) {
 	if s == nil {
 		return w.emit
 	}
-	runID, address, attempt := s.Run().Settings().RunID, s.Address(), s.Attempt()
+	runID, address, attempt := s.RunID(), s.Address(), s.Attempt()
 	return func(d Delta) {
 		if s.Closed() {
 			return

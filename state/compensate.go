@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -51,8 +52,8 @@ func (c *config) hasOther(known *core.Compensation) bool {
 	})
 }
 
-// Completed implements core.Run.
-func (r *run) Completed() []core.Completed {
+// Completed implements engine.Run.
+func (r *run) Completed() []engine.Completed {
 	if r.restored == nil {
 		return nil
 	}
@@ -61,7 +62,7 @@ func (r *run) Completed() []core.Completed {
 	return r.restored.completed()
 }
 
-// Values implements core.Run.
+// Values implements engine.Run.
 func (r *run) Values(ctx context.Context, a record.Address, nth int) (in, out []byte, err error) {
 	c := r.restored.compensable[a][nth-1]
 	began, err := r.restored.found.Record(c.began)
@@ -182,8 +183,8 @@ func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <
 // that was recorded: the last completion or doubt of each, and earlier ones that
 // were not compensated when the call was made again. A failed call that is tried
 // again has decided nothing.
-func (r *restored) completed() []core.Completed {
-	var all []core.Completed
+func (r *restored) completed() []engine.Completed {
+	var all []engine.Completed
 	for a, completions := range r.compensable {
 		for i, c := range completions {
 			nth, found := i+1, r.compensation(a, c.name, i+1)
@@ -192,11 +193,11 @@ func (r *restored) completed() []core.Completed {
 			if !isLast && r.undone[undoAddress(a, c.name, nth)] {
 				continue
 			}
-			done := core.Completed{Address: a, Kind: c.kind, Name: c.name, InDoubt: c.inDoubt, Nth: nth, Found: found, By: r.failedAround(a)}
+			done := engine.Completed{Address: a, Kind: c.kind, Name: c.name, InDoubt: c.inDoubt, Nth: nth, Found: found, By: r.failedAround(a)}
 			all = append(all, done)
 		}
 	}
-	slices.SortFunc(all, func(x, y core.Completed) int {
+	slices.SortFunc(all, func(x, y engine.Completed) int {
 		return cmp.Compare(r.compensable[x.Address][x.Nth-1].ended, r.compensable[y.Address][y.Nth-1].ended)
 	})
 	return all

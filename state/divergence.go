@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -54,7 +55,7 @@ func WithDivergence(d Divergence) Option {
 //
 // Divergences are given by the numbers of their records; 0 stands for none.
 type rerun struct {
-	after map[*core.Scope]uint64      // the latest divergence before the next claim, by scope
+	after map[*engine.Scope]uint64    // the latest divergence before the next claim, by scope
 	since map[record.Address]uint64   // the latest divergence before each call or group that was claimed
 	anew  map[record.Address]struct{} // calls whose records no longer count
 }
@@ -65,11 +66,11 @@ func (r *run) watchDivergence() {
 	if r.divergence != DivergenceRerun && !r.restored.diverged && !r.restored.unclaimed {
 		return
 	}
-	r.rerun = rerun{make(map[*core.Scope]uint64), make(map[record.Address]uint64), make(map[record.Address]struct{})}
+	r.rerun = rerun{make(map[*engine.Scope]uint64), make(map[record.Address]uint64), make(map[record.Address]struct{})}
 }
 
 // claimed follows the claim of a call. r.mu must be held.
-func (r *run) claimed(s *core.Scope, c record.Claim) {
+func (r *run) claimed(s *engine.Scope, c record.Claim) {
 	since, t := r.rerun.at(s), r.restored.calls[c.Address]
 	if t != nil && t.diverged > since {
 		since = t.diverged
@@ -97,7 +98,7 @@ func (r *run) claimed(s *core.Scope, c record.Claim) {
 
 // divergesNow returns how a claim differs from what is on record since the latest
 // divergence before it, nil if it does not. r.mu must be held.
-func (r *run) divergesNow(s *core.Scope, c record.Claim, t *track, since uint64) *core.DivergenceError {
+func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint64) *core.DivergenceError {
 	anew := t != nil && !t.isSince(since)
 	if r.rerun.within(s) > 0 && (t == nil || anew) {
 		return nil // the call around it is made again, whatever it does
@@ -128,7 +129,7 @@ func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 
 // makeAgain has a call that was claimed be made again, and with it those that are
 // claimed from now on. r.mu must be held.
-func (r *run) makeAgain(s *core.Scope, c record.Claim, d *core.DivergenceError) {
+func (r *run) makeAgain(s *engine.Scope, c record.Claim, d *core.DivergenceError) {
 	since := r.diverge(c, d)
 	r.rerun.from(s, since)
 	r.rerun.since[c.Address] = since
@@ -153,7 +154,7 @@ func mark(rec *record.Record, key string) {
 
 // key returns the scope as a key of after. It is nil for every root scope, since the
 // root calls of all contexts are numbered together.
-func (*rerun) key(s *core.Scope) *core.Scope {
+func (*rerun) key(s *engine.Scope) *engine.Scope {
 	if s.Parent() == nil {
 		return nil
 	}
@@ -161,15 +162,15 @@ func (*rerun) key(s *core.Scope) *core.Scope {
 }
 
 // at returns the latest divergence before a call that is claimed in s now.
-func (r *rerun) at(s *core.Scope) uint64 { return max(r.after[r.key(s)], r.within(s)) }
+func (r *rerun) at(s *engine.Scope) uint64 { return max(r.after[r.key(s)], r.within(s)) }
 
 // within returns the latest divergence before the call whose attempt s is, and so
 // before everything in s.
-func (r *rerun) within(s *core.Scope) uint64 { return r.since[s.Address()] }
+func (r *rerun) within(s *engine.Scope) uint64 { return r.since[s.Address()] }
 
 // from puts the divergence before everything that is claimed from now on, in s and in
 // the scopes around it.
-func (r *rerun) from(s *core.Scope, divergence uint64) {
+func (r *rerun) from(s *engine.Scope, divergence uint64) {
 	for ; s != nil; s = s.Parent() {
 		r.after[r.key(s)] = max(r.after[r.key(s)], divergence)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -280,8 +280,8 @@ func attemptNumber(scope string) int {
 	return 0
 }
 
-// Effect implements core.Run.
-func (r *run) Effect(s *core.Scope, q core.EffectQuery) (*core.FoundEffect, error) {
+// Effect implements engine.Run.
+func (r *run) Effect(s *engine.Scope, q engine.EffectQuery) (*engine.FoundEffect, error) {
 	r.mu.Lock()
 	if q.Take != nil {
 		e := r.effects.find(q.Take)
@@ -289,7 +289,7 @@ func (r *run) Effect(s *core.Scope, q core.EffectQuery) (*core.FoundEffect, erro
 			r.mu.Unlock()
 			return nil, nil
 		}
-		found := &core.FoundEffect{Effect: e.known()}
+		found := &engine.FoundEffect{Effect: e.known()}
 		r.mu.Unlock()
 		return found, nil
 	}
@@ -303,7 +303,7 @@ func (r *run) Effect(s *core.Scope, q core.EffectQuery) (*core.FoundEffect, erro
 
 // findEffect returns the effect that a call comes closest to, as the documentation of
 // actors.WithIrreversible has it. r.mu must be held.
-func (r *run) findEffect(s *core.Scope, q core.EffectQuery) *core.FoundEffect {
+func (r *run) findEffect(s *engine.Scope, q engine.EffectQuery) *engine.FoundEffect {
 	spec, call := s.Spec(), ""
 	var closest *effect
 	nearest := closeness(0)
@@ -321,7 +321,7 @@ func (r *run) findEffect(s *core.Scope, q core.EffectQuery) *core.FoundEffect {
 	if closest == nil {
 		return nil
 	}
-	return &core.FoundEffect{
+	return &engine.FoundEffect{
 		Effect: closest.known(), Here: outer(closest.call()) == outer(call), Same: closest.Input == q.Identity,
 		TakeOver: nearest >= equalHere || nearest == equalElsewhere && q.Declared,
 	}
@@ -368,7 +368,7 @@ func (e *effect) closenessTo(identity record.Hash, call string) closeness {
 // repeatable returns the effects that a call with the scope s might repeat: those in
 // earlier attempts of the calls around it, those that a fork has from its parents, and
 // those that calls had done which are made anew. r.mu must be held.
-func (r *run) repeatable(s *core.Scope) iter.Seq[*effect] {
+func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 	return func(yield func(*effect) bool) {
 		all := &r.effects
 		if !each(all.inherited, yield) {
@@ -412,7 +412,7 @@ func withoutGone(all []*effect) []*effect {
 
 // madeAnew returns the effects of calls that no longer count, since a divergence was
 // recorded after them. r.mu must be held.
-func (r *run) madeAnew(s *core.Scope) (all []*effect) {
+func (r *run) madeAnew(s *engine.Scope) (all []*effect) {
 	if r.rerun.at(s.Parent()) == 0 {
 		return nil
 	}
@@ -435,7 +435,7 @@ func (r *run) madeAnew(s *core.Scope) (all []*effect) {
 // isMadeAnew reports whether a divergence comes between the effect and the call that the
 // program makes, or will make, in its place. The scopes of s are those in which the
 // program is.
-func (r *run) isMadeAnew(e *effect, s *core.Scope) bool {
+func (r *run) isMadeAnew(e *effect, s *engine.Scope) bool {
 	path := e.Address.String()
 	for scope := s.Parent(); scope != nil; scope = scope.Parent() {
 		inside := path
@@ -492,7 +492,7 @@ func (r *run) leftOver() (left []record.Effect) {
 }
 
 // warnLeftOver records that effects were left over.
-func (r *run) warnLeftOver(s *core.Scope, rec *record.Record, left []*effect) {
+func (r *run) warnLeftOver(s *engine.Scope, rec *record.Record, left []*effect) {
 	for _, e := range left {
 		_ = r.Append(s, record.Record{ // the warning is lost if that attempt is over
 			Time: now(), Address: rec.Address, Kind: record.KindLog, Status: record.StatusRecorded,

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -22,7 +22,7 @@ func WithFurtherCalls() Option {
 // refuseFurther returns an error for a root call that a finished run does not
 // have. If a recorded call was made again, the run is no longer finished.
 // r.mu must be held.
-func (r *run) refuseFurther(s *core.Scope, c record.Claim) error {
+func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 	finished := r.found.Status == StatusCompleted || r.found.Status == StatusFailed
 	if !finished || r.further || r.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
 		return nil

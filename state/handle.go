@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 )
 
 // A Handle is a run as seen by a handler in it: it can log and interrupt, but
@@ -14,12 +15,12 @@ import (
 // handler can be tested without a run.
 type Handle struct {
 	run   *run
-	scope *core.Scope
+	scope *engine.Scope
 }
 
 // From returns the run that ctx belongs to, nil if there is none.
 func From(ctx context.Context) *Handle {
-	s := core.ScopeOf(ctx)
+	s := engine.ScopeOf(ctx)
 	if s == nil {
 		return nil
 	}

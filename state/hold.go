@@ -2,6 +2,7 @@ package state
 
 import (
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -58,7 +59,7 @@ func (r *run) isNews(rec *record.Record) bool {
 // mustNotRepeat reports whether rec, which comes from s, begins a call that
 // must not be repeated unnoticed, or that has to be undone if it ends in doubt. Such
 // a record is never held back.
-func mustNotRepeat(s *core.Scope, rec *record.Record) bool {
+func mustNotRepeat(s *engine.Scope, rec *record.Record) bool {
 	if rec.Status != record.StatusStarted {
 		return false
 	}

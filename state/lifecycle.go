@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -41,13 +42,13 @@ type rootCalls struct {
 }
 
 // isRootCall reports whether s is an attempt of a root call.
-func isRootCall(s *core.Scope) bool {
+func isRootCall(s *engine.Scope) bool {
 	around := s.Parent()
 	return around != nil && around.Parent() == nil
 }
 
 // follow adds a record of a call, which comes from the attempt s.
-func (c *rootCalls) follow(s *core.Scope, rec *record.Record) {
+func (c *rootCalls) follow(s *engine.Scope, rec *record.Record) {
 	if rec.Kind == record.KindCompensation && rec.IsSuspension() && s.Spec() != nil {
 		c.stopUndoing(rec)
 	}
@@ -77,7 +78,7 @@ func (c *rootCalls) stopUndoing(rec *record.Record) {
 }
 
 // judge adds how the call of s ended, live or recalled.
-func (c *rootCalls) judge(s *core.Scope, rec *record.Record) {
+func (c *rootCalls) judge(s *engine.Scope, rec *record.Record) {
 	if !isRootCall(s) {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -127,7 +127,7 @@ func (r *restored) besides(scope string) []record.Address {
 }
 
 // reportBesides records a warning for each of the calls. r.mu must be held.
-func (r *run) reportBesides(scope *core.Scope, calls []record.Address) {
+func (r *run) reportBesides(scope *engine.Scope, calls []record.Address) {
 	for _, a := range calls {
 		if r.isReported(a) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -238,7 +239,7 @@ func WithRootsAtClose() Option {
 
 // durable reports whether rec, which comes from s, must be on the disk before
 // its call continues.
-func (r *run) durable(s *core.Scope, rec *record.Record) bool {
+func (r *run) durable(s *engine.Scope, rec *record.Record) bool {
 	switch {
 	case r.policy != SyncOutcomes:
 		return r.policy == SyncAlways

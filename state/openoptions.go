@@ -60,7 +60,7 @@ func WithOwner(owner string) Option {
 // openOptions returns the options for Open of the store.
 func (c *config) openOptions() snapshot.OpenOptions {
 	return snapshot.OpenOptions{
-		Create: c.existing == nil, Wait: c.wait, Metadata: c.metadata, Retry: c.retryLevels(), Owner: c.owner, Check: c.mayOpen,
+		Create: c.existing == nil, Wait: c.wait, Metadata: c.metadata, Retry: c.levels, Owner: c.owner, Check: c.mayOpen,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -101,7 +102,7 @@ func WithPublisher(p Publisher) Option {
 // own retries. WithRetryFor(record.KindAgent, core.RetryConfig{Disabled: true})
 // excludes them.
 func WithRetry(cfg core.RetryConfig) Option {
-	return func(c *config) { c.settings.Retry = c.policy(cfg) }
+	return func(c *config) { c.settings.Retry = c.policy(snapshot.RetryOfAll, cfg) }
 }
 
 // WithRetryFor sets the retry configuration of calls of one kind for which
@@ -111,7 +112,7 @@ func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 		if !kind.IsCall() || kind == record.KindStep {
 			c.must(fmt.Errorf("state: WithRetryFor: calls of kind %v are not retried; want KindTool, KindLLM or KindAgent", kind))
 		}
-		c.settings.RetryByKind[kind] = c.policy(cfg)
+		c.settings.RetryByKind[kind] = c.policy(kind.String(), cfg)
 	}
 }
 
@@ -124,9 +125,9 @@ func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 			c.must(fmt.Errorf("state: WithRetryForActor: %w", err))
 		}
 		if c.settings.RetryByActor == nil {
-			c.settings.RetryByActor = make(map[string]*core.Policy)
+			c.settings.RetryByActor = make(map[string]*engine.Policy)
 		}
-		c.settings.RetryByActor[name] = c.policy(cfg)
+		c.settings.RetryByActor[name] = c.policy(snapshot.RetryOfActor+name, cfg)
 	}
 }
 
@@ -182,7 +183,8 @@ func CheckRunID(id string) error { return snapshot.CheckRunID(id) }
 
 // config holds what the options set.
 type config struct {
-	settings   *core.Settings
+	settings   *engine.Settings
+	levels     snapshot.RetryLevels // of retry configuration, as the store keeps them
 	publishers []Publisher
 	artifacts  Artifacts
 	checker    Checker
@@ -244,7 +246,7 @@ func (c *config) check(here place) error {
 }
 
 func configure(options []Option) *config {
-	c := &config{settings: &core.Settings{RunID: newRunID(), Seed: randv2.Uint64()}}
+	c := &config{settings: &engine.Settings{RunID: newRunID(), Seed: randv2.Uint64()}, levels: make(snapshot.RetryLevels)}
 	for _, option := range options {
 		if option == nil {
 			c.must(fmt.Errorf("state: an option is nil"))
@@ -277,8 +279,15 @@ func (c *config) mustNotBeNil(option string, v any) {
 	}
 }
 
-func (c *config) policy(cfg core.RetryConfig) *core.Policy {
-	p, err := core.NewPolicy(cfg)
+// policy returns the policy of a level, and keeps what the store keeps of it.
+func (c *config) policy(level string, cfg core.RetryConfig) *engine.Policy {
+	kept, err := RetryLevel(cfg)
+	if err != nil {
+		c.must(err)
+		return nil
+	}
+	c.levels[level] = kept
+	p, err := cfg.Policy()
 	c.must(err)
 	return p
 }

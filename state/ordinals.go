@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -207,7 +208,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 // hashAsRecorded returns the hash of a claimed input as the recorded one was made:
 // before some values were kept as JSON, equal inputs had other hashes. It encodes
 // the input, which calls methods of the user: r.mu must not be held.
-func (r *run) hashAsRecorded(c record.Claim, input core.ClaimedInput) record.Hash {
+func (r *run) hashAsRecorded(c record.Claim, input engine.ClaimedInput) record.Hash {
 	r.mu.Lock()
 	t := r.restored.calls[c.Address]
 	if t == nil || !t.differs(c.Input) {
@@ -225,7 +226,7 @@ func (r *run) hashAsRecorded(c record.Claim, input core.ClaimedInput) record.Has
 // inputDifferences returns a few parts in which an input differs from the recorded
 // one, and none if the recorded input was not kept. It encodes the input, which calls
 // methods of the user: r.mu must not be held.
-func (r *restored) inputDifferences(first uint64, input core.ClaimedInput) []codec.Difference {
+func (r *restored) inputDifferences(first uint64, input engine.ClaimedInput) []codec.Difference {
 	if first == 0 {
 		return nil
 	}
@@ -308,8 +309,8 @@ func describe(kind record.Kind, a record.Address, name string) string {
 	return text + ")"
 }
 
-// Ended implements core.Run.
-func (r *run) Ended(s *core.Scope, claimed int) error {
+// Ended implements engine.Run.
+func (r *run) Ended(s *engine.Scope, claimed int) error {
 	r.mu.Lock()
 	if r.validation != nil || r.closed || r.rerun.isAnew(s.Address()) {
 		r.mu.Unlock()
@@ -330,8 +331,8 @@ func (r *run) Ended(s *core.Scope, claimed int) error {
 	return r.diverged(d) // which unlocks
 }
 
-// Refuse implements core.Run.
-func (r *run) Refuse(_ *core.Scope, d *core.DivergenceError) error {
+// Refuse implements engine.Run.
+func (r *run) Refuse(_ *engine.Scope, d *core.DivergenceError) error {
 	r.mu.Lock()
 	if r.validation != nil {
 		r.validation.differ(d.Address, d.How, d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
@@ -341,8 +342,8 @@ func (r *run) Refuse(_ *core.Scope, d *core.DivergenceError) error {
 	return r.diverged(d)
 }
 
-// Unreadable implements core.Run.
-func (r *run) Unreadable(s *core.Scope, d *core.DivergenceError) (again bool, err error) {
+// Unreadable implements engine.Run.
+func (r *run) Unreadable(s *engine.Scope, d *core.DivergenceError) (again bool, err error) {
 	r.mu.Lock()
 	switch t := r.restored.calls[d.Address]; {
 	case r.validation != nil:

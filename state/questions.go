@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Ask implements core.Run.
-func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims []record.Claim) (core.Asked, error) {
+// Ask implements engine.Run.
+func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, claims []record.Claim) (engine.Asked, error) {
 	r.mu.Lock()
 	answer, answered := r.answers[q.ID]
 	before := r.asked[q.ID]
@@ -33,7 +34,7 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 			Hint: "the answer to one question is not taken for that to another",
 		}
 		if err := r.diverged(d); err != nil { // which unlocks
-			return core.Asked{}, err
+			return engine.Asked{}, err
 		}
 	} else {
 		delete(r.waits, q.ID) // the call gets the answer if there is one by now
@@ -41,7 +42,7 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 	}
 	switch {
 	case answered && q.Refused == "":
-		return core.Asked{Answer: answer}, nil
+		return engine.Asked{Answer: answer}, nil
 	case asked && !answered && before.isDue() && !r.strict && r.validation == nil:
 		return r.answerByDefault(s, q.ID, def)
 	case asked && !answered && q.Asks == record.AsksTime && before.isAhead() && !r.strict && r.validation == nil: // it begins now
@@ -62,7 +63,7 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 		}
 	}
 	if err := r.Append(s, rec); err != nil {
-		return core.Asked{}, err
+		return engine.Asked{}, err
 	}
 	if q.Asks == record.AsksSignal {
 		return r.receive(s, q, true)
@@ -71,25 +72,25 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 }
 
 // waitFor notes that the run waits for an answer.
-func (r *run) waitFor(id string, recorded bool) core.Asked {
+func (r *run) waitFor(id string, recorded bool) engine.Asked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waits == nil {
 		r.waits = make(map[string]bool)
 	}
 	r.waits[id] = true
-	return core.Asked{Due: r.asked[id].due, Recorded: recorded}
+	return engine.Asked{Due: r.asked[id].due, Recorded: recorded}
 }
 
 // answerByDefault records the default as the answer to a question whose time is
 // over, unless another answer came first.
-func (r *run) answerByDefault(s *core.Scope, id string, def core.DefaultAnswer) (core.Asked, error) {
+func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnswer) (engine.Asked, error) {
 	if err := r.Append(s, answerRecord(now(), s.Address(), id, "", def.Encoded)); err != nil {
-		return core.Asked{}, err
+		return engine.Asked{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return core.Asked{Answer: r.answers[id]}, nil
+	return engine.Asked{Answer: r.answers[id]}, nil
 }
 
 // due returns when a paused run can continue without an answer: at once if the

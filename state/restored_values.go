@@ -3,7 +3,7 @@ package state
 import (
 	"slices"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -11,7 +11,7 @@ import (
 // record, rec. The values of its preconditions are restored for the call, and
 // those of the calls of its preconditions and earlier attempts for everyone.
 // r.mu must be held.
-func (r *run) resume(s *core.Scope, rec *record.Record) error {
+func (r *run) resume(s *engine.Scope, rec *record.Record) error {
 	a := rec.Address
 	t := r.restored.calls[a]
 	if t == nil || t.resumed || t.first == 0 || !t.isSince(r.rerun.since[a]) {
@@ -26,7 +26,7 @@ func (r *run) resume(s *core.Scope, rec *record.Record) error {
 
 // restorePreconditions restores the values that the preconditions of the call
 // of s wrote before. r.mu must be held.
-func (r *run) restorePreconditions(s *core.Scope) error {
+func (r *run) restorePreconditions(s *engine.Scope) error {
 	a := s.Address()
 	if r.restored == nil || len(r.restored.preconditions[a]) == 0 || r.rerun.isAnew(a) {
 		return nil
@@ -46,7 +46,7 @@ func (r *run) restorePreconditions(s *core.Scope) error {
 // takeValues makes restored values common, except those from before the
 // divergence. They replace what the attempts of the IDs, and those around s,
 // have written. r.mu must be held.
-func (r *run) takeValues(s *core.Scope, numbers []uint64, since uint64, older ...attemptID) error {
+func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older ...attemptID) error {
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {
 		for _, id := range older {

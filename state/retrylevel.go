@@ -4,14 +4,17 @@ import (
 	"strconv"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RetryLevel returns the policy in the form in which it is stored with a run and
-// shown: with its defaults, and without its functions.
-func RetryLevel(p *core.Policy) snapshot.RetryLevel {
-	c := p.Config()
+// RetryLevel returns the configuration in the form in which it is stored with a run and
+// shown: with its defaults, and without its functions. The error is that of
+// [core.RetryConfig.Validate].
+func RetryLevel(c core.RetryConfig) (snapshot.RetryLevel, error) {
+	c, err := c.WithDefaults()
+	if err != nil {
+		return snapshot.RetryLevel{}, err
+	}
 	level := snapshot.RetryLevel{
 		Disabled: c.Disabled, MaxAttempts: c.MaxAttempts, Backoff: c.Backoff.String(),
 		InitialDelay: c.InitialDelay, MaxDelay: c.MaxDelay, Multiplier: c.Multiplier, Jitter: textOfJitter(c.Jitter),
@@ -25,7 +28,7 @@ func RetryLevel(p *core.Policy) snapshot.RetryLevel {
 			level.Functions = append(level.Functions, field.name)
 		}
 	}
-	return level
+	return level, nil
 }
 
 func textOfJitter(j core.Jitter) string {
@@ -38,22 +41,4 @@ func textOfJitter(j core.Jitter) string {
 		return "decorrelated"
 	}
 	return strconv.FormatFloat(float64(j), 'g', -1, 64)
-}
-
-// retryLevels returns the levels of the run as its store keeps them. It is not
-// nil, even if there are none.
-func (c *config) retryLevels() snapshot.RetryLevels {
-	levels := make(snapshot.RetryLevels)
-	if p := c.settings.Retry; p != nil {
-		levels[snapshot.RetryOfAll] = RetryLevel(p)
-	}
-	for kind, p := range c.settings.RetryByKind {
-		if p != nil {
-			levels[record.Kind(kind).String()] = RetryLevel(p)
-		}
-	}
-	for name, p := range c.settings.RetryByActor {
-		levels[snapshot.RetryOfActor+name] = RetryLevel(p)
-	}
-	return levels
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestRetryLevelIsAPolicyWithoutItsFunctions(t *testing.T) {
-	p, err := core.NewPolicy(core.RetryConfig{
+	p, err := state.RetryLevel(core.RetryConfig{
 		MaxAttempts: 5, AttemptTimeout: 10 * time.Second, RetryTimeout: time.Hour,
 		RetryOn: []core.Matcher{core.MatchAny()}, StopWhen: func(core.Attempt) bool { return false },
 	})
@@ -21,12 +21,12 @@ func TestRetryLevelIsAPolicyWithoutItsFunctions(t *testing.T) {
 	assert.Equal(t, snapshot.RetryLevel{
 		MaxAttempts: 5, Backoff: "exponential", InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, Jitter: "0.25",
 		AttemptTimeout: 10 * time.Second, RetryTimeout: time.Hour, MaxRetryAfter: 5 * time.Minute, Functions: []string{"RetryOn", "StopWhen"},
-	}, state.RetryLevel(p))
+	}, p)
 
-	p, err = core.NewPolicy(core.RetryConfig{Disabled: true, AttemptTimeout: time.Second})
+	p, err = state.RetryLevel(core.RetryConfig{Disabled: true, AttemptTimeout: time.Second})
 	require.NoError(t, err)
-	assert.Equal(t, "disabled, 1s for an attempt", state.RetryLevel(p).String())
-	p, err = core.NewPolicy(core.RetryConfig{MaxAttempts: core.Unlimited, Backoff: core.Constant, InitialDelay: core.NoDelay, Jitter: core.DecorrelatedJitter})
+	assert.Equal(t, "disabled, 1s for an attempt", p.String())
+	p, err = state.RetryLevel(core.RetryConfig{MaxAttempts: core.Unlimited, Backoff: core.Constant, InitialDelay: core.NoDelay, Jitter: core.DecorrelatedJitter})
 	require.NoError(t, err)
-	assert.Equal(t, "attempts without end, constant from 0s to 1m0s, jitter decorrelated, Retry-After up to 5m0s", state.RetryLevel(p).String())
+	assert.Equal(t, "attempts without end, constant from 0s to 1m0s, jitter decorrelated, Retry-After up to 5m0s", p.String())
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -17,7 +17,7 @@ type reworded struct {
 }
 
 // compareRequest reports a call of a model that is recalled with another request.
-func (r *run) compareRequest(s *core.Scope, c record.Claim, found *record.Progress, input core.ClaimedInput) {
+func (r *run) compareRequest(s *engine.Scope, c record.Claim, found *record.Progress, input engine.ClaimedInput) {
 	if c.Kind != record.KindLLM || r.validation == nil && (found == nil || !found.HasOutcome()) {
 		return
 	}
@@ -38,7 +38,7 @@ func (r *run) compareRequest(s *core.Scope, c record.Claim, found *record.Progre
 // isReworded reports whether the request of a call differs from the one that
 // was recorded with the number, in parts that are not in its identity. It
 // encodes the input, which calls methods of the user: r.mu must not be held.
-func (r *run) isReworded(number uint64, input core.ClaimedInput) bool {
+func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 	was, err := r.restored.found.Record(number)
 	if err != nil || was.Detail == nil {
 		return false
@@ -61,7 +61,7 @@ func (r *run) isReworded(number uint64, input core.ClaimedInput) bool {
 // reword reports a call that is answered from its records although it is
 // reworded: in the Report, and with a warning for the first call of each
 // attempt. r.mu must be held.
-func (r *run) reword(s *core.Scope, a record.Address) {
+func (r *run) reword(s *engine.Scope, a record.Address) {
 	if r.validation != nil {
 		r.validation.differ(a, "request", "other instructions, texts of tools, tools or options", "these")
 		return

@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// run is the run behind its handles. It implements core.Run.
+// run is the run behind its handles. It implements engine.Run.
 type run struct {
-	settings   *core.Settings
-	root       *core.Root
+	settings   *engine.Settings
+	root       *engine.Root
 	publishers []Publisher
 	artifacts  Artifacts
 	checker    *checker // nil without one
@@ -90,7 +91,7 @@ func newRun(c *config) *run {
 	r.generation = 1
 	r.history.runID, r.history.generation = c.settings.RunID, r.generation
 	r.quiet = sync.NewCond(&r.mu)
-	r.root = core.NewRoot(r)
+	r.root = engine.NewRoot(r)
 	if c.checker != nil {
 		r.checker = &checker{ask: c.checker, run: r}
 		r.settings.Polls = true
@@ -116,12 +117,12 @@ func (r *run) begin() {
 // now returns the time in the form of records.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// Settings implements core.Run.
-func (r *run) Settings() *core.Settings { return r.settings }
+// Settings implements engine.Run.
+func (r *run) Settings() *engine.Settings { return r.settings }
 
-// Append implements core.Run. The record is numbered and kept in one step;
+// Append implements engine.Run. The record is numbered and kept in one step;
 // records are published in the same order.
-func (r *run) Append(s *core.Scope, appended record.Record) error {
+func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	rec := &appended
 	var tooLarge []string // parts of its error that are not kept
 	if r.journal != nil {
@@ -218,7 +219,7 @@ func (r *run) promise(rec *record.Record) record.Record {
 
 // store appends what was kept to the journal, publishes it and, if necessary,
 // waits until it is durable. r.mu must be held, and is released.
-func (r *run) store(s *core.Scope, rec *record.Record) error {
+func (r *run) store(s *engine.Scope, rec *record.Record) error {
 	err := r.write()
 	seq, must := uint64(r.len()), r.durable(s, rec)
 	if err != nil {
@@ -238,16 +239,16 @@ func (r *run) store(s *core.Scope, rec *record.Record) error {
 // accepts reports whether rec, which comes from s, may still be appended: a
 // record about the attempt itself while the attempt around it runs, any other
 // while the attempt itself runs.
-func accepts(s *core.Scope, rec *record.Record) bool {
+func accepts(s *engine.Scope, rec *record.Record) bool {
 	if s != nil && rec.Kind.IsCall() {
 		s = s.Parent()
 	}
 	return !s.Closed()
 }
 
-// Claim implements core.Run. It publishes nothing: a publisher that makes a
+// Claim implements engine.Run. It publishes nothing: a publisher that makes a
 // call would wait for the lock under which the call is claimed.
-func (r *run) Claim(s *core.Scope, c record.Claim, input core.ClaimedInput) (found *record.Progress, onRecord bool, err error) {
+func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, err error) {
 	c.Input = r.hashAsRecorded(c, input)
 	r.mu.Lock()
 	if s.Closed() || r.closed {
@@ -307,8 +308,8 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input core.ClaimedInput) (fou
 	return found, onRecord, nil
 }
 
-// Outcome implements core.Run.
-func (r *run) Outcome(s *core.Scope) (outcome record.Record, output []byte, err error) {
+// Outcome implements engine.Run.
+func (r *run) Outcome(s *engine.Scope) (outcome record.Record, output []byte, err error) {
 	r.mu.Lock()
 	outcome, err = r.restored.found.Record(r.restored.calls[s.Address()].Last)
 	r.mu.Unlock()
@@ -322,8 +323,8 @@ func (r *run) Outcome(s *core.Scope) (outcome record.Record, output []byte, err 
 	return outcome, output, err
 }
 
-// Replay implements core.Run.
-func (r *run) Replay(s *core.Scope, outcome, traced *record.Record) error {
+// Replay implements engine.Run.
+func (r *run) Replay(s *engine.Scope, outcome, traced *record.Record) error {
 	r.mu.Lock()
 	if err := r.applyOutcome(s, outcome); err != nil {
 		r.mu.Unlock()
@@ -341,7 +342,7 @@ func (r *run) Replay(s *core.Scope, outcome, traced *record.Record) error {
 
 // applyOutcome restores what was stored with a recalled outcome. r.mu must be
 // held.
-func (r *run) applyOutcome(s *core.Scope, outcome *record.Record) error {
+func (r *run) applyOutcome(s *engine.Scope, outcome *record.Record) error {
 	a := outcome.Address
 	if len(r.publishers) > 0 {
 		recovered, err := r.toPublish(outcome, r.isReported(a))
@@ -444,7 +445,7 @@ func (r *run) readArtifact(ctx context.Context, a record.Address, reference stri
 	return data, nil
 }
 
-// PutArtifact implements core.Run. If the store cannot write at all, such as
+// PutArtifact implements engine.Run. If the store cannot write at all, such as
 // when the disk is full, that is not a failure of the call: the run is
 // interrupted and the call has no outcome, as when a record cannot be stored.
 func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
@@ -461,7 +462,7 @@ func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
 	return reference, nil
 }
 
-func (r *run) log(s *core.Scope, severity slog.Level, message string, metadata map[string]any) {
+func (r *run) log(s *engine.Scope, severity slog.Level, message string, metadata map[string]any) {
 	rec := record.Record{
 		Time: now(), Kind: record.KindLog, Status: record.StatusRecorded,
 		Detail: &record.Detail{Severity: severity, Message: message, Metadata: cloneMetadata(metadata)},
@@ -473,7 +474,7 @@ func (r *run) log(s *core.Scope, severity slog.Level, message string, metadata m
 	_ = r.Append(s, rec)
 }
 
-// Poll implements core.Run.
+// Poll implements engine.Run.
 func (r *run) Poll(ctx context.Context) { r.checker.check(ctx) }
 
 func (r *run) stats() Stats {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -161,7 +162,7 @@ func (v *validation) compareQuestion(asker record.Address, asked bool, was, now 
 // compareInput notes the parts in which the input of a call differs from the
 // recorded one, and the hashes of both where the record does not have the input. It
 // encodes the input, with methods of the user's: the lock of the run is not held.
-func (r *run) compareInput(c record.Claim, found *record.Progress, input core.ClaimedInput) {
+func (r *run) compareInput(c record.Claim, found *record.Progress, input engine.ClaimedInput) {
 	r.mu.Lock()
 	t := r.restored.calls[c.Address]
 	if found == nil || t == nil || !t.differs(c.Input) {

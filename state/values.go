@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -110,7 +111,7 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 
 // refuseValue stops the run because a value has fields that the type as which
 // it is read does not have. It returns nil if the run trusts such values.
-func (r *run) refuseValue(s *core.Scope, key string, lost []string) error {
+func (r *run) refuseValue(s *engine.Scope, key string, lost []string) error {
 	err := r.Refuse(s, &core.DivergenceError{
 		RunID: r.settings.RunID, How: "value", Address: s.Address(), Scope: s.Path(),
 		Recorded: fmt.Sprintf("the value %q", key), Asked: "read without them", Fields: lost,
@@ -135,7 +136,7 @@ type attemptID struct {
 	attempt int
 }
 
-func idOf(s *core.Scope) attemptID {
+func idOf(s *engine.Scope) attemptID {
 	if s.IsPreconditions() {
 		return preconditionsOf(s)
 	}
@@ -144,7 +145,7 @@ func idOf(s *core.Scope) attemptID {
 
 // preconditionsOf identifies the preconditions of the call. Their values belong
 // to all attempts.
-func preconditionsOf(s *core.Scope) attemptID { return attemptID{s.Address(), record.Preconditions} }
+func preconditionsOf(s *engine.Scope) attemptID { return attemptID{s.Address(), record.Preconditions} }
 
 // values holds the values of the run, and those of the attempts under way.
 type values struct {
@@ -153,14 +154,14 @@ type values struct {
 }
 
 // attemptOf returns s if it is an attempt, and nil outside every call.
-func attemptOf(s *core.Scope) *core.Scope {
+func attemptOf(s *engine.Scope) *engine.Scope {
 	if s == nil || s.Parent() == nil {
 		return nil
 	}
 	return s
 }
 
-func (r *run) put(s *core.Scope, v value) error {
+func (r *run) put(s *engine.Scope, v value) error {
 	attempt := attemptOf(s)
 	r.mu.Lock()
 	switch {
@@ -185,7 +186,7 @@ func (r *run) put(s *core.Scope, v value) error {
 	return err
 }
 
-func (r *run) get(s *core.Scope, key string) ([]byte, bool, error) {
+func (r *run) get(s *engine.Scope, key string) ([]byte, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for ; s != nil; s = s.Parent() {
@@ -208,7 +209,7 @@ func (r *run) get(s *core.Scope, key string) ([]byte, bool, error) {
 // values of an attempt become common if the call completes, and are dropped
 // otherwise. The values of the preconditions stay as long as there are
 // attempts. r.mu must be held.
-func (r *run) settleValues(s *core.Scope, rec *record.Record) {
+func (r *run) settleValues(s *engine.Scope, rec *record.Record) {
 	if !rec.Kind.IsCall() {
 		return
 	}
@@ -232,7 +233,7 @@ func (r *run) settleValues(s *core.Scope, rec *record.Record) {
 // keepPreconditions records the values of the preconditions of a call that are
 // not recorded yet. They belong to the call alone until it completes, and are
 // then recorded again, since only then do others see them.
-func (r *run) keepPreconditions(s *core.Scope, a record.Address) {
+func (r *run) keepPreconditions(s *engine.Scope, a record.Address) {
 	written := r.values.pending[preconditionsOf(s)]
 	for i := range written {
 		if v := &written[i]; v.seq == 0 {
@@ -254,14 +255,14 @@ func (v *values) latest(id attemptID, key string) ([]byte, bool) {
 }
 
 // drop removes the values of the attempt and of the preconditions of its call.
-func (v *values) drop(s *core.Scope) {
+func (v *values) drop(s *engine.Scope) {
 	delete(v.pending, idOf(s))
 	delete(v.pending, preconditionsOf(s))
 }
 
 // replace removes the values under key of the attempts around s, and of the
 // preconditions of their calls: they are older than the value of s.
-func (v *values) replace(s *core.Scope, key string) {
+func (v *values) replace(s *engine.Scope, key string) {
 	for around := s.Parent(); around != nil; around = around.Parent() {
 		v.forget(idOf(around), key)
 		v.forget(preconditionsOf(around), key)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -66,8 +67,8 @@ func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 // program differed.
 func (r *restored) isRefused(generation uint64) bool { return r != nil && r.refused[generation] }
 
-// Version implements core.Run.
-func (r *run) Version(s *core.Scope, q core.VersionQuestion) (int, error) {
+// Version implements engine.Run.
+func (r *run) Version(s *engine.Scope, q engine.VersionQuestion) (int, error) {
 	if err := q.Check(); err != nil {
 		return 0, r.refuse(err)
 	}
@@ -113,7 +114,7 @@ func (r *run) Version(s *core.Scope, q core.VersionQuestion) (int, error) {
 // hasPassed reports whether the attempt had passed the place according to the
 // records: they have claims that come after it, or the end of the attempt. r.mu
 // must be held.
-func (r *run) hasPassed(s *core.Scope, scope string, claimed int) bool {
+func (r *run) hasPassed(s *engine.Scope, scope string, claimed int) bool {
 	if r.restored == nil {
 		return false
 	}
@@ -133,7 +134,7 @@ func (s *scopeClaims) checked() int {
 }
 
 // recordVersion records the version of a scope. r.mu must be held.
-func (r *run) recordVersion(s *core.Scope, key versionKey, claimed, version int) error {
+func (r *run) recordVersion(s *engine.Scope, key versionKey, claimed, version int) error {
 	encoded, err := record.Encode(version)
 	if err != nil {
 		return err

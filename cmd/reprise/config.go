@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-go/reprise/config"
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -103,9 +102,9 @@ func (a *app) tellProblems(name string, bad *config.Error) error {
 func levelsOf(d *config.Document) (snapshot.RetryLevels, error) {
 	levels := make(snapshot.RetryLevels)
 	add := func(key string, r config.Retry) error {
-		p, err := core.NewPolicy(r.Config())
+		level, err := state.RetryLevel(r.Config())
 		if err == nil {
-			levels[key] = state.RetryLevel(p)
+			levels[key] = level
 		}
 		return err
 	}

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"slices"
@@ -74,7 +74,7 @@ func (s *Scope) claims() *claims {
 // claim gives the call the next address in the scope around it. The segment is
 // escaped; branch is the number of the branch that the call is, 0 for none. In
 // a run that was restored, claim also looks up what is recorded of the call.
-func (c *call) claim(segment string, branch int) {
+func (c *Call) claim(segment string, branch int) {
 	c.scope = c.parent
 	if c.parent.Closed() { // it will not begin
 		c.direct = false
@@ -90,7 +90,7 @@ func (c *call) claim(segment string, branch int) {
 	keeps := settings.Outputs || settings.Payloads
 	if keeps || c.spec.Irreversible {
 		c.recall = new(recall)
-		c.recall.input, c.recall.inputErr = c.typed.identity()
+		c.recall.input, c.recall.inputErr = c.typed.Identity()
 	}
 	in := c.parent.claims()
 	in.mu.Lock()
@@ -117,7 +117,7 @@ func (c *call) claim(segment string, branch int) {
 			c.recall.input, claim.Input = c.recall.before, c.recall.before
 		}
 		if c.recall.refused != nil {
-			c.parent.stop(c.parent.interruptionBy(c.recall.refused))
+			c.parent.stop(c.parent.InterruptionBy(c.recall.refused))
 		}
 	}
 	if !onRecord && branch == 0 {
@@ -126,18 +126,18 @@ func (c *call) claim(segment string, branch int) {
 }
 
 // claimedInput is the input of a call, for its run.
-type claimedInput call
+type claimedInput Call
 
-func (c *claimedInput) Encode() ([]byte, error)       { return c.typed.encodeInput() }
-func (c *claimedInput) EncodeBefore() ([]byte, error) { return c.typed.encodeInputBefore() }
+func (c *claimedInput) Encode() ([]byte, error)       { return c.typed.EncodeInput() }
+func (c *claimedInput) EncodeBefore() ([]byte, error) { return c.typed.EncodeInputBefore() }
 
 func (c *claimedInput) Whole() (record.Hash, error) {
-	hash, _, err := c.typed.wholeInput()
+	hash, _, err := c.typed.WholeInput()
 	return hash, err
 }
 
 func (c *claimedInput) HashBefore() (record.Hash, error) {
-	hash, err := c.typed.identityBefore()
+	hash, err := c.typed.IdentityBefore()
 	if err == nil {
 		c.recall.before = hash
 	}
@@ -147,7 +147,7 @@ func (c *claimedInput) HashBefore() (record.Hash, error) {
 // isFromBefore reports whether the call was recorded with the hash that its input
 // had before some values were kept as JSON. It keeps that, and with it its
 // idempotency key.
-func (c *call) isFromBefore() bool {
+func (c *Call) isFromBefore() bool {
 	r := c.recall
 	return r != nil && r.found != nil && !r.before.IsZero() && r.found.Input == r.before
 }
@@ -169,7 +169,7 @@ func (in *claims) next(s *Scope, segment string) record.Address {
 // unrecordedBelow returns the claims with lower ordinals that are in no record.
 // If the call is made by preconditions of a call that has no record itself, the
 // claims around that call are included.
-func (c *call) unrecordedBelow() []record.Claim {
+func (c *Call) unrecordedBelow() []record.Claim {
 	all := c.scope.claims().upTo(c.ordinal - 1)
 	for claimed := c; claimed.scope.attempt == beforeFirst; {
 		claimed = claimed.scope.call
@@ -181,7 +181,7 @@ func (c *call) unrecordedBelow() []record.Claim {
 // recorded drops the claims that the first record of the call has listed. It is
 // called after that record was appended: if another record lists one of them
 // meanwhile, that is not wrong.
-func (c *call) recorded() {
+func (c *Call) recorded() {
 	c.claimed = false
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {
 		claimed.scope.claims().drop(claimed.ordinal)
@@ -228,7 +228,7 @@ func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, st
 	if s.root.settings.Restored {
 		_, onRecord, err := s.root.run.Claim(s, *claimed, nil)
 		if err != nil {
-			e := s.interruptionBy(err)
+			e := s.InterruptionBy(err)
 			s.Suspend(e)
 			return id, nil, e
 		}

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"cmp"
@@ -12,20 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// IdempotencyKey returns a key for the effects of the call that ctx belongs to,
-// to be passed to the services that the call uses: 32 hexadecimal digits,
-// computed from the run, the address without attempt numbers, and the identity of
-// the input as the call was made, whatever the handler has done to it since. It is
-// the same for every attempt of the call, in every attempt of the calls around it,
-// before and after a crash; and it differs for every other call of any run. A fork has the keys of the oldest of its parents, unless it was given
-// new ones (state.ForkOptions).
-//
-// A call that was compensated and is made again, after a retry of the run or in a
-// fork, has a new key: for the old one a service would return the result that was
-// undone.
-//
-// Outside a run the error is [ErrNoRun]. For an input that cannot be encoded,
-// the error names the field.
+// IdempotencyKey is core.IdempotencyKey.
 func IdempotencyKey(ctx context.Context) (string, error) {
 	s := inRun(ctx)
 	if s == nil {
@@ -63,14 +50,14 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 // inputIdentity returns the hash of the identity of the input. In a run that keeps
 // records, it was computed when the call was made. For a compensation, and in any other
 // run, it is computed when it is first asked for.
-func (c *call) inputIdentity() (record.Hash, error) {
+func (c *Call) inputIdentity() (record.Hash, error) {
 	if r := c.recall; r != nil && (r.inputErr != nil || !r.input.IsZero()) {
 		return r.input, r.inputErr
 	}
 	if known := c.identified.Load(); known != nil {
 		return *known, nil
 	}
-	hash, err := c.typed.identity()
+	hash, err := c.typed.Identity()
 	if err == nil && !c.identified.CompareAndSwap(nil, &hash) {
 		hash = *c.identified.Load() // of an attempt that was abandoned, at the same time
 	}
@@ -79,11 +66,11 @@ func (c *call) inputIdentity() (record.Hash, error) {
 
 // isParents reports whether the effect of the call, which completes in a fork, is that of
 // the same call of a parent: its handler used a key under which the parent had made it.
-func (c *call) isParents() bool { return c.keyed.Load() && c.mayBeParents() }
+func (c *Call) isParents() bool { return c.keyed.Load() && c.mayBeParents() }
 
 // mayBeParents reports whether a parent of the fork has made the same call, and did not
 // undo it.
-func (c *call) mayBeParents() bool {
+func (c *Call) mayBeParents() bool {
 	made := c.root.settings.Made[c.address.WithoutAttempts()]
 	if len(made) == 0 {
 		return false
@@ -95,7 +82,7 @@ func (c *call) mayBeParents() bool {
 // timesUndone returns which calls were compensated of the call and those around it, and
 // how often, as parts of a key. A compensation has the number of the completion that it
 // is for, so only what the parents of a fork undid makes its key another one.
-func (c *call) timesUndone() (parts []string) {
+func (c *Call) timesUndone() (parts []string) {
 	settings := c.root.settings
 	if len(settings.Undone) == 0 {
 		return nil

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -35,23 +35,25 @@ func newTimespan(began time.Time, timeout, total, spent time.Duration) timespan 
 
 // passWithin makes a pass with a time limit. The pass runs on a goroutine of
 // its own, so that it can be abandoned.
-func (c *call) passWithin(s *Scope, t timespan) result {
-	p := c.typed.passAsync(s, t)
+func (c *Call) passWithin(s *Scope, t timespan) Result {
+	p := c.typed.Apart()
+	p.State().begin(p, s, t)
 	l := s.limit
 	defer time.AfterFunc(l.left(), l.expire).Stop()
 	if !l.await(s) {
 		c.root.settings.Late.Abandoned.Add(1)
-		r := result{err: l.Err(), stage: record.StageHandler}
+		r := Result{Err: l.Err(), Stage: record.StageHandler}
 		if l.expired() {
-			r.err = &TimeoutError{Limit: l.length}
+			r.Err = &TimeoutError{Limit: l.length}
 		}
 		return r
 	}
-	r := p.take()
+	p.Take()
+	r := p.State().r
 	// After the attempt's own time even a success is too late; after an
 	// interrupt it is kept.
-	if l.expired() && !r.panicked {
-		r = result{err: &TimeoutError{Limit: l.length, Err: r.err}, stage: r.stage}
+	if l.expired() && !r.Panicked {
+		r = Result{Err: &TimeoutError{Limit: l.length, Err: r.Err}, Stage: r.Stage}
 	}
 	return r
 }

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 type Scope struct {
 	outer   context.Context // the context that the call was given
 	root    *Root
-	call    *call  // whose attempt it is; nil for a root
+	call    *Call  // whose attempt it is; nil for a root
 	limit   *limit // its own end in time; nil for none
 	group   *group // its own end by a failure; nil if it is not a group
 	attempt int32
@@ -49,8 +49,8 @@ type inside struct {
 	through atomic.Pointer[context.Context]
 	overrun bool
 
-	used  atomic.Pointer[Usage] // by the attempt itself; nil for nothing
-	spent atomic.Pointer[Usage] // by the calls inside; nil for nothing
+	used  atomic.Pointer[record.Usage] // by the attempt itself; nil for nothing
+	spent atomic.Pointer[record.Usage] // by the calls inside; nil for nothing
 
 	completed atomic.Pointer[completed] // only around the outermost call outside a run; nil for nothing
 

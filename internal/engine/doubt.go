@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"slices"
@@ -9,12 +9,12 @@ import (
 // This file keeps count of the calls that are to be undone if they end in doubt.
 
 // isUndoneInDoubt reports whether the call is to be undone if it ends in doubt.
-func (c *call) isUndoneInDoubt() bool {
+func (c *Call) isUndoneInDoubt() bool {
 	return c.doubtful && !c.isInCompensation() && !c.mayBeParents()
 }
 
 // followDoubt follows a record of the call, after which it has come as far as p.
-func (c *call) followDoubt(p *record.Progress, rec *record.Record) {
+func (c *Call) followDoubt(p *record.Progress, rec *record.Record) {
 	switch compensable := rec.Detail != nil && rec.Detail.Compensable; {
 	case rec.Status == record.StatusCompleted && compensable: // it was added as completed
 	case !p.InDoubt():
@@ -25,7 +25,7 @@ func (c *call) followDoubt(p *record.Progress, rec *record.Record) {
 }
 
 // addDoubt adds a call that begins an attempt, or failed in doubt, as the latest.
-func (all *completed) addDoubt(c *call) {
+func (all *completed) addDoubt(c *Call) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	c.begun = &completedCall{
@@ -37,7 +37,7 @@ func (all *completed) addDoubt(c *call) {
 }
 
 // dropDoubt removes the call: it is not in doubt.
-func (c *call) dropDoubt() {
+func (c *Call) dropDoubt() {
 	if c.begun == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"fmt"
@@ -32,11 +32,11 @@ type FoundEffect struct {
 // takeEffect looks for an effect that the call might repeat. The call is not to be made
 // if it has ended, or was suspended: it then took the effect over, or waits for somebody
 // to decide.
-func (c *call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) {
+func (c *Call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) {
 	if !c.mayRepeatEffect() {
 		return false, nil
 	}
-	q := EffectQuery{Declared: c.typed.declaresIdentity()}
+	q := EffectQuery{Declared: c.typed.DeclaresIdentity()}
 	if q.Identity, err = c.inputIdentity(); err != nil {
 		return false, nil //nolint:nilerr // it is the failure of the call, which precede reports
 	}
@@ -53,7 +53,7 @@ func (c *call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) 
 		}
 		var ended, again bool
 		if found.TakeOver && !found.NoOutput {
-			ended, again, err = c.takeOver(p, s, found, result{stage: record.StageHandler, kept: found.kept()}, "")
+			ended, again, err = c.takeOver(p, s, found, Result{Stage: record.StageHandler, Kept: found.kept()}, "")
 		} else {
 			ended, again, err = c.decideAbout(p, s, found)
 		}
@@ -65,7 +65,7 @@ func (c *call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) 
 
 // mayRepeatEffect reports whether the call is of an irreversible actor, and there may be
 // effects that it would repeat.
-func (c *call) mayRepeatEffect() bool {
+func (c *Call) mayRepeatEffect() bool {
 	settings := c.root.settings
 	if !c.spec.Irreversible || c.root.isOutside() || settings.Replays {
 		return false
@@ -83,48 +83,48 @@ func (c *call) mayRepeatEffect() bool {
 
 // fitsOutput makes the output of an effect that of the call. It reports whether the type
 // of the output has all of it.
-func (c *call) fitsOutput(encoded []byte) bool {
-	lost, err := c.typed.decodeOutput(encoded)
+func (c *Call) fitsOutput(encoded []byte) bool {
+	lost, err := c.typed.DecodeOutput(encoded)
 	if err == nil && len(lost) == 0 {
 		return true
 	}
-	c.typed.clear()
+	c.typed.Clear()
 	return false
 }
 
-func (f *FoundEffect) kept() *keptOutput {
+func (f *FoundEffect) kept() *KeptOutput {
 	if f.Artifact != "" {
-		return &keptOutput{artifact: f.Artifact}
+		return &KeptOutput{Artifact: f.Artifact}
 	}
-	return &keptOutput{encoded: f.Output}
+	return &KeptOutput{Encoded: f.Output}
 }
 
 // takeOver completes the call with the effect. Again is set if another call has taken the
 // effect meanwhile.
-func (c *call) takeOver(p *record.Progress, s *Scope, found *FoundEffect, r result, message string) (ended, again bool, err error) {
+func (c *Call) takeOver(p *record.Progress, s *Scope, found *FoundEffect, r Result, message string) (ended, again bool, err error) {
 	place := found.Place()
 	taken, err := c.root.run.Effect(s, EffectQuery{Take: place})
 	switch {
 	case err != nil:
 		return true, false, c.halt(err)
 	case taken == nil:
-		c.typed.clear()
+		c.typed.Clear()
 		return false, true, nil
 	}
 	r.effect = place
 	if message == "" {
 		message = "took over the effect of " + found.String()
 	}
-	return true, false, c.complete(p, s, &attempted{result: r}, message)
+	return true, false, c.complete(p, s, &attempted{Result: r}, message)
 }
 
 // decideAbout has somebody decide about an effect, or does what the actor says.
-func (c *call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (ended, again bool, err error) {
+func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (ended, again bool, err error) {
 	switch c.spec.InDoubt {
 	case InDoubtRetry:
 		return c.makeInstead(found)
 	case InDoubtFail:
-		return true, false, c.refuse(p, s, result{err: fmt.Errorf("it might repeat the effect of %s, %s", found, found.what()), stage: record.StageEntry}, record.ReasonInDoubt)
+		return true, false, c.refuse(p, s, Result{Err: fmt.Errorf("it might repeat the effect of %s, %s", found, found.what()), Stage: record.StageEntry}, record.ReasonInDoubt)
 	}
 	q, err := c.effectQuestion(found)
 	if err != nil {
@@ -136,17 +136,17 @@ func (c *call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (en
 	case err != nil:
 		return true, false, c.notRecorded(s, record.StatusAwaiting, err)
 	case e != nil:
-		c.typed.clear()
+		c.typed.Clear()
 		return true, false, c.suspend(p, s, attempted{}, e, record.StageEntry)
 	case answer.decision == decidedRunAgain:
 		return c.makeInstead(found)
 	case answer.decision == decidedFailed:
-		return true, false, c.refuse(p, s, result{err: answer.failure(), stage: record.StageEntry}, record.ReasonInDoubt)
+		return true, false, c.refuse(p, s, Result{Err: answer.failure(), Stage: record.StageEntry}, record.ReasonInDoubt)
 	}
-	r := result{stage: record.StageHandler, kept: found.kept()}
+	r := Result{Stage: record.StageHandler, Kept: found.kept()}
 	if answer.decision == decidedCompleted {
-		if r = c.typed.keepOutput(s.context()); r.err != nil {
-			return true, false, c.halt(r.err) // the answer stays, for when it can be kept
+		if r = c.typed.KeepOutput(s.context()); r.Err != nil {
+			return true, false, c.halt(r.Err) // the answer stays, for when it can be kept
 		}
 	}
 	return c.takeOver(p, s, found, r, fmt.Sprintf("took over the effect of %s, as answered to %s", found, q.ID))
@@ -154,8 +154,8 @@ func (c *call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (en
 
 // makeInstead lets the call be made. If that is in the place of an effect in doubt, the
 // effect is settled by it.
-func (c *call) makeInstead(found *FoundEffect) (ended, again bool, err error) {
-	c.typed.clear()
+func (c *Call) makeInstead(found *FoundEffect) (ended, again bool, err error) {
+	c.typed.Clear()
 	if found.InDoubt && found.Same && found.Here {
 		c.instead = found.Place()
 	}
@@ -176,8 +176,8 @@ func (f *FoundEffect) what() string {
 
 // effectQuestion returns the question whether the call takes the effect over. Its ID has
 // the effect in it: when the run is resumed, the question may be about another one.
-func (c *call) effectQuestion(found *FoundEffect) (Question, error) {
-	input, err := c.typed.encodeInput()
+func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
+	input, err := c.typed.EncodeInput()
 	if err != nil {
 		return Question{}, err
 	}
@@ -193,7 +193,7 @@ func (c *call) effectQuestion(found *FoundEffect) (Question, error) {
 		Text: fmt.Sprintf("%s %q has not begun: it might repeat the effect of %s, %s%s. "+
 			`Answer %s{"decision": "completed", "output": …}, {"decision": "run_again"} to make it, or {"decision": "failed", "message": "…"}`,
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, found, found.what(), produced, takeOver),
-		Schema: c.typed.outputSchema(),
+		Schema: c.typed.OutputSchema(),
 		Call:   &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Input: input, Effect: about},
 	}, nil
 }

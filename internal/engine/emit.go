@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"errors"
@@ -12,16 +12,16 @@ import (
 // Those that end the call also return what the caller gets.
 
 // record returns a record with the fields that all records of the call have.
-func (c *call) record(status record.Status, attempt int32, at time.Time) record.Record {
+func (c *Call) record(status record.Status, attempt int32, at time.Time) record.Record {
 	return record.Record{
 		Time: at.Round(0).UTC(), Address: c.address, Name: c.spec.Name, Ordinal: c.ordinal,
-		Kind: c.spec.Kind, Status: status, Attempt: int(attempt), MaxAttempts: c.policy.config.MaxAttempts,
+		Kind: c.spec.Kind, Status: status, Attempt: int(attempt), MaxAttempts: c.policy.MaxAttempts,
 	}
 }
 
 // endRecord returns a record of how the attempt of s ended, with the usage of
 // the attempt.
-func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r *attempted) record.Record {
+func (c *Call) endRecord(status record.Status, p *record.Progress, s *Scope, r *attempted) record.Record {
 	at := r.ended
 	if at.IsZero() {
 		at = time.Now()
@@ -40,7 +40,7 @@ func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r *
 
 // append appends a record of the call to its run and adds it to p. If the
 // record cannot be kept, the call has failed, whatever its handler returned.
-func (c *call) append(p *record.Progress, s *Scope, rec *record.Record) error {
+func (c *Call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 	first := c.claimed
 	if first {
 		d := detailOf(rec)
@@ -70,14 +70,14 @@ func detailOf(r *record.Record) *record.Detail {
 	return r.Detail
 }
 
-func (c *call) notRecorded(s *Scope, status record.Status, err error) error {
+func (c *Call) notRecorded(s *Scope, status record.Status, err error) error {
 	return &CallError{
 		Address: c.address, Name: c.spec.Name, Stage: record.StageRecord, Attempts: int(s.attempt) + 1,
 		Reason: record.ReasonStorage, Err: fmt.Errorf("%v record: %w", status, err),
 	}
 }
 
-func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) error {
+func (c *Call) appendStarted(p *record.Progress, s *Scope, began time.Time) error {
 	rec := c.record(record.StatusStarted, s.attempt, began)
 	rec.Elapsed = p.Spent
 	if s.attempt > 0 && p.Err != nil {
@@ -109,7 +109,7 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	if settings.Payloads || settings.Outputs {
 		if s.attempt == 0 || asks && c.isFirstStart(p) {
 			if err := c.describeInput(&rec, asks); err != nil {
-				return c.refuse(p, s, result{err: err, stage: record.StageEntry}, record.ReasonPermanent)
+				return c.refuse(p, s, Result{Err: err, Stage: record.StageEntry}, record.ReasonPermanent)
 			}
 		}
 	}
@@ -118,18 +118,18 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 
 // isFirstStart reports whether this is the first attempt since the run was
 // opened.
-func (c *call) isFirstStart(p *record.Progress) bool {
+func (c *Call) isFirstStart(p *record.Progress) bool {
 	return c.recall.found == nil && p.Starts == 0 || c.recall.found != nil && p.Starts == c.recall.found.Starts
 }
 
 // describeInput adds the input to a started record if it is to be kept. With
 // asks, for a call that asks a model, it also adds the hash of the whole input.
-func (c *call) describeInput(rec *record.Record, asks bool) error {
+func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	settings := c.root.settings
 	kept := settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable
 	size := 0
 	if asks {
-		hash, atLeast, err := c.typed.wholeInput()
+		hash, atLeast, err := c.typed.WholeInput()
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (c *call) describeInput(rec *record.Record, asks bool) error {
 	if rec.Attempt != 0 || !kept && size > smallInput {
 		return nil
 	}
-	input, err := c.typed.encodeInput()
+	input, err := c.typed.EncodeInput()
 	if err != nil {
 		return err
 	}
@@ -153,18 +153,18 @@ func (c *call) describeInput(rec *record.Record, asks bool) error {
 const smallInput = 256
 
 // complete ends the call with its output.
-func (c *call) complete(p *record.Progress, s *Scope, r *attempted, message string) error {
+func (c *Call) complete(p *record.Progress, s *Scope, r *attempted, message string) error {
 	rec := c.endRecord(record.StatusCompleted, p, s, r)
-	if r.kept != nil || message != "" || c.spec.NoStore {
+	if r.Kept != nil || message != "" || c.spec.NoStore {
 		d := detailOf(&rec)
 		d.Message, d.NoStore = message, c.spec.NoStore
-		if r.kept != nil {
-			d.Output, d.Artifact = r.kept.encoded, r.kept.artifact
+		if r.Kept != nil {
+			d.Output, d.Artifact = r.Kept.Encoded, r.Kept.Artifact
 		}
 	}
 	if c.spec.NoStore {
 		if c.root.settings.Outputs {
-			detailOf(&rec).Fingerprint = c.typed.fingerprint(p.Fingerprint)
+			detailOf(&rec).Fingerprint = c.typed.Fingerprint(p.Fingerprint)
 		}
 		c.hideOutput()
 	}
@@ -185,7 +185,7 @@ func (c *call) complete(p *record.Progress, s *Scope, r *attempted, message stri
 
 // describeEffect adds to a record of an irreversible call what later calls have to know
 // of its effect. Other is the effect that it took over, or in whose place it is made.
-func (c *call) describeEffect(rec *record.Record, other *record.Effect) {
+func (c *Call) describeEffect(rec *record.Record, other *record.Effect) {
 	d := detailOf(rec)
 	d.Irreversible, d.Effect = true, other
 	if !c.root.isOutside() && (rec.Status == record.StatusStarted || other != nil) {
@@ -194,16 +194,16 @@ func (c *call) describeEffect(rec *record.Record, other *record.Effect) {
 }
 
 // hideOutput has the branches around the call keep no output.
-func (c *call) hideOutput() {
+func (c *Call) hideOutput() {
 	for s := c.parent; s.call != nil && s.call.spec.Kind.IsParallel(); s = s.call.parent {
 		s.inner().unstored.Store(true)
 	}
 }
 
 // retry appends that the attempt failed and when the next one may begin.
-func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
+func (c *Call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
 	rec := c.endRecord(record.StatusFailed, p, s, &f.attempted)
-	rec.Stage, rec.Class, rec.Err = f.stage, f.class, c.keptError(f.err)
+	rec.Stage, rec.Class, rec.Err = f.Stage, f.class, c.keptError(f.Err)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec)
 	p.Spent += time.Since(f.ended) // publishers and disks take time
@@ -211,9 +211,9 @@ func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
 }
 
 // fail ends the call for good.
-func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reason) error {
+func (c *Call) fail(p *record.Progress, s *Scope, f failure, reason record.Reason) error {
 	rec := c.endRecord(record.StatusFailed, p, s, &f.attempted)
-	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
+	rec.Stage, rec.Class, rec.Reason, rec.Err = f.Stage, f.class, reason, f.Err
 	if limit := c.explain(p, s, f, reason); limit != "" {
 		detailOf(&rec).Message = limit
 	}
@@ -223,7 +223,7 @@ func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reaso
 		}
 	}
 	e := recordedFailure(&rec)
-	if rec.Err = c.keptError(f.err); c.root.settings.RoundTrip {
+	if rec.Err = c.keptError(f.Err); c.root.settings.RoundTrip {
 		e.Err = record.ErrorOf(e.Err)
 	}
 	if err := c.append(p, s, &rec); err != nil {
@@ -234,7 +234,7 @@ func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reaso
 
 // keptError is err as a record in memory keeps it: its text does not change any
 // more. A run that is stored makes a copy of its own.
-func (c *call) keptError(err error) error {
+func (c *Call) keptError(err error) error {
 	if c.root.settings.Outputs || c.root.isOutside() {
 		return err
 	}
@@ -243,7 +243,7 @@ func (c *call) keptError(err error) error {
 
 // keptInterrupt is e as a record keeps it: the text of its cause does not
 // change any more.
-func (c *call) keptInterrupt(e *InterruptedError) *InterruptedError {
+func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 	if c.root.settings.Outputs {
 		return e.Recorded()
 	}
@@ -257,17 +257,16 @@ func (c *call) keptInterrupt(e *InterruptedError) *InterruptedError {
 }
 
 // refuse ends a call for good before its first attempt.
-func (c *call) refuse(p *record.Progress, s *Scope, r result, reason record.Reason) error {
-	return c.fail(p, s, classify(attempted{result: r}), reason)
+func (c *Call) refuse(p *record.Progress, s *Scope, r Result, reason record.Reason) error {
+	return c.fail(p, s, classify(attempted{Result: r}), reason)
 }
 
 // explain returns which limit the call reached, if the reason is a limit, and
 // how to retry an error of unknown class. It is empty for other reasons.
-func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Reason) string {
-	config := &c.policy.config
+func (c *Call) explain(p *record.Progress, s *Scope, f failure, reason record.Reason) string {
 	switch {
 	case reason == record.ReasonRetryAfterTooLong:
-		return fmt.Sprintf("the service asked for %v, MaxRetryAfter is %v", f.after, config.MaxRetryAfter)
+		return fmt.Sprintf("the service asked for %v, MaxRetryAfter is %v", f.after, c.policy.MaxRetryAfter)
 	case reason == record.ReasonRetryTimeout:
 		return c.explainRetryTimeout(p, s, f)
 	case reason == record.ReasonBudget:
@@ -276,14 +275,14 @@ func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Re
 		}
 	case reason == record.ReasonDeadline:
 		return c.explainDeadline(s, f.delay)
-	case reason == record.ReasonPermanent && f.class == record.ClassUnknown && c.policy.isExplicit() && config.retriesByClass():
+	case reason == record.ReasonPermanent && f.class == record.ClassUnknown && c.policy.ByClass:
 		return "not retried, since its class is unknown: core.Retryable marks an error, and RetryOn says which ones are retried"
 	}
 	return ""
 }
 
-func (c *call) explainRetryTimeout(p *record.Progress, s *Scope, f failure) string {
-	limit := c.policy.config.RetryTimeout
+func (c *Call) explainRetryTimeout(p *record.Progress, s *Scope, f failure) string {
+	limit := c.policy.RetryTimeout
 	elapsed := p.Spent + f.took
 	switch {
 	case f.refused && f.source == 0: // the wait of an interceptor did not fit
@@ -298,7 +297,7 @@ func (c *call) explainRetryTimeout(p *record.Progress, s *Scope, f failure) stri
 	return fmt.Sprintf("the service asked for %v, and %v of RetryTimeout are left", f.after, limit-elapsed)
 }
 
-func (c *call) explainDeadline(s *Scope, delay time.Duration) string {
+func (c *Call) explainDeadline(s *Scope, delay time.Duration) string {
 	deadline, ok := s.outer.Deadline()
 	if left := time.Until(deadline); ok && left > 0 && !s.isDoomed() {
 		return fmt.Sprintf("the next delay of %v does not fit before that of the context given to this call, %v from now",
@@ -308,7 +307,7 @@ func (c *call) explainDeadline(s *Scope, delay time.Duration) string {
 }
 
 // suspend stops the call without an outcome.
-func (c *call) suspend(p *record.Progress, s *Scope, r attempted, e *InterruptedError, stage record.Stage) error {
+func (c *Call) suspend(p *record.Progress, s *Scope, r attempted, e *InterruptedError, stage record.Stage) error {
 	c.parent.stop(e)
 	status := record.StatusInterrupted
 	if e.Reason == record.InterruptAwait {

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -10,21 +10,15 @@ import (
 // the contexts around it and of the calls inside it, and never by which error
 // its handler returned.
 
-// ErrInterrupted is found by errors.Is in every [InterruptedError].
-var ErrInterrupted = record.ErrInterrupted
-
-// An InterruptedError is returned by a call that stopped without an outcome and
-// continues when its run is resumed. It is not a failure and is not retried.
+// InterruptedError is record.InterruptedError.
 type InterruptedError = record.InterruptedError
 
-// IsSuspension reports whether err comes from a call that stopped without an
-// outcome, rather than from one that failed. It is errors.Is for
-// [ErrInterrupted], and false for an error whose methods panic.
-func IsSuspension(err error) bool { return is(err, ErrInterrupted) }
+// IsSuspension is core.IsSuspension.
+func IsSuspension(err error) bool { return is(err, record.ErrInterrupted) }
 
 // suspension returns why the attempt of s, which ended with err, stopped
 // without an outcome. It returns nil if the attempt ended by itself.
-func (c *call) suspension(s *Scope, err error) *InterruptedError {
+func (c *Call) suspension(s *Scope, err error) *InterruptedError {
 	if s.endedItself() {
 		return nil // which is its failure
 	}
@@ -74,9 +68,9 @@ func (s *Scope) offPath() *InterruptedError {
 // overdue makes the result of a doomed attempt a failure: a call inside it has
 // no outcome because the attempt's own deadline passed or was near, and without
 // that outcome the attempt did not succeed.
-func (c *call) overdue(s *Scope, r *result) {
+func (c *Call) overdue(s *Scope, r *Result) {
 	if s.overran() {
-		r.err = after(context.Cause((*attemptContext)(s).around()), r.err)
+		r.Err = after(context.Cause((*attemptContext)(s).around()), r.Err)
 	}
 	if s.endedItself() || s.suspended() != nil {
 		return
@@ -84,19 +78,19 @@ func (c *call) overdue(s *Scope, r *result) {
 	outer, hasOuter := s.outer.Deadline()
 	switch {
 	case s.outer.Err() != nil:
-		r.err = after(context.Cause(s.outer), r.err)
+		r.Err = after(context.Cause(s.outer), r.Err)
 	case s.limit == nil || hasOuter && outer.Before(s.limit.Deadline()):
-		r.err = after(errDeadlineAhead, r.err)
+		r.Err = after(errDeadlineAhead, r.Err)
 	default:
 		s.limit.overdue.Store(true)
-		r.err = &TimeoutError{Limit: s.limit.length, Err: r.err}
+		r.Err = &TimeoutError{Limit: s.limit.length, Err: r.Err}
 	}
 }
 
 // rejoin makes the call end with what is around it, even if its context was cut
 // off by context.WithoutCancel or derived from such a context. The function
 // that it returns frees the resources.
-func (c *call) rejoin(first *Scope) (free func()) {
+func (c *Call) rejoin(first *Scope) (free func()) {
 	if _, own := first.outer.(*attemptContext); own || c.root.isOutside() {
 		return func() {}
 	}

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -47,7 +47,7 @@ type Completed struct {
 // completedCall is a call that can be compensated.
 type completedCall struct {
 	Completed
-	call *call // nil if an earlier opening of the run made it
+	call *Call // nil if an earlier opening of the run made it
 
 	appended chan struct{} // closed when its outcome was appended or was lost; nil if it was restored, or is in doubt
 	lost     bool          // the outcome could not be appended
@@ -66,7 +66,7 @@ func (r *Root) hasCompleted() bool { return r.completed.used.Load() || r.setting
 // checkCompensation refuses a call that could not be compensated after a
 // restart. The call is suspended and does not fail: it continues once the run
 // is opened with the compensation.
-func (c *call) checkCompensation() error {
+func (c *Call) checkCompensation() error {
 	settings := c.root.settings
 	known := settings.compensation(c.spec.Kind, c.spec.Name)
 	if !settings.Outputs || settings.Replays || known != nil && (known.inDoubt != nil || !c.doubtful) {
@@ -76,7 +76,7 @@ func (c *call) checkCompensation() error {
 	if known != nil {
 		what = "a compensation for calls in doubt"
 	}
-	e := c.parent.interruptionBy(fmt.Errorf("core: %q has %s, which a stored run must know when it is opened: "+
+	e := c.parent.InterruptionBy(fmt.Errorf("core: %q has %s, which a stored run must know when it is opened: "+
 		"pass the actor to state.WithCompensations", c.spec.Name, what))
 	if c.parent.call == nil {
 		c.root.refused.CompareAndSwap(nil, e)
@@ -86,7 +86,7 @@ func (c *call) checkCompensation() error {
 }
 
 // appendCompensable appends the outcome of a call that can be compensated.
-func (c *call) appendCompensable(p *record.Progress, s *Scope, rec *record.Record) error {
+func (c *Call) appendCompensable(p *record.Progress, s *Scope, rec *record.Record) error {
 	if c.isInCompensation() {
 		return c.append(p, s, rec) // a compensation is not compensated
 	}
@@ -107,7 +107,7 @@ func (c *call) appendCompensable(p *record.Progress, s *Scope, rec *record.Recor
 }
 
 // isInCompensation reports whether a compensation makes the call.
-func (c *call) isInCompensation() bool {
+func (c *Call) isInCompensation() bool {
 	for around := c.parent; around.call != nil; around = around.call.parent {
 		if around.call.spec.Kind == record.KindCompensation {
 			return true
@@ -118,7 +118,7 @@ func (c *call) isInCompensation() bool {
 
 // completed returns the completed calls of the run, or, outside any run, of the
 // outermost call. It returns nil if there are none.
-func (c *call) completed() *completed {
+func (c *Call) completed() *completed {
 	if !c.root.isOutside() {
 		if c.root.hasCompleted() {
 			return &c.root.completed
@@ -132,7 +132,7 @@ func (c *call) completed() *completed {
 }
 
 // makeCompleted is like completed, and makes what does not exist yet.
-func (c *call) makeCompleted() *completed {
+func (c *Call) makeCompleted() *completed {
 	if !c.root.isOutside() {
 		return &c.root.completed
 	}
@@ -150,7 +150,7 @@ func (s *Scope) top() *Scope {
 }
 
 // add adds a call that completes.
-func (all *completed) add(c *call) *completedCall {
+func (all *completed) add(c *Call) *completedCall {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	done := &completedCall{
@@ -167,7 +167,7 @@ func (all *completed) add(c *call) *completedCall {
 // completed, was compensated and made again, or it was in doubt and goes on. If it
 // was made again because its input changed, both effects are to be compensated.
 // all.mu must be held.
-func (all *completed) number(c *call) int {
+func (all *completed) number(c *Call) int {
 	if c.begun != nil {
 		if c.begun.taken {
 			return c.begun.Nth + 1
@@ -262,7 +262,7 @@ func (c *completedCall) isLost() bool {
 // itself.
 func (c *completedCall) key() any { return keyOf(c.Address, c.call) }
 
-func keyOf(a record.Address, c *call) any {
+func keyOf(a record.Address, c *Call) any {
 	if a.IsZero() {
 		return c
 	}
@@ -302,7 +302,7 @@ func (c *completedCall) isInside(key any) bool {
 // undo compensates the calls inside the call that completed or are in doubt, if it
 // has failed for good. Inside a root call with an outcome it also makes the compensations
 // that an earlier failure has left. It returns what the call returns.
-func (c *call) undo(p *record.Progress, first *Scope, err error) error {
+func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	failed, isRoot := p.Phase == record.PhaseFailed, c.parent.call == nil
 	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {
 		return err
@@ -400,7 +400,7 @@ func (all *completed) compensate(ctx context.Context, top *Scope, c *completedCa
 	if c.InDoubt && !all.take(c) {
 		return nil
 	}
-	stub := &call{spec: &Spec{Kind: c.Kind, Name: c.Name}, root: top.root, parent: top, scope: top, address: c.Address}
+	stub := &Call{spec: &Spec{Kind: c.Kind, Name: c.Name}, root: top.root, parent: top, scope: top, address: c.Address}
 	at := &Scope{outer: ctx, root: top.root, call: stub, attempt: record.Compensations}
 	err := c.compensate(at)
 	if e := (*CallError)(nil); err == nil || errors.As(err, &e) && !IsSuspension(err) {
@@ -412,20 +412,20 @@ func (all *completed) compensate(ctx context.Context, top *Scope, c *completedCa
 func (c *completedCall) compensate(at *Scope) error {
 	switch {
 	case c.call != nil && c.InDoubt:
-		return c.call.typed.compensateInDoubt(at, c.Nth, c.Found)
+		return c.call.typed.CompensateInDoubt(at, c.Nth, c.Found)
 	case c.call != nil:
-		return c.call.typed.compensate(at, c.Nth, c.Found)
+		return c.call.typed.Compensate(at, c.Nth, c.Found)
 	}
 	known := at.root.settings.compensation(c.Kind, c.Name)
 	if known == nil || c.InDoubt && known.inDoubt == nil {
-		return at.interruptionBy(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
+		return at.InterruptionBy(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
 	}
 	in, out, err := at.root.run.Values(at.outer, c.Address, c.Nth)
 	if err != nil {
-		return at.interruptionBy(fmt.Errorf("core: compensate %s: %w", c.Address, err))
+		return at.InterruptionBy(fmt.Errorf("core: compensate %s: %w", c.Address, err))
 	}
 	if c.InDoubt {
-		return known.inDoubt(at, c.Nth, c.Found, in)
+		return known.inDoubt(at, c.Nth, c.Found, in, nil)
 	}
 	return known.restored(at, c.Nth, c.Found, in, out)
 }

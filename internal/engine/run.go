@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -175,9 +175,9 @@ type Settings struct {
 	Late struct{ Abandoned, Returned atomic.Int64 }
 }
 
-// maxInline is the size in bytes of the largest encoded output that is kept in
+// MaxInline is the size in bytes of the largest encoded output that is kept in
 // its record rather than as an artifact.
-const maxInline = 64 << 10
+const MaxInline = 64 << 10
 
 // A Root is the root of the scopes of a run, in all contexts of the run.
 type Root struct {

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // where it breaks a rule (see [Interceptor]).
 
 // interceptors returns those around attempts of the call, the outermost first.
-func (c *call) interceptors() (ofRun, own []Interceptor) {
+func (c *Call) interceptors() (ofRun, own []Interceptor) {
 	if c.spec.Kind.IsParallel() || c.root.settings.Replays {
 		return nil, nil
 	}
@@ -25,18 +25,18 @@ func (c *call) interceptors() (ofRun, own []Interceptor) {
 }
 
 // guard holds what the attempts of a call have around them. It does not change.
-type guard struct {
+type Guard struct {
 	slot         Slot // nil for none
 	interceptors []Interceptor
 }
 
 // with returns the guard with more interceptors, inside those that it has. The
 // result is nil if there is nothing in it.
-func (g *guard) with(more []Interceptor) *guard {
+func (g *Guard) With(more []Interceptor) *Guard {
 	if len(more) == 0 {
 		return g
 	}
-	var own guard
+	var own Guard
 	if g != nil {
 		own = *g
 	}
@@ -47,7 +47,7 @@ func (g *guard) with(more []Interceptor) *guard {
 // interception is an attempt with interceptors around it.
 type interception struct {
 	CallInfo
-	c         *call
+	c         *Call
 	s         *Scope
 	ofRun     []Interceptor
 	own       []Interceptor
@@ -58,7 +58,7 @@ type interception struct {
 	state    interceptionState
 	over     bool   // the attempt has its result
 	panicked bool   // an interceptor did
-	r        result // of the handler, if the state is made
+	r        Result // of the handler, if the state is made
 }
 
 // interceptionState says where the result of the attempt comes from.
@@ -70,7 +70,7 @@ const (
 	answered                          // an interceptor
 )
 
-func (c *call) interception(s *Scope, ofRun, own []Interceptor) *interception {
+func (c *Call) interception(s *Scope, ofRun, own []Interceptor) *interception {
 	in := &interception{c: c, s: s, ofRun: ofRun, own: own}
 	in.CallInfo = CallInfo{
 		RunID: c.root.settings.RunID, Address: c.address, Kind: c.spec.Kind, Name: c.spec.Name,
@@ -80,7 +80,7 @@ func (c *call) interception(s *Scope, ofRun, own []Interceptor) *interception {
 }
 
 // passIntercepted makes a pass inside the interceptors.
-func (c *call) passIntercepted(s *Scope, began time.Time, spent time.Duration, ofRun, own []Interceptor) result {
+func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, ofRun, own []Interceptor) Result {
 	in := c.interception(s, ofRun, own)
 	in.beginning, in.spent = began, spent
 	outside := &Scope{outer: s.outer, root: s.root, call: c, attempt: s.attempt}
@@ -91,21 +91,21 @@ func (c *call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	in.over = true
 	switch e := in.suspended(); {
 	case e != nil && in.state != made:
-		return result{err: e, refused: true}
+		return Result{Err: e, refused: true}
 	case e != nil, err == nil && in.state == made:
 		return in.r
 	case err == nil:
-		r := c.typed.keepOutput(s.context())
+		r := c.typed.KeepOutput(s.context())
 		r.cached = true
 		return r
 	}
-	c.typed.clear()
+	c.typed.Clear()
 	if own, ok := err.(*classedError); ok { //nolint:errorlint // the error of pass itself
 		err = own.error
 	}
-	r := result{err: finite(err), stage: record.StageHandler, refused: in.state == begun, panicked: in.panicked || in.r.panicked}
-	if in.r.err != nil {
-		r.stage = in.r.stage
+	r := Result{Err: finite(err), Stage: record.StageHandler, refused: in.state == begun, Panicked: in.panicked || in.r.Panicked}
+	if in.r.Err != nil {
+		r.Stage = in.r.Stage
 	}
 	return r
 }
@@ -138,7 +138,7 @@ func (in *interception) through(ctx context.Context, i int) error {
 	case err == nil && in.state == answered:
 		return nil
 	case err == nil && !n.used:
-		return Permanent(errNoAttempt)
+		return permanent(errNoAttempt)
 	case err == nil:
 		return n.err
 	case n.err == nil || is(err, n.err):
@@ -195,10 +195,10 @@ func (n *next) make(ctx context.Context) error {
 // pass runs the handler. Its error has the class that was decided for it.
 func (in *interception) pass(ctx context.Context) error {
 	c, s, now := in.c, in.s, time.Now()
-	total, spent := c.policy.config.RetryTimeout, in.spentUntil(now)
+	total, spent := c.policy.RetryTimeout, in.spentUntil(now)
 	switch {
 	case ctx == nil || ScopeOf(ctx) != ScopeOf(in.given):
-		return Permanent(errForeignContext)
+		return permanent(errForeignContext)
 	case s.suspended() != nil:
 		return s.suspended()
 	case ctx.Err() != nil:
@@ -206,7 +206,7 @@ func (in *interception) pass(ctx context.Context) error {
 	case total > 0 && spent >= total:
 		return errNoTimeLeft
 	}
-	in.state, in.r = made, result{err: errGoexit, stage: record.StageHandler, panicked: true} // unless it returns
+	in.state, in.r = made, Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true} // unless it returns
 	ctx, free := in.joined(ctx)
 	defer free()
 	in.r = c.pass(s, now, spent)
@@ -216,10 +216,10 @@ func (in *interception) pass(ctx context.Context) error {
 	if e := in.suspended(); e != nil {
 		return e
 	}
-	if in.r.err == nil {
+	if in.r.Err == nil {
 		return nil
 	}
-	return &classedError{in.r.err, classify(attempted{result: in.r}).class}
+	return &classedError{in.r.Err, classify(attempted{Result: in.r}).class}
 }
 
 // joined makes ctx the context around the handler. If it was cut off from the
@@ -241,7 +241,7 @@ func (in *interception) joined(ctx context.Context) (joined context.Context, fre
 // suspended returns why the attempt has no outcome, nil if it has one.
 func (in *interception) suspended() *InterruptedError {
 	if in.state == made {
-		return in.c.suspension(in.s, in.r.err)
+		return in.c.suspension(in.s, in.r.Err)
 	}
 	return in.s.suspended()
 }
@@ -274,24 +274,24 @@ func (in *interception) limited() (context.Context, context.CancelFunc) {
 
 // mayRetry asks the interceptors whether another attempt may follow. The error
 // of the result refuses it.
-func (c *call) mayRetry(s *Scope, f *failure) (r result) {
+func (c *Call) mayRetry(s *Scope, f *failure) (r Result) {
 	ofRun, own := c.interceptors()
 	if len(ofRun)+len(own) == 0 {
-		return result{}
+		return Result{}
 	}
-	r.stage = f.stage
+	r.Stage = f.Stage
 	in := c.interception(s, ofRun, own)
 	in.over = true
 	var allowed []func()
 	defer func() {
-		if r.err != nil {
+		if r.Err != nil {
 			for _, giveBack := range slices.Backward(allowed) {
 				giveBack()
 			}
 		}
 	}()
-	defer r.recoverPanic()
-	failed := &classedError{f.err, f.class}
+	defer r.RecoverPanic()
+	failed := &classedError{f.Err, f.class}
 	for i := range len(ofRun) + len(own) {
 		ask := in.at(i).Retry
 		if ask == nil {
@@ -299,7 +299,7 @@ func (c *call) mayRetry(s *Scope, f *failure) (r result) {
 		}
 		giveBack, refused := ask(&in.CallInfo, failed)
 		if refused != nil {
-			r.err = finite(refused)
+			r.Err = finite(refused)
 			return r
 		}
 		if giveBack != nil {

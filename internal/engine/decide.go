@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -35,27 +35,27 @@ type verdict struct {
 // classify returns the failure of an attempt with its class and marks.
 func classify(r attempted) failure {
 	f := failure{attempted: r}
-	traits := record.Inspect(r.err)
+	traits := record.Inspect(r.Err)
 	f.marked, f.after, f.class = traits.Retryable, traits.RetryAfter, traits.Class
 	switch {
-	case r.panicked:
+	case r.Panicked:
 		f.class = record.ClassPanic
-	case r.stage == record.StageDefinition || r.stage == record.StagePrecondition || r.stage == record.StageEncode:
+	case r.Stage == record.StageDefinition || r.Stage == record.StagePrecondition || r.Stage == record.StageEncode:
 		f.class = record.ClassInvalid
 	case f.class == record.ClassPermanent:
-	case r.stage == record.StagePostcondition:
+	case r.Stage == record.StagePostcondition:
 		f.class = record.ClassCondition
-	case r.stage == record.StageArtifact:
+	case r.Stage == record.StageArtifact:
 		f.class = record.ClassArtifact
 	}
 	return f
 }
 
 // decide returns what follows a failed attempt.
-func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
-	config := &c.policy.config
+func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
+	policy := c.policy
 	switch {
-	case f.panicked:
+	case f.Panicked:
 		return verdict{reason: record.ReasonPanic}
 	case s.expired() && s.limit.total:
 		f.addLastError(p)
@@ -76,24 +76,24 @@ func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		return verdict{reason: record.ReasonDeadline} // which is near
 	}
 	switch {
-	case f.refused && is(f.err, ErrBudget):
+	case f.refused && is(f.Err, ErrBudget):
 		return verdict{reason: record.ReasonBudget}
-	case f.refused && is(f.err, errNoTimeLeft):
+	case f.refused && is(f.Err, errNoTimeLeft):
 		f.addLastError(p)
 		return verdict{reason: record.ReasonRetryTimeout}
 	}
 	if !c.retryable(s, f) {
-		if f.panicked { // by StopWhen, RetryWhen or a Matcher
+		if f.Panicked { // by StopWhen, RetryWhen or a Matcher
 			return verdict{reason: record.ReasonPanic}
 		}
-		if is(f.err, ErrInDoubt) { // of a call inside: this one is in doubt, too
-			return verdict{reason: reasonAt(f.stage, record.ReasonInDoubt)}
+		if is(f.Err, ErrInDoubt) { // of a call inside: this one is in doubt, too
+			return verdict{reason: reasonAt(f.Stage, record.ReasonInDoubt)}
 		}
-		return verdict{reason: reasonAt(f.stage, record.ReasonPermanent)}
+		return verdict{reason: reasonAt(f.Stage, record.ReasonPermanent)}
 	}
-	if c.root.settings.Strict || config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
-		if config.MaxAttempts == 1 {
-			return verdict{reason: reasonAt(f.stage, record.ReasonExhausted)}
+	if c.root.settings.Strict || policy.MaxAttempts != Unlimited && s.Attempt()+1 >= policy.MaxAttempts {
+		if policy.MaxAttempts == 1 {
+			return verdict{reason: reasonAt(f.Stage, record.ReasonExhausted)}
 		}
 		return verdict{reason: record.ReasonExhausted}
 	}
@@ -117,107 +117,94 @@ func reasonAt(stage record.Stage, otherwise record.Reason) record.Reason {
 // says that the time was over, so that the last error of the handler is always
 // kept.
 func (f *failure) addLastError(p *record.Progress) {
-	if p.Err != nil && (is(f.err, context.DeadlineExceeded) || is(f.err, context.Canceled)) {
-		f.err = &classedError{after(f.err, p.Err), f.class}
+	if p.Err != nil && (is(f.Err, context.DeadlineExceeded) || is(f.Err, context.Canceled)) {
+		f.Err = &classedError{after(f.Err, p.Err), f.class}
 	}
 }
 
 // retryable reports whether the failure is retried. It decides in this order:
 // classes that are never retried, Exclude, StopWhen, RetryOn and RetryWhen, the
 // mark Retryable, the class.
-func (c *call) retryable(s *Scope, f *failure) bool {
+func (c *Call) retryable(s *Scope, f *failure) bool {
 	switch f.class {
 	case record.ClassPermanent, record.ClassPanic, record.ClassInvalid:
 		return false
 	}
-	if f.err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
+	if f.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return true
 	}
 	byDefault := f.marked || f.class.IsTransient()
-	config := &c.policy.config
-	if config.Exclude == nil && config.StopWhen == nil && config.RetryOn == nil && config.RetryWhen == nil {
+	if !c.policy.Judges {
 		return byDefault
 	}
-	again, panicked := c.judge(c.attemptOf(s, f.err), f.class, byDefault)
+	again, panicked := c.judge(c.attemptOf(s, f.Err), f.class, byDefault)
 	if panicked != nil {
-		f.panic(result{err: panicked})
+		f.panic(Result{Err: panicked})
 	}
 	return again
 }
 
 // panic makes the failure that of a function which judged it. The failure that
 // was judged stays in it.
-func (f *failure) panic(r result) {
+func (f *failure) panic(r Result) {
 	failed := f.attempted
-	failed.result = result{err: after(r.err, f.err), stage: f.stage, panicked: true}
+	failed.Result = Result{Err: after(r.Err, f.Err), Stage: f.Stage, Panicked: true}
 	*f = classify(failed)
 }
 
 // attemptOf returns the attempt as functions of the user see it.
-func (c *call) attemptOf(s *Scope, err error) Attempt {
-	return Attempt{Number: s.Attempt() + 1, Err: err, Output: c.typed.output(), RunID: c.root.settings.RunID, Address: c.address}
+func (c *Call) attemptOf(s *Scope, err error) Attempt {
+	return Attempt{Number: s.Attempt() + 1, Err: err, Output: c.typed.Output(), RunID: c.root.settings.RunID, Address: c.address}
 }
 
 // judge asks the functions of the user about a failure. It returns a panic of
 // one of them.
-func (c *call) judge(attempt Attempt, class record.Class, byDefault bool) (again bool, panicked error) {
-	r := result{}
-	defer func() { panicked = r.err }()
-	defer r.recoverPanic()
-	config, matched := &c.policy.config, error(&classedError{attempt.Err, class})
-	switch {
-	case matchesAny(config.Exclude, matched):
-		return false, nil
-	case config.StopWhen != nil && config.StopWhen(attempt):
-		return false, nil
-	case config.RetryOn != nil && !matchesAny(config.RetryOn, matched):
-		return false, nil
-	case config.RetryWhen != nil:
-		return config.RetryWhen(attempt), nil
-	}
-	return config.RetryOn != nil || byDefault, nil
+func (c *Call) judge(attempt Attempt, class record.Class, byDefault bool) (again bool, panicked error) {
+	r := Result{}
+	defer func() { panicked = r.Err }()
+	defer r.RecoverPanic()
+	return c.policy.Retries.Judge(attempt, &classedError{attempt.Err, class}, byDefault), nil
 }
 
 // polled asks RetryWhen whether another attempt follows a success. If so, the
 // result becomes a failure.
-func (c *call) polled(s *Scope, r *result) {
-	defer r.recoverPanic()
-	config, attempt := &c.policy.config, c.attemptOf(s, nil)
-	if (config.StopWhen == nil || !config.StopWhen(attempt)) && config.RetryWhen(attempt) {
-		r.err = errUnsatisfied
+func (c *Call) polled(s *Scope, r *Result) {
+	defer r.RecoverPanic()
+	if c.policy.Retries.Poll(c.attemptOf(s, nil)) {
+		r.Err = errUnsatisfied
 	}
 }
 
 // planRetry chooses the delay before the next attempt. If that attempt could
 // never begin, planRetry returns the reason of the failure, or the suspension
 // if something around the call ends first.
-func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
-	config, retry := &c.policy.config, s.Attempt()+1
+func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
+	policy, retry := c.policy, s.Attempt()+1
 	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: record.SourceBackoff}
 	after, source := f.after, record.SourceServer
 	if f.class == record.ClassBreaker {
 		source = record.SourceBreaker
-	} else if after > config.MaxRetryAfter {
-		if !config.CapRetryAfter {
+	} else if after > policy.MaxRetryAfter {
+		if !policy.CapRetryAfter {
 			return verdict{reason: record.ReasonRetryAfterTooLong}
 		}
-		after = config.MaxRetryAfter
+		after = policy.MaxRetryAfter
 	}
 	if after > v.delay {
 		v.delay, v.source = after, source
 	}
 	f.delay, f.source = v.delay, v.source
-	if config.RetryTimeout > 0 && p.Spent+f.took >= config.RetryTimeout-v.delay {
+	if policy.RetryTimeout > 0 && p.Spent+f.took >= policy.RetryTimeout-v.delay {
 		return verdict{reason: record.ReasonRetryTimeout}
 	}
 	deadline, ok := s.outer.Deadline()
 	if !ok || v.delay < time.Until(deadline) {
 		switch r := c.mayRetry(s, f); {
-		case r.panicked:
+		case r.Panicked:
 			f.panic(r)
 			return verdict{reason: record.ReasonPanic}
-		case r.err != nil:
-			f.noRetry = r.err
+		case r.Err != nil:
+			f.noRetry = r.Err
 			return verdict{reason: record.ReasonBudget}
 		}
 		return v
@@ -231,7 +218,7 @@ func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 // futile returns the suspension of a call whose next attempt could not begin
 // before the deadline of its context. It returns nil if the deadline is the
 // call's own and not one of a scope around it.
-func (c *call) futile(deadline time.Time) *InterruptedError {
+func (c *Call) futile(deadline time.Time) *InterruptedError {
 	var owner *Scope // the outermost scope with this deadline
 	for s := c.parent; s != nil; s = s.Parent() {
 		if s.call == nil && s.root.isOutside() {
@@ -254,12 +241,26 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 
 // backoff returns the delay before the retry, by the configuration. Previous is
 // the delay before the previous retry.
-func (c *call) backoff(retry int, previous time.Duration) time.Duration {
-	if !c.policy.isJittered() {
-		return c.policy.delay(retry)
+func (c *Call) backoff(retry int, previous time.Duration) time.Duration {
+	var u float64
+	switch {
+	case !c.policy.Jittered:
+	case c.root.isOutside():
+		u = rand.Float64()
+	default:
+		u = unit(c.root.settings.Seed, c.address, retry)
 	}
-	if c.root.isOutside() {
-		return c.policy.jittered(retry, previous, rand.Float64())
+	return c.policy.Retries.Delay(retry, previous, u)
+}
+
+// unit returns a random number in [0, 1) that depends only on the seed, the
+// address and n. So calls that run in parallel have the same delays in every
+// run with the same seed, in whatever order they ask.
+func unit(seed uint64, a record.Address, n int) float64 {
+	var stack [128]byte
+	h := uint64(n)
+	for _, c := range a.AppendTo(stack[:0]) {
+		h = (h ^ uint64(c)) * 1099511628211 // FNV-1a
 	}
-	return c.policy.jittered(retry, previous, unit(c.root.settings.Seed, c.address, retry))
+	return float64(rand.NewPCG(seed, h).Uint64()>>11) / (1 << 53)
 }

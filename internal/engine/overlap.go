@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"log/slog"
@@ -20,7 +20,7 @@ type sameCall struct {
 // input, the call is marked as well: nothing tells the two apart when the run is
 // resumed. Recalled calls are not executed: whether they overlap is chance, and it was
 // recorded when they ran.
-func (c *call) checkOverlap() {
+func (c *Call) checkOverlap() {
 	in := c.scope.claims()
 	among := in.direct.Add(1)
 	if c.off != nil || c.recall.found != nil && c.recall.found.HasOutcome() {
@@ -50,7 +50,7 @@ func (c *call) checkOverlap() {
 }
 
 // leaveDirect undoes the counting of checkOverlap.
-func (c *call) leaveDirect() {
+func (c *Call) leaveDirect() {
 	if !c.direct {
 		return
 	}

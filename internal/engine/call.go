@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -6,14 +6,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
-// call is one call, without its types. It does not change while the call runs:
+// Call is one call, without its types. It does not change while the call runs:
 // what happens is in its Progress, and in the results that the steps return.
-type call struct {
-	typed       typed // the part that needs the types
+type Call struct {
+	typed       Typed // the part that needs the types
 	spec        *Spec
 	policy      *Policy
 	custom      bool        // the policy is the event's own
@@ -34,10 +33,12 @@ type call struct {
 
 	recall     *recall                     // nil if nothing can be recalled
 	identified atomic.Pointer[record.Hash] // the identity of the input, if somebody asked for it
-	guard      *guard                      // what attempts have around them; nil for nothing
+	guard      *Guard                      // what attempts have around them; nil for nothing
 	begun      *completedCall              // what is to be undone if the call ends in doubt; nil for nothing
 	instead    *record.Effect              // an effect in doubt in whose place the call is made; nil for none
 	off        *InterruptedError           // why the call must not begin: its scope had stopped when it was claimed
+
+	first Scope // of the first attempt that is made
 }
 
 // recall is what is known of a call when it is claimed, in a run whose records
@@ -53,7 +54,7 @@ type recall struct {
 // execute makes the call, one step after the other, until it has an outcome or
 // is suspended. Each step depends only on the records of the call so far, so a
 // resumed call continues like one that never stopped.
-func (c *call) execute(first *Scope) error {
+func (c *Call) execute(first *Scope) error {
 	defer c.leaveDirect()
 	defer c.rejoin(first)()
 	if c.parent.call == nil && !c.root.isOutside() {
@@ -72,8 +73,8 @@ func (c *call) execute(first *Scope) error {
 	}
 	rules := c.rules()
 	for s := first; ; s = nil {
-		step := engine.Next(&p, rules)
-		if step.Do == engine.Return {
+		step := Next(&p, rules)
+		if step.Do == Return {
 			again, err := c.replay(first)
 			if !again {
 				return c.undo(&p, first, err)
@@ -93,11 +94,11 @@ func (c *call) execute(first *Scope) error {
 
 // take takes one step. The call has ended if take returns an error or p has an
 // outcome.
-func (c *call) take(p *record.Progress, s *Scope, step engine.Step) error {
+func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 	switch step.Do {
-	case engine.Refuse:
-		return Permanent(fmt.Errorf("%s: %w", c.address, step.Err))
-	case engine.Retrace:
+	case Refuse:
+		return permanent(fmt.Errorf("%s: %w", c.address, step.Err))
+	case Retrace:
 		return c.retrace(p, s)
 	}
 	if p.Phase == record.PhaseWaiting && s.attempt > 0 {
@@ -108,13 +109,13 @@ func (c *call) take(p *record.Progress, s *Scope, step engine.Step) error {
 		return err
 	}
 	switch step.Do {
-	case engine.Fail:
+	case Fail:
 		return c.failInDoubt(p, s, step.Err)
-	case engine.Ask:
+	case Ask:
 		return c.askInDoubt(p, s)
-	case engine.SetAside:
+	case SetAside:
 		return c.setAside(p, s)
-	case engine.Begin:
+	case Begin:
 		if ended, err := c.takeEffect(p, s); ended || err != nil {
 			return err
 		}
@@ -129,7 +130,7 @@ func (c *call) take(p *record.Progress, s *Scope, step engine.Step) error {
 }
 
 // mayBegin returns an error if the call must not begin.
-func (c *call) mayBegin() error {
+func (c *Call) mayBegin() error {
 	switch {
 	case c.parent.Closed():
 		return ErrAttemptOver
@@ -150,12 +151,12 @@ func (c *call) mayBegin() error {
 // precede runs the preconditions in a scope of their own. They do not run again
 // when the call is resumed, so they must not number any call of the handler.
 // Goroutines that they started may still use that scope while the attempt runs.
-func (c *call) precede(p *record.Progress, s *Scope) error {
-	if c.policy.err != nil {
-		return c.refuse(p, s, result{err: c.policy.err, stage: record.StageDefinition}, record.ReasonPermanent)
+func (c *Call) precede(p *record.Progress, s *Scope) error {
+	if c.policy.Err != nil {
+		return c.refuse(p, s, Result{Err: c.policy.Err, Stage: record.StageDefinition}, record.ReasonPermanent)
 	}
 	if c.recall != nil && c.recall.inputErr != nil {
-		return c.refuse(p, s, result{err: c.recall.inputErr, stage: record.StageEntry}, record.ReasonPermanent)
+		return c.refuse(p, s, Result{Err: c.recall.inputErr, Stage: record.StageEntry}, record.ReasonPermanent)
 	}
 	if !c.guarded {
 		return nil
@@ -165,12 +166,12 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 	defer func() {
 		if !returned { // runtime.Goexit, as in attempt
 			before.close()
-			_ = c.refuse(p, s, result{err: errGoexit, stage: record.StagePrecondition, panicked: true}, record.ReasonPanic)
+			_ = c.refuse(p, s, Result{Err: errGoexit, Stage: record.StagePrecondition, Panicked: true}, record.ReasonPanic)
 		}
 	}()
-	r := c.typed.require(before.context())
+	r := c.typed.Require(before.context())
 	returned = true
-	r.err = finite(r.err)
+	r.Err = finite(r.Err)
 	before.close()
 	if in := before.inside.Load(); in != nil {
 		s.inner().used.Store(in.used.Load())
@@ -182,24 +183,24 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 	}
 	switch {
 	case e != nil:
-		return c.suspend(p, s, attempted{result: r}, e, record.StageEntry)
-	case r.err == nil:
+		return c.suspend(p, s, attempted{Result: r}, e, record.StageEntry)
+	case r.Err == nil:
 		return c.checkpoint(p, s)
 	}
 	if e := c.parent.ending(); e != nil {
-		return c.suspend(p, s, attempted{result: r}, e, record.StageEntry)
+		return c.suspend(p, s, attempted{Result: r}, e, record.StageEntry)
 	}
-	if r.panicked {
+	if r.Panicked {
 		return c.refuse(p, s, r, record.ReasonPanic)
 	}
 	return c.refuse(p, s, r, record.ReasonPrecondition)
 }
 
 // attempt makes one attempt and appends its end.
-func (c *call) attempt(p *record.Progress, s *Scope) error {
-	if total := c.policy.config.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than planned
+func (c *Call) attempt(p *record.Progress, s *Scope) error {
+	if total := c.policy.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than planned
 		before := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt - 1}
-		return c.fail(p, before, classify(attempted{result: result{err: p.Err, stage: record.StageHandler}}), record.ReasonRetryTimeout)
+		return c.fail(p, before, classify(attempted{Result: Result{Err: p.Err, Stage: record.StageHandler}}), record.ReasonRetryTimeout)
 	}
 	began := time.Now()
 	if err := c.appendStarted(p, s, began); err != nil {
@@ -213,16 +214,16 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 	defer func() {
 		if !returned { // runtime.Goexit: nobody receives the failure, but it is recorded
 			s.close()
-			r := attempted{result: result{err: errGoexit, stage: record.StageHandler, panicked: true}}
+			r := attempted{Result: Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true}}
 			r.end(began)
 			_ = c.settle(p, s, &r)
 		}
 	}()
 	var r attempted
 	if ofRun, own := c.interceptors(); len(ofRun)+len(own) == 0 {
-		r.result = c.pass(s, began, p.Spent)
+		r.Result = c.pass(s, began, p.Spent)
 	} else {
-		r.result = c.passIntercepted(s, began, p.Spent, ofRun, own)
+		r.Result = c.passIntercepted(s, began, p.Spent, ofRun, own)
 	}
 	returned = true
 	r.end(began)
@@ -230,38 +231,39 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 }
 
 // pass runs the handler, the postconditions and artifact storage once.
-func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
-	timeout, total := c.policy.timeout(c.spec, c.custom), c.policy.config.RetryTimeout
+func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
+	timeout, total := c.policy.timeout(c.spec, c.custom), c.policy.RetryTimeout
 	if timeout != 0 || total != 0 {
 		return c.passWithin(s, newTimespan(began, timeout, total, spent))
 	}
-	r := c.typed.pass(s.context())
+	r := c.typed.Pass(s.context())
+	r.Err = finite(r.Err)
 	s.close()
 	return r
 }
 
 // settle decides what the end of the attempt means and appends it.
-func (c *call) settle(p *record.Progress, s *Scope, r *attempted) error {
+func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 	if s.isDoomed() {
-		c.overdue(s, &r.result)
+		c.overdue(s, &r.Result)
 	}
-	if r.err == nil && s.group != nil {
-		r.err = s.group.failure()
+	if r.Err == nil && s.group != nil {
+		r.Err = s.group.failure()
 	}
-	if e := c.suspension(s, r.err); e != nil {
+	if e := c.suspension(s, r.Err); e != nil {
 		return c.suspend(p, s, *r, e, r.suspendedAt())
 	}
 	if e := c.checkEnd(s); e != nil {
 		return c.suspend(p, s, *r, e, r.suspendedAt())
 	}
-	if r.err == nil {
-		if c.policy.config.RetryWhen != nil {
-			c.polled(s, &r.result)
+	if r.Err == nil {
+		if c.policy.Polls {
+			c.polled(s, &r.Result)
 		}
-	} else if IsSuspension(r.err) {
-		r.err = &settledError{r.err}
+	} else if IsSuspension(r.Err) {
+		r.Err = &settledError{r.Err}
 	}
-	if r.err == nil {
+	if r.Err == nil {
 		return c.complete(p, s, r, "")
 	}
 	f := classify(*r)
@@ -281,7 +283,7 @@ func (c *call) settle(p *record.Progress, s *Scope, r *attempted) error {
 
 // retrace runs the handler of an attempt again that already has an outcome, and
 // records nothing: its results come from the calls inside it.
-func (c *call) retrace(p *record.Progress, s *Scope) error {
+func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
 		s.group.recorded = true
@@ -291,7 +293,7 @@ func (c *call) retrace(p *record.Progress, s *Scope) error {
 	if in := s.inside.Load(); in != nil {
 		c.passOn(in)
 	}
-	e := c.suspension(s, r.err)
+	e := c.suspension(s, r.Err)
 	if e == nil {
 		e = c.checkEnd(s)
 	}
@@ -304,10 +306,10 @@ func (c *call) retrace(p *record.Progress, s *Scope) error {
 		return c.halt(err)
 	}
 	traced := c.record(record.StatusCompleted, s.attempt, time.Now())
-	if r.err != nil {
-		traced.Status, traced.Err = record.StatusFailed, r.err
-	} else if r.kept != nil {
-		traced.Detail = &record.Detail{Output: r.kept.encoded, Artifact: r.kept.artifact}
+	if r.Err != nil {
+		traced.Status, traced.Err = record.StatusFailed, r.Err
+	} else if r.Kept != nil {
+		traced.Detail = &record.Detail{Output: r.Kept.Encoded, Artifact: r.Kept.Artifact}
 	}
 	if err := c.root.run.Replay(s, &outcome, &traced); err != nil {
 		return c.halt(err)
@@ -315,12 +317,12 @@ func (c *call) retrace(p *record.Progress, s *Scope) error {
 	switch {
 	case outcome.Status == record.StatusFailed:
 		e := recordedFailure(&outcome)
-		if c.spec.Kind == record.KindGroup && r.err != nil {
-			e.Err = r.err // the errors that the branches returned
+		if c.spec.Kind == record.KindGroup && r.Err != nil {
+			e.Err = r.Err // the errors that the branches returned
 		}
 		return e
 	case !p.HasOutput: // a group, a branch, or NoStore
-		return r.err
+		return r.Err
 	}
 	_, err = c.decode(output)
 	return err
@@ -328,7 +330,7 @@ func (c *call) retrace(p *record.Progress, s *Scope) error {
 
 // replay returns the recorded outcome. Nothing runs and nothing waits. Again is set
 // if the call is to be made again, because its output cannot be read.
-func (c *call) replay(s *Scope) (again bool, err error) {
+func (c *Call) replay(s *Scope) (again bool, err error) {
 	outcome, output, err := c.root.run.Outcome(s)
 	if err != nil {
 		return false, c.halt(err)
@@ -349,8 +351,8 @@ func (c *call) replay(s *Scope) (again bool, err error) {
 
 // decode makes the recorded output the output of the call. Again is set if the call is
 // to be made again instead.
-func (c *call) decode(output []byte) (again bool, err error) {
-	lost, err := c.typed.decodeOutput(output)
+func (c *Call) decode(output []byte) (again bool, err error) {
+	lost, err := c.typed.DecodeOutput(output)
 	if err == nil && len(lost) == 0 {
 		return false, nil
 	}
@@ -378,8 +380,8 @@ func recordedFailure(r *record.Record) *CallError {
 
 // halt suspends the call and everything around it because resuming went wrong.
 // That is not a failure of the program and must not be recorded as one.
-func (c *call) halt(err error) error {
-	e := c.parent.interruptionBy(err)
+func (c *Call) halt(err error) error {
+	e := c.parent.InterruptionBy(err)
 	c.parent.stop(e)
 	return e
 }

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"cmp"
@@ -7,29 +7,6 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 )
-
-// An Identifier is an input that defines its own identity. By default the
-// identity is the whole input without the fields that are zero.
-//
-// When a run is resumed, the identity is compared with the recorded one. It must
-// contain everything that the result of the call depends on, and leave out what may
-// change from one deployment to the next. It must be a value that [record.Encode]
-// accepts.
-type Identifier interface{ Identity() any }
-
-// A Digester is an Identifier with hashes of its own, for inputs that are long and differ
-// little from one call to the next, such as conversations: an input that is not a Digester
-// is encoded and hashed as a whole for each call.
-type Digester interface {
-	Identifier
-
-	// IdentityHash returns a hash of the identity.
-	IdentityHash() (record.Hash, error)
-
-	// WholeHash returns a hash of the whole input, and a number of bytes that its
-	// encoding has at least.
-	WholeHash() (hash record.Hash, size int, err error)
-}
 
 // A DivergenceError reports that the program that resumes a run does not do what was
 // recorded. Nothing ran in place of what was recorded. The run is interrupted and has
@@ -141,7 +118,7 @@ func (e *DivergenceError) Is(target error) bool { return target == ErrDivergence
 // checkEnd returns a suspension if a handler ended without making all calls
 // that were recorded in its scope. It returns nil if the handler did not end by
 // itself.
-func (c *call) checkEnd(s *Scope) *InterruptedError {
+func (c *Call) checkEnd(s *Scope) *InterruptedError {
 	if !c.root.settings.Restored || s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
 		return nil
 	}
@@ -155,12 +132,12 @@ func (c *call) checkEnd(s *Scope) *InterruptedError {
 	if err == nil {
 		return nil
 	}
-	return c.parent.interruptionBy(err)
+	return c.parent.InterruptionBy(err)
 }
 
 // interruptionBy returns the suspension that an error of the run causes for the calls
 // inside the scope: the run could not be resumed, which is not a failure of the program.
-func (s *Scope) interruptionBy(err error) *InterruptedError {
+func (s *Scope) InterruptionBy(err error) *InterruptedError {
 	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run's own, which has stopped it
 		return e
 	}

@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -35,8 +35,8 @@ func (g *group) failure() error {
 	return nil
 }
 
-// takeBranch gives the caller branch i of the group, once.
-func (s *Scope) takeBranch(i int) error {
+// TakeBranch gives the caller branch i of the group, once.
+func (s *Scope) TakeBranch(i int) error {
 	if s == nil || s.call == nil || s.call.spec.Kind != record.KindGroup {
 		return errors.New("it is made outside the handler of a group")
 	}

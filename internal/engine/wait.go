@@ -1,4 +1,4 @@
-package core
+package engine
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // no process ran counts as waited. An error ends the call: it is the suspension
 // or the failure that the end of the context causes, or the suspension of a run
 // that is parked.
-func (c *call) wait(p *record.Progress, s *Scope) error {
+func (c *Call) wait(p *record.Progress, s *Scope) error {
 	rest := c.rest(p)
 	if !c.ended(s.outer) {
 		switch {
@@ -32,14 +32,14 @@ func (c *call) wait(p *record.Progress, s *Scope) error {
 		return c.suspend(p, s, attempted{}, e, record.StageWait)
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last attempt that was made
-	r := attempted{result: result{err: after(context.Cause(s.outer), p.Err), stage: record.StageHandler}}
+	r := attempted{Result: Result{Err: after(context.Cause(s.outer), p.Err), Stage: record.StageHandler}}
 	return c.fail(p, before, classify(r), ownEnd(s.outer))
 }
 
 // rest returns what is left of the delay before the next attempt. If the run
 // was parked, the whole delay was counted as spent, and the rest is subtracted
 // again.
-func (c *call) rest(p *record.Progress) time.Duration {
+func (c *Call) rest(p *record.Progress) time.Duration {
 	if p.Delay == 0 || c.root.settings.Strict {
 		return 0
 	}
@@ -51,7 +51,7 @@ func (c *call) rest(p *record.Progress) time.Duration {
 }
 
 // sleepInSlot sleeps, and releases the slot of the call meanwhile.
-func (c *call) sleepInSlot(ctx context.Context, d time.Duration) {
+func (c *Call) sleepInSlot(ctx context.Context, d time.Duration) {
 	if c.guard != nil && c.guard.slot != nil {
 		c.guard.slot.Release()
 		defer c.guard.slot.Acquire(ctx)
@@ -61,7 +61,7 @@ func (c *call) sleepInSlot(ctx context.Context, d time.Duration) {
 
 // parks reports whether the run is parked during the delay. It is not if
 // something around the call limits the wait: that time passes in the process.
-func (c *call) parks(ctx context.Context, delay time.Duration) bool {
+func (c *Call) parks(ctx context.Context, delay time.Duration) bool {
 	threshold := c.root.settings.Park
 	if threshold == 0 || delay <= threshold {
 		return false
@@ -72,7 +72,7 @@ func (c *call) parks(ctx context.Context, delay time.Duration) bool {
 
 // park suspends the call until the next attempt is due. The whole delay counts
 // as time of the call, even if no process runs meanwhile.
-func (c *call) park(p *record.Progress, s *Scope, delay time.Duration) error {
+func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	due := time.Now().Add(delay).UTC()
 	e := &InterruptedError{
 		Reason:  record.InterruptAwait,
@@ -95,7 +95,7 @@ var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", cont
 const checkEvery = 100 * time.Millisecond
 
 // sleep returns after d, when ctx ends or when the run drains.
-func (c *call) sleep(ctx context.Context, d time.Duration) {
+func (c *Call) sleep(ctx context.Context, d time.Duration) {
 	if !c.root.settings.Polls {
 		c.root.sleep(ctx, d)
 		return
@@ -121,20 +121,20 @@ func (r *Root) sleep(ctx context.Context, d time.Duration) {
 }
 
 // checkpoint returns the error that ends the call if it must not continue.
-func (c *call) checkpoint(p *record.Progress, s *Scope) error {
+func (c *Call) checkpoint(p *record.Progress, s *Scope) error {
 	if !c.ended(s.outer) {
 		return nil
 	}
 	if e := c.stopping(); e != nil {
 		return c.suspend(p, s, attempted{}, e, record.StageEntry)
 	}
-	return c.refuse(p, s, result{err: context.Cause(s.outer), stage: record.StageEntry}, ownEnd(s.outer))
+	return c.refuse(p, s, Result{Err: context.Cause(s.outer), Stage: record.StageEntry}, ownEnd(s.outer))
 }
 
 // stopping returns why the call must not continue although its own context has
 // not ended: something around it has ended, or the run drains. It returns nil
 // otherwise.
-func (c *call) stopping() *InterruptedError {
+func (c *Call) stopping() *InterruptedError {
 	if e := c.parent.ending(); e != nil {
 		return e
 	}
@@ -143,7 +143,7 @@ func (c *call) stopping() *InterruptedError {
 
 // ended asks the external checker, and reports whether the context or something
 // around the call has ended, or the run drains.
-func (c *call) ended(ctx context.Context) bool {
+func (c *Call) ended(ctx context.Context) bool {
 	if c.root.settings.Polls {
 		c.root.run.Poll(ctx)
 	}

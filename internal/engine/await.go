@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// ErrAwaiting is core.ErrAwaiting.
+var ErrAwaiting = errors.New("awaiting an answer")
+
+// Question is a core.Question.
+type Question struct {
+	ID, Text string
+	Asks     record.Asks
+	Due      time.Time
+	Refused  string
+	Schema   json.RawMessage
+	Call     *record.CallInDoubt
+}
+
+// A DefaultAnswer is the answer to a question that nobody has answered in time.
+// The zero value is none.
+type DefaultAnswer struct {
+	After   time.Duration // since the question was asked
+	Encoded []byte
+}
+
+// CanAsk reports whether ctx belongs to a call of a run, which can ask questions.
+func CanAsk(ctx context.Context) bool {
+	s := inRun(ctx)
+	return s != nil && s.call != nil
+}
+
+// Await asks a question of the call that ctx belongs to, and gives it its ID. It passes
+// the answer to take, which returns an error if it does not fit. Without an answer that
+// fits, Await returns an *InterruptedError: the call is suspended.
+func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded []byte) error) error {
+	s := inRun(ctx)
+	mark := questionMark
+	if q.Asks == record.AsksTime {
+		mark = sleepMark
+	}
+	id, claimed, suspended := s.claimQuestion(mark)
+	if suspended != nil {
+		return suspended
+	}
+	q.ID = id
+	suspended, err := s.ask(ctx, q, def, claimed, take)
+	if suspended != nil {
+		s.Suspend(suspended)
+		return suspended
+	}
+	return err
+}
+
+// ask passes the answer to take, which returns an error if it does not fit.
+// Without an answer that fits, ask returns the suspension to stop with. Claimed
+// is the claim of the question, nil if the handler does not ask it.
+func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
+	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Asks: q.Asks, Cause: ErrAwaiting}
+	for {
+		var listed []record.Claim
+		if claimed != nil {
+			listed = s.claims().upTo(claimed.Ordinal)
+		}
+		asked, err := s.root.run.Ask(s, q, def, listed)
+		if asked.Recorded && claimed != nil {
+			s.claims().drop(claimed.Ordinal)
+			claimed = nil
+		}
+		stopped, isStopped := err.(*InterruptedError) //nolint:errorlint // the run's own, which has stopped it
+		switch {
+		case isStopped:
+			return stopped, nil
+		case err != nil:
+			return nil, err
+		case asked.Answer != nil:
+		case q.Asks == record.AsksTime && s.sleepsHere(asked.Due):
+			if e, err := s.sleep(ctx, asked.Due); e != nil || err != nil {
+				return e, err
+			}
+			continue
+		default:
+			return e, nil
+		}
+		encoded := asked.Answer
+		unfit := take(encoded)
+		if unfit == nil {
+			return nil, nil
+		}
+		q.Refused = fmt.Sprintf("the answer %s does not fit: %v", record.Preview(encoded), unfit)
+		e.Cause = fmt.Errorf("%w again: %s", ErrAwaiting, q.Refused)
+	}
+}

@@ -1,0 +1,175 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// An Interceptor is called around the attempts of calls: of all calls of a run
+// (state.WithInterceptors), of one actor ([Spec].Interceptors) or of one event
+// ([ExecutionEvent.WithInterceptors]). Those of the run are outermost, and of
+// each list the first is. Groups and their branches have no interceptors; the
+// calls inside them do. A nil function does nothing.
+//
+// It sees calls without their types, so that one interceptor can serve all
+// actors. What needs the types is a function around the handler, which is given
+// to the constructor of the actor in place of the handler; there is no API for
+// that.
+//
+// Interceptors are for many goroutines and belong to the process: they are not
+// recorded, and a run may be resumed with others. They are not called for calls
+// that are recalled, for handlers that run again only to compare, and in runs
+// that are replayed or validated. A handler must not depend on a value that
+// only an interceptor puts into its context.
+type Interceptor struct {
+	// Attempt is called when an attempt has begun, after its started record and
+	// outside its time limit. It makes the attempt by calling next once, with
+	// ctx or a context derived from it, which becomes that of the handler. Next
+	// returns the error of the attempt, whose class [record.Classify] knows, or
+	// an [InterruptedError] (see [IsSuspension]) if the attempt was suspended.
+	//
+	// What Attempt returns decides about the attempt:
+	//
+	//   - After next failed, the attempt has failed. A returned error takes the
+	//     place of the first, for example one that is wrapped by [Permanent] or
+	//     [Retryable]; the first stays behind it. Nil changes nothing.
+	//   - After next succeeded, an error makes the attempt fail.
+	//   - After next was suspended, the attempt is suspended, whatever Attempt
+	//     returns.
+	//   - After [CallInfo.Answer], nil completes the call with that output.
+	//   - With neither, the error refuses the attempt: the handler did not run.
+	//     The attempt has failed, and is retried as after any failure. With
+	//     [Permanent] it is not, and with [ErrBudget] the call fails with
+	//     ReasonBudget. Without an error the call fails for good.
+	//
+	// A panic fails the call for good. Attempt must return when ctx ends. Time
+	// that it spends counts as time of the attempt and against RetryTimeout, but
+	// not against the timeout of the attempt. ctx belongs to no attempt: calls
+	// that are made with it return [ErrAttemptOver], and nothing is recorded.
+	Attempt func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
+
+	// Retry is called after an attempt failed with err and before another one is
+	// promised, when nothing else speaks against it. An error refuses it: the
+	// call fails with ReasonBudget, and the error says why. If Retry counts what
+	// it allows, it returns giveBack, which is called if another interceptor
+	// refuses the attempt; otherwise nil. Answer, Output and Wait return errors
+	// in it.
+	Retry func(call *CallInfo, err error) (giveBack func(), refused error)
+}
+
+// A CallInfo is an attempt of a call as an [Interceptor] sees it. Its methods
+// are for the goroutine that called the interceptor, and until that returns.
+type CallInfo struct {
+	RunID   string         // empty outside a run
+	Address record.Address // of the call; zero outside a run
+	Kind    record.Kind
+	Name    string // of the actor
+	Number  int    // of the attempt, from 1
+
+	in *interception
+}
+
+// Input returns the encoded input of the call. It must not be changed.
+func (i *CallInfo) Input() ([]byte, error) { return i.in.c.typed.EncodeInput() }
+
+// InputHash returns a hash of the input: of what [Definition.Identify] makes of
+// it, or else of all of it. (The method of an [Identifier] is not used, since
+// it leaves out parts that an answer may depend on.)
+func (i *CallInfo) InputHash() (record.Hash, error) { return i.in.c.typed.WholeIdentity() }
+
+var (
+	errNoOutput  = errors.New("core: an interceptor asks for an output, and the attempt has not succeeded")
+	errNotKept   = errors.New("core: the output of an actor that is NoStore is not given to interceptors")
+	errAnswered  = errors.New("core: an interceptor answers an attempt that has a result")
+	errNextTwice = errors.New("core: an interceptor called next twice, or after it had returned or answered; an attempt is made once")
+	errNoAttempt = errors.New("core: an interceptor neither made the attempt nor answered it nor returned an error")
+	errTooLate   = errors.New("core: an interceptor waits after the attempt was made")
+
+	errNoTimeLeft = fmt.Errorf("RetryTimeout: %w", context.DeadlineExceeded)
+
+	errForeignContext = errors.New("core: an interceptor called next with a context that is not derived from its own")
+)
+
+// Output returns the encoded output of the attempt after next succeeded. It
+// must not be changed. It is an error for an actor that is NoStore.
+func (i *CallInfo) Output() ([]byte, error) {
+	switch in := i.in; {
+	case in.over || in.state != made || in.r.Err != nil:
+		return nil, errNoOutput
+	case in.c.spec.NoStore:
+		return nil, errNotKept
+	case in.r.Kept != nil && in.r.Kept.Encoded != nil:
+		return in.r.Kept.Encoded, nil
+	default:
+		return in.c.typed.EncodeOutput()
+	}
+}
+
+// Answer gives the attempt an output without its handler, or after the handler
+// failed: the record of the completed call has Detail.Cached set. Encoded is an
+// output of the actor as [CallInfo.Output] returned it. Postconditions are
+// checked. If they do not hold, or the output does not fit the type, Answer
+// returns an error, and next can still be called.
+func (i *CallInfo) Answer(encoded []byte) error {
+	in := i.in
+	switch {
+	case in.over || in.suspended() != nil || in.state == answered || in.state == made && in.r.Err == nil:
+		return errAnswered
+	case in.c.spec.NoStore:
+		return errNotKept
+	}
+	ctx, cancel := in.limited()
+	defer cancel()
+	if r := in.c.typed.Answer(ctx, encoded); r.Err != nil {
+		in.c.typed.Clear()
+		return r.Err
+	}
+	in.state = answered
+	return nil
+}
+
+// Answered reports whether an interceptor has answered the attempt.
+func (i *CallInfo) Answered() bool { return i.in.state == answered }
+
+// Wait waits for d before the attempt, or until ctx ends, the run is
+// interrupted, or nothing new may begin in it, and then returns an error that
+// the interceptor must return. The wait is recorded as a line of the log that
+// says why, such as "the limit of requests per minute". A wait that does not
+// end before RetryTimeout or the deadline of ctx does not begin.
+func (i *CallInfo) Wait(ctx context.Context, d time.Duration, why string) error {
+	in := i.in
+	if in.over || in.state != begun {
+		return errTooLate
+	}
+	if d <= 0 {
+		return in.stopping(ctx)
+	}
+	if total := in.c.policy.RetryTimeout; total > 0 && in.spentUntil(time.Now()) >= total-d {
+		return fmt.Errorf("core: a wait of %v for %s does not end in time: %w", d, why, errNoTimeLeft)
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
+		return fmt.Errorf("core: a wait of %v for %s does not end in time: %w", d, why, context.DeadlineExceeded)
+	}
+	i.Log(slog.LevelInfo, fmt.Sprintf("waits %v for %s", d, why), map[string]any{"wait": d.String()})
+	in.c.sleepInSlot(ctx, d)
+	return in.stopping(ctx)
+}
+
+// Log appends a line to the log of the run, with the address of the call. The
+// values of metadata are those that a record can have ([record.Detail]). The
+// line is lost outside a run, and if the run is closed.
+func (i *CallInfo) Log(level slog.Level, message string, metadata map[string]any) {
+	c := i.in.c
+	if c.root.isOutside() {
+		return
+	}
+	_ = c.root.run.Append(nil, record.Record{
+		Time: time.Now().Round(0).UTC(), Kind: record.KindLog, Status: record.StatusRecorded, Address: c.address,
+		Detail: &record.Detail{Severity: level, Message: message, Metadata: metadata},
+	})
+}

@@ -1,0 +1,20 @@
+package engine
+
+import (
+	"cmp"
+)
+
+// defaultMaxLosses is how often in a row an attempt may be lost. After that, it is
+// assumed to end its process.
+const defaultMaxLosses = 5
+
+// rules returns what decides, beside its records, what the call does next.
+func (c *Call) rules() Rules {
+	policy, settings := c.policy, c.root.settings
+	return Rules{
+		Kind: c.spec.Kind, MaxAttempts: policy.MaxAttempts, LossesCount: policy.LossesCount,
+		MaxLosses:   cmp.Or(policy.MaxLosses, settings.MaxLosses, defaultMaxLosses),
+		AsksInDoubt: c.spec.InDoubt == InDoubtAsk, FailsInDoubt: c.spec.InDoubt == InDoubtFail,
+		Strict: settings.Strict, Replays: settings.Replays,
+	}
+}

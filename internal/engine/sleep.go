@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// Sleep is core.Sleep.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	if CanAsk(ctx) {
+		q := Question{Asks: record.AsksTime, Text: fmt.Sprintf("sleeps for %v", d)}
+		return Await(ctx, q, DefaultAnswer{d, encodedNil}, func([]byte) error { return nil })
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// encodedNil is the answer that time gives.
+var encodedNil = []byte{0xc0}
+
+// sleepsHere reports whether the process itself waits until due.
+func (s *Scope) sleepsHere(due time.Time) bool {
+	park := s.root.settings.Park
+	return !s.root.settings.Strict && !due.IsZero() && (park == 0 || time.Until(due) <= park)
+}
+
+// sleep waits until due, until ctx or the attempt ends, or until the run
+// drains. It returns the suspension if the attempt or the run ended, and an
+// error if a context ended that the handler has derived.
+func (s *Scope) sleep(ctx context.Context, due time.Time) (*InterruptedError, error) {
+	s.call.sleep(ctx, time.Until(due))
+	if e := s.ending(); e != nil {
+		return e, nil
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return s.root.draining.Load(), nil
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// AddUsage is core.AddUsage.
+func AddUsage(ctx context.Context, u record.Usage) {
+	if s := ScopeOf(ctx); s != nil && s.call != nil {
+		addUsage(&s.inner().used, u)
+	}
+}
+
+// UsageInside is core.UsageInside.
+func UsageInside(ctx context.Context) record.Usage {
+	s := ScopeOf(ctx)
+	if s == nil {
+		return record.Usage{}
+	}
+	in := s.inside.Load()
+	if in == nil {
+		return record.Usage{}
+	}
+	spent := in.spent.Load()
+	if spent == nil {
+		return record.Usage{}
+	}
+	return *spent
+}
+
+func addUsage(to *atomic.Pointer[record.Usage], u record.Usage) {
+	for {
+		old, sum := to.Load(), u
+		if old != nil {
+			sum = old.Plus(u)
+		}
+		if to.CompareAndSwap(old, &sum) {
+			return
+		}
+	}
+}
+
+// passOn counts what was consumed inside an attempt for what is around the
+// call.
+func (c *Call) passOn(in *inside) {
+	if spent := in.spent.Swap(nil); spent != nil {
+		c.spend(*spent)
+	}
+}
+
+// spend counts u for the attempt around the call.
+func (c *Call) spend(u record.Usage) { addUsage(&c.parent.inner().spent, u) }
