@@ -173,7 +173,7 @@ func (d *Definition[In, Out]) Compensation() *Compensation {
 func (d *Definition[In, Out]) undoes(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
 	e := d.Event()
-	plan := e.plan(at.Run().Settings())
+	plan := e.plan(at.Settings())
 	t.PrepareCompensation(at, t, &plan, nth, found, ofDoubt)
 	return t.Execute()
 }

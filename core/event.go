@@ -199,7 +199,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 		around.InitOutside(ctx)
 	}
 	t.definition, t.in = e.definition, in
-	plan := e.plan(around.Run().Settings())
+	plan := e.plan(around.Settings())
 	plan.Direct = direct
 	t.Prepare(ctx, around, t, &plan)
 	return t

@@ -85,7 +85,7 @@ func ScopeOf(ctx context.Context) *Scope { return (*Scope)(engine.ScopeOf(ctx)) 
 func (s *Scope) erased() *engine.Scope { return (*engine.Scope)(s) }
 
 // RunID returns the run that the attempt belongs to; it is empty outside a run.
-func (s *Scope) RunID() string { return s.erased().Run().Settings().RunID }
+func (s *Scope) RunID() string { return s.erased().Settings().RunID }
 
 // Address returns the address of the call. It is zero outside a call, and outside a run.
 func (s *Scope) Address() record.Address { return s.erased().Address() }

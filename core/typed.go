@@ -90,7 +90,7 @@ func (t *typedCall[In, Out]) ensure(ctx context.Context, out *Out) (r engine.Res
 // its results from its branches.
 func (t *typedCall[In, Out]) keepsOutput() bool {
 	settings := t.Settings()
-	return (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip || t.keepsEffect()) && !t.definition.spec.NoStore &&
+	return (settings.Payloads || settings.Outputs || settings.PutArtifact != nil || settings.RoundTrip || t.keepsEffect()) && !t.definition.spec.NoStore &&
 		t.definition.spec.Kind != record.KindGroup
 }
 
@@ -160,7 +160,7 @@ func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r engine.Resul
 		r.Err = &encodeError{"output", t.definition.spec.Name, err}
 		return r
 	}
-	if settings.Artifacts && len(encoded) > engine.MaxInline {
+	if settings.PutArtifact != nil && len(encoded) > engine.MaxInline {
 		r.Stage = record.StageArtifact
 		reference, err := t.PutArtifact(ctx, encoded)
 		if err != nil {

@@ -52,18 +52,20 @@ func (c *config) hasOther(known *core.Compensation) bool {
 	})
 }
 
-// Completed implements engine.Run.
-func (r *run) Completed() []engine.Completed {
-	if r.restored == nil {
-		return nil
-	}
+// completed is [engine.Settings].Completed.
+func (r *run) completed() []engine.Completed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.restored.completed()
+	all := r.restored.completed()
+	for i := range all {
+		a, nth := all[i].Address, all[i].Nth
+		all[i].Values = func(ctx context.Context) (in, out []byte, err error) { return r.valuesOf(ctx, a, nth) }
+	}
+	return all
 }
 
-// Values implements engine.Run.
-func (r *run) Values(ctx context.Context, a record.Address, nth int) (in, out []byte, err error) {
+// valuesOf returns the recorded input and output of completion nth of a call.
+func (r *run) valuesOf(ctx context.Context, a record.Address, nth int) (in, out []byte, err error) {
 	c := r.restored.compensable[a][nth-1]
 	began, err := r.restored.found.Record(c.began)
 	if err != nil {
@@ -236,7 +238,7 @@ func (r *restored) failedAround(a record.Address) record.Address {
 // or that contains such a call. That only happens if the calls around it are tried again.
 // r.mu must be held.
 func (r *run) undone(a record.Address, p *record.Progress) {
-	if p == nil || len(r.restored.compensable) == 0 || r.validation != nil || r.strict {
+	if p == nil || len(r.restored.compensable) == 0 || r.settings.Replays {
 		return
 	}
 	t := r.restored.calls[a]
@@ -329,20 +331,19 @@ func isCompensated(found *snapshot.Run) (bool, error) {
 // compensates the rest.
 func (r *run) compensate() {
 	r.mu.Lock()
-	e := r.interrupted
+	e := r.life.interrupted
 	cancelled := r.isCancelled() && r.root.MayCompensate()
 	r.mu.Unlock()
 	if !cancelled {
 		return
 	}
-	if r.journal != nil {
-		m := snapshot.Message{Record: record.Record{Time: now(), Kind: record.KindRun, Status: record.StatusCancelled, Err: e}}
-		if err := r.stored.Post(context.Background(), r.settings.RunID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
-			r.uncompensated = &core.InterruptedError{Reason: record.InterruptStore, Cause: err}
+	if k, ok := r.keeper.(*stored); ok {
+		if err := k.postCancel(e); err != nil {
+			r.life.uncompensated = &core.InterruptedError{Reason: record.InterruptStore, Cause: err}
 			return
 		}
 	}
-	r.uncompensated = r.root.Compensate(context.Background())
+	r.life.uncompensated = r.root.Compensate(context.Background())
 }
 
 // endCancelled compensates the completed calls of a run that was opened after
@@ -350,10 +351,10 @@ func (r *run) compensate() {
 // joined with errors on the way.
 func (r *run) endCancelled() error {
 	err := r.close()
-	cancelled := cancelledError(r.settings.RunID, stopOf(r.interrupted))
+	cancelled := cancelledError(r.settings.RunID, stopOf(r.life.interrupted))
 	switch {
-	case r.uncompensated != nil:
-		return fmt.Errorf("%w, and not all of its calls are compensated yet: %w", cancelled, r.uncompensated)
+	case r.life.uncompensated != nil:
+		return fmt.Errorf("%w, and not all of its calls are compensated yet: %w", cancelled, r.life.uncompensated)
 	case err != nil:
 		return errors.Join(cancelled, err)
 	}

@@ -63,7 +63,7 @@ type rerun struct {
 // watchDivergence begins to follow the claims, if a claim may be another call than the
 // one that was recorded at its address.
 func (r *run) watchDivergence() {
-	if r.divergence != DivergenceRerun && !r.restored.diverged && !r.restored.unclaimed {
+	if r.config.divergence != DivergenceRerun && !r.restored.diverged && !r.restored.unclaimed {
 		return
 	}
 	r.rerun = rerun{make(map[*engine.Scope]uint64), make(map[record.Address]uint64), make(map[record.Address]struct{})}
@@ -76,14 +76,14 @@ func (r *run) claimed(s *engine.Scope, c record.Claim) {
 		since = t.diverged
 		r.rerun.from(s, since)
 	}
-	if r.divergence == DivergenceRerun && r.validation == nil {
+	if r.config.divergence == DivergenceRerun {
 		if d := r.divergesNow(s, c, t, since); d != nil {
 			since = r.diverge(c, d)
 			r.rerun.from(s, since)
 		}
 	}
 	if t.isOther(c) {
-		since = uint64(r.len())
+		since = uint64(r.keeper.len())
 	}
 	if since > 0 {
 		r.rerun.since[c.Address] = since
@@ -91,9 +91,7 @@ func (r *run) claimed(s *engine.Scope, c record.Claim) {
 	if t != nil && !t.isSince(since) {
 		r.rerun.anew[c.Address] = struct{}{}
 	}
-	if r.journal != nil && r.tail.written < r.tail.n {
-		_ = r.write() // an error is returned again when the call begins
-	}
+	_ = r.write() // an error is returned again when the call begins
 }
 
 // divergesNow returns how a claim differs from what is on record since the latest
@@ -124,7 +122,7 @@ func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 	r.report.Diverged = append(r.report.Diverged, c.Address)
 	rec.Detail = &record.Detail{Severity: slog.LevelWarn, InputHash: c.Input, Message: message}
 	r.keep(&rec)
-	return uint64(r.len())
+	return uint64(r.keeper.len())
 }
 
 // makeAgain has a call that was claimed be made again, and with it those that are

@@ -24,7 +24,7 @@ func WithFurtherCalls() Option {
 // r.mu must be held.
 func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 	finished := r.found.Status == StatusCompleted || r.found.Status == StatusFailed
-	if !finished || r.further || r.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
+	if !finished || r.config.further || r.config.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
 		return nil
 	}
 	again := ""

@@ -24,11 +24,11 @@ func From(ctx context.Context) *Handle {
 	if s == nil {
 		return nil
 	}
-	r, ok := s.Run().(*run)
+	r, ok := s.Run().(interface{ base() *run })
 	if !ok {
 		return nil
 	}
-	return &Handle{run: r, scope: s}
+	return &Handle{run: r.base(), scope: s}
 }
 
 // RunID returns the ID of the run; it is empty outside a run.
@@ -44,7 +44,7 @@ func (h *Handle) Metadata() Metadata {
 	if h == nil {
 		return Metadata{}
 	}
-	return h.run.metadata.Clone()
+	return h.run.config.metadata.Clone()
 }
 
 // Context returns ctx as a context of the attempt in which the handle was made:
@@ -82,5 +82,5 @@ func (h *Handle) Interrupted() *core.InterruptedError {
 	}
 	h.run.mu.Lock()
 	defer h.run.mu.Unlock()
-	return h.run.interrupted
+	return h.run.life.interrupted
 }

@@ -23,13 +23,6 @@ func mayRepeat(s Status) bool { return s == StatusPaused || s == StatusCompleted
 // maxHeld is the largest number of records that are held back.
 const maxHeld = 1 << 13
 
-// release ends the holding back if rec is news. r.mu must be held.
-func (r *run) release(rec *record.Record) {
-	if r.held && (r.isNews(rec) || r.tail.n-r.tail.written >= maxHeld) {
-		r.held = false
-	}
-}
-
 // isNews reports whether rec says more than the records of the run did when it
 // was opened.
 func (r *run) isNews(rec *record.Record) bool {

@@ -14,44 +14,34 @@ import (
 
 // inbox receives messages from other processes for an open run.
 type inbox struct {
-	run        *run
-	generation uint64
-	stop       context.CancelFunc
-	wait       sync.WaitGroup
-	failing    bool
+	run     *run
+	keeper  *stored
+	stop    context.CancelFunc
+	wait    sync.WaitGroup
+	failing bool
 }
 
 // listen handles the waiting messages of the run, and then new ones until close.
-func (r *run) listen(ctx context.Context) {
-	b := &inbox{run: r, generation: r.journal.Restored().Generation}
+func (r *run) listen(ctx context.Context, k *stored) {
+	b := &inbox{run: r, keeper: k}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // which is for opening
 	r.inbox = b
 	b.takeIn(ctx)
 	b.wait.Go(func() {
 		for {
 			select {
-			case <-r.journal.Notify():
+			case <-k.journal.Notify():
 				b.takeIn(ctx)
-			case <-r.journal.Lost():
-				r.lose()
+			case <-k.journal.Lost():
+				err := fmt.Errorf("%w: %w", ErrStore, snapshot.ErrLease)
+				k.lose(err)
+				_ = r.stop(err)
 				return
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
-}
-
-// lose stops a run that another process may own by now. Nothing is recorded any
-// more.
-func (r *run) lose() {
-	err := fmt.Errorf("%w: %w", ErrStore, snapshot.ErrLease)
-	r.mu.Lock()
-	if r.broken == nil {
-		r.broken = err
-	}
-	r.mu.Unlock()
-	_ = r.stop(err)
 }
 
 // isLost reports whether err says that the run may belong to another process.
@@ -74,7 +64,7 @@ func (b *inbox) close() {
 // effect.
 func (b *inbox) takeIn(ctx context.Context) {
 	runID := b.run.settings.RunID
-	waiting, err := b.run.stored.Messages(ctx, runID)
+	waiting, err := b.keeper.store.Messages(ctx, runID)
 	var done []string
 	for i := range waiting {
 		m := &waiting[i]
@@ -83,7 +73,7 @@ func (b *inbox) takeIn(ctx context.Context) {
 		}
 	}
 	if len(done) > 0 {
-		err = errors.Join(err, b.run.stored.Remove(context.WithoutCancel(ctx), runID, done...))
+		err = errors.Join(err, b.keeper.store.Remove(context.WithoutCancel(ctx), runID, done...))
 	}
 	b.report(ctx, err)
 }
@@ -101,7 +91,7 @@ func (b *inbox) take(m *snapshot.Message) bool {
 	case m.IsCancel():
 		b.run.interrupt(e)
 		return false
-	case m.Generation == b.generation:
+	case m.Generation == b.keeper.generation:
 		b.run.interrupt(&core.InterruptedError{Reason: record.InterruptUser, Message: e.Message, By: e.By})
 		return false
 	}
@@ -121,8 +111,8 @@ func (b *inbox) report(ctx context.Context, err error) {
 // asked yet waits for the question.
 func (r *run) takeAnswer(posted *record.Record) bool {
 	r.mu.Lock()
-	_, answered := r.answers[posted.Name]
-	asked := r.asked[posted.Name].seq > 0
+	_, answered := r.questions.answers[posted.Name]
+	asked := r.questions.asked[posted.Name].seq > 0
 	r.mu.Unlock()
 	if answered || !asked {
 		return answered
@@ -132,37 +122,11 @@ func (r *run) takeAnswer(posted *record.Record) bool {
 		return false
 	}
 	r.mu.Lock()
-	seq := uint64(r.len())
+	seq := uint64(r.keeper.len())
 	r.mu.Unlock()
-	if err := r.sync(seq); err != nil { // whatever the policy: the message is removed next
+	if err := r.keeper.sync(seq); err != nil { // whatever the policy: the message is removed next
 		_ = r.stop(err)
 		return false
 	}
 	return true
-}
-
-// settle handles the cancel and the interrupt of the run, which was closed by end, if
-// that is stored: they may have come too late for its inbox. After an error they
-// stay, and the next opening takes the cancel. An interrupt that the end is due to is
-// removed and no more: the run may have been resumed since it was closed.
-func (r *run) settle(end snapshot.End, isStored bool) {
-	isInterrupted := isStored && end.Status == StatusInterrupted && end.Stop.Reason == record.InterruptUser
-	ctx := context.Background()
-	waiting, err := r.stored.Messages(ctx, r.settings.RunID)
-	if err != nil {
-		return
-	}
-	for i := range waiting {
-		switch m := &waiting[i]; {
-		case m.IsCancel() && end.Status == StatusCancelled:
-			_ = r.stored.Remove(ctx, r.settings.RunID, m.ID())
-		case m.IsCancel():
-			_ = settleCancel(ctx, r.stored, r.settings.RunID)
-		case m.Generation != r.generation || m.Record.Interrupt() == nil:
-		case isInterrupted:
-			_ = r.stored.Remove(ctx, r.settings.RunID, m.ID())
-		default:
-			_ = settleInterrupt(ctx, r.stored, r.settings.RunID, m)
-		}
-	}
 }

@@ -30,6 +30,19 @@ const (
 	StatusCancelled   = snapshot.StatusCancelled
 )
 
+// lifecycle is how a run ends. The lock of the run guards it.
+type lifecycle struct {
+	contexts      map[int]context.CancelCauseFunc // of the run, by number
+	nextContext   int
+	timeout       *time.Timer
+	interrupted   *core.InterruptedError
+	ending        bool // Close has begun
+	closed        bool // the last record is in the history
+	done          chan struct{}
+	closeErr      error
+	uncompensated *core.InterruptedError // why a cancelled run could not compensate all its calls; nil if it did
+}
+
 // rootCalls follows the root calls of a run, on which its status depends.
 type rootCalls struct {
 	made      bool           // a root call was made or recalled
@@ -100,15 +113,15 @@ func (c *rootCalls) judge(s *engine.Scope, rec *record.Record) {
 // status returns the status of the run. r.mu must be held.
 func (r *run) status() Status {
 	switch {
-	case !r.closed:
+	case !r.life.closed:
 		return StatusRunning
-	case r.isCancelled() && r.uncompensated == nil:
+	case r.isCancelled() && r.life.uncompensated == nil:
 		return StatusCancelled
-	case r.isCancelled() && r.uncompensated.Reason == record.InterruptAwait:
+	case r.isCancelled() && r.life.uncompensated.Reason == record.InterruptAwait:
 		return StatusPaused
 	case !r.rootCalls.begun && (r.found.Status == StatusCompleted || r.found.Status == StatusFailed):
 		return r.found.Status // the outcome of a run is final, even if a replay of it was stopped
-	case r.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Refused() != nil || r.root.Active() > 0:
+	case r.life.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Refused() != nil || r.root.Active() > 0:
 		return StatusInterrupted
 	case !r.rootCalls.made && r.found.Status != "":
 		return r.found.Status // nothing has changed it
@@ -150,10 +163,10 @@ func stopOf(e *record.InterruptedError) snapshot.Stop {
 // It returns nil if there is none. r.mu must be held.
 func (r *run) interruption() *core.InterruptedError {
 	switch {
-	case r.uncompensated != nil && r.uncompensated.Reason != record.InterruptAwait:
-		return r.uncompensated
-	case r.interrupted != nil:
-		return r.interrupted
+	case r.life.uncompensated != nil && r.life.uncompensated.Reason != record.InterruptAwait:
+		return r.life.uncompensated
+	case r.life.interrupted != nil:
+		return r.life.interrupted
 	case r.rootCalls.suspended > 0:
 		return r.rootCalls.stopped
 	case r.root.Refused() != nil:
@@ -170,7 +183,7 @@ func (r *run) interruption() *core.InterruptedError {
 
 // isCancelled reports whether the run was cancelled. r.mu must be held.
 func (r *run) isCancelled() bool {
-	return r.interrupted != nil && r.interrupted.Reason == record.InterruptCancel
+	return r.life.interrupted != nil && r.life.interrupted.Reason == record.InterruptCancel
 }
 
 // context returns a context of the run derived from ctx.
@@ -179,19 +192,19 @@ func (r *run) context(ctx context.Context) context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.interrupted != nil:
-		cancel(r.interrupted)
-	case r.ending:
+	case r.life.interrupted != nil:
+		cancel(r.life.interrupted)
+	case r.life.ending:
 		cancel(errClosing)
 	default:
-		id := r.nextContext
-		r.nextContext++
-		r.contexts[id] = cancel
+		id := r.life.nextContext
+		r.life.nextContext++
+		r.life.contexts[id] = cancel
 		// A long run does not keep contexts that have ended.
 		context.AfterFunc(ctx, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			delete(r.contexts, id)
+			delete(r.life.contexts, id)
 		})
 	}
 	return r.root.Context(ctx)
@@ -212,11 +225,11 @@ func (r *run) interrupt(e *core.InterruptedError) bool {
 		e = &cancelled
 	}
 	r.mu.Lock()
-	if r.ending || r.isCancelled() || r.interrupted != nil && e.Reason != record.InterruptCancel {
+	if r.life.ending || r.isCancelled() || r.life.interrupted != nil && e.Reason != record.InterruptCancel {
 		r.mu.Unlock()
 		return false
 	}
-	r.interrupted = e
+	r.life.interrupted = e
 	r.root.Interrupt(e)
 	cancels := r.takeContexts()
 	r.mu.Unlock()
@@ -229,10 +242,10 @@ func (r *run) interrupt(e *core.InterruptedError) bool {
 // takeContexts removes and returns the functions that cancel the contexts. r.mu
 // must be held; it must not be held when they are called.
 func (r *run) takeContexts() []context.CancelCauseFunc {
-	cancels := make([]context.CancelCauseFunc, 0, len(r.contexts))
-	for id, cancel := range r.contexts {
+	cancels := make([]context.CancelCauseFunc, 0, len(r.life.contexts))
+	for id, cancel := range r.life.contexts {
 		cancels = append(cancels, cancel)
-		delete(r.contexts, id)
+		delete(r.life.contexts, id)
 	}
 	return cancels
 }
@@ -243,34 +256,34 @@ func (r *run) setTimeout(d time.Duration) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ending {
+	if r.life.ending {
 		return ErrClosed
 	}
-	if r.timeout != nil {
-		r.timeout.Stop()
+	if r.life.timeout != nil {
+		r.life.timeout.Stop()
 	}
 	message := fmt.Sprintf("the run's time of %v is over", d)
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {
 		r.mu.Lock()
-		current := r.timeout == timer // it may have been replaced while it fired
+		current := r.life.timeout == timer // it may have been replaced while it fired
 		r.mu.Unlock()
 		if current {
 			r.interrupt(&core.InterruptedError{Reason: record.InterruptTimeout, Message: message})
 		}
 	})
-	r.timeout = timer
+	r.life.timeout = timer
 	return nil
 }
 
 func (r *run) cancelTimeout() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.timeout == nil {
+	if r.life.timeout == nil {
 		return false
 	}
-	stopped := r.timeout.Stop()
-	r.timeout = nil
+	stopped := r.life.timeout.Stop()
+	r.life.timeout = nil
 	return stopped
 }
 
@@ -279,16 +292,16 @@ const closeGrace = 100 * time.Millisecond
 
 func (r *run) close() error {
 	r.mu.Lock()
-	if r.timeout != nil {
-		r.timeout.Stop()
-		r.timeout = nil
+	if r.life.timeout != nil {
+		r.life.timeout.Stop()
+		r.life.timeout = nil
 	}
-	if r.ending {
+	if r.life.ending {
 		r.mu.Unlock()
-		<-r.done
-		return r.closeErr
+		<-r.life.done
+		return r.life.closeErr
 	}
-	r.ending = true
+	r.life.ending = true
 	r.root.Interrupt(errClosing)
 	cancels := r.takeContexts()
 	r.mu.Unlock()
@@ -299,24 +312,23 @@ func (r *run) close() error {
 	r.awaitCalls()
 	r.compensate()
 	r.mu.Lock()
-	r.closed = true
+	r.life.closed = true
 	stopped := r.interruption()
-	if r.journal != nil {
+	if r.keeper.isStored() {
 		r.mu.Unlock()
 		stopped = stopped.Recorded() // calls methods of the user's errors
 		r.mu.Lock()
 	}
-	if r.validation != nil {
-		r.validation.end()
-	}
 	r.warnInherited()
 	last := r.lastRecord(stopped)
-	if r.journal != nil && last.Err != nil && last.Interrupt() == nil {
+	if r.keeper.isStored() && last.Err != nil && last.Interrupt() == nil {
 		last.Err = record.ErrorOf(last.Err) // the error in it is recorded already
 	}
 	r.keep(&last)
 	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.ledger.Counts().Usage}
-	r.held = r.held && end.Status == r.found.Status
+	if end.Status != r.found.Status {
+		r.keeper.release()
+	}
 	err := r.write()
 	if end.Status == StatusPaused {
 		end.Due = r.due()
@@ -325,12 +337,9 @@ func (r *run) close() error {
 	r.mu.Lock()
 	r.awaitPublished()
 	r.mu.Unlock()
-	if r.journal != nil {
-		err = errors.Join(err, r.journal.Close(context.Background(), end))
-		r.settle(end, err == nil)
-	}
-	r.closeErr = err
-	close(r.done)
+	err = errors.Join(err, r.keeper.close(end))
+	r.life.closeErr = err
+	close(r.life.done)
 	return err
 }
 
@@ -361,7 +370,7 @@ func (c *rootCalls) explain(rec *record.Record) {
 // there was one.
 func (r *run) lastRecord(stopped *core.InterruptedError) record.Record {
 	rec := record.Record{
-		Time: now(), Kind: record.KindRun, Name: r.metadata.Pipeline, Status: record.StatusCompleted,
+		Time: now(), Kind: record.KindRun, Name: r.config.metadata.Pipeline, Status: record.StatusCompleted,
 		Elapsed: time.Since(r.began),
 	}
 	switch r.status() {

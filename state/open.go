@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/engine"
@@ -44,7 +43,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	}
 	c.settings.RunID = runID
 	if c.artifacts == nil {
-		c.artifacts, c.settings.Artifacts = store, true
+		c.artifacts = store
 	}
 	journal, err := store.Open(ctx, runID, c.openOptions())
 	switch {
@@ -58,7 +57,8 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		c.metadata = found.Metadata.Clone()
 	}
 	r := newRun(c)
-	r.stored, r.journal, r.generation = store, journal, found.Generation
+	k := &stored{runID: runID, generation: found.Generation, store: store, journal: journal, mu: &r.mu}
+	r.keeper, r.generation = k, found.Generation
 	cancelled := refuseCancelled(ctx, store, journal)
 	if cancelled != nil && !errors.Is(cancelled, errUncompensated) {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, cancelled)
@@ -69,9 +69,9 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if err := r.restore(found); err != nil {
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))
 	}
-	r.held = cancelled == nil && r.restored != nil && mayRepeat(r.found.Status)
+	k.held = cancelled == nil && r.restored != nil && mayRepeat(r.found.Status)
 	r.begin()
-	r.listen(ctx)
+	r.listen(ctx, k)
 	if cancelled != nil {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, r.endCancelled())
 	}
@@ -99,13 +99,14 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	}
 	c.settings.RunID = runID
 	if c.artifacts == nil {
-		c.artifacts, c.settings.Artifacts = store, true
+		c.artifacts = store
 	}
 	if !c.described {
 		c.metadata = found.Metadata.Clone()
 	}
 	c.strict, c.settings.Strict, c.settings.Replays = true, true, true
 	r := newRun(c)
+	r.settings.PutArtifact = referenceTo
 	if err := r.restore(found); err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
 	}
@@ -116,41 +117,44 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 // restore restores the state of the run from its records.
 func (r *run) restore(found *snapshot.Run) (err error) {
 	r.settings.Outputs = true
-	if found.Len() == 0 && !r.strict {
+	if found.Len() == 0 && !r.config.strict {
 		return nil
 	}
 	if r.found = found.Info; found.Status == StatusRunning {
 		r.found.Status, r.found.Stop = StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
 	}
-	r.settings.Restored = true
 	if r.restored, err = newRestored(found); err != nil {
 		return err
 	}
-	if r.journal != nil && (r.retries || found.RetryTo > r.restored.retryTo) {
-		r.retries, r.restored.retryTo = true, uint64(found.Len())
+	r.settings.History = r
+	if r.keeper.isStored() && (r.config.rerunFailed || found.RetryTo > r.restored.retryTo) {
+		r.config.rerunFailed, r.restored.retryTo = true, uint64(found.Len())
 	}
-	if r.journal != nil {
-		if r.divergence != DivergenceRerun {
+	switch k := r.keeper.(type) {
+	case *stored:
+		if r.config.divergence != DivergenceRerun {
 			r.restored.dropInside()
 		}
-		r.tail.n, r.tail.written = found.Len(), found.Len()
-	} else {
-		r.history.restored = found
+		k.tail.n, k.tail.written = found.Len(), found.Len()
+	case *memory:
+		k.restored = found
 	}
 	r.versions = r.restored.versions
 	r.ledger = r.restored.ledger
-	r.settings.Undoable = len(r.restored.compensable) > 0
+	if len(r.restored.compensable) > 0 {
+		r.settings.Completed = r.completed
+	}
 	r.useKeys()
 	r.watchDivergence()
 	r.effects, r.effects.keepsOutputs = r.restored.effects, true
 	r.settings.Effects = len(r.effects.inherited) > 0 || r.rerun.since != nil
-	r.published = found.Len()
+	r.out.published = found.Len()
 	for _, seq := range r.restored.questions {
 		rec, err := found.Record(seq)
 		if err != nil {
 			return err
 		}
-		r.questions(&rec, seq)
+		r.questions.follow(&rec, seq)
 	}
 	values, err := r.restored.decodeValues(r.restored.valuesOf(record.Address{}))
 	for _, v := range values {
@@ -163,44 +167,19 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 // that fails, it returns the records that were not stored yet.
 func (r *run) readRecords(ctx context.Context) ([]record.Record, error) {
 	r.mu.Lock()
-	if r.journal == nil {
-		restored, own := r.history.restored, r.history.own()
-		r.mu.Unlock()
-		if restored == nil {
-			return own, nil
-		}
-		found, err := restored.Snapshot()
-		if err != nil {
-			return own, err
-		}
-		return slices.Concat(found.Records, own), nil
-	}
-	written := r.tail.written
-	rest := slices.Clone(r.tail.after(written))
+	read := r.keeper.read()
 	r.mu.Unlock()
-	found, err := load(ctx, r.stored, r.settings.RunID)
-	if err == nil && len(found.Records) < written {
-		err = fmt.Errorf("it has %d records, of %d", len(found.Records), written)
-	}
-	if err != nil {
-		return rest, fmt.Errorf("state: read run %s back from its store: %w", r.settings.RunID, err)
-	}
-	return append(found.Records[:written:written], rest...), nil
+	return read(ctx)
 }
 
-// write appends to the journal what was kept since the last write, unless it is
-// held back. r.mu must be held.
+// write stores what was kept since the last write, unless it is held back. r.mu must be
+// held.
 func (r *run) write() error {
-	if r.journal == nil || r.broken != nil || r.held {
-		return r.broken
+	err := r.keeper.write()
+	if err == nil {
+		r.forget()
 	}
-	if err := r.journal.Append(r.tail.after(r.tail.written)...); err != nil {
-		r.broken = fmt.Errorf("%w: %w", ErrStore, err)
-		return r.broken
-	}
-	r.tail.written = r.tail.n
-	r.forget()
-	return nil
+	return err
 }
 
 // Sync is which records must survive a loss of power before their call
@@ -241,27 +220,14 @@ func WithRootsAtClose() Option {
 // its call continues.
 func (r *run) durable(s *engine.Scope, rec *record.Record) bool {
 	switch {
-	case r.policy != SyncOutcomes:
-		return r.policy == SyncAlways
-	case r.rootsAtClose && rec.Kind.IsCall() && !rec.WillRetry && isRootCall(s) && rec.Status != record.StatusStarted:
+	case r.config.sync != SyncOutcomes:
+		return r.config.sync == SyncAlways
+	case r.config.rootsAtClose && rec.Kind.IsCall() && !rec.WillRetry && isRootCall(s) && rec.Status != record.StatusStarted:
 		return false
 	case rec.Status == record.StatusStarted:
 		return mustNotRepeat(s, rec)
 	}
 	return rec.IsOutcome() || rec.WillRetry || rec.Status == record.StatusAwaiting
-}
-
-// sync returns when everything up to seq is durable.
-func (r *run) sync(seq uint64) error {
-	err := r.journal.Sync(context.Background(), seq)
-	if err == nil {
-		return nil
-	}
-	err = fmt.Errorf("%w: %w", ErrStore, err)
-	r.mu.Lock()
-	r.broken = err
-	r.mu.Unlock()
-	return err
 }
 
 // stop interrupts the run because it can no longer be stored, and returns err.

@@ -155,7 +155,7 @@ func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true
 func WithArtifacts(a Artifacts) Option {
 	return func(c *config) {
 		c.mustNotBeNil("WithArtifacts", a)
-		c.artifacts, c.settings.Artifacts = a, true
+		c.artifacts = a
 	}
 }
 

@@ -309,10 +309,10 @@ func describe(kind record.Kind, a record.Address, name string) string {
 	return text + ")"
 }
 
-// Ended implements engine.Run.
+// Ended implements engine.History.
 func (r *run) Ended(s *engine.Scope, claimed int) error {
 	r.mu.Lock()
-	if r.validation != nil || r.closed || r.rerun.isAnew(s.Address()) {
+	if r.life.closed || r.rerun.isAnew(s.Address()) {
 		r.mu.Unlock()
 		return nil
 	}
@@ -331,28 +331,16 @@ func (r *run) Ended(s *engine.Scope, claimed int) error {
 	return r.diverged(d) // which unlocks
 }
 
-// Refuse implements engine.Run.
-func (r *run) Refuse(_ *engine.Scope, d *core.DivergenceError) error {
+// Differs implements engine.History. Without Fields, nothing of the output can be read.
+func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err error) {
 	r.mu.Lock()
-	if r.validation != nil {
-		r.validation.differ(d.Address, d.How, d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
-		r.mu.Unlock()
-		return nil
+	if len(d.Fields) > 0 {
+		return false, r.diverged(d) // which unlocks
 	}
-	return r.diverged(d)
-}
-
-// Unreadable implements engine.Run.
-func (r *run) Unreadable(s *engine.Scope, d *core.DivergenceError) (again bool, err error) {
-	r.mu.Lock()
-	switch t := r.restored.calls[d.Address]; {
-	case r.validation != nil:
-		r.validation.unreadable(d)
-		r.mu.Unlock()
-		return false, d
-	case r.divergence == DivergenceRerun && !r.strict && !t.Input.IsZero():
+	t := r.restored.calls[d.Address]
+	if r.config.divergence == DivergenceRerun && !r.config.strict && !t.Input.IsZero() {
+		defer r.mu.Unlock()
 		r.makeAgain(s, record.Claim{Address: d.Address, Ordinal: d.Ordinal, Input: t.Input}, d)
-		r.mu.Unlock()
 		return true, nil
 	}
 	r.report.Diverged = append(r.report.Diverged, d.Address)
@@ -367,7 +355,7 @@ func (r *run) diverged(d *core.DivergenceError) error {
 	if !r.isReported(d.Address) {
 		r.report.Diverged = append(r.report.Diverged, d.Address)
 	}
-	if r.divergence == DivergenceFail {
+	if r.config.divergence == DivergenceFail {
 		r.mu.Unlock()
 		return r.refuse(d)
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/reprise-go/reprise/record"
@@ -20,6 +21,15 @@ type turn struct {
 }
 
 const awaited = -1
+
+// publication is what was published of a run. The lock of the run guards it.
+type publication struct {
+	published int             // the number of published records
+	recovered []record.Record // of recalled calls, not yet published
+	turn      turn            // of the goroutine that publishes
+	quiet     *sync.Cond      // signalled when publishing pauses while the run ends
+	panics    atomic.Int64    // of publishers
+}
 
 // take takes the turn and reports true, unless another goroutine has it: that
 // one then looks for more before it ends its turn. The lock must be held.
@@ -44,7 +54,7 @@ func (t *turn) end() { t.left.Store(t.taken) }
 
 // publish publishes all new records. r.mu must be held, and is released.
 func (r *run) publish() {
-	if len(r.publishers) == 0 || !r.turn.take() {
+	if len(r.config.publishers) == 0 || !r.out.turn.take() {
 		r.mu.Unlock()
 		return
 	}
@@ -54,11 +64,11 @@ func (r *run) publish() {
 // publishLatest is publish for a caller that has the record that was kept last:
 // mostly it is the only new one, and need not be unpacked.
 func (r *run) publishLatest(rec *record.Record) {
-	if len(r.publishers) == 0 || r.published != int(rec.Seq)-1 || len(r.recovered) > 0 || !r.turn.take() {
+	if len(r.config.publishers) == 0 || r.out.published != int(rec.Seq)-1 || len(r.out.recovered) > 0 || !r.out.turn.take() {
 		r.publish()
 		return
 	}
-	r.published = r.len()
+	r.out.published = r.keeper.len()
 	if !rec.WillRetry { // else another goroutine may have to publish its retrying record
 		r.forget()
 	}
@@ -68,25 +78,25 @@ func (r *run) publishLatest(rec *record.Record) {
 		next := r.promise(rec)
 		r.show(&next)
 	}
-	if !r.turn.leave() {
+	if !r.out.turn.leave() {
 		r.mu.Lock()
 		r.drain()
 	}
 }
 
 func (r *run) show(rec *record.Record) {
-	if r.redact != nil {
+	if r.config.redact != nil {
 		r.showRedacted(rec)
 		return
 	}
-	for _, p := range r.publishers {
+	for _, p := range r.config.publishers {
 		r.publishTo(p, rec)
 	}
 }
 
 func (r *run) showRedacted(rec *record.Record) {
 	shown := r.redacted(rec)
-	for _, p := range r.publishers {
+	for _, p := range r.config.publishers {
 		r.publishTo(p, &shown)
 	}
 }
@@ -99,32 +109,32 @@ func (r *run) redacted(rec *record.Record) record.Record {
 			r.abandonTurn(rec)
 		}
 	}()
-	shown := rec.Redacted(r.redact)
+	shown := rec.Redacted(r.config.redact)
 	returned = true
 	return shown
 }
 
 // drain publishes until nothing is new. r.mu must be held, and is released.
 func (r *run) drain() {
-	for r.published < r.len() || len(r.recovered) > 0 {
+	for r.out.published < r.keeper.len() || len(r.out.recovered) > 0 {
 		r.drainOne()
 	}
 	r.forget()
-	r.turn.end()
-	if r.ending {
-		r.quiet.Broadcast()
+	r.out.turn.end()
+	if r.life.ending {
+		r.out.quiet.Broadcast()
 	}
 	r.mu.Unlock()
 }
 
 func (r *run) drainOne() {
 	var rec record.Record
-	if len(r.recovered) > 0 {
-		rec, r.recovered = r.recovered[0], r.recovered[1:]
+	if len(r.out.recovered) > 0 {
+		rec, r.out.recovered = r.out.recovered[0], r.out.recovered[1:]
 		rec.RunID = r.settings.RunID
 	} else {
-		rec = r.at(r.published)
-		r.published++
+		rec = r.keeper.at(r.out.published)
+		r.out.published++
 		if r.isLost(&rec) {
 			return
 		}
@@ -138,17 +148,17 @@ func (r *run) drainOne() {
 // again when the run is resumed must not be shown as completed. The end of the
 // run is shown, so that publishers know that it has stopped. r.mu must be held.
 func (r *run) isLost(rec *record.Record) bool {
-	return r.broken != nil && rec.Seq > uint64(r.tail.written) && (!r.closed || rec.Kind != record.KindRun)
+	return r.keeper.isLost(rec.Seq) && (!r.life.closed || rec.Kind != record.KindRun)
 }
 
 // awaitPublished returns when no goroutine publishes. r.mu must be held, and
 // the run must be ending: the goroutine that publishes then signals when it is
 // done.
 func (r *run) awaitPublished() {
-	for !r.turn.take() {
-		r.quiet.Wait()
+	for !r.out.turn.take() {
+		r.out.quiet.Wait()
 	}
-	r.turn.end()
+	r.out.turn.end()
 }
 
 // publishTo calls a publisher and recovers its panics. If the publisher ends
@@ -160,7 +170,7 @@ func (r *run) publishTo(p Publisher, rec *record.Record) {
 		if returned {
 			return
 		}
-		r.panics.Add(1)
+		r.out.panics.Add(1)
 		if recover() == nil { // runtime.Goexit
 			r.abandonTurn(rec)
 		}
@@ -175,8 +185,8 @@ func (r *run) abandonTurn(rec *record.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !rec.Replayed {
-		r.published = int(rec.Seq) // the retrying record after it comes next
+		r.out.published = int(rec.Seq) // the retrying record after it comes next
 	}
-	r.turn.end()
-	r.quiet.Broadcast()
+	r.out.turn.end()
+	r.out.quiet.Broadcast()
 }

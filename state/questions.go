@@ -17,17 +17,10 @@ import (
 // Ask implements engine.Run.
 func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, claims []record.Claim) (engine.Asked, error) {
 	r.mu.Lock()
-	answer, answered := r.answers[q.ID]
-	before := r.asked[q.ID]
-	asked := before.seq > r.rerun.within(s)
-	if before.text != q.Text && r.restored.isRefused(before.generation) {
-		asked = false // by a changed program, of which a branch had run ahead
-	}
+	before, asked := r.askedBefore(s, q)
+	answer, answered := r.questions.answers[q.ID]
 	answered = answered && asked
-	if r.validation != nil {
-		r.validation.compareQuestion(s.Address(), asked, before.text, q.Text)
-	}
-	if asked && before.text != q.Text && r.restored != nil && r.validation == nil && r.divergence != DivergenceRerun {
+	if asked && before.text != q.Text && r.restored != nil && r.config.divergence != DivergenceRerun {
 		d := &core.DivergenceError{
 			RunID: r.settings.RunID, How: "question", Address: s.Address(), Scope: s.Path(),
 			Recorded: strconv.Quote(before.text), Asked: strconv.Quote(q.Text),
@@ -37,15 +30,15 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 			return engine.Asked{}, err
 		}
 	} else {
-		delete(r.waits, q.ID) // the call gets the answer if there is one by now
+		delete(r.questions.waits, q.ID) // the call gets the answer if there is one by now
 		r.mu.Unlock()
 	}
 	switch {
 	case answered && q.Refused == "":
 		return engine.Asked{Answer: answer}, nil
-	case asked && !answered && before.isDue() && !r.strict && r.validation == nil:
+	case asked && !answered && before.isDue() && !r.settings.Replays:
 		return r.answerByDefault(s, q.ID, def)
-	case asked && !answered && q.Asks == record.AsksTime && before.isAhead() && !r.strict && r.validation == nil: // it begins now
+	case asked && !answered && q.Asks == record.AsksTime && before.isAhead() && !r.settings.Replays: // it begins now
 	case asked && !answered && q.Asks == record.AsksSignal:
 		return r.receive(s, q, false)
 	case asked && !answered:
@@ -71,15 +64,25 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	return r.waitFor(q.ID, true), nil
 }
 
+// askedBefore returns the question as it was last asked. It reports whether that counts.
+// r.mu must be held.
+func (r *run) askedBefore(s *engine.Scope, q engine.Question) (before askedQuestion, counts bool) {
+	before = r.questions.asked[q.ID]
+	if before.text != q.Text && r.restored.isRefused(before.generation) {
+		return before, false // asked by a changed program, of which a branch had run ahead
+	}
+	return before, before.seq > r.rerun.within(s)
+}
+
 // waitFor notes that the run waits for an answer.
 func (r *run) waitFor(id string, recorded bool) engine.Asked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.waits == nil {
-		r.waits = make(map[string]bool)
+	if r.questions.waits == nil {
+		r.questions.waits = make(map[string]bool)
 	}
-	r.waits[id] = true
-	return engine.Asked{Due: r.asked[id].due, Recorded: recorded}
+	r.questions.waits[id] = true
+	return engine.Asked{Due: r.questions.asked[id].due, Recorded: recorded}
 }
 
 // answerByDefault records the default as the answer to a question whose time is
@@ -90,7 +93,7 @@ func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnsw
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return engine.Asked{Answer: r.answers[id]}, nil
+	return engine.Asked{Answer: r.questions.answers[id]}, nil
 }
 
 // due returns when a paused run can continue without an answer: at once if the
@@ -101,10 +104,10 @@ func (r *run) due() time.Time {
 	if !r.rootCalls.made {
 		return r.found.Due // nothing has changed it
 	}
-	due := r.parked
-	for id := range r.waits {
-		at := r.asked[id].due
-		if _, answered := r.answers[id]; answered {
+	due := r.questions.parked
+	for id := range r.questions.waits {
+		at := r.questions.asked[id].due
+		if _, answered := r.questions.answers[id]; answered {
 			at = now()
 		}
 		if !at.IsZero() && (due.IsZero() || at.Before(due)) {
@@ -149,23 +152,33 @@ func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Bef
 // sleep is then recorded again, so that it does not wait for the clock.
 func (q *askedQuestion) isAhead() bool { return q.time.After(time.Now()) }
 
-// questions adds the record with that number if it is a question or an answer.
-// The first answer counts. r.mu must be held.
-func (r *run) questions(rec *record.Record, seq uint64) {
+// questions are the questions of a run, their answers, and what the run waits for. The
+// lock of the run guards them.
+type questions struct {
+	asked   map[string]askedQuestion // by ID
+	answers map[string][]byte        // by ID
+	waits   map[string]bool          // for answers, in this opening of the run
+	parked  time.Time                // when the first call that was parked in this opening is due
+	signals signals
+}
+
+// follow adds the record with that number if it is a question or an answer.
+// The first answer counts.
+func (q *questions) follow(rec *record.Record, seq uint64) {
 	switch rec.Kind {
 	case record.KindQuestion:
-		if r.asked == nil {
-			r.asked = make(map[string]askedQuestion)
+		if q.asked == nil {
+			q.asked = make(map[string]askedQuestion)
 		}
-		r.asked[rec.Name] = askedQuestion{seq, rec.Time, rec.Generation, rec.Message(), dueOf(rec)}
-		delete(r.answers, rec.Name) // it did not fit, if there was one
+		q.asked[rec.Name] = askedQuestion{seq, rec.Time, rec.Generation, rec.Message(), dueOf(rec)}
+		delete(q.answers, rec.Name) // it did not fit, if there was one
 	case record.KindAnswer:
-		r.signals.take(rec)
-		if r.answers == nil {
-			r.answers = make(map[string][]byte)
+		q.signals.take(rec)
+		if q.answers == nil {
+			q.answers = make(map[string][]byte)
 		}
-		if _, answered := r.answers[rec.Name]; !answered {
-			r.answers[rec.Name] = rec.Encoded()
+		if _, answered := q.answers[rec.Name]; !answered {
+			q.answers[rec.Name] = rec.Encoded()
 		}
 	}
 }

@@ -16,10 +16,11 @@ type reworded struct {
 	warned map[string]bool // scopes with a recorded warning
 }
 
-// compareRequest reports a call of a model that is recalled with another request.
-func (r *run) compareRequest(s *engine.Scope, c record.Claim, found *record.Progress, input engine.ClaimedInput) {
-	if c.Kind != record.KindLLM || r.validation == nil && (found == nil || !found.HasOutcome()) {
-		return
+// rewords reports whether a call of a model that is recalled has another request. It
+// encodes the input, which calls methods of the user: r.mu must not be held.
+func (r *run) rewords(c record.Claim, input engine.ClaimedInput) bool {
+	if c.Kind != record.KindLLM {
+		return false
 	}
 	r.mu.Lock()
 	was, whole := r.restored.calls[c.Address], uint64(0)
@@ -27,12 +28,7 @@ func (r *run) compareRequest(s *engine.Scope, c record.Claim, found *record.Prog
 		whole = was.whole
 	}
 	r.mu.Unlock()
-	if whole == 0 || !r.isReworded(whole, input) {
-		return
-	}
-	r.mu.Lock()
-	r.reword(s, c.Address)
-	r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
+	return whole > 0 && r.isReworded(whole, input)
 }
 
 // isReworded reports whether the request of a call differs from the one that
@@ -62,10 +58,6 @@ func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 // reworded: in the Report, and with a warning for the first call of each
 // attempt. r.mu must be held.
 func (r *run) reword(s *engine.Scope, a record.Address) {
-	if r.validation != nil {
-		r.validation.differ(a, "request", "other instructions, texts of tools, tools or options", "these")
-		return
-	}
 	if r.reworded.calls == nil {
 		r.reworded = reworded{make(map[record.Address]bool), make(map[string]bool)}
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -17,96 +16,62 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// run is the run behind its handles. It implements engine.Run.
+// run is the run behind its handles. It implements engine.Run and engine.History.
 type run struct {
+	config     *config // what it was opened with
 	settings   *engine.Settings
 	root       *engine.Root
-	publishers []Publisher
-	artifacts  Artifacts
-	checker    *checker // nil without one
-	metadata   Metadata
-	redact     func(string) string // nil for none
+	keeper     keeper
+	inbox      *inbox // nil if the run is in memory
 	began      time.Time
+	generation uint64        // this opening of the run, from 1
+	found      snapshot.Info // as the run was left; zero for a new run
+	restored   *restored     // nil for a new run
 
-	stored     snapshot.Store   // nil for a run in memory
-	journal    snapshot.Journal // nil for a run in memory
-	restored   *restored        // nil for a new run
-	generation uint64           // this opening of the run, from 1
-	found      snapshot.Info    // as the run was left; zero for a new run
-	strict     bool             // nothing is executed
-	retries    bool             // what failed before is tried again
-	further    bool             // further root calls are allowed in a finished run
-	divergence Divergence
-	rerun      rerun    // guarded by mu
-	reworded   reworded // guarded by mu
-	policy     Sync
-
-	rootsAtClose bool // the ends of root calls are synced at Close
-	republish    bool
-	validation   *validation // nil unless the run is one
-	inbox        *inbox      // nil if the store has none
-
-	mu            sync.Mutex // guards what follows; never held while code of users runs
-	quiet         *sync.Cond // signalled when a call ends and when publishing pauses
-	history       history    // of a run in memory
-	tail          tail       // of a run with a journal
-	published     int        // the number of published records
-	turn          turn       // of the goroutine that publishes
-	ending        bool       // Close has begun
-	closed        bool       // the last record is in the history
-	done          chan struct{}
-	closeErr      error
-	contexts      map[int]context.CancelCauseFunc
-	nextContext   int
-	interrupted   *core.InterruptedError
-	timeout       *time.Timer
-	values        values
-	versions      versions
-	effects       effects
-	rootCalls     rootCalls
-	uncompensated *core.InterruptedError // why a cancelled run could not compensate all its calls; nil if it did
-
-	broken    error           // why the run can no longer be stored; nil if it can
-	held      bool            // nothing is appended to the journal until there is news
-	recovered []record.Record // of recalled calls, not yet published
+	mu        sync.Mutex // guards what follows; never held while code of users runs
 	ledger    record.Ledger
-	report    Report                   // what the ledger does not have
-	asked     map[string]askedQuestion // by ID
-	answers   map[string][]byte        // to questions, by ID
-	signals   signals
-	waits     map[string]bool // for answers, in this opening of the run
-	parked    time.Time       // when the first call that was parked in this opening is due
-
-	panics atomic.Int64 // of publishers
+	report    Report // what the ledger does not have
+	questions questions
+	values    values
+	versions  versions
+	effects   effects
+	rerun     rerun
+	reworded  reworded
+	rootCalls rootCalls
+	life      lifecycle
+	out       publication
 }
 
-// newRun returns a run that has not begun.
+// newRun returns a run in memory that has not begun.
 func newRun(c *config) *run {
 	r := &run{
-		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata, redact: c.redact,
-		strict: c.strict, retries: c.rerunFailed, further: c.further, divergence: c.divergence, policy: c.sync, rootsAtClose: c.rootsAtClose, republish: c.republish, began: time.Now(),
-		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
+		config: c, settings: c.settings, began: time.Now(), generation: 1,
+		keeper: &memory{history{runID: c.settings.RunID, generation: 1}},
+		life:   lifecycle{done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc)},
 	}
 	r.effects.keepsOutputs = true
-	r.generation = 1
-	r.history.runID, r.history.generation = c.settings.RunID, r.generation
-	r.quiet = sync.NewCond(&r.mu)
-	r.root = engine.NewRoot(r)
+	r.out.quiet = sync.NewCond(&r.mu)
+	r.root = engine.NewRoot(r, c.settings)
+	if c.artifacts != nil {
+		r.settings.PutArtifact = r.putArtifact
+	}
 	if c.checker != nil {
-		r.checker = &checker{ask: c.checker, run: r}
-		r.settings.Polls = true
+		r.settings.Poll = (&checker{ask: c.checker, run: r}).check
 	}
 	return r
 }
 
+// base returns r. A validation has it from its run.
+func (r *run) base() *run { return r }
+
 // begin records that the run begins or is resumed.
 func (r *run) begin() {
-	rec := record.Record{Time: r.began.UTC().Round(0), Kind: record.KindRun, Status: record.StatusStarted, Name: r.metadata.Pipeline}
-	if r.retries {
+	rec := record.Record{Time: r.began.UTC().Round(0), Kind: record.KindRun, Status: record.StatusStarted, Name: r.config.metadata.Pipeline}
+	if r.config.rerunFailed {
 		rec.Reason = record.ReasonRetry
 	}
-	if r.metadata.Description != "" {
-		rec.Detail = &record.Detail{Message: r.metadata.Description}
+	if r.config.metadata.Description != "" {
+		rec.Detail = &record.Detail{Message: r.config.metadata.Description}
 	}
 	r.mu.Lock()
 	r.keep(&rec)
@@ -117,19 +82,16 @@ func (r *run) begin() {
 // now returns the time in the form of records.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// Settings implements engine.Run.
-func (r *run) Settings() *engine.Settings { return r.settings }
-
 // Append implements engine.Run. The record is numbered and kept in one step;
 // records are published in the same order.
 func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	rec := &appended
 	var tooLarge []string // parts of its error that are not kept
-	if r.journal != nil {
+	if r.keeper.isStored() {
 		tooLarge = recordError(rec)
 	}
 	r.mu.Lock()
-	if r.closed {
+	if r.life.closed {
 		r.mu.Unlock()
 		return ErrClosed
 	}
@@ -146,9 +108,7 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 			return r.stop(err)
 		}
 		r.restored.madeAgain(rec)
-		if r.validation == nil {
-			r.restored.replace(rec)
-		}
+		r.restored.replace(rec)
 	}
 	if r.values.pending != nil {
 		r.settleValues(s, rec)
@@ -156,21 +116,18 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	if len(r.rerun.anew) > 0 && beginsAnew(rec) {
 		r.beginAnew(rec)
 	}
-	if r.validation != nil {
-		r.validation.compare(rec)
+	if mustNotRepeat(s, rec) {
+		r.keeper.release()
 	}
-	r.held = r.held && !mustNotRepeat(s, rec)
 	r.keep(rec)
-	if rec.IsParked() && (r.parked.IsZero() || rec.NextAttemptAt().Before(r.parked)) {
-		r.parked = rec.NextAttemptAt()
+	if rec.IsParked() && (r.questions.parked.IsZero() || rec.NextAttemptAt().Before(r.questions.parked)) {
+		r.questions.parked = rec.NextAttemptAt()
 	}
 	if rec.Kind.IsCall() {
 		r.rootCalls.follow(s, rec)
 	}
 	left := r.effects.leftBy(rec)
-	if r.journal == nil {
-		r.publishLatest(rec)
-	} else if err := r.store(s, rec); err != nil {
+	if err := r.store(s, rec); err != nil {
 		return err
 	}
 	if len(left) > 0 {
@@ -209,19 +166,19 @@ func recordError(rec *record.Record) (tooLarge []string) {
 // promise returns the retrying record that follows rec, a failed record with
 // WillRetry.
 func (r *run) promise(rec *record.Record) record.Record {
+	if r.keeper.isStored() {
+		return promised(rec)
+	}
 	next := rec.Retrying()
 	next.Seq++
-	if recorded, ok := next.Err.(*record.Error); ok && r.journal != nil { //nolint:errorlint // made by recordError
-		next.Err = recorded.Brief()
-	}
 	return next
 }
 
-// store appends what was kept to the journal, publishes it and, if necessary,
+// store stores what was kept, publishes it and, if necessary,
 // waits until it is durable. r.mu must be held, and is released.
 func (r *run) store(s *engine.Scope, rec *record.Record) error {
 	err := r.write()
-	seq, must := uint64(r.len()), r.durable(s, rec)
+	seq, must := uint64(r.keeper.len()), r.keeper.isStored() && r.durable(s, rec)
 	if err != nil {
 		r.mu.Unlock()
 		return r.stop(err)
@@ -230,7 +187,7 @@ func (r *run) store(s *engine.Scope, rec *record.Record) error {
 	if !must {
 		return nil
 	}
-	if err := r.sync(seq); err != nil {
+	if err := r.keeper.sync(seq); err != nil {
 		return r.stop(err)
 	}
 	return nil
@@ -246,39 +203,24 @@ func accepts(s *engine.Scope, rec *record.Record) bool {
 	return !s.Closed()
 }
 
-// Claim implements engine.Run. It publishes nothing: a publisher that makes a
+// Claim implements engine.History. It publishes nothing: a publisher that makes a
 // call would wait for the lock under which the call is claimed.
 func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, err error) {
 	c.Input = r.hashAsRecorded(c, input)
 	r.mu.Lock()
-	if s.Closed() || r.closed {
+	if s.Closed() || r.life.closed {
 		r.mu.Unlock()
 		return nil, false, nil
 	}
-	if c.Kind == record.KindQuestion {
-		if r.validation != nil {
-			r.validation.seen[c.Address] = true
-			r.validation.compareClaim(s.Path(), c)
-			r.mu.Unlock()
-			return nil, false, nil
-		}
-	} else if r.rerun.since != nil {
+	if c.Kind != record.KindQuestion && r.rerun.since != nil {
 		r.claimed(s, c)
 	}
 	if !r.rerun.isAnew(c.Address) {
 		found = r.restored.progress(c.Address)
 		r.undone(c.Address, found)
 	}
-	if r.validation != nil {
-		r.validation.compareClaim(s.Path(), c)
-		found = r.validation.claim(c, found)
-		r.mu.Unlock()
-		r.compareInput(c, found, input)
-		r.compareRequest(s, c, found, input)
-		return found, false, nil
-	}
 	scope := s.Path()
-	if r.divergence != DivergenceRerun {
+	if r.config.divergence != DivergenceRerun {
 		if d := r.restored.differs(r.settings.RunID, scope, c, r.rerun.isAnew(c.Address)); d != nil {
 			if t := r.restored.calls[c.Address]; d.How == "input" && t != nil {
 				first := t.first
@@ -304,11 +246,15 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 	was := r.restored.ordinals[scope].recorded(c.Ordinal)
 	onRecord = was != nil && was.is(c)
 	r.mu.Unlock()
-	r.compareRequest(s, c, found, input)
+	if found != nil && found.HasOutcome() && r.rewords(c, input) {
+		r.mu.Lock()
+		r.reword(s, c.Address)
+		r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
+	}
 	return found, onRecord, nil
 }
 
-// Outcome implements engine.Run.
+// Outcome implements engine.History.
 func (r *run) Outcome(s *engine.Scope) (outcome record.Record, output []byte, err error) {
 	r.mu.Lock()
 	outcome, err = r.restored.found.Record(r.restored.calls[s.Address()].Last)
@@ -323,15 +269,12 @@ func (r *run) Outcome(s *engine.Scope) (outcome record.Record, output []byte, er
 	return outcome, output, err
 }
 
-// Replay implements engine.Run.
+// Replay implements engine.History.
 func (r *run) Replay(s *engine.Scope, outcome, traced *record.Record) error {
 	r.mu.Lock()
 	if err := r.applyOutcome(s, outcome); err != nil {
 		r.mu.Unlock()
 		return err
-	}
-	if r.validation != nil && traced != nil {
-		r.validation.compareTraced(outcome, traced)
 	}
 	if traced == nil || !outcome.Kind.IsParallel() { // else the calls inside count
 		r.ledger.Add(&record.Record{Kind: outcome.Kind, Address: outcome.Address, Generation: outcome.Generation, Status: record.StatusRecovered, Replayed: true})
@@ -344,12 +287,12 @@ func (r *run) Replay(s *engine.Scope, outcome, traced *record.Record) error {
 // held.
 func (r *run) applyOutcome(s *engine.Scope, outcome *record.Record) error {
 	a := outcome.Address
-	if len(r.publishers) > 0 {
+	if len(r.config.publishers) > 0 {
 		recovered, err := r.toPublish(outcome, r.isReported(a))
 		if err != nil {
 			return err
 		}
-		r.recovered = append(r.recovered, recovered...)
+		r.out.recovered = append(r.out.recovered, recovered...)
 	}
 	r.values.drop(s) // of a handler that ran again: the values are restored below
 	if err := r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a]); err != nil {
@@ -362,58 +305,33 @@ func (r *run) applyOutcome(s *engine.Scope, outcome *record.Record) error {
 // keep gives rec the next number and adds it to the history, with the retrying
 // record that follows it. r.mu must be held.
 func (r *run) keep(rec *record.Record) {
-	rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(r.len())+1, r.generation
-	if r.journal == nil {
-		r.history.append(rec)
-	} else {
-		r.release(rec)
-		r.tail.append(*rec)
-		if rec.WillRetry {
-			r.tail.append(r.promise(rec))
-		}
+	rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(r.keeper.len())+1, r.generation
+	if r.keeper.holds() && r.isNews(rec) {
+		r.keeper.release()
 	}
+	r.keeper.add(rec)
 	r.ledger.Add(rec)
 	if rec.WillRetry {
 		r.ledger.Last++ // the retrying record, which says nothing new
 	}
 	r.effects.follow(rec)
-	r.questions(rec, rec.Seq)
-}
-
-// len returns the number of records of the run. r.mu must be held.
-func (r *run) len() int {
-	if r.journal != nil {
-		return r.tail.n
-	}
-	return r.history.len()
-}
-
-// at returns the record with Seq i+1, which was not published. r.mu must be
-// held.
-func (r *run) at(i int) record.Record {
-	if r.journal != nil {
-		return r.tail.after(i)[0]
-	}
-	return r.history.at(i)
+	r.questions.follow(rec, rec.Seq)
 }
 
 // forget drops from memory what is in the store and was published. r.mu must be
 // held.
 func (r *run) forget() {
-	if r.journal == nil {
-		return
+	published := r.out.published
+	if len(r.config.publishers) == 0 {
+		published = r.keeper.len()
 	}
-	published := r.published
-	if len(r.publishers) == 0 {
-		published = r.tail.n
-	}
-	r.tail.forget(published)
+	r.keeper.forget(published)
 }
 
 // toPublish returns what is published of a recalled call: one recovered record,
 // or the old records of the call and of the calls inside it.
 func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record, error) {
-	if !r.republish {
+	if !r.config.republish {
 		rec := *outcome
 		rec.Status, rec.Seq, rec.Replayed = record.StatusRecovered, 0, true
 		if diverges {
@@ -433,7 +351,7 @@ func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record,
 
 // readArtifact returns the output of the call at a.
 func (r *run) readArtifact(ctx context.Context, a record.Address, reference string) ([]byte, error) {
-	reader, ok := r.artifacts.(ArtifactReader)
+	reader, ok := r.config.artifacts.(ArtifactReader)
 	if !ok {
 		return nil, fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", a, reference)
 	}
@@ -445,14 +363,11 @@ func (r *run) readArtifact(ctx context.Context, a record.Address, reference stri
 	return data, nil
 }
 
-// PutArtifact implements engine.Run. If the store cannot write at all, such as
+// putArtifact is [engine.Settings].PutArtifact. If the store cannot write at all, such as
 // when the disk is full, that is not a failure of the call: the run is
 // interrupted and the call has no outcome, as when a record cannot be stored.
-func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
-	if r.strict || r.validation != nil { // nothing is written; the reference is what it would be
-		return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil
-	}
-	reference, err := r.artifacts.Put(ctx, encoded)
+func (r *run) putArtifact(ctx context.Context, encoded []byte) (string, error) {
+	reference, err := r.config.artifacts.Put(ctx, encoded)
 	switch {
 	case errors.Is(err, snapshot.ErrUnavailable):
 		return "", r.stop(fmt.Errorf("%w: %w: artifact of %d bytes: %w", ErrStore, core.ErrStorage, len(encoded), err))
@@ -460,6 +375,11 @@ func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
 		return "", fmt.Errorf("state: artifact of %d bytes: %w", len(encoded), err)
 	}
 	return reference, nil
+}
+
+// referenceTo is what putArtifact returns, in a run that stores nothing.
+func referenceTo(_ context.Context, encoded []byte) (string, error) {
+	return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil
 }
 
 func (r *run) log(s *engine.Scope, severity slog.Level, message string, metadata map[string]any) {
@@ -474,16 +394,13 @@ func (r *run) log(s *engine.Scope, severity slog.Level, message string, metadata
 	_ = r.Append(s, rec)
 }
 
-// Poll implements engine.Run.
-func (r *run) Poll(ctx context.Context) { r.checker.check(ctx) }
-
 func (r *run) stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Stats{
-		Records:         uint64(r.len()),
+		Records:         uint64(r.keeper.len()),
 		Abandoned:       r.settings.Late.Abandoned.Load(),
 		LateReturns:     r.settings.Late.Returned.Load(),
-		PublisherPanics: r.panics.Load(),
+		PublisherPanics: r.out.panics.Load(),
 	}
 }

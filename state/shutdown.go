@@ -26,7 +26,7 @@ func (st *ExecutionState) Shutdown(ctx context.Context) error {
 	r.root.Drain(errShutdown)
 	select {
 	case <-r.root.Idle():
-	case <-r.done:
+	case <-r.life.done:
 	case <-ctx.Done():
 		if r.root.Active() > 0 {
 			r.interrupt(errShutdown)

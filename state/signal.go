@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -202,27 +202,27 @@ func (s *signals) take(answer *record.Record) {
 func (r *run) isReceived(m *snapshot.Message) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.signals.taken[m.Record.Detail.Signal]
+	return r.questions.signals.taken[m.Record.Detail.Signal]
 }
 
 // receive gives a call the first signal with the name that it waits for, as the answer to
 // its question, and removes the signal from the inbox when that is durable. Nothing else
 // gives it one: a call that waits and is not there may never come back. A call that is
 // made again after it failed gets what it got before.
-func (r *run) receive(s *core.Scope, q core.Question, recorded bool) (core.Asked, error) {
-	if r.strict || r.validation != nil || r.stored == nil {
-		asked := r.waitFor(q.ID, recorded)
-		return asked, nil
+func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine.Asked, error) {
+	k, ok := r.keeper.(*stored)
+	if !ok {
+		return r.waitFor(q.ID, recorded), nil
 	}
-	r.signals.receiving.Lock()
-	defer r.signals.receiving.Unlock()
+	r.questions.signals.receiving.Lock()
+	defer r.questions.signals.receiving.Unlock()
 	r.mu.Lock()
-	before, again := r.signals.byQuestion[q.ID]
+	before, again := r.questions.signals.byQuestion[q.ID]
 	r.mu.Unlock()
 	if again {
-		return r.takeSignal(s, q, recorded, &before, "")
+		return r.takeSignal(k, s, q, recorded, &before, "")
 	}
-	waiting, err := r.stored.Messages(context.Background(), r.settings.RunID)
+	waiting, err := k.store.Messages(context.Background(), r.settings.RunID)
 	if err != nil { // it gets the signal when the run is opened again
 		r.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run cannot be read, so that signals may come late: ", err), nil)
 	}
@@ -232,28 +232,28 @@ func (r *run) receive(s *core.Scope, q core.Question, recorded bool) (core.Asked
 	if i < 0 {
 		return r.waitFor(q.ID, recorded), nil
 	}
-	return r.takeSignal(s, q, recorded, &waiting[i].Record, waiting[i].ID())
+	return r.takeSignal(k, s, q, recorded, &waiting[i].Record, waiting[i].ID())
 }
 
 // takeSignal records a signal as the answer to a question, and removes its message.
-func (r *run) takeSignal(s *core.Scope, q core.Question, recorded bool, from *record.Record, message string) (core.Asked, error) {
+func (r *run) takeSignal(k *stored, s *engine.Scope, q engine.Question, recorded bool, from *record.Record, message string) (engine.Asked, error) {
 	rec := answerRecord(now(), s.Address(), q.ID, from.AnsweredBy(), from.Encoded())
 	rec.Detail.Signal = from.Detail.Signal
 	if err := r.Append(s, rec); err != nil {
-		return core.Asked{}, err
+		return engine.Asked{}, err
 	}
-	asked := core.Asked{Answer: rec.Encoded(), Recorded: recorded}
+	asked := engine.Asked{Answer: rec.Encoded(), Recorded: recorded}
 	if message == "" {
 		return asked, nil
 	}
 	r.mu.Lock()
-	seq := uint64(r.len())
+	seq := uint64(k.len())
 	r.mu.Unlock()
-	if err := r.sync(seq); err != nil { // whatever the policy: the message is removed next
-		return core.Asked{}, r.stop(err)
+	if err := k.sync(seq); err != nil { // whatever the policy: the message is removed next
+		return engine.Asked{}, r.stop(err)
 	}
 	// If it stays, the next opening recognizes it by its ID.
-	_ = r.stored.Remove(context.Background(), r.settings.RunID, message)
+	_ = k.store.Remove(context.Background(), r.settings.RunID, message)
 	return asked, nil
 }
 

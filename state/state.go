@@ -47,7 +47,7 @@ func (st *ExecutionState) RunID() string {
 
 // Metadata returns the metadata of the run, see [WithMetadata].
 func (st *ExecutionState) Metadata() Metadata {
-	return st.run.metadata.Clone()
+	return st.run.config.metadata.Clone()
 }
 
 // Records returns the history so far, in sequence order, as publishers get it
@@ -57,7 +57,7 @@ func (st *ExecutionState) Metadata() Metadata {
 // error.
 func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) {
 	all, err := st.run.readRecords(ctx)
-	if redact := st.run.redact; redact != nil {
+	if redact := st.run.config.redact; redact != nil {
 		all = slices.Clone(all) // which the store may have too
 		for i := range all {
 			all[i] = all[i].Redacted(redact)
@@ -110,7 +110,7 @@ func interruptOf(stop Stop) *core.InterruptedError {
 func (st *ExecutionState) Interrupted() *core.InterruptedError {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
-	return st.run.interrupted
+	return st.run.life.interrupted
 }
 
 // SetTimeout interrupts the run with reason [record.InterruptTimeout] after d,

@@ -58,22 +58,26 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 	if err != nil {
 		return nil, err
 	}
-	r := st.run
-	r.validation = &validation{
-		restored: r.restored, executes: executes,
+	v := &validation{
+		run: st.run, executes: executes,
 		seen: make(map[record.Address]bool), made: make(map[record.Address]bool), furthest: make(map[string]int),
 	}
-	r.strict, r.settings.Strict = !executes, !executes
+	v.root, v.settings.History = engine.NewRoot(v, v.settings), v
+	v.config.strict, v.settings.Strict = !executes, !executes
 	_ = program(st.Context(ctx))
 	if err := st.Close(); err != nil {
 		return nil, err
 	}
-	return r.validation.differences, nil
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.end()
+	return v.differences, nil
 }
 
-// validation compares a run with what was recorded. run.mu guards it.
+// validation is a replay that compares what the program does with what was recorded. It
+// stands between the calls and the run, whose lock guards what follows.
 type validation struct {
-	restored    *restored
+	*run
 	executes    bool                    // tools, LLMs and steps are executed
 	seen        map[record.Address]bool // claimed
 	made        map[record.Address]bool // their handlers ran, or something was recorded
@@ -82,17 +86,115 @@ type validation struct {
 	cut         bool // the program was stopped: what it did not do is no difference
 }
 
+// Append implements engine.Run.
+func (v *validation) Append(s *engine.Scope, rec record.Record) error {
+	err := v.run.Append(s, rec)
+	if err == nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.compare(&rec)
+	}
+	return err
+}
+
+// Claim implements engine.History. No claim is refused.
+func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, err error) {
+	c.Input = v.hashAsRecorded(c, input)
+	v.mu.Lock()
+	if s.Closed() || v.life.closed {
+		v.mu.Unlock()
+		return nil, false, nil
+	}
+	if c.Kind == record.KindQuestion {
+		defer v.mu.Unlock()
+		v.seen[c.Address] = true
+		v.compareClaim(s.Path(), c)
+		return nil, false, nil
+	}
+	if v.rerun.since != nil {
+		v.claimed(s, c)
+	}
+	if !v.rerun.isAnew(c.Address) {
+		found = v.restored.progress(c.Address)
+	}
+	v.compareClaim(s.Path(), c)
+	found = v.claim(c, found)
+	v.mu.Unlock()
+	v.compareInput(c, found, input)
+	if v.rewords(c, input) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.differ(c.Address, "request", "other instructions, texts of tools, tools or options", "these")
+	}
+	return found, false, nil
+}
+
+// Replay implements engine.History.
+func (v *validation) Replay(s *engine.Scope, outcome, traced *record.Record) error {
+	err := v.run.Replay(s, outcome, traced)
+	if err == nil && traced != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.compareTraced(outcome, traced)
+	}
+	return err
+}
+
+// Ended implements engine.History. What the program has not done is found at the end.
+func (*validation) Ended(*engine.Scope, int) error { return nil }
+
+// Differs implements engine.History.
+func (v *validation) Differs(_ *engine.Scope, d *core.DivergenceError) (again bool, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return false, v.differsFromType(d)
+}
+
+// Ask implements engine.Run.
+func (v *validation) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, claims []record.Claim) (engine.Asked, error) {
+	v.mu.Lock()
+	before, asked := v.askedBefore(s, q)
+	v.compareQuestion(s.Address(), asked, before.text, q.Text)
+	v.mu.Unlock()
+	answer, err := v.run.Ask(s, q, def, claims)
+	if answer.Recorded {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.made[s.Address()] = true
+	}
+	return answer, err
+}
+
+// Version implements engine.Run.
+func (v *validation) Version(s *engine.Scope, q engine.VersionQuestion) (int, error) {
+	v.mu.Lock()
+	was, known := v.version(s, q.Name)
+	if known && was.err == nil && was.version > q.Highest && q.Check() == nil && !s.Closed() && !v.life.closed {
+		defer v.mu.Unlock()
+		v.differ(s.Address(), "version", fmt.Sprintf("%d of %q", was.version, q.Name), fmt.Sprintf("%d at most", q.Highest))
+		return was.version, nil
+	}
+	v.mu.Unlock()
+	return v.run.Version(s, q)
+}
+
 func (v *validation) differ(a record.Address, field, recorded, now string) {
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
 }
 
-// unreadable notes a recorded output that the program cannot read. The program is
-// stopped there.
-func (v *validation) unreadable(d *core.DivergenceError) {
+// differsFromType notes a recorded output, or a value, that does not fit the type that
+// the program has for it. If nothing of it can be read, it returns an error: the program
+// is stopped there.
+func (v *validation) differsFromType(d *core.DivergenceError) error {
+	if len(d.Fields) > 0 {
+		v.differ(d.Address, d.How, d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
+		return nil
+	}
 	v.cut = true
 	if !slices.ContainsFunc(v.differences, func(known Difference) bool { return known.Address == d.Address && known.Field == d.How }) {
 		v.differ(d.Address, d.How, d.Recorded, d.Asked)
 	}
+	return d
 }
 
 // claim makes calls run again, and notes calls that are not on record.
@@ -162,26 +264,26 @@ func (v *validation) compareQuestion(asker record.Address, asked bool, was, now 
 // compareInput notes the parts in which the input of a call differs from the
 // recorded one, and the hashes of both where the record does not have the input. It
 // encodes the input, with methods of the user's: the lock of the run is not held.
-func (r *run) compareInput(c record.Claim, found *record.Progress, input engine.ClaimedInput) {
-	r.mu.Lock()
-	t := r.restored.calls[c.Address]
+func (v *validation) compareInput(c record.Claim, found *record.Progress, input engine.ClaimedInput) {
+	v.mu.Lock()
+	t := v.restored.calls[c.Address]
 	if found == nil || t == nil || !t.differs(c.Input) {
-		r.mu.Unlock()
+		v.mu.Unlock()
 		return
 	}
 	hash, first := t.Input, t.first
-	r.mu.Unlock()
+	v.mu.Unlock()
 	var recorded, now []string
-	for _, d := range r.restored.inputDifferences(first, input) {
+	for _, d := range v.restored.inputDifferences(first, input) {
 		was, is := d.Values()
 		recorded, now = append(recorded, was), append(now, is)
 	}
 	if len(recorded) == 0 {
 		recorded, now = []string{hash.String()}, []string{c.Input.String()}
 	}
-	r.mu.Lock()
-	r.validation.differ(c.Address, "input", strings.Join(recorded, "; "), strings.Join(now, "; "))
-	r.mu.Unlock()
+	v.mu.Lock()
+	v.differ(c.Address, "input", strings.Join(recorded, "; "), strings.Join(now, "; "))
+	v.mu.Unlock()
 }
 
 // compares reports whether calls of the kind are made again, and compared.

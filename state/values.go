@@ -112,7 +112,11 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 // refuseValue stops the run because a value has fields that the type as which
 // it is read does not have. It returns nil if the run trusts such values.
 func (r *run) refuseValue(s *engine.Scope, key string, lost []string) error {
-	err := r.Refuse(s, &core.DivergenceError{
+	history := r.settings.History
+	if history == nil {
+		history = r
+	}
+	_, err := history.Differs(s, &core.DivergenceError{
 		RunID: r.settings.RunID, How: "value", Address: s.Address(), Scope: s.Path(),
 		Recorded: fmt.Sprintf("the value %q", key), Asked: "read without them", Fields: lost,
 		Hint: "to read a part of a value, read it as a map",
@@ -165,7 +169,7 @@ func (r *run) put(s *engine.Scope, v value) error {
 	attempt := attemptOf(s)
 	r.mu.Lock()
 	switch {
-	case r.closed:
+	case r.life.closed:
 		r.mu.Unlock()
 		return ErrClosed
 	case s.Closed():
@@ -237,7 +241,7 @@ func (r *run) keepPreconditions(s *engine.Scope, a record.Address) {
 	written := r.values.pending[preconditionsOf(s)]
 	for i := range written {
 		if v := &written[i]; v.seq == 0 {
-			v.seq = uint64(r.len()) + 1
+			v.seq = uint64(r.keeper.len()) + 1
 			r.keepValue(a, *v, record.StagePrecondition)
 		}
 	}
@@ -288,7 +292,7 @@ func (v *values) set(to value) {
 
 // commit makes v common and records it. r.mu must be held.
 func (r *run) commit(from record.Address, v value) {
-	v.seq = uint64(r.len()) + 1
+	v.seq = uint64(r.keeper.len()) + 1
 	r.values.set(v)
 	r.keepValue(from, v, record.StageNone)
 }

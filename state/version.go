@@ -74,20 +74,15 @@ func (r *run) Version(s *engine.Scope, q engine.VersionQuestion) (int, error) {
 	}
 	key := versionKey{s.Path(), q.Name}
 	r.mu.Lock()
-	if s.Closed() || r.closed {
+	if s.Closed() || r.life.closed {
 		r.mu.Unlock()
 		return q.Highest, nil
 	}
-	was, known := r.versions[key]
-	known = known && was.seq > r.rerun.at(s)
+	was, known := r.version(s, q.Name)
 	switch {
 	case known && was.err != nil:
 		r.mu.Unlock()
 		return 0, r.refuse(was.err)
-	case known && was.version > q.Highest && r.validation != nil:
-		r.validation.differ(s.Address(), "version", fmt.Sprintf("%d of %q", was.version, q.Name), fmt.Sprintf("%d at most", q.Highest))
-		r.mu.Unlock()
-		return was.version, nil
 	case known && was.version > q.Highest:
 		r.mu.Unlock()
 		return 0, r.refuse(&core.DivergenceError{
@@ -109,6 +104,12 @@ func (r *run) Version(s *engine.Scope, q engine.VersionQuestion) (int, error) {
 		return 0, r.stop(err)
 	}
 	return was.version, nil
+}
+
+// version returns the version that is on record for s. r.mu must be held.
+func (r *run) version(s *engine.Scope, name string) (was recordedVersion, known bool) {
+	was, known = r.versions[versionKey{s.Path(), name}]
+	return was, known && was.seq > r.rerun.at(s)
 }
 
 // hasPassed reports whether the attempt had passed the place according to the
@@ -150,7 +151,7 @@ func (r *run) recordVersion(s *engine.Scope, key versionKey, claimed, version in
 	if r.versions == nil {
 		r.versions = make(versions)
 	}
-	r.versions[key] = recordedVersion{version: version, claimed: claimed, seq: uint64(r.len()), generation: r.generation}
+	r.versions[key] = recordedVersion{version: version, claimed: claimed, seq: uint64(r.keeper.len()), generation: r.generation}
 	return r.write()
 }
 

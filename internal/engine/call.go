@@ -301,7 +301,7 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 		c.parent.stop(e)
 		return e
 	}
-	outcome, output, err := c.root.run.Outcome(s)
+	outcome, output, err := c.root.settings.History.Outcome(s)
 	if err != nil {
 		return c.halt(err)
 	}
@@ -311,7 +311,7 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	} else if r.Kept != nil {
 		traced.Detail = &record.Detail{Output: r.Kept.Encoded, Artifact: r.Kept.Artifact}
 	}
-	if err := c.root.run.Replay(s, &outcome, &traced); err != nil {
+	if err := c.root.settings.History.Replay(s, &outcome, &traced); err != nil {
 		return c.halt(err)
 	}
 	switch {
@@ -331,7 +331,7 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 // replay returns the recorded outcome. Nothing runs and nothing waits. Again is set
 // if the call is to be made again, because its output cannot be read.
 func (c *Call) replay(s *Scope) (again bool, err error) {
-	outcome, output, err := c.root.run.Outcome(s)
+	outcome, output, err := c.root.settings.History.Outcome(s)
 	if err != nil {
 		return false, c.halt(err)
 	}
@@ -340,7 +340,7 @@ func (c *Call) replay(s *Scope) (again bool, err error) {
 			return again, err
 		}
 	}
-	if err := c.root.run.Replay(s, &outcome, nil); err != nil {
+	if err := c.root.settings.History.Replay(s, &outcome, nil); err != nil {
 		return false, c.halt(err)
 	}
 	if outcome.Status == record.StatusFailed {
@@ -357,14 +357,10 @@ func (c *Call) decode(output []byte) (again bool, err error) {
 		return false, nil
 	}
 	d := &DivergenceError{RunID: c.root.settings.RunID, How: "output", Address: c.address, Scope: c.scope.Path(), Ordinal: c.ordinal}
-	if err == nil {
-		d.Recorded, d.Asked, d.Fields = "with these fields", "without them", lost
-		err = c.root.run.Refuse(c.scope, d)
-	} else {
+	if d.Recorded, d.Asked, d.Fields = "with these fields", "without them", lost; err != nil {
 		d.Recorded, d.Asked = "another type", err.Error()
-		again, err = c.root.run.Unreadable(c.scope, d)
 	}
-	if err != nil {
+	if again, err = c.root.settings.History.Differs(c.scope, d); err != nil {
 		return false, c.halt(err)
 	}
 	return again, nil

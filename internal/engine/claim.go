@@ -111,8 +111,8 @@ func (c *Call) claim(segment string, branch int) {
 	claim := record.Claim{Address: c.address, Ordinal: c.ordinal, Kind: c.spec.Kind, Name: c.spec.Name, Input: c.recall.input}
 	c.claimed = true
 	onRecord := false
-	if settings.Restored {
-		c.recall.found, onRecord, c.recall.refused = c.root.run.Claim(c.parent, claim, (*claimedInput)(c))
+	if settings.History != nil {
+		c.recall.found, onRecord, c.recall.refused = settings.History.Claim(c.parent, claim, (*claimedInput)(c))
 		if c.isFromBefore() {
 			c.recall.input, claim.Input = c.recall.before, c.recall.before
 		}
@@ -225,8 +225,8 @@ func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, st
 		return id, nil, nil
 	}
 	claimed = &record.Claim{Address: record.Site(s.Path(), segment(*number)).Address(1), Ordinal: in.ordinal, Kind: record.KindQuestion}
-	if s.root.settings.Restored {
-		_, onRecord, err := s.root.run.Claim(s, *claimed, nil)
+	if history := s.root.settings.History; history != nil {
+		_, onRecord, err := history.Claim(s, *claimed, nil)
 		if err != nil {
 			e := s.InterruptionBy(err)
 			s.Suspend(e)

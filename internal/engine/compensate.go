@@ -42,6 +42,10 @@ type Completed struct {
 	// is what is recorded of that compensation, nil for nothing.
 	Nth   int
 	Found *record.Progress
+
+	// Values returns the recorded input and output of that completion. A call in
+	// doubt has no output.
+	Values func(ctx context.Context) (in, out []byte, err error)
 }
 
 // completedCall is a call that can be compensated.
@@ -61,7 +65,7 @@ type completedCall struct {
 func (r *Root) MayCompensate() bool { return r.hasCompleted() && !r.settings.Replays }
 
 // hasCompleted reports whether there may be calls that can be compensated.
-func (r *Root) hasCompleted() bool { return r.completed.used.Load() || r.settings.Undoable }
+func (r *Root) hasCompleted() bool { return r.completed.used.Load() || r.settings.Completed != nil }
 
 // checkCompensation refuses a call that could not be compensated after a
 // restart. The call is suspended and does not fail: it continues once the run
@@ -175,7 +179,7 @@ func (all *completed) number(c *Call) int {
 		all.remove(c.begun)
 		return c.begun.Nth
 	}
-	if c.root.settings.Restored {
+	if c.root.settings.History != nil {
 		all.load(c.root)
 	}
 	before := all.before[c.address]
@@ -211,7 +215,11 @@ func (all *completed) load(root *Root) {
 	all.loaded = true
 	var before []*completedCall
 	all.before = make(map[record.Address]*completedCall)
-	for _, recorded := range root.run.Completed() {
+	var recorded []Completed
+	if root.settings.Completed != nil {
+		recorded = root.settings.Completed()
+	}
+	for _, recorded := range recorded {
 		c := &completedCall{Completed: recorded}
 		before, all.before[c.Address] = append(before, c), c
 	}
@@ -420,7 +428,7 @@ func (c *completedCall) compensate(at *Scope) error {
 	if known == nil || c.InDoubt && known.inDoubt == nil {
 		return at.InterruptionBy(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
 	}
-	in, out, err := at.root.run.Values(at.outer, c.Address, c.Nth)
+	in, out, err := c.Values(at.outer)
 	if err != nil {
 		return at.InterruptionBy(fmt.Errorf("core: compensate %s: %w", c.Address, err))
 	}

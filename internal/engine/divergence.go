@@ -119,7 +119,8 @@ func (e *DivergenceError) Is(target error) bool { return target == ErrDivergence
 // that were recorded in its scope. It returns nil if the handler did not end by
 // itself.
 func (c *Call) checkEnd(s *Scope) *InterruptedError {
-	if !c.root.settings.Restored || s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
+	history := c.root.settings.History
+	if history == nil || s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
 		return nil
 	}
 	claimed := 0
@@ -128,7 +129,7 @@ func (c *Call) checkEnd(s *Scope) *InterruptedError {
 		claimed = in.claims.ordinal
 		in.claims.mu.Unlock()
 	}
-	err := c.root.run.Ended(s, claimed)
+	err := history.Ended(s, claimed)
 	if err == nil {
 		return nil
 	}

@@ -140,7 +140,7 @@ func (c *Call) PutArtifact(ctx context.Context, encoded []byte) (reference strin
 	if ScopeOf(ctx).Closed() {
 		return "", ErrAttemptOver // abandoned: the output is dropped
 	}
-	return c.root.run.PutArtifact(ctx, encoded)
+	return c.root.settings.PutArtifact(ctx, encoded)
 }
 
 // IsUnstored reports whether ctx belongs to a branch that must not keep its

@@ -8,46 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Run is what a call needs from the run that it belongs to. Only package state
-// implements it.
+// Run keeps what calls do. What else a run can do is in its [Settings].
 type Run interface {
-	// Settings returns the settings of all calls of the run. It returns the
-	// same pointer each time, and only the counters behind it change.
-	Settings() *Settings
-
-	// Claim returns what was recorded of a call or question that is claimed in
-	// s, nil for nothing, and whether the claim itself is recorded. It is
-	// called if Settings.Restored is set, in the order of claiming. If err is
-	// an *InterruptedError, it has interrupted the run, and the call does not
-	// begin. Input is that of the call; nil for a question.
-	Claim(s *Scope, c record.Claim, input ClaimedInput) (found *record.Progress, onRecord bool, err error)
-
-	// Ended is called when the handler or the preconditions of s returned by
-	// themselves, in a run for which Claim is called. It returns an error, as
-	// Claim does, if calls were recorded in s that were not claimed again.
-	// Claimed is the number of claims.
-	Ended(s *Scope, claimed int) error
-
-	// Refuse stops the run because the recorded output of the call whose scope
-	// is s, or a value that is read in s, has fields that its present type
-	// lacks, and returns the suspension. It returns nil if the run trusts such
-	// outputs.
-	Refuse(s *Scope, d *DivergenceError) error
-
-	// Unreadable is called if the recorded output of a call that s has claimed
-	// does not fit its present type. It stops the run and returns the
-	// suspension, unless the call is to be made again.
-	Unreadable(s *Scope, d *DivergenceError) (again bool, err error)
-
-	// Outcome returns the recorded outcome of the call whose scope is s, and its
-	// encoded output.
-	Outcome(s *Scope) (outcome record.Record, output []byte, err error)
-
-	// Replay restores the values that were stored with the outcome of the call
-	// whose scope is s. Traced is how the handler ended if it ran again, nil if
-	// it did not.
-	Replay(s *Scope, outcome, traced *record.Record) error
-
 	// Append gives the record its run ID, its generation and the next Seq,
 	// keeps it, and publishes it. A failed record with WillRetry is appended
 	// together with its retrying record (Record.Retrying), both or none. The
@@ -64,36 +26,44 @@ type Run interface {
 	// claims.
 	Ask(s *Scope, q Question, def DefaultAnswer, claims []record.Claim) (Asked, error)
 
-	// Effect returns an effect that the call whose scope is s might repeat, nil if there is none. If
-	// q.Take is set, the call takes that effect, and Effect returns nil if it is not there
-	// any more. It is called for calls of irreversible actors that begin for the first time.
+	// Effect returns an effect that the call whose scope is s might repeat, nil if
+	// there is none. If q.Take is set, the call takes that effect, and Effect returns
+	// nil if it is not there any more. It is called for calls of irreversible actors
+	// that begin for the first time.
 	Effect(s *Scope, q EffectQuery) (*FoundEffect, error)
 
 	// Version returns the version that was recorded for s, or records one. An
 	// *[InterruptedError] has interrupted the run.
 	Version(s *Scope, q VersionQuestion) (int, error)
+}
 
-	// PutArtifact stores an encoded output that is too large for a record and
-	// returns a reference to it. If nothing can be stored at present, it
-	// interrupts the run.
-	PutArtifact(ctx context.Context, encoded []byte) (reference string, err error)
+// History is what was recorded before this opening of the run.
+type History interface {
+	// Claim returns what was recorded of a call or question that is claimed in
+	// s, nil for nothing, and whether the claim itself is recorded. It is
+	// called in the order of claiming. If err is an *InterruptedError, it has
+	// interrupted the run, and the call does not begin. Input is that of the call;
+	// nil for a question.
+	Claim(s *Scope, c record.Claim, input ClaimedInput) (found *record.Progress, onRecord bool, err error)
 
-	// Completed returns the calls that were recorded before this opening of the
-	// run as compensable, and have completed or are in doubt, in the order in which
-	// that was recorded. It is called at most once, and returns nothing in a run that compensates
-	// nothing.
-	Completed() []Completed
+	// Ended is called when the handler or the preconditions of s returned by
+	// themselves. It returns an error, as Claim does, if calls were recorded in s
+	// that were not claimed again. Claimed is the number of claims.
+	Ended(s *Scope, claimed int) error
 
-	// Values returns the recorded input and output of a call that Completed
-	// returned: those of the completion that compensation nth is for. A call in
-	// doubt has no output.
-	Values(ctx context.Context, a record.Address, nth int) (in, out []byte, err error)
+	// Outcome returns the recorded outcome of the call whose scope is s, and its
+	// encoded output.
+	Outcome(s *Scope) (outcome record.Record, output []byte, err error)
 
-	// Poll asks an external checker whether to interrupt the run, and
-	// interrupts it if so; the contexts of the run then end. It is called if
-	// Settings.Polls is set, where interrupts are noticed and every 100 ms
-	// during waits.
-	Poll(ctx context.Context)
+	// Differs is called if the recorded output of a call that s has claimed does not
+	// fit its present type, as d says. It stops the run and returns the suspension,
+	// unless the output is used all the same, or the call is to be made again.
+	Differs(s *Scope, d *DivergenceError) (again bool, err error)
+
+	// Replay restores the values that were stored with the outcome of the call
+	// whose scope is s. Traced is how the handler ended if it ran again, nil if
+	// it did not.
+	Replay(s *Scope, outcome, traced *record.Record) error
 }
 
 // A ClaimedInput is the input of a call that is claimed. Its methods call methods
@@ -162,13 +132,27 @@ type Settings struct {
 	Payloads  bool   // records keep inputs and outputs
 	Outputs   bool   // records keep what a later run needs to recall calls
 	RoundTrip bool   // outputs and errors are handed out as restored ones
-	Artifacts bool   // outputs above 64 KB go to PutArtifact
-	Restored  bool   // there is restored history: Claim is called
-	Undoable  bool   // Completed is called
 	Effects   bool   // Effect is called for all calls of irreversible actors, not only in calls that are tried again
 	Strict    bool   // nothing is executed, and nothing is waited for
 	Replays   bool   // the run is only replayed: nothing is compensated, and no interceptor is called
-	Polls     bool   // Poll is called
+
+	// History is what was recorded before; nil in a new run.
+	History History
+
+	// Completed returns the calls that were recorded before this opening of the run
+	// as compensable, and have completed or are in doubt, in the order in which that
+	// was recorded. It is called at most once; nil if there are none.
+	Completed func() []Completed
+
+	// PutArtifact stores an encoded output of more than MaxInline bytes and returns a
+	// reference to it. If nothing can be stored at present, it interrupts the run.
+	// With nil, such outputs stay in the records.
+	PutArtifact func(ctx context.Context, encoded []byte) (reference string, err error)
+
+	// Poll asks an external checker whether to interrupt the run, and interrupts it if
+	// so; the contexts of the run then end. It is called where interrupts are noticed
+	// and every 100 ms during waits. It is nil if there is no checker.
+	Poll func(ctx context.Context)
 
 	// Late counts the attempts that were abandoned, and those of them that
 	// returned later.
@@ -198,7 +182,8 @@ type Root struct {
 }
 
 // NewRoot returns the root of run.
-func NewRoot(run Run) *Root { return &Root{run: run, settings: run.Settings()} }
+// Only counters in the settings change from then on.
+func NewRoot(run Run, settings *Settings) *Root { return &Root{run: run, settings: settings} }
 
 // Interrupt sets why the contexts of the run end. It must be called before they
 // are cancelled: otherwise all calls would ask a context for its cause and
@@ -265,37 +250,16 @@ func (r *Root) notifyIdle() {
 // nowhere is the run of calls outside any run: it keeps nothing.
 type nowhere struct{}
 
-func (nowhere) Settings() *Settings                                   { return new(Settings) }
-func (nowhere) Ended(*Scope, int) error                               { return nil }
-func (nowhere) Refuse(*Scope, *DivergenceError) error                 { return nil }
-func (nowhere) Unreadable(_ *Scope, d *DivergenceError) (bool, error) { return false, d }
-func (nowhere) Append(*Scope, record.Record) error                    { return nil }
-func (nowhere) Outcome(*Scope) (record.Record, []byte, error) {
-	return record.Record{}, nil, ErrNoRun
-}
-func (nowhere) Replay(_ *Scope, _, _ *record.Record) error { return ErrNoRun }
-
+func (nowhere) Append(*Scope, record.Record) error { return nil }
 func (nowhere) Ask(*Scope, Question, DefaultAnswer, []record.Claim) (Asked, error) {
 	return Asked{}, ErrNoRun
 }
-
 func (nowhere) Effect(*Scope, EffectQuery) (*FoundEffect, error) { return nil, nil }
-
-func (nowhere) Claim(*Scope, record.Claim, ClaimedInput) (*record.Progress, bool, error) {
-	return nil, false, nil
-}
-
 func (nowhere) Version(_ *Scope, q VersionQuestion) (int, error) { return q.Highest, q.Check() }
-func (nowhere) Poll(context.Context)                             {}
-func (nowhere) Completed() []Completed                           { return nil }
-func (nowhere) Values(context.Context, record.Address, int) ([]byte, []byte, error) {
-	return nil, nil, ErrNoRun
-}
-func (nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }
 
 // outside is the root of all calls outside any run. Nothing in it changes
 // except a count of late attempts that is never read.
-var outside = NewRoot(nowhere{})
+var outside = NewRoot(nowhere{}, new(Settings))
 
 // isOutside reports whether the root is that of calls outside any run.
 func (r *Root) isOutside() bool { return r == outside }

@@ -81,6 +81,9 @@ func inRun(ctx context.Context) *Scope {
 // Run returns the run that the scope belongs to.
 func (s *Scope) Run() Run { return s.root.run }
 
+// Settings returns the settings of the run that the scope belongs to.
+func (s *Scope) Settings() *Settings { return s.root.settings }
+
 // Address returns the address of the call whose attempt the scope is. It is
 // zero for a root, and outside a run.
 func (s *Scope) Address() record.Address {

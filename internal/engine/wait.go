@@ -96,13 +96,14 @@ const checkEvery = 100 * time.Millisecond
 
 // sleep returns after d, when ctx ends or when the run drains.
 func (c *Call) sleep(ctx context.Context, d time.Duration) {
-	if !c.root.settings.Polls {
+	poll := c.root.settings.Poll
+	if poll == nil {
 		c.root.sleep(ctx, d)
 		return
 	}
 	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil && c.root.draining.Load() == nil; d = time.Until(end) {
 		c.root.sleep(ctx, min(d, checkEvery))
-		c.root.run.Poll(ctx)
+		poll(ctx)
 	}
 }
 
@@ -144,8 +145,8 @@ func (c *Call) stopping() *InterruptedError {
 // ended asks the external checker, and reports whether the context or something
 // around the call has ended, or the run drains.
 func (c *Call) ended(ctx context.Context) bool {
-	if c.root.settings.Polls {
-		c.root.run.Poll(ctx)
+	if poll := c.root.settings.Poll; poll != nil {
+		poll(ctx)
 	}
 	// A context that was derived from the attempt's may end a moment later.
 	return ctx.Err() != nil || c.parent.context().Err() != nil || c.root.draining.Load() != nil

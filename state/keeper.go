@@ -1,0 +1,65 @@
+package state
+
+import (
+	"context"
+	"slices"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A keeper keeps the records of a run: in memory, or in a store. The lock of the run
+// guards it, except for sync, close and what read returns.
+type keeper interface {
+	// isStored reports whether records are stored. Their errors then have the recorded
+	// form.
+	isStored() bool
+
+	// add adds a record, which has the next Seq, and the retrying record that follows
+	// it.
+	add(rec *record.Record)
+
+	len() int
+	at(i int) record.Record // with Seq i+1; it must not have been published
+	forget(published int)   // drops records that are both stored and among the first published ones
+
+	write() error           // stores what was added, unless it is held back
+	holds() bool            // what is added is held back
+	release()               // ends that
+	isLost(seq uint64) bool // the record could not be stored
+	sync(seq uint64) error  // returns when everything up to seq is durable
+
+	// read returns a function that returns all records, or an error and those that were
+	// not stored yet.
+	read() func(context.Context) ([]record.Record, error)
+
+	close(end snapshot.End) error
+}
+
+// memory keeps the records of a run in memory.
+type memory struct{ history }
+
+func (*memory) isStored() bool           { return false }
+func (*memory) forget(int)               {}
+func (*memory) write() error             { return nil }
+func (*memory) holds() bool              { return false }
+func (*memory) release()                 {}
+func (*memory) isLost(uint64) bool       { return false }
+func (*memory) sync(uint64) error        { return nil }
+func (*memory) close(snapshot.End) error { return nil }
+
+func (m *memory) add(rec *record.Record) { m.append(rec) }
+
+func (m *memory) read() func(context.Context) ([]record.Record, error) {
+	restored, own := m.restored, m.own()
+	return func(context.Context) ([]record.Record, error) {
+		if restored == nil {
+			return own, nil
+		}
+		found, err := restored.Snapshot()
+		if err != nil {
+			return own, err
+		}
+		return slices.Concat(found.Records, own), nil
+	}
+}

@@ -1,0 +1,180 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// stored keeps the records of a run in a store.
+type stored struct {
+	runID      string
+	generation uint64 // of this opening of the run
+	store      snapshot.Store
+	journal    snapshot.Journal
+	mu         *sync.Mutex // of the run; guards what follows
+
+	tail   tail
+	held   bool  // nothing is appended to the journal until there is news
+	broken error // why nothing can be stored any more; nil if it can
+}
+
+func (*stored) isStored() bool { return true }
+
+func (k *stored) add(rec *record.Record) {
+	k.held = k.held && k.tail.n-k.tail.written < maxHeld
+	k.tail.append(*rec)
+	if rec.WillRetry {
+		k.tail.append(promised(rec))
+	}
+}
+
+// promised is the retrying record that follows rec, a failed record with WillRetry, with
+// a brief form of its error.
+func promised(rec *record.Record) record.Record {
+	next := rec.Retrying()
+	next.Seq++
+	if recorded, ok := next.Err.(*record.Error); ok { //nolint:errorlint // made by recordError
+		next.Err = recorded.Brief()
+	}
+	return next
+}
+
+func (k *stored) len() int               { return k.tail.n }
+func (k *stored) at(i int) record.Record { return k.tail.after(i)[0] }
+func (k *stored) forget(published int)   { k.tail.forget(published) }
+func (k *stored) holds() bool            { return k.held }
+func (k *stored) release()               { k.held = false }
+
+func (k *stored) isLost(seq uint64) bool { return k.broken != nil && seq > uint64(k.tail.written) }
+
+func (k *stored) write() error {
+	if k.broken != nil || k.held || k.tail.written == k.tail.n {
+		return k.broken
+	}
+	if err := k.journal.Append(k.tail.after(k.tail.written)...); err != nil {
+		k.broken = fmt.Errorf("%w: %w", ErrStore, err)
+		return k.broken
+	}
+	k.tail.written = k.tail.n
+	return nil
+}
+
+func (k *stored) sync(seq uint64) error {
+	err := k.journal.Sync(context.Background(), seq)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%w: %w", ErrStore, err)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.broken = err
+	return err
+}
+
+// lose makes the keeper store nothing more: another process may own the run by now.
+func (k *stored) lose(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.broken == nil {
+		k.broken = err
+	}
+}
+
+func (k *stored) read() func(context.Context) ([]record.Record, error) {
+	written := k.tail.written
+	rest := slices.Clone(k.tail.after(written))
+	return func(ctx context.Context) ([]record.Record, error) {
+		found, err := load(ctx, k.store, k.runID)
+		if err == nil && len(found.Records) < written {
+			err = fmt.Errorf("it has %d records, of %d", len(found.Records), written)
+		}
+		if err != nil {
+			return rest, fmt.Errorf("state: read run %s back from its store: %w", k.runID, err)
+		}
+		return append(found.Records[:written:written], rest...), nil
+	}
+}
+
+func (k *stored) close(end snapshot.End) error {
+	err := k.journal.Close(context.Background(), end)
+	k.settle(end, err == nil)
+	return err
+}
+
+// postCancel makes the cancel of the run durable before its end is.
+func (k *stored) postCancel(e *record.InterruptedError) error {
+	m := snapshot.Message{Record: record.Record{Time: now(), Kind: record.KindRun, Status: record.StatusCancelled, Err: e}}
+	if err := k.store.Post(context.Background(), k.runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
+		return err
+	}
+	return nil
+}
+
+// settle handles the cancel and the interrupt of the run, which was closed by end, if
+// that is stored: they may have come too late for its inbox. After an error they
+// stay, and the next opening takes the cancel. An interrupt that the end is due to is
+// removed and no more: the run may have been resumed since it was closed.
+func (k *stored) settle(end snapshot.End, isStored bool) {
+	isInterrupted := isStored && end.Status == StatusInterrupted && end.Stop.Reason == record.InterruptUser
+	ctx := context.Background()
+	waiting, err := k.store.Messages(ctx, k.runID)
+	if err != nil {
+		return
+	}
+	for i := range waiting {
+		switch m := &waiting[i]; {
+		case m.IsCancel() && end.Status == StatusCancelled:
+			_ = k.store.Remove(ctx, k.runID, m.ID())
+		case m.IsCancel():
+			_ = settleCancel(ctx, k.store, k.runID)
+		case m.Generation != k.generation || m.Record.Interrupt() == nil:
+		case isInterrupted:
+			_ = k.store.Remove(ctx, k.runID, m.ID())
+		default:
+			_ = settleInterrupt(ctx, k.store, k.runID, m)
+		}
+	}
+}
+
+// tail is the part of the history of a run with a journal that is in memory:
+// the records that are not written yet, or not published yet. All others are in
+// the store. So the memory, and the time to append a record, do not grow with
+// the run.
+type tail struct {
+	records []record.Record // the last records of the run
+	n       int             // the number of all records of the run
+	written int             // the number of written records
+}
+
+// maxIdle is the capacity that a tail keeps when it is empty.
+const maxIdle = 256
+
+// append adds rec, which has the next Seq.
+func (t *tail) append(rec record.Record) {
+	t.n++
+	t.records = append(t.records, rec)
+}
+
+// after returns the records with a Seq above seq, which must still be in
+// memory.
+func (t *tail) after(seq int) []record.Record { return t.records[len(t.records)-(t.n-seq):] }
+
+// forget drops the records that are both written and among the first published
+// ones.
+func (t *tail) forget(published int) {
+	waiting := t.after(min(t.written, published))
+	switch {
+	case len(waiting) == 0 && cap(t.records) > maxIdle:
+		t.records = nil
+	case len(waiting) <= len(t.records)/2: // else not yet: each is moved once, on average
+		n := copy(t.records, waiting)
+		clear(t.records[n:])
+		t.records = t.records[:n]
+	}
+}
