@@ -16,8 +16,8 @@ type keeper interface {
 	isStored() bool
 
 	// add adds a record, which has the next Seq, and the retrying record that follows
-	// it.
-	add(rec *record.Record)
+	// it. By value, the record of a call need not be allocated.
+	add(rec record.Record)
 
 	len() int
 	at(i int) record.Record // with Seq i+1; it must not have been published
@@ -48,7 +48,7 @@ func (*memory) isLost(uint64) bool       { return false }
 func (*memory) sync(uint64) error        { return nil }
 func (*memory) close(snapshot.End) error { return nil }
 
-func (m *memory) add(rec *record.Record) { m.append(rec) }
+func (m *memory) add(rec record.Record) { m.append(&rec) }
 
 func (m *memory) read() func(context.Context) ([]record.Record, error) {
 	restored, own := m.restored, m.own()

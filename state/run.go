@@ -116,7 +116,7 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	if len(r.rerun.anew) > 0 && beginsAnew(rec) {
 		r.beginAnew(rec)
 	}
-	if mustNotRepeat(s, rec) {
+	if r.keeper.holds() && mustNotRepeat(s, rec) {
 		r.keeper.release()
 	}
 	r.keep(rec)
@@ -309,7 +309,7 @@ func (r *run) keep(rec *record.Record) {
 	if r.keeper.holds() && r.isNews(rec) {
 		r.keeper.release()
 	}
-	r.keeper.add(rec)
+	r.keeper.add(*rec)
 	r.ledger.Add(rec)
 	if rec.WillRetry {
 		r.ledger.Last++ // the retrying record, which says nothing new

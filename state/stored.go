@@ -26,11 +26,11 @@ type stored struct {
 
 func (*stored) isStored() bool { return true }
 
-func (k *stored) add(rec *record.Record) {
+func (k *stored) add(rec record.Record) {
 	k.held = k.held && k.tail.n-k.tail.written < maxHeld
-	k.tail.append(*rec)
+	k.tail.append(rec)
 	if rec.WillRetry {
-		k.tail.append(promised(rec))
+		k.tail.append(promised(&rec))
 	}
 }
 
