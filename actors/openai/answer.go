@@ -23,6 +23,15 @@ type answer struct {
 	reasoning  strings.Builder
 	refusal    strings.Builder
 	calls      []*callParts
+	commentary strings.Builder
+	asides     map[int]bool // the items of a stream that are commentary
+	parts      []actors.Part
+	audio      audio
+	citations  []actors.Citation
+	logprobs   []actors.Logprob
+	keepsRaw   bool
+	raw        []json.RawMessage          // the reply, or the events of a stream
+	streamed   bool                       // raw is of a stream
 	message    map[string]json.RawMessage // fields that go back as they came
 	details    []json.RawMessage          // reasoning_details, in pieces
 	items      []json.RawMessage          // of the Responses API
@@ -68,7 +77,7 @@ func (a *answer) refuse(text string) {
 
 // isEmpty reports whether the model has said nothing at all.
 func (a *answer) isEmpty() bool {
-	return a.text.Len() == 0 && a.refusal.Len() == 0 && a.reasoning.Len() == 0 && len(a.calls) == 0
+	return a.text.Len() == 0 && len(a.parts)+len(a.audio.data) == 0 && a.refusal.Len() == 0 && a.reasoning.Len() == 0 && len(a.calls) == 0
 }
 
 // response is the answer to req. Wire is where opaque data goes back to.
@@ -78,11 +87,17 @@ func (a *answer) response(req actors.Request, wire string) actors.Response {
 	if a.refusal.Len() > 0 && message.Text == "" {
 		message.Text, message.Refusal = a.refusal.String(), true
 	}
+	message.Commentary = a.commentary.String()
 	message.ToolCalls = a.toolCalls(req)
+	if message.Text == "" && len(message.ToolCalls) == 0 {
+		message.Text, message.Commentary = message.Commentary, ""
+	}
+	message.Parts = a.madeParts(req)
+	message.Citations, message.Logprobs = a.citations, a.logprobs
 	message.Opaque = a.opaque(wire, message.ToolCalls)
 	resp := actors.Response{
 		Message: message, Finish: finishOf(a.finish), FinishReason: a.finish,
-		ID: a.id, Model: a.model, Usage: a.usage,
+		ID: a.id, Model: a.model, Usage: a.usage, Raw: a.rawReply(),
 	}
 	switch {
 	case message.Refusal && resp.Finish == actors.FinishStop:

@@ -1,14 +1,17 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	goopenai "github.com/sashabaranov/go-openai"
 
@@ -17,33 +20,46 @@ import (
 	"github.com/reprise-go/reprise/live"
 )
 
-// caller asks a model. It does not change once it is made.
+// caller asks a model. What it learns of the service is all that changes once it is made.
 type caller struct {
 	model   Model
-	client  *goopenai.Client // nil without a key that is needed
-	foreign bool             // the client is the user's own
-	host    string           // of the service; empty if it is not known
-	usual   wire             // for the model's own name
+	client  *goopenai.Client
+	unready error    // why nothing can be asked; nil if it can
+	hint    string   // for the error of a service that wants a key
+	plain   sync.Map // names of models without encrypted reasoning
+	foreign bool     // the client is the user's own
+	host    string   // of the service; empty if it is not known
+	usual   wire     // for the model's own name
 }
 
 // connect makes the client of the fields and the environment. Without a key
-// that is needed there is none.
+// that is needed there is none. The key of OPENAI_API_KEY goes to OpenAI, or to where
+// the environment says: a program with a service of its own has not asked for it.
 func (c *caller) connect() {
 	m := &c.model
-	if m.APIKey == "" {
-		m.APIKey = os.Getenv("OPENAI_API_KEY")
-	}
-	if m.BaseURL == "" {
-		m.BaseURL = os.Getenv("OPENAI_BASE_URL")
-	}
-	if m.BaseURL == "" {
-		m.BaseURL = defaultBaseURL
-	}
+	own := m.BaseURL != "" // by the program, and not by the environment
+	m.BaseURL = cmp.Or(m.BaseURL, os.Getenv("OPENAI_BASE_URL"), defaultBaseURL)
 	if u, err := url.Parse(m.BaseURL); err == nil {
 		c.host = u.Hostname()
 	}
-	if m.APIKey == "" && m.BaseURL == defaultBaseURL {
-		return
+	env := m.APIKeyEnv
+	if env == "" && (!own || c.host == "openai.com" || strings.HasSuffix(c.host, ".openai.com")) {
+		env = "OPENAI_API_KEY"
+	}
+	if m.APIKey == "" && env != "" {
+		m.APIKey = os.Getenv(env)
+	}
+	if m.APIKey == "" {
+		switch {
+		case m.APIKeyEnv != "":
+			c.unready = fmt.Errorf("openai: there is no API key: the environment variable %s (APIKeyEnv) is not set", env)
+			return
+		case m.BaseURL == defaultBaseURL:
+			c.unready = errNoKey
+			return
+		case env == "" && os.Getenv("OPENAI_API_KEY") != "":
+			c.hint = fmt.Sprintf(" (no key was sent: that of OPENAI_API_KEY is not sent to %s unless openai.WithAPIKeyEnv says so)", c.host)
+		}
 	}
 	config := goopenai.DefaultConfig(m.APIKey)
 	if m.AzureAPIVersion != "" {
@@ -64,8 +80,8 @@ var errNoKey = errors.New("openai: there is no API key: set the environment vari
 
 // ask is the handler: one request to the service, one attempt.
 func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, error) {
-	if c.client == nil {
-		return actors.Response{}, core.Permanent(errNoKey)
+	if c.unready != nil {
+		return actors.Response{}, core.Permanent(c.unready)
 	}
 	req.Options = req.Options.Or(c.model.Options)
 	name, w := c.model.Name, c.usual
@@ -77,28 +93,67 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 		formatTool = f.Name
 		req = withFormatTool(req)
 	}
+	resp, err := c.try(ctx, c.wireOf(name, w), name, req)
+	if r, ok := w.(responsesWire); ok && r.encrypted && refusesReasoning(err) {
+		c.plain.Store(name, true) // the refusal cost nothing
+		resp, err = c.try(ctx, c.wireOf(name, w), name, req)
+	}
+	if err != nil {
+		return resp, err
+	}
+	return withoutFormatTool(resp, formatTool), nil
+}
+
+// wireOf is the wire for a model, of which the service may have refused something.
+func (c *caller) wireOf(name string, w wire) wire {
+	if r, ok := w.(responsesWire); ok && r.encrypted {
+		_, refused := c.plain.Load(name)
+		r.encrypted = !refused
+		return r
+	}
+	return w
+}
+
+// refusesReasoning reports whether the service has no encrypted reasoning for the model.
+func refusesReasoning(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) &&
+		(strings.HasPrefix(e.Param, "include") || strings.Contains(strings.ToLower(e.Message), "encrypted"))
+}
+
+// try makes one request, and asks for its answer as long as the service has it in its queue.
+func (c *caller) try(ctx context.Context, w wire, name string, req actors.Request) (actors.Response, error) {
 	emit := live.Emitter(ctx)
-	x := &exchange{header: c.model.Header, stream: emit != nil || c.model.FirstToken > 0 || c.model.Idle > 0}
+	x := c.newExchange()
+	x.stream = emit != nil || c.model.FirstToken > 0 || c.model.Idle > 0
 	body, err := c.body(w, name, req, x.stream)
 	if err != nil {
 		return actors.Response{}, core.Permanent(err)
 	}
 	reqCtx, silence := newSilence(ctx, c.model.FirstToken, c.model.Idle)
 	defer silence.stop()
-	a := &answer{emit: emit}
+	a := &answer{emit: emit, keepsRaw: req.Options.Raw}
 	if silence != nil {
 		a.started = silence.said
 	}
-	err = silence.cause(reqCtx, c.send(reqCtx, x, w, a, name, body, silence))
-	if err != nil {
-		err = x.explain(ctx, err)
-		if resp, ok := mistake(err); ok {
-			resp.Usage = x.spent(body, a)
-			return resp, nil
-		}
-		return actors.Response{Usage: x.spent(body, a)}, err
+	x.body = body
+	err = c.send(reqCtx, x, w, a, name, silence)
+	if pending := (*pendingError)(nil); errors.As(err, &pending) {
+		x, err = c.poll(reqCtx, w, a, pending.id)
 	}
-	return withoutFormatTool(a.response(req, w.from()), formatTool), nil
+	if err = silence.cause(reqCtx, err); err == nil {
+		return a.response(req, w.from()), nil
+	}
+	err = x.explain(ctx, err)
+	if resp, ok := mistake(err); ok {
+		resp.Usage = x.spent(body, a)
+		return resp, nil
+	}
+	return actors.Response{Usage: x.spent(body, a)}, err
+}
+
+func (c *caller) newExchange() *exchange {
+	return &exchange{header: c.model.Header, foreign: c.foreign, hint: c.hint}
 }
 
 // spent is the usage of a request that failed.
@@ -117,21 +172,28 @@ func (c *caller) body(w wire, name string, req actors.Request, stream bool) ([]b
 	return w.body(name, req, stream)
 }
 
-// send makes the request, by go-openai, and reads the reply.
-func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name string, body []byte, silence *silence) error {
+// send makes the request, by go-openai, and reads the reply. Without a body, it
+// asks for the response of that name.
+func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name string, silence *silence) error {
 	if c.foreign {
-		return x.sendForeign(x.watch(ctx), c.client, w, a, body, silence)
+		if x.body == nil {
+			reply, err := c.client.RetrieveResponse(x.watch(ctx), name)
+			return x.readForeign(w, a, reply, reply.Header(), err)
+		}
+		return x.sendForeign(x.watch(ctx), c.client, w, a, x.body, silence)
 	}
-	x.body = body
 	var end context.CancelFunc
 	if x.stream {
 		ctx, end = context.WithCancel(ctx)
 		defer end()
 	}
 	var err error
-	if _, ok := w.(chatWire); ok {
+	switch _, isChat := w.(chatWire); {
+	case x.body == nil:
+		_, err = c.client.RetrieveResponse(x.watch(ctx), name)
+	case isChat:
 		_, err = c.client.CreateChatCompletion(x.watch(ctx), goopenai.ChatCompletionRequest{Model: name})
-	} else {
+	default:
 		_, err = c.client.CreateResponse(x.watch(ctx), goopenai.CreateResponseRequest{})
 	}
 	switch {
@@ -153,9 +215,9 @@ func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name 
 // wireFor is the API for a model.
 func (c *caller) wireFor(name string) wire {
 	if c.model.API == Responses || c.model.API == Auto && responsesOnly.MatchString(name) {
-		return responsesWire{origin: c.origin("responses"), encrypted: reasons.MatchString(name)}
+		return responsesWire{origin: c.origin("responses"), encrypted: true, host: c.host}
 	}
-	w := chatWire{origin: c.origin("chat"), tokenField: "max_tokens", plain: c.foreign}
+	w := chatWire{origin: c.origin("chat"), tokenField: "max_tokens", plain: c.foreign, host: c.host}
 	if c.isOpenAI() || reasons.MatchString(name) {
 		w.tokenField = "max_completion_tokens"
 	}

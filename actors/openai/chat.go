@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/reprise-go/reprise/actors"
 )
@@ -11,7 +13,8 @@ import (
 type chatWire struct {
 	origin     string // of opaque data: where it came from and goes back to
 	tokenField string // max_tokens or max_completion_tokens
-	plain      bool   // fields that go-openai does not know are not sent back
+	host       string
+	plain      bool // fields that go-openai does not know are not sent back
 }
 
 type chatBody struct {
@@ -108,7 +111,11 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 		if msg.Role != actors.RoleTool && pictures != nil {
 			out, pictures = append(out, chatMessage{Role: "user", Content: pictures}), nil
 		}
-		parts, err := chatParts(msg.Parts)
+		sent, made := msg.Parts, []actors.Part(nil)
+		if msg.Role == actors.RoleAssistant {
+			sent, made = split(msg.Parts)
+		}
+		parts, err := chatParts(sent, w.host)
 		if err != nil {
 			return nil, fmt.Errorf("openai: message %d: %w", i+1, err)
 		}
@@ -122,6 +129,13 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 			return nil, fmt.Errorf("openai: message %d: %w", i+1, err)
 		}
 		out = append(out, message)
+		if len(made) > 0 {
+			parts, err := chatParts(made, w.host)
+			if err != nil {
+				return nil, fmt.Errorf("openai: message %d: %w", i+1, err)
+			}
+			pictures = append(append(pictures, textPart("Of your answer:")), parts...)
+		}
 	}
 	if pictures != nil {
 		out = append(out, chatMessage{Role: "user", Content: pictures})
@@ -131,7 +145,7 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 
 // message translates one into out, and returns what is sent of it.
 func (w chatWire) message(out *chatMessage, msg actors.Message, parts []any) (any, error) {
-	*out = chatMessage{Role: string(msg.Role), ToolCallID: msg.ToolCallID, text: errorText(msg)}
+	*out = chatMessage{Role: string(msg.Role), ToolCallID: msg.ToolCallID, text: cmp.Or(errorText(msg), msg.Commentary)}
 	opaque, err := w.opaque(msg.Opaque)
 	if err != nil {
 		return nil, err
@@ -152,7 +166,7 @@ func (w chatWire) message(out *chatMessage, msg actors.Message, parts []any) (an
 	case len(out.ToolCalls) == 0:
 		out.Content = noText
 	}
-	return w.withOpaque(out, opaque.Message)
+	return w.withFields(out, opaque.Message, extraFor(msg.Extra, w.host))
 }
 
 // opaque reads what the wire keeps in a message. What came from elsewhere does
@@ -168,12 +182,15 @@ func (w chatWire) opaque(o *actors.Opaque) (chatOpaque, error) {
 	return opaque, nil
 }
 
-func (w chatWire) withOpaque(msg *chatMessage, fields map[string]json.RawMessage) (any, error) {
-	if len(fields) == 0 {
+// withFields returns a message with its opaque fields and those that were given for the
+// service.
+func (w chatWire) withFields(msg *chatMessage, opaque map[string]json.RawMessage, given map[string]any) (any, error) {
+	if len(opaque)+len(given) == 0 {
 		return msg, nil
 	}
-	extra := make(map[string]any, len(fields))
-	for field, value := range fields {
+	extra := make(map[string]any, len(opaque)+len(given))
+	maps.Copy(extra, given)
+	for field, value := range opaque {
 		if value := w.sendable(field, value); value != nil {
 			extra[field] = value
 		}

@@ -13,15 +13,19 @@ type chatReply struct {
 	Choices []chatChoice    `json:"choices"`
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
-	Groq    *struct {
-		Usage *usage          `json:"usage"`
-		Error json.RawMessage `json:"error"`
-	} `json:"x_groq"`
+	Sources json.RawMessage `json:"citations"` // of Perplexity and xAI, which are URLs
+	Groq    *lenient[groq]  `json:"x_groq"`
 
 	// What else says that something failed.
 	Object  objectKind      `json:"object"`
 	Message json.RawMessage `json:"message"`
 	Detail  json.RawMessage `json:"detail"`
+}
+
+// groq is what Groq sends beside the events of a stream.
+type groq struct {
+	Usage *usage          `json:"usage"`
+	Error json.RawMessage `json:"error"`
 }
 
 // objectKind is what a reply calls itself, as far as it matters.
@@ -40,6 +44,13 @@ type chatChoice struct {
 	FinishReason lenientText     `json:"finish_reason"`
 	Usage        *usage          `json:"usage"`
 	Error        json.RawMessage `json:"error"`
+
+	Logprobs *lenient[chatLogprobs] `json:"logprobs"`
+}
+
+type chatLogprobs struct {
+	Content []wireLogprob `json:"content"`
+	Refusal []wireLogprob `json:"refusal"`
 }
 
 type chatAnswer struct {
@@ -51,6 +62,14 @@ type chatAnswer struct {
 	ExtraContent     json.RawMessage `json:"extra_content"`
 	ToolCalls        []chatCall      `json:"tool_calls"`
 	FunctionCall     *chatFunction   `json:"function_call"`
+
+	Annotations *lenient[[]wireAnnotation] `json:"annotations"`
+	Audio       *lenient[chatAudio]        `json:"audio"`
+	Images      *lenient[[]chatImage]      `json:"images"` // OpenRouter's
+}
+
+type chatImage struct {
+	ImageURL imageURL `json:"image_url"`
 }
 
 type chatCall struct {
@@ -160,8 +179,8 @@ func (r *chatReply) failure(data []byte) error {
 	switch err := errorIn(r.Error); {
 	case err != nil:
 		return err
-	case r.Groq != nil && errorIn(r.Groq.Error) != nil:
-		return errorIn(r.Groq.Error)
+	case r.Groq != nil && errorIn(r.Groq.value.Error) != nil:
+		return errorIn(r.Groq.value.Error)
 	case r.Object.isError:
 		return errorIn(data)
 	case len(r.Choices) == 0 && r.Usage == nil && (isSet(r.Message) || isSet(r.Detail)):
@@ -178,8 +197,11 @@ func (a *answer) takeHead(reply *chatReply) {
 		a.model = string(reply.Model)
 	}
 	a.takeUsage(reply.Usage)
+	if len(reply.Sources) > 0 {
+		a.takeSources(reply.Sources)
+	}
 	if reply.Groq != nil {
-		a.takeUsage(reply.Groq.Usage)
+		a.takeUsage(reply.Groq.value.Usage)
 	}
 }
 
@@ -204,6 +226,10 @@ func (a *answer) takeChoice(choice *chatChoice, piece *chatAnswer) error {
 	}
 	if a.finish == "error" {
 		return &Error{Message: "the service broke the answer off and did not say why"}
+	}
+	if choice.Logprobs != nil {
+		a.takeLogprobs(choice.Logprobs.value.Content)
+		a.takeLogprobs(choice.Logprobs.value.Refusal)
 	}
 	if piece != nil {
 		a.takePiece(piece, choice.Message == piece)
@@ -233,6 +259,20 @@ func (a *answer) takePiece(m *chatAnswer, whole bool) {
 		a.keep("extra_content", m.ExtraContent)
 	}
 	a.takeDetails(m.ReasoningDetails, whole)
+	if m.Annotations != nil {
+		a.takeAnnotations(m.Annotations.value)
+	}
+	for _, url := range m.Content.images {
+		a.takeImage(url)
+	}
+	if m.Images != nil {
+		for _, image := range m.Images.value {
+			a.takeImage(string(image.ImageURL))
+		}
+	}
+	if m.Audio != nil {
+		a.takeAudio(&m.Audio.value)
+	}
 	for i := range m.ToolCalls {
 		a.takeCall(&m.ToolCalls[i], whole, len(m.ToolCalls)-i)
 	}

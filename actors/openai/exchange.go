@@ -32,9 +32,11 @@ const (
 // The hooks of net/http run on goroutines of its own, and some after the
 // request is over.
 type exchange struct {
-	body   []byte // to send; nil for a client of the user's own
-	header http.Header
-	stream bool
+	body    []byte // to send; nil for none
+	header  http.Header
+	stream  bool
+	foreign bool   // sent by a client of the user's own
+	hint    string // for the error of a service that wants a key
 
 	status  int // 0 if there was no response
 	replied http.Header
@@ -57,7 +59,7 @@ type exchangeKey struct{}
 // the user's own, net/http has to tell what is in its headers.
 func (x *exchange) watch(ctx context.Context) context.Context {
 	x.trace.GotConn = x.gotConn
-	if x.body == nil {
+	if x.foreign {
 		x.trace.WroteHeaderField = x.wrote
 	} else {
 		ctx = context.WithValue(ctx, exchangeKey{}, x)
@@ -132,9 +134,11 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 }
 
 func (x *exchange) prepare(req *http.Request) {
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
-	req.Body, _ = req.GetBody()
-	req.ContentLength = int64(len(x.body))
+	if x.body != nil {
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+		req.Body, _ = req.GetBody()
+		req.ContentLength = int64(len(x.body))
+	}
 	req.Header.Set("Content-Type", "application/json")
 	if x.stream {
 		req.Header.Set("Accept", "text/event-stream")
@@ -197,6 +201,9 @@ func (x *exchange) classify(ctx context.Context, err error) error {
 		}
 		for _, text := range [...]*string{&e.Type, &e.Code, &e.Param, &e.Message, &e.RequestID} {
 			*text = x.redact(*text)
+		}
+		if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
+			e.Message += x.hint
 		}
 		if x.blind {
 			e.Message += " (a client given by WithClient shows no headers of it, such as Retry-After)"

@@ -70,6 +70,7 @@ func (x *exchange) readForeign(w wire, a *answer, reply any, header map[string][
 	if err != nil {
 		return malformed(err)
 	}
+	a.keepReply(data, false)
 	complete, err := w.read(a, data)
 	if err == nil && !complete {
 		err = errCut
@@ -91,6 +92,7 @@ func (x *exchange) readForeignStream(w wire, a *answer, receive func() ([]byte, 
 		case err != nil:
 			return err
 		}
+		a.keepReply(event, true)
 		done, err := w.event(a, event)
 		complete = complete || done
 		if err != nil {

@@ -20,6 +20,18 @@ import (
 // Services differ in the JSON types of what they send. These types read what
 // means the same.
 
+// lenient reads what has another shape than expected as nothing. It is for what an answer can do
+// without.
+type lenient[T any] struct{ value T }
+
+// UnmarshalJSON reads anything.
+func (l *lenient[T]) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &l.value) != nil {
+		l.value = *new(T)
+	}
+	return nil
+}
+
 // lenientText reads a string, a number, true or false; null is empty.
 type lenientText string
 
@@ -108,13 +120,17 @@ func (a *lenientArguments) UnmarshalJSON(data []byte) error {
 // content is what a message says: a text, or a list of parts. Thoughts may be
 // among the parts. Where a JSON document was asked for, some services send it
 // as it is.
-type content struct{ text, reasoning, refusal string }
+type content struct {
+	text, reasoning, refusal string
+	images                   []string
+}
 
 type contentPart struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
 	Refusal  string          `json:"refusal"`
 	Thinking json.RawMessage `json:"thinking"` // a text, or parts
+	ImageURL imageURL        `json:"image_url"`
 }
 
 // UnmarshalJSON reads either form; null is empty.
@@ -136,6 +152,9 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	for _, part := range parts {
 		c.text += part.Text
 		c.refusal += part.Refusal
+		if part.ImageURL != "" {
+			c.images = append(c.images, string(part.ImageURL))
+		}
 		if len(part.Thinking) > 0 {
 			var thoughts content
 			if err := thoughts.UnmarshalJSON(part.Thinking); err != nil {

@@ -26,9 +26,15 @@ func New(model string, opts ...actors.Option) actors.LLM {
 }
 
 // WithAPIKey sets the API key. Defaults to the environment variable
-// OPENAI_API_KEY.
+// OPENAI_API_KEY, see [Model].
 func WithAPIKey(key string) actors.Option {
 	return modelOption("openai.WithAPIKey", func(m *Model) { m.APIKey = key })
+}
+
+// WithAPIKeyEnv sends the key in an environment variable, such as GROQ_API_KEY, or
+// OPENAI_API_KEY to a service at a base URL of the program's own.
+func WithAPIKeyEnv(name string) actors.Option {
+	return modelOption("openai.WithAPIKeyEnv", func(m *Model) { m.APIKeyEnv = name })
 }
 
 // WithBaseURL sets the URL that the paths of the API are appended to, such as
@@ -75,11 +81,16 @@ type Model struct {
 	// in addresses.
 	Name string
 
-	// APIKey defaults to the environment variable OPENAI_API_KEY. A service
-	// at a BaseURL of its own may need none. Where OpenAI's needs one and there
+	// APIKey defaults to the environment variable OPENAI_API_KEY, unless BaseURL is
+	// that of another service than OpenAI: the key is not sent there if APIKeyEnv does
+	// not say so. A service at a BaseURL of its own may need none. Where OpenAI's needs one and there
 	// is none, the first call fails: a missing key is a matter of the
 	// environment that a program runs in, not a mistake in the program.
 	APIKey string
+
+	// APIKeyEnv is the environment variable that holds the key. If it is set and
+	// the variable is not, the first call fails.
+	APIKeyEnv string
 
 	// BaseURL defaults to the environment variable OPENAI_BASE_URL, and
 	// without that to "https://api.openai.com/v1".
@@ -142,8 +153,9 @@ func (m Model) check() error {
 			problems = append(problems, errors.New("openai: "+problem))
 		}
 	}
-	refuse(m.Client != nil && (m.APIKey != "" || m.BaseURL != "" || m.HTTPClient != nil || m.AzureAPIVersion != "" || len(m.Header) > 0),
+	refuse(m.Client != nil && (m.APIKey != "" || m.APIKeyEnv != "" || m.BaseURL != "" || m.HTTPClient != nil || m.AzureAPIVersion != "" || len(m.Header) > 0),
 		"a client is given (WithClient, Model.Client), and also a key, base URL, header or HTTP client; these are the client's own")
+	refuse(m.APIKey != "" && m.APIKeyEnv != "", "both a key and the environment variable of a key are given (APIKey, APIKeyEnv)")
 	refuse(m.API != Auto && m.API != Chat && m.API != Responses, fmt.Sprintf("Model.API is %q; it must be Auto, Chat or Responses", m.API))
 	refuse(m.AzureAPIVersion != "" && m.BaseURL == "", "Model.AzureAPIVersion is set, and BaseURL is not; it is https://NAME.openai.azure.com")
 	refuse(m.FirstToken < 0 || m.Idle < 0, "FirstToken or Idle is negative; it must be above 0, or 0 for no limit")

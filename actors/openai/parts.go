@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -71,16 +72,19 @@ func source(p actors.Part, mime string) string {
 	return dataURL(mime, p.Data)
 }
 
-func textPart(text string) any { return map[string]any{"type": "text", "text": text} }
+func textPart(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
 
 // chatParts translates parts for the chat completions API.
-func chatParts(parts []actors.Part) ([]any, error) {
+func chatParts(parts []actors.Part, host string) ([]any, error) {
 	var out []any
 	for i, p := range parts {
 		mime, err := checkPart(p)
 		if err == nil {
-			var part any
+			var part map[string]any
 			part, err = chatPart(p, mime)
+			if err == nil {
+				maps.Copy(part, extraFor(p.Extra, host))
+			}
 			out = append(out, part)
 		}
 		if err != nil {
@@ -90,7 +94,21 @@ func chatParts(parts []actors.Part) ([]any, error) {
 	return out, nil
 }
 
-func chatPart(p actors.Part, mime string) (any, error) {
+// split returns the parts of an assistant that are texts, and those that are pictures.
+// Services take audio back by its ID alone.
+func split(parts []actors.Part) (texts, pictures []actors.Part) {
+	for _, p := range parts {
+		switch {
+		case p.Text != "":
+			texts = append(texts, p)
+		case strings.HasPrefix(p.MIME, "image/"):
+			pictures = append(pictures, p)
+		}
+	}
+	return texts, pictures
+}
+
+func chatPart(p actors.Part, mime string) (map[string]any, error) {
 	kind, _, _ := strings.Cut(mime, "/")
 	switch {
 	case p.Text != "":
@@ -128,13 +146,16 @@ func fileName(p actors.Part) string {
 }
 
 // responsesParts translates parts for the Responses API.
-func responsesParts(parts []actors.Part) ([]any, error) {
+func responsesParts(parts []actors.Part, host string) ([]any, error) {
 	var out []any
 	for i, p := range parts {
 		mime, err := checkPart(p)
 		if err == nil {
-			var part any
+			var part map[string]any
 			part, err = responsesPart(p, mime)
+			if err == nil {
+				maps.Copy(part, extraFor(p.Extra, host))
+			}
 			out = append(out, part)
 		}
 		if err != nil {
@@ -144,7 +165,7 @@ func responsesParts(parts []actors.Part) ([]any, error) {
 	return out, nil
 }
 
-func responsesPart(p actors.Part, mime string) (any, error) {
+func responsesPart(p actors.Part, mime string) (map[string]any, error) {
 	kind, _, _ := strings.Cut(mime, "/")
 	switch {
 	case p.Text != "":

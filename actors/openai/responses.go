@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -11,7 +12,8 @@ import (
 // it must know comes with each request.
 type responsesWire struct {
 	origin    string // of opaque data: where it came from and goes back to
-	encrypted bool   // reasoning comes back encrypted, and is sent again
+	host      string
+	encrypted bool // reasoning comes back encrypted, and is sent again
 }
 
 type responsesBody struct {
@@ -84,6 +86,7 @@ func cannotCarry(option string) error {
 type inputMessage struct {
 	Role    string `json:"role"`
 	Content any    `json:"content"` // a text, or parts
+	Phase   string `json:"phase,omitempty"`
 }
 
 type inputCall struct {
@@ -101,7 +104,14 @@ type inputCallOutput struct {
 
 // items translates one message.
 func (w responsesWire) items(msg actors.Message) ([]any, error) {
-	parts, err := responsesParts(msg.Parts)
+	if msg.Role == actors.RoleAssistant && msg.Opaque != nil && msg.Opaque.Wire == w.origin {
+		return w.opaqueItems(msg)
+	}
+	sent := msg.Parts
+	if msg.Role == actors.RoleAssistant {
+		sent, _ = split(msg.Parts)
+	}
+	parts, err := responsesParts(sent, w.host)
 	if err != nil {
 		return nil, err
 	}
@@ -118,18 +128,30 @@ func (w responsesWire) items(msg actors.Message) ([]any, error) {
 	case msg.Role == actors.RoleTool:
 		return []any{inputCallOutput{"function_call_output", msg.ToolCallID, said}}, nil
 	case msg.Role != actors.RoleAssistant:
-		return []any{inputMessage{string(msg.Role), said}}, nil
-	case msg.Opaque != nil && msg.Opaque.Wire == w.origin:
-		return w.opaqueItems(msg)
+		item, err := w.withExtra(inputMessage{Role: string(msg.Role), Content: said}, msg.Extra)
+		return []any{item}, err
 	}
 	var items []any
 	if msg.Text != "" || len(parts) > 0 || len(msg.ToolCalls) == 0 {
-		items = append(items, inputMessage{"assistant", said})
+		item, err := w.withExtra(inputMessage{Role: "assistant", Content: said}, msg.Extra)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
 	}
 	for _, call := range msg.ToolCalls {
 		items = append(items, inputCall{"function_call", call.ID, sentName(call.Name), arguments(call.Arguments)})
 	}
 	return items, nil
+}
+
+func (w responsesWire) withExtra(item inputMessage, extra actors.Extra) (any, error) {
+	fields := extraFor(extra, w.host)
+	if len(fields) == 0 {
+		return item, nil
+	}
+	data, err := withExtra(item, fields)
+	return json.RawMessage(data), err
 }
 
 // opaqueItems are the items that the service sent, in their order. Of a call,
@@ -160,11 +182,8 @@ func (w responsesWire) opaqueItems(msg actors.Message) ([]any, error) {
 		case "message":
 			var a answer
 			a.takeItem(&head, nil)
-			text := a.text.String() + a.refusal.String()
-			if text == "" {
-				text = noText
-			}
-			items = append(items, inputMessage{"assistant", text})
+			text := cmp.Or(a.text.String()+a.commentary.String()+a.refusal.String(), noText)
+			items = append(items, inputMessage{"assistant", text, head.Phase})
 		default:
 			items = append(items, item)
 		}

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/reprise-go/reprise/live"
 )
@@ -30,10 +29,13 @@ type responsesUsage struct {
 
 type outputItem struct {
 	Type    string `json:"type"`
+	Phase   string `json:"phase"`
 	Content []struct {
-		Type    string `json:"type"`
-		Text    string `json:"text"`
-		Refusal string `json:"refusal"`
+		Type        string                    `json:"type"`
+		Text        string                    `json:"text"`
+		Refusal     string                    `json:"refusal"`
+		Annotations lenient[[]wireAnnotation] `json:"annotations"`
+		Logprobs    lenient[[]wireLogprob]    `json:"logprobs"`
 	} `json:"content"`
 	Summary []struct {
 		Text string `json:"text"`
@@ -43,7 +45,11 @@ type outputItem struct {
 	Arguments        lenientArguments `json:"arguments"`
 	Input            lenientArguments `json:"input"` // of a custom tool
 	EncryptedContent string           `json:"encrypted_content"`
+	Result           lenientText      `json:"result"` // of the generation of an image
 }
+
+// commentary is the phase of what a model says about its work beside the answer.
+const commentary = "commentary"
 
 // read takes a whole response.
 func (w responsesWire) read(a *answer, data []byte) (complete bool, err error) {
@@ -70,6 +76,11 @@ func (w responsesWire) take(a *answer, reply *responsesReply) (complete bool, er
 		if reply.Incomplete != nil && reply.Incomplete.Reason != "" {
 			a.finish = string(reply.Incomplete.Reason)
 		}
+	case "queued", "in_progress":
+		if a.id == "" {
+			return false, &Error{Message: fmt.Sprintf("the response has the status %q and no ID", reply.Status)}
+		}
+		return false, &pendingError{a.id, string(reply.Status)}
 	default:
 		return false, &Error{Message: fmt.Sprintf("the response has the status %q", reply.Status)}
 	}
@@ -94,10 +105,20 @@ func (a *answer) takeItem(item *outputItem, raw json.RawMessage) {
 	switch item.Type {
 	default:
 		a.mustGoBack = true
+	case "image_generation_call":
+		a.mustGoBack = true
+		a.takeImage(string(item.Result))
 	case "message":
+		a.mustGoBack = a.mustGoBack || item.Phase != ""
+		said := &a.text
+		if item.Phase == commentary {
+			said = &a.commentary
+		}
 		for _, part := range item.Content {
-			a.text.WriteString(part.Text)
+			said.WriteString(part.Text)
 			a.refusal.WriteString(part.Refusal)
+			a.takeAnnotations(part.Annotations.value)
+			a.takeLogprobs(part.Logprobs.value)
 		}
 	case "reasoning":
 		a.mustGoBack = a.mustGoBack || item.EncryptedContent != ""
@@ -138,7 +159,11 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 	}
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
-		a.show(live.PartText, 0, "", string(e.Delta))
+		part := live.PartText
+		if a.asides[int(e.OutputIndex)] {
+			part = live.PartReasoning
+		}
+		a.show(part, 0, "", string(e.Delta))
 		a.said += len(e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		a.show(live.PartReasoning, 0, "", string(e.Delta))
@@ -148,7 +173,14 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 		a.said += len(e.Delta)
 	case "response.output_item.added":
 		var item outputItem
-		if json.Unmarshal(e.Item, &item) == nil && strings.HasSuffix(item.Type, "_call") {
+		switch err := json.Unmarshal(e.Item, &item); {
+		case err != nil:
+		case item.Phase == commentary:
+			if a.asides == nil {
+				a.asides = make(map[int]bool)
+			}
+			a.asides[int(e.OutputIndex)] = true
+		case item.Type == "function_call", item.Type == "custom_tool_call":
 			a.show(live.PartToolCall, int(e.OutputIndex), string(item.Name), "")
 		}
 	case "response.output_item.done":
@@ -157,7 +189,7 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 		return w.last(a, e.Response)
 	default:
 		err := errorIn(e.Error)
-		if err == nil && e.Type == "error" {
+		if err == nil && (e.Type == "error" || e.Code != "" && e.Message != "") {
 			err = errorOf(wireError{Code: e.Code, Message: e.Message, Param: e.Param})
 		}
 		return false, err

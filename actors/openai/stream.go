@@ -32,6 +32,7 @@ func (x *exchange) readStream(w wire, a *answer, silence *silence) error {
 			return eventError(event)
 		}
 		data++
+		a.keepReply(event, true)
 		if event[0] == '[' && !isDone(event) {
 			return listError(event)
 		}
@@ -92,6 +93,7 @@ func (x *exchange) readWhole(w wire, a *answer, body []byte, want string) error 
 	case body[0] != '{':
 		return malformed(fmt.Errorf("no %s, but: %s", want, x.brief(body)))
 	}
+	a.keepReply(body, false)
 	complete, err := w.read(a, body)
 	switch {
 	case errors.Is(err, errNoChoices):

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,12 +121,14 @@ func paired(messages []actors.Message) []actors.Message {
 			end++
 		}
 		results := messages[i+1 : end]
+		if !slices.ContainsFunc(results, func(m actors.Message) bool { return !isOf(calls, m.ToolCallID) }) {
+			continue
+		}
 		open := slices.DeleteFunc(slices.Clone(calls), func(c actors.ToolCall) bool {
 			return slices.ContainsFunc(results, func(m actors.Message) bool { return m.ToolCallID == c.ID })
 		})
 		for n := range results {
-			known := slices.ContainsFunc(calls, func(c actors.ToolCall) bool { return c.ID == results[n].ToolCallID })
-			if known || len(open) == 0 {
+			if isOf(calls, results[n].ToolCallID) || len(open) == 0 {
 				continue
 			}
 			if !changed {
@@ -135,6 +138,24 @@ func paired(messages []actors.Message) []actors.Message {
 		}
 	}
 	return messages
+}
+
+func isOf(calls []actors.ToolCall, id string) bool {
+	return slices.ContainsFunc(calls, func(c actors.ToolCall) bool { return c.ID == id })
+}
+
+// extraFor returns the fields that are for a service.
+func extraFor(extra actors.Extra, host string) map[string]any {
+	if len(extra) == 0 {
+		return nil
+	}
+	fields := make(map[string]any)
+	for domain, more := range extra {
+		if domain == "" || domain == host || strings.HasSuffix(host, "."+domain) {
+			maps.Copy(fields, more)
+		}
+	}
+	return fields
 }
 
 // noText stands for an empty text: some services refuse a message without

@@ -155,7 +155,7 @@ func TestEveryMessageGoesOutInTheFormOfItsAPI(t *testing.T) {
 		{"role":"user","content":"Well?"}
 	]`, string(responses["input"]))
 	delete(responses, "input")
-	require.JSONEq(t, `{"model":"m","max_output_tokens":9,"temperature":0,"top_p":0.5,"reasoning":{"effort":"low"},"tool_choice":"required","parallel_tool_calls":false,"metadata":{"k":"v"},"store":false,
+	require.JSONEq(t, `{"model":"m","max_output_tokens":9,"temperature":0,"top_p":0.5,"reasoning":{"effort":"low"},"tool_choice":"required","parallel_tool_calls":false,"metadata":{"k":"v"},"store":false,"include":["reasoning.encrypted_content"],
 		"tools":[{"type":"function","name":"f","description":"F.","parameters":{"type":"object"},"strict":false}],
 		"text":{"format":{"type":"json_schema","name":"answer","schema":{"type":"object"},"strict":true}}}`, marshaled(t, responses))
 }
