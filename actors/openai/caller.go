@@ -23,7 +23,7 @@ import (
 // caller asks a model. What it learns of the service is all that changes once it is made.
 type caller struct {
 	model   Model
-	client  *goopenai.Client
+	service endpoint
 	unready error    // why nothing can be asked; nil if it can
 	hint    string   // for the error of a service that wants a key
 	plain   sync.Map // names of models without encrypted reasoning
@@ -61,19 +61,7 @@ func (c *caller) connect() {
 			c.hint = fmt.Sprintf(" (no key was sent: that of OPENAI_API_KEY is not sent to %s unless openai.WithAPIKeyEnv says so)", c.host)
 		}
 	}
-	config := goopenai.DefaultConfig(m.APIKey)
-	if m.AzureAPIVersion != "" {
-		config = goopenai.DefaultAzureConfig(m.APIKey, m.BaseURL)
-		config.APIVersion = m.AzureAPIVersion
-		config.AzureModelMapperFunc = url.PathEscape
-	}
-	config.BaseURL = m.BaseURL
-	var next goopenai.HTTPDoer = http.DefaultClient
-	if m.HTTPClient != nil {
-		next = m.HTTPClient
-	}
-	config.HTTPClient = doer{next}
-	c.client = goopenai.NewClientWithConfig(config)
+	c.service = newEndpoint(m)
 }
 
 var errNoKey = errors.New("openai: there is no API key: set the environment variable OPENAI_API_KEY, or give openai.WithAPIKey; a service at another base URL (OPENAI_BASE_URL, openai.WithBaseURL) may need none")
@@ -153,7 +141,7 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 }
 
 func (c *caller) newExchange() *exchange {
-	return &exchange{header: c.model.Header, foreign: c.foreign, hint: c.hint}
+	return &exchange{foreign: c.foreign, hint: c.hint}
 }
 
 // spent is the usage of a request that failed.
@@ -168,48 +156,27 @@ func (c *caller) body(w wire, name string, req actors.Request, stream bool) ([]b
 	if err := req.Options.Check(); err != nil {
 		return nil, err
 	}
+	if completionsOnly.MatchString(name) && w.path() == chatPath {
+		return nil, fmt.Errorf("openai: %q: %w", name, goopenai.ErrChatCompletionInvalidModel)
+	}
 	req.Messages = paired(req.Messages)
 	return w.body(name, req, stream)
 }
 
-// send makes the request, by go-openai, and reads the reply. Without a body, it
-// asks for the response of that name.
+// send makes the request for a model and reads the reply. Without a body, the name is that
+// of a response to ask for.
 func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name string, silence *silence) error {
-	if c.foreign {
-		if x.body == nil {
-			reply, err := c.client.RetrieveResponse(x.watch(ctx), name)
-			return x.readForeign(w, a, reply, reply.Header(), err)
-		}
-		return x.sendForeign(x.watch(ctx), c.client, w, a, x.body, silence)
-	}
-	var end context.CancelFunc
 	if x.stream {
+		var end context.CancelFunc
 		ctx, end = context.WithCancel(ctx)
 		defer end()
+		x.end = end
 	}
-	var err error
-	switch _, isChat := w.(chatWire); {
-	case x.body == nil:
-		_, err = c.client.RetrieveResponse(x.watch(ctx), name)
-	case isChat:
-		_, err = c.client.CreateChatCompletion(x.watch(ctx), goopenai.ChatCompletionRequest{Model: name})
-	default:
-		_, err = c.client.CreateResponse(x.watch(ctx), goopenai.CreateResponseRequest{})
-	}
-	switch {
-	case err == nil: // a status that go-openai takes for a success
-		return errors.New("openai: the service redirects")
-	case !errors.Is(err, errReceived):
-		return err
-	case x.events != nil:
-		defer x.events.Close()
-		err = x.readStream(w, a, silence)
-		if err == nil && end != nil {
-			drain(x.events, end)
-		}
+	req, err := c.service.request(x.watch(ctx), w, name, x.body, x.stream)
+	if err != nil {
 		return err
 	}
-	return x.readWhole(w, a, x.reply, "JSON")
+	return x.send(c.service.client, req, w, a, silence)
 }
 
 // wireFor is the API for a model.
@@ -228,6 +195,9 @@ var (
 	// responsesOnly are the models of OpenAI that take tools, or anything, by
 	// the Responses API alone.
 	responsesOnly = regexp.MustCompile(`^(gpt-([6-9]|[1-9][0-9])|o[0-9]+-(pro|deep-research)|o[0-9]+-mini-deep-research|gpt-5[0-9.]*-(pro|codex)|codex-|computer-use-)`)
+
+	// completionsOnly are models of OpenAI from before there was chat.
+	completionsOnly = regexp.MustCompile(`^((text|code)-)?(davinci|curie|babbage|ada)(-|$)`)
 
 	// reasons are the models of OpenAI that think, and know no max_tokens.
 	reasons = regexp.MustCompile(`^(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex-|computer-use-)`)

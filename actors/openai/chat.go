@@ -62,6 +62,7 @@ type chatTool struct {
 }
 
 func (w chatWire) from() string { return w.origin }
+func (w chatWire) path() string { return chatPath }
 
 func (w chatWire) body(model string, req actors.Request, stream bool) ([]byte, error) {
 	o := req.Options

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,25 +26,20 @@ const (
 	maxFailure = 64 << 10
 )
 
-// exchange is one request and what comes back. go-openai makes the URL and
-// the headers; body and reply pass it by, since its types drop what they do
-// not know, and its streams hide how they ended.
+// exchange is one request and what comes back.
 //
 // The hooks of net/http run on goroutines of its own, and some after the
 // request is over.
 type exchange struct {
 	body    []byte // to send; nil for none
-	header  http.Header
 	stream  bool
 	foreign bool   // sent by a client of the user's own
 	hint    string // for the error of a service that wants a key
+	end     func() // ends a stream that goes on after its last event; nil for any other
 
 	status  int // 0 if there was no response
 	replied http.Header
-	reply   []byte        // of a success that is not streamed
-	failure []byte        // the body of a failure, without the key
-	events  io.ReadCloser // of a success that is streamed
-	blind   bool          // the headers of a failure were not shown
+	failure []byte // the body of a failure, without the key
 
 	trace     httptrace.ClientTrace
 	connected atomic.Bool
@@ -53,16 +49,12 @@ type exchange struct {
 	secrets []string
 }
 
-type exchangeKey struct{}
-
-// watch returns ctx for the request. Where go-openai sends it by a client of
-// the user's own, net/http has to tell what is in its headers.
+// watch returns ctx for the request. Where a client of the user's own sends it, net/http
+// has to tell what is in its headers.
 func (x *exchange) watch(ctx context.Context) context.Context {
 	x.trace.GotConn = x.gotConn
 	if x.foreign {
 		x.trace.WroteHeaderField = x.wrote
-	} else {
-		ctx = context.WithValue(ctx, exchangeKey{}, x)
 	}
 	return httptrace.WithClientTrace(ctx, &x.trace)
 }
@@ -107,71 +99,30 @@ func (x *exchange) redact(text string) string {
 	return text
 }
 
-// doer is the HTTP client of the go-openai clients that this package makes.
-type doer struct{ next goopenai.HTTPDoer }
-
-// errReceived ends go-openai's part in a request that succeeded: the wire reads
-// the reply.
-var errReceived = errors.New("received")
-
-// Do sends the body of the exchange and keeps what comes back. go-openai gets
-// errReceived in place of a success, and of a failure what may be shown.
-func (d doer) Do(req *http.Request) (*http.Response, error) {
-	x, _ := req.Context().Value(exchangeKey{}).(*exchange)
-	x.prepare(req)
-	resp, err := d.next.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	if err := x.receive(req, resp); err != nil {
-		return nil, err
-	}
-	if x.failure == nil {
-		return nil, errReceived
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(x.failure))
-	return resp, nil
-}
-
-func (x *exchange) prepare(req *http.Request) {
-	if x.body != nil {
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
-		req.Body, _ = req.GetBody()
-		req.ContentLength = int64(len(x.body))
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if x.stream {
-		req.Header.Set("Accept", "text/event-stream")
-		req.Header.Set("Cache-Control", "no-cache")
-	}
-	for name, values := range x.header {
-		req.Header[http.CanonicalHeaderKey(name)] = values
-	}
+// send makes the request and reads the reply.
+func (x *exchange) send(client goopenai.HTTPDoer, req *http.Request, w wire, a *answer, silence *silence) error {
 	x.sent = req.Header
-}
-
-// receive reads the response, unless it is a stream.
-func (x *exchange) receive(req *http.Request, resp *http.Response) error {
+	resp, err := client.Do(req)
+	if err != nil {
+		return x.unanswered(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
 	x.status, x.replied = resp.StatusCode, resp.Header
-	if sent := resp.Request; sent != nil && sent.Method != req.Method {
-		_ = resp.Body.Close()
+	switch sent := resp.Request; {
+	case sent != nil && sent.Method != req.Method:
 		return core.Permanent(fmt.Errorf("openai: the service redirects from %s to %s, and net/http follows without the request's body; make the latter the base URL", req.URL.Redacted(), sent.URL.Redacted()))
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return errors.New("openai: the service redirects")
+	case resp.StatusCode < 200 || resp.StatusCode >= 400:
+		return x.refused(resp)
+	case x.stream, strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"): // some services always do
+		x.stream = true
+		err := x.readStream(w, a, resp.Body, silence)
+		if err == nil && x.end != nil {
+			drain(resp.Body, x.end)
+		}
+		return err
 	}
-	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
-		// What came of a body that was cut off says more than its end does.
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
-		_ = resp.Body.Close()
-		x.failure = []byte(x.redact(string(body)))
-		return nil
-	}
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		x.stream = true // some services always do
-	}
-	if x.stream {
-		x.events = resp.Body
-		return nil
-	}
-	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
 	switch {
 	case err != nil:
@@ -179,8 +130,35 @@ func (x *exchange) receive(req *http.Request, resp *http.Response) error {
 	case len(body) > maxReply:
 		return core.Permanent(fmt.Errorf("openai: malformed reply: more than %d bytes", maxReply))
 	}
-	x.reply = bytes.TrimPrefix(body, byteOrderMark)
-	return nil
+	return x.readWhole(w, a, bytes.TrimPrefix(body, byteOrderMark), "JSON")
+}
+
+// unanswered returns the error of a request that has no response.
+func (x *exchange) unanswered(err error) error {
+	var reply *replyError
+	if errors.As(err, &reply) {
+		x.status, x.replied = http.StatusOK, reply.header
+		return reply.err
+	}
+	return err
+}
+
+// refused returns the error of a response with a status of failure, as go-openai has it.
+func (x *exchange) refused(resp *http.Response) error {
+	// What came of a body that was cut off says more than its end does.
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
+	x.failure = []byte(x.redact(string(body)))
+	var reply goopenai.ErrorResponse
+	err := json.Unmarshal(x.failure, &reply)
+	if err == nil && reply.Error != nil {
+		reply.Error.HTTPStatus, reply.Error.HTTPStatusCode = resp.Status, resp.StatusCode
+		return reply.Error
+	}
+	refusal := &goopenai.RequestError{HTTPStatus: resp.Status, HTTPStatusCode: resp.StatusCode, Err: err, Body: x.failure}
+	if reply.Error != nil {
+		refusal.Err = reply.Error
+	}
+	return refusal
 }
 
 // explain gives the failure of the request what core needs to know of it.
@@ -205,7 +183,7 @@ func (x *exchange) classify(ctx context.Context, err error) error {
 		if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
 			e.Message += x.hint
 		}
-		if x.blind {
+		if x.foreign && x.replied == nil {
 			e.Message += " (a client given by WithClient shows no headers of it, such as Retry-After)"
 		}
 		return judge(e, x.replied)
@@ -229,12 +207,12 @@ func (x *exchange) refusal(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	if x.failure != nil {
-		e := errorOfBody(x.failure)
-		e.Status, e.err = x.status, err
-		return e
+	if x.failure == nil {
+		return nil
 	}
-	return x.foreignRefusal(err)
+	e = errorOfBody(x.failure)
+	e.Status, e.err = x.status, err
+	return e
 }
 
 // estimate is what a stream that broke off will have cost, at four bytes a

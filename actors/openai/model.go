@@ -138,8 +138,10 @@ func (m Model) LLM(opts ...actors.Option) actors.LLM {
 		panic(err)
 	}
 	m.Header = m.Header.Clone()
-	c := &caller{model: m, client: m.Client, foreign: m.Client != nil}
-	if !c.foreign {
+	c := &caller{model: m, foreign: m.Client != nil}
+	if c.foreign {
+		c.service = endpoint{client: clientDoer{m.Client}}
+	} else {
 		c.connect()
 	}
 	c.usual = c.wireFor(m.Name)

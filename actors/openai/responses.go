@@ -33,6 +33,7 @@ type responsesBody struct {
 }
 
 func (w responsesWire) from() string { return w.origin }
+func (w responsesWire) path() string { return responsesPath }
 
 func (w responsesWire) body(model string, req actors.Request, stream bool) ([]byte, error) {
 	o := req.Options

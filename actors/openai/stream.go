@@ -14,14 +14,16 @@ import (
 
 // readStream takes the events of a stream until its end. The answer is whole,
 // or there is an error.
-func (x *exchange) readStream(w wire, a *answer, silence *silence) error {
-	events := newEventReader(x.events, silence.heard)
+func (x *exchange) readStream(w wire, a *answer, body io.Reader, silence *silence) error {
+	events := newEventReader(body, silence.heard)
 	complete, data := false, 0
 	for {
 		event, isError, err := events.next()
 		switch {
 		case errors.Is(err, io.EOF) && complete:
 			return nil
+		case errors.Is(err, io.EOF) && x.foreign:
+			return fmt.Errorf("%w (a client given by WithClient does not show what ended it)", errCut)
 		case errors.Is(err, io.EOF) && data == 0:
 			return x.readWhole(w, a, events.stray, "stream")
 		case errors.Is(err, io.EOF):
@@ -54,7 +56,7 @@ const drainTime = 50 * time.Millisecond
 
 // drain reads on until the response ends: then net/http uses the connection for
 // the next request. One that does not end soon is ended.
-func drain(events io.Reader, end context.CancelFunc) {
+func drain(events io.Reader, end func()) {
 	timer := time.AfterFunc(drainTime, end)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, events, maxFailure) // what is there has no meaning

@@ -19,6 +19,9 @@ type wire interface {
 	// and goes back to.
 	from() string
 
+	// path is that of the API at the service.
+	path() string
+
 	// body is the request in the API's form. Its error names what cannot be
 	// said in it.
 	body(model string, req actors.Request, stream bool) ([]byte, error)
