@@ -2,6 +2,7 @@ package actors
 
 import (
 	"crypto/sha256"
+	"reflect"
 	"sync"
 	"unsafe"
 
@@ -82,7 +83,8 @@ func (m *Message) is(n *Message) bool {
 	return m.Role == n.Role && m.Text == n.Text && m.Reasoning == n.Reasoning && m.Refusal == n.Refusal &&
 		m.ToolCallID == n.ToolCallID && m.IsError == n.IsError && m.Opaque == n.Opaque && m.Commentary == n.Commentary &&
 		isSameSlice(m.Parts, n.Parts) && isSameSlice(m.ToolCalls, n.ToolCalls) &&
-		isSameSlice(m.Citations, n.Citations) && isSameSlice(m.Logprobs, n.Logprobs) && len(m.Extra)+len(n.Extra) == 0
+		isSameSlice(m.Citations, n.Citations) && isSameSlice(m.Logprobs, n.Logprobs) &&
+		reflect.ValueOf(m.Extra).UnsafePointer() == reflect.ValueOf(n.Extra).UnsafePointer()
 }
 
 func isSameSlice[T any](a, b []T) bool {

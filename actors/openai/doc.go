@@ -1,6 +1,6 @@
-// Package openai is the LLM actor for OpenAI and all compatible services. It uses the
-// client of github.com/sashabaranov/go-openai, which is called goopenai below, since both
-// packages have the name openai.
+// Package openai is the LLM actor for OpenAI and all compatible services. Programs that have
+// a client of github.com/sashabaranov/go-openai can ask through it, see [WithClient]. That
+// package is called goopenai below, since both have the name openai.
 //
 //	llm := openai.New("gpt-4o-mini")
 //
@@ -8,6 +8,9 @@
 // base URL by OPENAI_BASE_URL or [WithBaseURL]:
 //
 //	llm := openai.New("llama3.2", openai.WithBaseURL("http://localhost:11434/v1"))
+//
+// The key in OPENAI_API_KEY is not sent to a base URL that the program sets, unless it is
+// OpenAI's: [WithAPIKeyEnv] names the variable whose key is.
 //
 // A [Model] has more settings: Azure, headers, time limits, and the options of each
 // request.
@@ -25,6 +28,24 @@
 // are the same for both. Data that a service requires back unchanged (signatures, encrypted
 // reasoning) is in actors.Message.Opaque, and is sent only to the API and the host that it
 // came from.
+//
+// On the Responses API, encrypted reasoning is asked for. If the service refuses that for a
+// model, the request is made once more without it, and so are all that follow.
+//
+// A response of background mode (Extra "background" and "store") is asked for until it is
+// there. Bound it with [actors.WithAttemptTimeout], which is 10 minutes by default.
+//
+// # Beside the text
+//
+// Tools that the service runs itself, such as web search, are Options.Extra "tools", which
+// are added to the tools of the agent. The answer has citations, log probabilities,
+// images and audio, where the service sends them, in the fields of actors.Message; what a
+// model says about its work, in the phase "commentary", is not in its Text. Options.Raw keeps
+// the reply as it came. Fields that one service has in messages, such as cache_control, are
+// set by actors.Extra.
+//
+// A tool call that the service refuses to read (tool_use_failed of Groq) is not an error but a
+// response with actors.FinishMalformedCall: an agent tells the model.
 //
 // The limit on tokens is sent as max_completion_tokens to OpenAI and as max_tokens to other
 // services, since some ignore the former and generate without a limit.
@@ -57,12 +78,16 @@
 //   - A broken connection, a truncated or malformed reply, and a reply
 //     without choices are retried.
 //   - A request that cannot be sent (an API key with a line break in it, an unknown host,
-//     parameters that go-openai refuses for the model) is not retried.
+//     a model that has no chat) is not retried.
+//   - A conversation that is too long is actors.ErrContextTooLong, in the words of some
+//     twenty services, also where OpenAI reports a request that is above a limit per
+//     minute by itself as a 429.
 //
-// A model may take minutes, and the HTTP client of go-openai waits without a limit: bound
+// A model may take minutes, and the default HTTP client waits without a limit: bound
 // the attempts with [actors.WithAttemptTimeout].
 //
-// Each request to the service is a recorded attempt. net/http repeats a request by itself
+// Each request to the service is a recorded attempt, except those that ask for a response
+// which was begun before, and the one that is refused for encrypted reasoning. net/http repeats a request by itself
 // only if the service has not received it, such as on a connection that was closed before a
 // byte was written. It would repeat more requests if they had an Idempotency-Key header, so
 // none is sent.

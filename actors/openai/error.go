@@ -57,9 +57,9 @@ func (e *Error) Error() string {
 	return text + ": " + e.Message
 }
 
-// Unwrap returns go-openai's error: *goopenai.APIError, or
-// *goopenai.RequestError for a body of another form. Nil where go-openai saw
-// no failure, and in what was recorded.
+// Unwrap returns the error as go-openai has it: *goopenai.APIError, or
+// *goopenai.RequestError for a body of another form. Nil for an error in a reply or a
+// stream, and in what was recorded.
 func (e *Error) Unwrap() error { return e.err }
 
 // HTTPStatusCode is the status, for [record.Classify].

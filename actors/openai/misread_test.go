@@ -3,6 +3,7 @@ package openai_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -163,24 +164,33 @@ func answering200(body string) func() (*http.Response, error) {
 }
 
 func TestAQueuedResponseIsAskedForAndNotBegunAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked []string
-		client := inBackground(t, &asked,
-			answering200(`{"id":"resp_1","status":"in_progress","output":[]}`),
-			func() (*http.Response, error) { return nil, io.EOF },
-			func() (*http.Response, error) { return reply(nil, 503, `busy`, "Retry-After", "60"), nil },
-			answering200(`{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Fine."}]}],"usage":{"input_tokens":3,"output_tokens":2}}`))
-		model := openai.Model{Name: "m", API: openai.Responses, BaseURL: "https://service.example/v1", HTTPClient: client}
-		began := time.Now()
-		req := question
-		req.Options.Extra = map[string]any{"background": true, "store": true}
-		got, err := model.LLM().Call(t.Context(), req)
-		require.NoError(t, err)
-		require.Equal(t, "Fine.", got.Message.Text)
-		require.Equal(t, core.Usage{InputTokens: 3, OutputTokens: 2}, got.Usage)
-		require.Equal(t, []string{"POST /v1/responses", "GET /v1/responses/resp_1", "GET /v1/responses/resp_1", "GET /v1/responses/resp_1", "GET /v1/responses/resp_1"}, asked)
-		require.Equal(t, 67*time.Second, time.Since(began))
-	})
+	for _, foreign := range []bool{false, true} {
+		t.Run(fmt.Sprintf("foreign=%v", foreign), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { askInBackground(t, foreign) })
+		})
+	}
+}
+
+func askInBackground(t *testing.T, foreign bool) {
+	var asked []string
+	client := inBackground(t, &asked,
+		answering200(`{"id":"resp_1","status":"in_progress","output":[]}`),
+		func() (*http.Response, error) { return nil, io.EOF },
+		func() (*http.Response, error) { return reply(nil, 503, `busy`, "Retry-After", "60"), nil },
+		answering200(`{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Fine."}]}],"usage":{"input_tokens":3,"output_tokens":2}}`))
+	model := openai.Model{Name: "m", API: openai.Responses, BaseURL: "https://service.example/v1", HTTPClient: client}
+	if foreign {
+		model = openai.Model{Name: "m", API: openai.Responses, Client: newClientOn(client, "https://service.example/v1")}
+	}
+	began := time.Now()
+	req := question
+	req.Options.Extra = map[string]any{"background": true, "store": true}
+	got, err := model.LLM().Call(t.Context(), req)
+	require.NoError(t, err)
+	require.Equal(t, "Fine.", got.Message.Text)
+	require.Equal(t, core.Usage{InputTokens: 3, OutputTokens: 2}, got.Usage)
+	require.Equal(t, []string{"POST /v1/responses", "GET /v1/responses/resp_1", "GET /v1/responses/resp_1", "GET /v1/responses/resp_1", "GET /v1/responses/resp_1"}, asked)
+	require.Equal(t, 67*time.Second, time.Since(began))
 }
 
 func TestAQueuedResponseThatIsGoneIsAFailure(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/reprise-go/reprise/actors"
@@ -19,10 +20,11 @@ import (
 func BenchmarkTurns(b *testing.B) {
 	for _, turns := range []int{100, 300} {
 		b.Run(fmt.Sprint(turns), func(b *testing.B) {
-			n := 0
+			var asked atomic.Int64
 			service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
-				if n++; n%turns == 0 {
+				n := int(asked.Add(1))
+				if n%turns == 0 {
 					_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"Done."},"finish_reason":"stop"}]}`)
 					return
 				}
