@@ -105,8 +105,12 @@ func (c *caller) wireOf(name string, w wire) wire {
 // refusesReasoning reports whether the service has no encrypted reasoning for the model.
 func refusesReasoning(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) &&
-		(strings.HasPrefix(e.Param, "include") || strings.Contains(strings.ToLower(e.Message), "encrypted"))
+	if !errors.As(err, &e) || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	text := strings.ToLower(e.Message)
+	return strings.HasPrefix(e.Param, "include") || strings.Contains(text, "reasoning.encrypted_content") ||
+		strings.Contains(text, "encrypted content is not supported")
 }
 
 // try makes one request, and asks for its answer as long as the service has it in its queue.
