@@ -22,7 +22,7 @@ var (
 	errConflict = errors.New("jetstream: another message came first")
 )
 
-// unavailable is the error of what the server did not do.
+// unavailable marks the error of something that the server did not do as ErrUnavailable.
 func unavailable(err error) error {
 	if errors.Is(err, snapshot.ErrUnavailable) {
 		return err
@@ -30,7 +30,7 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: %w", snapshot.ErrUnavailable, err)
 }
 
-// isPassing reports whether it is worth trying again: nobody has answered.
+// isPassing reports whether trying again may help, because no server has answered.
 func isPassing(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
@@ -43,21 +43,21 @@ func isPassing(err error) bool {
 const (
 	codeNotFound  = 10037
 	codeWrongLast = 10071
-	codeInFlight  = 10164 // a message on the subject waits for a majority, such as that which is sent again
+	codeInFlight  = 10164 // a message on the subject waits for a majority, such as an earlier attempt to send this one
 )
 
-// lasting are the errors of a server that is not available for a reason which
-// stays: it has no JetStream, no resources or no storage, or the stream is full.
+// lasting are the errors of a server that is unavailable for a lasting reason: it has no
+// JetStream, no resources or no storage, or the stream is full.
 var lasting = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 
-// retry calls f until it succeeds, fails for good, or time is up: at the end of
-// ctx, or after a lease where ctx has no end.
+// retry calls f until it succeeds, fails for good, or time is up: at the end of ctx, or
+// after the length of a lease if ctx has no deadline.
 func (s *Store) retry(ctx context.Context, f func(context.Context) error) error {
 	return retryFor(ctx, s.options.Lease, s.options.patience(), f)
 }
 
-// setUp is retry for what makes the store: while the servers of a cluster elect a
-// leader, none of them answers.
+// setUp is like retry, for the calls that set up the store: while a cluster elects a
+// leader, no server answers.
 func setUp(ctx context.Context, f func(context.Context) error) error {
 	return retryFor(ctx, 30*time.Second, 3*time.Second, f)
 }
@@ -93,7 +93,7 @@ const retryPause = 20 * time.Millisecond
 
 var errNoAnswer = errors.New("jetstream: the server does not answer")
 
-// stored is a message as the leader of its stream has it.
+// stored is a message as the leader of its stream returns it.
 type stored struct {
 	Subject string    `json:"subject"`
 	Seq     uint64    `json:"seq"`
@@ -113,7 +113,7 @@ func (m *stored) header() (nats.Header, error) {
 	return h, nil
 }
 
-// query is what a message is asked for by.
+// query selects a message.
 type query struct {
 	Seq      uint64 `json:"seq,omitempty"`
 	Last     string `json:"last_by_subj,omitempty"`
@@ -122,8 +122,8 @@ type query struct {
 	MaxBytes int    `json:"max_bytes,omitempty"`
 }
 
-// get asks the leader of a stream, which lags behind nobody, for one message. If
-// there is none it is errNone.
+// get asks the leader of a stream, which never lags, for one message. If there is none, the
+// error is errNone.
 func (s *Store) get(ctx context.Context, stream string, q query) (*stored, error) {
 	request, err := json.Marshal(q)
 	if err != nil {
@@ -164,8 +164,8 @@ const (
 	readBytes = 8 << 20
 )
 
-// read yields the messages on a subject, which may have wildcards, from a
-// sequence up to another, at which there was one.
+// read yields the messages on a subject, which may have wildcards, from one sequence up to
+// another, which was that of a message.
 func (s *Store) read(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*nats.Msg, error] {
 	return func(yield func(*nats.Msg, error) bool) {
 		pause := time.NewTimer(0)
@@ -191,7 +191,7 @@ func (s *Store) read(ctx context.Context, stream, subject string, from, to uint6
 				continue
 			}
 			if _, err := s.get(ctx, stream, query{Seq: to}); errors.Is(err, errNone) {
-				return // it was removed meanwhile, with all before
+				return // it was removed meanwhile, with all earlier ones
 			}
 			pause.Reset(retryPause) // a replica that lags has answered
 			select {
@@ -231,7 +231,7 @@ func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint
 			switch status := msg.Header.Get("Status"); status {
 			case "":
 				batch = append(batch, msg)
-			case "204", "404": // the end, and nothing at all
+			case "204", "404": // the end, or nothing was found
 				return nil
 			default:
 				return fmt.Errorf("jetstream: the server answers %s %s", status, msg.Header.Get("Description"))
@@ -246,15 +246,14 @@ func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint
 	return batch, nil
 }
 
-// sequenceOf is the sequence of a message that was read directly.
+// sequenceOf returns the sequence of a message that was read directly.
 func sequenceOf(msg *nats.Msg) (uint64, error) {
 	return strconv.ParseUint(msg.Header.Get(jetstream.SequenceHeader), 10, 64)
 }
 
-// publish appends a message to a stream if the last on its subject is still that
-// with the sequence expected, 0 for none. If not, it is errConflict. An
-// acknowledgement that is lost does no harm: whether the message is there is
-// seen by its ID.
+// publish appends a message to a stream if the last message on its subject still has the
+// sequence expected; 0 means none. Otherwise the error is errConflict. A lost
+// acknowledgement does no harm: the ID of the message shows whether it was stored.
 func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (seq uint64, err error) {
 	err = s.retry(ctx, func(ctx context.Context) error {
 		seq, err = s.publishOnce(ctx, stream, msg, jetstream.WithExpectLastSequencePerSubject(expected))
@@ -276,7 +275,7 @@ func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expec
 func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o ...jetstream.PublishOpt) (seq uint64, err error) {
 	before := s.newest.Load()
 	ack, err := s.js.PublishMsg(ctx, msg, append(o, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(stream))...)
-	if errors.Is(err, jetstream.ErrNoStreamResponse) { // it has no leader now, or does not exist
+	if errors.Is(err, jetstream.ErrNoStreamResponse) { // the stream has no leader now, or does not exist
 		if _, infoErr := s.js.Stream(ctx, stream); errors.Is(infoErr, jetstream.ErrStreamNotFound) {
 			return 0, infoErr
 		}
@@ -302,8 +301,8 @@ func (s *Store) stored(before, seq uint64) {
 	}
 }
 
-// published looks whether a message that was refused is there since an attempt
-// before: then it is the first after the expected.
+// published reports whether a refused message was stored by an earlier attempt: then it is
+// the first one after expected.
 func (s *Store) published(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (uint64, error) {
 	first, err := s.get(ctx, stream, query{Next: msg.Subject, Seq: expected + 1})
 	if errors.Is(err, errNone) {
@@ -321,8 +320,7 @@ func (s *Store) published(ctx context.Context, stream string, msg *nats.Msg, exp
 	return first.Seq, nil
 }
 
-// purge removes the messages on a subject below a sequence, or all of them if that
-// is 0.
+// purge removes the messages on a subject below a sequence; 0 means all of them.
 func (s *Store) purge(ctx context.Context, stream jetstream.Stream, subject string, below uint64) error {
 	err := s.retry(ctx, func(ctx context.Context) error {
 		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(below))

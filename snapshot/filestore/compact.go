@@ -103,8 +103,8 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	return number, info, nil
 }
 
-// nextJournal makes the journal after this one. Its header covers what that of
-// the first journal of this generation does.
+// nextJournal makes the journal after this one. Its header covers what the header of the
+// first journal of this generation covers.
 func (j *Journal) nextJournal() (*frameWriter, error) {
 	j.mu.Lock()
 	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the records are in the journals before it

@@ -48,8 +48,8 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	return info, nil
 }
 
-// create writes a run. A crash may have left a journal of the number newest that
-// is no run, see reading.cut: it is replaced, or covered by the snapshot.
+// create writes a run. A crash may have left a journal with the number newest that is not a
+// run, see reading.cut: it is replaced, or covered by the snapshot.
 func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	var end closed
 	var err error

@@ -15,9 +15,9 @@ import (
 // disk is what the store does with files. Tests replace it by one that fails, or stops like
 // a crash. Locks do not use it.
 type disk interface {
-	Open(name string) (openFile, error) // a file, for reading; a link or a pipe is an error
+	Open(name string) (openFile, error) // opens a file for reading; a link or a pipe is an error
 	ReadDir(name string) ([]fs.DirEntry, error)
-	Create(name string) (diskFile, error)      // a new file, 0600, for writing; what had the name is removed
+	Create(name string) (diskFile, error)      // creates a file for writing, 0600; a file of that name is removed
 	OpenToWrite(name string) (diskFile, error) // a file that exists
 	Rename(from, to string) error
 	Link(from, to string) error // another name, which must be free, for the same file
@@ -107,7 +107,7 @@ func (osDisk) Mkdir(name string) error {
 		if err := isDir(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// It was removed between the two: it is made again.
+		// It was removed in between: try again.
 	}
 }
 

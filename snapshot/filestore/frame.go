@@ -57,8 +57,8 @@ type header struct {
 	info    snapshot.Info
 }
 
-// closed is where the journal of a closed run ends: everything before is on the disk. It is
-// zero while the run is open, and if that is unknown.
+// closed is where the journal of a closed run ends: everything before that is on the disk.
+// It is zero while the run is open, and if that is unknown.
 type closed struct {
 	journal uint64 // its number
 	end     int64
@@ -72,8 +72,8 @@ func checkOf(offset int64, head []byte) uint32 {
 	return crc32.Update(^sums.of(offset), castagnoli, head[4:frameHead])
 }
 
-// offsetSums computes the CRC-32C of offsets, of 8 bytes each. It is fast for those that
-// follow one another, which differ in the last byte.
+// offsetSums computes the CRC-32C of offsets, of 8 bytes each. Consecutive offsets are
+// fast, because they differ only in the last byte.
 type offsetSums struct {
 	isKnown bool
 	rest    int64  // the offset without its last byte
@@ -131,7 +131,7 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 	return endFrame(dst, at, int64(at), int64(at))
 }
 
-// A frame is a frame that was read.
+// A frame is one that was read.
 type frame struct {
 	offset int64
 	size   int64 // with its head

@@ -105,9 +105,9 @@ func (d *runDir) settle() (snapshot.Info, closed, error) {
 	return info, closed{r.listing.newest() + 1, w.size}, nil
 }
 
-// continueLast begins the generation in the journal of the one before, which is on the
-// disk as it was read: a frame says so, and nothing gets another name. If that
-// fails, the frame is cut off, and the next Open begins another journal.
+// continueLast begins the generation in the journal of the previous one, which is on the
+// disk as it was read: it appends one frame and renames nothing. If that fails, the frame
+// is cut off, and the next Open begins another journal.
 func (j *Journal) continueLast(r *reading) error {
 	d := j.dir
 	j.number = r.listing.newest()

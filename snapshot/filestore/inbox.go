@@ -27,7 +27,8 @@ const (
 	// maxMessage is how many bytes a message may have as a file.
 	maxMessage = 16 << 20
 
-	// abandonedAfter is how old a temporary file is that nobody writes any more.
+	// abandonedAfter is the age of a temporary file that is certainly not being written any
+	// more.
 	abandonedAfter = time.Hour
 )
 
@@ -71,7 +72,7 @@ func (d *runDir) post(id string, data []byte) error {
 	}
 	err := d.disk.Link(tmp, name)
 	if removed := remove(d.disk, tmp); err == nil && removed != nil {
-		d.store.warn(d.runID, fmt.Errorf("snapshot: message for run %s: %w", d.runID, removed)) // which is only litter
+		d.store.warn(d.runID, fmt.Errorf("snapshot: message for run %s: %w", d.runID, removed)) // the file does no harm
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -199,7 +200,7 @@ func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 		return fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
 	for _, id := range ids {
-		if err := snapshot.CheckRunID(id); err != nil { // what it allows is no path
+		if err := snapshot.CheckRunID(id); err != nil { // a valid ID cannot be a path elsewhere
 			return fmt.Errorf("snapshot: %.140q cannot be the ID of a message", id)
 		}
 		if err := remove(s.disk, filepath.Join(dir, id)); err != nil {

@@ -22,7 +22,7 @@ type Journal struct {
 	stop      context.CancelFunc // of the inbox
 	listening sync.WaitGroup
 	notify    chan struct{}
-	lost      chan struct{} // closed when the lock is found not to be that of the run any more
+	lost      chan struct{} // closed when the lock is found to be no longer that of the run
 
 	closing  sync.Once
 	closeErr error
@@ -35,16 +35,16 @@ type Journal struct {
 	file      diskFile
 	number    uint64 // of the journal
 	size      int64  // of its frames
-	allocated int64  // of the file: what is behind the frames is zeros
+	allocated int64  // of the file: zeros follow the frames
 	buf       []byte // reused by the next Append
 	appended  uint64 // the number of the last record that was written to the file
 	synced    uint64 // the number of the last record that is on the disk
 	syncedTo  int64  // up to where the file is on the disk
-	syncing   bool   // a sync is under way, or the next journal begins
+	syncing   bool   // a sync is running, or the next journal begins
 	hasSynced bool   // once at least in this generation
 
 	oldest       uint64 // the first journal that is not in the snapshot
-	sealed       int64  // the size of those before the one that is written to
+	sealed       int64  // the size of the journals before the one that is written to
 	compacting   bool
 	compactAt    int64 // the size of the journals that starts the next compaction
 	snapshotSize int64
@@ -212,7 +212,7 @@ func (j *Journal) sync() {
 }
 
 // syncFile syncs the file that has the records up to seq. The lock is checked after the
-// sync: records in a directory that nobody finds any more are not stored.
+// sync: records in a directory without its name are not stored.
 func (j *Journal) syncFile(file diskFile, seq uint64) error {
 	if err := file.Sync(); err != nil {
 		return fmt.Errorf("snapshot: run %s: sync record %d: the journal is in an unknown state; open the run again: %w",

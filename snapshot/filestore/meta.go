@@ -58,7 +58,7 @@ func (d *runDir) isExtended(c closed) (bool, error) {
 type metaFile struct {
 	header
 	ok    bool // it can be trusted
-	begun bool // it cannot: it says that the run is queued, which has begun
+	begun bool // it cannot: it says that the run is queued, but the run has begun
 	size  int64
 }
 
@@ -186,7 +186,7 @@ func (d *runDir) writeMeta(l *fileLock, before *metaFile, after *header, recorde
 	case before.ok:
 		data = append(data, make([]byte, max(0, before.size-int64(len(data))))...)
 		return overwrite(named, name, data)
-	} // a reader may find less than all of it, and then reads the records
+	} // a reader may find a part of it, and then reads the records
 	return write(named, name, data, func(diskFile) error { return nil })
 }
 

@@ -86,7 +86,7 @@ func (r *reading) decodes(runID string) *snapshot.CorruptError {
 			whole[i] = r.run.Encoded(uint64(i) + 1)
 		}
 		if cut, err := snapshot.NewRun(r.run.Info, nil); err == nil {
-			r.run, _, _ = cut.Extend(whole...) // as it was
+			r.run, _, _ = cut.Extend(whole...) // which were read before
 		}
 		return &snapshot.CorruptError{RunID: runID, LastSeq: last, Err: err}
 	}
@@ -148,7 +148,7 @@ func (d *runDir) setAside(r *reading, report *RepairReport) error {
 	slices.Sort(r.damaged)
 	for _, file := range slices.Compact(r.damaged) {
 		if file == metaName {
-			continue // it is whole, and says what is missing
+			continue // it is undamaged, and says what is missing
 		}
 		name := file + ".damaged"
 		for n := 2; ; n++ {

@@ -24,15 +24,14 @@ import (
 //	artifacts/ab/cdef…               see Artifacts
 //	trash/                           runs that are being deleted
 //
-// A copy of the directory of a run that is being written, file by file, is not a
-// copy of the run: it may be damaged, have fewer records than were synced, and be
-// listed as it was before, such as paused, until it is opened. Copy runs that
-// nobody has open, or let the file system take a snapshot of the whole directory,
-// or store what Load returns, as reprise export does.
+// Copying the directory of an open run file by file does not copy the run: the copy may be
+// damaged, have fewer records than were synced, and be listed with an earlier status until
+// it is opened. Copy runs that are not open, or let the file system take a snapshot of the
+// whole directory, or store what Load returns, as reprise export does.
 //
-// Files are readable by their owner alone. The directory may be used by many
-// processes of one machine; network file systems are fine if their locks and
-// renames are. A Store is for many goroutines.
+// Only the owner can read the files. Many processes of one machine may use the directory; a
+// network file system works if its locks and renames do. A Store is safe for concurrent
+// use.
 type Store struct {
 	root      string
 	disk      disk
@@ -120,7 +119,7 @@ func (s *Store) path(elem ...string) string {
 	return filepath.Join(append([]string{s.root}, elem...)...)
 }
 
-// run is the path of a run, or of something in it.
+// run returns the path of a run, or of a file in it.
 func (s *Store) run(runID string, elem ...string) string {
 	return s.path(append([]string{"runs", dirName(runID)}, elem...)...)
 }
@@ -256,13 +255,13 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		return nil, nil, noRun(runID)
 	}
 	r.run.Open = r.held
-	if !r.held && r.run.Status == snapshot.StatusRunning { // nobody had it open before its files were read, either
+	if !r.held && r.run.Status == snapshot.StatusRunning { // nor was it open before its files were read
 		r.run.Info = storekit.Crashed(r.run.Info)
 	}
 	return r.run, r.torn, nil
 }
 
-// advise adds to an error what to do about it.
+// advise adds to the error of a damaged run what to do about it.
 func advise(err error) error {
 	var damage *snapshot.CorruptError
 	if errors.As(err, &damage) {
@@ -299,12 +298,12 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	var after snapshot.Info
 	_, err = d.changeMeta(nil, func(meta *metaFile) (header, error) {
 		if meta.ok && !meta.info.Created.Equal(found.Created) {
-			return header{}, noRun(runID) // it was deleted, and this is another of its ID
+			return header{}, noRun(runID) // it was deleted, and this is another run with its ID
 		}
 		before := found
 		switch {
 		case open && !meta.ok:
-			return header{}, d.lockedError() // who opens it is writing the file
+			return header{}, d.lockedError() // the process that opens it is writing the file
 		case open && meta.info.Generation > found.Generation:
 			before = meta.info // it was opened since
 		case meta.ok && meta.info.Generation >= found.Generation:

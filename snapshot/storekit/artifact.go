@@ -11,8 +11,8 @@ func Reference(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// IsReference reports whether ref is 64 lower-case hexadecimal digits: only
-// that may become a path.
+// IsReference reports whether ref is 64 lower-case hexadecimal digits. Only such a
+// reference may become a path.
 func IsReference(ref string) bool {
 	for i := range len(ref) {
 		if c := ref[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {

@@ -8,33 +8,33 @@ import (
 )
 
 // A Backend stores the runs of a [Store], such as in a database. Each method is atomic: it
-// happens as a whole, durably, or not at all. All are safe for concurrent use, also by
-// Stores in other processes on the same data.
+// changes everything, durably, or nothing. All methods are safe for concurrent use,
+// including by Stores in other processes on the same data.
 //
-// A method that may have happened although it returns an error, since its answer was lost,
+// If a method returns an error, it may have taken effect, because its answer was lost. It
 // may be called again with the same arguments. An error that passes by itself, such as that
-// of a server which cannot be reached, is snapshot.ErrUnavailable.
+// of an unreachable server, is snapshot.ErrUnavailable.
 type Backend interface {
 	Heads
 	Journals
 	Messages
 }
 
-// A Head is what is stored of a run beside its records and messages. The zero Head is that
-// of a run that does not exist.
+// A Head is what is stored of a run apart from its records and messages. A run that does
+// not exist has the zero Head.
 type Head struct {
-	// Info is what is known of the run. Its LastSeq is the number of its last record, and
-	// Open reports whether a living process has it open: both are set by the backend, and
+	// Info is the info of the run. The backend sets its LastSeq, the number of the last
+	// record, and Open, which reports whether a living process has the run open; both are
 	// not encoded.
 	Info snapshot.Info
 
-	UID     string // of this run alone: another that gets its ID later has another one
-	Version uint64 // rises with every change of the run but appended records
-	Opening string // the token of who has opened the run; empty once it is closed
-	Swaps   string // tokens of the latest swaps, by which one is recognized whose answer was lost
+	UID     string // identifies this run; a later run with the same ID has another UID
+	Version uint64 // increases with every change of the run except appended records
+	Opening string // the token of the present opening; empty once the run is closed
+	Swaps   string // tokens of the latest swaps, to recognize one whose answer was lost
 }
 
-// A Change is a run that has changed. A run that was deleted has the Head that it had last.
+// A Change is a changed run. A deleted run has its last Head.
 type Change struct {
 	Head    Head
 	Deleted bool
@@ -52,8 +52,8 @@ type Heads interface {
 	// not empty, the process of the Backend is then the one that has the run open.
 	Swap(ctx context.Context, before, after Head, records Batch) (swapped bool, err error)
 
-	// List returns the heads of at most n runs that come after a place in lists; the zero
-	// Place comes before all.
+	// List returns the heads of at most n runs after a place, in the order of lists. The
+	// zero Place comes before all.
 	List(ctx context.Context, after Place, n int) ([]Head, error)
 
 	// Changes returns the runs that have changed, in their records too, since a position
@@ -63,11 +63,11 @@ type Heads interface {
 	Changes(ctx context.Context, since uint64) (changes []Change, position uint64, err error)
 }
 
-// A Batch is records of a run that were appended together.
+// A Batch contains records of a run that were appended together.
 type Batch struct {
 	RunID, UID string
 	Opening    string // of who appends them
-	Prev, Last uint64 // the number of the record before them, and of the last of them
+	Prev, Last uint64 // the numbers of the record before them, and of the last of them
 	Data       []byte // in the form of snapshot.AppendRecord, one after the other
 }
 
@@ -83,26 +83,26 @@ type Journals interface {
 	Records(ctx context.Context, runID, uid string, after uint64) ([]Batch, error)
 }
 
-// Messages are what waits in the inboxes of runs, encoded. Each change of them raises the
-// Version of the run.
+// Messages are the encoded messages in the inboxes of runs. Each change of them increases
+// the Version of the run.
 type Messages interface {
-	// Post adds a message. It reports false if one with that ID is there, and fails with
-	// snapshot.ErrNotFound if the run is not.
+	// Post adds a message. It reports false if a message with that ID exists. The error is
+	// snapshot.ErrNotFound if the run does not exist.
 	Post(ctx context.Context, runID, id string, data []byte) (posted bool, err error)
 
 	// Messages returns the messages of a run by their IDs; none of a run that does not
 	// exist.
 	Messages(ctx context.Context, runID string) (map[string][]byte, error)
 
-	// Remove removes messages. Those that are not there are no error.
+	// Remove removes messages. It is not an error if they do not exist.
 	Remove(ctx context.Context, runID string, ids []string) error
 }
 
 // Options are those of a [Store].
 type Options struct {
-	// Poll is how often the store looks for what other processes have changed. Zero is for
-	// a backend in the memory of this process: then no other has it, nothing is looked
-	// for, and records are appended at once instead of in the background.
+	// Poll is how often the store looks for changes by other processes. Zero is for a
+	// backend in the memory of this process: the store then looks for nothing, and appends
+	// records at once instead of in the background.
 	Poll time.Duration
 
 	// Lost is closed when the process may have lost the runs that it has open, such as by

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// errStopped is that the loop over an iterator was left.
+// errStopped means that the loop over an iterator was left.
 var errStopped = errors.New("snapshot: the loop was left")
 
 // Follow implements snapshot.Reader.
@@ -39,7 +39,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 			}
 			uid = h.UID
 		case h.UID != uid:
-			return NotFound(runID) // the run that is followed was deleted, and has a namesake
+			return NotFound(runID) // the run that is followed was deleted, and another has its ID
 		}
 		for rec, err := range s.records(ctx, &h, last) {
 			if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// find is ErrReset if the cursor is not in the history of the run.
+// find returns ErrReset if the cursor is not in the history of the run.
 func (s *Store) find(ctx context.Context, h *Head, c snapshot.Cursor) error {
 	if c.Seq > h.Info.LastSeq {
 		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", h.Info.RunID, c.Seq, h.Info.LastSeq)
@@ -89,7 +89,7 @@ type watching struct {
 	options *snapshot.WatchOptions
 	yield   func(snapshot.Event, error) bool
 	runs    map[string]watched
-	looked  bool // at the runs that were there
+	looked  bool // at the runs that existed at first
 }
 
 // A watched run is one as it was yielded.
@@ -98,8 +98,8 @@ type watched struct {
 	last uint64 // the number of the last record that is not new
 }
 
-// openEvery is how often Watch looks whether runs that are open still are: the end of a
-// process changes nothing of what is stored.
+// openEvery is how often Watch checks that open runs are still open: the end of a process
+// changes nothing in the backend.
 const openEvery = 2 * time.Second
 
 func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Event, error) bool) error {
@@ -149,7 +149,7 @@ func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, e
 		}
 		h, err := w.store.backend.Head(ctx, id)
 		switch {
-		case errors.Is(err, snapshot.ErrNotFound): // which is a change
+		case errors.Is(err, snapshot.ErrNotFound): // that is a change
 		case err != nil:
 			return nil, err
 		case !h.Info.Open:
@@ -159,7 +159,7 @@ func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, e
 	return changes, nil
 }
 
-// withGone adds the runs that are not among all.
+// withGone adds the runs that are not in all.
 func (w *watching) withGone(all []Change) []Change {
 	there := make(map[string]bool, len(all))
 	for i := range all {
@@ -174,7 +174,7 @@ func (w *watching) withGone(all []Change) []Change {
 	return append(gone, all...)
 }
 
-// see yields what is new of a run.
+// see yields what is new in a run.
 func (w *watching) see(ctx context.Context, c *Change) error {
 	h := c.Head.reported()
 	id := h.Info.RunID
@@ -182,7 +182,7 @@ func (w *watching) see(ctx context.Context, c *Change) error {
 		return nil
 	}
 	was, known := w.runs[id]
-	if known && (was.head.UID != h.UID) != c.Deleted { // this one, or that before it
+	if known && (was.head.UID != h.UID) != c.Deleted { // this run, or an earlier one with its ID
 		delete(w.runs, id)
 		if known = false; !w.yield(snapshot.Event{Info: was.head.Info, Deleted: true}, nil) {
 			return errStopped

@@ -40,7 +40,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 		return err
 	}
 	posted, err := again(ctx, func() (bool, error) { return s.backend.Post(ctx, runID, m.ID(), data) })
-	if err == nil && !posted { // it may have been posted by a try whose answer was lost
+	if err == nil && !posted { // an earlier try, whose answer was lost, may have posted it
 		waiting, readErr := s.backend.Messages(ctx, runID)
 		posted = readErr == nil && bytes.Equal(waiting[m.ID()], data)
 	}
@@ -57,7 +57,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	return nil
 }
 
-// A message is encoded as a token of who posts it, its generation and its record.
+// A message is encoded as a random token of its poster, its generation and its record.
 const tokenSize, messageHead = 16, tokenSize + 8
 
 func encodeMessage(m *snapshot.Message) ([]byte, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A journal is a run that this Store has open. Append queues what it is given, and a
-// goroutine stores all that is queued, one batch at a time, until nothing is.
+// A journal is a run that this Store has open. Append queues records, and a goroutine
+// stores them, one batch at a time, until the queue is empty.
 type journal struct {
 	store    *Store
 	runID    string
@@ -20,7 +20,7 @@ type journal struct {
 	opening  string
 	restored *snapshot.Run
 	notify   chan struct{}
-	lost     chan struct{} // closed when the run may be another's; nil in memory
+	lost     chan struct{} // closed when the journal may no longer own the run; nil in memory
 	stop     context.CancelFunc
 	wait     sync.WaitGroup
 
@@ -55,7 +55,7 @@ func (s *Store) begin(restored *snapshot.Run, h Head) *journal {
 	return j
 }
 
-// listen looks for messages from other processes, and whether the run is still ours.
+// listen looks for messages from other processes, and checks that the run is still ours.
 func (j *journal) listen(ctx context.Context, version uint64) {
 	ticker := time.NewTicker(j.store.options.Poll)
 	defer ticker.Stop()
@@ -69,7 +69,7 @@ func (j *journal) listen(ctx context.Context, version uint64) {
 			return
 		}
 		switch h, err := j.store.backend.Head(ctx, j.runID); {
-		case err != nil && !errors.Is(err, snapshot.ErrNotFound): // the next look, or a write, tells
+		case err != nil && !errors.Is(err, snapshot.ErrNotFound): // the next look or a write will tell
 		case err != nil, h.UID != j.uid, h.Opening != j.opening:
 			j.fence()
 			return
@@ -114,7 +114,7 @@ func (j *journal) fail(err error) error {
 	return err
 }
 
-// isLost reports whether err says that the run may be another's.
+// isLost reports whether err says that the journal may no longer own the run.
 func isLost(err error) bool {
 	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
 }
@@ -179,7 +179,7 @@ func (j *journal) Append(records ...record.Record) error {
 	return nil
 }
 
-// storeAll stores until nothing is queued, also if something else has broken the journal.
+// storeAll stores until the queue is empty, even if something else has broken the journal.
 // The lock is held, and released meanwhile.
 func (j *journal) storeAll() {
 	for j.stored < j.queued && j.storeQueued() {
@@ -188,8 +188,8 @@ func (j *journal) storeAll() {
 	j.signal()
 }
 
-// storeQueued stores what is queued, as one batch, and reports whether it is. The lock
-// is held, and released meanwhile.
+// storeQueued stores the queue as one batch, and reports whether it succeeded. The lock is
+// held, and released meanwhile.
 func (j *journal) storeQueued() bool {
 	b := Batch{RunID: j.runID, UID: j.uid, Opening: j.opening, Prev: j.stored, Last: j.queued, Data: j.queue}
 	j.queue = nil
@@ -208,11 +208,11 @@ func (j *journal) storeQueued() bool {
 	return true
 }
 
-// append appends a batch. Who sends is the process, whatever becomes of the callers.
+// append appends a batch. It belongs to no caller, so it has no context of one.
 func (j *journal) append(b Batch) error {
 	ctx := context.Background()
 	appended, err := again(ctx, func() (bool, error) { return j.store.backend.Append(ctx, b) })
-	if err == nil && !appended { // by the try before, whose answer was lost, or not at all
+	if err == nil && !appended { // an earlier try, whose answer was lost, may have appended it
 		var h Head
 		h, err = again(ctx, func() (Head, error) { return j.store.backend.Head(ctx, j.runID) })
 		appended = err == nil && h.UID == b.UID && h.Opening == b.Opening && h.Info.LastSeq == b.Last
@@ -258,8 +258,8 @@ func (j *journal) await(ctx context.Context) error {
 	}
 }
 
-// flush returns when what was appended is stored, as far as it can be, or with the cause of
-// the end of ctx. The lock is held, and released meanwhile.
+// flush returns when the appended records are stored, as far as possible, or with the cause
+// of the end of ctx. The lock is held, and released meanwhile.
 func (j *journal) flush(ctx context.Context) error {
 	for upTo := j.queued; j.storing && j.stored < upTo; {
 		if err := j.await(ctx); err != nil {
@@ -298,7 +298,7 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 	return err
 }
 
-// close has the run closed as end says, or interrupted if the journal is broken.
+// close closes the run as end says, or as interrupted if the journal is broken.
 func (j *journal) close(ctx context.Context, end snapshot.End, broken error) error {
 	if isLost(broken) {
 		return broken

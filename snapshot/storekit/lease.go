@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A Lease is the sign of life of a process in a database: while it is renewed, the runs
-// that the process has open are its own. It is renewed in the background until Close.
+// A Lease is the heartbeat of a process in a database: while it is renewed, the process
+// owns the runs that it has open. It is renewed in the background until Close.
 type Lease struct {
 	lost chan struct{}
 	stop context.CancelFunc
 	wait sync.WaitGroup
 }
 
-// NewLease returns a lease that the caller has just taken, for that long. Renew extends it
-// by as much from the time at which it is called, and fails if it is over or could not be
-// extended; it is called three times in the length of the lease. It must not extend a lease
-// that is over.
+// NewLease returns a lease of that length, which the caller has just taken. Renew must
+// extend the lease to that length from the time of the call, and fail if the lease is over
+// or could not be extended. It is called three times during the length of the lease. It
+// must not extend a lease that is over.
 //
-// The process goes by its own monotonic clock, and counts from before it has sent a
-// renewal: whatever the other clocks say, it gives up first.
+// The process uses its own monotonic clock, and counts from before it sends a renewal, so
+// it gives up before the database does, whatever the other clocks say.
 func NewLease(length time.Duration, renew func(context.Context) error) *Lease {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Lease{lost: make(chan struct{}), stop: stop}
@@ -55,8 +55,8 @@ func (l *Lease) renew(ctx context.Context, length time.Duration, renew func(cont
 // Lost returns a channel that is closed when the lease is over.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
-// Close ends the renewals, and waits for the one that is under way. What the process has
-// open by then is its own until the lease is over.
+// Close ends the renewals, and waits for a running one. The process owns its open runs
+// until the lease is over.
 func (l *Lease) Close() {
 	l.stop()
 	l.wait.Wait()

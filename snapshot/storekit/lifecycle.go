@@ -8,14 +8,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Begun is what is known of a run that Open begins, before it is opened.
+// Begun returns the info of a run that Open creates, before it is opened.
 func Begun(runID string, o *snapshot.OpenOptions) snapshot.Info {
 	now := time.Now().UTC().Round(0)
 	return snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Metadata: o.Metadata.Clone(), Created: now, Updated: now}
 }
 
-// Created is what is known of a run that Create stores, given what it was
-// called with. It fails for what no store can keep.
+// Created returns the info with which Create stores a run. It fails if the info is invalid
+// for every store.
 func Created(info snapshot.Info) (snapshot.Info, error) {
 	info = info.Clone()
 	if info.Status == snapshot.StatusRunning {
@@ -32,10 +32,9 @@ func Created(info snapshot.Info) (snapshot.Info, error) {
 	return info, nil
 }
 
-// Opened returns what Restored says of a run that was found, or that was begun,
-// and is opened now, and what is known of it from now on. Nobody else has it
-// open: one that was found running has crashed. It fails with the error of
-// o.Check.
+// Opened returns the info of a run that is being opened: restored is that of
+// Journal.Restored, and the other one is stored from now on. No other process has the run
+// open, so a run that is running has crashed. The error is that of o.Check.
 func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0
@@ -61,23 +60,23 @@ func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapsho
 	return restored, now, nil
 }
 
-// Crashed is what is known of a run that is running although nobody has it
-// open: its process ended without closing it. Load, Info, List and Update see
-// the run so; [Opened] calls it.
+// Crashed returns the info of a run that is running although no process has it open: its
+// process ended without closing it. Load, Info, List and Update report this info; [Opened]
+// calls Crashed.
 func Crashed(info snapshot.Info) snapshot.Info {
 	info.Status, info.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
 	return info
 }
 
-// Closed is what is known of a run after its journal was closed.
+// Closed returns the info of a run after its journal was closed.
 func Closed(info snapshot.Info, end snapshot.End) snapshot.Info {
 	info.Status, info.Stop, info.Due, info.Usage, info.Open = end.Status, end.Stop, end.Due, end.Usage, false
 	info.Updated = Later(info.Updated)
 	return info
 }
 
-// CheckUpdate says what is wrong with a change of an Info by Store.Update:
-// ErrLocked for what may not change while the run is open.
+// CheckUpdate returns what is wrong with a change of an Info by Store.Update. The error is
+// ErrLocked for a field that must not change while the run is open.
 func CheckUpdate(before, after snapshot.Info) error {
 	refuse := func(field string) error {
 		return fmt.Errorf("snapshot: update run %s: %s cannot be changed", before.RunID, field)
@@ -112,7 +111,8 @@ func CheckUpdate(before, after snapshot.Info) error {
 	return nil
 }
 
-// Later is now, or just after t if the clock has not moved on: a change shows.
+// Later returns the present time, or a time just after t if that is not later, so that
+// every change is visible.
 func Later(t time.Time) time.Time {
 	now := time.Now().UTC().Round(0)
 	if now.After(t) {
@@ -121,8 +121,8 @@ func Later(t time.Time) time.Time {
 	return t.Add(1)
 }
 
-// OwnedChanged reports whether that differs which only the owner of a run may change,
-// or anybody while there is none.
+// OwnedChanged reports whether fields differ that only the owner of a run may change while
+// it is open.
 func OwnedChanged(a, b *snapshot.Info) bool {
 	return a.Status != b.Status || a.Stop != b.Stop || !a.Due.Equal(b.Due) || a.Program != b.Program || a.Version != b.Version ||
 		a.Priority != b.Priority || a.Restarts != b.Restarts || a.RetryTo != b.RetryTo || a.RefusedBy != b.RefusedBy

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Page returns the page that the filter picks of all runs, for stores that
-// have them at hand. It may change the order of all.
+// Page returns the page of all runs that the filter selects, for stores that have them in
+// memory. It may reorder all.
 func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 	slices.SortFunc(all, func(a, b snapshot.Info) int { return placeOf(&a).Compare(placeOf(&b)) })
 	return PageOf(f, len(all), func(i int) Place { return placeOf(&all[i]) }, func(i int) (snapshot.Info, bool, bool) {
@@ -21,10 +21,10 @@ func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 	})
 }
 
-// PageOf is Page for stores that do not have all of what is known of a run at
-// hand. There are n runs; place returns that of a run, in ascending order. look
-// returns what is known of one, and reports whether it is there to be picked.
-// When it reports that it looks at no more, the page ends before that run.
+// PageOf is like Page, for stores that have to read the infos. There are n runs; place
+// returns the place of a run, in ascending order. look returns the info of a run and
+// reports whether the run exists. If look reports that it reads no more, the page ends
+// before that run.
 func PageOf(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
 	before, err := parsePlace(f.Before)
 	if err != nil {
@@ -50,20 +50,20 @@ func PageOf(f snapshot.Filter, n int, place func(i int) Place, look func(i int) 
 	return page, nil
 }
 
-// A Place is where a run is in lists: the last updated comes first.
+// A Place is the position of a run in lists: the last updated run comes first.
 type Place struct {
-	Updated time.Time // zero if nothing is known of the run
+	Updated time.Time // zero if unknown
 	RunID   string
 }
 
 func placeOf(i *snapshot.Info) Place { return Place{i.Updated, i.RunID} }
 
-// Compare orders places as lists do.
+// Compare compares places in the order of lists.
 func (p Place) Compare(q Place) int {
 	return cmp.Or(q.Updated.Compare(p.Updated), cmp.Compare(p.RunID, q.RunID))
 }
 
-// text is what parsePlace reads.
+// text returns the text that parsePlace reads.
 func (p Place) text() string {
 	if p.Updated.IsZero() {
 		return "0/" + p.RunID
@@ -71,8 +71,8 @@ func (p Place) text() string {
 	return strconv.FormatInt(p.Updated.UnixNano(), 10) + "/" + p.RunID
 }
 
-// parsePlace reads the Next of a page: the place of the last run that was
-// looked at for it.
+// parsePlace reads the Next of a page: the place of the last run that was considered for
+// the page.
 func parsePlace(text string) (Place, error) {
 	if text == "" {
 		return Place{}, nil

@@ -16,15 +16,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Store does for a [Backend] what is the same for all stores. It has the methods of
-// [snapshot.Store] but for the artifacts. Make it with [New].
+// A Store implements on a [Backend] what is the same for all stores: the methods of
+// [snapshot.Store] except those for artifacts. [New] makes one.
 type Store struct {
 	backend Backend
 	options Options
 
 	mu      sync.Mutex
-	open    map[string]*journal // by run, those of this Store
-	changed chan struct{}       // closed when this Store has changed anything; nil if nobody waits
+	open    map[string]*journal // the open journals of this Store, by run
+	changed chan struct{}       // closed at the next change by this Store; nil if nobody waits
 }
 
 // New returns a store on a backend.
@@ -32,8 +32,8 @@ func New(b Backend, o Options) *Store {
 	return &Store{backend: b, options: o, open: make(map[string]*journal)}
 }
 
-// Check returns the error with which every method of a store begins: that of the run ID,
-// or the cause of the end of ctx.
+// Check makes the checks with which every method of a store begins. It returns the error of
+// the run ID, or the cause of the end of ctx.
 func Check(ctx context.Context, runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return err
@@ -46,7 +46,8 @@ func NotFound(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
-// head is the head of a run, as it is reported: a run that a crash has left is interrupted.
+// head returns the head of a run as it is reported: a run that ended in a crash is
+// interrupted.
 func (s *Store) head(ctx context.Context, runID string) (Head, error) {
 	if err := Check(ctx, runID); err != nil {
 		return Head{}, err
@@ -63,7 +64,8 @@ func (h Head) reported() Head {
 	return h
 }
 
-// flush has what this process has appended stored, if that can be.
+// flush waits until the records that this process has appended are stored, if that is
+// possible.
 func (s *Store) flush(ctx context.Context, runID string) {
 	s.mu.Lock()
 	j := s.open[runID]
@@ -71,11 +73,11 @@ func (s *Store) flush(ctx context.Context, runID string) {
 	if j != nil {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		_ = j.flush(ctx) // the end of ctx shows in what comes next
+		_ = j.flush(ctx) // the caller notices the end of ctx
 	}
 }
 
-// wake wakes who waits for a change.
+// wake wakes those who wait for a change.
 func (s *Store) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +87,7 @@ func (s *Store) wake() {
 	}
 }
 
-// changes is closed by the next change of this Store.
+// changes returns a channel that is closed at the next change by this Store.
 func (s *Store) changes() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,8 +97,8 @@ func (s *Store) changes() <-chan struct{} {
 	return s.changed
 }
 
-// wait returns after a change of this Store, when others may have changed something, or
-// with the cause of the end of ctx.
+// wait returns after a change by this Store, after Options.Poll, or with the cause of the
+// end of ctx.
 func (s *Store) wait(ctx context.Context, changed <-chan struct{}) error {
 	var poll <-chan time.Time
 	if s.options.Poll > 0 {
@@ -112,7 +114,7 @@ func (s *Store) wait(ctx context.Context, changed <-chan struct{}) error {
 	return context.Cause(ctx)
 }
 
-// swap swaps a head, and again if the answer was lost.
+// swap swaps a head, and repeats that if the answer was lost.
 func (s *Store) swap(ctx context.Context, before, after Head, records Batch) (bool, error) {
 	token := rand.Text()[:tokenLength]
 	if after.UID != "" {
@@ -137,7 +139,7 @@ func (s *Store) swap(ctx context.Context, before, after Head, records Batch) (bo
 // tokenLength is that of a token of a swap, of which a head has the latest.
 const tokenLength, swapsKept = 13, 16
 
-// wasSwapped finds out whether a swap has happened whose answer was lost.
+// wasSwapped reports whether a swap happened whose answer was lost.
 func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token string) (bool, error) {
 	now, err := again(ctx, func() (Head, error) { return s.backend.Head(ctx, cmp.Or(before.Info.RunID, after.Info.RunID)) })
 	isGone := errors.Is(err, snapshot.ErrNotFound) || err == nil && now.UID != cmp.Or(before.UID, after.UID)
@@ -158,14 +160,14 @@ func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token strin
 	return false, nil
 }
 
-// tries is how often a statement is repeated that failed with ErrUnavailable, with pauses
-// that double from firstPause on: for 8 seconds.
+// tries is how often a statement that failed with ErrUnavailable is repeated. The pauses
+// double, beginning with firstPause: together 8 seconds.
 const (
 	tries      = 14
 	firstPause = time.Millisecond
 )
 
-// again calls f until its error is not one that passes by itself.
+// again calls f until it succeeds, or fails with an error that does not pass by itself.
 func again[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for n, pause := 1, firstPause; ; n, pause = n+1, 2*pause {
 		result, err := f()
@@ -229,7 +231,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	}
 }
 
-// tryOpen returns no journal if the run has changed while it was read.
+// tryOpen returns no journal if the run changed while it was read.
 func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *journal, err error) {
 	before, err := s.backend.Head(ctx, runID)
 	found := before
@@ -275,9 +277,10 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	return s.begin(run, after), nil
 }
 
-// takeOver gives a run to this process that another has left open, and returns its head. The
-// other may live: from now on it appends nothing, so that what is read of the run is all of
-// it. The zero Head is that of a run that has changed meanwhile.
+// takeOver gives a run that another process left open to this process, and returns its
+// head. If the other process is alive, it can append nothing from now on, so the records
+// that are read next are all of them. If the run changed meanwhile, takeOver returns the
+// zero Head.
 func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, error) {
 	taken := h
 	taken.Opening = opening
@@ -288,14 +291,14 @@ func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, err
 	return again(ctx, func() (Head, error) { return s.backend.Head(ctx, h.Info.RunID) })
 }
 
-// giveBack has a run left open by nobody that was taken over and could not be opened.
+// giveBack closes a run that was taken over and could not be opened.
 func (s *Store) giveBack(ctx context.Context, taken Head) {
 	left := taken
 	left.Info, left.Opening = Crashed(taken.Info), ""
-	_, _ = s.swap(context.WithoutCancel(ctx), taken, left, Batch{}) // else the lease of the process ends it
+	_, _ = s.swap(context.WithoutCancel(ctx), taken, left, Batch{}) // if that fails, the end of the lease does it
 }
 
-// load reads the records that a head has; nil if it is gone.
+// load reads the records of a head; nil if the run is gone.
 func (s *Store) load(ctx context.Context, h Head) (*snapshot.Run, error) {
 	run, err := snapshot.NewRun(h.Info, nil)
 	if err != nil || h.Info.LastSeq == 0 {
@@ -308,7 +311,7 @@ func (s *Store) load(ctx context.Context, h Head) (*snapshot.Run, error) {
 	var parts [][]byte
 	last := uint64(0)
 	for _, b := range batches {
-		if last < h.Info.LastSeq { // the run may have gone on meanwhile
+		if last < h.Info.LastSeq { // the run may have continued meanwhile
 			parts, last = append(parts, b.Data), b.Last
 		}
 	}
@@ -331,7 +334,7 @@ func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 			if now, headErr := s.backend.Head(ctx, runID); headErr == nil && now.UID == h.UID {
 				err = &snapshot.CorruptError{RunID: runID, Err: fmt.Errorf("records up to %d are missing", h.Info.LastSeq)}
 			} else {
-				continue // it was deleted, and has a namesake
+				continue // it was deleted, and another run has its ID
 			}
 		}
 		return run, err
@@ -350,7 +353,7 @@ func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Se
 	}
 }
 
-// records yields the records of a head after a number.
+// records yields the records of a head with numbers above after.
 func (s *Store) records(ctx context.Context, h *Head, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		if after >= h.Info.LastSeq {
@@ -439,7 +442,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		}
 		after.Info.Updated = Later(before.Info.Updated)
 		if !before.Info.Open {
-			after.Opening = "" // of a process that has ended
+			after.Opening = "" // it was that of a process that has ended
 		}
 		swapped, err := s.swap(ctx, before, after, Batch{})
 		if err != nil {

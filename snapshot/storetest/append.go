@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// What is appended is what comes back.
+// Appended records come back unchanged.
 
 func resumed(f *fixture) {
 	want := Records(1, 7)

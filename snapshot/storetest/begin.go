@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// What Open begins, and what a store says of a run that is not there.
+// Runs that Open creates, and runs that do not exist.
 
 func begun(f *fixture) {
 	before := time.Now()
@@ -208,8 +208,7 @@ func (f *fixture) all(ctx context.Context, id string) iter.Seq2[string, error] {
 	}
 }
 
-// firstError is the error that an iterator yields first, or nil if it yields
-// something else, or nothing.
+// firstError returns the error that an iterator yields first, or nil.
 func firstError[T any](all iter.Seq2[T, error]) error {
 	for _, err := range all {
 		return err

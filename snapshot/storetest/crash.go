@@ -9,11 +9,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunCrash checks what a store says of runs whose process was killed. It calls
-// open for an empty store in each of its tests. Crash drops the store with all
-// that it has open, as a killed process does: no journal is closed. It returns
-// the store as the next process opens it, such as one on a copy of the
-// directory, when no run counts as open any more.
+// RunCrash checks how a store reports runs whose process was killed. It calls open for an
+// empty store in each of its tests. Crash drops the store with its open journals, as a
+// killed process does, without closing them. It returns the store as the next process opens
+// it, such as one on a copy of the directory, in which no run is open.
 func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash func() snapshot.Store)) {
 	for _, test := range []struct {
 		name string
@@ -31,17 +30,17 @@ func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash
 	}
 }
 
-// crashing is one test with a store that crashes.
+// crashing is a test with a store that crashes.
 type crashing struct {
 	fixture
 	next func() snapshot.Store
 }
 
-// crash has the store crash, with the journals that are open.
+// crash makes the store crash, with its open journals.
 func (c *crashing) crash(open ...snapshot.Journal) {
 	c.store = c.next()
 	for _, j := range open {
-		c.Cleanup(func() { // the test ends its goroutines; what Close does is not looked at any more
+		c.Cleanup(func() { // the test ends its goroutines; the effect of Close does not matter
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			_ = j.Close(ctx, snapshot.End{Status: snapshot.StatusFailed})
@@ -49,7 +48,7 @@ func (c *crashing) crash(open ...snapshot.Journal) {
 	}
 }
 
-// begun makes a run that was closed once and is open, with 5 records.
+// begun makes an open run with 5 records that was closed once before.
 func (c *crashing) begun() snapshot.Journal {
 	c.begin("run", 2, snapshot.StatusPaused)
 	j := c.open("run")
@@ -58,7 +57,7 @@ func (c *crashing) begun() snapshot.Journal {
 	return j
 }
 
-// interrupted requires that a run is one that has crashed.
+// interrupted requires that a run is reported as crashed.
 func (c *crashing) interrupted(where string, info *snapshot.Info, generation uint64) {
 	c.Helper()
 	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != record.InterruptCrash || info.Open || info.Generation != generation {

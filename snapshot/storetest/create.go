@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run that is created is there as a whole, and not open.
+// A created run exists as a whole, and is not open.
 var createTests = []test{
 	{"ARunThatIsCreatedIsThereAsAWhole", creates},
 	{"ARunIsCreatedOnce", createsOnce},

@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run that is deleted is gone.
+// A deleted run is gone.
 
 func deletes(f *fixture) {
 	f.begin("run", 3, snapshot.StatusCompleted)

@@ -28,13 +28,13 @@ func (s counting) Open(ctx context.Context, runID string, o snapshot.OpenOptions
 	return j, err
 }
 
-// This is all that it takes to check it.
+// This is all it takes to check a store.
 func TestCountingKeepsTheRulesOfStores(t *testing.T) {
 	storetest.Run(t, func(*testing.T) snapshot.Store { return newCounting() })
 	storetest.RunArtifacts(t, func(*testing.T) snapshot.ArtifactStore { return newCounting() })
 }
 
-// Records are for tests of what a store does besides.
+// Records are for tests of what else a store does.
 func Example() {
 	ctx := context.Background()
 	s := newCounting()

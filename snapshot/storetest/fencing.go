@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunFencing checks a store whose processes may lose the runs that they have open while they
-// live, such as by the end of a lease. It calls open for an empty store in each of its tests:
-// for two processes, and for a function after which the runs of the first belong to nobody,
-// although that process goes on as if nothing had happened.
+// RunFencing checks a store whose processes may lose their open runs while they are alive,
+// such as by the end of a lease. In each of its tests it calls open for an empty store as
+// two processes have it, and for a function that takes the runs away from the first
+// process, which continues without noticing.
 func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.Store, takeAway func())) {
 	for _, test := range []struct {
 		name string
@@ -27,12 +27,12 @@ func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.St
 	}
 }
 
-// isLost reports whether err says that the run may be another's.
+// isLost reports whether err says that the journal may no longer own the run.
 func isLost(err error) bool {
 	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
 }
 
-// lost checks that a journal says that the run may be another's.
+// lost checks that a journal reports that it may no longer own the run.
 func (f *fixture) lost(err error, what string) {
 	f.Helper()
 	if !isLost(err) {

@@ -51,7 +51,7 @@ func Interrupt(generation uint64, text string) snapshot.Message {
 	}}
 }
 
-// valueOf is what an answer says.
+// valueOf returns the value of an answer.
 func valueOf(m snapshot.Message) string { return string(m.Record.Encoded()) }
 
 func messageWaits(f *fixture) {

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Fault is what becomes of a statement that a store sends to where it keeps its data.
+// A Fault is what happens to a statement that a store sends to its database.
 type Fault int
 
 // The faults of a statement.
@@ -17,12 +17,12 @@ const (
 	AnswerLost       // it is done, and fails: the store cannot tell this from NotDone
 )
 
-// RunLostAnswers checks a store that reaches its data over a connection. It is [Run] on a
-// bad one: open returns an empty store that calls next before each statement, also before
-// those that repeat others, and has it fail as next says, with an error that passes by
-// itself. Not more than one in three fails. A store that repeats what has failed, and tells
-// what was done from what was not, passes: nothing is stored twice, nothing that was
-// confirmed is missing, no run stays locked, and no call fails.
+// RunLostAnswers checks a store that reaches its data over a connection. It is [Run] over a
+// bad connection: open returns an empty store that calls next before each statement,
+// including repeated ones, and makes it fail as next says, with an error that passes by
+// itself. At most one in three fails. A store passes if it repeats failed statements and
+// finds out whether they took effect: nothing is stored twice, nothing that was confirmed
+// is missing, no run stays locked, and no call fails.
 func RunLostAnswers(t *testing.T, open func(t *testing.T, next func() Fault) snapshot.Store) {
 	for _, fault := range []struct {
 		name string

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Reading goes on beside writing.
+// Runs are read while they are written.
 
 func loadWhileWriting(f *fixture) {
 	const n = 300

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunShared checks a store that several processes have, on one machine or many.
-// It calls open for an empty store in each of its tests, and what that returns
-// for each process that opens it.
+// RunShared checks a store that several processes use, on one machine or many. It calls
+// open for an empty store in each of its tests, and the function that open returns for each
+// process that opens the store.
 func RunShared(t *testing.T, open func(t *testing.T) (another func() snapshot.Store)) {
 	for _, test := range []struct {
 		name string

@@ -57,13 +57,13 @@ var tests = []test{
 	{"AContextThatHasEndedIsAnError", ended},
 }
 
-// A fixture is one test with its store.
+// A fixture is a test with its store.
 type fixture struct {
 	*testing.T
 	store snapshot.Store
 }
 
-// open opens a run, which is begun if it is not there.
+// open opens a run, and creates it if it does not exist.
 func (f *fixture) open(runID string) snapshot.Journal {
 	f.Helper()
 	j, err := f.store.Open(f.Context(), runID, snapshot.OpenOptions{Create: true})
@@ -71,7 +71,7 @@ func (f *fixture) open(runID string) snapshot.Journal {
 	return j
 }
 
-// begin makes a run with n records that is closed.
+// begin makes a closed run with n records.
 func (f *fixture) begin(runID string, n int, status snapshot.Status) {
 	f.Helper()
 	j := f.open(runID)
@@ -143,7 +143,7 @@ func (f *fixture) equal(got, want []record.Record, runID string) {
 	}
 }
 
-// Records makes n records, the first of which has the number first.
+// Records returns n records, numbered from first.
 func Records(first uint64, n int) []record.Record {
 	records := make([]record.Record, n)
 	for i := range records {

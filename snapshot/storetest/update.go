@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// What is known of a run can be changed, and listed in pages.
+// Infos can be changed, and listed in pages.
 var updateTests = []test{
 	{"AnUpdateIsKept", updates},
 	{"AnUpdateOfAnOpenRunStays", updatesOpen},

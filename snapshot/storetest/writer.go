@@ -10,11 +10,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run has one writer, until it is closed.
+// A run has one writer until it is closed.
 
 func locked(f *fixture) {
 	j := f.open("run")
-	other := f.open("other") // which is none of its business
+	other := f.open("other") // another run does not matter
 	_, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true})
 	f.is(err, snapshot.ErrLocked, "Open")
 	f.must(j.Append(Records(1, 1)...))
@@ -59,7 +59,7 @@ func waitEnds(f *fixture) {
 	}
 	timeout := 20 * time.Millisecond
 	err := open(timeout)
-	for !errors.Is(err, snapshot.ErrLocked) && timeout < time.Second { // a server may not even have said how the run is
+	for !errors.Is(err, snapshot.ErrLocked) && timeout < time.Second { // a server may not have answered yet
 		timeout *= 5
 		err = open(timeout)
 	}

@@ -8,10 +8,9 @@ import (
 	"io"
 )
 
-// most is the longest block that a Reader reads, so that a damaged length cannot allocate
-// memory. A record that is longer is
-// alone in its block.
-const most = 16 << 20
+// maxBlock is the longest block that a Reader reads, so that a damaged length cannot
+// allocate memory. A longer record is alone in its block.
+const maxBlock = 16 << 20
 
 // A Reader reads single blocks of a file. It is for one goroutine.
 type Reader struct {
@@ -20,8 +19,8 @@ type Reader struct {
 	buf   []byte
 }
 
-// NewReader reads the table of a file of that size. It fails with ErrNoTable if
-// there is none as a Writer writes it, and else with the error of in.
+// NewReader reads the table of a file of that size. The error is ErrNoTable if the file has
+// no valid table, or that of in.
 func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{in: in}
 	end, err := r.read(size-endSize, size)
@@ -46,8 +45,8 @@ func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 // Len is the number of blocks.
 func (r *Reader) Len() int { return len(r.table) / lineSize }
 
-// Block reads block i, from 0 to Len-1. It is overwritten by the next that is
-// read. One that is not what was written is ErrChecksum.
+// Block reads block i, from 0 to Len-1. The next call overwrites it. The error is
+// ErrChecksum if the block is not what was written.
 func (r *Reader) Block(i int) ([]byte, error) {
 	begin := int64(0)
 	if i > 0 {
@@ -67,7 +66,7 @@ func (r *Reader) end(i int) int64 { return int64(binary.BigEndian.Uint64(r.table
 
 // read reads a part of the file.
 func (r *Reader) read(begin, end int64) ([]byte, error) {
-	if begin < 0 || end < begin || end-begin > most {
+	if begin < 0 || end < begin || end-begin > maxBlock {
 		return nil, ErrNoTable
 	}
 	if int64(cap(r.buf)) < end-begin {

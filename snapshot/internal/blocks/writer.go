@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Size is how long a block is, or a little more, where nothing speaks against it.
+// Size is about the size of a block, unless a record is longer.
 const Size = 4 << 10
 
 const (
@@ -16,7 +16,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Overhead is about what the table adds to a file of that size.
+// Overhead returns about how many bytes the table adds to a file of that size.
 func Overhead(size int) int { return lineSize * size / Size }
 
 // A Writer writes blocks, and the table of their checksums. It writes
@@ -38,8 +38,8 @@ func (b *Writer) Block(data []byte) {
 	b.write(data)
 }
 
-// End writes the last block, with the head of the bin that the table is, and
-// the table. It returns how many bytes were written, and the first error.
+// End writes the last block, the head of the bin with the table, and the table. It returns
+// how many bytes were written, and the first error.
 func (b *Writer) End(data []byte) (int64, error) {
 	lines := uint32(len(b.table)/lineSize) + 1
 	data = append(data, 0xc6) // a bin with a length of 4 bytes
