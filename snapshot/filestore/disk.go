@@ -299,6 +299,9 @@ func mkdirSynced(d disk, name string) error {
 
 // unavailable marks errors that say nothing about the data as ErrUnavailable.
 func unavailable(err error) error {
+	if errors.Is(err, snapshot.ErrUnavailable) {
+		return err
+	}
 	for _, passing := range []error{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOLCK, syscall.ENOMEM,
 		fs.ErrPermission,

@@ -55,7 +55,7 @@ var RunIDOf = runIDOf
 
 // Frames are the offsets at which frames of a file begin.
 func Frames(data []byte) (offsets []int64) {
-	for f := range newFrameReader("", bytesSource(data), int64(len(data))).frames() {
+	for f := range framesOf("", data).frames() {
 		offsets = append(offsets, f.offset)
 	}
 	return offsets
@@ -63,7 +63,7 @@ func Frames(data []byte) (offsets []int64) {
 
 // Bodies are the payloads of the frames of a file.
 func Bodies(data []byte) (bodies [][]byte) {
-	for f := range newFrameReader("", bytesSource(data), int64(len(data))).frames() {
+	for f := range framesOf("", data).frames() {
 		bodies = append(bodies, append([]byte{byte(f.kind)}, f.body...))
 	}
 	return bodies

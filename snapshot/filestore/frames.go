@@ -41,6 +41,12 @@ func newFrameReader(name string, in source, size int64) *frameReader {
 	return r
 }
 
+// framesOf returns a reader of the frames of a file in memory.
+func framesOf(name string, data []byte) *frameReader {
+	n := int64(len(data))
+	return &frameReader{source: bytesSource(data), name: name, size: n, keep: true, limit: n, isAll: true, data: data, searched: -1}
+}
+
 // resize is called when the file may have changed. It has that size now.
 func (r *frameReader) resize(size int64) {
 	upTo, all := readable(r.source, size)

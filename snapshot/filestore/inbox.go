@@ -234,8 +234,7 @@ var errNotOne = errors.New("it does not hold one record")
 // decodeMessage reads a file that encodeMessage returned. The error is ErrFormat for a
 // newer version, and any other if it is not the message with that ID for that run.
 func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
-	in := newFrameReader(id, bytesSource(data), int64(len(data)))
-	in.keep = true
+	in := framesOf(id, data)
 	h, _, err := in.header(runID)
 	if err != nil {
 		return snapshot.Message{}, err

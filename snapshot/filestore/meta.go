@@ -91,7 +91,7 @@ func (d *runDir) readMeta() (m metaFile, err error) {
 		} else if err != nil {
 			return metaFile{}, nil
 		}
-		h, _, err := newFrameReader(metaName, bytesSource(data), int64(len(data))).header(d.runID)
+		h, _, err := framesOf(metaName, data).header(d.runID)
 		if err == nil {
 			return metaFile{header: h, ok: true, size: int64(len(data))}, nil
 		}

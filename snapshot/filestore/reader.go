@@ -16,6 +16,9 @@ import (
 // written, by this process or another, and a later call of read continues at the end of
 // the one before. It is for one goroutine.
 //
+// All that reads a run reads it through a reader: a reading collects everything for Load
+// and Open, and a stream yields the records after a cursor for Records, Follow and Watch.
+//
 // A journal is created before its predecessor is sealed, and receives its first frame
 // after its header afterwards. So once journal n+1 has such a frame, or journal n+2
 // exists, journal n is complete. The reader then reads the rest of it, which is possible

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // TornTail is the end of a journal that was being written when its process or
@@ -34,6 +35,49 @@ func (e *strangerError) Error() string {
 }
 
 func (e *strangerError) Unwrap() error { return snapshot.ErrCorrupt }
+
+// Load implements [snapshot.Reader]. A run that ended in a crash is interrupted. The result
+// does not contain the unfinished end of a journal.
+func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	run, _, err := s.load(ctx, runID)
+	return run, err
+}
+
+// Verify is like [Store.Load], and also returns the end of a journal that a crash left
+// unfinished and that the next Open will cut off; nil if there is none. If the run is open,
+// that may be a record that is being written.
+func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
+	return s.load(ctx, runID)
+}
+
+func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
+	if err := s.check(ctx, runID); err != nil {
+		return nil, nil, err
+	}
+	r, err := s.dir(runID).read(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case r.damage != nil:
+		return nil, nil, advise(r.damage)
+	case !r.found:
+		return nil, nil, noRun(runID)
+	}
+	r.run.Open = r.held
+	if !r.held && r.run.Status == snapshot.StatusRunning { // nor was it open before its files were read
+		r.run.Info = storekit.Crashed(r.run.Info)
+	}
+	return r.run, r.torn, nil
+}
+
+// advise adds to the error of a damaged run what to do about it.
+func advise(err error) error {
+	var damage *snapshot.CorruptError
+	if errors.As(err, &damage) {
+		return fmt.Errorf("%w; the records before it are whole, and (*filestore.Store).Repair keeps them", err)
+	}
+	return err
+}
 
 // A reading is what the files of a run hold, all of them together.
 type reading struct {
