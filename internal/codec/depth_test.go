@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -59,4 +60,31 @@ func TestDeepestValueIsDecoded(t *testing.T) {
 			assert.Less(t, deepest, 1000)
 		})
 	}
+}
+
+// The text of a key in a key in a key doubles with each.
+func TestKeysOfMapsAreNotNestedDeeply(t *testing.T) {
+	nested := append(bytes.Repeat([]byte{0x81}, 40), bytes.Repeat([]byte{0xc0}, 41)...)
+	for _, read := range []func([]byte) error{
+		func(data []byte) error { return codec.Decode(data, new(any)) },
+		func(data []byte) error { _, err := codec.AppendJSON(nil, data, 0); return err },
+		func(data []byte) error { _, err := codec.Canonical(data); return err },
+		func(data []byte) error { r := codec.NewReader(data); defer r.Release(); r.Any(); return r.Err() },
+	} {
+		require.ErrorIs(t, read(nested), codec.ErrMalformed)
+		require.NoError(t, read(nested[38:43]))
+	}
+	var v any = "key"
+	for depth := range 40 {
+		data, err := codec.Encode(v)
+		if err != nil {
+			require.ErrorIs(t, err, codec.ErrTooDeep)
+			assert.Greater(t, depth, 3)
+			return
+		}
+		require.NoError(t, codec.Decode(data, new(any)))
+		key := v
+		v = map[any]int{&key: 1}
+	}
+	t.Fatal("encoded")
 }

@@ -237,7 +237,9 @@ func encodeMap(t reflect.Type, old bool) encodeFunc {
 		}
 		e.w.Map(v.Len())
 		for it := v.MapRange(); it.Next(); {
+			e.depth += keyNesting
 			err := key(e, it.Key())
+			e.depth -= keyNesting
 			if err == nil {
 				err = elem(e, it.Value())
 			}

@@ -197,20 +197,26 @@ type extensions struct{ times, json bool }
 
 // scan is Skip, and reports the extensions that the value has in it.
 func scan(data []byte) (rest []byte, found extensions, err error) {
-	rest, err = skip(data, 1, 0, &found)
+	rest, err = skip(data, 1, false, 0, &found)
 	if err != nil {
 		return nil, extensions{}, fmt.Errorf("codec: %w", err)
 	}
 	return rest, found, nil
 }
 
-// skip returns what follows the next values, which are so deep inside others.
-func skip(data []byte, values, depth int, found *extensions) ([]byte, error) {
+// keyNesting is how many levels a key of a map counts that is an array or a map
+// itself. In JSON it is a string, in which quotes are escaped: the text of keys in
+// keys would double with each.
+const keyNesting = maxNesting / 8
+
+// skip returns what follows the next values, which are so deep inside others: in
+// a map, a key before each value.
+func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]byte, error) {
 	if depth > maxNesting {
-		return nil, malformed("nested deeper than %d levels", maxNesting)
+		return nil, malformed("nested deeper than %d levels, of which a key of a map counts %d", maxNesting, keyNesting)
 	}
 	var h head
-	for range values {
+	for i := range values {
 		size, err := h.read(data)
 		if err != nil {
 			return nil, err
@@ -221,7 +227,11 @@ func skip(data []byte, values, depth int, found *extensions) ([]byte, error) {
 			found.json = found.json || h.ext == jsonExt
 		}
 		if inside := h.values(); inside > 0 {
-			if data, err = skip(data, inside, depth+1, found); err != nil {
+			deeper := depth + 1
+			if inMap && i%2 == 0 {
+				deeper += keyNesting
+			}
+			if data, err = skip(data, inside, h.kind == kindMap, deeper, found); err != nil {
 				return nil, err
 			}
 		}

@@ -246,7 +246,7 @@ func (r *Reader) Skip() []byte {
 		return nil
 	}
 	begin := r.off
-	rest, err := skip(r.data[begin:], 1, 0, new(extensions))
+	rest, err := skip(r.data[begin:], 1, false, 0, new(extensions))
 	if err != nil {
 		r.fail(begin, err)
 		return nil
