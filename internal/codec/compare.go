@@ -73,11 +73,11 @@ func LostBy(data []byte, v any) (all []Lost, err error) {
 	return all, err
 }
 
-// A visit is told of a part of one value, and of the part of the other that has
-// the same path, if it has one. It reports whether to compare what is in them.
+// A visit is called with a part of one value and the part of the other value that
+// has the same path, if there is one. It reports whether to compare what is inside.
 type visit func(path string, was, now any, has bool) (deeper bool)
 
-// compare visits the parts of two encoded values.
+// compare calls visit for the parts of two encoded values.
 func compare(was, now []byte, visit visit) error {
 	var a, b any
 	if err := Decode(was, &a); err != nil {

@@ -46,12 +46,12 @@ func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
 	return canRecurse(t.Elem(), above)
 }
 
-// errEndless is ErrTooDeep without a path, which would be as long as the value
-// is deep.
+// errEndless is ErrTooDeep to which no path is added: it would be too long to read.
 var errEndless = fmt.Errorf("%w", ErrTooDeep)
 
-// bounded returns f for values that may be nested in others: an encoder would
-// follow one that contains itself for ever, and a full stack ends the process.
+// bounded returns f with a limit on how deep values are nested. Without it an
+// encoder would follow a value that contains itself until the stack is full, which
+// ends the process.
 func bounded(f encodeFunc) encodeFunc {
 	return func(e *encoder, v reflect.Value) error {
 		if e.depth++; e.depth > maxNesting {

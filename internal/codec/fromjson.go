@@ -51,7 +51,7 @@ func parseJSON(data []byte) (v any, err error) {
 	return v, nil
 }
 
-// withNumbers makes numbers of what the decoder has left as text.
+// withNumbers replaces each json.Number in v by what number returns for it.
 func withNumbers(v any, number func(text string) (any, error)) (any, error) {
 	var err error
 	switch v := v.(type) {

@@ -192,10 +192,10 @@ func Skip(data []byte) ([]byte, error) {
 	return rest, err
 }
 
-// extensions are those of our own that a value has in it.
+// extensions says which of our own extensions a value contains.
 type extensions struct{ times, json bool }
 
-// scan is Skip, and reports the extensions that the value has in it.
+// scan is Skip, and reports which extensions the value contains.
 func scan(data []byte) (rest []byte, found extensions, err error) {
 	rest, err = skip(data, 1, false, 0, &found)
 	if err != nil {
@@ -204,13 +204,13 @@ func scan(data []byte) (rest []byte, found extensions, err error) {
 	return rest, found, nil
 }
 
-// keyNesting is how many levels a key of a map counts that is an array or a map
-// itself. In JSON it is a string, in which quotes are escaped: the text of keys in
-// keys would double with each.
+// keyNesting is how many levels an array or a map counts that is the key of a map.
+// In JSON such a key is a string, in which quotes are escaped: the text of a key in
+// a key in a key would double each time.
 const keyNesting = maxNesting / 8
 
-// skip returns what follows the next values, which are so deep inside others: in
-// a map, a key before each value.
+// skip returns what follows the next values, which are nested depth levels deep.
+// In a map, every other value is a key.
 func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]byte, error) {
 	if depth > maxNesting {
 		return nil, malformed("nested deeper than %d levels, of which a key of a map counts %d", maxNesting, keyNesting)

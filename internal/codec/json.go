@@ -83,7 +83,7 @@ func (r *rendering) value() {
 	}
 }
 
-// inside appends the elements of an array, or the pairs of a map.
+// inside appends the elements of an array or the pairs of a map.
 func (r *rendering) inside(h head, opening, closing byte) {
 	r.out = append(r.out, opening)
 	for i := range h.n {
@@ -102,7 +102,7 @@ func (r *rendering) inside(h head, opening, closing byte) {
 	r.out = append(r.out, closing)
 }
 
-// key returns the text of the next value, a key of a map: the JSON of what is no
+// key returns the next value, a key of a map, as a text: its JSON, unless it is a
 // string.
 func (r *rendering) key() []byte {
 	before := r.walk
@@ -150,10 +150,10 @@ func (r *rendering) float(f float64) {
 	r.out = append(r.out, b...)
 }
 
-// room is how many bytes are left to append.
+// room returns how many bytes may still be appended.
 func (r *rendering) room() int { return max(r.end-len(r.out), 0) }
 
-// string cuts what has no room before quoting it.
+// string appends s in quotes. It cuts s first, to the room that is left.
 func (r *rendering) string(s []byte) {
 	if room := r.room(); len(s) > room {
 		s = s[:room]

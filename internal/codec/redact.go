@@ -20,8 +20,9 @@ func RedactJSON(data []byte, redact func(string) string) (any, error) {
 	}), nil
 }
 
-// RedactTree returns v with key applied to the keys of its maps and value to what
-// is no map and no list. Keys that become equal get apostrophes appended.
+// RedactTree returns v with key applied to the keys of all maps in it, and value
+// to everything in it that is neither a map nor a list. Keys that become equal get
+// apostrophes appended.
 func RedactTree(v any, key func(string) string, value func(any) any) any {
 	switch v := v.(type) {
 	case map[string]any:

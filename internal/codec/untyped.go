@@ -1,7 +1,7 @@
 package codec
 
 // What is decoded into an interface has lost its type: a struct is a map with
-// texts for keys, bytes are a string, and every number with a fraction has 64
+// strings for keys, bytes are a string, and every number with a fraction has 64
 // bits.
 
 // appendUntyped appends the first value of data as it would be encoded again
@@ -54,7 +54,7 @@ func (u *untyping) pairs(n int) {
 	u.insertMap(begin, kept)
 }
 
-// isOmitted reports whether a value is one that a struct's field is left out for.
+// isOmitted reports whether a field of a struct that has this value is left out.
 func isOmitted(data []byte) bool {
 	h, _, _ := next(data)
 	switch h.kind {

@@ -2,9 +2,8 @@ package codec
 
 import "math"
 
-// A walk goes through a well-formed value, head by head: that of an array or a
-// map comes before what is in it. Whatever does not know the type of a value reads
-// it so.
+// A walk reads a well-formed value whose type is not known, one head after the
+// other. The head of an array or a map comes before the values in it.
 type walk struct{ data []byte } // what is left
 
 // next returns the next head.
@@ -14,10 +13,10 @@ func (w *walk) next() (h head) {
 	return h
 }
 
-// since returns what was walked through since there was that much left.
+// since returns what was read since before was left.
 func (w *walk) since(before []byte) []byte { return before[:len(before)-len(w.data)] }
 
-// key reads the key of a pair of a map as the text that JSON has for it.
+// key reads the key of a pair of a map, as the text that it has in JSON.
 func (w *walk) key() string {
 	before := *w
 	if h := w.next(); h.kind == kindString {
@@ -29,8 +28,8 @@ func (w *walk) key() string {
 	return string(key)
 }
 
-// tree reads a value with []any for arrays and map[string]any for maps. Leaf
-// returns everything else, of which it is given the head and the first byte.
+// tree reads a value: an array is a []any, a map a map[string]any. Anything else
+// is what leaf returns for its head and its first byte.
 func (w *walk) tree(leaf func(h head, first byte) (any, error)) (v any, err error) {
 	before := w.data
 	h := w.next()
@@ -56,7 +55,7 @@ func (w *walk) tree(leaf func(h head, first byte) (any, error)) (v any, err erro
 	return leaf(h, before[0])
 }
 
-// scalar returns a value that is the same wherever it is decoded; nil for others.
+// scalar returns a bool, a number or a string, and nil for anything else.
 func (h head) scalar() any {
 	switch h.kind {
 	case kindBool:

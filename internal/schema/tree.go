@@ -51,8 +51,7 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil, errors.New("not valid JSON: the document is empty")
 	}
-	// What encoding/json takes is read: names that are given twice are a problem of
-	// their own, and it mends text that is not UTF-8.
+	// encoding/json reads both; names that are given twice become problems.
 	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
 	tree, err := r.value("")
 	if errors.Is(err, errTooDeep) {
