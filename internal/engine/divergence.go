@@ -136,7 +136,7 @@ func (c *Call) checkEnd(s *Scope) *InterruptedError {
 	return c.parent.InterruptionBy(err)
 }
 
-// interruptionBy returns the suspension that an error of the run causes for the calls
+// InterruptionBy returns the suspension that an error of the run causes for the calls
 // inside the scope: the run could not be resumed, which is not a failure of the program.
 func (s *Scope) InterruptionBy(err error) *InterruptedError {
 	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run's own, which has stopped it

@@ -24,13 +24,13 @@ func (c *Call) interceptors() (ofRun, own []Interceptor) {
 	return c.root.settings.Interceptors, own
 }
 
-// guard holds what the attempts of a call have around them. It does not change.
+// Guard holds what the attempts of a call have around them. It does not change.
 type Guard struct {
 	slot         Slot // nil for none
 	interceptors []Interceptor
 }
 
-// with returns the guard with more interceptors, inside those that it has. The
+// With returns the guard with more interceptors, inside those that it has. The
 // result is nil if there is nothing in it.
 func (g *Guard) With(more []Interceptor) *Guard {
 	if len(more) == 0 {
