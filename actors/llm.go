@@ -25,6 +25,10 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 	if handler != nil {
 		observed = func(ctx context.Context, req Request) (Response, error) {
 			req.digests = nil // for what calls the LLM
+			req, err := withData(ctx, req)
+			if err != nil {
+				return Response{}, err
+			}
 			resp, err := shown(ctx, req, handler)
 			if !resp.Usage.IsZero() && core.UsageInside(ctx).IsZero() {
 				core.AddUsage(ctx, resp.Usage)

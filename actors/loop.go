@@ -165,7 +165,7 @@ func (l *loop) begin(ctx context.Context, prompt Prompt) ([]Message, error) {
 	if text != "" || len(l.instructions.parts) > 0 {
 		conversation = append(conversation, Message{Role: RoleSystem, Text: text, Parts: l.instructions.parts})
 	}
-	conversation = append(conversation, prompt.History...)
+	conversation = append(append(conversation, prompt.Before...), prompt.History...)
 	return append(conversation, User(prompt.Text, prompt.Parts...)), nil
 }
 

@@ -197,10 +197,15 @@ func (r Response) finish() Finish {
 }
 
 // A Prompt is the input of an agent that [NewAgent] made.
+//
+// Before is what was said before the history, and is not recorded with the prompt: who
+// calls the agent again in a run that is resumed gives it the same, or the calls of the
+// LLM differ from their records. The Messages of the answer do not have it.
 type Prompt struct {
 	Text    string    `json:"text"`
 	Parts   []Part    `json:"parts,omitempty"`   // images and files, in addition to the text
 	History []Message `json:"history,omitempty"` // what was said before
+	Before  []Message `json:"-"`                 // what was said before History
 	Options Options   `json:"options,omitzero"`  // take precedence over those of the agent, field by field
 }
 
@@ -211,7 +216,7 @@ func Ask(text string, parts ...Part) Prompt { return Prompt{Text: text, Parts: p
 type Answer struct {
 	Text     string     `json:"text"`
 	Finish   Finish     `json:"finish"`             // FinishStop, FinishRefusal or FinishOther
-	Messages []Message  `json:"messages,omitempty"` // the conversation, from the prompt's history on; without instructions
+	Messages []Message  `json:"messages,omitempty"` // the conversation, from the prompt's History on; without instructions
 	Turns    int        `json:"turns"`              // calls of the LLM
 	Usage    core.Usage `json:"usage,omitzero"`     // of all turns, and of what the tools consumed
 }

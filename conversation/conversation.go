@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
@@ -29,13 +28,13 @@ type Agent = actors.Agent[actors.Prompt, actors.Answer]
 // A Conversation is a sequence of turns. It is for one goroutine. Make one
 // with [Open].
 type Conversation struct {
-	store   snapshot.Store
-	id      string
+	thread
 	agent   Agent
 	options options
 
 	history []actors.Message
 	turns   int            // that have begun
+	after   int            // the last turn that completed, 0 for none
 	pending *actors.Prompt // of the last turn, if it has not ended
 }
 
@@ -61,32 +60,31 @@ func WithRunOptions(opts ...state.Option) Option {
 
 const defaultMaxMessages = 100
 
+// optionsOf applies the options. It panics if one is not valid.
+func optionsOf(opts []Option) options {
+	o := options{maxMessages: defaultMaxMessages}
+	for _, option := range opts {
+		option(&o)
+	}
+	if o.maxMessages < 1 {
+		panic(fmt.Sprintf("conversation: WithMaxMessages(%d): it must be 1 or more", o.maxMessages))
+	}
+	return o
+}
+
 // Open begins the conversation with that ID, or restores it. The run of turn n has
 // the ID id-n, with n in four digits or more, so id must be a valid beginning of a
-// run ID.
+// run ID. Turns that a runner has made belong to it, see [NewProgram].
 func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opts ...Option) (*Conversation, error) {
-	c := &Conversation{store: store, id: id, agent: agent, options: options{maxMessages: defaultMaxMessages}}
-	for _, option := range opts {
-		option(&c.options)
-	}
-	if c.options.maxMessages < 1 {
-		panic(fmt.Sprintf("conversation: WithMaxMessages(%d): it must be 1 or more", c.options.maxMessages))
-	}
-	page, err := store.List(ctx, snapshot.Filter{Tags: []string{c.tag()}})
-	if err != nil {
-		return nil, fmt.Errorf("conversation %q: %w", id, err)
-	}
-	for i := range page.Runs {
-		c.turns = max(c.turns, c.turnOf(page.Runs[i].RunID))
+	c := &Conversation{thread: thread{store, id}, agent: agent, options: optionsOf(opts)}
+	if err := snapshot.CheckRunID(c.runID(1)); err != nil {
+		return nil, fmt.Errorf("conversation %q: %w", record.Truncate(id, maxID), err)
 	}
 	if err := c.restore(ctx); err != nil {
 		return nil, fmt.Errorf("conversation %q: turn %d: %w", id, c.turns, err)
 	}
 	return c, nil
 }
-
-// tag is that of the runs of the conversation.
-func (c *Conversation) tag() string { return "conversation:" + c.id }
 
 // RunID returns the ID of the run of the last turn; it is empty before the first.
 // While the turn is pending, its questions are answered there, see state.Answer.
@@ -97,75 +95,59 @@ func (c *Conversation) RunID() string {
 	return c.runID(c.turns)
 }
 
-func (c *Conversation) runID(turn int) string { return fmt.Sprintf("%s-%04d", c.id, turn) }
-
-// turnOf is the number of the turn that a run is, 0 for none.
-func (c *Conversation) turnOf(runID string) int {
-	digits, ok := strings.CutPrefix(runID, c.id+"-")
-	turn, err := strconv.Atoi(digits)
-	if !ok || err != nil || c.runID(turn) != runID {
-		return 0
-	}
-	return turn
-}
-
 // restore finds out what became of the last turn. A turn whose process ended
 // before its agent was called does not count as a turn.
-func (c *Conversation) restore(ctx context.Context) error {
+func (c *Conversation) restore(ctx context.Context) (err error) {
+	c.pending = nil
+	if c.turns, err = c.last(ctx); err != nil {
+		return err
+	}
 	for ; c.turns > 0; c.turns-- {
-		run, err := c.store.Load(ctx, c.runID(c.turns))
+		info, found, err := c.info(ctx, c.turns)
+		if err != nil || !found {
+			return err
+		}
+		if hasEnded(&info) {
+			c.after = c.afterOf(&info)
+			break
+		}
+		prompt, _, err := c.prompt(ctx, c.turns)
 		if err != nil {
 			return err
 		}
-		stored, err := run.Snapshot()
-		if err != nil {
-			return err
-		}
-		call := rootCall(stored.Records)
-		if call == nil {
+		if prompt == nil {
 			continue
 		}
-		var prompt actors.Prompt
-		if call.Detail == nil {
-			return errors.New("its record has no input")
-		}
-		if err := record.Decode(call.Detail.Input, &prompt); err != nil {
-			return fmt.Errorf("its input: %w", err)
-		}
-		c.pending = &prompt
-		if !hasEnded(stored.Records, call.Address) {
-			return nil
-		}
-		// It is recalled: nothing runs again.
-		if _, err := c.turn(ctx, prompt); c.pending != nil {
-			return err
-		}
-		return nil
+		c.after, c.pending = seenBy(&info.Metadata), prompt
+		break
 	}
-	return nil
+	c.history, err = c.thread.history(ctx, c.after, c.options.maxMessages)
+	if err != nil || c.pending == nil {
+		return err
+	}
+	return c.recall(ctx)
 }
 
-// rootCall is the first record of the call of the agent, nil if there is none.
-func rootCall(records []record.Record) *record.Record {
-	for i := range records {
-		if records[i].Kind == record.KindAgent {
-			return &records[i]
-		}
+// recall ends a turn whose agent has ended, and whose process ended before it could say
+// so: nothing runs again.
+func (c *Conversation) recall(ctx context.Context) error {
+	info, _, err := c.info(ctx, c.turns)
+	if err != nil || info.Open || info.Stop.Reason == record.InterruptUser {
+		return err
+	}
+	_, ended, err := c.prompt(ctx, c.turns)
+	if err != nil || !ended {
+		return err
+	}
+	if _, err := c.turn(ctx, *c.pending); c.pending != nil {
+		return err
 	}
 	return nil
-}
-
-func hasEnded(records []record.Record, call record.Address) bool {
-	for i := range records {
-		if records[i].Address == call && records[i].IsOutcome() {
-			return true
-		}
-	}
-	return false
 }
 
 // History returns the messages of the turns that have ended, within the bound. They
-// are sent to the model before those of the next turn.
+// are sent to the model before those of the next turn. They are there while a turn is
+// pending, too. The data of large parts is an artifact of the store, which the URL names.
 func (c *Conversation) History() []actors.Message { return append([]actors.Message(nil), c.history...) }
 
 // Turns returns the number of turns that have begun.
@@ -193,10 +175,19 @@ func (c *Conversation) Ask(ctx context.Context, text string, parts ...actors.Par
 // Send is Ask with a whole prompt, which may have options. A history in the prompt
 // is replaced by that of the conversation.
 func (c *Conversation) Send(ctx context.Context, prompt actors.Prompt) (actors.Answer, error) {
+	if c.turns > 0 { // another process may have gone on with it
+		if err := c.restore(ctx); err != nil {
+			return actors.Answer{}, fmt.Errorf("conversation %q: turn %d: %w", c.id, c.turns, err)
+		}
+	}
 	if c.pending != nil {
 		return actors.Answer{}, ErrPending
 	}
-	prompt.History = c.History()
+	parts, err := keepParts(ctx, c.store, prompt.Parts)
+	if err != nil {
+		return actors.Answer{}, fmt.Errorf("conversation %q: %w", c.id, err)
+	}
+	prompt.Parts, prompt.History = parts, nil
 	c.turns++
 	return c.turn(ctx, prompt)
 }
@@ -214,32 +205,27 @@ func (c *Conversation) Continue(ctx context.Context) (actors.Answer, error) {
 // turn begins or resumes the run of the last turn.
 func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.Answer, error) {
 	c.pending = &prompt
-	opts := append([]state.Option{state.WithMetadata(state.Metadata{Tags: []string{c.tag()}, Pipeline: c.agent.Name()})}, c.options.run...)
+	opts := append([]state.Option{state.WithMetadata(c.metadata(c.after, c.agent.Name()))}, c.options.run...)
 	st, err := state.Open(ctx, c.store, c.runID(c.turns), opts...)
-	if err != nil {
+	if errors.Is(err, state.ErrCancelled) {
+		c.pending = nil
+		return actors.Answer{}, err
+	} else if err != nil {
 		return actors.Answer{}, err
 	}
-	answer, err := c.agent.Call(st.Context(ctx), prompt)
+	with := prompt
+	with.Before = c.history
+	answer, err := call(st.Context(ctx), c.store, c.agent, with)
 	closeErr := st.Close()
-	if core.IsSuspension(err) || errors.Is(err, core.ErrStorage) {
+	if st.Status() != state.StatusCancelled && (core.IsSuspension(err) || errors.Is(err, core.ErrStorage)) {
 		return actors.Answer{}, errors.Join(err, closeErr)
 	}
 	c.pending = nil
 	if err == nil {
-		c.history = bounded(answer.Messages, c.options.maxMessages)
-	} else {
-		c.history = prompt.History
+		c.after = c.turns
+		c.history = bounded(slices.Concat(c.history, answer.Messages), c.options.maxMessages)
 	}
 	return answer, errors.Join(err, closeErr)
-}
-
-// bounded are the last messages, at most so many, from one of the user on.
-func bounded(messages []actors.Message, most int) []actors.Message {
-	first := max(0, len(messages)-most)
-	for first < len(messages) && messages[first].Role != actors.RoleUser {
-		first++
-	}
-	return messages[first:]
 }
 
 // They are found in errors of calls that were recorded, too.

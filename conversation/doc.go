@@ -6,6 +6,12 @@
 //	answer, err := chat.Ask(ctx, "How warm is it in Oslo?")
 //	answer, err = chat.Ask(ctx, "And in Rome?")
 //
+// Each turn stores what was said in it, and the data of a large picture or file once. A
+// turn that failed or was cancelled is not part of the history of later ones.
+//
+// [NewProgram] makes the turns runs of a runner, and [Next] and [Read] start and list them:
+// a service serves them as threads. The same conversation can be opened inside and outside.
+//
 // After a program has ended for any reason, it opens the conversation again: a finished
 // turn is not asked again, and [Conversation.Continue] continues an unfinished one.
 package conversation

@@ -129,7 +129,7 @@ func TestClientAnswersInterruptsAndCancels(t *testing.T) {
 	require.NoError(t, c.Interrupt(t.Context(), "r", streamer.Stop{By: "ann", Message: "enough"}))
 	require.NoError(t, c.Cancel(t.Context(), "r", streamer.Stop{Message: "for good"}))
 	require.NoError(t, c.Signal(t.Context(), "r", streamer.Signal{Name: "called", Value: json.RawMessage(`7`), ID: "mail-1"}))
-	require.ErrorIs(t, c.Signal(t.Context(), "r", streamer.Signal{Name: "called"}), streamer.ErrInvalid)
+	require.ErrorIs(t, c.Signal(t.Context(), "r", streamer.Signal{Value: json.RawMessage(`7`)}), streamer.ErrInvalid)
 	require.ErrorIs(t, c.Signal(t.Context(), "other", streamer.Signal{Name: "called", Value: json.RawMessage(`7`)}), streamer.ErrNotFound)
 	assert.Equal(t, []string{`answer r agent/refund?1 by ann: {"ok":true}`, "interrupt r by ann: enough", "cancel r by dashboard: for good", "signal r called mail-1 by dashboard: 7"}, control.said)
 	control.err = fmt.Errorf("%w: it was answered before", streamer.ErrConflict)

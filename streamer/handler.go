@@ -45,6 +45,10 @@ type Options struct {
 	// Nil forbids that.
 	Forker Forker
 
+	// Threads are conversations, for senders whose Scope allows control to speak, and for
+	// those that may see their runs to read. Nil for none.
+	Threads Threads
+
 	// Redact is applied to every text of inputs, outputs and errors that is shown, in
 	// published records and in those from the source; see record.Record.Redacted. A
 	// store keeps texts unchanged, even those of runs with state.WithRedaction: use the
@@ -362,6 +366,8 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("POST /api/runs/{run}/answer", h.admitted(h.serveAnswer))
 	mux.Handle("POST /api/runs/{run}/signal", h.admitted(h.serveSignal))
 	mux.Handle("GET /api/runs/{run}/values", h.admitted(h.serveValues))
+	mux.Handle("POST /api/threads/{thread}", h.admitted(h.serveSend))
+	mux.Handle("GET /api/threads/{thread}", h.admitted(h.serveThread))
 	mux.Handle("GET /{$}", h.admitted(h.servePage))
 	mux.Handle("GET /{asset}", h.admitted(h.serveAsset))
 	mux.Handle("/", h.admitted(func(w http.ResponseWriter, req *http.Request, _ *Scope) {

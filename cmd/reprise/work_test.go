@@ -64,16 +64,16 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	}
 	_, err := wait()
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	assert.Contains(t, call(t, dir, "show", "r8").text(t), "reprise signal r8 paid JSON")
+	assert.Contains(t, call(t, dir, "show", "r8").text(t), "QUESTION wait?1: paid")
 	assert.Equal(t, result{exitOK, "", "run r8 waits for no answer\n"}, call(t, dir, "questions", "r8"))
-	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON")
-	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, "the name has 1 to 64 letters")
+	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); write a text in double quotes, inside single quotes of the shell: '\"yes\"'")
+	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, `signal "paid?" to run r8: it cannot be sent: the name has 1 to 64 letters, digits, dots, dashes and underscores; nothing was sent`)
 	assert.Equal(t, "signal paid waits in run r8 until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))
 	amount, err := wait()
 	require.NoError(t, err)
 	assert.Equal(t, 40, amount)
 	assert.Regexp(t, `ANSWER +to wait\?1 by bank\b`, call(t, dir, "show", "r8").text(t))
-	call(t, dir, "signal", "r8", "paid", "40").failed(t, exitFailure, "it has ended: it is completed; nothing was sent")
+	call(t, dir, "signal", "r8", "paid", "40").failed(t, exitFailure, `signal "paid" to run r8: it has ended: it is completed; nothing was sent`)
 }
 
 func TestWhatIsToBeTypedHasTheDirectory(t *testing.T) {

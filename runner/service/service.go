@@ -35,7 +35,11 @@ type Options struct {
 	Addr string
 
 	Runner   runner.Options
-	Streamer streamer.Options // its Control, Starter, Continuer and Forker are those of the runner
+	Streamer streamer.Options // its Control, Starter, Continuer, Forker and Threads are those of the runner
+
+	// Thread is the program that answers in new threads, see conversation.NewProgram,
+	// unless a message names another. Empty for none.
+	Thread string
 
 	// TLS is for HTTPS. Nil for HTTP.
 	TLS *tls.Config
@@ -147,6 +151,7 @@ func newService(o *Options, register func(*runner.Runner) error) (*service, erro
 
 func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) error) (*service, error) {
 	control := new(Control) // which has the runner before anything is served
+	o.Streamer.Threads = &threads{control, o.Thread}
 	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer, o.Streamer.Forker = control, control, control, stored.NewControl(store)
 	dashboard, err := streamer.New(stored.New(store), o.Streamer)
 	if err != nil {

@@ -1,0 +1,79 @@
+package conversation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// The data of a large part is stored once, as an artifact, and messages have its
+// reference in a URL. The turn in which it was sent records the reference as the output of
+// a step, so that reprise gc keeps the artifact as long as the turn.
+
+const (
+	artifactURL = "artifact:"
+
+	// maxInline is the size from which on the output of a step is an artifact.
+	maxInline = 64 << 10
+)
+
+// keepParts stores the data of large parts.
+func keepParts(ctx context.Context, store snapshot.ArtifactStore, parts []actors.Part) ([]actors.Part, error) {
+	kept := slices.Clone(parts)
+	for i := range kept {
+		part := &kept[i]
+		if strings.HasPrefix(part.URL, artifactURL) {
+			return nil, fmt.Errorf("part %d: the URL %q; want one that the service of the model can fetch", i+1, record.Truncate(part.URL, 100))
+		}
+		encoded, err := record.Encode(part.Data)
+		if err != nil {
+			return nil, err
+		}
+		if len(encoded) <= maxInline {
+			continue
+		}
+		reference, err := store.Put(ctx, encoded)
+		if err != nil {
+			return nil, fmt.Errorf("part %d: %w", i+1, err)
+		}
+		part.Data, part.URL = nil, artifactURL+reference
+	}
+	return kept, nil
+}
+
+// data returns the data of a part by its URL.
+func data(ctx context.Context, store snapshot.ArtifactStore, url string) (data []byte, isOurs bool, err error) {
+	reference, isOurs := strings.CutPrefix(url, artifactURL)
+	if !isOurs {
+		return nil, false, nil
+	}
+	encoded, err := store.Get(ctx, reference)
+	if err == nil {
+		err = record.Decode(encoded, &data)
+	}
+	return data, true, err
+}
+
+// call calls the agent in a run, with the data of parts.
+func call(ctx context.Context, store snapshot.ArtifactStore, agent Agent, prompt actors.Prompt) (actors.Answer, error) {
+	for i, part := range prompt.Parts {
+		if !strings.HasPrefix(part.URL, artifactURL) {
+			continue
+		}
+		keep := func(ctx context.Context) ([]byte, error) {
+			data, _, err := data(ctx, store, part.URL)
+			return data, err
+		}
+		if _, err := core.Step(ctx, fmt.Sprint("part", i+1), keep); err != nil {
+			return actors.Answer{}, err
+		}
+	}
+	fetch := func(ctx context.Context, url string) ([]byte, bool, error) { return data(ctx, store, url) }
+	return agent.Call(actors.WithParts(ctx, fetch), prompt)
+}

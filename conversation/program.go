@@ -1,0 +1,213 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Input is the input of a [Program]: a prompt without history.
+type Input actors.Prompt
+
+// A Program makes turns as runs of a runner:
+//
+//	runner.Register(r, conversation.NewProgram(r.Store(), assistant))
+//
+// Its name is that of the agent, and [Next] returns the run to start for a turn. A run that
+// is no turn has no history.
+type Program struct {
+	store   snapshot.Store
+	agent   Agent
+	options options
+}
+
+// NewProgram returns the program of conversations with an agent in a store. Of the
+// options, WithRunOptions does not count: those of the runner do. It panics as [Open] does.
+func NewProgram(store snapshot.Store, agent Agent, opts ...Option) *Program {
+	return &Program{store, agent, optionsOf(opts)}
+}
+
+// Name returns the name of the agent.
+func (p *Program) Name() string { return p.agent.Name() }
+
+// DecodeInput decodes a prompt in JSON, such as {"text": "hello"}.
+func (p *Program) DecodeInput(input json.RawMessage) (Input, error) {
+	prompt, err := p.agent.DecodeInput(input)
+	return Input(prompt), err
+}
+
+// Compensations returns what undoes the calls of the agent.
+func (p *Program) Compensations() []*core.Compensation { return p.agent.Compensations() }
+
+// Call makes the turn that the run is.
+func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
+	prompt := actors.Prompt(in)
+	h := state.From(ctx)
+	if h == nil {
+		return actors.Answer{}, core.ErrNoRun
+	}
+	metadata := h.Metadata()
+	if id := metadata.Custom[threadKey]; id != "" {
+		var err error
+		t := thread{p.store, id}
+		if prompt.Before, err = t.history(ctx, seenBy(&metadata), p.options.maxMessages); err != nil {
+			return actors.Answer{}, fmt.Errorf("conversation %q: its history: %w", id, err)
+		}
+	}
+	return call(ctx, p.store, p.agent, prompt)
+}
+
+// A Turn is a run to start.
+type Turn struct {
+	RunID    string
+	Number   int // of the turn, from 1
+	Input    Input
+	Metadata state.Metadata
+}
+
+// Next returns the next turn of a conversation, which begins with it if there is none. The
+// data of large parts of the prompt is stored. Number is the turn that the caller means,
+// so that a turn whose start was not acknowledged can be started again; 0 for the one
+// after the last. While the last turn has not ended, the error of the next one is
+// [ErrPending], as it is for a turn that two callers start at the same time when a runner
+// starts it.
+func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Prompt, number int) (Turn, error) {
+	next, err := nextTurn(ctx, thread{store, id}, prompt, number)
+	if err != nil {
+		return Turn{}, fmt.Errorf("conversation %q: %w", record.Truncate(id, maxID), err)
+	}
+	return next, nil
+}
+
+// ErrTurn is returned by [Next] for a number that is not that of a turn, nor of the next.
+var ErrTurn = errors.New("there is no such turn")
+
+// maxID is how much of the ID of a conversation is repeated.
+const maxID = 128
+
+func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (Turn, error) {
+	if err := snapshot.CheckRunID(t.runID(1)); err != nil {
+		return Turn{}, err
+	}
+	if len(prompt.History) > 0 {
+		return Turn{}, errors.New("the prompt has a history, which is that of the conversation")
+	}
+	last, err := t.last(ctx)
+	if err != nil {
+		return Turn{}, err
+	}
+	if number == 0 {
+		number = last + 1
+	}
+	after := 0
+	switch {
+	case number < 1 || number > last+1:
+		return Turn{}, fmt.Errorf("%w: %d; the next is %d", ErrTurn, number, last+1)
+	case number <= last: // it was started
+		info, found, err := t.info(ctx, number)
+		if err != nil || !found {
+			return Turn{}, errors.Join(err, fmt.Errorf("%w: %d", ErrTurn, number))
+		}
+		after = seenBy(&info.Metadata)
+	case last > 0:
+		info, _, err := t.info(ctx, last)
+		if err != nil {
+			return Turn{}, err
+		}
+		if !hasEnded(&info) {
+			return Turn{}, fmt.Errorf("turn %d: %w", last, ErrPending)
+		}
+		after = t.afterOf(&info)
+	}
+	if prompt.Parts, err = keepParts(ctx, t.store, prompt.Parts); err != nil {
+		return Turn{}, err
+	}
+	return Turn{t.runID(number), number, Input(prompt), t.metadata(after, "")}, nil
+}
+
+// A State is how a turn stands.
+type State struct {
+	Number  int             `json:"turn"`
+	RunID   string          `json:"run_id"`
+	Program string          `json:"program,omitempty"`
+	Status  snapshot.Status `json:"status"`
+	Text    string          `json:"text"`             // that was asked
+	Answer  string          `json:"answer,omitempty"` // if it completed
+	Error   string          `json:"error,omitempty"`  // if it failed or was cancelled
+}
+
+// Read returns the last turns of a conversation in a store, at most limit of them, or all
+// if that is 0, in their order. If there are none, the error is snapshot.ErrNotFound.
+func Read(ctx context.Context, store snapshot.Store, id string, limit int) ([]State, error) {
+	turns, err := read(ctx, thread{store, id}, limit)
+	if err != nil {
+		return nil, fmt.Errorf("conversation %q: %w", record.Truncate(id, maxID), err)
+	}
+	return turns, nil
+}
+
+func read(ctx context.Context, t thread, limit int) ([]State, error) {
+	if snapshot.CheckRunID(t.runID(1)) != nil {
+		return nil, snapshot.ErrNotFound
+	}
+	last, err := t.last(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if last == 0 {
+		return nil, snapshot.ErrNotFound
+	}
+	first := 1
+	if limit > 0 {
+		first = max(1, last-limit+1)
+	}
+	var turns []State
+	for n := first; n <= last; n++ {
+		info, found, err := t.info(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if !found { // it was removed
+			continue
+		}
+		one := State{Number: n, RunID: info.RunID, Program: info.Program, Status: info.Status}
+		if err := t.fill(ctx, &one); err != nil {
+			return nil, fmt.Errorf("turn %d: %w", n, err)
+		}
+		turns = append(turns, one)
+	}
+	return turns, nil
+}
+
+// fill adds what was asked and answered.
+func (t thread) fill(ctx context.Context, s *State) error {
+	prompt, _, err := t.prompt(ctx, s.Number)
+	if err != nil {
+		return err
+	}
+	if prompt != nil {
+		s.Text = prompt.Text
+	}
+	if !hasEnded(&snapshot.Info{Status: s.Status}) {
+		return nil
+	}
+	answer, err := state.Result[actors.Answer](ctx, t.store, s.RunID)
+	if s.Status == snapshot.StatusCompleted {
+		s.Answer = answer.Text
+		return err
+	}
+	if err != nil { // which the run ended with
+		s.Error = err.Error()
+	}
+	return nil
+}
+
+// errors.Is finds it in recorded errors of calls, too.
+func init() { record.RegisterError("conversation.ErrTurn", ErrTurn) }

@@ -1,0 +1,194 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// The keys of the metadata of a turn: its conversation, and the number of the last turn
+// before it that completed. So a turn has the same history whenever it is continued.
+const (
+	threadKey = "conversation"
+	afterKey  = "conversation.after"
+)
+
+// A thread is a conversation in a store.
+type thread struct {
+	store snapshot.Store
+	id    string
+}
+
+// tag is that of the runs of the conversation.
+func (t thread) tag() string { return "conversation:" + t.id }
+
+func (t thread) runID(turn int) string { return fmt.Sprintf("%s-%04d", t.id, turn) }
+
+// turnOf is the number of the turn that a run is, 0 for none.
+func (t thread) turnOf(runID string) int {
+	digits, ok := strings.CutPrefix(runID, t.id+"-")
+	turn, err := strconv.Atoi(digits)
+	if !ok || err != nil || t.runID(turn) != runID {
+		return 0
+	}
+	return turn
+}
+
+func (t thread) metadata(after int, pipeline string) state.Metadata {
+	return state.Metadata{
+		Tags: []string{t.tag()}, Pipeline: pipeline,
+		Custom: map[string]string{threadKey: t.id, afterKey: strconv.Itoa(after)},
+	}
+}
+
+// info returns the info of a turn, and whether there is one.
+func (t thread) info(ctx context.Context, turn int) (info snapshot.Info, found bool, err error) {
+	info, err = t.store.Info(ctx, t.runID(turn))
+	switch {
+	case errors.Is(err, snapshot.ErrNotFound):
+		return info, false, nil
+	case err != nil:
+		return info, false, err
+	case !slices.Contains(info.Metadata.Tags, t.tag()):
+		return info, false, fmt.Errorf("run %s exists and is no turn of it", info.RunID)
+	}
+	return info, true, nil
+}
+
+// last returns the number of the last turn, 0 for none. Turns have consecutive numbers, of
+// which the first may have been removed.
+func (t thread) last(ctx context.Context) (int, error) {
+	exists := func(turn int) (bool, error) {
+		_, found, err := t.info(ctx, turn)
+		return found, err
+	}
+	low, high := 0, 1
+	for {
+		found, err := exists(high)
+		if err != nil {
+			return 0, err
+		}
+		if !found {
+			break
+		}
+		low, high = high, 2*high
+	}
+	if low == 0 {
+		return t.lastListed(ctx)
+	}
+	for low+1 < high {
+		middle := (low + high) / 2
+		found, err := exists(middle)
+		if err != nil {
+			return 0, err
+		}
+		if found {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+// lastListed is last for a conversation whose first turn is not there.
+func (t thread) lastListed(ctx context.Context) (last int, err error) {
+	for info, err := range snapshot.Runs(ctx, t.store, snapshot.Filter{Tags: []string{t.tag()}}) {
+		if err != nil {
+			return 0, err
+		}
+		last = max(last, t.turnOf(info.RunID))
+	}
+	return last, nil
+}
+
+// hasEnded reports whether a turn takes no more part: it completed, failed or was
+// cancelled.
+func hasEnded(info *snapshot.Info) bool {
+	switch info.Status {
+	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled:
+		return true
+	}
+	return false
+}
+
+// afterOf returns the last turn that completed, as the turn after a turn that ended sees
+// it: that turn, or the one that it saw itself.
+func (t thread) afterOf(info *snapshot.Info) int {
+	if info.Status == snapshot.StatusCompleted {
+		return t.turnOf(info.RunID)
+	}
+	return seenBy(&info.Metadata)
+}
+
+// seenBy returns the last turn that completed before a turn.
+func seenBy(metadata *snapshot.Metadata) int {
+	after, _ := strconv.Atoi(metadata.Custom[afterKey])
+	return max(after, 0)
+}
+
+// history returns the messages of the turn and of those that it saw, within the bound.
+func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, error) {
+	var all [][]actors.Message
+	for n := 0; turn > 0 && n < most; {
+		info, found, err := t.info(ctx, turn)
+		if err != nil {
+			return nil, err
+		}
+		if !found { // retention has removed it, and those before
+			break
+		}
+		answer, err := state.Result[actors.Answer](ctx, t.store, info.RunID)
+		if err != nil {
+			return nil, err
+		}
+		all, n = append(all, answer.Messages), n+len(answer.Messages)
+		turn = seenBy(&info.Metadata)
+	}
+	slices.Reverse(all)
+	return bounded(slices.Concat(all...), most), nil
+}
+
+// bounded are the last messages, at most so many, from one of the user on.
+func bounded(messages []actors.Message, most int) []actors.Message {
+	first := max(0, len(messages)-most)
+	for first < len(messages) && messages[first].Role != actors.RoleUser {
+		first++
+	}
+	return messages[first:]
+}
+
+// prompt returns the prompt of a turn, nil if its process ended before it was recorded,
+// and whether the agent has ended.
+func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, ended bool, err error) {
+	run, err := t.store.Load(ctx, t.runID(turn))
+	if err != nil {
+		return nil, false, err
+	}
+	var agent record.Address
+	for rec, err := range run.Records() {
+		if err != nil {
+			return nil, false, err
+		}
+		isInput := rec.Kind == record.KindRun && rec.Status == record.StatusRecorded || rec.Kind == record.KindAgent
+		if prompt == nil && isInput && rec.Detail != nil && len(rec.Detail.Input) > 0 {
+			prompt = new(actors.Prompt)
+			if err := record.Decode(rec.Detail.Input, prompt); err != nil {
+				return nil, false, fmt.Errorf("its input: %w", err)
+			}
+		}
+		if rec.Kind == record.KindAgent && agent.IsZero() {
+			agent = rec.Address
+		}
+		ended = ended || !agent.IsZero() && rec.Address == agent && rec.IsOutcome()
+	}
+	return prompt, ended, nil
+}

@@ -1,0 +1,106 @@
+package service
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/conversation"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// threads are the conversations of a runner's programs.
+type threads struct {
+	control *Control // which has the runner
+	program string   // that answers in new threads; empty for none
+}
+
+var _ streamer.Threads = (*threads)(nil)
+
+// FirstRun implements [streamer.Threads].
+func (*threads) FirstRun(thread string) string { return thread + "-0001" }
+
+// Send implements [streamer.Threads].
+func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMessage) (turn streamer.ThreadTurn, isNew bool, err error) {
+	prompt, err := promptOf(&m)
+	if err != nil {
+		return turn, false, fmt.Errorf("%w: %w", streamer.ErrInvalid, err)
+	}
+	r := t.control.runner
+	next, err := conversation.Next(ctx, r.Store(), thread, prompt, m.Turn)
+	if err != nil {
+		return turn, false, knownOfThread(err)
+	}
+	program, err := t.answers(ctx, thread, m.Program, next.Number)
+	if err != nil {
+		return turn, false, err
+	}
+	info, isNew, err := r.StartOrGet(ctx, program, next.RunID, next.Input, runner.StartOptions{Metadata: next.Metadata, Principal: m.Principal})
+	if err != nil {
+		return turn, false, known(err)
+	}
+	return streamer.ThreadTurn{Turn: next.Number, RunID: next.RunID, Program: program, Status: string(info.Status)}, isNew, nil
+}
+
+// answers returns the program that answers: the one that is asked for, the one of the turn
+// before, or that of new threads.
+func (t *threads) answers(ctx context.Context, thread, asked string, number int) (string, error) {
+	if asked == "" && number > 1 {
+		turns, err := conversation.Read(ctx, t.control.runner.Store(), thread, 1)
+		if err != nil {
+			return "", knownOfThread(err)
+		}
+		asked = turns[len(turns)-1].Program
+	}
+	program := cmp.Or(asked, t.program)
+	if program == "" {
+		return "", fmt.Errorf(`%w: program is needed, such as {"text": "hello", "program": "assistant"}; one of %v`, streamer.ErrInvalid, t.control.Programs())
+	}
+	return program, nil
+}
+
+func promptOf(m *streamer.ThreadMessage) (actors.Prompt, error) {
+	prompt := actors.Prompt{Text: m.Text}
+	if len(m.Parts) == 0 {
+		return prompt, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(m.Parts))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&prompt.Parts); err != nil {
+		return prompt, fmt.Errorf(`parts: %w; want such as [{"mime": "image/png", "data": "…"}], with the data in base64`, err)
+	}
+	return prompt, nil
+}
+
+// Turns implements [streamer.Threads].
+func (t *threads) Turns(ctx context.Context, thread string, limit int) ([]streamer.ThreadTurn, error) {
+	states, err := conversation.Read(ctx, t.control.runner.Store(), thread, limit)
+	if err != nil {
+		return nil, knownOfThread(err)
+	}
+	turns := make([]streamer.ThreadTurn, len(states))
+	for i, s := range states {
+		turns[i] = streamer.ThreadTurn{Turn: s.Number, RunID: s.RunID, Program: s.Program, Status: string(s.Status), Text: s.Text, Answer: s.Answer, Error: s.Error}
+	}
+	return turns, nil
+}
+
+// knownOfThread converts the errors of conversations to those of threads.
+func knownOfThread(err error) error {
+	switch {
+	case errors.Is(err, conversation.ErrPending):
+		return fmt.Errorf("%w: the last turn has not ended", streamer.ErrConflict)
+	case errors.Is(err, snapshot.ErrNotFound):
+		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)
+	case errors.Is(err, snapshot.ErrUnavailable), errors.Is(err, snapshot.ErrCorrupt), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return known(err)
+	}
+	return fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.ReplaceAll(err.Error(), "snapshot: ", ""))
+}

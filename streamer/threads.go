@@ -1,0 +1,162 @@
+package streamer
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// Threads are conversations whose turns are runs. They must be safe for concurrent use.
+// Their errors are those of a [Starter], and ErrConflict for a turn while the one before
+// has not ended.
+type Threads interface {
+	// FirstRun returns the ID of the run of the first turn of a thread. A sender may use
+	// a thread if its Scope may see that run.
+	FirstRun(thread string) string
+
+	// Send starts the next turn of a thread, or returns the turn that was started
+	// before, which is not new.
+	Send(ctx context.Context, thread string, m ThreadMessage) (turn ThreadTurn, isNew bool, err error)
+
+	// Turns returns the last turns of a thread, at most limit of them, in their order.
+	Turns(ctx context.Context, thread string, limit int) ([]ThreadTurn, error)
+}
+
+// A ThreadMessage begins a turn of a thread.
+type ThreadMessage struct {
+	Text  string          `json:"text"`
+	Parts json.RawMessage `json:"parts,omitempty"` // images and files, as actors.Part
+
+	// Program answers. Defaults to the one that answered before, and in a new thread to
+	// that of the server.
+	Program string `json:"program,omitempty"`
+
+	// Turn is the number of the turn, from 1: a message that is sent again with it makes
+	// no second turn. 0 for the next.
+	Turn int `json:"turn,omitempty"`
+
+	Principal string `json:"-"` // of the Scope of the sender
+}
+
+// A ThreadTurn is a turn of a thread. Its run can be watched, and its questions answered.
+type ThreadTurn struct {
+	Turn    int    `json:"turn"`
+	RunID   string `json:"run_id"`
+	Program string `json:"program,omitempty"`
+	Status  string `json:"status"`
+	Text    string `json:"text,omitempty"`   // that was asked
+	Answer  string `json:"answer,omitempty"` // if it completed
+	Error   string `json:"error,omitempty"`  // if it failed or was cancelled
+}
+
+// threadBody is the body of /api/threads/{thread}.
+type threadBody struct {
+	Thread string       `json:"thread"`
+	Turns  []ThreadTurn `json:"turns"`
+}
+
+const (
+	defaultTurns = 50
+	maxTurns     = 1000
+)
+
+func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	var m ThreadMessage
+	if h.options.Threads == nil || !scope.Control {
+		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be said here")
+		return
+	}
+	if !h.admitPost(w, req) || !h.admitThread(w, req, scope) || !h.readBody(w, req, &m) {
+		return
+	}
+	if m.Text == "" && len(m.Parts) == 0 {
+		h.refuse(w, http.StatusBadRequest, "bad_request", `text is needed: {"text": "hello"}`)
+		return
+	}
+	m.Principal = scope.Principal
+	turn, isNew, err := h.options.Threads.Send(req.Context(), req.PathValue("thread"), m)
+	if err != nil {
+		h.refuseError(w, err, h.missingProgram(m.Program))
+		return
+	}
+	if isNew {
+		w.Header().Set("Location", "../runs/"+url.PathEscape(turn.RunID))
+		h.sendStatus(w, http.StatusCreated, turn)
+		return
+	}
+	h.sendJSON(w, turn)
+}
+
+// missingProgram returns what ErrNotFound means for a message.
+func (h *Handler) missingProgram(program string) string {
+	if h.options.Starter == nil {
+		return "there is no program " + strconv.Quote(program)
+	}
+	return h.unknownProgram(&Start{Program: program})
+}
+
+func (h *Handler) serveThread(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	limit, err := limitOf(req, defaultTurns, maxTurns)
+	if err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return
+	}
+	if h.options.Threads == nil {
+		h.refuse(w, http.StatusForbidden, "forbidden", "there are no threads here")
+		return
+	}
+	if !h.admitThread(w, req, scope) {
+		return
+	}
+	id := req.PathValue("thread")
+	turns, err := h.options.Threads.Turns(req.Context(), id, limit)
+	if err != nil {
+		h.refuseError(w, err, noThread(id))
+		return
+	}
+	if redact := h.options.Redact; redact != nil {
+		for i := range turns {
+			t := &turns[i]
+			t.Text, t.Answer, t.Error = redact(t.Text), redact(t.Answer), redact(t.Error)
+		}
+	}
+	h.sendJSON(w, threadBody{id, turns})
+}
+
+// admitThread checks that the sender may use the thread.
+func (h *Handler) admitThread(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
+	id := req.PathValue("thread")
+	if !scope.sees(h.options.Threads.FirstRun(id)) {
+		h.refuse(w, http.StatusNotFound, "not_found", noThread(id)) // whether it is there is not theirs to know
+		return false
+	}
+	return true
+}
+
+func noThread(id string) string { return "there is no thread " + strconv.Quote(id) }
+
+// Send says something in a thread, and returns the turn in which it is answered. While the
+// turn before has not ended, the error is ErrConflict; the others are those of
+// [Client.Start]. A message with a Turn may be sent again.
+func (c *Client) Send(ctx context.Context, thread string, m ThreadMessage) (ThreadTurn, error) {
+	u, err := c.address("api", "threads", thread)
+	if err != nil {
+		return ThreadTurn{}, err
+	}
+	var turn ThreadTurn
+	err = c.postTo(ctx, u, m, &turn)
+	return turn, err
+}
+
+// Thread returns the last turns of a thread, at most 50 of them.
+func (c *Client) Thread(ctx context.Context, thread string) ([]ThreadTurn, error) {
+	u, err := c.address("api", "threads", thread)
+	if err != nil {
+		return nil, err
+	}
+	var body threadBody
+	err = c.do(ctx, http.MethodGet, u, nil, &body)
+	return body.Turns, err
+}
