@@ -17,14 +17,16 @@ import (
 // An openRun is a run that this process has open, or is opening. Runner.mu
 // guards it.
 type openRun struct {
-	runID   string
-	program *program
-	opened  chan struct{}         // closed when st is set, or will not be
-	st      *state.ExecutionState // nil until then
-	again   bool                  // an answer came that the run may not have seen
-	stopped error                 // why the run cannot continue as it is; nil if it can, or has ended
-	later   bool                  // the run could not be opened, for a reason that may pass
-	waits   bool                  // the run is a suspect, and it is not its turn
+	runID      string
+	program    *program
+	caller     state.Caller // the run that has called it; zero for none
+	generation uint64
+	opened     chan struct{}         // closed when st is set, or will not be
+	st         *state.ExecutionState // nil until then
+	again      bool                  // an answer came that the run may not have seen
+	stopped    error                 // why the run cannot continue as it is; nil if it can, or has ended
+	later      bool                  // the run could not be opened, for a reason that may pass
+	waits      bool                  // the run is a suspect, and it is not its turn
 }
 
 // execute runs one run until it ends, stops or is parked.
@@ -63,8 +65,9 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	if r.options.Context != nil {
 		callCtx = r.options.Context(callCtx)
 	}
-	err = call(callCtx)
+	err = call(context.WithValue(callCtx, runnerKey{}, r))
 	o.stopped = stopOf(err)
+	r.tellCaller(ctx, o, st, err)
 }
 
 // stopOf returns the error of a call that stopped because its run cannot
@@ -102,6 +105,8 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	}
 	var input []byte
 	readInput := func(found *snapshot.Run) (err error) {
+		o.caller, _ = state.CallerOf(&found.Metadata)
+		o.generation = found.Generation
 		input, err = inputOf(found)
 		return err
 	}

@@ -104,7 +104,7 @@ func cancel(ctx context.Context, store snapshot.Store, runID string, stop Stop) 
 	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err
 	}
-	return settleCancel(ctx, store, runID)
+	return errors.Join(settleCancel(ctx, store, runID), tellCancelled(ctx, store, &found))
 }
 
 // mayCancel returns an error for a run that has an outcome.

@@ -135,7 +135,7 @@ func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 
 // adopt adds what only the source knows.
 func (s *RunState) adopt(info RunInfo) {
-	s.ParentID, s.Tags = info.ParentID, info.Tags
+	s.ParentID, s.CalledBy, s.Tags = info.ParentID, info.CalledBy, info.Tags
 	s.Description, s.Pipeline = cmp.Or(s.Description, info.Description), cmp.Or(s.Pipeline, info.Pipeline)
 	if !info.Created.IsZero() {
 		s.Created = info.Created

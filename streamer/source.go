@@ -34,6 +34,7 @@ type Source interface {
 type RunInfo struct {
 	RunID       string    `json:"run_id"`
 	ParentID    string    `json:"parent_run_id,omitempty"` // the run that it was forked from
+	CalledBy    string    `json:"called_by,omitempty"`     // the run that has started it and waits for it
 	Status      string    `json:"status"`                  // queued, running, paused, interrupted, completed, failed or cancelled
 	Stop        *Stop     `json:"stop,omitempty"`          // why it is interrupted or cancelled
 	Description string    `json:"description,omitempty"`

@@ -189,7 +189,7 @@ export class RunView {
       ["Tokens", usage.input_tokens + usage.output_tokens ? tokens(usage) : ""],
       ["Cost", usage.cost ? price(usage) : ""],
       ["Recalled", calls.restored ? plural(calls.restored, "call") : ""],
-      ["Pipeline", run.pipeline], ["Tags", run.tags?.join(", ")], ["Forked from", run.parent_run_id],
+      ["Pipeline", run.pipeline], ["Tags", run.tags?.join(", ")], ["Forked from", run.parent_run_id], ["Called by", run.called_by],
       ["Not loaded", this.#omitted ? plural(this.#omitted, "earlier record") : ""],
       ["Counted", run.partial ? "from the middle of the run" : ""],
     ].filter(([, value]) => value);

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -53,8 +54,9 @@ func (s *Runs) Records(ctx context.Context, runID string, after uint64) iter.Seq
 }
 
 func infoOf(i *snapshot.Info) streamer.RunInfo {
+	caller, _ := state.CallerOf(&i.Metadata)
 	return streamer.RunInfo{
-		RunID: i.RunID, ParentID: i.ParentID, Status: string(i.Status), Stop: stopOf(i.Stop),
+		RunID: i.RunID, ParentID: i.ParentID, CalledBy: caller.RunID, Status: string(i.Status), Stop: stopOf(i.Stop),
 		Description: i.Metadata.Description, Pipeline: i.Metadata.Pipeline, Tags: i.Metadata.Tags,
 		Created: i.Created, Updated: i.Updated, LastSeq: i.LastSeq, Usage: i.Usage,
 	}

@@ -1,0 +1,162 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// ErrNoRunner is returned by [Call] outside a run of a runner.
+var ErrNoRunner = errors.New("runner: Call is for handlers of runs that a runner executes")
+
+// A CalledError is the error of [Call] for a run that failed, was cancelled, or was
+// deleted before its result was read.
+type CalledError struct {
+	RunID   string
+	Status  snapshot.Status // failed or cancelled; empty if it was deleted
+	Message string
+}
+
+// Error says how the run ended.
+func (e *CalledError) Error() string {
+	if e.Status == "" {
+		return "runner: run " + e.RunID + ": " + e.Message
+	}
+	return "runner: run " + e.RunID + " has ended as " + string(e.Status) + ": " + e.Message
+}
+
+// Call starts a run of a program by name, from a handler of a run that a runner executes,
+// and returns its output when it has completed. The run is started once, however often the
+// process is killed, and is a run of its own: it is queued, whatever the limits of Start,
+// shown with the run that has called it, and can be stopped, retried and answered. While
+// it goes on, the calling run is paused, as by core.Receive: the error is then an
+// *core.InterruptedError, which the handler returns.
+//
+// The input is as for [Runner.Start]. Out is the type of the output of the program. For a
+// run that failed or was cancelled the error is a *[CalledError], and permanent. A run
+// that is interrupted is waited for until it goes on and ends. A calling run that is
+// cancelled leaves the runs that it has called. An attempt that is made again starts
+// another run if a call around it is tried again, as for every call.
+func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
+	var zero Out
+	r, _ := ctx.Value(runnerKey{}).(*Runner)
+	h := state.From(ctx)
+	if r == nil || h == nil {
+		return zero, ErrNoRunner
+	}
+	called, err := core.Step(ctx, "start "+program, func(ctx context.Context) (called, error) {
+		return r.startCalled(ctx, h.RunID(), program, input)
+	})
+	if err != nil {
+		return zero, err
+	}
+	for {
+		if _, err := core.Receive[any](ctx, called.Signal); err != nil {
+			return zero, err
+		}
+		look := func(ctx context.Context) (end, error) { return r.endOfCalled(ctx, called.RunID) }
+		switch end, err := core.Step(ctx, "end of "+program, look); {
+		case err != nil:
+			return zero, err
+		case end.Status == snapshot.StatusCompleted:
+			return core.Step(ctx, "result of "+program, func(ctx context.Context) (Out, error) {
+				return state.Result[Out](ctx, r.store, called.RunID)
+			})
+		case end.Ended:
+			return zero, core.Permanent(&CalledError{called.RunID, end.Status, end.Message})
+		}
+	}
+}
+
+// runnerKey is the key of the runner in the contexts of its runs.
+type runnerKey struct{}
+
+// called is a run that another one has started.
+type called struct {
+	RunID  string `json:"run_id"`
+	Signal string `json:"signal"` // which says that it may have ended
+}
+
+// end is how a run that was called stands when a signal has come.
+type end struct {
+	Ended   bool            `json:"ended,omitempty"` // or it goes on, and there will be another signal
+	Status  snapshot.Status `json:"status"`
+	Message string          `json:"message,omitempty"`
+}
+
+// startCalled starts the run for the step that ctx belongs to, if that has not started it.
+func (r *Runner) startCalled(ctx context.Context, caller, name string, input any) (called, error) {
+	p, err := r.find(name, "")
+	if err != nil {
+		return called{}, core.Permanent(err)
+	}
+	key, err := core.IdempotencyKey(ctx)
+	if err != nil {
+		return called{}, err
+	}
+	sum := sha256.Sum256([]byte(caller + "\x00" + key)) // a fork has the keys of its parent, and calls runs of its own
+	id := hex.EncodeToString(sum[:8])
+	c := called{name + "-" + id, "run." + id}
+	encoded, err := p.encode(input)
+	if err != nil {
+		return called{}, core.Permanent(err)
+	}
+	var o StartOptions
+	state.Caller{RunID: caller, Signal: c.Signal}.AddTo(&o.Metadata)
+	_, _, err = r.startEncoded(ctx, p, c.RunID, encoded, o)
+	return c, err
+}
+
+// endOfCalled returns how a run stands that may have ended, when no process has it open:
+// the signal is sent just before the run is closed.
+func (r *Runner) endOfCalled(ctx context.Context, runID string) (end, error) {
+	for event, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
+		if err != nil {
+			if errors.Is(err, snapshot.ErrNotFound) {
+				return end{Ended: true, Message: "it was deleted"}, nil
+			}
+			return end{}, err
+		}
+		if event.Info.Open {
+			continue
+		}
+		switch status := event.Info.Status; status {
+		case snapshot.StatusCompleted:
+			return end{true, status, ""}, nil
+		case snapshot.StatusFailed, snapshot.StatusCancelled:
+			_, failure := state.Result[any](ctx, r.store, runID)
+			return end{true, status, record.Truncate(fmt.Sprint(failure), record.MessageLimit)}, nil
+		default:
+			return end{Status: status}, nil
+		}
+	}
+	return end{}, context.Cause(ctx)
+}
+
+// tellCaller tells the run that has called this one that it ends: before it is closed, so
+// that no crash can come between. The runner wakes the caller if it is paused.
+func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.ExecutionState, err error) {
+	e := st.Interrupted()
+	if o.caller.RunID == "" || core.IsSuspension(err) && (e == nil || e.Reason != record.InterruptCancel) {
+		return
+	}
+	id := fmt.Sprintf("%s in generation %d", o.runID, o.generation)
+	if err := o.caller.Tell(ctx, r.store, id); err != nil {
+		r.observe(o.event(EventTrouble, st.Status(), fmt.Errorf("runner: tell run %s of its end: %w", o.caller.RunID, err)))
+		return
+	}
+	r.answered(ctx, o.caller.RunID)
+}
+
+// errors.Is and errors.As find these in recorded errors of calls, too.
+func init() {
+	record.RegisterError("runner.ErrNoRunner", ErrNoRunner)
+	record.RegisterErrorType[*CalledError]("runner.CalledError")
+}

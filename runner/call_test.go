@@ -1,0 +1,225 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// calling is an agent that calls two runs of "child", one after the other.
+var calling = agent("calling", func(ctx context.Context, in word) (string, error) {
+	var all string
+	for n := range 2 {
+		out, err := runner.Call[string](ctx, "child", word{fmt.Sprint(in.Text, n)})
+		if err != nil {
+			return "", err
+		}
+		all += out
+	}
+	return all, nil
+})
+
+// With one slot, a run that waited in it for those that it has called would wait for ever.
+func TestRunCallsOthersWithoutASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		r := newRunner(t, store, runner.Options{Limit: 1, MaxQueued: 1})
+		var ran atomic.Int64
+		runner.Register(r, agent("child", func(_ context.Context, in word) (string, error) {
+			ran.Add(1)
+			sleep(time.Hour)
+			return "<" + in.Text + ">", nil
+		}))
+		program := runner.Register(r, calling)
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		info, err := r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, snapshot.StatusCompleted, info.Status)
+		out, err := program.Result(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, "<x0><x1>", out)
+		assert.EqualValues(t, 2, ran.Load())
+		page, err := store.List(t.Context(), snapshot.Filter{Program: "child"})
+		require.NoError(t, err)
+		require.Len(t, page.Runs, 2)
+		caller, ok := state.CallerOf(&page.Runs[0].Metadata)
+		require.True(t, ok)
+		assert.Equal(t, "a", caller.RunID)
+	})
+}
+
+// A called run that stops is waited for, and its end is an error if it is no output.
+func TestEndOfACalledRunIsThatOfTheCall(t *testing.T) {
+	errOut := errors.New("out of ink")
+	for name, c := range map[string]struct {
+		do   func(t *testing.T, r *runner.Runner, child string)
+		want string
+	}{
+		"fails":                 {func(*testing.T, *runner.Runner, string) {}, "has ended as failed: "},
+		"cancelled when paused": {func(t *testing.T, r *runner.Runner, child string) { require.NoError(t, r.Cancel(t.Context(), child, state.Stop{By: "ann"})) }, "has ended as cancelled: "},
+		"cancelled elsewhere": {func(t *testing.T, r *runner.Runner, child string) {
+			require.NoError(t, state.Cancel(t.Context(), r.Store(), child, state.Stop{By: "ann"}))
+		}, "has ended as cancelled: "},
+		"interrupted and resumed": {func(t *testing.T, r *runner.Runner, child string) {
+			require.NoError(t, r.Interrupt(t.Context(), child, state.Stop{}))
+			sleep(time.Hour)
+			require.NoError(t, r.Resume(t.Context(), child))
+			synctest.Wait()
+			require.NoError(t, r.Answer(t.Context(), child, "child?1", "", true))
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				r := newRunner(t, store, runner.Options{})
+				runner.Register(r, agent("child", func(ctx context.Context, _ word) (string, error) {
+					if name == "fails" {
+						return "", core.Permanent(errOut)
+					}
+					_, err := core.Await[bool](ctx, "well?")
+					return "out", err
+				}))
+				program := runner.Register(r, agent("one", func(ctx context.Context, in word) (string, error) {
+					return runner.Call[string](ctx, "child", in)
+				}))
+				defer serve(t, r)()
+				_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+				require.NoError(t, err)
+				synctest.Wait()
+				page, err := store.List(t.Context(), snapshot.Filter{Program: "child"})
+				require.NoError(t, err)
+				require.Len(t, page.Runs, 1)
+				c.do(t, r, page.Runs[0].RunID)
+				_, err = r.Wait(t.Context(), "a")
+				require.NoError(t, err)
+				out, err := program.Result(t.Context(), "a")
+				if c.want == "" {
+					require.NoError(t, err)
+					assert.Equal(t, "out", out)
+					return
+				}
+				require.ErrorContains(t, err, c.want)
+				var called *runner.CalledError
+				require.ErrorAs(t, err, &called)
+				assert.Equal(t, page.Runs[0].RunID, called.RunID)
+			})
+		})
+	}
+}
+
+func TestCallsThatCannotBeMadeAreErrors(t *testing.T) {
+	_, err := runner.Call[string](t.Context(), "child", word{})
+	require.ErrorIs(t, err, runner.ErrNoRunner)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, memstore.New(), runner.Options{})
+		runner.Register(r, echo)
+		program := runner.Register(r, agent("calling", func(ctx context.Context, in word) (string, error) {
+			if in.Text == "unknown" {
+				return runner.Call[string](ctx, "ecco", in)
+			}
+			return runner.Call[string](ctx, "echo", json.RawMessage(`{"text": 7}`))
+		}))
+		defer serve(t, r)()
+		for id, want := range map[string]error{"unknown": runner.ErrUnknown, "unfit": runner.ErrInput} {
+			_, err := program.Start(t.Context(), id, word{id}, runner.StartOptions{})
+			require.NoError(t, err)
+			_, err = r.Wait(t.Context(), id)
+			require.NoError(t, err)
+			_, err = program.Result(t.Context(), id)
+			require.ErrorIs(t, err, want)
+		}
+	})
+}
+
+// TestRunsAreCalledOnceOverCrashes: the process is killed after each record of the calling
+// run and of the one that it has called, in turn. There are two called runs in the end, and
+// each has run to its end.
+func TestRunsAreCalledOnceOverCrashes(t *testing.T) {
+	for after := 1; ; after++ {
+		done := false
+		synctest.Test(t, func(t *testing.T) { done = killedAfter(t, after) })
+		if done {
+			require.Greater(t, after, 10)
+			return
+		}
+	}
+}
+
+// killedAfter reports whether the run ended before so many records.
+func killedAfter(t *testing.T, after int) (done bool) {
+	var store snapshot.Store = memstore.New()
+	programs := func(r *runner.Runner) *runner.Program[word, string] {
+		runner.Register(r, agent("child", func(_ context.Context, in word) (string, error) { return "<" + in.Text + ">", nil }))
+		return runner.Register(r, calling)
+	}
+	var killed atomic.Pointer[memstore.Store]
+	var n atomic.Int64
+	r := newRunner(t, store, runner.Options{Run: []state.Option{state.WithPublisher(publishing(func(record.Record) {
+		if n.Add(1) == int64(after) {
+			killed.Store(copied(t, store))
+		}
+	}))}})
+	stop := serve(t, r)
+	_, err := programs(r).Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+	require.NoError(t, err)
+	_, err = r.Wait(t.Context(), "a")
+	require.NoError(t, err)
+	require.NoError(t, stop())
+	left := killed.Load()
+	if left == nil {
+		return true
+	}
+	r = newRunner(t, left, runner.Options{Limit: 1})
+	program := programs(r)
+	defer serve(t, r)()
+	_, err = r.Wait(t.Context(), "a")
+	require.NoError(t, err)
+	out, err := program.Result(t.Context(), "a")
+	require.NoError(t, err, "after %d", after)
+	assert.Equal(t, "<x0><x1>", out)
+	page, err := left.List(t.Context(), snapshot.Filter{Program: "child"})
+	require.NoError(t, err)
+	assert.Len(t, page.Runs, 2, "after %d", after)
+	return false
+}
+
+type publishing func(record.Record)
+
+func (p publishing) Publish(r record.Record) { p(r) }
+
+// copied is a store as another process would find it if this one was killed now.
+func copied(t *testing.T, s snapshot.Store) *memstore.Store {
+	left := memstore.New()
+	page, err := s.List(t.Context(), snapshot.Filter{})
+	require.NoError(t, err)
+	for _, info := range page.Runs {
+		// A message is removed after its effect is recorded.
+		messages, err := s.Messages(t.Context(), info.RunID)
+		require.NoError(t, err)
+		run, err := s.Load(t.Context(), info.RunID)
+		require.NoError(t, err)
+		_, err = left.Create(t.Context(), run)
+		require.NoError(t, err)
+		for _, m := range messages {
+			require.NoError(t, left.Post(t.Context(), info.RunID, m))
+		}
+	}
+	return left
+}
