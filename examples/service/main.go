@@ -1,38 +1,24 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"log/slog"
+	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
+	"github.com/reprise-go/reprise/conversation"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/runner/service"
 )
 
 func main() {
-	var o service.Options
-	flag.StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "reprise-service"), "the `directory` where runs are kept")
-	flag.StringVar(&o.Addr, "addr", "127.0.0.1:8080", "the `address` where HTTP is served")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "service: unexpected argument %q; it takes flags only, see -help\n", flag.Arg(0))
-		os.Exit(2)
+	o := service.Options{
+		Dir: filepath.Join(os.TempDir(), "reprise-service"), Thread: assistant.Name(),
+		Routes: map[string]http.Handler{"GET /chat/{$}": http.HandlerFunc(serveChat)},
 	}
-	o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	o.Ready = func(url string) { fmt.Print(welcome(url, o.Dir)) }
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := service.Serve(ctx, o, register); err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	o.Ready = func(url string) { fmt.Print(welcome(url)) }
+	service.MainWith(o, register)
 }
 
 // register makes the agents known.
@@ -40,17 +26,19 @@ func register(r *runner.Runner) error {
 	runner.Register(r, report)
 	runner.Register(r, refund)
 	runner.Register(r, reminder)
+	runner.Register(r, conversation.NewProgram(r.Store(), assistant))
 	return nil
 }
 
 // welcome has the lines that start runs.
-func welcome(url, dir string) string {
+func welcome(url string) string {
 	post := func(path, body string) string {
 		return fmt.Sprintf("  curl -s %s%s -H 'Content-Type: application/json' -d '%s'\n", url, path, body)
 	}
 	get := func(path string) string { return fmt.Sprintf("  curl -s %s%s\n", url, path) }
 	var b strings.Builder
-	fmt.Fprintf(&b, "The runs are in %s and on %s\n\n", dir, url)
+	fmt.Fprintf(&b, "The runs are on %s\n\n", url)
+	fmt.Fprintf(&b, "A chat is on %schat/: kill the service while it answers, and start it again.\n\n", url)
 	b.WriteString("A report takes 10 seconds; kill the service meanwhile, and start it again:\n")
 	b.WriteString(post("api/runs", `{"program": "report", "run_id": "report-1", "input": {"topic": "tides", "sections": 5}}`))
 	b.WriteString(get("api/runs/report-1/result"))

@@ -25,7 +25,7 @@ func begin(t *testing.T, program, dir string) (*exec.Cmd, string) {
 	require.NoError(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	_, url, ok := strings.Cut(strings.TrimSpace(line), " and on ")
+	_, url, ok := strings.Cut(strings.TrimSpace(line), "are on ")
 	require.True(t, ok, line)
 	return cmd, url
 }
@@ -78,6 +78,55 @@ func TestKilledServiceGoesOn(t *testing.T) {
 	require.Contains(t, get(t, url+"api/runs/refund-1/result"), "40 € paid back for order A-17")
 	until(t, url, "report-1", "run_completed")
 	require.Contains(t, get(t, url+"api/runs/report-1/result"), `1. About tides.\n2. About tides.`)
+	require.NoError(t, second.Process.Signal(os.Interrupt))
+	require.NoError(t, second.Wait())
+}
+
+// TestKilledChatAnswersInTheEnd: the service is killed in the middle of an answer that it
+// streams, and the next one gives the whole answer, once.
+func TestKilledChatAnswersInTheEnd(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "service")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	dir := t.TempDir()
+	first, url := begin(t, program, dir)
+	require.Contains(t, get(t, url+"chat/"), "<title>Chat</title>")
+	client := &streamer.Client{URL: url}
+	turn, err := client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "hello"})
+	require.NoError(t, err)
+	until(t, url, turn.RunID, "run_completed")
+	turn, err = client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "how are you?"})
+	require.NoError(t, err)
+	stream := &streamer.Client{URL: url, Run: turn.RunID, Deltas: true}
+	text := ""
+	for e, err := range stream.Events(t.Context()) {
+		require.NoError(t, err)
+		var d streamer.Delta
+		if e.Name != "delta" {
+			continue
+		}
+		require.NoError(t, e.Decode(&d))
+		if text += d.Text; strings.Contains(text, "said") {
+			break
+		}
+	}
+	require.NotContains(t, text, "about it", "it is not the whole answer")
+	require.NoError(t, first.Process.Kill())
+	_ = first.Wait()
+
+	second, url := begin(t, program, dir)
+	until(t, url, turn.RunID, "run_completed")
+	client = &streamer.Client{URL: url}
+	for { // the end is stored a moment later
+		turns, err := client.Thread(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Len(t, turns, 2)
+		if turns[1].Status == "completed" {
+			require.Equal(t, `You have said 2 things so far. The last was "how are you?", and that is all that a script can say about it.`, turns[1].Answer)
+			break
+		}
+	}
 	require.NoError(t, second.Process.Signal(os.Interrupt))
 	require.NoError(t, second.Wait())
 }

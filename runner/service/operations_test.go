@@ -186,7 +186,7 @@ func TestClientsAreAdmittedByTheirCertificates(t *testing.T) {
 	_, _, stranger := certificate(t, dir, "stranger", nil)
 	_, _, nameless := certificate(t, dir, "", &issuer)
 	var out bytes.Buffer
-	o, err := parse([]string{"agents", "-tls-cert", cert, "-tls-key", key, "-client-ca", ca}, func(string) (string, bool) { return "", false }, &out)
+	o, err := parse([]string{"agents", "-tls-cert", cert, "-tls-key", key, "-client-ca", ca}, Options{}, func(string) (string, bool) { return "", false }, &out)
 	require.NoError(t, err, out.String())
 	url, _ := served(t, o, register)
 	require.True(t, strings.HasPrefix(url, "https://"))

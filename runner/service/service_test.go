@@ -335,23 +335,23 @@ func TestFlags(t *testing.T) {
 	var out bytes.Buffer
 	set := map[string]string{"REPRISE_LIMIT": "5", "REPRISE_GRACE": "3s", "REPRISE_MAX_QUEUED": "9"}
 	lookup := func(name string) (string, bool) { value, ok := set[name]; return value, ok }
-	o, err := parse([]string{"bin/agents", "-dir", "d", "-addr", "localhost:0", "-limit", "7"}, lookup, &out)
+	o, err := parse([]string{"bin/agents", "-dir", "d", "-addr", "localhost:0", "-limit", "7"}, Options{}, lookup, &out)
 	require.NoError(t, err)
 	require.NotNil(t, o.Log)
 	o.Log = nil
 	assert.Equal(t, Options{Dir: "d", Addr: "localhost:0", Runner: runner.Options{Limit: 7, Grace: 3 * time.Second, MaxQueued: 9}}, o, "a flag counts more than its variable")
-	_, err = parse([]string{"agents", "more"}, lookup, &out)
+	_, err = parse([]string{"agents", "more"}, Options{}, lookup, &out)
 	assert.ErrorContains(t, err, "takes no arguments")
 	for _, args := range []string{"-log-level loud", "-log-format xml", "-tls-cert x", "-client-ca x", "-tls-cert x -tls-key y", "-tokens nowhere"} {
-		_, err = parse(append([]string{"agents"}, strings.Fields(args)...), lookup, &out)
+		_, err = parse(append([]string{"agents"}, strings.Fields(args)...), Options{}, lookup, &out)
 		assert.Error(t, err, args)
 		assert.Contains(t, out.String(), err.Error())
 	}
 	set["REPRISE_LIMIT"] = "some"
-	_, err = parse([]string{"agents"}, lookup, &out)
+	_, err = parse([]string{"agents"}, Options{}, lookup, &out)
 	assert.ErrorContains(t, err, `invalid value "some" for REPRISE_LIMIT`)
 	delete(set, "REPRISE_LIMIT")
-	_, err = parse([]string{"agents", "-limit", "many"}, lookup, &out)
+	_, err = parse([]string{"agents", "-limit", "many"}, Options{}, lookup, &out)
 	assert.Error(t, err)
 	assert.Contains(t, out.String(), "-limit")
 }

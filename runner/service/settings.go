@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"flag"
@@ -28,8 +29,8 @@ type settings struct {
 const environment = "REPRISE_"
 
 // parse reads the settings of a program. A flag counts more than its variable.
-func parse(args []string, lookup func(string) (string, bool), out io.Writer) (Options, error) {
-	var s settings
+func parse(args []string, o Options, lookup func(string) (string, bool), out io.Writer) (Options, error) {
+	s := settings{Options: o}
 	flags := flag.NewFlagSet(filepath.Base(args[0]), flag.ContinueOnError)
 	flags.SetOutput(out)
 	s.define(flags)
@@ -55,12 +56,12 @@ func parse(args []string, lookup func(string) (string, bool), out io.Writer) (Op
 }
 
 func (s *settings) define(flags *flag.FlagSet) {
-	flags.StringVar(&s.Dir, "dir", defaultDir, "the `directory` where runs are kept")
-	flags.StringVar(&s.Addr, "addr", "127.0.0.1:8080", "the `address` where HTTP is served; without -tokens or -client-ca, one of this machine alone")
-	flags.IntVar(&s.Runner.Limit, "limit", 100, "how many runs are open at once")
-	flags.DurationVar(&s.Runner.Grace, "grace", 0, "how long runs may go on when the program is to end (default 10s)")
-	flags.IntVar(&s.Runner.MaxQueued, "max-queued", 0, "how many runs may wait for a slot; 0 for no limit")
-	flags.IntVar(&s.Runner.MaxQueuedPerPrincipal, "max-queued-per-principal", 0, "how many runs of one principal may wait to begin; 0 for no limit")
+	flags.StringVar(&s.Dir, "dir", cmp.Or(s.Dir, defaultDir), "the `directory` where runs are kept")
+	flags.StringVar(&s.Addr, "addr", cmp.Or(s.Addr, "127.0.0.1:8080"), "the `address` where HTTP is served; without -tokens or -client-ca, one of this machine alone")
+	flags.IntVar(&s.Runner.Limit, "limit", cmp.Or(s.Runner.Limit, 100), "how many runs are open at once")
+	flags.DurationVar(&s.Runner.Grace, "grace", s.Runner.Grace, "how long runs may go on when the program is to end (default 10s)")
+	flags.IntVar(&s.Runner.MaxQueued, "max-queued", s.Runner.MaxQueued, "how many runs may wait for a slot; 0 for no limit")
+	flags.IntVar(&s.Runner.MaxQueuedPerPrincipal, "max-queued-per-principal", s.Runner.MaxQueuedPerPrincipal, "how many runs of one principal may wait to begin; 0 for no limit")
 	flags.StringVar(&s.tokens, "tokens", "", "the `file` of the tokens that are admitted, a line for each: principal, token, and control or read")
 	flags.StringVar(&s.cert, "tls-cert", "", "the `file` of the certificate of the service, for HTTPS")
 	flags.StringVar(&s.key, "tls-key", "", "the `file` of its key")
@@ -92,8 +93,10 @@ func (s *settings) complete(out io.Writer) (err error) {
 	if s.Log, err = newLog(out, s.logLevel, s.logFormat); err != nil {
 		return err
 	}
-	if s.TLS, err = newTLS(s.cert, s.key, s.clients); err != nil {
+	if config, err := newTLS(s.cert, s.key, s.clients); err != nil {
 		return err
+	} else if config != nil {
+		s.TLS = config
 	}
 	switch {
 	case s.tokens != "":

@@ -1,0 +1,374 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/reprise-go/reprise/conversation"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+)
+
+// fenced returns the blocks of a document in a language.
+func fenced(t *testing.T, name, language string) (blocks []string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("../../docs", name))
+	require.NoError(t, err)
+	rest, found := string(data), true
+	for {
+		if _, rest, found = strings.Cut(rest, "```"+language+"\n"); !found {
+			return blocks
+		}
+		var block string
+		block, rest, found = strings.Cut(rest, "```")
+		require.True(t, found)
+		blocks = append(blocks, block)
+	}
+}
+
+// curls returns the lines of curl of a document, each as its arguments.
+func curls(t *testing.T, name string) (all [][]string) {
+	t.Helper()
+	for _, block := range fenced(t, name, "sh") {
+		for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", " ")) {
+			if words := shellWords(line); len(words) > 0 && words[0] == "curl" {
+				all = append(all, words[1:])
+			}
+		}
+	}
+	return all
+}
+
+// shellWords splits a line as a shell does, with single quotes.
+func shellWords(line string) (words []string) {
+	for _, m := range regexp.MustCompile(`(?:'[^']*'|[^\s'])+`).FindAllString(line, -1) {
+		words = append(words, strings.ReplaceAll(m, "'", ""))
+	}
+	return words
+}
+
+// curl makes the request of a line, to the service at the URL.
+func curl(t *testing.T, url string, args []string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost", http.NoBody)
+	require.NoError(t, err)
+	for i := 0; i < len(args); i++ {
+		switch arg := args[i]; arg {
+		case "-s", "-sN":
+		case "-H":
+			i++
+			header, value, ok := strings.Cut(args[i], ": ")
+			require.True(t, ok)
+			req.Header.Set(header, value)
+		case "-u":
+			i++
+			user, password, _ := strings.Cut(args[i], ":")
+			req.SetBasicAuth(user, password)
+		case "-d":
+			i++
+			req.Method, req.Body = http.MethodPost, io.NopCloser(strings.NewReader(args[i]))
+		default:
+			path, ok := strings.CutPrefix(arg, "localhost:8080/")
+			require.True(t, ok, "%q is no flag that this test knows, and no URL of the service", arg)
+			req.URL, err = req.URL.Parse(url + path)
+			require.NoError(t, err)
+			req.Host = req.URL.Host
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // which goes on
+		line := make([]byte, 6)
+		_, err = io.ReadFull(resp.Body, line)
+		require.NoError(t, err)
+		return resp.StatusCode, string(line)
+	}
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
+}
+
+// documented serves the programs that the documents speak of, with the tokens of a file or
+// for this machine alone.
+func documented(t *testing.T, tokens string) string {
+	t.Helper()
+	store := memstore.New()
+	o := Options{Store: store, Thread: "assistant"}
+	if tokens != "" {
+		path := filepath.Join(t.TempDir(), "tokens")
+		require.NoError(t, os.WriteFile(path, []byte(tokens), 0o600))
+		var err error
+		o.Streamer.Authorize, err = Tokens(path)
+		require.NoError(t, err)
+	}
+	asked := new(atomic.Int64)
+	var programs *runner.Runner
+	url, _ := served(t, o, func(r *runner.Runner) error {
+		programs = r
+		runner.Register(r, conversation.NewProgram(r.Store(), assistant(asked)))
+		runner.Register(r, decorators.Agent("support", "", func(ctx context.Context, _ ticket) (string, error) {
+			if ok, err := core.Await[bool](ctx, "refund?"); err != nil || !ok {
+				return "", err
+			}
+			_, err := core.Receive[any](ctx, "called")
+			return "done", err
+		}))
+		return nil
+	})
+	_, err := programs.Start(t.Context(), "support", "ticket-7", ticket{}, runner.StartOptions{})
+	require.NoError(t, err)
+	for event, err := range store.Watch(t.Context(), snapshot.WatchOptions{RunID: "ticket-7"}) {
+		require.NoError(t, err)
+		if event.Info.Status == snapshot.StatusPaused {
+			break
+		}
+	}
+	return url
+}
+
+// Every line of curl in the documents is one that the service takes, in their order.
+func TestCurlLinesOfTheDocumentsWork(t *testing.T) {
+	tokens := regexp.MustCompile(`(?s)A file of tokens:\s+` + "```" + `\n(.*?)` + "```").FindStringSubmatch(document(t, "deploy.md"))
+	require.NotNil(t, tokens)
+	for name, tokens := range map[string]string{"service.md": "", "changes.md": "", "deploy.md": tokens[1]} {
+		t.Run(name, func(t *testing.T) {
+			url := documented(t, tokens)
+			lines := curls(t, name)
+			require.NotEmpty(t, lines)
+			for _, args := range lines {
+				status, body := curl(t, url, args)
+				assert.Less(t, status, 300, "curl %q: %s", args, body)
+				if strings.Contains(strings.Join(args, " "), "threads/ann -H") { // the turn ends before the next
+					until(t, url, "ann-0001", "run_completed")
+				}
+			}
+		})
+	}
+}
+
+func document(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("../../docs", name))
+	require.NoError(t, err)
+	return string(data)
+}
+
+// Each flag and each path that a service has is in its document, and nothing else is.
+func TestDocumentHasTheSettingsAndRequests(t *testing.T) {
+	var help bytes.Buffer
+	_, err := parse([]string{"agents", "-h"}, Options{}, func(string) (string, bool) { return "", false }, &help)
+	require.Error(t, err)
+	text := document(t, "service.md")
+	flags := regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help.String(), -1)
+	require.Greater(t, len(flags), 10)
+	for _, flag := range flags {
+		assert.Contains(t, text, "`"+flag[1]+"`")
+	}
+	url := documented(t, "")
+	for _, m := range regexp.MustCompile("`(GET|POST) (/[^` ]*)`").FindAllStringSubmatch(text, -1) {
+		path := strings.NewReplacer("{run}", "ticket-7", "{thread}", "nobody").Replace(strings.TrimSuffix(m[2], "?run=ID"))
+		if path == "/hooks/stripe" || path == "/events" {
+			continue
+		}
+		status, body := do(t, m[1], strings.TrimSuffix(url, "/")+path, "")
+		assert.NotContains(t, []int{405}, status, m[0])
+		assert.NotContains(t, body, "there is nothing here", m[0])
+	}
+}
+
+// The image is built from a binary that needs nothing else, and does not run as root.
+func TestContainerHasAStaticBinaryAndNoRoot(t *testing.T) {
+	blocks := fenced(t, "deploy.md", "dockerfile")
+	require.Len(t, blocks, 1)
+	build := regexp.MustCompile(`(?m)^RUN CGO_ENABLED=0 go (build .*) -o /agents ./cmd/agents$`).FindStringSubmatch(blocks[0])
+	require.NotNil(t, build, blocks[0])
+	binary := filepath.Join(t.TempDir(), "agents")
+	cmd := exec.CommandContext(t.Context(), "go", append(strings.Fields(build[1]), "-o", binary, "../../examples/service")...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	file, err := elf.Open(binary)
+	require.NoError(t, err)
+	defer file.Close()
+	libraries, err := file.ImportedLibraries()
+	require.NoError(t, err)
+	assert.Empty(t, libraries)
+	assert.False(t, slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }), "it needs no loader")
+	assert.Regexp(t, `(?m)^USER [1-9][0-9]*:[1-9][0-9]*$`, blocks[0])
+	for _, m := range regexp.MustCompile(`REPRISE_[A-Z_]+`).FindAllString(blocks[0], -1) {
+		assert.True(t, isSetting(m), m)
+	}
+}
+
+// isSetting reports whether a variable sets a flag.
+func isSetting(name string) bool {
+	asked := false
+	_, _ = parse([]string{"agents"}, Options{}, func(n string) (string, bool) {
+		asked = asked || n == name
+		return "", false
+	}, io.Discard)
+	return asked
+}
+
+// stopsWithin is how long a service may take longer than its grace.
+const stopsWithin = 10 * time.Second
+
+func TestUnitIsOneOfSystemd(t *testing.T) {
+	blocks := fenced(t, "deploy.md", "ini")
+	require.Len(t, blocks, 1)
+	unit := blocks[0]
+	values := make(map[string]string)
+	for line := range strings.Lines(unit) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			values[key] = value
+		}
+	}
+	args := strings.Fields(values["ExecStart"])
+	o, err := parse(args, Options{}, func(string) (string, bool) { return "", false }, io.Discard)
+	require.NoError(t, err, "the flags are those of a service")
+	seconds, err := strconv.Atoi(values["TimeoutStopSec"])
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, time.Duration(seconds)*time.Second, o.Runner.Grace+stopsWithin)
+	assert.Equal(t, "/var/lib/"+values["StateDirectory"], o.Dir)
+	assert.Equal(t, "yes", values["DynamicUser"])
+	verify, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		return // only systemd itself knows more
+	}
+	path := filepath.Join(t.TempDir(), "agents.service")
+	here := strings.Replace(unit, args[0], "/bin/true", 1) // which is there
+	require.NoError(t, os.WriteFile(path, []byte(here), 0o600))
+	out, err := exec.CommandContext(t.Context(), verify, "verify", "--man=no", path).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.NotContains(t, string(out), "agents.service:", "it warns of nothing in the unit")
+}
+
+type (
+	probe struct {
+		HTTPGet struct {
+			Path string
+			Port string
+		} `yaml:"httpGet"`
+		PeriodSeconds    int `yaml:"periodSeconds"`
+		FailureThreshold int `yaml:"failureThreshold"`
+	}
+	named struct {
+		Name                  string
+		Value                 string
+		ContainerPort         int               `yaml:"containerPort"`
+		MountPath             string            `yaml:"mountPath"`
+		ReadOnly              bool              `yaml:"readOnly"`
+		PersistentVolumeClaim map[string]string `yaml:"persistentVolumeClaim"`
+		Secret                map[string]string
+	}
+	container struct {
+		Name, Image     string
+		Env             []named
+		Ports           []named
+		StartupProbe    probe           `yaml:"startupProbe"`
+		ReadinessProbe  probe           `yaml:"readinessProbe"`
+		LivenessProbe   probe           `yaml:"livenessProbe"`
+		SecurityContext map[string]bool `yaml:"securityContext"`
+		VolumeMounts    []named         `yaml:"volumeMounts"`
+	}
+	// deployment has the fields of a Deployment of apps/v1 that the document uses.
+	deployment struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string
+		Metadata   struct{ Name string }
+		Spec       struct {
+			Replicas int
+			Selector struct {
+				MatchLabels map[string]string `yaml:"matchLabels"`
+			}
+			Strategy struct {
+				Type          string
+				RollingUpdate struct {
+					MaxSurge       int `yaml:"maxSurge"`
+					MaxUnavailable int `yaml:"maxUnavailable"`
+				} `yaml:"rollingUpdate"`
+			}
+			Template struct {
+				Metadata struct{ Labels map[string]string }
+				Spec     struct {
+					TerminationGracePeriodSeconds int `yaml:"terminationGracePeriodSeconds"`
+					SecurityContext               struct {
+						RunAsNonRoot bool `yaml:"runAsNonRoot"`
+						RunAsUser    int  `yaml:"runAsUser"`
+						FSGroup      int  `yaml:"fsGroup"`
+					} `yaml:"securityContext"`
+					Containers []container
+					Volumes    []named
+				}
+			}
+		}
+	}
+)
+
+func TestManifestIsADeploymentOfTheContainer(t *testing.T) {
+	blocks := fenced(t, "deploy.md", "yaml")
+	require.Len(t, blocks, 1)
+	var d deployment
+	decoder := yaml.NewDecoder(strings.NewReader(blocks[0]))
+	decoder.KnownFields(true)
+	require.NoError(t, decoder.Decode(&d))
+	assert.Equal(t, "apps/v1 Deployment", d.APIVersion+" "+d.Kind)
+	assert.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Metadata.Labels)
+	assert.Equal(t, "RollingUpdate", d.Spec.Strategy.Type)
+	assert.Equal(t, 1, d.Spec.Replicas)
+	assert.Zero(t, d.Spec.Strategy.RollingUpdate.MaxSurge, "two pods cannot have the volume")
+	pod := d.Spec.Template.Spec
+	assert.True(t, pod.SecurityContext.RunAsNonRoot)
+	require.Len(t, pod.Containers, 1)
+	c := pod.Containers[0]
+	set := make(map[string]string)
+	for _, env := range c.Env {
+		assert.True(t, isSetting(env.Name), env.Name)
+		set[env.Name] = env.Value
+	}
+	grace, err := time.ParseDuration(set["REPRISE_GRACE"])
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, time.Duration(pod.TerminationGracePeriodSeconds)*time.Second, grace+stopsWithin)
+	assert.Contains(t, fenced(t, "deploy.md", "dockerfile")[0], fmt.Sprint("EXPOSE ", c.Ports[0].ContainerPort))
+	assert.Contains(t, fenced(t, "deploy.md", "dockerfile")[0], fmt.Sprint("USER ", pod.SecurityContext.RunAsUser, ":"))
+	url := documented(t, "")
+	for _, p := range []probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+		assert.Equal(t, c.Ports[0].Name, p.HTTPGet.Port)
+		status, _ := do(t, http.MethodGet, strings.TrimSuffix(url, "/")+p.HTTPGet.Path, "")
+		assert.Equal(t, 200, status, p.HTTPGet.Path)
+	}
+	assert.NotEqual(t, c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, "a service that stops is alive")
+	volumes := make(map[string]bool)
+	for _, v := range pod.Volumes {
+		volumes[v.Name] = true
+	}
+	mounts := make(map[string]string)
+	for _, m := range c.VolumeMounts {
+		assert.True(t, volumes[m.Name], m.Name)
+		mounts[m.MountPath] = m.Name
+	}
+	assert.Equal(t, "data", mounts["/data"])
+	assert.Equal(t, "tokens", mounts[filepath.Dir(set["REPRISE_TOKENS"])])
+}
