@@ -1,119 +1,119 @@
 package live
 
 import (
-	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/redact"
 )
 
-// heldBack is how much of a redacted text is kept back until more of it has
-// come: a secret that has only begun is not known to be one.
-const heldBack = 64
-
-// Redact returns a function for [Watch] that shows next the deltas with their texts
-// redacted. A secret is recognized across deltas: redact sees the text so far, and
-// the last 64 characters of a text are shown only when more has come or the attempt
-// has ended. A secret that redact recognizes only later may have been shown in
-// part; the rest of that text is then not shown.
-func Redact(redact func(string) string, next func(Delta)) func(Delta) {
-	r := &deltaRedaction{redact: redact, next: next, texts: make(map[textKey]*redactedText)}
-	return r.show
+// Redact returns a function for [Watch] that passes the deltas on to next with their texts
+// redacted. A secret is recognized across deltas: what may be the beginning of one is held
+// back, as [redact.Stream] says, until more of the text has come or the attempt has ended.
+//
+// Deltas of different calls do not wait for each other. Next is called for those of one
+// call in order.
+func Redact(r redact.Redaction, next func(Delta)) func(Delta) {
+	d := &deltaRedaction{redaction: r, next: next, calls: make(map[callKey]*redactedCall)}
+	return d.show
 }
 
 type deltaRedaction struct {
-	redact func(string) string
-	next   func(Delta)
+	redaction redact.Redaction
+	next      func(Delta)
 
 	mu    sync.Mutex
-	texts map[textKey]*redactedText
-	order []textKey // in which the texts began
+	calls map[callKey]*redactedCall // that produce something
 }
 
-// textKey identifies a text that comes in pieces.
-type textKey struct {
+type callKey struct {
 	runID   string
 	address record.Address
-	attempt int
-	part    Part
-	index   int
 }
 
-// isOf reports whether the text is of the call that d comes from.
-func (k textKey) isOf(d *Delta) bool { return k.runID == d.RunID && k.address == d.Address }
+// A redactedCall is what the newest attempt of a call has produced.
+type redactedCall struct {
+	attempt int
 
+	mu    sync.Mutex
+	texts []*redactedText // in the order in which they began
+}
+
+// A redactedText is a text that comes in pieces.
 type redactedText struct {
-	last  Delta // for all but the text
-	whole strings.Builder
-	fresh int    // bytes that came since redact was last asked
-	shown string // redacted
+	last   Delta // of it, with the whole Name and no Text
+	stream redact.Stream
+	named  string // the Name that was shown, before it was redacted
+}
+
+// call returns the call of a delta, nil if its attempt was abandoned. At the end of the
+// attempt it is forgotten.
+func (r *deltaRedaction) call(d *Delta) *redactedCall {
+	key := callKey{d.RunID, d.Address}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.calls[key]
+	switch {
+	case c == nil, d.Part == PartBegin, d.Attempt > c.attempt:
+		c = &redactedCall{attempt: d.Attempt}
+	case d.Attempt < c.attempt:
+		return nil
+	}
+	if d.Part == PartEnd {
+		delete(r.calls, key)
+	} else {
+		r.calls[key] = c
+	}
+	return c
 }
 
 func (r *deltaRedaction) show(d Delta) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	c := r.call(&d)
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch d.Part {
 	case PartText, PartReasoning, PartToolCall:
-		r.add(textKey{d.RunID, d.Address, d.Attempt, d.Part, d.Index}, d)
+		r.add(c, &d)
 		return
-	case PartBegin:
-		r.forget(func(k textKey) bool { return k.isOf(&d) && k.attempt < d.Attempt }) // abandoned, or they had ended
 	case PartEnd:
-		r.finish(&d)
+		r.finish(c)
 	}
-	d.Name, d.Text = record.RedactText(r.redact, d.Name), record.RedactText(r.redact, d.Text)
+	d.Name, d.Text = r.redaction.Text(d.Name), r.redaction.Text(d.Text)
 	r.next(d)
 }
 
-func (r *deltaRedaction) add(key textKey, d Delta) {
-	t := r.texts[key]
-	if t == nil {
-		t = new(redactedText)
-		r.texts[key] = t
-		r.order = append(r.order, key)
+func (r *deltaRedaction) add(c *redactedCall, d *Delta) {
+	i := slices.IndexFunc(c.texts, func(t *redactedText) bool { return t.last.Part == d.Part && t.last.Index == d.Index })
+	if i < 0 {
+		i = len(c.texts)
+		c.texts = append(c.texts, &redactedText{stream: r.redaction.Stream()})
 	}
+	t := c.texts[i]
 	name := t.last.Name + d.Name
-	t.last = d
-	t.last.Name = name
-	t.whole.WriteString(d.Text)
-	if t.fresh += len(d.Text); t.fresh >= heldBack {
-		t.fresh = 0
-		r.reveal(t, heldBack)
+	t.last = *d
+	t.last.Name, t.last.Text = name, ""
+	if shown := t.stream.Add(d.Text); shown != "" {
+		r.reveal(t, shown)
 	}
 }
 
-// reveal shows what is new of t but its last characters.
-func (r *deltaRedaction) reveal(t *redactedText, keep int) {
-	text := record.RedactText(r.redact, t.whole.String())
-	for ; keep > 0 && text != ""; keep-- {
-		_, size := utf8.DecodeLastRuneInString(text)
-		text = text[:len(text)-size]
-	}
-	piece, ok := strings.CutPrefix(text, t.shown)
-	if !ok || piece == "" {
-		return
-	}
+func (r *deltaRedaction) reveal(t *redactedText, piece string) {
 	d := t.last
-	d.Name, d.Text = record.RedactText(r.redact, t.last.Name), piece
-	t.shown = text
+	d.Name, d.Text = r.redaction.Text(d.Name), piece
+	t.named = t.last.Name
 	r.next(d)
 }
 
-// finish shows the rest of the texts of an attempt, and forgets them.
-func (r *deltaRedaction) finish(d *Delta) {
-	ended := func(k textKey) bool { return k.isOf(d) && k.attempt == d.Attempt }
-	for _, key := range r.order {
-		if ended(key) {
-			r.reveal(r.texts[key], 0)
+// finish shows the rest of the texts.
+func (r *deltaRedaction) finish(c *redactedCall) {
+	for _, t := range c.texts {
+		if rest := t.stream.End(); rest != "" || t.named != t.last.Name {
+			r.reveal(t, rest)
 		}
 	}
-	r.forget(ended)
-}
-
-func (r *deltaRedaction) forget(over func(textKey) bool) {
-	r.order = slices.DeleteFunc(r.order, over)
-	maps.DeleteFunc(r.texts, func(k textKey, _ *redactedText) bool { return over(k) })
+	c.texts = nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/redact"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -143,16 +144,17 @@ func TestAnswerOfAModelIsShownWhileItComes(t *testing.T) {
 			_, err := llm.Call(ctx, actors.Request{Messages: []actors.Message{{Role: actors.RoleUser, Text: "?"}}})
 			return "", err
 		})
-		redact := func(s string) string { return strings.ReplaceAll(s, "tok_123", "tok_***") }
-		st := state.New(state.WithPublisher(p), state.WithRunID("r1"), state.WithRedaction(redact))
-		ctx := live.Watch(st.Context(t.Context()), live.Redact(redact, p.Delta))
+		hide, err := redact.New("tok_[0-9]{3}")
+		require.NoError(t, err)
+		st := state.New(state.WithPublisher(p), state.WithRunID("r1"), state.WithRedaction(hide.Text))
+		ctx := live.Watch(st.Context(t.Context()), live.Redact(hide, p.Delta))
 		done := make(chan error, 1)
 		go func() {
 			_, err := agent.Call(ctx, struct{}{})
 			done <- err
 		}()
 		pass(sec + sec/2)
-		assert.Regexp(t, "^# run r1 \\[STARTED\\]\n@ assistant . 1.[45]s\n`- > model . 1.[45]s\n     The token is tok_\\*\\*\\*\\. All is well[ A-Za-z.]*$", e.shown())
+		assert.Regexp(t, "^# run r1 \\[STARTED\\]\n@ assistant . 1.[45]s\n`- > model . 1.[45]s\n     The token is \\(redacted\\)\\. All is well[ A-Za-z.]*$", e.shown())
 		pass(10 * sec)
 		require.NoError(t, <-done)
 		require.NoError(t, st.Close())

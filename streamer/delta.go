@@ -27,8 +27,8 @@ type Delta struct {
 //	ctx = live.Watch(st.Context(ctx), dash.Delta)
 //
 // It does not wait for clients. Deltas of runs that were not published to the
-// handler are dropped. With [Options.Redact], texts are redacted as
-// live.Redact says, and come a little later for it.
+// handler are dropped. With [Options.Redact], texts are redacted as live.Redact says: what
+// may be the beginning of a secret comes later.
 func (h *Handler) Delta(d live.Delta) {
 	select {
 	case <-h.closing:

@@ -88,7 +88,7 @@ func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, sco
 		h.refuseError(w, err, "there are no such runs")
 		return
 	}
-	if redact := h.options.Redact; redact != nil {
+	if redact := h.options.redactText(); redact != nil {
 		for i := range runs {
 			runs[i].Error = redact(runs[i].Error)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/redact"
 )
 
 // Options are the settings of a [Handler]. The zero Options serve clients on this
@@ -52,9 +53,10 @@ type Options struct {
 	// Redact is applied to every text of inputs, outputs and errors that is shown, in
 	// published records and in those from the source; see record.Record.Redacted. A
 	// store keeps texts unchanged, even those of runs with state.WithRedaction: use the
-	// same function for both. Names of tools, pipelines and tags are not redacted. It is
-	// called by the goroutine that publishes. If it is nil, texts are not redacted.
-	Redact func(text string) string
+	// same rules for both. Names of tools, pipelines and tags are not redacted. It is
+	// called by the goroutine that publishes. What calls are producing is shown as soon as
+	// it cannot be part of a secret any more. If it is nil, texts are not redacted.
+	Redact redact.Redaction
 
 	// Vocabularies translate the events into the terms of other systems, by name:
 	// /events?vocabulary=noetl uses the vocabulary with the name "noetl", such as
@@ -88,6 +90,14 @@ const (
 	defaultMemory = 256 << 20
 	leastMemory   = 1 << 20 // some of the largest events
 )
+
+// redactText is nil without a redaction.
+func (o *Options) redactText() func(string) string {
+	if o.Redact == nil {
+		return nil
+	}
+	return o.Redact.Text
+}
 
 // withDefaults checks o and returns it with the defaults.
 func (o Options) withDefaults() (Options, error) {
@@ -187,7 +197,7 @@ func New(source Source, options Options) (*Handler, error) {
 		return nil, err
 	}
 	if source != nil && o.Redact != nil {
-		source = redactedSource{source, o.Redact}
+		source = redactedSource{source, o.Redact.Text}
 	}
 	h := &Handler{
 		options: o, source: source, generation: randomGeneration(),
@@ -229,7 +239,7 @@ func (h *Handler) Publish(rec record.Record) {
 		return
 	default:
 	}
-	rec = rec.Redacted(h.options.Redact)
+	rec = rec.Redacted(h.options.redactText())
 	f := h.newFrame(&rec)
 	r := h.runs.get(rec.RunID, false)
 	one, all := r.publish(f, &rec, h.all, h.generation)

@@ -126,7 +126,7 @@ func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *S
 		h.refuseError(w, err, "there is no run "+strconv.Quote(id))
 		return
 	}
-	if redact := h.options.Redact; redact != nil {
+	if redact := h.options.redactText(); redact != nil {
 		result.Error = redact(result.Error)
 		result.Output = json.RawMessage(redact(string(result.Output)))
 		if len(result.Output) > 0 && !json.Valid(result.Output) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/redact"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -241,7 +242,7 @@ func TestClientStartsRunsAndReadsTheirResults(t *testing.T) {
 
 func TestResultIsRedacted(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{
-		Starter: new(starts), Redact: func(text string) string { return strings.ReplaceAll(text, "secret", "****") },
+		Starter: new(starts), Redact: redact.Func(func(text string) string { return strings.ReplaceAll(text, "secret", "****") }),
 	})
 	h.Publish(record.Record{RunID: "r", Seq: 1, Generation: 1, Kind: record.KindRun, Status: record.StatusStarted})
 	resp, err := http.Get(server.URL + "/api/runs/r/result")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/redact"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/vocabulary"
 )
@@ -52,7 +53,7 @@ func (w *wire) words(t testing.TB, last string) (all []said) {
 }
 
 func TestEventsAreInTheWordsOfAnotherSystem(t *testing.T) {
-	h, server := serve(t, nil, streamer.Options{Vocabularies: bothVocabularies, Redact: func(s string) string { return strings.ReplaceAll(s, "down", "****") }})
+	h, server := serve(t, nil, streamer.Options{Vocabularies: bothVocabularies, Redact: redact.Func(func(s string) string { return strings.ReplaceAll(s, "down", "****") })})
 	var records []record.Record
 	f := newFeed("r", h.Publish, func(r record.Record) { records = append(records, r) })
 	struggle(f)

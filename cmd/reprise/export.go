@@ -44,7 +44,7 @@ func (a *app) exportCommand() *cobra.Command {
 			default:
 				return usagef("--format %q: want jsonl, json or msgpack", printable(format))
 			}
-			if format == formatMsgpack && redact.pattern != nil {
+			if format == formatMsgpack && redact.rules != nil {
 				return usagef("--format msgpack has all of a run, and --redact would take values from it: use one or the other")
 			}
 			_, found, err := a.load(cmd.Context(), args[0])

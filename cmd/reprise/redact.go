@@ -1,19 +1,20 @@
 package main
 
 import (
-	"errors"
-	"regexp"
-
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/redact"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 // redaction is the flag --redact: what matches is not shown. A store keeps
 // texts as they were, also those of a program that redacts what it shows.
-type redaction struct{ pattern *regexp.Regexp } // nil for none
+type redaction struct {
+	pattern string
+	rules   *redact.Rules // nil for none
+}
 
 func (r *redaction) flag(cmd *cobra.Command) {
 	cmd.Flags().Var(r, "redact", "show \"(redacted)\" for what matches the `regexp` in texts, errors, inputs and outputs")
@@ -21,40 +22,39 @@ func (r *redaction) flag(cmd *cobra.Command) {
 }
 
 // String implements pflag.Value.
-func (r *redaction) String() string {
-	if r.pattern == nil {
-		return ""
-	}
-	return r.pattern.String()
-}
+func (r *redaction) String() string { return r.pattern }
 
 // Type implements pflag.Value.
 func (r *redaction) Type() string { return "regexp" }
 
 // Set implements pflag.Value.
 func (r *redaction) Set(pattern string) (err error) {
-	if r.pattern, err = regexp.Compile(pattern); err != nil {
-		return err
-	}
-	if r.pattern.MatchString("") {
-		return errors.New("it matches the empty text, and so everywhere; want one that matches at least a character")
-	}
-	return nil
+	r.pattern = pattern
+	r.rules, err = redact.New(pattern)
+	return err
 }
 
 func (r *redaction) text(text string) string {
-	if r.pattern == nil {
+	if r.rules == nil {
 		return text
 	}
-	return r.pattern.ReplaceAllLiteralString(text, "(redacted)")
+	return r.rules.Text(text)
 }
 
 // function is for what takes one: nil for none.
 func (r *redaction) function() func(string) string {
-	if r.pattern == nil {
+	if r.rules == nil {
 		return nil
 	}
 	return r.text
+}
+
+// redaction is for what takes one: nil for none.
+func (r *redaction) redaction() redact.Redaction {
+	if r.rules == nil {
+		return nil
+	}
+	return r.rules
 }
 
 // apply leaves nothing that matches in a run that was loaded.

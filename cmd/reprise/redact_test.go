@@ -87,9 +87,9 @@ func TestRedactMustMatchSomething(t *testing.T) {
 	dir := t.TempDir()
 	secretive(t, dir)
 	call(t, dir, "show", "r", "--redact", "(").failed(t, exitUsage,
-		"invalid argument \"(\" for \"--redact\" flag: error parsing regexp: missing closing ): `(`; see reprise show --help")
+		"invalid argument \"(\" for \"--redact\" flag: redact: \"(\": error parsing regexp: missing closing ): `(`; see reprise show --help")
 	call(t, dir, "show", "r", "--redact", "a*").failed(t, exitUsage,
-		`invalid argument "a*" for "--redact" flag: it matches the empty text, and so everywhere; want one that matches at least a character; see reprise show --help`)
+		`invalid argument "a*" for "--redact" flag: redact: "a*": it can match an empty text, and so everywhere; want one that matches at least a character; see reprise show --help`)
 	call(t, dir, "export", "r", "--format", "msgpack", "--redact", "a").failed(t, exitUsage,
 		"--format msgpack has all of a run, and --redact would take values from it: use one or the other")
 }

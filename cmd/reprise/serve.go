@@ -93,7 +93,7 @@ func (a *app) serve(ctx context.Context, s serving) error {
 		return err
 	}
 	listener = limit(listener, s.clients)
-	options := streamer.Options{Clients: s.clients, Redact: s.redact.function()}
+	options := streamer.Options{Clients: s.clients, Redact: s.redact.redaction()}
 	if s.proxied != "" {
 		options.Authorize = s.authorizeProxied
 	}

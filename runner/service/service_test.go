@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/redact"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
@@ -190,7 +191,7 @@ func TestARunOfAServiceStreams(t *testing.T) {
 				return live.Watch(ctx, func(d live.Delta) { watched <- d.Text })
 			}},
 		}
-		o.Streamer.Redact = func(text string) string { return strings.ReplaceAll(text, "s3cret", "[redacted]") }
+		o.Streamer.Redact = redact.Func(func(text string) string { return strings.ReplaceAll(text, "s3cret", "[redacted]") })
 		assert.NoError(t, Serve(ctx, o, func(r *runner.Runner) error {
 			runner.Register(r, decorators.Agent("talk", "", func(ctx context.Context, _ ticket) (string, error) {
 				live.Emit(ctx, live.Delta{Part: live.PartProgress, Text: "the key is s3cret"})

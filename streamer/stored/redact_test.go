@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/redact"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
@@ -60,7 +61,7 @@ func confide(t *testing.T, store snapshot.Store, runID string, options ...state.
 func TestWhatAStoreKeepsIsRedacted(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
-			h, url := serveWith(t, stored.New(store), streamer.Options{Redact: hide, History: 3})
+			h, url := serveWith(t, stored.New(store), streamer.Options{Redact: redact.Func(hide), History: 3})
 			confide(t, store, "old")
 			confide(t, store, "live", state.WithPublisher(h))
 			for _, run := range []string{"old", "live"} {

@@ -1,0 +1,25 @@
+package redact
+
+// A Redaction hides secrets in texts. It is safe for concurrent use.
+type Redaction interface {
+	// Text returns a text without its secrets.
+	Text(text string) string
+
+	// Stream begins a text that arrives in pieces.
+	Stream() Stream
+}
+
+// A Stream is a text that arrives in pieces. What Add and End return is, one after the
+// other, the text without its secrets. It is for one goroutine at a time.
+type Stream interface {
+	// Add takes the next piece, and returns what can be shown now: what follows it can
+	// no longer make it part of a secret.
+	Add(piece string) string
+
+	// End returns the rest. The Stream is not used after it.
+	End() string
+}
+
+// hidden replaces a secret that rules have found, and a text on which a function
+// panics.
+const hidden = "(redacted)"
