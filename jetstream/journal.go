@@ -280,7 +280,7 @@ func (j *journal) finish(ctx context.Context, end snapshot.End) error {
 		return err
 	}
 	if err != nil {
-		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}}
+		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // The last that changed is at the end of the index, which is read backwards in
@@ -19,12 +20,55 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
 	}
+	if err := f.Check(); err != nil {
+		return snapshot.Page{}, err
+	}
 	s.reindexLagging(ctx)
+	if f.IsSorted() {
+		return s.pick(ctx, f)
+	}
+	page, err := s.latest(ctx, f)
+	if err == nil && f.Count {
+		f.Before, f.Limit = "", 1
+		var counted snapshot.Page
+		counted, err = s.pick(ctx, f)
+		page.Counts = counted.Counts
+	}
+	return page, err
+}
+
+// pick reads the whole index.
+func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
+	p, err := storekit.NewPicker(f)
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	l := lister{store: s, add: func(info snapshot.Info, _ uint64) { p.Add(info) }, alive: make(map[string]bool)}
+	before, err := s.before(ctx, "")
+	if err == nil && before > 1 {
+		err = l.look(ctx, 1, before-1)
+	}
+	return p.Page(), err
+}
+
+// latest returns a page with the last updated first, for which it reads the end of the
+// index.
+func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	before, err := s.before(ctx, f.Before)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	l := lister{store: s, filter: &f, alive: make(map[string]bool), page: snapshot.Page{Runs: []snapshot.Info{}}}
+	page := snapshot.Page{Runs: []snapshot.Info{}}
+	l := lister{store: s, alive: make(map[string]bool)}
+	l.add = func(info snapshot.Info, seq uint64) {
+		if !f.Matches(&info) {
+			return
+		}
+		page.Runs = append(page.Runs, info)
+		if f.Limit > 0 && len(page.Runs) == f.Limit {
+			page.Next, l.full = strconv.FormatUint(seq, 10), true
+		}
+	}
 	for window := uint64(firstWindow); before > 1 && !l.full; window = min(2*window, lastWindow) {
 		from := uint64(1)
 		if before > window {
@@ -35,7 +79,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 		}
 		before = from
 	}
-	return l.page, nil
+	return page, nil
 }
 
 const (
@@ -63,11 +107,10 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 
 // A lister makes one page.
 type lister struct {
-	store  *Store
-	filter *snapshot.Filter
-	alive  map[string]bool // sessions that were looked at
-	page   snapshot.Page
-	full   bool
+	store *Store
+	add   func(info snapshot.Info, seq uint64)
+	alive map[string]bool // sessions that were looked at
+	full  bool
 }
 
 // look takes what the filter picks from a window of the index, the last first.
@@ -109,14 +152,8 @@ func (l *lister) take(ctx context.Context, msg *nats.Msg) error {
 			return err
 		}
 	}
-	if !l.filter.Matches(&info) {
-		return nil
-	}
-	l.page.Runs = append(l.page.Runs, info)
-	if l.filter.Limit > 0 && len(l.page.Runs) == l.filter.Limit {
-		seq, _ := sequenceOf(msg)
-		l.page.Next, l.full = strconv.FormatUint(seq, 10), true
-	}
+	seq, _ := sequenceOf(msg)
+	l.add(info, seq)
 	return nil
 }
 

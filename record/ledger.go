@@ -44,6 +44,8 @@ type Ledger struct {
 	// Stop is why the run stopped; nil while it is open and if it has its outcome.
 	Stop *InterruptedError
 
+	LastError *Failure // the newest attempt of a call that failed; nil if none did
+
 	counts  Counts
 	opening Counts // the counts when the run was opened last
 	because map[InterruptReason]int
@@ -100,6 +102,9 @@ func (l *Ledger) Add(r *Record) (c Change) {
 	switch {
 	case r.Kind.IsCall():
 		l.addCall(r, &c)
+		if r.Status == StatusFailed {
+			l.LastError = &Failure{r.Address, r.Class, r.Err, r.Time}
+		}
 	case r.Kind == KindQuestion:
 		c.Asked = l.questions.ask(r)
 	case r.Kind == KindAnswer:

@@ -64,6 +64,8 @@ type Info struct {
 	// generations.
 	Usage record.Usage `json:"usage,omitzero"`
 
+	Standing Standing `json:"standing,omitzero"` // when it was last closed
+
 	Open  bool   `json:"open,omitempty"`  // a process has it open for writing; set by the store and not encoded
 	Owner string `json:"owner,omitempty"` // who last opened it
 
@@ -108,7 +110,7 @@ func (s Stop) String() string {
 
 // Clone returns a copy that shares nothing with i.
 func (i Info) Clone() Info {
-	i.Metadata, i.Retry = i.Metadata.Clone(), i.Retry.Clone()
+	i.Metadata, i.Retry, i.Standing = i.Metadata.Clone(), i.Retry.Clone(), i.Standing.Clone()
 	return i
 }
 

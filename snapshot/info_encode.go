@@ -11,7 +11,7 @@ import (
 )
 
 // infoPairs is the number of pairs that writeInfo writes.
-const infoPairs = 21
+const infoPairs = 22
 
 // AppendInfo appends i as a msgpack map to dst, for stores that keep it apart
 // from records. Open is not kept. It fails for times outside the years 1678 to
@@ -70,6 +70,7 @@ func (i *Info) write(w *codec.Writer) {
 	w.Key("retry_to").Uint(i.RetryTo)
 	w.Key("refused_by").Text(i.RefusedBy)
 	i.Retry.write(w.Key("retry"))
+	i.Standing.write(w.Key("standing"))
 }
 
 // read reads the value of a key. Keys that a later version has added are
@@ -118,6 +119,8 @@ func (i *Info) read(in *codec.Reader, key string) {
 		i.Pinned = in.Bool()
 	case "retry":
 		i.Retry = readRetryLevels(in)
+	case "standing":
+		i.Standing = readStanding(in)
 	default:
 		in.Skip()
 	}

@@ -166,6 +166,8 @@ type End struct {
 	Stop   Stop         // why the run is interrupted or cancelled
 	Due    time.Time    // when the run continues by itself; zero if it waits for an answer or has ended
 	Usage  record.Usage // of the run, over all generations
+
+	Standing Standing // of the run, over all generations
 }
 
 // An ArtifactStore stores large outputs by their content: a reference is the SHA-256 of

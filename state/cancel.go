@@ -185,11 +185,13 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 	if err := journal.Append(rec); err != nil {
 		return errors.Join(err, giveBack(ctx, journal))
 	}
-	usage := found.Usage
+	usage, standing := found.Usage, found.Standing
 	if whole, err := found.Snapshot(); err == nil { // after a crash, the records are more complete
-		usage = ledgerOf(whole.Records).Counts().Usage
+		l := ledgerOf(whole.Records)
+		usage, standing = l.Counts().Usage, snapshot.StandingOf(l)
 	}
-	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage})
+	standing.Asking, standing.Questions = 0, nil // nobody waits for an answer any more
+	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage, Standing: standing})
 }
 
 // errors.Is finds these in recorded errors of calls, too.

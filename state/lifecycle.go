@@ -325,7 +325,7 @@ func (r *run) close() error {
 		last.Err = record.ErrorOf(last.Err) // the error in it is recorded already
 	}
 	r.keep(&last)
-	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.ledger.Counts().Usage}
+	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.ledger.Counts().Usage, Standing: snapshot.StandingOf(&r.ledger)}
 	if end.Status != r.found.Status {
 		r.keeper.release()
 	}

@@ -333,7 +333,7 @@ func TestASecretThatLiesOverTwoDeltasIsNotSent(t *testing.T) {
 		for _, one := range []*viewer{v, late} {
 			frames := one.frames()
 			assert.NotContains(t, fmt.Sprint(frames), "sk-planted")
-			assert.Contains(t, fmt.Sprint(frames), "The key is (redacted), keep it.")
+			assert.Equal(t, "The key is (redacted), keep it."+strings.Repeat(" And on it goes.", 10), producedBy(t, frames))
 		}
 	})
 }

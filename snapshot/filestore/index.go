@@ -3,12 +3,13 @@ package filestore
 import (
 	"cmp"
 	"context"
-	"hash/crc32"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
@@ -34,7 +35,7 @@ type index struct {
 type indexed struct {
 	storekit.Place
 	status  snapshot.Status // empty if the meta file cannot be read
-	marks   uint64          // see marksOf
+	facts                   // what filters look for
 	time    time.Time       // of the meta file; zero if there is none
 	size    int64
 	settled bool // every later change of the meta file gives it another time
@@ -138,32 +139,70 @@ func (s *Store) lookAt(runID string, before *indexed) *indexed {
 		return e
 	}
 	info := &m.info
-	e.Updated, e.status, e.marks = info.Updated, info.Status, marksOf(info.Metadata.Tags, info.Metadata.Pipeline, info.Program)
+	e.Updated, e.status, e.facts = info.Updated, info.Status, factsOf(info)
 	return e
 }
 
-// marksOf has a bit for each tag, for the pipeline and for the program. A run
-// without a bit that a filter has is not picked; one with all of them may be.
-func marksOf(tags []string, pipeline, program string) (marks uint64) {
-	mark := func(kind, text string) {
-		if text != "" {
-			marks |= 1 << (crc32.Checksum([]byte(kind+text), castagnoli) >> 26)
-		}
+// facts are what filters and orders of lists ask for, beside the place and the status.
+// Texts that many runs have are in memory once.
+type facts struct {
+	created                                   time.Time
+	parent, pipeline, program, version, class unique.Handle[string]
+	tags                                      []unique.Handle[string]
+	text                                      unique.Handle[string] // all that is searched but the ID
+	tokens                                    int
+	cost                                      float64
+	retries, asking                           int
+}
+
+func factsOf(i *snapshot.Info) facts {
+	f := facts{
+		created: i.Created,
+		parent:  unique.Make(i.ParentID), pipeline: unique.Make(i.Metadata.Pipeline), program: unique.Make(i.Program), version: unique.Make(i.Version),
+		tokens: i.Usage.InputTokens + i.Usage.OutputTokens, cost: i.Usage.Cost, retries: i.Standing.Retries, asking: i.Standing.Asking,
 	}
-	for _, tag := range tags {
-		mark("tag ", tag)
+	for _, tag := range i.Metadata.Tags {
+		f.tags = append(f.tags, unique.Make(tag))
 	}
-	mark("pipeline ", pipeline)
-	mark("program ", program)
-	return marks
+	texts := []string{i.Metadata.Description}
+	for k := range i.Standing.Questions {
+		texts = append(texts, i.Standing.Questions[k].Text)
+	}
+	class := ""
+	if e := i.Standing.LastError; e != nil {
+		class, texts = e.Class, append(texts, e.Message)
+	}
+	f.class, f.text = unique.Make(class), unique.Make(strings.Join(texts, "\n"))
+	return f
+}
+
+// listed is what the index knows of a run, as far as filters and orders ask for it.
+func (e *indexed) listed() snapshot.Info {
+	i := snapshot.Info{RunID: e.RunID, Status: e.status, Updated: e.Updated, Created: e.created}
+	if e.status == "" {
+		return i
+	}
+	i.ParentID, i.Program, i.Version = e.parent.Value(), e.program.Value(), e.version.Value()
+	i.Metadata.Pipeline, i.Metadata.Description = e.pipeline.Value(), e.text.Value()
+	for _, tag := range e.tags {
+		i.Metadata.Tags = append(i.Metadata.Tags, tag.Value())
+	}
+	i.Usage.InputTokens, i.Usage.Cost = e.tokens, e.cost
+	i.Standing.Retries, i.Standing.Asking = e.retries, e.asking
+	if class := e.class.Value(); class != "" {
+		i.Standing.LastError = &snapshot.Failure{Class: class}
+	}
+	return i
 }
 
 // mayMatch reports whether the filter may pick the run, as far as the index
 // knows.
 func (e *indexed) mayMatch(f *snapshot.Filter) bool {
-	known := snapshot.Filter{Status: f.Status, Since: f.Since, Until: f.Until}
-	wanted := marksOf(f.Tags, f.Pipeline, f.Program)
-	return e.mayBeOpen() || e.marks&wanted == wanted && known.Matches(&snapshot.Info{Status: e.status, Updated: e.Updated})
+	if e.mayBeOpen() {
+		return true
+	}
+	info := e.listed()
+	return f.Matches(&info)
 }
 
 // inOrder returns all runs in the order of lists. For a page that follows another it may

@@ -60,7 +60,7 @@ func (d *runDir) info(ctx context.Context, locked bool) (snapshot.Info, error) {
 // meta file does not say so: its process ended before, or the power was lost.
 func endedAs(meta snapshot.Info, journal *snapshot.Info) snapshot.Info {
 	if journal.Status != snapshot.StatusRunning {
-		meta.Status, meta.Stop, meta.Due, meta.Usage = journal.Status, journal.Stop, journal.Due, journal.Usage
+		meta.Status, meta.Stop, meta.Due, meta.Usage, meta.Standing = journal.Status, journal.Stop, journal.Due, journal.Usage, journal.Standing
 		if journal.Updated.After(meta.Updated) {
 			meta.Updated = journal.Updated
 		}

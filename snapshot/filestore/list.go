@@ -19,12 +19,74 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
 	}
+	if err := f.Check(); err != nil {
+		return snapshot.Page{}, err
+	}
 	order, err := s.inOrder(ctx, f.Before != "")
 	if ctx.Err() != nil {
 		return snapshot.Page{}, context.Cause(ctx)
 	} else if err != nil {
 		return snapshot.Page{}, fmt.Errorf("snapshot: list: %w", err)
 	}
+	if f.IsSorted() {
+		return s.pick(ctx, order, f)
+	}
+	page, err := s.latest(ctx, order, f)
+	if err == nil && f.Count {
+		var counted snapshot.Page
+		count := f
+		count.Before, count.Limit = "", 1
+		counted, err = s.pick(ctx, order, count)
+		page.Counts = counted.Counts
+	}
+	return page, err
+}
+
+// pick looks at all runs, of which the index knows what the filter asks for, and reads
+// the meta files of those that it picks.
+func (s *Store) pick(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
+	p, err := storekit.NewPicker(f)
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	for _, e := range order {
+		info := e.listed()
+		if e.mayBeOpen() {
+			if info, err = s.roughly(e.RunID); err != nil {
+				continue // it was deleted, or there is nothing to say of it
+			}
+		}
+		p.Add(info)
+	}
+	page := p.Page()
+	l := &lister{store: s}
+	found := page.Runs[:0]
+	for i := range page.Runs {
+		info, there, _ := l.look(ctx, &indexed{Place: storekit.Place{RunID: page.Runs[i].RunID}})
+		if err := context.Cause(ctx); err != nil {
+			return snapshot.Page{}, err
+		}
+		if there {
+			found = append(found, info)
+		}
+	}
+	page.Runs = found
+	return page, nil
+}
+
+// roughly is what the meta file says of a run: interrupted if nobody has it open, whatever
+// its records say.
+func (s *Store) roughly(runID string) (snapshot.Info, error) {
+	info, isSure, err := s.dir(runID).metaInfo()
+	if err == nil && !isSure {
+		info.RunID = runID
+		info = storekit.Crashed(info)
+	}
+	return info, err
+}
+
+// latest returns a page with the last updated first.
+func (s *Store) latest(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
 	l := &lister{store: s, filter: f}
 	page, err := storekit.PageOf(f, len(order), func(i int) storekit.Place { return order[i].Place }, func(i int) (snapshot.Info, bool, bool) {
 		return l.look(ctx, order[i])

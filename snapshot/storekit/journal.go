@@ -304,7 +304,7 @@ func (j *journal) close(ctx context.Context, end snapshot.End, broken error) err
 		return broken
 	}
 	if broken != nil {
-		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage}
+		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
 	}
 	for {
 		before, err := j.store.backend.Head(ctx, j.runID)

@@ -71,6 +71,7 @@ func Crashed(info snapshot.Info) snapshot.Info {
 // Closed returns the info of a run after its journal was closed.
 func Closed(info snapshot.Info, end snapshot.End) snapshot.Info {
 	info.Status, info.Stop, info.Due, info.Usage, info.Open = end.Status, end.Stop, end.Due, end.Usage, false
+	info.Standing = end.Standing.Clone()
 	info.Updated = Later(info.Updated)
 	return info
 }
@@ -96,6 +97,8 @@ func CheckUpdate(before, after snapshot.Info) error {
 		return refuse("owner")
 	case after.Usage != before.Usage:
 		return refuse("usage")
+	case !after.Standing.Equal(before.Standing):
+		return refuse("standing")
 	case !after.Retry.Equal(before.Retry):
 		return refuse("retry")
 	}

@@ -392,12 +392,19 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 // perPage is how many heads are read at a time for a list.
 const perPage = 100
 
-// List implements snapshot.Reader. It reads heads until the page is full.
+// List implements snapshot.Reader. It reads heads until the page is full; all of them for
+// another order than the last updated first, and to count them.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
 	}
-	place, err := parsePlace(f.Before)
+	if f.IsSorted() || f.Count {
+		return s.pick(ctx, f)
+	}
+	if err := f.Check(); err != nil {
+		return snapshot.Page{}, err
+	}
+	place, err := parsePlace(f.Before, &f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
@@ -421,6 +428,27 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 		if len(heads) < perPage {
 			page.Next = ""
 			return page, nil
+		}
+	}
+}
+
+// pick reads all heads, and remembers those of the page.
+func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
+	p, err := NewPicker(f)
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	for place := (Place{}); ; {
+		heads, err := s.backend.List(ctx, place, perPage)
+		if err != nil {
+			return snapshot.Page{}, err
+		}
+		for i := range heads {
+			p.Add(heads[i].reported().Info)
+			place = placeOf(&heads[i].Info)
+		}
+		if len(heads) < perPage {
+			return p.Page(), nil
 		}
 	}
 }

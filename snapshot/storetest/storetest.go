@@ -15,7 +15,7 @@ import (
 
 // Run checks a store. It calls open for an empty one in each of its tests.
 func Run(t *testing.T, open func(t *testing.T) snapshot.Store) {
-	for _, test := range slices.Concat(tests, inboxTests, createTests, updateTests, followTests) {
+	for _, test := range slices.Concat(tests, inboxTests, createTests, updateTests, listTests, followTests) {
 		t.Run(test.name, func(t *testing.T) {
 			test.run(&fixture{T: t, store: open(t)})
 		})

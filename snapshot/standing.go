@@ -1,0 +1,202 @@
+package snapshot
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+)
+
+// Standing is how a run stood when it was last closed: what lists show of its records,
+// which they do not read. The zero Standing is that of a run without calls.
+type Standing struct {
+	Calls   int `json:"calls,omitempty"`   // over all generations
+	Failed  int `json:"failed,omitempty"`  // of Calls, for good
+	Retries int `json:"retries,omitempty"` // attempts after a failed one
+
+	// Asking is the number of open questions. Questions are the first of them, in the order
+	// of asking: at most 20, and as many as take about 8 KB.
+	Asking    int            `json:"asking,omitempty"`
+	Questions []OpenQuestion `json:"questions,omitempty"`
+
+	LastError *Failure `json:"last_error,omitempty"` // of the newest attempt of a call that failed; nil if none did
+}
+
+// An OpenQuestion is one that nobody has answered.
+type OpenQuestion struct {
+	ID    string      `json:"id"`
+	Text  string      `json:"text"` // its beginning, if it is longer than 500 bytes
+	Asks  record.Asks `json:"asks,omitempty"`
+	Since time.Time   `json:"since"`
+	Until time.Time   `json:"until,omitzero"` // when its default answers it; zero if it has none
+}
+
+// A Failure is an attempt of a call that failed.
+type Failure struct {
+	Address string    `json:"address"`
+	Class   string    `json:"error_class"`
+	Message string    `json:"message"` // its beginning, if it is longer than 500 bytes
+	Time    time.Time `json:"time"`
+}
+
+const (
+	standingText      = 500
+	standingQuestions = 20
+	standingBytes     = 8 << 10
+)
+
+// StandingOf returns the standing of a run whose records are in a ledger.
+func StandingOf(l *record.Ledger) Standing {
+	counts := l.Counts()
+	all := counts.All()
+	s := Standing{Calls: all.Calls(), Failed: all.Failed, Retries: counts.Retries}
+	size := 0
+	for _, q := range l.Questions(false) {
+		s.Asking++
+		text := record.Truncate(q.Text, standingText)
+		if size += len(q.ID) + len(text); len(s.Questions) < standingQuestions && size <= standingBytes {
+			s.Questions = append(s.Questions, OpenQuestion{q.ID, text, q.Asks, storableOr(q.Asked), storableOr(q.Due)})
+		}
+	}
+	if e := l.LastError; e != nil {
+		s.LastError = &Failure{
+			record.Truncate(e.Address.String(), standingText), e.Class.String(), record.Truncate(e.Message(), standingText), storableOr(e.Time),
+		}
+	}
+	return s
+}
+
+// storableOr returns a time that stores keep; none for others.
+func storableOr(t time.Time) time.Time {
+	if storable(t) {
+		return t
+	}
+	return time.Time{}
+}
+
+// Clone returns a copy that shares nothing with s.
+func (s Standing) Clone() Standing {
+	s.Questions = slices.Clone(s.Questions)
+	if s.LastError != nil {
+		last := *s.LastError
+		s.LastError = &last
+	}
+	return s
+}
+
+// Equal reports whether both say the same.
+func (s Standing) Equal(t Standing) bool {
+	isSame := func(a, b OpenQuestion) bool {
+		return a.ID == b.ID && a.Text == b.Text && a.Asks == b.Asks && a.Since.Equal(b.Since) && a.Until.Equal(b.Until)
+	}
+	if s.Calls != t.Calls || s.Failed != t.Failed || s.Retries != t.Retries || s.Asking != t.Asking ||
+		!slices.EqualFunc(s.Questions, t.Questions, isSame) || (s.LastError == nil) != (t.LastError == nil) {
+		return false
+	}
+	a, b := s.LastError, t.LastError
+	return a == nil || a.Address == b.Address && a.Class == b.Class && a.Message == b.Message && a.Time.Equal(b.Time)
+}
+
+// write writes the zero Standing as nil.
+func (s *Standing) write(w *codec.Writer) {
+	if s.Equal(Standing{}) {
+		w.Nil()
+		return
+	}
+	w.Map(6)
+	w.Key("calls").Int(int64(s.Calls))
+	w.Key("failed").Int(int64(s.Failed))
+	w.Key("retries").Int(int64(s.Retries))
+	w.Key("asking").Int(int64(s.Asking))
+	w.Key("questions").Array(len(s.Questions))
+	for i := range s.Questions {
+		q := &s.Questions[i]
+		w.Map(5)
+		w.Key("id").Text(q.ID)
+		w.Key("text").Text(q.Text)
+		w.Key("asks").Int(int64(q.Asks))
+		writeTime(w.Key("since"), q.Since)
+		writeTime(w.Key("until"), q.Until)
+	}
+	w.Text("last_error")
+	if s.LastError == nil {
+		w.Nil()
+		return
+	}
+	w.Map(4)
+	w.Key("address").Text(s.LastError.Address)
+	w.Key("error_class").Text(s.LastError.Class)
+	w.Key("message").Text(s.LastError.Message)
+	writeTime(w.Key("time"), s.LastError.Time)
+}
+
+func readStanding(in *codec.Reader) (s Standing) {
+	if in.Nil() {
+		return s
+	}
+	for key := range in.Pairs() {
+		switch key {
+		case "calls":
+			s.Calls = int(in.Int())
+		case "failed":
+			s.Failed = int(in.Int())
+		case "retries":
+			s.Retries = int(in.Int())
+		case "asking":
+			s.Asking = int(in.Int())
+		case "questions":
+			for n := in.Array(); n > 0 && in.Err() == nil; n-- {
+				s.Questions = append(s.Questions, readOpenQuestion(in))
+			}
+		case "last_error":
+			s.LastError = readFailure(in)
+		default:
+			in.Skip()
+		}
+	}
+	return s
+}
+
+func readOpenQuestion(in *codec.Reader) (q OpenQuestion) {
+	for key := range in.Pairs() {
+		switch key {
+		case "id":
+			q.ID = in.Text()
+		case "text":
+			q.Text = in.Text()
+		case "asks":
+			q.Asks = record.Asks(min(in.Uint(), math.MaxUint8)) //nolint:gosec // it fits
+		case "since":
+			q.Since = readTime(in)
+		case "until":
+			q.Until = readTime(in)
+		default:
+			in.Skip()
+		}
+	}
+	return q
+}
+
+func readFailure(in *codec.Reader) *Failure {
+	if in.Nil() {
+		return nil
+	}
+	f := new(Failure)
+	for key := range in.Pairs() {
+		switch key {
+		case "address":
+			f.Address = in.Text()
+		case "error_class":
+			f.Class = in.Name()
+		case "message":
+			f.Message = in.Text()
+		case "time":
+			f.Time = readTime(in)
+		default:
+			in.Skip()
+		}
+	}
+	return f
+}
