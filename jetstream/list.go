@@ -92,7 +92,7 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	if position != "" {
 		seq, err := strconv.ParseUint(position, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("snapshot: list: Before %.140q; want the Next of a page", position)
+			return 0, fmt.Errorf("%w: Before %.140q; want the Next of a page", snapshot.ErrFilter, position)
 		}
 		return seq, nil
 	}

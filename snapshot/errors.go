@@ -17,6 +17,7 @@ var (
 	ErrCorrupt     = errors.New("snapshot: damaged")
 	ErrFormat      = errors.New("snapshot: not a format that this version reads")
 	ErrReset       = errors.New("snapshot: the cursor is not in the history of the run")
+	ErrFilter      = errors.New("snapshot: no such list")
 	ErrUnavailable = errors.New("snapshot: the store is unavailable")
 
 	// Of a journal that lost its run.
@@ -96,6 +97,7 @@ func init() {
 	record.RegisterError("snapshot.ErrCorrupt", ErrCorrupt)
 	record.RegisterError("snapshot.ErrFormat", ErrFormat)
 	record.RegisterError("snapshot.ErrReset", ErrReset)
+	record.RegisterError("snapshot.ErrFilter", ErrFilter)
 	record.RegisterError("snapshot.ErrUnavailable", ErrUnavailable)
 	record.RegisterError("snapshot.ErrFenced", ErrFenced)
 	record.RegisterError("snapshot.ErrUnknown", ErrUnknown)

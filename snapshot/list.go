@@ -95,14 +95,14 @@ type Page struct {
 	Counts map[Status]int
 }
 
-// Check returns an error for a filter that no store understands.
+// Check returns ErrFilter for a filter that no store understands.
 func (f *Filter) Check() error {
 	if !slices.Contains(sorts, f.Sort) {
-		return fmt.Errorf("snapshot: list: Sort %.140q; want one of %q", f.Sort, sorts[1:])
+		return fmt.Errorf("%w: Sort %.140q; want one of %q", ErrFilter, f.Sort, sorts[1:])
 	}
 	for _, s := range f.Status {
 		if !slices.Contains(statuses, s) {
-			return fmt.Errorf("snapshot: list: Status %.140q; want some of %q", s, statuses)
+			return fmt.Errorf("%w: Status %.140q; want some of %q", ErrFilter, s, statuses)
 		}
 	}
 	return nil

@@ -14,14 +14,15 @@ import (
 // RunList holds the states of the runs of a [Handler]. It is the body of /api/runs, and
 // the result of [Client.Runs].
 type RunList struct {
-	Cursor string     `json:"cursor"` // of the stream of all runs; the runs may have newer records
-	Now    time.Time  `json:"now"`    // by the clock of the server, as next_attempt_at
-	Runs   []RunState `json:"runs"`   // the last updated first
+	Cursor string     `json:"cursor"`         // of the stream of all runs; the runs may have newer records
+	Now    time.Time  `json:"now"`            // by the clock of the server, as next_attempt_at
+	Runs   []RunState `json:"runs"`           // one page, the last updated first if no other order was asked for
+	Next   string     `json:"next,omitempty"` // the after of the page that follows; empty after the last
+	Total  int        `json:"total"`          // of the runs on all pages
 
-	// Counts is the number of runs of each status, including those that are not in
-	// Runs.
+	// Counts is the number of runs on all pages by status, and of those that the query
+	// would select with another status.
 	Counts map[string]int `json:"counts"`
-	More   bool           `json:"more,omitempty"`
 	Can    Permissions    `json:"can"`
 }
 
@@ -50,7 +51,7 @@ const (
 )
 
 func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Scope) {
-	limit, err := limitOf(req, defaultRuns, maxRuns)
+	q, err := queryOf(req, scope)
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
 		return
@@ -59,63 +60,18 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Sco
 	// streamed again, and clients recognize them by their numbers.
 	_, next := h.all.span()
 	body := RunList{Cursor: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.can(scope)}
-	states, err := h.states(req.Context(), scope)
+	states, page, err := h.list(req.Context(), q)
 	if err != nil {
 		h.refuseError(w, err, "")
 		return
 	}
-	body.Counts = make(map[string]int)
-	for i := range states {
-		body.Counts[states[i].Status]++
+	body.Runs, body.Next, body.Counts = append(body.Runs, states...), page.Next, page.Counts
+	for status, n := range page.Counts {
+		if len(q.Status) == 0 || slices.Contains(q.Status, status) {
+			body.Total += n
+		}
 	}
-	body.Runs, body.More = append(body.Runs, states[:min(len(states), limit)]...), len(states) > limit
 	h.sendJSON(w, body)
-}
-
-// maxRead is how many stored runs are read for the list, the last updated first. The
-// others are partial: they have what is known without reading their records.
-const maxRead = 50
-
-// states returns the states of the runs, the last updated first.
-func (h *Handler) states(ctx context.Context, scope *Scope) ([]RunState, error) {
-	var infos []RunInfo
-	if h.source != nil {
-		stored, err := h.source.Runs(ctx, 0)
-		if err != nil {
-			return nil, err
-		}
-		infos = stored
-	}
-	stored := make(map[string]RunInfo, len(infos))
-	for i, info := range infos {
-		stored[info.RunID] = info
-		if i < maxRead && scope.sees(info.RunID) {
-			h.runs.get(info.RunID, false)
-		}
-	}
-	var states []RunState
-	for _, r := range h.runs.all() {
-		if !scope.sees(r.id) {
-			continue
-		}
-		info := stored[r.id]
-		delete(stored, r.id)
-		_ = r.complete(ctx, h.source, info.LastSeq) // one run that cannot be read does not hide the others
-		if s := r.state(); s.LastSeq > 0 || info.RunID != "" {
-			s.adopt(info)
-			h.markAnswered(ctx, &s)
-			states = append(states, s)
-		}
-	}
-	for _, info := range stored {
-		if scope.sees(info.RunID) {
-			states = append(states, RunState{RunInfo: info, Usage: info.Usage, Partial: true})
-		}
-	}
-	slices.SortFunc(states, func(a, b RunState) int {
-		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
-	})
-	return states, nil
 }
 
 // markAnswered marks the questions whose answers wait until the run is opened. If the
@@ -135,7 +91,7 @@ func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 
 // adopt adds what only the source knows.
 func (s *RunState) adopt(info RunInfo) {
-	s.ParentID, s.CalledBy, s.Tags = info.ParentID, info.CalledBy, info.Tags
+	s.ParentID, s.CalledBy, s.Tags, s.Program, s.Version, s.Due = info.ParentID, info.CalledBy, info.Tags, info.Program, info.Version, info.Due
 	s.Description, s.Pipeline = cmp.Or(s.Description, info.Description), cmp.Or(s.Pipeline, info.Pipeline)
 	if !info.Created.IsZero() {
 		s.Created = info.Created

@@ -101,11 +101,11 @@ func TestListCountsAllRuns(t *testing.T) {
 	var body struct {
 		Runs   []streamer.RunState
 		Counts map[string]int
-		More   bool
+		Next   string
 	}
 	require.Equal(t, 200, get(t, server.URL+"/api/runs?limit=3", &body))
 	assert.Len(t, body.Runs, 3)
-	assert.True(t, body.More)
+	assert.NotEmpty(t, body.Next)
 	assert.Equal(t, map[string]int{"interrupted": 120, "failed": 1}, body.Counts)
 	require.Equal(t, 200, get(t, server.URL+"/api/runs?limit=1000", &body))
 	partial := 0
@@ -114,5 +114,5 @@ func TestListCountsAllRuns(t *testing.T) {
 			partial++
 		}
 	}
-	assert.Equal(t, 120-50, partial, "what was not read is not said to be nothing")
+	assert.Equal(t, 120, partial, "what was not read is not said to be nothing")
 }

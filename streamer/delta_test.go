@@ -338,6 +338,19 @@ func TestASecretThatLiesOverTwoDeltasIsNotSent(t *testing.T) {
 	})
 }
 
+// producedBy joins the texts of deltas.
+func producedBy(t *testing.T, frames []frame) (text string) {
+	t.Helper()
+	for _, f := range frames {
+		var d streamer.Delta
+		if f.name == "delta" {
+			require.NoError(t, json.Unmarshal([]byte(f.data), &d))
+			text += d.Text
+		}
+	}
+	return text
+}
+
 func TestDeltasAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})

@@ -362,6 +362,7 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /events", h.admitted(h.serveEvents))
 	mux.Handle("GET /api/runs", h.admitted(h.serveRuns))
 	mux.Handle("GET /api/runs/{run}", h.admitted(h.serveRun))
+	mux.Handle("GET /api/questions", h.admitted(h.serveQuestions))
 	mux.Handle("GET /health", h.admitted(h.serveHealth))
 	mux.Handle("GET /api/programs", h.admitted(h.servePrograms))
 	mux.Handle("POST /api/runs", h.admitted(h.serveStart))

@@ -2,7 +2,6 @@ package streamer_test
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -127,16 +126,14 @@ func (s *shelf) lose(runID string, after int) {
 	s.runs[runID] = slices.Clone(s.runs[runID][:after])
 }
 
-func (s *shelf) Runs(context.Context, int) (infos []streamer.RunInfo, err error) {
+func (s *shelf) List(_ context.Context, q streamer.Query) (streamer.RunPage, error) {
+	var infos []streamer.RunInfo
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, records := range s.runs {
 		infos = append(infos, info(id, records))
 	}
-	slices.SortFunc(infos, func(a, b streamer.RunInfo) int {
-		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
-	})
-	return infos, nil
+	return streamer.PageOf(infos, q)
 }
 
 func info(id string, records []record.Record) streamer.RunInfo {

@@ -23,8 +23,8 @@ func (w written) info() streamer.RunInfo {
 	return streamer.RunInfo{RunID: "trip-1", Status: "running", LastSeq: uint64(len(w))}
 }
 
-func (w written) Runs(context.Context, int) ([]streamer.RunInfo, error) {
-	return []streamer.RunInfo{w.info()}, nil
+func (w written) List(_ context.Context, q streamer.Query) (streamer.RunPage, error) {
+	return streamer.PageOf([]streamer.RunInfo{w.info()}, q)
 }
 
 func (w written) Answered(context.Context, string) ([]string, error) { return nil, nil }

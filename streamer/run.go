@@ -13,6 +13,7 @@ import (
 type run struct {
 	id      string
 	clients atomic.Int64 // that watch it: it is not forgotten meanwhile
+	stored  atomic.Int32 // above 0 if the source has it, below 0 if not; 0 if it was not asked
 
 	products products
 

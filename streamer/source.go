@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/record"
@@ -14,9 +15,9 @@ import (
 // safe for concurrent use. It must contain every record when the record is published to
 // the handler, as a store does.
 type Source interface {
-	// Runs returns the runs, the last updated first: at most limit, or all of
-	// them if limit is 0.
-	Runs(ctx context.Context, limit int) ([]RunInfo, error)
+	// List returns a page of the runs that a query selects. It does not read their
+	// records. For a query that makes no sense the error is ErrInvalid.
+	List(ctx context.Context, q Query) (RunPage, error)
 
 	// Run returns the info of one run, or ErrNotFound if it does not exist.
 	Run(ctx context.Context, runID string) (RunInfo, error)
@@ -42,11 +43,20 @@ type RunInfo struct {
 	Tags        []string  `json:"tags,omitempty"`
 	Created     time.Time `json:"created_at"`
 	Updated     time.Time `json:"updated_at"`
+	Due         time.Time `json:"due_at,omitzero"` // when it begins, or goes on by itself
+	Program     string    `json:"program,omitempty"`
+	Version     string    `json:"program_version,omitempty"`
 	LastSeq     uint64    `json:"last_seq"`
 
 	// Usage is what the run had consumed when it was last closed. A RunState of a run
 	// whose records were not all read has this usage.
 	Usage record.Usage `json:"-"`
+
+	// How it stood when it was last closed. Questions are the first ones of Asking, without
+	// the schema of an answer.
+	Calls, Failed, Retries, Asking int             `json:"-"`
+	Questions                      []QuestionState `json:"-"`
+	LastError                      *CallError      `json:"-"`
 }
 
 // A Stop is why a run does not continue.
@@ -62,12 +72,14 @@ type redactedSource struct {
 	redact func(string) string
 }
 
-func (s redactedSource) Runs(ctx context.Context, limit int) ([]RunInfo, error) {
-	infos, err := s.Source.Runs(ctx, limit)
-	for i := range infos {
-		infos[i] = s.redacted(infos[i])
+// List searches the texts as they are stored: that a run is found by a secret says that
+// the secret is in it.
+func (s redactedSource) List(ctx context.Context, q Query) (RunPage, error) {
+	page, err := s.Source.List(ctx, q)
+	for i := range page.Runs {
+		page.Runs[i] = s.redacted(page.Runs[i])
 	}
-	return infos, err
+	return page, err
 }
 
 func (s redactedSource) Run(ctx context.Context, runID string) (RunInfo, error) {
@@ -83,6 +95,15 @@ func (s redactedSource) redacted(info RunInfo) RunInfo {
 		stop := *info.Stop
 		stop.Message = s.text(stop.Message)
 		info.Stop = &stop
+	}
+	if info.LastError != nil {
+		last := *info.LastError
+		last.Message = s.text(last.Message)
+		info.LastError = &last
+	}
+	info.Questions = slices.Clone(info.Questions)
+	for i := range info.Questions {
+		info.Questions[i].Text = s.text(info.Questions[i].Text)
 	}
 	return info
 }

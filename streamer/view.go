@@ -102,6 +102,7 @@ type QuestionState struct {
 	Text    string         `json:"message"`
 	Address record.Address `json:"address"`
 	Asked   time.Time      `json:"asked_at"`
+	Until   time.Time      `json:"until,omitzero"`    // when the default answers it; zero if it has none
 	Refused string         `json:"refused,omitempty"` // why the answer before did not fit
 
 	// Answered is set if there is an answer, which waits until the run is opened.
@@ -272,7 +273,7 @@ func callOf(call *record.Call) CallState {
 }
 
 func stateOfQuestion(q *record.Question) QuestionState {
-	s := QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Address: q.Address, Asked: q.Asked, InDoubt: q.InDoubt}
+	s := QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Address: q.Address, Asked: q.Asked, Until: q.Due, InDoubt: q.InDoubt}
 	if json.Valid(q.Schema) { // a store may have anything
 		s.Schema = q.Schema
 	}

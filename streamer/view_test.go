@@ -18,7 +18,7 @@ import (
 type runs struct {
 	Now  time.Time
 	Runs []streamer.RunState
-	More bool
+	Next string
 }
 
 func attempt(n int) func(*record.Record) { return func(r *record.Record) { r.Attempt = n } }
@@ -122,7 +122,7 @@ func TestOverviewKnowsWhatHappenedBeforeTheProcessBegan(t *testing.T) {
 	got = runs{}
 	require.Equal(t, 200, get(t, server.URL+"/api/runs?limit=1", &got))
 	assert.Len(t, got.Runs, 1)
-	assert.True(t, got.More)
+	assert.NotEmpty(t, got.Next)
 }
 
 func TestOneRunHasItsNewestRecordsAndTheCursorAfterThem(t *testing.T) {

@@ -82,7 +82,7 @@ var exportedErrors = map[string]error{
 	"runner.UnknownError": &runner.UnknownError{Program: "p", Registered: []string{"q"}},
 
 	"snapshot.ErrClosed": snapshot.ErrClosed, "snapshot.ErrCorrupt": snapshot.ErrCorrupt, "snapshot.ErrExists": snapshot.ErrExists,
-	"snapshot.ErrFenced": snapshot.ErrFenced, "snapshot.ErrFormat": snapshot.ErrFormat, "snapshot.ErrLease": snapshot.ErrLease,
+	"snapshot.ErrFenced": snapshot.ErrFenced, "snapshot.ErrFilter": snapshot.ErrFilter, "snapshot.ErrFormat": snapshot.ErrFormat, "snapshot.ErrLease": snapshot.ErrLease,
 	"snapshot.ErrLocked": snapshot.ErrLocked, "snapshot.ErrNotFound": snapshot.ErrNotFound, "snapshot.ErrPosted": snapshot.ErrPosted,
 	"snapshot.ErrReset": snapshot.ErrReset, "snapshot.ErrUnavailable": snapshot.ErrUnavailable, "snapshot.ErrUnknown": snapshot.ErrUnknown,
 	"snapshot.CorruptError": &snapshot.CorruptError{RunID: "r", File: "journal", Offset: 7, LastSeq: 2, Err: errInner},

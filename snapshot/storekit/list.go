@@ -131,7 +131,7 @@ func parsePosition(text string, f *snapshot.Filter) (position, error) {
 	at, runID, ok := strings.Cut(rest, "/")
 	value, err := strconv.ParseInt(at, 10, 64)
 	if !ok || !isOfOrder || err != nil {
-		return position{}, fmt.Errorf("snapshot: list: Before %.140q; want the Next of a page of this order", text)
+		return position{}, fmt.Errorf("%w: Before %.140q; want the Next of a page of this order", snapshot.ErrFilter, text)
 	}
 	return position{value, runID}, nil
 }

@@ -3,7 +3,11 @@ package stored_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -70,34 +74,147 @@ func TestQuestionIsMarkedWhoseAnswerWaitsForTheRun(t *testing.T) {
 	}
 }
 
-// What a run has consumed is known without its records.
-func TestUsageOfARunThatIsNotReadIsThatOfItsStore(t *testing.T) {
+// What a list shows is known without the records.
+func TestAListReadsNoRecordsOfRunsThatHaveStopped(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
-			spend := decorators.Tool("spend", "Spends.", func(ctx context.Context, _ struct{}) (string, error) {
-				core.AddUsage(ctx, record.Usage{InputTokens: 7, OutputTokens: 2})
-				return "", nil
+			spend := decorators.Tool("spend", "Spends.", func(ctx context.Context, in in) (string, error) {
+				n := in.N
+				core.AddUsage(ctx, record.Usage{InputTokens: 7 + n, OutputTokens: 2})
+				if n == 2 {
+					return "", core.Permanent(errors.New("no money"))
+				}
+				return core.Await[string](ctx, fmt.Sprintf("spend %d?", n))
 			})
-			const runs = 60 // of which 50 are read
+			const runs = 4
 			for i := range runs {
-				st, err := state.Open(t.Context(), store, fmt.Sprint("r", i))
+				st, err := state.Open(t.Context(), store, fmt.Sprint("r", i), state.WithMetadata(state.Metadata{Description: fmt.Sprint("Number ", i)}))
 				require.NoError(t, err)
-				_, err = spend.Call(st.Context(t.Context()), struct{}{})
-				require.NoError(t, err)
+				_, _ = spend.Call(st.Context(t.Context()), in{i})
 				require.NoError(t, st.Close())
 			}
-			_, url := serveWith(t, stored.New(store), streamer.Options{})
+			_, url := serveWith(t, unread{stored.New(store), t}, streamer.Options{})
 			all, err := (&streamer.Client{URL: url}).Runs(t.Context(), 100)
 			require.NoError(t, err)
 			require.Len(t, all.Runs, runs)
-			partial := 0
-			for _, r := range all.Runs {
-				assert.Equal(t, record.Usage{InputTokens: 7, OutputTokens: 2}, r.Usage, r.RunID)
-				if r.Partial {
-					partial++
+			assert.Equal(t, map[string]int{"paused": 3, "failed": 1}, all.Counts)
+			for i, r := range all.Runs {
+				n := runs - 1 - i
+				assert.Equal(t, fmt.Sprint("r", n), r.RunID)
+				assert.Equal(t, record.Usage{InputTokens: 7 + n, OutputTokens: 2}, r.Usage, r.RunID)
+				assert.Equal(t, 1, r.Calls.Started)
+				if n == 2 {
+					require.NotNil(t, r.LastError)
+					assert.Equal(t, "no money", r.LastError.Message)
+					assert.Equal(t, "spend", r.LastError.Name)
+					assert.Equal(t, "permanent", r.LastError.Class)
+					continue
+				}
+				require.Len(t, r.Questions, 1)
+				assert.Equal(t, fmt.Sprintf("spend %d?", n), r.Questions[0].Text)
+				assert.False(t, r.Questions[0].Asked.IsZero())
+			}
+
+			var page streamer.RunList
+			for want, query := range map[string]string{
+				"r3": "sort=tokens&limit=1", "r0": "sort=tokens&order=asc&limit=1", "r2": "class=permanent", "r1": "text=number+1&status=paused,failed",
+			} {
+				require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/runs?"+query)), &page), query)
+				require.Len(t, page.Runs, 1, query)
+				assert.Equal(t, want, page.Runs[0].RunID, query)
+			}
+			var got []string
+			for after := ""; ; {
+				page = streamer.RunList{}
+				require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/runs?limit=1&status=paused&sort=start&after="+after)), &page))
+				assert.Equal(t, 3, page.Total)
+				assert.Equal(t, map[string]int{"paused": 3, "failed": 1}, page.Counts)
+				for _, r := range page.Runs {
+					got = append(got, r.RunID)
+				}
+				if after = page.Next; after == "" {
+					break
 				}
 			}
-			assert.Equal(t, runs-50, partial)
+			assert.Equal(t, []string{"r3", "r1", "r0"}, got)
+
+			var asked streamer.OpenQuestions
+			require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/questions?limit=2")), &asked))
+			assert.Equal(t, 3, asked.Asking)
+			require.Len(t, asked.Questions, 2)
+			assert.Equal(t, "r3", asked.Questions[0].RunID)
+			assert.Equal(t, "spend 3?", asked.Questions[0].Text)
+			require.NotEmpty(t, asked.Next)
+			next := body(t, url+"/api/questions?limit=2&after="+asked.Next)
+			assert.Contains(t, next, "spend 0?")
+			assert.NotContains(t, next, `"next"`)
 		})
+	}
+}
+
+// unread is a source whose records nobody may read.
+type unread struct {
+	*stored.Runs
+	t *testing.T
+}
+
+func (u unread) Records(context.Context, string, uint64) iter.Seq2[record.Record, error] {
+	u.t.Error("records were read")
+	return func(func(record.Record, error) bool) {}
+}
+
+// A run with more questions than its info has.
+func TestAllQuestionsOfARunAreListed(t *testing.T) {
+	for name, store := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			const asks = 30
+			ask := decorators.Agent("ask", "Asks.", func(ctx context.Context, _ struct{}) (string, error) {
+				var branches []func(context.Context) (string, error)
+				for i := range asks {
+					branches = append(branches, func(ctx context.Context) (string, error) { return core.Await[string](ctx, fmt.Sprint("well ", i, "?")) })
+				}
+				_, err := actors.Parallel(ctx, actors.Group{Name: "g", CollectAll: true}, branches...)
+				return "", err
+			})
+			st, err := state.Open(t.Context(), store, "r")
+			require.NoError(t, err)
+			_, _ = ask.Call(st.Context(t.Context()), struct{}{})
+			require.NoError(t, st.Close())
+			_, url := serveWith(t, stored.New(store), streamer.Options{})
+			var asked streamer.OpenQuestions
+			require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/questions")), &asked))
+			assert.Len(t, asked.Questions, asks)
+			assert.Equal(t, 1, asked.Asking)
+		})
+	}
+}
+
+func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
+	for name, store := range stores(t) {
+		_, url := serveWith(t, stored.New(store), streamer.Options{})
+		for query, want := range map[string]string{
+			"colour=red":             `there is no parameter \"colour\": want some of`,
+			"status=asleep":          `status has \"asleep\": want some of [queued`,
+			"sort=colour":            "want one of [updated start",
+			"order=up":               "want asc or desc",
+			"since=yesterday":        "want a time such as",
+			"limit=0":                "want 1 to",
+			"asking=perhaps":         "want true or false",
+			"after=nowhere":          "want the Next of a page",
+			"sort=cost&after=7/r":    "want the Next of a page",
+			"program=a&program=b":    "want it once",
+			"text=%zz":               "cannot be read",
+			"sort=tokens&after=cost": "want the Next of a page",
+		} {
+			for _, path := range []string{"/api/runs?", "/api/questions?"} {
+				resp, err := http.Get(url + path + query)
+				require.NoError(t, err)
+				data, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				assert.Equal(t, http.StatusBadRequest, resp.StatusCode, "%s: %s", name, query)
+				assert.Contains(t, string(data), want, "%s: %s", name, query)
+			}
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -21,16 +22,48 @@ func New(store snapshot.Store) *Runs { return &Runs{store} }
 
 var _ streamer.Source = (*Runs)(nil)
 
-// Runs implements [streamer.Source].
-func (s *Runs) Runs(ctx context.Context, limit int) ([]streamer.RunInfo, error) {
-	infos := []streamer.RunInfo{}
-	for info, err := range snapshot.Runs(ctx, s.store, snapshot.Filter{Limit: limit}) {
-		if err != nil {
-			return nil, err
+// List implements [streamer.Source].
+func (s *Runs) List(ctx context.Context, q streamer.Query) (page streamer.RunPage, err error) {
+	f := filterOf(&q)
+	for {
+		part, err := s.store.List(ctx, f)
+		if errors.Is(err, snapshot.ErrFilter) {
+			return page, fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), snapshot.ErrFilter.Error()+": "))
+		} else if err != nil {
+			return page, err
 		}
-		infos = append(infos, infoOf(&info))
+		for i := range part.Runs {
+			page.Runs = append(page.Runs, infoOf(&part.Runs[i]))
+		}
+		if f.Count {
+			page.Counts = make(map[string]int)
+			for status, n := range part.Counts {
+				page.Counts[string(status)] = n
+			}
+		}
+		page.Next = part.Next
+		if part.Next == "" || q.Limit == 0 || len(page.Runs) >= q.Limit {
+			return page, nil
+		}
+		f.Before, f.Limit, f.Count = part.Next, q.Limit-len(page.Runs), false // it was a short page
 	}
-	return infos, nil
+}
+
+var sorts = map[string]snapshot.Sort{
+	"start": snapshot.SortCreated, "end": snapshot.SortEnded, "duration": snapshot.SortDuration,
+	"cost": snapshot.SortCost, "tokens": snapshot.SortTokens, "retries": snapshot.SortRetries,
+}
+
+func filterOf(q *streamer.Query) snapshot.Filter {
+	f := snapshot.Filter{
+		Tags: q.Tags, Pipeline: q.Pipeline, Program: q.Program, Version: q.Version, Parent: q.Parent, ErrorClass: q.ErrorClass,
+		Text: q.Text, Asking: q.Asking, Since: q.Since, Until: q.Until, Only: q.Sees,
+		Sort: sorts[q.Sort], Ascending: q.Ascending, Count: true, Before: q.After, Limit: q.Limit,
+	}
+	for _, status := range q.Status {
+		f.Status = append(f.Status, snapshot.Status(status))
+	}
+	return f
 }
 
 // Run implements [streamer.Source].
@@ -55,11 +88,21 @@ func (s *Runs) Records(ctx context.Context, runID string, after uint64) iter.Seq
 
 func infoOf(i *snapshot.Info) streamer.RunInfo {
 	caller, _ := state.CallerOf(&i.Metadata)
-	return streamer.RunInfo{
+	info := streamer.RunInfo{
 		RunID: i.RunID, ParentID: i.ParentID, CalledBy: caller.RunID, Status: string(i.Status), Stop: stopOf(i.Stop),
 		Description: i.Metadata.Description, Pipeline: i.Metadata.Pipeline, Tags: i.Metadata.Tags,
-		Created: i.Created, Updated: i.Updated, LastSeq: i.LastSeq, Usage: i.Usage,
+		Created: i.Created, Updated: i.Updated, Due: i.Due, Program: i.Program, Version: i.Version, LastSeq: i.LastSeq, Usage: i.Usage,
+		Calls: i.Standing.Calls, Failed: i.Standing.Failed, Retries: i.Standing.Retries, Asking: i.Standing.Asking,
 	}
+	for _, q := range i.Standing.Questions {
+		info.Questions = append(info.Questions, streamer.QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Asked: q.Since, Until: q.Until})
+	}
+	if e := i.Standing.LastError; e != nil {
+		info.LastError = &streamer.CallError{Class: e.Class, Message: e.Message, Time: e.Time}
+		info.LastError.Address, _ = record.ParseAddress(e.Address)
+		info.LastError.Name, _, _ = strings.Cut(e.Address[strings.LastIndexByte(e.Address, '/')+1:], "#")
+	}
+	return info
 }
 
 // Answered implements [streamer.Source].

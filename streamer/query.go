@@ -1,0 +1,407 @@
+package streamer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// A Query selects runs of a [Source], and says in which order. The zero Query selects all,
+// the last updated first.
+type Query struct {
+	Status     []string // any of these
+	Tags       []string // all of these
+	Program    string
+	Version    string // of the program
+	Pipeline   string
+	Parent     string    // the run that they were forked from
+	ErrorClass string    // of the last error
+	Text       string    // in the ID, the description, an open question or the last error; case does not matter
+	Asking     bool      // somebody is asked
+	Since      time.Time // updated then or later
+	Until      time.Time // updated before
+
+	// Sees reports whether the sender may see a run; nil stands for every run.
+	Sees func(runID string) bool
+
+	// Sort is "updated", "start", "end", "duration", "cost", "tokens" or "retries". Empty
+	// stands for "updated".
+	Sort      string
+	Ascending bool // the lowest value first
+
+	After string // the Next of a page, for the page that follows it in the same order
+	Limit int    // the maximum number of runs, 0 for all
+}
+
+// A RunPage is a part of a list of runs.
+type RunPage struct {
+	Runs   []RunInfo
+	Next   string         // the Query.After of the next page; empty after the last
+	Counts map[string]int // of the runs that the query would select without Status, by status
+}
+
+var sorts = []string{"updated", "start", "end", "duration", "cost", "tokens", "retries"}
+
+// Matches reports whether the query selects a run, apart from its status.
+func (q *Query) matches(i *RunInfo) bool {
+	switch {
+	case q.Program != "" && q.Program != i.Program, q.Version != "" && q.Version != i.Version,
+		q.Pipeline != "" && q.Pipeline != i.Pipeline, q.Parent != "" && q.Parent != i.ParentID,
+		q.ErrorClass != "" && (i.LastError == nil || i.LastError.Class != q.ErrorClass),
+		q.Asking && i.Asking == 0, !q.Since.IsZero() && i.Updated.Before(q.Since), !q.Until.IsZero() && !i.Updated.Before(q.Until),
+		q.Sees != nil && !q.Sees(i.RunID):
+		return false
+	}
+	for _, tag := range q.Tags {
+		if !slices.Contains(i.Tags, tag) {
+			return false
+		}
+	}
+	return q.Text == "" || i.has(strings.ToLower(q.Text))
+}
+
+func (i *RunInfo) has(text string) bool {
+	in := func(where string) bool { return strings.Contains(strings.ToLower(where), text) }
+	return in(i.RunID) || in(i.Description) || i.LastError != nil && in(i.LastError.Message) ||
+		slices.ContainsFunc(i.Questions, func(q QuestionState) bool { return in(q.Text) })
+}
+
+// value is what a list has the run by.
+func (q *Query) value(i *RunInfo) float64 {
+	seconds := func(t time.Time) float64 {
+		if t.IsZero() {
+			return 0
+		}
+		return float64(t.UnixMicro())
+	}
+	switch q.Sort {
+	case "start":
+		return seconds(i.Created)
+	case "end":
+		if i.Status != statusCompleted && i.Status != statusFailed && i.Status != statusCancelled {
+			return 0
+		}
+	case "duration":
+		return float64(i.Updated.Sub(i.Created))
+	case "cost":
+		return i.Usage.Cost
+	case "tokens":
+		return float64(i.Usage.InputTokens + i.Usage.OutputTokens)
+	case "retries":
+		return float64(i.Retries)
+	}
+	return seconds(i.Updated)
+}
+
+func (q *Query) compare(a, b *RunInfo) int {
+	by := cmp.Compare(q.value(b), q.value(a))
+	if q.Ascending {
+		by = -by
+	}
+	return cmp.Or(by, cmp.Compare(a.RunID, b.RunID))
+}
+
+// PageOf returns the page of a query of these runs, for a [Source] that has all of them in
+// memory. It changes their order. It fails with ErrInvalid if the query makes no sense.
+func PageOf(runs []RunInfo, q Query) (RunPage, error) {
+	if q.Sort != "" && !slices.Contains(sorts, q.Sort) {
+		return RunPage{}, fmt.Errorf("%w: sort is %.50q: want one of %v", ErrInvalid, q.Sort, sorts)
+	}
+	page := RunPage{Runs: []RunInfo{}, Counts: make(map[string]int)}
+	for i := range runs {
+		if !q.matches(&runs[i]) {
+			continue
+		}
+		page.Counts[runs[i].Status]++
+		if len(q.Status) == 0 || slices.Contains(q.Status, runs[i].Status) {
+			page.Runs = append(page.Runs, runs[i])
+		}
+	}
+	slices.SortFunc(page.Runs, func(a, b RunInfo) int { return q.compare(&a, &b) })
+	if q.After != "" {
+		first, err := strconv.Atoi(q.After)
+		if err != nil || first < 0 {
+			return RunPage{}, fmt.Errorf("%w: after is %.50q: want the next of a page", ErrInvalid, q.After)
+		}
+		page.Runs = page.Runs[min(first, len(page.Runs)):]
+	}
+	if q.Limit > 0 && len(page.Runs) > q.Limit {
+		first, _ := strconv.Atoi(cmp.Or(q.After, "0"))
+		page.Runs, page.Next = page.Runs[:q.Limit], strconv.Itoa(first+q.Limit)
+	}
+	return page, nil
+}
+
+// queryParameters are those of /api/runs and /api/questions.
+var queryParameters = []string{
+	"status", "tag", "program", "version", "pipeline", "parent", "class", "text", "asking", "since", "until", "sort", "order", "after", "limit",
+}
+
+var allStatuses = []string{
+	"queued", statusRunning, statusPaused, statusInterrupted, statusCompleted, statusFailed, statusCancelled,
+}
+
+// queryOf reads a query from the URL of a request.
+func queryOf(req *http.Request, scope *Scope) (q Query, err error) {
+	values, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil {
+		return q, fmt.Errorf("the query of the URL cannot be read: %w", err)
+	}
+	for name, all := range values {
+		switch {
+		case !slices.Contains(queryParameters, name):
+			return q, fmt.Errorf("there is no parameter %q: want some of %v", record.Truncate(name, 50), queryParameters)
+		case len(all) > 1 && name != "tag":
+			return q, fmt.Errorf("%s is given %d times: want it once", name, len(all))
+		}
+	}
+	q = Query{
+		Tags: values["tag"], Program: values.Get("program"), Version: values.Get("version"), Pipeline: values.Get("pipeline"),
+		Parent: values.Get("parent"), ErrorClass: values.Get("class"), Text: values.Get("text"), Sees: scope.Runs,
+		Sort: values.Get("sort"), After: values.Get("after"),
+	}
+	if status := values.Get("status"); status != "" {
+		q.Status = strings.Split(status, ",")
+	}
+	for _, status := range q.Status {
+		if !slices.Contains(allStatuses, status) {
+			return q, fmt.Errorf("status has %.50q: want some of %v", status, allStatuses)
+		}
+	}
+	if q.Sort != "" && !slices.Contains(sorts, q.Sort) {
+		return q, fmt.Errorf("sort is %.50q: want one of %v", q.Sort, sorts)
+	}
+	order := values.Get("order")
+	if q.Ascending = order == "asc"; order != "" && order != "asc" && order != "desc" {
+		return q, fmt.Errorf("order is %.50q: want asc or desc", order)
+	}
+	if asking := values.Get("asking"); asking != "" {
+		if q.Asking, err = strconv.ParseBool(asking); err != nil {
+			return q, fmt.Errorf("asking is %.50q: want true or false", asking)
+		}
+	}
+	if q.Limit, err = limitOf(req, defaultRuns, maxRuns); err != nil {
+		return q, err
+	}
+	return q, errors.Join(timeOf(values, "since", &q.Since), timeOf(values, "until", &q.Until))
+}
+
+func timeOf(values url.Values, name string, t *time.Time) (err error) {
+	text := values.Get(name)
+	if text == "" {
+		return nil
+	}
+	if *t, err = time.Parse(time.RFC3339, text); err != nil {
+		return fmt.Errorf("%s is %.50q: want a time such as 2026-01-02T15:04:05Z", name, text)
+	}
+	return nil
+}
+
+// list returns the runs that the query selects, and where the next page begins.
+func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page RunPage, err error) {
+	if h.source == nil {
+		known := h.inMemory(nil)
+		infos := make([]RunInfo, 0, len(known))
+		for _, s := range known {
+			infos = append(infos, s.info())
+		}
+		if page, err = PageOf(infos, q); err != nil {
+			return nil, page, err
+		}
+		for i := range page.Runs {
+			states = append(states, known[page.Runs[i].RunID])
+		}
+		return states, page, nil
+	}
+	more, err := h.unstored(ctx, q)
+	if err != nil {
+		return nil, page, err
+	}
+	q.Limit -= len(more.Runs)
+	if page, err = h.source.List(ctx, q); err != nil {
+		return nil, page, err
+	}
+	page.add(&more, &q)
+	reads := 0
+	for i := range page.Runs {
+		s := h.stateOf(ctx, &page.Runs[i], &reads)
+		h.markAnswered(ctx, &s)
+		states = append(states, s)
+	}
+	return states, page, nil
+}
+
+// maxRead is how many runs are read for a list that go on, or of which the first records
+// were not published, so that it shows what they do.
+// Others are partial: they have what is known without reading their records.
+const maxRead = 50
+
+// stateOf returns the state of a stored run.
+func (h *Handler) stateOf(ctx context.Context, info *RunInfo, reads *int) RunState {
+	r := h.runs.find(info.RunID)
+	var s RunState
+	if r != nil {
+		s = r.state()
+	}
+	goesOn := info.Status == statusRunning || s.LastSeq > 0 // it was published
+	if goesOn && (r == nil || s.Partial || s.LastSeq < info.LastSeq) && *reads < maxRead {
+		*reads++
+		r = h.runs.get(info.RunID, false)
+		_ = r.complete(ctx, h.source, info.LastSeq) // one run that cannot be read does not hide the others
+		s = r.state()
+	}
+	if s.LastSeq > 0 && (!s.Partial && s.LastSeq >= info.LastSeq || s.LastSeq > info.LastSeq) {
+		s.adopt(*info)
+		return s
+	}
+	return partialState(info)
+}
+
+// partialState is what is known of a run without reading its records.
+func partialState(info *RunInfo) RunState {
+	s := RunState{RunInfo: *info, Usage: info.Usage, Partial: true, Questions: info.Questions, LastError: info.LastError}
+	s.Calls = Calls{Started: info.Calls, Failed: info.Failed, Asking: info.Asking, Retries: info.Retries}
+	return s
+}
+
+// info is what a query asks of a run in memory.
+func (s *RunState) info() RunInfo {
+	i := s.RunInfo
+	i.Usage, i.Retries, i.Asking, i.Questions, i.LastError = s.Usage, s.Calls.Retries, len(s.Questions), s.Questions, s.LastError
+	return i
+}
+
+// inMemory returns the states of the runs in memory, by their IDs; only those of which
+// isWanted reports true, unless it is nil.
+func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
+	known := make(map[string]RunState)
+	for _, r := range h.runs.all() {
+		if isWanted != nil && !isWanted(r) {
+			continue
+		}
+		if s := r.state(); s.LastSeq > 0 {
+			known[r.id] = s
+		}
+	}
+	return known
+}
+
+// unstored returns the runs of a first page that were published and are not in the source,
+// such as those of a program without a store: fewer than the page has room for, so that it
+// has some of the source, after which the next page begins.
+func (h *Handler) unstored(ctx context.Context, q Query) (RunPage, error) {
+	known := h.inMemory(func(r *run) bool { return !h.isStored(ctx, r) })
+	infos := make([]RunInfo, 0, len(known))
+	for _, s := range known {
+		infos = append(infos, s.info())
+	}
+	most, after := q.Limit-1, q.After
+	q.Limit, q.After = 0, ""
+	page, err := PageOf(infos, q)
+	if after != "" {
+		most = 0
+	}
+	page.Runs = page.Runs[:min(len(page.Runs), most)]
+	return page, err
+}
+
+// add adds the runs and counts of another page.
+func (p *RunPage) add(more *RunPage, q *Query) {
+	if len(more.Counts) > 0 && p.Counts == nil {
+		p.Counts = make(map[string]int)
+	}
+	for status, n := range more.Counts {
+		p.Counts[status] += n
+	}
+	if len(more.Runs) > 0 {
+		p.Runs = append(p.Runs, more.Runs...)
+		slices.SortStableFunc(p.Runs, func(a, b RunInfo) int { return q.compare(&a, &b) })
+	}
+}
+
+// isStored reports whether the source has a run, which it has when the first record of it
+// is published, or never.
+func (h *Handler) isStored(ctx context.Context, r *run) bool {
+	if found := r.stored.Load(); found != 0 {
+		return found > 0
+	}
+	switch _, err := h.source.Run(ctx, r.id); {
+	case err == nil:
+		r.stored.Store(1)
+	case errors.Is(err, ErrNotFound):
+		r.stored.Store(-1)
+		return false
+	}
+	return true
+}
+
+// OpenQuestions are the open questions of some runs. It is the body of /api/questions.
+type OpenQuestions struct {
+	Now       time.Time      `json:"now"`
+	Questions []OpenQuestion `json:"questions"`
+
+	// Asking is the number of runs that ask, on all pages.
+	Asking int         `json:"asking"`
+	Next   string      `json:"next,omitempty"` // the after of the page that follows; empty after the last
+	Can    Permissions `json:"can"`
+}
+
+// An OpenQuestion is a question and the run that asks it.
+type OpenQuestion struct {
+	QuestionState
+
+	RunID       string `json:"run_id"`
+	Description string `json:"description,omitempty"`
+	Program     string `json:"program,omitempty"`
+	Pipeline    string `json:"pipeline,omitempty"`
+}
+
+// serveQuestions sends the open questions of the runs of a page. They have what the list
+// has of them: the schema of an answer is with the run.
+func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	q, err := queryOf(req, scope)
+	if err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return
+	}
+	q.Asking = true
+	states, page, err := h.list(req.Context(), q)
+	if err != nil {
+		h.refuseError(w, err, "")
+		return
+	}
+	body := OpenQuestions{Now: time.Now().UTC(), Questions: []OpenQuestion{}, Next: page.Next, Can: h.can(scope)}
+	for _, n := range page.Counts {
+		body.Asking += n
+	}
+	for i := range states {
+		s := &states[i]
+		for _, question := range h.questionsOf(req.Context(), s) {
+			body.Questions = append(body.Questions, OpenQuestion{question, s.RunID, s.Description, s.Program, s.Pipeline})
+		}
+	}
+	h.sendJSON(w, body)
+}
+
+// questionsOf returns all open questions of a run: an info has the first ones.
+func (h *Handler) questionsOf(ctx context.Context, s *RunState) []QuestionState {
+	if s.Calls.Asking <= len(s.Questions) || h.source == nil {
+		return s.Questions
+	}
+	r := h.runs.get(s.RunID, false)
+	if err := r.complete(ctx, h.source, s.LastSeq); err != nil {
+		return s.Questions
+	}
+	whole := r.state()
+	h.markAnswered(ctx, &whole)
+	return whole.Questions
+}
