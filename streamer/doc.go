@@ -18,7 +18,9 @@
 //	GET  /                              the dashboard
 //	GET  /events                        the event stream
 //	GET  /api/runs                      the states of the runs, as JSON
+//	GET  /api/questions                 the open questions of all runs
 //	GET  /api/runs/{run}                one run and its newest records
+//	GET  /api/runs/{run}/calls/{address}/input   what went into a call, whole, as JSON; likewise output, and error as text
 //	GET  /health                        counters
 //	POST /api/runs/{run}/interrupt      requires a Control and permission
 //	POST /api/runs/{run}/cancel         requires a Control and permission
@@ -31,6 +33,12 @@
 //	POST /api/runs/resume               resumes the runs of a Choice; requires a Continuer and permission
 //	POST /api/runs/retry                retries the runs of a Choice; requires a Continuer and permission
 //	GET  /api/runs/{run}/result         the result of a run; requires a Starter
+//
+// The query of /api/runs and /api/questions selects runs: status (several with commas
+// between them), tag (several times), program, version, pipeline, parent, class (of the last
+// error), text, asking, since and until; and says in which order: sort (updated, start, end,
+// duration, cost, tokens or retries) and order (asc or desc). limit is how many there are on a
+// page, and after, which is the next of another page, where it begins.
 //
 // The bodies of requests and responses are JSON:
 //

@@ -154,6 +154,7 @@ func (o Options) withDefaults() (Options, error) {
 type Handler struct {
 	options Options
 	source  Source // nil without one
+	whole   Source // the same, with texts that are not redacted
 	mux     *http.ServeMux
 	guard   *http.CrossOriginProtection // for requests that change something
 	readers *http.CrossOriginProtection // for those that read, with Origins
@@ -196,11 +197,12 @@ func New(source Source, options Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	whole := source
 	if source != nil && o.Redact != nil {
 		source = redactedSource{source, o.Redact.Text}
 	}
 	h := &Handler{
-		options: o, source: source, generation: randomGeneration(),
+		options: o, source: source, whole: whole, generation: randomGeneration(),
 		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History, memory: o.Memory},
 		all:  newTape(o.History, o.Memory), clients: newClients(), buffers: sync.Pool{New: newBuffer},
 		wakeup: make(chan struct{}, 1), notified: make(chan struct{}),
@@ -362,6 +364,7 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /events", h.admitted(h.serveEvents))
 	mux.Handle("GET /api/runs", h.admitted(h.serveRuns))
 	mux.Handle("GET /api/runs/{run}", h.admitted(h.serveRun))
+	mux.Handle("GET /api/runs/{run}/calls/{address}/{part}", h.admitted(h.servePayload))
 	mux.Handle("GET /api/questions", h.admitted(h.serveQuestions))
 	mux.Handle("GET /health", h.admitted(h.serveHealth))
 	mux.Handle("GET /api/programs", h.admitted(h.servePrograms))

@@ -141,6 +141,8 @@ func info(id string, records []record.Record) streamer.RunInfo {
 	return streamer.RunInfo{RunID: id, Status: "interrupted", Created: records[0].Time, Updated: last.Time, LastSeq: last.Seq, Tags: []string{"shelf"}}
 }
 
+func (s *shelf) Artifact(context.Context, string) ([]byte, error) { return nil, streamer.ErrNotFound }
+
 func (s *shelf) Run(_ context.Context, id string) (streamer.RunInfo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,6 +27,8 @@ func (w written) List(_ context.Context, q streamer.Query) (streamer.RunPage, er
 	return streamer.PageOf([]streamer.RunInfo{w.info()}, q)
 }
 
+func (w written) Artifact(context.Context, string) ([]byte, error) { return nil, streamer.ErrNotFound }
+
 func (w written) Answered(context.Context, string) ([]string, error) { return nil, nil }
 
 func (w written) Run(context.Context, string) (streamer.RunInfo, error) { return w.info(), nil }

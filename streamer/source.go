@@ -26,6 +26,9 @@ type Source interface {
 	// after the first error.
 	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
 
+	// Artifact returns the data of an artifact that a record refers to, or ErrNotFound.
+	Artifact(ctx context.Context, reference string) ([]byte, error)
+
 	// Answered returns the IDs of the questions of a run that were answered, and
 	// whose answers wait for the run to be opened.
 	Answered(ctx context.Context, runID string) ([]string, error)

@@ -5,7 +5,7 @@ import { make, setText, setAttribute, setHidden, byID } from "./dom.js";
 import { now } from "./clock.js";
 import { clockTime, count, duration, plural } from "./format.js";
 import { listen } from "./keys.js";
-import { Overview } from "./overview.js";
+import { Overview, filterNames } from "./overview.js";
 import { onRoute, refine, route } from "./route.js";
 import { RunView } from "./run.js";
 
@@ -47,7 +47,8 @@ function follow(to) {
 
 // The controls that filter, and what the address calls them.
 const controls = [
-  [byID("search"), "q"], [byID("run-search"), "q"], [byID("kind"), "kind"], [byID("run-kind"), "kind"], [byID("only"), "only"],
+  [byID("search"), "q"], [byID("run-search"), "q"], [byID("kind"), "kind"], [byID("run-kind"), "kind"], [byID("only"), "only"], [byID("sort"), "sort"],
+  ...filterNames.map((name) => [byID("filter-" + name), name]),
 ];
 for (const [input, name] of controls) input.addEventListener("input", () => refine({ [name]: input.value }));
 

@@ -1,16 +1,20 @@
 // All runs: how many are how, what they ask, what waits, and each in a row.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
-import { parse } from "./clock.js";
+import { now, parse } from "./clock.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
 import { about, age, attempt, cost, count, countdown, duration, escaped, plural, price, statuses, words } from "./format.js";
 import * as questions from "./questions.js";
 import { href, refine, route } from "./route.js";
-import { Runs, isOver, known, matches, order } from "./runs.js";
+import { get } from "./request.js";
+import { Runs, isOver, known, matches } from "./runs.js";
+import { Table, orderOf, picksRest } from "./table.js";
+import "./views.js";
 import { Waiting } from "./waiting.js";
 
-const most = 200; // rows
+const most = 200; // rows at first
+const mostQuestions = 20;
 
 export class Overview {
   element = byID("overview");
@@ -21,15 +25,23 @@ export class Overview {
   #rows = byID("run-rows");
   #announce;
   #asked = new Set();
+  #table;
+  #most = most;
+  #shown = ""; // what the address said when it was drawn
 
   constructor({ changed, onState, onNotice, onRecord, announce }) {
     this.#announce = announce;
     this.#runs = new Runs(changed);
+    this.#table = new Table(this.#runs, changed);
     this.#feed = new Feed({
-      snapshot: "api/runs?limit=500",
+      snapshot: "api/runs?limit=200",
       stream: "events",
       behind: (body) => this.#runs.behind(body),
-      onSnapshot: (body) => this.#runs.load(body),
+      onSnapshot: (body) => {
+        this.#runs.load(body);
+        this.#table.load(body);
+        this.#loadQuestions(changed);
+      },
       onRecord: (record) => {
         this.#runs.take(record);
         onRecord(record);
@@ -40,10 +52,31 @@ export class Overview {
 
   start() {
     this.#feed.start();
+    byID("runs-more").onclick = () => this.#showMore();
+  }
+
+  // #loadQuestions has the runs known that ask, however long ago they were updated.
+  async #loadQuestions(changed) {
+    try {
+      const { body } = await get("api/runs?asking=true&limit=200");
+      this.#runs.merge(body.runs);
+      changed();
+    } catch {
+      // The questions of the newest runs are there all the same.
+    }
+  }
+
+  #showMore() {
+    this.#most += most;
+    const shown = this.#rows.childElementCount;
+    if (shown < this.#most) this.#table.more();
+    this.draw(now());
   }
 
   stop() {
     this.#feed.stop();
+    this.#table.stop();
+    byID("runs-more").onclick = undefined;
     questions.drop(byID("questions"));
   }
 
@@ -53,11 +86,17 @@ export class Overview {
 
   // draw brings everything up to date.
   draw(now) {
-    const filter = filterOf(route());
+    const to = route();
+    const filter = filterOf(to);
+    this.#table.show(to);
+    if (location.hash !== this.#shown) [this.#shown, this.#most] = [location.hash, most];
     const runs = [...this.#runs.all.values()];
     this.#drawTiles(runs, filter);
     const asked = questions.questionsOf(runs);
-    questions.draw(byID("questions"), asked, this.#runs.can, { runOf: (id) => this.#runs.all.get(id) });
+    // What an answer must be like is not known of runs that were not read.
+    this.#runs.complete(asked.slice(0, mostQuestions).map((q) => q.run));
+    const ready = asked.filter((q) => !this.#runs.isPending(this.#runs.all.get(q.run)));
+    questions.draw(byID("questions"), ready, this.#runs.can, { most: mostQuestions, more: asked.length - ready.length, runOf: (id) => this.#runs.all.get(id) });
     this.#announceQuestions(asked);
     this.#waiting.draw(runs, filter, now);
     this.#drawRuns(runs, filter, now);
@@ -79,7 +118,7 @@ export class Overview {
     for (const node of this.#rows.children) {
       const { top, bottom } = node.getBoundingClientRect();
       if (top > innerHeight) break;
-      if (bottom > 0) ids.push(node.dataset.run);
+      if (bottom > 0 && this.#runs.all.get(node.dataset.run)?.status === "running") ids.push(node.dataset.run);
     }
     this.#runs.complete(ids);
   }
@@ -123,35 +162,63 @@ export class Overview {
   }
 
   #drawRuns(runs, filter, now) {
-    const picked = runs.filter((run) => picks(filter, run)).sort(order);
-    const total = Object.values(this.#runs.rest).reduce((sum, n) => sum + n, runs.length);
-    setText(byID("runs-total"), picked.length === total ? count(total) : `${count(picked.length)} of ${count(total)}`);
-    list(this.#rows, picked.slice(0, most), (run) => run.run_id, createRow, (node, run) => updateRow(node, run, now));
-    const rest = picked.length - most;
-    const more = [];
-    if (rest > 0) more.push(`${rest} more; search or pick a status to see them.`);
-    if (this.#runs.more) more.push("The server has older runs.");
-    setHidden(byID("runs-more"), more.length === 0);
-    setText(byID("runs-more"), more.join(" "));
+    const picked = runs.filter((run) => picks(filter, run)).sort(orderOf(filter.to, now));
+    const all = Object.values(this.#runs.rest).reduce((sum, n) => sum + n, runs.length);
+    const total = this.#table.exact ? Math.max(this.#table.total, picked.length) : picked.length;
+    setText(byID("runs-total"), total === all ? count(all) : `${count(total)} of ${count(all)}`);
+    list(this.#rows, picked.slice(0, this.#most), (run) => run.run_id, createRow, (node, run) => updateRow(node, run, now));
+    const hidden = picked.length > this.#most || this.#table.next !== "";
+    setHidden(byID("runs-more"), !hidden);
+    const rest = total - Math.min(picked.length, this.#most);
+    setText(byID("runs-more"), rest > 0 && this.#table.exact ? `Show more of ${count(rest)}` : "Show more");
     this.#completeShown();
+    drawHead(filter.to);
+    setHidden(byID("runs-problem"), !this.#table.problem);
+    setText(byID("runs-problem"), this.#table.problem && "The server could not search: " + this.#table.problem);
     setHidden(byID("runs-none"), picked.length > 0);
     setText(byID("runs-none"), runs.length === 0 ? "No run yet. It will be here as soon as one begins." : "No run is like that. Esc clears the search.");
   }
 }
 
+// drawHead marks the column by which the runs are sorted, and the filters that are set.
+function drawHead(to) {
+  for (const button of byID("runs-head").querySelectorAll("[data-sort]")) {
+    const sorted = to.sort === button.dataset.sort;
+    setAttribute(button.parentElement, "aria-sort", sorted ? (to.order === "asc" ? "ascending" : "descending") : undefined);
+  }
+  const set = filterNames.filter((name) => to[name]);
+  setText(byID("filters-set"), set.length ? ": " + set.map((name) => `${name} ${to[name]}`).join(", ") : "");
+}
+
+export const filterNames = ["program", "version", "pipeline", "tag", "class", "parent", "since"];
+
+// A column is sorted with the highest first, at the second click with the lowest, and at
+// the third as before.
+byID("runs-head").addEventListener("click", (event) => {
+  const sort = event.target.closest("[data-sort]")?.dataset.sort;
+  if (!sort) return;
+  const to = route();
+  if (to.sort !== sort) refine({ sort, order: "" });
+  else if (to.order !== "asc") refine({ order: "asc" });
+  else refine({ sort: "", order: "" });
+});
+
 // atLeast marks a sum that is not of everything.
 const atLeast = (text, all) => (all || text === "–" || text === "0" ? (all ? text : "–") : "≥ " + text);
 
 // filterOf is what the address says to show.
-function filterOf({ status, kind, q }) {
+function filterOf(to) {
+  const { status, kind, q } = to;
   return {
+    to,
     statuses: new Set((status ?? "").split(",").filter((name) => statuses[name])),
     kind: kind ?? "",
     text: (q ?? "").toLowerCase(),
   };
 }
 
-function picks({ statuses, kind, text }, run) {
+function picks({ to, statuses, kind, text }, run) {
+  if (!picksRest(to, run)) return false;
   if (statuses.size > 0 && !statuses.has(fold.shown(run))) return false;
   if (kind && ![...run.open.values()].some((call) => call.event_type === kind)) return false;
   return matches(run, text);
@@ -228,11 +295,12 @@ function updateRow(node, run, now) {
 
 // drawFigures shows what is not known as such, and not as 0.
 function drawFigures(node, run) {
-  const { completed, failed, retries, attempts } = run.calls;
-  const all = known(run);
+  const { started, completed, failed, retries, attempts } = run.calls;
+  const all = known(run) || run.status !== "running"; // when it stopped, all was known
   const tokens = run.usage.input_tokens + run.usage.output_tokens;
   const some = attempts > 0 || tokens > 0; // of a run that is known in part
-  setText(node.parts.calls, !all && !some ? "–" : (all ? "" : "≥ ") + (failed ? `${count(completed)} ok, ${count(failed)} failed` : `${count(completed)} ok`));
+  if (!known(run) && all) setText(node.parts.calls, plural(started, "call") + (failed ? `, ${count(failed)} failed` : ""));
+  else setText(node.parts.calls, !all && !some ? "–" : (all ? "" : "≥ ") + (failed ? `${count(completed)} ok, ${count(failed)} failed` : `${count(completed)} ok`));
   setText(node.parts.retries, retries ? plural(retries, "retry", "retries") : "");
   setText(node.parts.tokens, !all && !some ? "–" : (all ? "" : "≥ ") + about(run.usage) + count(tokens));
   setAttribute(node.parts.tokens, "title", all ? `${run.usage.input_tokens} in, ${run.usage.output_tokens} out` + (run.usage.estimated ? ", in part estimated" : "") : "Not all records of this run were read");

@@ -28,7 +28,7 @@ const leaves = 60_000; // ms after which it goes, even if the pointer is still t
 const shownIn = new WeakMap();
 
 // draw shows the questions in the section.
-export function draw(section, questions, can, { most = 20, linked = true, runOf } = {}) {
+export function draw(section, questions, can, { most = 20, more = 0, linked = true, runOf } = {}) {
   const time = performance.now();
   const open = new Map(questions.map((q) => [[q.run, q.id, q.asked_at, can.answer, isAnsweredElsewhere(q)].join("\n"), q]));
   const cards = (shownIn.get(section) ?? []).filter((card) => open.has(card.key) || !isGone(card, section, time));
@@ -44,7 +44,7 @@ export function draw(section, questions, can, { most = 20, linked = true, runOf 
     if (node.answered) setText(node.answered.text, afterAnswer(q, node.answered.before, runOf?.(q.run)));
     setText(node.parts.asked, "asked " + age(now() - parse(q.asked_at)) + " ago");
   });
-  drawRest(section, open.size - Math.min(room, open.size));
+  drawRest(section, more + open.size - Math.min(room, open.size));
   watchPlaces(section, cards, time);
 }
 

@@ -24,7 +24,7 @@ export class Runs {
 
   load(body) {
     this.all = new Map(body.runs.map((state) => [state.run_id, fold.adopt(state)]));
-    this.more = body.more ?? false;
+    this.more = Boolean(body.next);
     this.can = body.can;
     this.#held.clear();
     this.#asked.clear();
@@ -47,6 +47,21 @@ export class Runs {
       this.#asked.add(id);
       this.#ask(id);
     }
+  }
+
+  // merge adds runs that were found, and takes over what is new of others.
+  merge(states) {
+    for (const state of states) {
+      const run = this.all.get(state.run_id);
+      if (!run) this.rest[state.status] = Math.max(0, (this.rest[state.status] ?? 0) - 1);
+      else if (run.last_seq > state.last_seq || (run.last_seq === state.last_seq && !run.partial)) continue;
+      this.all.set(state.run_id, fold.adopt(state));
+    }
+  }
+
+  // isPending reports whether more of a run is known soon.
+  isPending(run) {
+    return Boolean(run.partial) && (!this.#asked.has(run.run_id) || this.#held.has(run.run_id));
   }
 
   // behind reports whether a snapshot has something that the runs do not.

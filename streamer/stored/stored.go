@@ -105,6 +105,12 @@ func infoOf(i *snapshot.Info) streamer.RunInfo {
 	return info
 }
 
+// Artifact implements [streamer.Source].
+func (s *Runs) Artifact(ctx context.Context, reference string) ([]byte, error) {
+	data, err := s.store.Get(ctx, reference)
+	return data, known(err)
+}
+
 // Answered implements [streamer.Source].
 func (s *Runs) Answered(ctx context.Context, runID string) ([]string, error) {
 	waiting, err := s.store.Messages(ctx, runID)

@@ -1,0 +1,112 @@
+package streamer
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// servePayload sends what went into a call or came out of it, whole: an input or output as
+// JSON, an error as text. Clients may ask for a range of it.
+func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	id, part := req.PathValue("run"), req.PathValue("part")
+	address, err := record.ParseAddress(req.PathValue("address"))
+	switch {
+	case part != "input" && part != "output" && part != "error":
+		h.refuse(w, http.StatusNotFound, "not_found", "a call has input, output and error, and no "+strconv.Quote(record.Truncate(part, maxName)))
+		return
+	case err != nil:
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error()+": want the address of a call, such as agent%2Fget_weather%232")
+		return
+	case !h.admitRun(w, req, scope):
+		return
+	case h.whole == nil:
+		h.refuse(w, http.StatusNotFound, "not_found", "inputs and outputs are read from a store, and this server has none")
+		return
+	}
+	payload, found, err := record.PayloadOf(h.whole.Records(req.Context(), id, 0), address)
+	if err == nil && !found {
+		h.refuse(w, http.StatusNotFound, "not_found", fmt.Sprintf("run %q has no call %q", id, record.Truncate(address.String(), maxName)))
+		return
+	}
+	var data []byte
+	if err == nil {
+		data, err = h.partOf(req.Context(), &payload, part)
+	}
+	if err != nil {
+		h.refuseError(w, err, missingPart(part))
+		return
+	}
+	h.sendPayload(w, req, part, data)
+}
+
+// partOf returns a part of a payload, without secrets. The error is ErrNotFound if there is
+// none.
+func (h *Handler) partOf(ctx context.Context, p *record.Payload, part string) ([]byte, error) {
+	encoded := p.Input
+	switch {
+	case part == "error" && p.Err == nil:
+		return nil, ErrNotFound
+	case part == "error":
+		text := record.ErrorOf(p.Err).Message
+		if h.options.Redact != nil {
+			text = h.options.Redact.Text(text)
+		}
+		return []byte(text), nil
+	case part == "output":
+		encoded = p.Output
+	}
+	if part == "output" && p.Artifact != "" {
+		var err error
+		if encoded, err = h.whole.Artifact(ctx, p.Artifact); err != nil {
+			return nil, err
+		}
+	}
+	if encoded == nil {
+		return nil, ErrNotFound
+	}
+	text, err := record.JSON(encoded, h.options.redactText())
+	if errors.Is(err, record.ErrRedacted) {
+		return nil, ErrNotFound
+	}
+	return []byte(text), err
+}
+
+func missingPart(part string) string {
+	switch part {
+	case "input":
+		return "the input of this call was not recorded: state.WithPayloads records inputs"
+	case "output":
+		return "this call has no output that was recorded"
+	}
+	return "no attempt of this call has failed"
+}
+
+// payloadPolicy lets a browser do nothing with what a call has returned but show it.
+const payloadPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox"
+
+func (h *Handler) sendPayload(w http.ResponseWriter, req *http.Request, part string, data []byte) {
+	kind, extension := "text/plain; charset=utf-8", "txt"
+	if part != "error" && json.Valid(data) { // redaction may leave something else
+		kind, extension = "application/json", "json"
+	}
+	hash := sha256.Sum256(data)
+	header := w.Header()
+	header.Set("Content-Type", kind)
+	header.Set("Content-Security-Policy", payloadPolicy)
+	header.Set("Cache-Control", "no-cache")
+	header.Set("ETag", `"`+hex.EncodeToString(hash[:8])+`"`)
+	if req.URL.Query().Has("download") {
+		header.Set("Content-Disposition", `attachment; filename="`+part+"."+extension+`"`)
+	}
+	http.ServeContent(w, req, "", time.Time{}, bytes.NewReader(data))
+}

@@ -1,0 +1,96 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// manyRuns is a store with so many runs, of which the oldest asks.
+func manyRuns(t *testing.T, n int) *memstore.Store {
+	t.Helper()
+	store := memstore.New()
+	asks := decorators.Agent("clerk", "asks", func(ctx context.Context, _ City) (string, error) {
+		return core.Await[string](ctx, "Where to?")
+	})
+	st, err := state.Open(t.Context(), store, "oldest", state.WithMetadata(state.Metadata{Description: "The very first trip"}))
+	require.NoError(t, err)
+	_, err = asks.Call(st.Context(t.Context()), City{"Oslo"})
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+	for i := range n - 1 {
+		info := snapshot.Info{
+			RunID: fmt.Sprintf("order-%05d", i), Status: snapshot.StatusCompleted, Program: "orders", Version: fmt.Sprint("v", i%3),
+			Created: time.Now().Add(-time.Hour), Usage: record.Usage{InputTokens: 100 + i, Cost: float64(i%97) / 100},
+			Standing: snapshot.Standing{Calls: 3, Retries: i % 5},
+		}
+		info.Metadata.Description = fmt.Sprint("Order number ", i)
+		if i%100 == 7 {
+			info.Status = snapshot.StatusFailed
+			info.Standing.LastError = &snapshot.Failure{Address: "agent/pay#2", Class: "permanent", Message: "the card was refused", Time: time.Now().Add(-time.Hour)}
+		}
+		_, err := store.Create(t.Context(), &snapshot.Run{Info: info})
+		require.NoError(t, err)
+	}
+	return store
+}
+
+const rowIDs = `[...document.querySelectorAll("#run-rows [data-run]")].map((row) => row.dataset.run)`
+
+// TestAnyOfTenThousandRunsIsFound: by its text, the order of the list, a filter, and what
+// it asks.
+func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
+	t.Parallel()
+	store := manyRuns(t, 10_000)
+	s := newSite(t, stored.New(store), streamer.Options{Control: stored.NewControl(store)}, nil)
+	p := open(t, s.url())
+	p.waitText("#runs-total", "10.0k")
+	p.waitText(".question", "Where to?")
+	assert.Equal(t, float64(200), eval[float64](p, `document.querySelectorAll("#run-rows [data-run]").length`))
+	p.waitText("[data-status=failed] b", "100")
+
+	p.wait(`(document.querySelector("#runs-more").click(), true)`)
+	p.wait(`document.querySelectorAll("#run-rows [data-run]").length === 400`)
+
+	p.wait(`((input) => { input.value = "number 4711"; input.dispatchEvent(new Event("input")); return true })(document.querySelector("#search"))`)
+	p.wait(`String(` + rowIDs + `) === "order-04711"`)
+	p.waitText("#runs-total", "1 of 10.0k")
+
+	p.wait(`(location.hash = "#q=very first", true)`)
+	p.wait(`String(` + rowIDs + `) === "oldest"`)
+
+	p.wait(`(location.hash = "#program=orders&version=v1", document.querySelector("[data-sort=tokens]").click(), true)`)
+	p.wait(rowIDs + `[0] === "order-09997" && ` + rowIDs + `[1] === "order-09994"`)
+	p.waitText("#runs-total", "3333 of 10.0k")
+	assert.Equal(t, "descending", eval[string](p, `document.querySelector("[data-sort=tokens]").parentElement.getAttribute("aria-sort")`))
+	p.wait(`(document.querySelector("[data-sort=tokens]").click(), true)`)
+	p.wait(rowIDs + `[0] === "order-00001"`)
+
+	p.wait(`(document.querySelector("#filters").open = true, document.querySelector("#view-name").value = "cheap", document.querySelector("#view-form button[type=submit]").click(), location.hash = "#class=permanent", true)`)
+	p.waitText("#runs-total", "100 of 10.0k")
+	p.waitText("#run-rows", "the card was refused")
+	p.wait(`((select) => { select.value = "cheap"; select.dispatchEvent(new Event("change")); return true })(document.querySelector("#views"))`)
+	p.wait(rowIDs + `[0] === "order-00001"`)
+	assert.Empty(t, p.violations())
+	p.expectOutages()
+	p.wait(`(location.hash = "#since=yesterday", true)`)
+	p.waitText("#runs-problem", "want a time such as")
+	for _, width := range []int64{1280, 390, 320} {
+		p.size(width, 900)
+		p.wait(fmt.Sprintf(`innerWidth === %d`, width))
+		assert.LessOrEqual(t, eval[float64](p, `document.documentElement.scrollWidth - innerWidth`), float64(0), "%d wide", width)
+	}
+}
