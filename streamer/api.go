@@ -31,6 +31,8 @@ type Permissions struct {
 	Interrupt bool `json:"interrupt"`
 	Cancel    bool `json:"cancel"`
 	Answer    bool `json:"answer"`
+	Resume    bool `json:"resume"` // and retry
+	Fork      bool `json:"fork"`
 }
 
 // runBody is the body of /api/runs/{run}.

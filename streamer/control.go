@@ -13,7 +13,10 @@ import (
 
 func (h *Handler) can(scope *Scope) Permissions {
 	may := h.options.Control != nil && scope.Control
-	return Permissions{Interrupt: may, Cancel: may, Answer: may}
+	return Permissions{
+		Interrupt: may, Cancel: may, Answer: may,
+		Resume: h.options.Continuer != nil && scope.Control, Fork: h.options.Forker != nil && scope.Control,
+	}
 }
 
 // stopBody is what is posted to interrupt or cancel a run.

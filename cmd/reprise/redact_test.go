@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -92,6 +94,30 @@ func TestRedactMustMatchSomething(t *testing.T) {
 		`invalid argument "a*" for "--redact" flag: redact: "a*": it can match an empty text, and so everywhere; want one that matches at least a character; see reprise show --help`)
 	call(t, dir, "export", "r", "--format", "msgpack", "--redact", "a").failed(t, exitUsage,
 		"--format msgpack has all of a run, and --redact would take values from it: use one or the other")
+}
+
+func TestShowPrintsInputsAndOutputsWhole(t *testing.T) {
+	dir := t.TempDir()
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), store, "r", state.WithPayloads())
+	require.NoError(t, err)
+	long := strings.Repeat("a line\n", 20_000) + "\u202e\u009b31m "
+	echo := define(t, record.KindTool, "echo", func(_ context.Context, in string) (string, error) { return long + in, nil })
+	_, err = echo.Event().Execute(st.Context(t.Context()), "tok_4242")
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+
+	assert.Equal(t, "\"tok_4242\"\n", call(t, dir, "show", "r", "--input", "echo").text(t))
+	text := call(t, dir, "show", "r", "--output", "echo", "--redact", "tok_[0-9]+").text(t)
+	assert.NotContains(t, text, "tok_")
+	assert.NotContains(t, text, "\u202e")
+	var got string
+	require.NoError(t, json.Unmarshal([]byte(text), &got))
+	assert.Equal(t, long+"(redacted)", got)
+
+	call(t, dir, "show", "r", "--input", "nobody").failed(t, exitFailure, "run r has no call nobody")
+	call(t, dir, "show", "r", "--input", "a//b").failed(t, exitUsage, `record: address "a//b": segment "" has no name; want the address of a call, such as assistant/get_weather#2`)
 }
 
 func TestServeBehindAProxyAnswersToItsHost(t *testing.T) {

@@ -1,16 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 func (a *app) showCommand() *cobra.Command {
 	var previews, ascii bool
+	var input, output string
 	var redact redaction
 	cmd := &cobra.Command{
 		Use:     "show RUN",
@@ -23,12 +30,21 @@ func (a *app) showCommand() *cobra.Command {
 		Example: "  reprise show weather-42\n" +
 			"  reprise show weather-42 --previews\n" +
 			"  reprise show weather-42 --redact 'tok_[a-z0-9]+'\n" +
+			"  reprise show weather-42 --output assistant/get_weather\n" +
 			"  reprise show weather-42 --json",
 		Args: exactly("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, found, err := a.load(cmd.Context(), args[0])
+			store, found, err := a.load(cmd.Context(), args[0])
 			if err != nil {
 				return err
+			}
+			if input != "" || output != "" {
+				text, err := payloadOf(cmd.Context(), store, found, input, output, redact.function())
+				if err != nil {
+					return err
+				}
+				a.printf("%s\n", text)
+				return nil
 			}
 			redact.apply(found)
 			if a.json {
@@ -47,8 +63,67 @@ func (a *app) showCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&previews, "previews", false, "show inputs and outputs, if they were kept")
 	cmd.Flags().BoolVar(&ascii, "ascii", false, "plain ASCII instead of symbols")
+	cmd.Flags().StringVar(&input, "input", "", "show the input of the call at this `address`, whole, as JSON")
+	cmd.Flags().StringVar(&output, "output", "", "show the output of the call at this `address`, whole, as JSON")
+	cmd.MarkFlagsMutuallyExclusive("input", "output")
 	redact.flag(cmd)
 	return cmd
+}
+
+// payloadOf returns the input of the call at an address, or the output of one, as JSON.
+func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *snapshot.Snapshot, input, output string, redact func(string) string) (string, error) {
+	address, err := record.ParseAddress(cmp.Or(input, output))
+	if err != nil {
+		return "", usagef("%v; want the address of a call, such as assistant/get_weather#2", err)
+	}
+	records := func(yield func(record.Record, error) bool) {
+		for i := range found.Records {
+			if !yield(found.Records[i], nil) {
+				return
+			}
+		}
+	}
+	payload, isThere, err := record.PayloadOf(records, address)
+	if err != nil {
+		return "", err
+	} else if !isThere {
+		return "", fmt.Errorf("run %s has no call %s", found.RunID, address)
+	}
+	encoded := payload.Input
+	if output != "" {
+		encoded = payload.Output
+		if payload.Artifact != "" {
+			if encoded, err = artifacts.Get(ctx, payload.Artifact); err != nil {
+				return "", err
+			}
+		}
+	}
+	switch {
+	case encoded == nil && output != "":
+		return "", fmt.Errorf("call %s of run %s has no output that was recorded", address, found.RunID)
+	case encoded == nil:
+		return "", fmt.Errorf("the input of call %s of run %s was not recorded; state.WithPayloads records inputs", address, found.RunID)
+	}
+	text, err := record.JSON(encoded, redact)
+	return escaped(text), err
+}
+
+// escaped returns JSON in which characters that a terminal would obey, or that nobody sees,
+// are escapes.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case unicode.IsPrint(r) || r == '\n':
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 func (a *app) show(ctx context.Context, found *snapshot.Snapshot, p *printer.Printer) error {

@@ -4,12 +4,14 @@
 import { make, setHidden, icon, byID } from "./dom.js";
 import { progressOf } from "./calls.js";
 import { attempt, clockTime, countdown, duration, escaped, fullTime, kind, plural, price, reason, tokens, words } from "./format.js";
+import { show } from "./payload.js";
+import { route } from "./route.js";
 
 const panel = byID("detail");
 let drawn = ""; // what the panel shows
 
 // draw shows the call in the panel; nothing hides it.
-export function draw(call, now, close) {
+export function draw(call, now, close, fork) {
   setHidden(panel, !call);
   document.body.classList.toggle("with-detail", Boolean(call));
   if (!call) {
@@ -22,7 +24,7 @@ export function draw(call, now, close) {
   const fresh = !drawn.startsWith(call.address + "|");
   const focused = panel.contains(document.activeElement);
   const top = panel.scrollTop;
-  panel.replaceChildren(...contents(call, now, close));
+  panel.replaceChildren(...contents(call, now, close, fork));
   drawn = version;
   panel.scrollTop = top;
   if (focused) panel.querySelector("button").focus({ preventScroll: true });
@@ -44,7 +46,7 @@ export function tick(call, now) {
   if (running && call) running.textContent = duration(now - call.attempts.at(-1).start);
 }
 
-function contents(call, now, close) {
+function contents(call, now, close, fork) {
   const parts = [
     make("header", {},
       icon(call.kind), make("h2", { id: "detail-title" }, call.name), make("span", { class: "chip s-" + call.status }, words(call.status)),
@@ -52,17 +54,20 @@ function contents(call, now, close) {
       make("button", { type: "button", class: "quiet square", "aria-label": "Close", title: "Close (Esc)", onclick: close }, icon("close"))),
     make("p", { class: "mono address" }, call.address),
     facts(call),
-  ];
+    call.kind === "group" || call.branch ? undefined : make("p", {}, make("button", { type: "button", class: "quiet", "data-fork": true, onclick: () => fork(call.address) }, "Fork from here…")),
+  ].filter(Boolean);
   if (call.questions.length > 0) parts.push(section("Questions", questions(call)));
-  if (call.attempts.length > 0) parts.push(section("Attempts", attempts(call)));
+  if (call.attempts.length > 0) parts.push(section("Attempts", attempts(call), call.attempts.some((a) => a.error && a.outcome !== "awaiting") ? whole(call, "error") : undefined));
   if (call.status === "interrupted") parts.push(section("Interrupted", make("p", {}, [words(call.reason), call.interruptedBy && "by " + call.interruptedBy, call.message].filter(Boolean).join(" · "))));
   if (call.attempts.length === 0 && call.error) parts.push(section("Error", make("p", { class: "error" }, call.error)));
-  if (call.input) parts.push(section("Input", preview(call.input)));
-  if (call.output) parts.push(section("Output", preview(call.output)));
-  if (call.artifact) parts.push(section("Output, stored apart", make("p", { class: "mono" }, call.artifact)));
+  if (call.input) parts.push(section("Input", preview(call.input), whole(call, "input")));
+  if (call.output) parts.push(section("Output", preview(call.output), whole(call, "output")));
+  else if (call.artifact) parts.push(section("Output, stored apart", whole(call, "output")));
   if (call.logs.length > 0) parts.push(section("Log", logs(call)));
   return parts;
 }
+
+const whole = (call, part) => make("p", {}, make("button", { type: "button", class: "quiet", "data-part": part, onclick: () => show(route().run, call.address, part) }, `Whole ${part}`));
 
 const section = (title, ...children) => make("section", {}, make("h3", {}, title), ...children);
 

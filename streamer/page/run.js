@@ -7,6 +7,7 @@ import * as detail from "./detail.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
 import { age, clockTime, count, duration, fullTime, plural, price, reason as reasonOf, statuses, tokens, words } from "./format.js";
+import * as goon from "./goon.js";
 import { openCancel, openInterrupt } from "./interrupt.js";
 import { Producing } from "./producing.js";
 import * as questions from "./questions.js";
@@ -71,6 +72,7 @@ export class RunView {
     this.#feed.stop();
     this.#timeline.stop();
     detail.draw(undefined);
+    goon.draw(undefined);
     for (const id of ["record-rows", "run-facts", "producing-rows"]) list(byID(id), []);
     questions.drop(byID("run-questions"));
     for (const id of ["run-status", "run-description"]) byID(id).replaceChildren();
@@ -147,13 +149,14 @@ export class RunView {
     const asked = run.questions.map((question) => ({ run: run.run_id, ...question }));
     this.#drawHead(run, now);
     this.#drawBanner(run);
+    goon.draw(run, this.#can);
     questions.draw(byID("run-questions"), asked, this.#can, { linked: false, runOf: () => run });
     this.#producing.draw(run.status === "running");
     this.#timeline.draw(this.#tree, {
       filter: { text: (q ?? "").toLowerCase(), kind, only },
       selected: call, range: Number(range ?? 0) * 1000, running: run.status === "running",
     }, now);
-    detail.draw(this.#tree.calls.get(call), now, () => this.select(call));
+    detail.draw(this.#tree.calls.get(call), now, () => this.select(call), (address) => goon.openFork(this.#id, address, this.#can));
     this.#records.draw(records, run.last_seq);
     checkSegments(byID("range"), range ?? "");
     checkSegments(byID("record-kinds"), records ?? "all");

@@ -1,0 +1,87 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// failedTrip is a store with a run of a program that has paid and then failed.
+func failedTrip(t *testing.T) *memstore.Store {
+	t.Helper()
+	store := memstore.New()
+	st, err := state.Open(t.Context(), store, "trip-1", state.WithPayloads())
+	require.NoError(t, err)
+	pay := decorators.Tool("pay", "pays", func(context.Context, City) (string, error) { return "receipt", nil }, actors.WithIrreversible())
+	fail := decorators.Tool("fail", "fails", func(context.Context, City) (string, error) { return "", core.Permanent(errors.New("no room")) })
+	trip := decorators.Agent("trip", "goes", func(ctx context.Context, in City) (string, error) {
+		if _, err := pay.Call(ctx, in); err != nil {
+			return "", err
+		}
+		return fail.Call(ctx, in)
+	})
+	_, err = trip.Call(st.Context(t.Context()), City{"Oslo"})
+	require.Error(t, err)
+	require.NoError(t, st.Close())
+	_, err = store.Update(t.Context(), "trip-1", func(i *snapshot.Info) error { i.Program = "trip"; return nil })
+	require.NoError(t, err)
+	return store
+}
+
+// TestAFailedRunGoesOnFromThePage: what failed is tried again, and a fork says which calls
+// have had effects before it begins.
+func TestAFailedRunGoesOnFromThePage(t *testing.T) {
+	t.Parallel()
+	store := failedTrip(t)
+	control := stored.NewControl(store)
+	s := newSite(t, stored.New(store), streamer.Options{Control: control, Continuer: control, Forker: control}, nil)
+	p := open(t, s.url()+"#run=trip-1&call=trip%2Fpay")
+	p.waitText("#run-status", "failed")
+	p.wait(`document.querySelector("#detail [data-fork]")`)
+	p.wait(`(document.querySelector("#detail [data-fork]").click(), true)`)
+	p.waitText("#fork-explain", "before trip/pay")
+	for _, scheme := range []string{"dark", "light"} {
+		p.colours(scheme)
+		p.settle()
+		assert.Empty(t, p.violations(), scheme)
+	}
+	p.expectOutages()
+	p.wait(`(document.querySelector("#fork-yes").click(), true)`)
+	p.waitText("#fork-error", "trip/pay (irreversible)")
+	p.wait(`(document.querySelector("#fork-effects").value = "take_over", document.querySelector("#fork-yes").click(), true)`)
+	p.waitText("#fork-done", "trip-1-again")
+	info, err := store.Info(t.Context(), "trip-1-again")
+	require.NoError(t, err)
+	assert.Equal(t, "trip-1", info.ParentID)
+
+	p.wait(`(document.querySelector("#fork-no").click(), document.querySelector("#goon").click(), true)`)
+	p.waitText("#run-goon", "It is queued")
+	info, err = store.Info(t.Context(), "trip-1")
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusQueued, info.Status)
+}
+
+// TestThePageSaysTheCommandForWhatItMayNot, quoted for a shell.
+func TestThePageSaysTheCommandForWhatItMayNot(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, stored.New(failedTrip(t)), streamer.Options{}, nil)
+	p := open(t, s.url()+"#run=trip-1&call=trip%2Ffail")
+	p.waitText("#run-goon", "reprise retry trip-1")
+	assert.Empty(t, p.violations())
+	p.wait(`document.querySelector("#detail [data-fork]")`)
+	p.wait(`(document.querySelector("#detail [data-fork]").click(), true)`)
+	p.waitText("#fork-command code", "reprise fork trip-1 trip/fail trip-1-again")
+	assert.True(t, eval[bool](p, `document.querySelector("#fork-yes").hidden`))
+}

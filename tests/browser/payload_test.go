@@ -1,0 +1,83 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// TestWhatWentInAndCameOutIsReadWhole: JSON folds and is searched, a request to a model is
+// a conversation, and an error has its lines.
+func TestWhatWentInAndCameOutIsReadWhole(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	st, err := state.Open(t.Context(), store, "trip-1", state.WithPayloads())
+	require.NoError(t, err)
+	list := decorators.Tool("list", "lists", func(context.Context, City) (json.RawMessage, error) {
+		type entry struct {
+			Number int    `json:"number"`
+			Note   string `json:"note"`
+		}
+		all := make([]entry, 1000)
+		for i := range all {
+			all[i] = entry{i, "one\nof many <b>notes</b>"}
+		}
+		all[777].Note = "the needle"
+		return json.Marshal(map[string]any{"entries": all})
+	})
+	chat := decorators.Tool("chat", "chats", func(_ context.Context, in map[string]any) (map[string]any, error) {
+		return nil, core.Permanent(&record.Error{Message: "line one\nline two\n" + strings.Repeat("and more ", 300)})
+	})
+	_, err = list.Call(st.Context(t.Context()), City{"Oslo"})
+	require.NoError(t, err)
+	_, err = chat.Call(st.Context(t.Context()), map[string]any{"messages": []map[string]any{
+		{"role": "user", "text": "What is the weather?"},
+		{"role": "assistant", "reasoning": "I look it up.", "tool_calls": []map[string]any{{"id": "1", "name": "get_weather", "arguments": `{"city":"Oslo"}`}}},
+		{"role": "tool", "tool_call_id": "1", "text": `{"degrees":7}`},
+	}})
+	require.Error(t, err)
+	require.NoError(t, st.Close())
+	s := newSite(t, stored.New(store), streamer.Options{}, nil)
+
+	p := open(t, s.url()+"#run=trip-1&call=list")
+	p.wait(`document.querySelector("#detail [data-part=output]")`)
+	p.wait(`(document.querySelector("#detail [data-part=output]").click(), true)`)
+	p.waitText("#payload-title", "Output of list")
+	p.waitText("#payload-body", "[1000]")
+	assert.Less(t, eval[float64](p, `document.querySelectorAll("#payload-body *").length`), float64(3000), "what is folded is not there")
+	p.wait(`((input) => { input.value = "needle"; input.dispatchEvent(new Event("input")); return true })(document.querySelector("#payload-search"))`)
+	p.waitText("#payload-found", "1 place")
+	p.waitText("#payload-body .hit", "the needle")
+	assert.Empty(t, p.violations())
+	p.wait(`(document.querySelector("#payload-close").click(), location.hash = "#run=trip-1&call=chat", true)`)
+
+	p.wait(`document.querySelector("#detail-title")?.textContent === "chat" && document.querySelector("#detail [data-part=input]")`)
+	p.wait(`(document.querySelector("#detail [data-part=input]").click(), true)`)
+	p.waitText(".message.r-user", "What is the weather?")
+	p.waitText(".message.r-assistant .toolcall", "degrees")
+	assert.Equal(t, 2, p.count(".message"), "the result of a tool is beside its call")
+	assert.False(t, eval[bool](p, `document.querySelector(".reasoning").open`))
+	for _, scheme := range []string{"dark", "light"} {
+		p.colours(scheme)
+		p.settle()
+		assert.Empty(t, p.violations(), scheme)
+	}
+	p.size(320, 700)
+	p.wait(`innerWidth === 320`)
+	assert.LessOrEqual(t, eval[float64](p, `document.documentElement.scrollWidth - innerWidth`), float64(0))
+	p.wait(`(document.querySelector("#payload-close").click(), document.querySelector("#detail [data-part=error]").click(), true)`)
+	p.waitText("#payload-body pre", "line one\nline two\nand more")
+	assert.Greater(t, eval[float64](p, `document.querySelector("#payload-body pre").textContent.length`), float64(2700))
+}
