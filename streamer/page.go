@@ -2,12 +2,14 @@ package streamer
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -47,9 +49,40 @@ func (h *Handler) sendPage(w http.ResponseWriter, req *http.Request, name string
 		return
 	}
 	hash := sha256.Sum256(data)
-	w.Header().Set("Content-Security-Policy", policy)
-	w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
-	w.Header().Set("Cache-Control", "no-cache")
-	w.Header().Set("ETag", `"`+hex.EncodeToString(hash[:8])+`"`)
+	tag := hex.EncodeToString(hash[:8])
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("Content-Type", contentTypes[path.Ext(name)])
+	header.Set("Cache-Control", "no-cache")
+	header.Add("Vary", "Accept-Encoding")
+	if acceptsGzip(req) && header.Get("Content-Encoding") == "" { // a middleware may compress
+		header.Set("Content-Encoding", "gzip")
+		data, tag = compressed(data), tag+"-gzip"
+	}
+	header.Set("ETag", `"`+tag+`"`)
 	http.ServeContent(w, req, name, time.Time{}, bytes.NewReader(data))
+}
+
+// acceptsGzip reports whether a response may be compressed. Parts of a file are parts of
+// it as it is.
+func acceptsGzip(req *http.Request) bool {
+	if req.Header.Get("Range") != "" {
+		return false
+	}
+	for _, coding := range strings.Split(strings.Join(req.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
+		if strings.EqualFold(name, "gzip") && strings.Trim(weight, "q=0.") != "" || strings.EqualFold(name, "gzip") && weight == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// compressed takes a millisecond for the largest file, and browsers keep it.
+func compressed(data []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(data) // a Buffer has no errors
+	_ = z.Close()
+	return b.Bytes()
 }

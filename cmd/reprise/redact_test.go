@@ -120,6 +120,14 @@ func TestShowPrintsInputsAndOutputsWhole(t *testing.T) {
 	call(t, dir, "show", "r", "--input", "a//b").failed(t, exitUsage, `record: address "a//b": segment "" has no name; want the address of a call, such as assistant/get_weather#2`)
 }
 
+func TestServeBeginsWithAnEmptyDirectory(t *testing.T) {
+	dir := t.TempDir()
+	url := served(t, dir)
+	assert.Contains(t, request(t, url+"/api/runs", http.StatusOK), `"runs":[]`)
+	secretive(t, dir)
+	assert.Contains(t, request(t, url+"/api/runs", http.StatusOK), `"run_id":"r"`)
+}
+
 func TestServeBehindAProxyAnswersToItsHost(t *testing.T) {
 	dir := t.TempDir()
 	secretive(t, dir)

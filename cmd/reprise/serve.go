@@ -84,7 +84,7 @@ func (a *app) serve(ctx context.Context, s serving) error {
 	if strings.ContainsAny(s.proxied, "/:[]") && net.ParseIP(s.proxied) == nil {
 		return usagef("--behind-proxy is %q: want a host without scheme and port, such as ops.example.com", printable(s.proxied))
 	}
-	store, err := a.store()
+	store, err := a.storeToServe()
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,15 @@ func (a *app) storeToFill() (*filestore.Store, error) {
 	return a.openStore()
 }
 
+// storeToServe is store, or a new one in a directory that is empty: the programs whose runs
+// are served may begin later.
+func (a *app) storeToServe() (*filestore.Store, error) {
+	if entries, err := os.ReadDir(a.dir); a.dir == "" || err != nil || len(entries) > 0 {
+		return a.store()
+	}
+	return a.openStore()
+}
+
 func (a *app) openStore() (*filestore.Store, error) {
 	s, err := filestore.New(a.dir, filestore.WithWarnings(func(runID string, err error) {
 		if a.json {

@@ -70,12 +70,14 @@ export class Feed {
   }
 
   get #wakers() {
-    return [[globalThis, "online"], [globalThis, "offline"], [globalThis, "pageshow"], [document, "visibilitychange"]];
+    return [[globalThis, "online"], [globalThis, "offline"], [globalThis, "pageshow"], [globalThis, "pagehide"], [document, "visibilitychange"]];
   }
 
   handleEvent(event) {
     if (event.type === "visibilitychange" && document.hidden) {
       this.#hiddenSince = Date.now();
+    } else if (event.type === "pagehide") {
+      this.#rest(); // the page is left, and may come back
     } else if (event.type === "pageshow" && !event.persisted) {
       return; // it was loaded, not brought back
     } else if (this.#state.name === "resting") {

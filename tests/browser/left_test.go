@@ -1,0 +1,18 @@
+package browser
+
+import (
+	"testing"
+
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// TestAPageThatIsLeftLetsItsStreamGo, and has it again when somebody comes back to it.
+func TestAPageThatIsLeftLetsItsStreamGo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, streamer.Options{}, nil)
+	p := open(t, s.url())
+	p.waitLive()
+	p.wait(`(dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true })), document.querySelector("#connection").dataset.state === "resting")`)
+	p.wait(`(dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })), true)`)
+	p.waitLive()
+}
