@@ -168,7 +168,7 @@ func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *S
 
 // redactedJSON returns the JSON with redacted texts, nil if it is no JSON then.
 func (h *Handler) redactedJSON(text json.RawMessage) json.RawMessage {
-	redact := h.options.Redact
+	redact := h.options.redactText()
 	if redact == nil {
 		return text
 	}

@@ -171,7 +171,7 @@ func TestStartsThatMaySucceedLaterSayWhen(t *testing.T) {
 }
 
 func TestValuesOfARunAreShownRedacted(t *testing.T) {
-	o := streamer.Options{Starter: new(starts), Redact: func(text string) string { return strings.ReplaceAll(text, "secret", "****") }}
+	o := streamer.Options{Starter: new(starts), Redact: redact.Func(func(text string) string { return strings.ReplaceAll(text, "secret", "****") })}
 	h, server := serve(t, nil, o)
 	newFeed("r", h.Publish).open()
 	c := &streamer.Client{URL: server.URL}
@@ -180,7 +180,7 @@ func TestValuesOfARunAreShownRedacted(t *testing.T) {
 	assert.Equal(t, map[string]json.RawMessage{"progress": json.RawMessage(`"a ****"`)}, values)
 	_, err = c.Values(t.Context(), "other")
 	require.ErrorIs(t, err, streamer.ErrNotFound)
-	o.Redact = func(text string) string { return strings.ReplaceAll(text, `"`, "") }
+	o.Redact = redact.Func(func(text string) string { return strings.ReplaceAll(text, `"`, "") })
 	h, server = serve(t, nil, o)
 	newFeed("r", h.Publish).open()
 	_, err = (&streamer.Client{URL: server.URL}).Values(t.Context(), "r")
