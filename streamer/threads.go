@@ -116,7 +116,7 @@ func (h *Handler) serveThread(w http.ResponseWriter, req *http.Request, scope *S
 		h.refuseError(w, err, noThread(id))
 		return
 	}
-	if redact := h.options.Redact; redact != nil {
+	if redact := h.options.redactText(); redact != nil {
 		for i := range turns {
 			t := &turns[i]
 			t.Text, t.Answer, t.Error = redact(t.Text), redact(t.Answer), redact(t.Error)
