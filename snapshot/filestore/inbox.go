@@ -1,14 +1,12 @@
 package filestore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -127,9 +125,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 			return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 		}
 	}
-	slices.SortFunc(all, func(a, b snapshot.Message) int {
-		return cmp.Or(a.Record.Time.Compare(b.Record.Time), cmp.Compare(a.ID(), b.ID()))
-	})
+	storekit.SortMessages(all)
 	return all, nil
 }
 
