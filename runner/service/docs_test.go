@@ -189,7 +189,7 @@ func TestDocumentHasTheSettingsAndRequests(t *testing.T) {
 	url := documented(t, "")
 	for _, m := range regexp.MustCompile("`(GET|POST) (/[^` ]*)`").FindAllStringSubmatch(text, -1) {
 		path := strings.NewReplacer("{run}", "ticket-7", "{thread}", "nobody").Replace(strings.TrimSuffix(m[2], "?run=ID"))
-		if path == "/hooks/stripe" || path == "/events" {
+		if path == "/hooks/stripe" || strings.HasPrefix(path, "/events") { // which goes on
 			continue
 		}
 		status, body := do(t, m[1], strings.TrimSuffix(url, "/")+path, "")
