@@ -74,15 +74,16 @@ func (r *run) current() storekit.Head {
 	return h
 }
 
-// Head implements [storekit.Heads].
-func (m *memory) Head(_ context.Context, runID string) (storekit.Head, error) {
+// Find implements [storekit.Heads].
+func (m *memory) Find(_ context.Context, runIDs ...string) (heads []storekit.Head, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.runs[runID]
-	if r == nil {
-		return storekit.Head{}, storekit.NotFound(runID)
+	for _, id := range runIDs {
+		if r := m.runs[id]; r != nil {
+			heads = append(heads, r.current())
+		}
 	}
-	return r.current(), nil
+	return heads, nil
 }
 
 // Swap implements [storekit.Heads].
@@ -134,7 +135,7 @@ func (r *run) append(b storekit.Batch) {
 }
 
 // List implements [storekit.Heads].
-func (m *memory) List(_ context.Context, after storekit.Place, n int) ([]storekit.Head, error) {
+func (m *memory) List(_ context.Context, _ snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.order == nil {
@@ -156,7 +157,7 @@ func (r *run) place() storekit.Place {
 }
 
 // Changes implements [storekit.Heads].
-func (m *memory) Changes(_ context.Context, since uint64) (changes []storekit.Change, position uint64, err error) {
+func (m *memory) Changes(_ context.Context, _ string, since uint64) (changes []storekit.Change, position uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {

@@ -42,8 +42,8 @@ type Change struct {
 
 // Heads are the heads of runs.
 type Heads interface {
-	// Head returns the head of a run; snapshot.ErrNotFound if it does not exist.
-	Head(ctx context.Context, runID string) (Head, error)
+	// Find returns the heads of those of the runs that exist, in any order.
+	Find(ctx context.Context, runIDs ...string) ([]Head, error)
 
 	// Swap replaces a head by another. A before that is zero begins the run with these
 	// records, an after that is zero deletes it, with its records and messages. It
@@ -52,15 +52,18 @@ type Heads interface {
 	// not empty, the process of the Backend is then the one that has the run open.
 	Swap(ctx context.Context, before, after Head, records Batch) (swapped bool, err error)
 
-	// List returns the heads of at most n runs after a place, in the order of lists. The
-	// zero Place comes before all.
-	List(ctx context.Context, after Place, n int) ([]Head, error)
+	// List returns the heads of the next n runs that come after a place in lists, fewer only
+	// if there are no more; the zero Place comes before all. It may leave out runs that the
+	// filter does not select, if a run that is running and not open counts as interrupted.
+	// Before and Limit of the filter mean nothing here.
+	List(ctx context.Context, f snapshot.Filter, after Place, n int) ([]Head, error)
 
 	// Changes returns the runs that have changed, in their records too, since a position
 	// that an earlier call has returned, and the present one. Those since 0 are all that
-	// exist. A change may be returned again, and several as one. The error is
-	// snapshot.ErrReset for a position so old that the runs deleted since are not known.
-	Changes(ctx context.Context, since uint64) (changes []Change, position uint64, err error)
+	// exist. With a run ID only that run needs to be returned. A change may be returned
+	// again, and several as one. The error is snapshot.ErrReset for a position so old that
+	// the runs deleted since are not known.
+	Changes(ctx context.Context, runID string, since uint64) (changes []Change, position uint64, err error)
 }
 
 // A Batch contains records of a run that were appended together.
@@ -100,10 +103,14 @@ type Messages interface {
 
 // Options are those of a [Store].
 type Options struct {
-	// Poll is how often the store looks for changes by other processes. Zero is for a
-	// backend in the memory of this process: the store then looks for nothing, and appends
-	// records at once instead of in the background.
+	// Poll is how often the store looks for changes by other processes, if [Store.Changed]
+	// does not report them earlier. Zero is for a backend in the memory of this process: the
+	// store then looks for nothing, and appends records at once instead of in the background.
 	Poll time.Duration
+
+	// Tell is called with the ID of each run that this store has changed, such as to have
+	// other processes call [Store.Changed]. It must not block. Nil tells nobody.
+	Tell func(runID string)
 
 	// Lost is closed when the process may have lost the runs that it has open, such as by
 	// the end of a [Lease]. Nil if that cannot happen.

@@ -28,13 +28,13 @@ func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor)
 func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor, yield func(record.Record, error) bool) error {
 	uid, last := "", after.Seq
 	for {
-		changed := s.changes()
+		changed := s.changes(runID)
 		h, err := s.head(ctx, runID)
 		switch {
 		case err != nil:
 			return err
 		case uid == "":
-			if err := s.find(ctx, &h, after); err != nil {
+			if err := s.seek(ctx, &h, after); err != nil {
 				return err
 			}
 			uid = h.UID
@@ -56,8 +56,8 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// find returns ErrReset if the cursor is not in the history of the run.
-func (s *Store) find(ctx context.Context, h *Head, c snapshot.Cursor) error {
+// seek returns ErrReset if the cursor is not in the history of the run.
+func (s *Store) seek(ctx context.Context, h *Head, c snapshot.Cursor) error {
 	if c.Seq > h.Info.LastSeq {
 		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", h.Info.RunID, c.Seq, h.Info.LastSeq)
 	}
@@ -114,13 +114,13 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	w := &watching{store: s, options: o, yield: yield, runs: make(map[string]watched)}
 	position, looked := uint64(0), time.Now()
 	for {
-		changed := s.changes()
+		changed := s.changes(o.RunID)
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		changes, now, err := s.backend.Changes(ctx, position)
+		changes, now, err := s.changesSince(ctx, o.RunID, position)
 		if errors.Is(err, snapshot.ErrReset) {
-			if changes, now, err = s.backend.Changes(ctx, 0); err == nil {
+			if changes, now, err = s.changesSince(ctx, o.RunID, 0); err == nil {
 				changes = w.withGone(changes)
 			}
 		}
@@ -141,22 +141,33 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	}
 }
 
+func (s *Store) changesSince(ctx context.Context, runID string, since uint64) (changes []Change, position uint64, err error) {
+	changes, err = Again(ctx, func() ([]Change, error) {
+		changes, position, err = s.backend.Changes(ctx, runID, since)
+		return changes, err
+	})
+	return changes, position, err
+}
+
 // withEnded adds the runs that were open, and are not any more.
 func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, error) {
-	for _, id := range slices.Sorted(maps.Keys(w.runs)) {
-		if !w.runs[id].head.Info.Open {
-			continue
-		}
-		h, err := w.store.backend.Head(ctx, id)
-		switch {
-		case errors.Is(err, snapshot.ErrNotFound): // that is a change
-		case err != nil:
-			return nil, err
-		case !h.Info.Open:
-			changes = append(changes, Change{Head: h})
+	var open []string
+	for id, run := range w.runs {
+		if run.head.Info.Open {
+			open = append(open, id)
 		}
 	}
-	return changes, nil
+	if len(open) == 0 {
+		return changes, nil
+	}
+	slices.Sort(open)
+	heads, err := Again(ctx, func() ([]Head, error) { return w.store.backend.Find(ctx, open...) })
+	for i := range heads { // one that is gone is a change
+		if !heads[i].Info.Open {
+			changes = append(changes, Change{Head: heads[i]})
+		}
+	}
+	return changes, err
 }
 
 // withGone adds the runs that are not in all.

@@ -39,9 +39,9 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	if err != nil {
 		return err
 	}
-	posted, err := again(ctx, func() (bool, error) { return s.backend.Post(ctx, runID, m.ID(), data) })
+	posted, err := Again(ctx, func() (bool, error) { return s.backend.Post(ctx, runID, m.ID(), data) })
 	if err == nil && !posted { // an earlier try, whose answer was lost, may have posted it
-		waiting, readErr := s.backend.Messages(ctx, runID)
+		waiting, readErr := s.waitingFor(ctx, runID)
 		posted = readErr == nil && bytes.Equal(waiting[m.ID()], data)
 	}
 	switch {
@@ -52,7 +52,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	case !posted:
 		return Posted(runID, m.ID())
 	}
-	s.wake()
+	s.wake(runID)
 	s.ring(runID)
 	return nil
 }
@@ -83,7 +83,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	if _, err := s.head(ctx, runID); err != nil {
 		return nil, err
 	}
-	encoded, err := s.backend.Messages(ctx, runID)
+	encoded, err := s.waitingFor(ctx, runID)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
@@ -97,6 +97,10 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	}
 	SortMessages(all)
 	return all, nil
+}
+
+func (s *Store) waitingFor(ctx context.Context, runID string) (map[string][]byte, error) {
+	return Again(ctx, func() (map[string][]byte, error) { return s.backend.Messages(ctx, runID) })
 }
 
 var errShort = errors.New("it is too short")
@@ -120,10 +124,10 @@ func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	if err := Check(ctx, runID); err != nil {
 		return err
 	}
-	_, err := again(ctx, func() (struct{}, error) { return struct{}{}, s.backend.Remove(ctx, runID, ids) })
+	_, err := Again(ctx, func() (struct{}, error) { return struct{}{}, s.backend.Remove(ctx, runID, ids) })
 	if err != nil {
 		return fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
-	s.wake()
+	s.wake(runID)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -21,7 +20,7 @@ type journal struct {
 	restored *snapshot.Run
 	notify   chan struct{}
 	lost     chan struct{} // closed when the journal may no longer own the run; nil in memory
-	stop     context.CancelFunc
+	version  uint64        // of the run, as it was last looked at
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
@@ -39,45 +38,15 @@ type journal struct {
 // begin returns the journal of a run that was opened.
 func (s *Store) begin(restored *snapshot.Run, h Head) *journal {
 	j := &journal{
-		store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, restored: restored,
+		store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, version: h.Version, restored: restored,
 		notify: make(chan struct{}, 1), ended: make(chan struct{}),
-		queued: restored.LastSeq, stored: restored.LastSeq, stop: func() {},
+		queued: restored.LastSeq, stored: restored.LastSeq,
 	}
-	s.mu.Lock()
-	s.open[j.runID] = j
-	s.mu.Unlock()
 	if s.options.Poll > 0 {
-		var ctx context.Context
-		ctx, j.stop = context.WithCancel(context.Background())
 		j.lost = make(chan struct{})
-		j.wait.Go(func() { j.listen(ctx, h.Version) })
 	}
+	s.attend(j)
 	return j
-}
-
-// listen looks for messages from other processes, and checks that the run is still ours.
-func (j *journal) listen(ctx context.Context, version uint64) {
-	ticker := time.NewTicker(j.store.options.Poll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-j.store.options.Lost:
-			j.lose()
-			return
-		case <-ctx.Done():
-			return
-		}
-		switch h, err := j.store.backend.Head(ctx, j.runID); {
-		case err != nil && !errors.Is(err, snapshot.ErrNotFound): // the next look or a write will tell
-		case err != nil, h.UID != j.uid, h.Opening != j.opening:
-			j.fence()
-			return
-		case h.Version != version:
-			version = h.Version
-			j.ring()
-		}
-	}
 }
 
 // lose breaks the journal of a process that may have lost its runs.
@@ -196,7 +165,7 @@ func (j *journal) storeQueued() bool {
 	j.mu.Unlock()
 	err := j.append(b)
 	if err == nil {
-		j.store.wake()
+		j.store.wake(j.runID)
 	}
 	j.mu.Lock()
 	if err != nil {
@@ -211,10 +180,10 @@ func (j *journal) storeQueued() bool {
 // append appends a batch. It belongs to no caller, so it has no context of one.
 func (j *journal) append(b Batch) error {
 	ctx := context.Background()
-	appended, err := again(ctx, func() (bool, error) { return j.store.backend.Append(ctx, b) })
+	appended, err := Again(ctx, func() (bool, error) { return j.store.backend.Append(ctx, b) })
 	if err == nil && !appended { // an earlier try, whose answer was lost, may have appended it
 		var h Head
-		h, err = again(ctx, func() (Head, error) { return j.store.backend.Head(ctx, j.runID) })
+		h, err = j.store.find(ctx, j.runID)
 		appended = err == nil && h.UID == b.UID && h.Opening == b.Opening && h.Info.LastSeq == b.Last
 	}
 	switch {
@@ -286,13 +255,8 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 	if err != nil && broken == nil {
 		err = fmt.Errorf("snapshot: close run %s: %w", j.runID, err)
 	}
-	j.stop()
+	j.store.attendNoMore(j)
 	j.wait.Wait()
-	j.store.mu.Lock()
-	if j.store.open[j.runID] == j {
-		delete(j.store.open, j.runID)
-	}
-	j.store.mu.Unlock()
 	j.endErr = err
 	close(j.ended)
 	return err
@@ -307,7 +271,7 @@ func (j *journal) close(ctx context.Context, end snapshot.End, broken error) err
 		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
 	}
 	for {
-		before, err := j.store.backend.Head(ctx, j.runID)
+		before, err := j.store.find(ctx, j.runID)
 		switch {
 		case err != nil && !errors.Is(err, snapshot.ErrNotFound):
 			return errors.Join(broken, err)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,14 +24,15 @@ type Store struct {
 	backend Backend
 	options Options
 
-	mu      sync.Mutex
-	open    map[string]*journal // the open journals of this Store, by run
-	changed chan struct{}       // closed at the next change by this Store; nil if nobody waits
+	mu       sync.Mutex
+	open     map[string]*journal      // by run, those of this Store
+	waiting  map[string]chan struct{} // closed when the run has changed, or any run for ""
+	attended *attendance              // of the runs in open; nil without any, and in memory
 }
 
 // New returns a store on a backend.
 func New(b Backend, o Options) *Store {
-	return &Store{backend: b, options: o, open: make(map[string]*journal)}
+	return &Store{backend: b, options: o, open: make(map[string]*journal), waiting: make(map[string]chan struct{})}
 }
 
 // Check makes the checks with which every method of a store begins. It returns the error of
@@ -53,8 +56,20 @@ func (s *Store) head(ctx context.Context, runID string) (Head, error) {
 		return Head{}, err
 	}
 	s.flush(ctx, runID)
-	h, err := s.backend.Head(ctx, runID)
+	h, err := s.find(ctx, runID)
 	return h.reported(), err
+}
+
+// find is the head of a run as it is stored; snapshot.ErrNotFound if it does not exist.
+func (s *Store) find(ctx context.Context, runID string) (Head, error) {
+	heads, err := Again(ctx, func() ([]Head, error) { return s.backend.Find(ctx, runID) })
+	switch {
+	case err != nil:
+		return Head{}, err
+	case len(heads) == 0:
+		return Head{}, NotFound(runID)
+	}
+	return heads[0], nil
 }
 
 func (h Head) reported() Head {
@@ -77,28 +92,55 @@ func (s *Store) flush(ctx context.Context, runID string) {
 	}
 }
 
-// wake wakes those who wait for a change.
-func (s *Store) wake() {
+// wake wakes those who wait for a change of the run, which this Store has made.
+func (s *Store) wake(runID string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
+	s.signal("")
+	s.signal(runID)
+	s.mu.Unlock()
+	if s.options.Tell != nil {
+		s.options.Tell(runID)
 	}
 }
 
-// changes returns a channel that is closed at the next change by this Store.
-func (s *Store) changes() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.changed == nil {
-		s.changed = make(chan struct{})
+// signal wakes those who wait for the run; with an empty ID, those who wait for any. The
+// lock is held.
+func (s *Store) signal(runID string) {
+	if waiting := s.waiting[runID]; waiting != nil {
+		close(waiting)
+		delete(s.waiting, runID)
 	}
-	return s.changed
 }
 
-// wait returns after a change by this Store, after Options.Poll, or with the cause of the
-// end of ctx.
+// Changed tells the Store that other processes may have changed runs, such as after a
+// notification of the database: it looks at them at once. Without any it looks at all.
+func (s *Store) Changed(runIDs ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(runIDs) == 0 {
+		runIDs = slices.AppendSeq(slices.Collect(maps.Keys(s.waiting)), maps.Keys(s.open))
+	}
+	s.signal("")
+	for _, id := range runIDs {
+		s.signal(id)
+		if s.open[id] != nil && s.attended != nil {
+			s.attended.look(id)
+		}
+	}
+}
+
+// changes returns a channel that is closed at the next change of the run; with an empty ID,
+// of any run.
+func (s *Store) changes(runID string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[runID] == nil {
+		s.waiting[runID] = make(chan struct{})
+	}
+	return s.waiting[runID]
+}
+
+// wait returns after a change, after Options.Poll, or with the cause of the end of ctx.
 func (s *Store) wait(ctx context.Context, changed <-chan struct{}) error {
 	var poll <-chan time.Time
 	if s.options.Poll > 0 {
@@ -122,7 +164,7 @@ func (s *Store) swap(ctx context.Context, before, after Head, records Batch) (bo
 		after.Swaps = token + before.Swaps[:min(len(before.Swaps), swapsKept*tokenLength)]
 	}
 	isUnknown := false
-	swapped, err := again(ctx, func() (bool, error) {
+	swapped, err := Again(ctx, func() (bool, error) {
 		swapped, err := s.backend.Swap(ctx, before, after, records)
 		isUnknown = isUnknown || err != nil
 		return swapped, err
@@ -131,7 +173,7 @@ func (s *Store) swap(ctx context.Context, before, after Head, records Batch) (bo
 		swapped, err = s.wasSwapped(ctx, &before, &after, token)
 	}
 	if swapped {
-		s.wake()
+		s.wake(cmp.Or(before.Info.RunID, after.Info.RunID))
 	}
 	return swapped, err
 }
@@ -141,7 +183,7 @@ const tokenLength, swapsKept = 13, 16
 
 // wasSwapped reports whether a swap happened whose answer was lost.
 func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token string) (bool, error) {
-	now, err := again(ctx, func() (Head, error) { return s.backend.Head(ctx, cmp.Or(before.Info.RunID, after.Info.RunID)) })
+	now, err := s.find(ctx, cmp.Or(before.Info.RunID, after.Info.RunID))
 	isGone := errors.Is(err, snapshot.ErrNotFound) || err == nil && now.UID != cmp.Or(before.UID, after.UID)
 	switch {
 	case isGone && after.UID == "":
@@ -167,8 +209,9 @@ const (
 	firstPause = time.Millisecond
 )
 
-// again calls f until it succeeds, or fails with an error that does not pass by itself.
-func again[T any](ctx context.Context, f func() (T, error)) (T, error) {
+// Again calls f until its error is not snapshot.ErrUnavailable, which passes by itself, for
+// at most 8 seconds. A Store calls the methods of its Backend so.
+func Again[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for n, pause := 1, firstPause; ; n, pause = n+1, 2*pause {
 		result, err := f()
 		if !errors.Is(err, snapshot.ErrUnavailable) || n == tries {
@@ -215,7 +258,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 		return nil, err
 	}
 	for {
-		changed := s.changes()
+		changed := s.changes(runID)
 		j, err := s.tryOpen(ctx, runID, &o)
 		switch {
 		case err == nil && j != nil:
@@ -233,7 +276,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 
 // tryOpen returns no journal if the run changed while it was read.
 func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *journal, err error) {
-	before, err := s.backend.Head(ctx, runID)
+	before, err := s.find(ctx, runID)
 	found := before
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound) && o.Create:
@@ -249,15 +292,17 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 		return nil, err
 	}
 	opening := rand.Text()
+	isTaken := false // or may be
+	defer func() {
+		if isTaken && j == nil {
+			s.giveBack(ctx, runID, opening)
+		}
+	}()
 	if before.Opening != "" {
+		isTaken = true
 		if before, err = s.takeOver(ctx, before, opening); before.UID == "" || err != nil {
 			return nil, err
 		}
-		defer func() {
-			if j == nil {
-				s.giveBack(ctx, before)
-			}
-		}()
 		found.Info.LastSeq = before.Info.LastSeq
 		restored.LastSeq, now.LastSeq = found.Info.LastSeq, found.Info.LastSeq
 	}
@@ -269,6 +314,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	after := Head{Info: now, UID: found.UID, Opening: opening}
 	swapped, err := s.swap(ctx, before, after, Batch{RunID: runID, UID: after.UID})
 	if err != nil {
+		isTaken = true
 		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
 	} else if !swapped {
 		return nil, nil
@@ -288,14 +334,24 @@ func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, err
 	if err != nil || !swapped {
 		return Head{}, err
 	}
-	return again(ctx, func() (Head, error) { return s.backend.Head(ctx, h.Info.RunID) })
+	return s.find(ctx, h.Info.RunID)
 }
 
-// giveBack closes a run that was taken over and could not be opened.
-func (s *Store) giveBack(ctx context.Context, taken Head) {
-	left := taken
-	left.Info, left.Opening = Crashed(taken.Info), ""
-	_, _ = s.swap(context.WithoutCancel(ctx), taken, left, Batch{}) // if that fails, the end of the lease does it
+// giveBack closes a run whose opening failed although it may have been stored: otherwise
+// the run would stay locked while this process lives. It does so even if ctx has ended.
+func (s *Store) giveBack(ctx context.Context, runID, opening string) {
+	ctx = context.WithoutCancel(ctx)
+	for {
+		taken, err := s.find(ctx, runID)
+		if err != nil || taken.Opening != opening {
+			return
+		}
+		left := taken
+		left.Info, left.Opening = Crashed(taken.Info), ""
+		if swapped, err := s.swap(ctx, taken, left, Batch{}); swapped || err != nil {
+			return // the lease of the process ends what could not be given back
+		}
+	}
 }
 
 // load reads the records of a head; nil if the run is gone.
@@ -304,7 +360,7 @@ func (s *Store) load(ctx context.Context, h Head) (*snapshot.Run, error) {
 	if err != nil || h.Info.LastSeq == 0 {
 		return run, err
 	}
-	batches, err := s.backend.Records(ctx, h.Info.RunID, h.UID, 0)
+	batches, err := s.batches(ctx, &h, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -322,6 +378,10 @@ func (s *Store) load(ctx context.Context, h Head) (*snapshot.Run, error) {
 	return run, err
 }
 
+func (s *Store) batches(ctx context.Context, h *Head, after uint64) ([]Batch, error) {
+	return Again(ctx, func() ([]Batch, error) { return s.backend.Records(ctx, h.Info.RunID, h.UID, after) })
+}
+
 // Load implements snapshot.Reader.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	for {
@@ -331,7 +391,7 @@ func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 		}
 		run, err := s.load(ctx, h)
 		if run == nil && err == nil {
-			if now, headErr := s.backend.Head(ctx, runID); headErr == nil && now.UID == h.UID {
+			if now, headErr := s.find(ctx, runID); headErr == nil && now.UID == h.UID {
 				err = &snapshot.CorruptError{RunID: runID, Err: fmt.Errorf("records up to %d are missing", h.Info.LastSeq)}
 			} else {
 				continue // it was deleted, and another run has its ID
@@ -359,7 +419,7 @@ func (s *Store) records(ctx context.Context, h *Head, after uint64) iter.Seq2[re
 		if after >= h.Info.LastSeq {
 			return
 		}
-		batches, err := s.backend.Records(ctx, h.Info.RunID, h.UID, after)
+		batches, err := s.batches(ctx, h, after)
 		if err != nil {
 			yield(record.Record{}, err)
 			return
@@ -410,7 +470,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	}
 	page := snapshot.Page{Runs: []snapshot.Info{}, Next: f.Before}
 	for {
-		heads, err := s.backend.List(ctx, place, perPage)
+		heads, err := Again(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, perPage) })
 		if err != nil {
 			return snapshot.Page{}, err
 		}
@@ -438,8 +498,11 @@ func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	if err != nil {
 		return snapshot.Page{}, err
 	}
+	if f.Count { // by status
+		f.Status = nil
+	}
 	for place := (Place{}); ; {
-		heads, err := s.backend.List(ctx, place, perPage)
+		heads, err := Again(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, perPage) })
 		if err != nil {
 			return snapshot.Page{}, err
 		}

@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -38,31 +39,33 @@ func (d *database) query(ctx context.Context, where string, args ...any) (found 
 	return found, unavailable(rows.Err())
 }
 
-// Head implements [storekit.Heads].
-func (d *database) Head(ctx context.Context, runID string) (storekit.Head, error) {
-	found, err := d.query(ctx, `id = ? AND NOT deleted`, runID)
+// Find implements [storekit.Heads].
+func (d *database) Find(ctx context.Context, runIDs ...string) ([]storekit.Head, error) {
+	ids, err := json.Marshal(runIDs)
 	if err != nil {
-		return storekit.Head{}, err
+		return nil, err
 	}
-	if len(found) == 0 {
-		return storekit.Head{}, storekit.NotFound(runID)
-	}
-	return found[0].Head, nil
+	found, err := d.query(ctx, `id IN (SELECT value FROM json_each(?)) AND NOT deleted`, string(ids))
+	return heads(found), err
 }
 
-// List implements [storekit.Heads].
-func (d *database) List(ctx context.Context, after storekit.Place, n int) ([]storekit.Head, error) {
+func heads(found []storekit.Change) []storekit.Head {
+	all := make([]storekit.Head, len(found))
+	for i := range found {
+		all[i] = found[i].Head
+	}
+	return all
+}
+
+// List implements [storekit.Heads]. The filter is left to storekit.
+func (d *database) List(ctx context.Context, _ snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
 	where, args := `NOT deleted`, []any{}
 	if after != (storekit.Place{}) {
 		at := nanoseconds(after.Updated)
 		where, args = `NOT deleted AND updated <= ? AND (updated < ? OR id > ?)`, []any{at, at, after.RunID}
 	}
 	found, err := d.query(ctx, where+` ORDER BY updated DESC, id LIMIT ?`, append(args, n)...)
-	heads := make([]storekit.Head, len(found))
-	for i := range found {
-		heads[i] = found[i].Head
-	}
-	return heads, err
+	return heads(found), err
 }
 
 func nanoseconds(t time.Time) int64 {
@@ -73,7 +76,7 @@ func nanoseconds(t time.Time) int64 {
 }
 
 // Changes implements [storekit.Heads]. A run that was deleted stays as a row.
-func (d *database) Changes(ctx context.Context, since uint64) ([]storekit.Change, uint64, error) {
+func (d *database) Changes(ctx context.Context, runID string, since uint64) ([]storekit.Change, uint64, error) {
 	var now uint64
 	if err := d.pool.QueryRowContext(ctx, `SELECT at FROM clock`).Scan(&now); err != nil {
 		return nil, 0, unavailable(err)
@@ -81,7 +84,7 @@ func (d *database) Changes(ctx context.Context, since uint64) ([]storekit.Change
 	if now == since {
 		return nil, now, nil
 	}
-	found, err := d.query(ctx, `changed > ? AND (NOT deleted OR ? > 0) ORDER BY changed`, since, since)
+	found, err := d.query(ctx, `changed > ? AND (NOT deleted OR ? > 0) AND (? = '' OR id = ?) ORDER BY changed`, since, since, runID, runID)
 	return found, now, err
 }
 

@@ -1,0 +1,121 @@
+package storekit
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+// An attendance looks, for all journals of a Store at once, for messages from other
+// processes, and whether their runs are still theirs. It is there while a run is open.
+type attendance struct {
+	stop  context.CancelFunc
+	ended chan struct{}   // closed when it has ended
+	wake  chan struct{}   // there is something in runs
+	runs  map[string]bool // to be looked at; the lock of the Store is held
+}
+
+// attend has a journal attended to, until attendNoMore.
+func (s *Store) attend(j *journal) {
+	s.mu.Lock()
+	s.open[j.runID] = j
+	if s.options.Poll > 0 && s.attended == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		a := &attendance{stop, make(chan struct{}), make(chan struct{}, 1), make(map[string]bool)}
+		s.attended = a
+		go func() {
+			defer close(a.ended)
+			s.attendAll(ctx, a)
+		}()
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.options.Lost:
+		j.lose()
+	default:
+	}
+}
+
+// attendNoMore ends with the last journal what attend has begun.
+func (s *Store) attendNoMore(j *journal) {
+	s.mu.Lock()
+	if s.open[j.runID] == j {
+		delete(s.open, j.runID)
+	}
+	a := s.attended
+	if a != nil && len(s.open) == 0 {
+		s.attended = nil
+		defer func() {
+			a.stop()
+			<-a.ended
+		}()
+	}
+	s.mu.Unlock()
+}
+
+// look has a run looked at. The lock of the Store is held.
+func (a *attendance) look(runID string) {
+	a.runs[runID] = true
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Store) attendAll(ctx context.Context, a *attendance) {
+	ticker := time.NewTicker(s.options.Poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.lookAt(ctx, s.journals(nil))
+		case <-a.wake:
+			s.mu.Lock()
+			runs := a.runs
+			a.runs = make(map[string]bool)
+			s.mu.Unlock()
+			s.lookAt(ctx, s.journals(runs))
+		case <-s.options.Lost:
+			for _, j := range s.journals(nil) {
+				j.lose()
+			}
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// journals are those of some runs, or of all for nil, by their runs.
+func (s *Store) journals(runs map[string]bool) map[string]*journal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	some := maps.Clone(s.open)
+	maps.DeleteFunc(some, func(id string, _ *journal) bool { return runs != nil && !runs[id] })
+	return some
+}
+
+// lookAt compares what is stored of runs with their journals.
+func (s *Store) lookAt(ctx context.Context, journals map[string]*journal) {
+	if len(journals) == 0 {
+		return
+	}
+	heads, err := s.backend.Find(ctx, slices.Sorted(maps.Keys(journals))...)
+	if err != nil {
+		return // the next look, or a write, tells
+	}
+	found := make(map[string]*Head, len(heads))
+	for i := range heads {
+		found[heads[i].Info.RunID] = &heads[i]
+	}
+	for id, j := range journals {
+		switch h := found[id]; {
+		case h == nil, h.UID != j.uid, h.Opening != j.opening:
+			j.fence()
+		case h.Version != j.version:
+			j.version = h.Version
+			j.ring()
+		}
+	}
+}
