@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
+)
+
+// Put implements [snapshot.ArtifactStore]. An artifact is a value of a row: it may have
+// 1 GB at most, less the memory that the server has for it.
+func (s *Store) Put(ctx context.Context, data []byte) (reference string, err error) {
+	reference = storekit.Reference(data)
+	_, err = storekit.Again(ctx, func() (int, error) {
+		n, err := s.db.change(ctx, `update reprise.artifacts set put = clock_timestamp() where ref = $1`, reference)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		return s.db.change(ctx, `insert into reprise.artifacts (ref, data) values ($1, $2) on conflict (ref) do update set put = clock_timestamp()`,
+			reference, append([]byte{}, data...))
+	})
+	if err != nil {
+		return "", err
+	}
+	return reference, nil
+}
+
+// Get implements [snapshot.ArtifactStore].
+func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
+	found, err := storekit.Again(ctx, func() ([][]byte, error) {
+		return query(ctx, s.db, pgx.RowTo[[]byte], `select data from reprise.artifacts where ref = $1`, text(reference))
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, fmt.Errorf("%w: artifact %.80q", snapshot.ErrNotFound, reference)
+	case storekit.Reference(found[0]) != reference:
+		return nil, fmt.Errorf("%w: artifact %s: what is stored has another hash", snapshot.ErrCorrupt, reference)
+	}
+	return found[0], nil
+}
+
+// GC removes the artifacts that no run refers to and that were put for the last time more
+// than grace ago, by the clock of the server, and returns how many. Runs may go on meanwhile,
+// in any process. If a run cannot be read, nothing is removed, for nobody knows what it
+// refers to.
+//
+// Grace is how much later than Put begins a record that names the artifact may be stored: an
+// hour is plenty. A fork names artifacts without putting them; it must not begin while the
+// run that it is made from is deleted.
+func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
+	if grace < 0 {
+		return 0, fmt.Errorf("postgres: the grace is %v; want 0 or more", grace)
+	}
+	old, err := query(ctx, s.db, pgx.RowTo[string], `select ref from reprise.artifacts where put < clock_timestamp() - $1::interval`, grace)
+	if err != nil || len(old) == 0 {
+		return 0, err
+	}
+	unused := make(map[string]bool, len(old))
+	for _, reference := range old {
+		unused[reference] = true
+	}
+	runIDs, err := query(ctx, s.db, pgx.RowTo[string], `select id from reprise.runs`) // a list has its pages at different times
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range runIDs {
+		if err := s.dropUsed(ctx, unused, id); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // deleted meanwhile
+			return 0, fmt.Errorf("what is still referred to is not known: %w", err)
+		}
+	}
+	references := make([]string, 0, len(unused))
+	for reference := range unused {
+		references = append(references, reference)
+	}
+	return s.db.change(ctx, `delete from reprise.artifacts where ref = any($1::text[]) and put < clock_timestamp() - $2::interval`, references, grace)
+}
+
+// dropUsed removes the artifacts of a run from those that are unused.
+func (s *Store) dropUsed(ctx context.Context, unused map[string]bool, runID string) error {
+	for rec, err := range s.Records(ctx, runID, 0) {
+		if err != nil {
+			return err
+		}
+		for reference := range rec.Artifacts() {
+			delete(unused, reference)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A database is the backend of a Store. Each of its methods that changes something is one
+// statement: it needs no transaction, and works behind a pooler.
+type database struct {
+	pool    *pgxpool.Pool
+	in      names
+	process int64 // this one
+	lease   time.Duration
+	appends appends
+}
+
+// patience is how long one statement may take.
+const patience = 20 * time.Second
+
+// query returns the rows of a statement that reads.
+func query[T any](ctx context.Context, d *database, scan pgx.RowToFunc[T], statement string, args ...any) ([]T, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	rows, err := d.pool.Query(bounded, d.in.sql(statement), args...)
+	if err != nil {
+		return nil, d.known(ctx, err)
+	}
+	all, err := pgx.CollectRows(rows, scan)
+	return all, d.known(ctx, err)
+}
+
+// change does a statement that changes something, and returns how many rows it has returned.
+// It is not given up when ctx ends: what has become of it would not be known.
+func (d *database) change(ctx context.Context, statement string, args ...any) (rows int, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	tag, err := d.pool.Exec(bounded, d.in.sql(statement), args...)
+	return int(tag.RowsAffected()), d.known(context.WithoutCancel(ctx), err)
+}
+
+// The codes of errors.
+const (
+	codeNoTable      = "42P01"
+	codeNoForeignKey = "23503"
+	codeNoPrivilege  = "42501"
+	codeReadOnly     = "25006"
+)
+
+// passing are the codes, or classes of codes, of errors that pass by themselves: lost
+// connections, servers that stop, start, are full or busy, a failover, and transactions in
+// the way of each other.
+var passing = []string{"08", "53", "57P", "57014", "58", "40001", "40P01", "25P03", "25P04", "55P03", codeReadOnly}
+
+// isPassing reports whether an error of pgx passes by itself.
+func isPassing(err error) bool {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		var scan pgx.ScanArgError
+		return err != nil && !errors.Is(err, pgx.ErrNoRows) && !errors.As(err, &scan)
+	}
+	for _, code := range passing {
+		if strings.HasPrefix(refused.Code, code) {
+			return true
+		}
+	}
+	return false
+}
+
+// known is an error of the database as one of a store.
+func (d *database) known(ctx context.Context, err error) error {
+	var refused *pgconn.PgError
+	isRefused := errors.As(err, &refused)
+	switch {
+	case err == nil:
+		return nil
+	case !isRefused && context.Cause(ctx) != nil:
+		return context.Cause(ctx)
+	case isRefused && refused.Code == codeReadOnly:
+		return fmt.Errorf("%w: postgres: the database is read-only, such as a replica: %w", snapshot.ErrUnavailable, err)
+	case isRefused && refused.Code == codeNoPrivilege:
+		return fmt.Errorf("postgres: the role lacks a privilege in schema %s; see Migrate: %w", d.in, err)
+	case isPassing(err):
+		return fmt.Errorf("%w: postgres: %w", snapshot.ErrUnavailable, err)
+	}
+	return fmt.Errorf("postgres: %w", err)
+}

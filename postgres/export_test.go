@@ -1,0 +1,37 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/reprise-go/reprise/snapshot/storekit"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// TakeAway ends the lease of a process that goes on as if nothing had happened.
+func TakeAway(ctx context.Context, zombie, by *Store) error {
+	_, err := by.db.change(ctx, `delete from reprise.processes where id = $1`, zombie.db.process)
+	return err
+}
+
+// Crash ends what a store does in the background, as if its process was killed.
+func Crash(s *Store) {
+	s.stop()
+	s.lease.Close()
+	s.wait.Wait()
+	s.closed.Do(func() {})
+}
+
+// AwaitOver waits until the lease of a process is over.
+func AwaitOver(ctx context.Context, s, killed *Store) error {
+	for {
+		n, err := s.db.change(ctx, `select from reprise.processes where id = $1 and expires > clock_timestamp()`, killed.db.process)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// WithFaults has each statement of a store fail as next says.
+func WithFaults(s *Store, next func() storetest.Fault) {
+	s.Store = storekit.New(&faulty{s.db, next}, storekit.Options{Poll: s.queue.poll, Lost: s.lease.Lost()})
+}

@@ -1,0 +1,154 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrNotInstalled is that there is no PostgreSQL on this machine.
+var ErrNotInstalled = errors.New("pgserver: PostgreSQL is not installed: no initdb on PATH or in /usr/lib/postgresql")
+
+// A Server is a process of PostgreSQL. Its methods are for one goroutine.
+type Server struct {
+	URL  string // for the superuser postgres
+	cmd  *exec.Cmd
+	dead chan struct{}
+}
+
+// Start starts a server on a port of 127.0.0.1 whose data is in a directory, which is made
+// if it does not exist; others must be able to reach it. A server refuses to run as root:
+// there it runs as the user postgres. It waits until the server takes connections.
+func Start(ctx context.Context, dir string, port int, settings ...string) (*Server, error) {
+	bin, err := directory()
+	if err != nil {
+		return nil, err
+	}
+	as, uid, err := owner()
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(dir, "data")
+	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err != nil {
+		if err := initialize(ctx, bin, dir, data, as, uid); err != nil {
+			return nil, err
+		}
+	}
+	args := []string{"-D", data, "-c", "port=" + strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}
+	for _, set := range settings {
+		args = append(args, "-c", set)
+	}
+	s := &Server{URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)}
+	for { // one that was killed leaves memory, which the next waits for
+		again, err := s.start(ctx, filepath.Join(bin, "postgres"), filepath.Join(dir, "log"), args, as)
+		if err == nil || !again {
+			return s, err
+		}
+	}
+}
+
+// directory is where the programs of PostgreSQL are: those of the newest that is installed.
+func directory() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		return "", ErrNotInstalled
+	}
+	return filepath.Dir(slices.Max(found)), nil
+}
+
+// owner is who runs the server; nil for the present user.
+func owner() (*syscall.SysProcAttr, int, error) {
+	attributes := &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it
+	if os.Getuid() != 0 {
+		return attributes, -1, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, 0, fmt.Errorf("pgserver: a server does not run as root: %w", err)
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return nil, 0, err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	attributes.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return attributes, uid, err
+}
+
+func initialize(ctx context.Context, bin, dir, data string, as *syscall.SysProcAttr, uid int) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chown(dir, uid, -1); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+	cmd.SysProcAttr, cmd.Dir = as, dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgserver: initdb: %w: %s", err, out)
+	}
+	return nil
+}
+
+// start reports whether it may be tried again.
+func (s *Server) start(ctx context.Context, program, logFile string, args []string, as *syscall.SysProcAttr) (again bool, err error) {
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = log.Close() }()
+	s.cmd = exec.Command(program, args...) //nolint:noctx // it ends by Stop, in its own way
+	s.cmd.SysProcAttr, s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = as, filepath.Dir(logFile), log, log
+	if err := s.cmd.Start(); err != nil {
+		return false, err
+	}
+	s.dead = make(chan struct{})
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.dead)
+	}()
+	for {
+		conn, err := pgx.Connect(ctx, s.URL)
+		if err == nil {
+			return false, conn.Close(ctx)
+		}
+		select {
+		case <-s.dead:
+			return s.cmd.ProcessState.ExitCode() == 1 && ctx.Err() == nil, fmt.Errorf("pgserver: the server has ended: %v; see %s", s.cmd.ProcessState, logFile)
+		case <-ctx.Done():
+			return false, errors.Join(context.Cause(ctx), s.Kill())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// PID is that of the first process of the server.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Stop ends the server and its connections, after what is under way was undone.
+func (s *Server) Stop() error { return s.end(syscall.SIGINT) }
+
+// Kill ends the server as a crash does: its other processes end when they notice.
+func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
+
+func (s *Server) end(signal syscall.Signal) error {
+	err := s.cmd.Process.Signal(signal)
+	<-s.dead
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}

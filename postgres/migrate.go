@@ -1,0 +1,168 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// schemaVersion is the number of the last migration.
+const schemaVersion = 1
+
+// versions is where a schema keeps which migrations it has.
+const versions = `create table if not exists reprise.migrations (version int primary key, applied timestamptz not null default clock_timestamp())`
+
+// Errors of a schema, for errors.Is.
+var (
+	ErrSchemaOld = errors.New("postgres: the schema is older than this version of Reprise: migrate it")
+	ErrSchemaNew = errors.New("postgres: the schema is newer than this version of Reprise: use a newer Reprise")
+)
+
+// Migrate brings a schema to the version of this package, and makes it if it does not exist;
+// "" is that of [Options]. It does so in one transaction, or not at all; of several at the
+// same time the others wait. The tables belong to the role of the connection; that of the
+// processes which use them needs no more than
+//
+//	grant usage on schema reprise to app;
+//	grant select, insert, update, delete on all tables in schema reprise to app;
+func Migrate(ctx context.Context, conn interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}, schema string,
+) error {
+	in, err := named(schema)
+	if err != nil {
+		return err
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("postgres: migrate: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := migrate(ctx, tx, in); err != nil {
+		return fmt.Errorf("postgres: migrate schema %s: %w", in, err)
+	}
+	return nil
+}
+
+func migrate(ctx context.Context, tx pgx.Tx, in names) error {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, "reprise "+string(in)); err != nil {
+		return err
+	}
+	var exists bool // who has no right to make one may have one
+	if err := tx.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, string(in)).Scan(&exists); err != nil {
+		return err
+	}
+	if !exists {
+		if _, err := tx.Exec(ctx, `create schema `+in.quoted()); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.Exec(ctx, in.sql(versions)); err != nil {
+		return err
+	}
+	var version int
+	if err := tx.QueryRow(ctx, in.sql(`select coalesce(max(version), 0) from reprise.migrations`)).Scan(&version); err != nil {
+		return err
+	} else if version > schemaVersion {
+		return fmt.Errorf("%w: it has version %d, and this one knows %d", ErrSchemaNew, version, schemaVersion)
+	}
+	steps, err := in.steps(version)
+	if err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if _, err := tx.Conn().PgConn().Exec(ctx, step).ReadAll(); err != nil { // of several statements
+			return err
+		}
+	}
+	return tx.Commit(ctx)
+}
+
+// MigrationSQL returns the statements of Migrate for a schema of some version, 0 for one
+// that does not exist, to be applied by another tool in one transaction.
+func MigrationSQL(schema string, from int) (string, error) {
+	in, err := named(schema)
+	if err != nil {
+		return "", err
+	}
+	if from < 0 || from > schemaVersion {
+		return "", fmt.Errorf("postgres: from version %d; want 0 to %d", from, schemaVersion)
+	}
+	steps, err := in.steps(from)
+	if err != nil {
+		return "", err
+	}
+	if from == 0 {
+		steps = append([]string{"create schema if not exists " + in.quoted() + ";\n" + in.sql(versions) + ";\n"}, steps...)
+	}
+	return strings.Join(steps, "\n"), nil
+}
+
+// steps are the migrations after a version, each with the note that it was applied.
+func (in names) steps(after int) ([]string, error) {
+	var steps []string
+	for version := after + 1; version <= schemaVersion; version++ {
+		step, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", version))
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, in.sql(fmt.Sprintf("%sinsert into reprise.migrations (version) values (%d);\n", step, version)))
+	}
+	return steps, nil
+}
+
+// checkSchema returns an error unless the schema has the version of this package.
+func (d *database) checkSchema(ctx context.Context) error {
+	var version int
+	err := d.pool.QueryRow(ctx, d.in.sql(`select coalesce(max(version), 0) from reprise.migrations`)).Scan(&version)
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused) && refused.Code == codeNoTable:
+		return fmt.Errorf("%w: schema %s has no tables", ErrSchemaOld, d.in)
+	case err != nil:
+		return d.known(ctx, err)
+	case version < schemaVersion:
+		return fmt.Errorf("%w: schema %s has version %d, want %d", ErrSchemaOld, d.in, version, schemaVersion)
+	case version > schemaVersion:
+		return fmt.Errorf("%w: schema %s has version %d, want %d", ErrSchemaNew, d.in, version, schemaVersion)
+	}
+	return nil
+}
+
+// names is the schema of a store. Statements are written for that of the name reprise.
+type names string
+
+const maxSchema = 40
+
+// named checks the name of a schema.
+func named(schema string) (names, error) {
+	if schema == "" {
+		return defaultSchema, nil
+	}
+	if len(schema) > maxSchema || strings.ContainsFunc(schema, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-'
+	}) {
+		return "", fmt.Errorf("postgres: schema %.60q; want 1 to %d letters, digits, dashes and underscores", schema, maxSchema)
+	}
+	return names(schema), nil
+}
+
+const defaultSchema = "reprise"
+
+func (in names) quoted() string { return pgx.Identifier{string(in)}.Sanitize() }
+
+// sql is a statement for the schema.
+func (in names) sql(statement string) string {
+	if in == defaultSchema {
+		return statement
+	}
+	return strings.ReplaceAll(statement, defaultSchema+".", in.quoted()+".")
+}

@@ -1,0 +1,96 @@
+-- Signs of life: a row for each process. Its runs and jobs are its own until expires.
+create table reprise.processes (
+	id      bigint generated always as identity primary key,
+	expires timestamptz not null
+);
+
+-- What is known of runs. Info has the form of docs/format.md; status, program, pipeline,
+-- tags and updated (nanoseconds since 1970) are taken from it for lists. Opening and
+-- last_seq are compared by each statement that appends. Changed is the transaction that
+-- changed the run last, other than by appending: no index has a column that appends change.
+create table reprise.runs (
+	uid      text collate "C" primary key,
+	id       text collate "C" not null unique,
+	version  bigint not null,
+	opening  text not null,
+	swaps    text not null,
+	process  bigint,
+	last_seq bigint not null,
+	info     bytea not null,
+	status   text collate "C" not null,
+	program  text collate "C" not null,
+	pipeline text collate "C" not null,
+	tags     text[] not null,
+	updated  bigint not null,
+	changed  xid8 not null default pg_current_xact_id()
+) with (fillfactor = 70);
+create index runs_updated on reprise.runs (updated desc, id);
+create index runs_status on reprise.runs (status, updated desc, id);
+create index runs_program on reprise.runs (program, updated desc, id) where program <> '';
+create index runs_pipeline on reprise.runs (pipeline, updated desc, id) where pipeline <> '';
+create index runs_tags on reprise.runs using gin (tags) where tags <> '{}';
+create index runs_changed on reprise.runs (changed);
+
+-- Records, those together that were appended together. They are never updated.
+create table reprise.batches (
+	uid     text collate "C" not null,
+	last    bigint not null,
+	data    bytea not null,
+	changed xid8 not null default pg_current_xact_id(),
+	primary key (uid, last)
+);
+create index batches_changed on reprise.batches (changed);
+
+-- Messages that wait for runs.
+create table reprise.inbox (
+	uid  text collate "C" not null,
+	id   text collate "C" not null,
+	data bytea not null,
+	primary key (uid, id)
+);
+
+-- Large outputs, by the SHA-256 of their data.
+create table reprise.artifacts (
+	ref  text collate "C" primary key,
+	data bytea not null,
+	put  timestamptz not null default clock_timestamp()
+);
+
+-- Runs that were deleted, for those who watch, and up to which change they are forgotten.
+create table reprise.deleted (
+	uid      text collate "C" primary key,
+	id       text collate "C" not null,
+	version  bigint not null,
+	last_seq bigint not null,
+	info     bytea not null,
+	at       timestamptz not null default clock_timestamp(),
+	changed  xid8 not null default pg_current_xact_id()
+);
+create index deleted_changed on reprise.deleted (changed);
+create index deleted_at on reprise.deleted (at);
+create table reprise.forgotten (
+	id      int primary key check (id = 1),
+	changed xid8 not null
+);
+insert into reprise.forgotten values (1, '0');
+
+-- The queue. Who takes a job sets process and stamp; the end of the process frees it.
+create table reprise.jobs (
+	run      text collate "C" primary key,
+	program  text collate "C" not null,
+	version  text collate "C" not null,
+	priority bigint not null,
+	due      timestamptz not null,
+	process  bigint references reprise.processes on delete set null,
+	stamp    bigint not null default 0
+) with (fillfactor = 70);
+create index jobs_due on reprise.jobs (program, version, priority desc, due) where process is null;
+create index jobs_process on reprise.jobs (process) where process is not null;
+
+-- Outputs of tools whose effect is in this database: see Once.
+create table reprise.effects (
+	uid    text collate "C" not null,
+	key    text collate "C" not null,
+	output bytea,
+	primary key (uid, key)
+);

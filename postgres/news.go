@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// news tells other processes what has changed. A notification takes a lock of the whole
+// server until its transaction is committed, so none is in a statement that stores
+// something: they are sent some time after, together, in a transaction that does not wait
+// for the disk. What is lost is found by polling.
+type news struct {
+	db   *database
+	wake chan struct{} // there is something to tell
+
+	mu   sync.Mutex
+	runs map[string]bool
+	jobs bool
+}
+
+func newNews(d *database) *news {
+	return &news{db: d, wake: make(chan struct{}, 1), runs: make(map[string]bool)}
+}
+
+func (n *news) tellRun(runID string) {
+	n.mu.Lock()
+	n.runs[runID] = true
+	n.mu.Unlock()
+	signal(n.wake)
+}
+
+func (n *news) tellJobs() {
+	n.mu.Lock()
+	n.jobs = true
+	n.mu.Unlock()
+	signal(n.wake)
+}
+
+// signal wakes the one who receives from a channel with room for one.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// sendEvery is the time between notifications.
+const sendEvery = 20 * time.Millisecond
+
+// sendOften sends what there is to tell until ctx ends.
+func (n *news) sendOften(ctx context.Context) {
+	for {
+		select {
+		case <-n.wake:
+		case <-ctx.Done():
+			return
+		}
+		_, _ = n.db.change(ctx, `select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`, n.db.channel(), n.payload())
+		if !pause(ctx, sendEvery) {
+			return
+		}
+	}
+}
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, length time.Duration) bool {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// channel is the name for notifications, of at most 63 bytes.
+func (d *database) channel() string { return "reprise:" + string(d.in) }
+
+// A payload is the process that sends it, "jobs" if the queue has changed, and the runs that
+// have: allRuns if they do not fit.
+const (
+	payloadMost = 7000
+	allRuns     = "*"
+	someJobs    = "+"
+)
+
+func (n *news) payload() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var b strings.Builder
+	b.WriteString(strconv.FormatInt(n.db.process, 10))
+	if n.jobs {
+		b.WriteString(" " + someJobs)
+	}
+	head := b.Len()
+	for id := range n.runs {
+		b.WriteString(" " + id)
+	}
+	n.jobs = false
+	clear(n.runs)
+	if b.Len() > payloadMost {
+		return b.String()[:head] + " " + allRuns
+	}
+	return b.String()
+}
+
+// listenOften listens for what other processes tell, until ctx ends. After each connection
+// that was lost, anything may have changed.
+func (s *Store) listenOften(ctx context.Context, config *pgx.ConnConfig) {
+	for ctx.Err() == nil {
+		_ = s.listen(ctx, config)
+		if !pause(ctx, time.Second) {
+			return
+		}
+	}
+}
+
+func (s *Store) listen(ctx context.Context, config *pgx.ConnConfig) error {
+	conn, err := pgx.ConnectConfig(ctx, config.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, `listen `+pgx.Identifier{s.db.channel()}.Sanitize()); err != nil {
+		return err
+	}
+	s.Changed()
+	s.queue.changed()
+	for {
+		notification, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		s.hear(notification.Payload)
+	}
+}
+
+// hear looks at what another process tells.
+func (s *Store) hear(payload string) {
+	from, what, _ := strings.Cut(payload, " ")
+	if from == strconv.FormatInt(s.db.process, 10) {
+		return
+	}
+	runs := strings.Fields(what)
+	if len(runs) > 0 && runs[0] == someJobs {
+		s.queue.changed()
+		runs = runs[1:]
+	}
+	switch {
+	case len(runs) > 0 && runs[0] == allRuns:
+		s.Changed()
+	case len(runs) > 0:
+		s.Changed(runs...)
+	}
+}

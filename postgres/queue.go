@@ -1,0 +1,257 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot/storekit"
+)
+
+// A Queue is a [runner.Queue] in the database of a [Store], with a job for each run that
+// waits. Jobs of a process that has died are free when its lease is over. A Queue is for many
+// goroutines; it is made by [Store.Queue].
+type Queue struct {
+	db   *database
+	lost <-chan struct{}
+	poll time.Duration
+	tell func() // tells other processes that the queue has changed; nil if it is mute
+
+	mu   sync.Mutex
+	held map[int64]bool // stamps of the jobs that this process has, or is about to take
+	news chan struct{}  // closed when the queue may have changed
+}
+
+var _ runner.Queue = (*Queue)(nil)
+
+func newQueue(d *database, lost <-chan struct{}, poll time.Duration) *Queue {
+	return &Queue{db: d, lost: lost, poll: poll, held: make(map[int64]bool), news: make(chan struct{})}
+}
+
+// changed wakes those who wait in Take.
+func (q *Queue) changed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	close(q.news)
+	q.news = make(chan struct{})
+}
+
+// hasChanged wakes those who wait in Take, in all processes.
+func (q *Queue) hasChanged() {
+	q.changed()
+	if q.tell != nil {
+		q.tell()
+	}
+}
+
+func (q *Queue) changes() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.news
+}
+
+// notWaiting ends a statement whose loss by a crash of the server does no harm: the sweep of
+// the runner adds what is missing, and giveBack frees what was not taken.
+const notWaiting = ` returning 1) select set_config('synchronous_commit', 'off', true) from done`
+
+// change does a statement on jobs, and again while the database cannot be reached.
+func (q *Queue) change(ctx context.Context, statement string, args ...any) (bool, error) {
+	n, err := storekit.Again(ctx, func() (int, error) { return q.db.change(ctx, statement, args...) })
+	return n > 0, err
+}
+
+// Add implements [runner.Queue].
+func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error) {
+	added, err = q.change(ctx, `with done as (insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, $5) on conflict do nothing`+notWaiting,
+		e.RunID, text(e.Program.Name), text(e.Program.Version), e.Priority, microseconds(e.Due))
+	if added {
+		q.hasChanged()
+	}
+	return added, err
+}
+
+// microseconds is a time as the database can keep it, and not before t.
+func microseconds(t time.Time) time.Time {
+	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond).UTC()
+}
+
+// Wake implements [runner.Queue]. Who has taken the job has it no more: the stamp is another.
+func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
+	_, err := q.change(ctx, `insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, '-infinity')
+		on conflict (run) do update set program = $2, version = $3, priority = $4, due = '-infinity', process = null, stamp = 0`,
+		e.RunID, text(e.Program.Name), text(e.Program.Version), e.Priority)
+	if err == nil {
+		q.hasChanged()
+	}
+	return err
+}
+
+// Take implements [runner.Queue].
+func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID) (runner.Lease, error) {
+	names, versions := make([]string, len(programs)), make([]string, len(programs))
+	for i, p := range programs {
+		names[i], versions[i] = text(p.Name), text(p.Version)
+	}
+	for {
+		changes := q.changes()
+		l, err := q.take(ctx, names, versions)
+		if l != nil {
+			return l, nil
+		}
+		wait := q.poll
+		if err == nil {
+			wait, err = q.nextDue(ctx, names, versions)
+		}
+		if err != nil {
+			return nil, err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-changes:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// levels are the priorities of the jobs of each program, found one by one in the index: jobs
+// that are not due, or are of other programs, are not looked at.
+const levels = `with recursive levels (program, version, priority) as (
+		select p.program, p.version, (select j.priority from reprise.jobs j where j.process is null and j.program = p.program and j.version = p.version
+			order by j.priority desc limit 1)
+		from unnest($1::text[], $2::text[]) p (program, version)
+		union all
+		select l.program, l.version, (select j.priority from reprise.jobs j where j.process is null and j.program = l.program and j.version = l.version
+			and j.priority < l.priority order by j.priority desc limit 1)
+		from levels l where l.priority is not null
+	)`
+
+// of is the join of levels with the first of their jobs, which a condition may select.
+func of(order, condition string) string {
+	return ` from (select * from levels where priority is not null ` + order + `) l cross join lateral (
+		select j.run, j.due from reprise.jobs j where j.process is null and j.program = l.program and j.version = l.version and j.priority = l.priority ` + condition + `) c`
+}
+
+var (
+	takeJob = levels + `, next as (select c.run` + of(`order by priority desc`, `and j.due <= now() order by j.due limit 1 for update skip locked`) + ` limit 1
+	), done as (
+		update reprise.jobs j set process = $3, stamp = $4 from next where j.run = next.run returning ` + jobColumns + `
+	) select done.*, set_config('synchronous_commit', 'off', true) from done`
+
+	nextDue = levels + ` select least(extract(epoch from min(c.due) - now()), 1e6)::float8` + of(``, `order by j.due limit 1`)
+)
+
+// Runs that are due at once have no time that Go knows.
+const jobColumns = `j.run, j.program, j.version, j.priority, case when isfinite(j.due) then j.due else now() end`
+
+func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
+	l := &lease{queue: q}
+	var setting string
+	return l, row.Scan(&l.entry.RunID, &l.entry.Program.Name, &l.entry.Program.Version, &l.entry.Priority, &l.entry.Due, &setting)
+}
+
+// take takes a job that is due; nil if none is. One that was taken by a statement whose
+// answer was lost is found by its stamp.
+func (q *Queue) take(ctx context.Context, names, versions []string) (*lease, error) {
+	stamp := rand.Int64N(1<<62) + 1
+	q.hold(stamp)
+	unsure := false
+	taken, err := storekit.Again(ctx, func() (taken []*lease, err error) {
+		sending := context.WithoutCancel(ctx)
+		if unsure {
+			taken, err = query(sending, q.db, q.scan, `select `+jobColumns+`, '' from reprise.jobs j where process = $1 and stamp = $2`, q.db.process, stamp)
+		}
+		if err == nil && len(taken) == 0 {
+			taken, err = query(sending, q.db, q.scan, takeJob, names, versions, q.db.process, stamp)
+		}
+		unsure = unsure || err != nil
+		return taken, err
+	})
+	if err != nil || len(taken) == 0 {
+		q.release(stamp)
+		return nil, err
+	}
+	taken[0].stamp = stamp
+	return taken[0], nil
+}
+
+// nextDue returns how long there is nothing to take, if nothing changes.
+func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Duration, error) {
+	found, err := storekit.Again(ctx, func() ([]*float64, error) {
+		return query(ctx, q.db, pgx.RowTo[*float64], nextDue, names, versions)
+	})
+	if err != nil || len(found) == 0 || found[0] == nil {
+		return q.poll, err
+	}
+	return max(0, min(q.poll, time.Duration(*found[0]*float64(time.Second)))), nil
+}
+
+func (q *Queue) hold(stamp int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held[stamp] = true
+}
+
+func (q *Queue) release(stamp int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.held, stamp)
+}
+
+// giveBack frees the jobs that this process is said to have, and has not: those that it has
+// abandoned, and those whose end was lost.
+func (q *Queue) giveBack(ctx context.Context) error {
+	q.mu.Lock()
+	held := slices.AppendSeq([]int64{}, maps.Keys(q.held))
+	q.mu.Unlock()
+	n, err := q.db.change(ctx, `update reprise.jobs set process = null, stamp = 0 where process = $1 and stamp <> all($2::bigint[])`, q.db.process, held)
+	if n > 0 {
+		q.hasChanged()
+	}
+	return err
+}
+
+// A lease is a job that was taken.
+type lease struct {
+	queue *Queue
+	entry runner.Entry
+	stamp int64
+}
+
+func (l *lease) Entry() runner.Entry { return l.entry }
+
+func (l *lease) Lost() <-chan struct{} { return l.queue.lost }
+
+// end does the statement that ends the lease. One whose job another has by now ends nothing.
+func (l *lease) end(ctx context.Context, statement string, args ...any) error {
+	defer l.queue.release(l.stamp)
+	select {
+	case <-l.queue.lost:
+		return errOver
+	default:
+	}
+	_, err := l.queue.change(ctx, statement, append([]any{l.entry.RunID, l.stamp}, args...)...)
+	return err
+}
+
+func (l *lease) Done(ctx context.Context) error {
+	return l.end(ctx, `with done as (delete from reprise.jobs where run = $1 and stamp = $2`+notWaiting)
+}
+
+func (l *lease) Park(ctx context.Context, due time.Time) error {
+	err := l.end(ctx, `update reprise.jobs set process = null, stamp = 0, due = $3 where run = $1 and stamp = $2`, microseconds(due))
+	l.queue.hasChanged()
+	return err
+}
+
+func (l *lease) Abandon() { l.queue.release(l.stamp) }

@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
+)
+
+// A Store keeps runs in a database, for many processes. It is for many goroutines; make one
+// with [Open].
+type Store struct {
+	*storekit.Store
+	db     *database
+	lease  *storekit.Lease
+	news   *news // nil if it is mute
+	queue  *Queue
+	stop   context.CancelFunc
+	wait   sync.WaitGroup
+	closed sync.Once
+	err    error // of Close
+}
+
+var _ snapshot.Store = (*Store)(nil)
+
+// Open opens a store with the connections of a pool, which stays the caller's. The schema
+// must have been migrated: see [Migrate]. Close the store before the pool.
+//
+// The store uses four connections of the pool for records and some for everything else, and
+// one of its own for notifications.
+func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	in, err := named(o.Schema)
+	if err != nil {
+		return nil, err
+	}
+	d := &database{pool: pool, in: in, lease: o.Lease, appends: appends{writers: make(chan struct{}, writers)}}
+	if err := d.begin(ctx); err != nil {
+		return nil, err
+	}
+	l := storekit.NewLease(o.Lease, d.renew)
+	s := &Store{db: d, lease: l}
+	s.queue = newQueue(d, l.Lost(), o.Poll)
+	options := storekit.Options{Poll: o.Poll, Lost: l.Lost()}
+	background, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	if !o.Mute {
+		s.news = newNews(d)
+		options.Tell = s.news.tellRun
+		s.queue.tell = s.news.tellJobs
+		listen := o.Listen
+		if listen == nil {
+			listen = pool.Config().ConnConfig
+		}
+		s.wait.Go(func() { s.news.sendOften(background) })
+		s.wait.Go(func() { s.listenOften(background, listen) })
+	}
+	s.Store = storekit.New(d, options)
+	s.wait.Go(func() { s.keep(background) })
+	return s, nil
+}
+
+// Queue returns the queue of the store, for [runner.Options]. It ends with the store.
+func (s *Store) Queue() *Queue { return s.queue }
+
+// Close ends what the store does in the background, and has other processes open at once
+// what it has left open. A second Close returns the same error.
+func (s *Store) Close() error {
+	s.closed.Do(func() {
+		s.stop()
+		s.lease.Close()
+		s.wait.Wait()
+		_, s.err = s.db.change(context.Background(), `delete from reprise.processes where id = $1`, s.db.process)
+	})
+	return s.err
+}
+
+// begin looks whether the database can be used, and takes the lease of this process.
+func (d *database) begin(ctx context.Context) error {
+	if err := d.checkSchema(ctx); err != nil {
+		return err
+	}
+	var commit string
+	if err := d.pool.QueryRow(ctx, `select current_setting('synchronous_commit')`).Scan(&commit); err != nil {
+		return d.known(ctx, err)
+	} else if commit == "off" {
+		return errors.New("postgres: synchronous_commit is off for this role and database: what is committed could be lost; want on, or what replicas need")
+	}
+	taken, err := query(ctx, d, pgx.RowTo[int64], `insert into reprise.processes (expires) values (clock_timestamp() + $1::interval) returning id`, d.lease)
+	if err != nil {
+		return err
+	}
+	d.process = taken[0]
+	return d.renumber(ctx)
+}
+
+var errOver = fmt.Errorf("%w: postgres: the process gave no sign of life for too long", snapshot.ErrLease)
+
+// renew renews the lease, unless it is over.
+func (d *database) renew(ctx context.Context) error {
+	renewed, err := query(ctx, d, pgx.RowTo[int64], `update reprise.processes set expires = clock_timestamp() + $2::interval
+		where id = $1 and expires > clock_timestamp() returning id`, d.process, d.lease)
+	if err == nil && len(renewed) == 0 {
+		err = errOver
+	}
+	return err
+}
+
+const (
+	reapEvery   = 500 * time.Millisecond // what a killed process had goes on at the latest then
+	forgetEvery = time.Minute
+)
+
+// keep frees what processes have that are over, gives back the jobs that this one does not
+// know to have, and forgets old news, until ctx ends. What fails is tried again.
+func (s *Store) keep(ctx context.Context) {
+	reap, give, forget := time.NewTicker(reapEvery), time.NewTicker(s.db.lease/2), time.NewTicker(forgetEvery)
+	defer reap.Stop()
+	defer give.Stop()
+	defer forget.Stop()
+	for {
+		select {
+		case <-reap.C:
+			if n, _ := s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`); n > 0 {
+				s.Changed()
+				s.queue.changed()
+			}
+		case <-give.C:
+			_ = s.queue.giveBack(ctx)
+		case <-forget.C:
+			_ = s.db.forget(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}

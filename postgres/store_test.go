@@ -1,0 +1,77 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/postgres"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/runner/queuetest"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+func TestStoreKeepsTheRulesOfStores(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) snapshot.Store { return open(t, postgres.Options{Schema: newSchema(t)}) })
+	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore { return open(t, postgres.Options{Schema: newSchema(t)}) })
+}
+
+func TestStoreIsSharedByProcesses(t *testing.T) {
+	t.Parallel()
+	for name, mute := range map[string]bool{"with notifications": false, "by polling": true} {
+		t.Run(name, func(t *testing.T) {
+			storetest.RunShared(t, func(t *testing.T) func() snapshot.Store {
+				o := postgres.Options{Schema: newSchema(t), Mute: mute, Poll: 100 * time.Millisecond}
+				return func() snapshot.Store { return open(t, o) }
+			})
+		})
+	}
+}
+
+func TestStoreAfterACrash(t *testing.T) {
+	t.Parallel()
+	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {
+		schema := newSchema(t)
+		killed := open(t, postgres.Options{Schema: schema, Lease: time.Second})
+		return killed, func() snapshot.Store {
+			postgres.Crash(killed)
+			next := open(t, postgres.Options{Schema: schema})
+			require.NoError(t, postgres.AwaitOver(t.Context(), next, killed))
+			return next
+		}
+	})
+}
+
+func TestAProcessThatLostItsRunsWritesNothing(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		storetest.RunFencing(t, func(t *testing.T) (first, second snapshot.Store, takeAway func()) {
+			schema := newSchema(t)
+			zombie, next := open(t, postgres.Options{Schema: schema, Lease: time.Hour}), open(t, postgres.Options{Schema: schema})
+			return zombie, next, func() { require.NoError(t, postgres.TakeAway(t.Context(), zombie, next)) }
+		})
+	}
+}
+
+func TestNoLostAnswerIsNoticed(t *testing.T) {
+	t.Parallel()
+	storetest.RunLostAnswers(t, func(t *testing.T, next func() storetest.Fault) snapshot.Store {
+		s := open(t, postgres.Options{Schema: newSchema(t), Mute: true})
+		postgres.WithFaults(s, next)
+		return s
+	})
+}
+
+func TestQueueKeepsTheRulesOfQueues(t *testing.T) {
+	t.Parallel()
+	queue := func(t *testing.T) runner.Queue { return open(t, postgres.Options{Schema: newSchema(t)}).Queue() }
+	queuetest.Run(t, queue)
+	queuetest.RunOrdered(t, queue)
+	queuetest.RunShared(t, func(t *testing.T) func() runner.Queue {
+		schema := newSchema(t)
+		return func() runner.Queue { return open(t, postgres.Options{Schema: schema}).Queue() }
+	})
+}
