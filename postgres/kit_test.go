@@ -46,7 +46,10 @@ type sharedServer struct {
 	dir    string
 	server *pgserver.Server
 
+	pool *pgxpool.Pool // of the role that may do little
+
 	mu     sync.Mutex
+	admin  *pgx.Conn
 	free   []string // schemas that tests have left
 	schema int
 }
@@ -66,16 +69,23 @@ func (s *sharedServer) start() {
 		}
 		s.url = s.server.URL
 	}
-	conn, err := pgx.Connect(context.Background(), s.url)
-	if err == nil {
-		_, err = conn.Exec(context.Background(), `do $$ begin
-			if not exists (select from pg_roles where rolname = 'reprise_app') then create role reprise_app login; end if; end $$`)
-		err = errors.Join(err, conn.Close(context.Background()))
+	if s.admin, s.err = pgx.Connect(context.Background(), s.url); s.err != nil {
+		return
 	}
-	s.err = err
+	if _, s.err = s.admin.Exec(context.Background(), `do $$ begin
+		if not exists (select from pg_roles where rolname = 'reprise_app') then create role reprise_app login; end if; end $$`); s.err != nil {
+		return
+	}
+	var url string
+	if url, s.err = asApp(s.url); s.err == nil {
+		s.pool, s.err = poolOf(url, 16)
+	}
 }
 
 func (s *sharedServer) stop() error {
+	if s.pool != nil {
+		s.pool.Close()
+	}
 	if s.server == nil {
 		return nil
 	}
@@ -93,13 +103,14 @@ func serverURL(t testing.TB) string {
 	return shared.url
 }
 
-// appURL is a URL of a role that may do no more than Migrate says.
-func appURL(t testing.TB, of string) string {
-	t.Helper()
+// asApp is a URL of a role that may do no more than Migrate says.
+func asApp(of string) (string, error) {
 	u, err := url.Parse(of)
-	require.NoError(t, err)
+	if err != nil {
+		return "", err
+	}
 	u.User = url.User("reprise_app")
-	return u.String()
+	return u.String(), nil
 }
 
 // tables are those of a schema, in an order in which they can be emptied.
@@ -108,22 +119,22 @@ var tables = []string{"jobs", "processes", "runs", "batches", "inbox", "artifact
 // newSchema returns an empty schema that no other test has.
 func newSchema(t testing.TB) string {
 	t.Helper()
-	admin, err := pgx.Connect(t.Context(), serverURL(t))
-	require.NoError(t, err)
-	defer func() { _ = admin.Close(context.Background()) }()
+	serverURL(t)
 	shared.mu.Lock()
+	defer shared.mu.Unlock()
 	schema := ""
 	if n := len(shared.free); n > 0 {
 		schema, shared.free = shared.free[n-1], shared.free[:n-1]
+		empty := ""
+		for _, table := range tables {
+			empty += `delete from ` + pgx.Identifier{schema, table}.Sanitize() + `;`
+		}
+		_, err := shared.admin.Exec(t.Context(), empty)
+		require.NoError(t, err)
 	} else {
 		shared.schema++
 		schema = fmt.Sprintf("test-%d-%d", os.Getpid(), shared.schema)
-	}
-	shared.mu.Unlock()
-	require.NoError(t, prepare(t.Context(), admin, schema))
-	for _, table := range tables {
-		_, err := admin.Exec(t.Context(), `delete from `+pgx.Identifier{schema, table}.Sanitize())
-		require.NoError(t, err)
+		require.NoError(t, prepare(t.Context(), shared.admin, schema))
 	}
 	t.Cleanup(func() {
 		shared.mu.Lock()
@@ -143,27 +154,25 @@ func prepare(ctx context.Context, admin *pgx.Conn, schema string) error {
 	return err
 }
 
-// newPool returns a pool of the role that may do little.
-func newPool(t testing.TB, url string) *pgxpool.Pool {
-	t.Helper()
+func poolOf(url string, connections int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
-	require.NoError(t, err)
-	config.MaxConns = 8
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = connections
+	return pgxpool.NewWithConfig(context.Background(), config)
 }
 
 // open opens a store until the end of the test.
 func open(t testing.TB, o postgres.Options) *postgres.Store {
 	t.Helper()
-	return openAt(t, appURL(t, serverURL(t)), o)
+	serverURL(t)
+	return openOn(t, shared.pool, o)
 }
 
-func openAt(t testing.TB, url string, o postgres.Options) *postgres.Store {
+func openOn(t testing.TB, pool *pgxpool.Pool, o postgres.Options) *postgres.Store {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), newPool(t, url), o)
+	s, err := postgres.Open(t.Context(), pool, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

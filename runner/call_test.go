@@ -72,8 +72,10 @@ func TestEndOfACalledRunIsThatOfTheCall(t *testing.T) {
 		do   func(t *testing.T, r *runner.Runner, child string)
 		want string
 	}{
-		"fails":                 {func(*testing.T, *runner.Runner, string) {}, "has ended as failed: "},
-		"cancelled when paused": {func(t *testing.T, r *runner.Runner, child string) { require.NoError(t, r.Cancel(t.Context(), child, state.Stop{By: "ann"})) }, "has ended as cancelled: "},
+		"fails": {func(*testing.T, *runner.Runner, string) {}, "has ended as failed: "},
+		"cancelled when paused": {func(t *testing.T, r *runner.Runner, child string) {
+			require.NoError(t, r.Cancel(t.Context(), child, state.Stop{By: "ann"}))
+		}, "has ended as cancelled: "},
 		"cancelled elsewhere": {func(t *testing.T, r *runner.Runner, child string) {
 			require.NoError(t, state.Cancel(t.Context(), r.Store(), child, state.Stop{By: "ann"}))
 		}, "has ended as cancelled: "},

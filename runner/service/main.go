@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // Main is the main function of a program that serves the programs which register
@@ -18,31 +19,49 @@ import (
 func Main(register func(*runner.Runner) error) { MainWith(Options{}, register) }
 
 // MainWith is Main for a service with options of the program's own. What the flags and
-// variables set takes their place.
+// variables set takes their place. With [Options.OpenStore] there is the flag -store, too.
 func MainWith(o Options, register func(*runner.Runner) error) {
 	if status := run(os.Args, o, register); status != 0 {
 		os.Exit(status)
 	}
 }
 
+// An OpenStore opens the store that a URL names, and its queue. Done is called when the
+// program ends.
+type OpenStore func(ctx context.Context, url string) (store snapshot.Store, queue runner.Queue, done func() error, err error)
+
 // run returns the status to end with.
 func run(args []string, o Options, register func(*runner.Runner) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o, err := parse(args, o, os.LookupEnv, os.Stderr)
+	s, err := read(args, o, os.LookupEnv, os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
 		return 2
 	}
-	if o.Ready == nil {
-		o.Ready = func(url string) {
-			fmt.Fprintf(os.Stderr, "runs of %s are at %s (Ctrl-C ends it)\n", o.Dir, url)
-		}
-	}
-	if err := Serve(ctx, o, register); err != nil {
+	if err := serveOn(ctx, &s.Options, s.store, register); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
+}
+
+// serveOn serves on the store of a URL, or in a directory if it is empty.
+func serveOn(ctx context.Context, o *Options, url string, register func(*runner.Runner) error) error {
+	where, done := o.Dir, func() error { return nil }
+	if url != "" {
+		store, queue, end, err := o.OpenStore(ctx, url)
+		if err != nil {
+			return err
+		}
+		where, done = "the store", end
+		o.Store, o.Runner.Queue, o.Shared = store, queue, true
+	}
+	if o.Ready == nil {
+		o.Ready = func(url string) {
+			fmt.Fprintf(os.Stderr, "runs of %s are at %s (Ctrl-C ends it)\n", where, url)
+		}
+	}
+	return errors.Join(Serve(ctx, *o, register), done())
 }

@@ -30,6 +30,14 @@ type Options struct {
 	// Runner.Queue. Nil for a file store in Dir. Serve does not close it.
 	Store snapshot.Store
 
+	// Shared says that other processes have runs in Store, too: the dashboard shows what
+	// they record as it does the records of this one.
+	Shared bool
+
+	// OpenStore opens the store that the flag -store of [MainWith] names, such as a database
+	// that many processes share; without the flag, runs are in Dir. Nil for no such flag.
+	OpenStore OpenStore
+
 	// Addr is where HTTP is served. Without Streamer.Authorize it must be a
 	// loopback address. Defaults to 127.0.0.1:8080; port 0 is any that is free.
 	Addr string
@@ -131,6 +139,8 @@ type service struct {
 	dashboard *streamer.Handler
 	server    *http.Server
 	files     *filestore.Store // nil for a store of the user's
+	shared    *stored.Runs     // those of all processes; nil if this one has all runs
+	log       *slog.Logger     // nil for none
 }
 
 func newService(o *Options, register func(*runner.Runner) error) (*service, error) {
@@ -153,7 +163,8 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 	control := new(Control) // which has the runner before anything is served
 	o.Streamer.Threads = &threads{control, o.Thread}
 	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer, o.Streamer.Forker = control, control, control, stored.NewControl(store)
-	dashboard, err := streamer.New(stored.New(store), o.Streamer)
+	runs := stored.New(store)
+	dashboard, err := streamer.New(runs, o.Streamer)
 	if err != nil {
 		return nil, err
 	}
@@ -177,12 +188,18 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
-	return &service{runner: r, dashboard: dashboard, server: server}, nil
+	s := &service{runner: r, dashboard: dashboard, server: server, log: o.Log}
+	if o.Shared {
+		s.shared = runs
+	}
+	return s, nil
 }
 
 func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*runner.Runner, error) {
 	options := o.Runner
-	options.Run = append([]state.Option{state.WithPublisher(dashboard)}, options.Run...)
+	if !o.Shared {
+		options.Run = append([]state.Option{state.WithPublisher(dashboard)}, options.Run...)
+	}
 	of := options.Context
 	options.Context = func(ctx context.Context) context.Context {
 		if of != nil {
@@ -211,10 +228,14 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 			cancel(err)
 		}
 	})
+	if s.shared != nil {
+		serving.Go(func() { s.follow(ctx) })
+	}
 	err := s.runner.Serve(ctx)
 	if failed := context.Cause(ctx); failed != nil && !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
 	}
+	cancel(nil)
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer stop()
 	err = errors.Join(err, s.dashboard.Close(closing), s.server.Shutdown(closing))
@@ -224,3 +245,21 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	}
 	return err
 }
+
+// follow publishes what all processes record until ctx ends, also after the store was away.
+func (s *service) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := s.shared.Follow(ctx, s.dashboard.Publish); ctx.Err() == nil && s.log != nil {
+			s.log.Warn("runs of other processes are not followed", "error", err)
+		}
+		again := time.NewTimer(followAgain)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		}
+		again.Stop()
+	}
+}
+
+// followAgain is the time to wait after an error of a store.
+const followAgain = time.Second

@@ -18,6 +18,7 @@ import (
 // settings are what Main reads from flags and the environment.
 type settings struct {
 	Options
+	store string // the URL; empty for a directory
 
 	logLevel, logFormat string
 	cert, key, clients  string // files of TLS
@@ -30,29 +31,38 @@ const environment = "REPRISE_"
 
 // parse reads the settings of a program. A flag counts more than its variable.
 func parse(args []string, o Options, lookup func(string) (string, bool), out io.Writer) (Options, error) {
-	s := settings{Options: o}
+	s, err := read(args, o, lookup, out)
+	return s.Options, err
+}
+
+// read is parse with what is not among the options.
+func read(args []string, o Options, lookup func(string) (string, bool), out io.Writer) (s settings, err error) {
+	s.Options = o
 	flags := flag.NewFlagSet(filepath.Base(args[0]), flag.ContinueOnError)
 	flags.SetOutput(out)
 	s.define(flags)
+	if o.OpenStore != nil {
+		flags.StringVar(&s.store, "store", "", "the `URL` of the store where runs are kept, in place of -dir")
+	}
 	flags.Usage = func() {
 		fmt.Fprintf(out, "Usage of %s; a variable such as %s sets what its flag does not:\n", flags.Name(), variable("max-queued"))
 		flags.PrintDefaults()
 	}
 	if err := fromEnvironment(flags, lookup); err != nil {
 		fmt.Fprintln(out, err)
-		return s.Options, err
+		return s, err
 	}
 	if err := flags.Parse(args[1:]); err != nil {
-		return s.Options, err
+		return s, err
 	}
-	err := s.complete(out)
+	err = s.complete(out)
 	if flags.NArg() > 0 {
 		err = fmt.Errorf("%s takes no arguments, got %q", flags.Name(), flags.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(out, err)
 	}
-	return s.Options, err
+	return s, err
 }
 
 func (s *settings) define(flags *flag.FlagSet) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/reprise-go/reprise/internal/runcopy"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -45,7 +46,7 @@ func importRun(ctx context.Context, s snapshot.Store, file string) (run *snapsho
 	if run, err = snapshot.Decode(document); err != nil {
 		return nil, 0, err
 	}
-	references, err := artifactsOf(run)
+	references, err := runcopy.Artifacts(run)
 	if err != nil {
 		return nil, 0, err
 	}

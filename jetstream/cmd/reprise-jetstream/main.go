@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/reprise-go/reprise/internal/runcopy"
 	"github.com/reprise-go/reprise/jetstream"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -82,11 +83,11 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 			if _, err := os.Stat(rest[0]); err != nil {
 				return err
 			}
-			return inDirectory(rest[0], func(dir snapshot.Store) error { return copyRuns(ctx, s, dir, rest[1:], out) })
+			return inDirectory(rest[0], func(dir snapshot.Store) error { return runcopy.Runs(ctx, s, dir, rest[1:], out) })
 		}, nil
 	case name == "copy-to" && len(rest) > 0:
 		return func(ctx context.Context, s *jetstream.Store) error {
-			return inDirectory(rest[0], func(dir snapshot.Store) error { return copyRuns(ctx, dir, s, rest[1:], out) })
+			return inDirectory(rest[0], func(dir snapshot.Store) error { return runcopy.Runs(ctx, dir, s, rest[1:], out) })
 		}, nil
 	case name == "export" && len(rest) == 2:
 		return func(ctx context.Context, s *jetstream.Store) error { return export(ctx, s, rest[0], rest[1]) }, nil

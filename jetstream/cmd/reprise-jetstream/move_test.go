@@ -18,6 +18,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/runcopy"
 	"github.com/reprise-go/reprise/jetstream"
 	"github.com/reprise-go/reprise/jetstream/jstest"
 	"github.com/reprise-go/reprise/record"
@@ -365,9 +366,9 @@ func TestCopyThatWasInterruptedIsContinued(t *testing.T) {
 			const changes = 4 // an artifact, the run, and two messages
 			for left := range changes {
 				to := open()
-				err := copyRun(t.Context(), &interrupted{to, left, after}, from, "run-1")
+				err := runcopy.Run(t.Context(), &interrupted{to, left, after}, from, "run-1")
 				require.ErrorIs(t, err, errInterrupted)
-				require.NoError(t, copyRun(t.Context(), to, from, "run-1"), "%s, after %d changes", name, left)
+				require.NoError(t, runcopy.Run(t.Context(), to, from, "run-1"), "%s, after %d changes", name, left)
 				messages, err := to.Messages(t.Context(), "run-1")
 				require.NoError(t, err)
 				assert.Len(t, messages, 2, "%s, after %d changes", name, left)
@@ -390,14 +391,14 @@ func TestCopyOntoAnotherRunIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	waiting(t, from)
 	to := openStore(t, jstest.Start(t).Connect(), "s")
-	require.NoError(t, copyRun(t.Context(), to, from, "run-1"))
+	require.NoError(t, runcopy.Run(t.Context(), to, from, "run-1"))
 	st, err := state.Open(t.Context(), to, "run-1")
 	require.NoError(t, err)
 	refused := func() {
 		t.Helper()
 		before, err := to.Load(t.Context(), "run-1")
 		require.NoError(t, err)
-		err = copyRun(t.Context(), to, from, "run-1")
+		err = runcopy.Run(t.Context(), to, from, "run-1")
 		require.ErrorIs(t, err, snapshot.ErrExists)
 		require.ErrorContains(t, err, "is not the same")
 		now, err := to.Load(t.Context(), "run-1")

@@ -1,4 +1,4 @@
-package main
+package runcopy
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// copyRuns copies runs, or all of them where none is named. One that cannot be
+// Runs copies runs, or all of them where none is named. One that cannot be
 // copied stops no other.
-func copyRuns(ctx context.Context, to, from snapshot.Store, ids []string, out io.Writer) error {
+func Runs(ctx context.Context, to, from snapshot.Store, ids []string, out io.Writer) error {
 	if len(ids) == 0 {
 		page, err := from.List(ctx, snapshot.Filter{})
 		if err != nil {
@@ -24,7 +24,7 @@ func copyRuns(ctx context.Context, to, from snapshot.Store, ids []string, out io
 	}
 	var all error
 	for _, id := range ids {
-		if err := copyRun(ctx, to, from, id); err != nil {
+		if err := Run(ctx, to, from, id); err != nil {
 			all = errors.Join(all, fmt.Errorf("run %s is not copied: %w", id, err))
 			continue
 		}
@@ -33,10 +33,10 @@ func copyRuns(ctx context.Context, to, from snapshot.Store, ids []string, out io
 	return all
 }
 
-// copyRun copies the artifacts of a run, the run, and the messages that wait for
+// Run copies the artifacts of a run, the run, and the messages that wait for
 // it, in this order: a run that is there is whole. Copying again what was
 // interrupted continues it.
-func copyRun(ctx context.Context, to, from snapshot.Store, id string) error {
+func Run(ctx context.Context, to, from snapshot.Store, id string) error {
 	run, err := from.Load(ctx, id)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func copyRun(ctx context.Context, to, from snapshot.Store, id string) error {
 	if run.Open {
 		return &snapshot.LockedError{RunID: id, Owner: run.Owner}
 	}
-	references, err := artifactsOf(run)
+	references, err := Artifacts(run)
 	if err != nil {
 		return err
 	}
@@ -93,9 +93,9 @@ func checkCopy(ctx context.Context, to snapshot.Store, run *snapshot.Run) error 
 	return nil
 }
 
-// artifactsOf returns the references of the artifacts of a run, whose records must
+// Artifacts returns the references of the artifacts of a run, whose records must
 // all be readable.
-func artifactsOf(run *snapshot.Run) ([]string, error) {
+func Artifacts(run *snapshot.Run) ([]string, error) {
 	sn, err := run.Snapshot()
 	if err != nil {
 		return nil, err

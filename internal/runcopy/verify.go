@@ -1,0 +1,70 @@
+package runcopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Verify reads runs, or all of them where none is named, with their messages and artifacts,
+// and writes how each is. One that is damaged stops no other; the error names all.
+func Verify(ctx context.Context, s snapshot.Store, ids []string, out io.Writer) error {
+	if len(ids) == 0 {
+		page, err := s.List(ctx, snapshot.Filter{})
+		if err != nil {
+			return err
+		}
+		for i := range page.Runs {
+			ids = append(ids, page.Runs[i].RunID)
+		}
+	}
+	known := make(map[string]error) // by artifact
+	var all error
+	for _, id := range ids {
+		n, err := verify(ctx, s, id, known)
+		if ctx.Err() != nil {
+			return errors.Join(all, context.Cause(ctx))
+		}
+		if err != nil {
+			all = errors.Join(all, fmt.Errorf("run %s: %w", id, err))
+			fmt.Fprintf(out, "damaged  %s\n", id)
+			continue
+		}
+		fmt.Fprintf(out, "ok       %s: %d records\n", id, n)
+	}
+	return all
+}
+
+// verify returns how many records a run has.
+func verify(ctx context.Context, s snapshot.Store, id string, known map[string]error) (records int, err error) {
+	run, err := s.Load(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	references := make(map[string]bool)
+	for rec, err := range run.Records() {
+		if err != nil {
+			return 0, err
+		}
+		if records++; rec.Seq != uint64(records) {
+			return 0, &snapshot.CorruptError{RunID: id, LastSeq: uint64(records) - 1, Err: fmt.Errorf("record %d follows", rec.Seq)}
+		}
+		for reference := range rec.Artifacts() {
+			references[reference] = true
+		}
+	}
+	var all error
+	for _, reference := range slices.Sorted(maps.Keys(references)) {
+		if _, done := known[reference]; !done {
+			_, known[reference] = s.Get(ctx, reference)
+		}
+		all = errors.Join(all, known[reference])
+	}
+	_, err = s.Messages(ctx, id)
+	return records, errors.Join(all, err)
+}
