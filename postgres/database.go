@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,20 +20,24 @@ import (
 type database struct {
 	pool    *pgxpool.Pool
 	in      names
-	process int64 // this one
+	process atomic.Int64 // this one; another after its lease was over
 	lease   time.Duration
 	appends appends
 }
 
-// patience is how long one statement may take.
-const patience = 20 * time.Second
+// readPatience is how long a statement that reads may take.
+const readPatience = time.Minute
+
+// patience is how long a statement that changes something may take before it is sent again
+// on another connection, which does no harm.
+func (d *database) patience() time.Duration { return max(d.lease/2, 2*time.Second) }
 
 // query returns the rows of a statement that reads.
 func query[T any](ctx context.Context, d *database, scan pgx.RowToFunc[T], statement string, args ...any) ([]T, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, patience)
+	bounded, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	rows, err := d.pool.Query(bounded, d.in.sql(statement), args...)
 	if err != nil {
@@ -48,7 +53,7 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience())
 	defer cancel()
 	tag, err := d.pool.Exec(bounded, d.in.sql(statement), args...)
 	return int(tag.RowsAffected()), d.known(context.WithoutCancel(ctx), err)

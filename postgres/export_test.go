@@ -9,7 +9,7 @@ import (
 
 // TakeAway ends the lease of a process that goes on as if nothing had happened.
 func TakeAway(ctx context.Context, zombie, by *Store) error {
-	_, err := by.db.change(ctx, `delete from reprise.processes where id = $1`, zombie.db.process)
+	_, err := by.db.change(ctx, `delete from reprise.processes where id = $1`, zombie.db.process.Load())
 	return err
 }
 
@@ -24,7 +24,7 @@ func Crash(s *Store) {
 // AwaitOver waits until the lease of a process is over.
 func AwaitOver(ctx context.Context, s, killed *Store) error {
 	for {
-		n, err := s.db.change(ctx, `select from reprise.processes where id = $1 and expires > clock_timestamp()`, killed.db.process)
+		n, err := s.db.change(ctx, `select from reprise.processes where id = $1 and expires > clock_timestamp()`, killed.db.process.Load())
 		if err != nil || n == 0 {
 			return err
 		}
@@ -33,5 +33,5 @@ func AwaitOver(ctx context.Context, s, killed *Store) error {
 
 // WithFaults has each statement of a store fail as next says.
 func WithFaults(s *Store, next func() storetest.Fault) {
-	s.Store = storekit.New(&faulty{s.db, next}, storekit.Options{Poll: s.queue.poll, Lost: s.lease.Lost()})
+	s.Store = storekit.New(&faulty{s.db, next}, storekit.Options{Poll: s.queue.poll, Lost: s.lease.Lost})
 }

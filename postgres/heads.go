@@ -55,7 +55,7 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 		return false, err
 	}
 	args := []any{
-		after.UID, int64(after.Version), after.Opening, after.Swaps, d.process, info,
+		after.UID, int64(after.Version), after.Opening, after.Swaps, d.process.Load(), info,
 		string(i.Status), text(i.Program), text(i.Metadata.Pipeline), texts(i.Metadata.Tags), i.Updated.UnixNano(),
 	}
 	var n int

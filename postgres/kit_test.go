@@ -25,7 +25,7 @@ const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	if _, isProgram := os.LookupEnv("REPRISE_TEST_PROGRAM"); isProgram {
-		process.Main(m, process.Programs{})
+		process.Main(m, process.Programs{"work": work})
 	}
 	code := m.Run()
 	if err := shared.stop(); err != nil {

@@ -94,7 +94,7 @@ func (n *news) payload() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var b strings.Builder
-	b.WriteString(strconv.FormatInt(n.db.process, 10))
+	b.WriteString(strconv.FormatInt(n.db.process.Load(), 10))
 	if n.jobs {
 		b.WriteString(" " + someJobs)
 	}
@@ -144,7 +144,7 @@ func (s *Store) listen(ctx context.Context, config *pgx.ConnConfig) error {
 // hear looks at what another process tells.
 func (s *Store) hear(payload string) {
 	from, what, _ := strings.Cut(payload, " ")
-	if from == strconv.FormatInt(s.db.process, 10) {
+	if from == strconv.FormatInt(s.db.process.Load(), 10) {
 		return
 	}
 	runs := strings.Fields(what)

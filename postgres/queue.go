@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot/storekit"
@@ -19,7 +21,7 @@ import (
 // goroutines; it is made by [Store.Queue].
 type Queue struct {
 	db   *database
-	lost <-chan struct{}
+	lost func() <-chan struct{}
 	poll time.Duration
 	tell func() // tells other processes that the queue has changed; nil if it is mute
 
@@ -30,7 +32,7 @@ type Queue struct {
 
 var _ runner.Queue = (*Queue)(nil)
 
-func newQueue(d *database, lost <-chan struct{}, poll time.Duration) *Queue {
+func newQueue(d *database, lost func() <-chan struct{}, poll time.Duration) *Queue {
 	return &Queue{db: d, lost: lost, poll: poll, held: make(map[int64]bool), news: make(chan struct{})}
 }
 
@@ -160,29 +162,47 @@ func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
 	return l, row.Scan(&l.entry.RunID, &l.entry.Program.Name, &l.entry.Program.Version, &l.entry.Priority, &l.entry.Due, &setting)
 }
 
-// take takes a job that is due; nil if none is. One that was taken by a statement whose
-// answer was lost is found by its stamp.
+// take takes a job that is due; nil if none is, or while the process has no lease. One that
+// was taken by a statement whose answer was lost is found by its stamp.
 func (q *Queue) take(ctx context.Context, names, versions []string) (*lease, error) {
-	stamp := rand.Int64N(1<<62) + 1
+	lost := q.lost()
+	if isClosed(lost) {
+		return nil, nil
+	}
+	stamp, process := rand.Int64N(1<<62)+1, q.db.process.Load()
 	q.hold(stamp)
 	unsure := false
 	taken, err := storekit.Again(ctx, func() (taken []*lease, err error) {
 		sending := context.WithoutCancel(ctx)
 		if unsure {
-			taken, err = query(sending, q.db, q.scan, `select `+jobColumns+`, '' from reprise.jobs j where process = $1 and stamp = $2`, q.db.process, stamp)
+			taken, err = query(sending, q.db, q.scan, `select `+jobColumns+`, '' from reprise.jobs j where process = $1 and stamp = $2`, process, stamp)
 		}
 		if err == nil && len(taken) == 0 {
-			taken, err = query(sending, q.db, q.scan, takeJob, names, versions, q.db.process, stamp)
+			taken, err = query(sending, q.db, q.scan, takeJob, names, versions, process, stamp)
 		}
 		unsure = unsure || err != nil
 		return taken, err
 	})
+	var refused *pgconn.PgError
+	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // so says the server
+	if isOver || isClosed(lost) {                                          // the job is another's, or is given back
+		taken, err = nil, nil
+	}
 	if err != nil || len(taken) == 0 {
 		q.release(stamp)
 		return nil, err
 	}
-	taken[0].stamp = stamp
+	taken[0].stamp, taken[0].lost = stamp, lost
 	return taken[0], nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // nextDue returns how long there is nothing to take, if nothing changes.
@@ -214,7 +234,7 @@ func (q *Queue) giveBack(ctx context.Context) error {
 	q.mu.Lock()
 	held := slices.AppendSeq([]int64{}, maps.Keys(q.held))
 	q.mu.Unlock()
-	n, err := q.db.change(ctx, `update reprise.jobs set process = null, stamp = 0 where process = $1 and stamp <> all($2::bigint[])`, q.db.process, held)
+	n, err := q.db.change(ctx, `update reprise.jobs set process = null, stamp = 0 where process = $1 and stamp <> all($2::bigint[])`, q.db.process.Load(), held)
 	if n > 0 {
 		q.hasChanged()
 	}
@@ -226,19 +246,18 @@ type lease struct {
 	queue *Queue
 	entry runner.Entry
 	stamp int64
+	lost  <-chan struct{}
 }
 
 func (l *lease) Entry() runner.Entry { return l.entry }
 
-func (l *lease) Lost() <-chan struct{} { return l.queue.lost }
+func (l *lease) Lost() <-chan struct{} { return l.lost }
 
 // end does the statement that ends the lease. One whose job another has by now ends nothing.
 func (l *lease) end(ctx context.Context, statement string, args ...any) error {
 	defer l.queue.release(l.stamp)
-	select {
-	case <-l.queue.lost:
+	if isClosed(l.lost) {
 		return errOver
-	default:
 	}
 	_, err := l.queue.change(ctx, statement, append([]any{l.entry.RunID, l.stamp}, args...)...)
 	return err

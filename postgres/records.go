@@ -91,7 +91,7 @@ func (d *database) appendTogether(ctx context.Context, all []*appending) (map[st
 	for i, a := range all {
 		uids[i], openings[i], before[i], last[i], data[i] = a.UID, a.Opening, int64(a.Prev), int64(a.Last), a.Data
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience())
 	defer cancel()
 	rows, err := d.pool.Query(bounded, d.in.sql(appendBatches), uids, openings, before, last, data)
 	if err != nil {

@@ -48,10 +48,10 @@ func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
-	l := storekit.NewLease(o.Lease, d.renew)
+	l := storekit.NewLease(o.Lease, d.renew, d.take)
 	s := &Store{db: d, lease: l}
-	s.queue = newQueue(d, l.Lost(), o.Poll)
-	options := storekit.Options{Poll: o.Poll, Lost: l.Lost()}
+	s.queue = newQueue(d, l.Lost, o.Poll)
+	options := storekit.Options{Poll: o.Poll, Lost: l.Lost}
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	if !o.Mute {
@@ -80,7 +80,7 @@ func (s *Store) Close() error {
 		s.stop()
 		s.lease.Close()
 		s.wait.Wait()
-		_, s.err = s.db.change(context.Background(), `delete from reprise.processes where id = $1`, s.db.process)
+		_, s.err = s.db.change(context.Background(), `delete from reprise.processes where id = $1`, s.db.process.Load())
 	})
 	return s.err
 }
@@ -96,12 +96,19 @@ func (d *database) begin(ctx context.Context) error {
 	} else if commit == "off" {
 		return errors.New("postgres: synchronous_commit is off for this role and database: what is committed could be lost; want on, or what replicas need")
 	}
-	taken, err := query(ctx, d, pgx.RowTo[int64], `insert into reprise.processes (expires) values (clock_timestamp() + $1::interval) returning id`, d.lease)
-	if err != nil {
+	if err := d.take(ctx); err != nil {
 		return err
 	}
-	d.process = taken[0]
 	return d.renumber(ctx)
+}
+
+// take takes a lease. One whose answer was lost is over some time.
+func (d *database) take(ctx context.Context) error {
+	taken, err := query(ctx, d, pgx.RowTo[int64], `insert into reprise.processes (expires) values (clock_timestamp() + $1::interval) returning id`, d.lease)
+	if err == nil {
+		d.process.Store(taken[0])
+	}
+	return err
 }
 
 var errOver = fmt.Errorf("%w: postgres: the process gave no sign of life for too long", snapshot.ErrLease)
@@ -109,7 +116,7 @@ var errOver = fmt.Errorf("%w: postgres: the process gave no sign of life for too
 // renew renews the lease, unless it is over.
 func (d *database) renew(ctx context.Context) error {
 	renewed, err := query(ctx, d, pgx.RowTo[int64], `update reprise.processes set expires = clock_timestamp() + $2::interval
-		where id = $1 and expires > clock_timestamp() returning id`, d.process, d.lease)
+		where id = $1 and expires > clock_timestamp() returning id`, d.process.Load(), d.lease)
 	if err == nil && len(renewed) == 0 {
 		err = errOver
 	}

@@ -16,7 +16,9 @@ import (
 func TestStoreKeepsTheRulesOfStores(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) snapshot.Store { return open(t, postgres.Options{Schema: newSchema(t), Mute: true}) })
-	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore { return open(t, postgres.Options{Schema: newSchema(t), Mute: true}) })
+	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore {
+		return open(t, postgres.Options{Schema: newSchema(t), Mute: true})
+	})
 }
 
 func TestStoreIsSharedByProcesses(t *testing.T) {

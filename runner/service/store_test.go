@@ -36,7 +36,9 @@ func TestStoreOfAURLIsServedAndClosed(t *testing.T) {
 func TestFlagStoreIsThereWhereAStoreCanBeOpened(t *testing.T) {
 	var out strings.Builder
 	unset := func(string) (string, bool) { return "", false }
-	open := func(context.Context, string) (snapshot.Store, runner.Queue, func() error, error) { return nil, nil, nil, nil }
+	open := func(context.Context, string) (snapshot.Store, runner.Queue, func() error, error) {
+		return nil, nil, nil, nil
+	}
 	s, err := read([]string{"program", "-store", "some://store"}, Options{OpenStore: open}, unset, &out)
 	require.NoError(t, err)
 	assert.Equal(t, "some://store", s.store)

@@ -30,10 +30,24 @@ func (s *Store) attend(j *journal) {
 		}()
 	}
 	s.mu.Unlock()
+}
+
+// lease is closed when the process may have lost the runs that it opens now; nil if that
+// cannot happen.
+func (s *Store) lease() <-chan struct{} {
+	if s.options.Lost == nil {
+		return nil
+	}
+	return s.options.Lost()
+}
+
+// isOver reports whether a lease is over.
+func isOver(lease <-chan struct{}) bool {
 	select {
-	case <-s.options.Lost:
-		j.lose()
+	case <-lease:
+		return true
 	default:
+		return false
 	}
 }
 
@@ -66,9 +80,13 @@ func (a *attendance) look(runID string) {
 func (s *Store) attendAll(ctx context.Context, a *attendance) {
 	ticker := time.NewTicker(s.options.Poll)
 	defer ticker.Stop()
+	lease := s.lease()
 	for {
 		select {
 		case <-ticker.C:
+			if lease == nil {
+				lease = s.lease()
+			}
 			s.lookAt(ctx, s.journals(nil))
 		case <-a.wake:
 			s.mu.Lock()
@@ -76,11 +94,13 @@ func (s *Store) attendAll(ctx context.Context, a *attendance) {
 			a.runs = make(map[string]bool)
 			s.mu.Unlock()
 			s.lookAt(ctx, s.journals(runs))
-		case <-s.options.Lost:
+		case <-lease:
 			for _, j := range s.journals(nil) {
-				j.lose()
+				if isOver(j.lease) {
+					j.lose()
+				}
 			}
-			return
+			lease = nil
 		case <-ctx.Done():
 			return
 		}

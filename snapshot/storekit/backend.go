@@ -112,7 +112,8 @@ type Options struct {
 	// other processes call [Store.Changed]. It must not block. Nil tells nobody.
 	Tell func(runID string)
 
-	// Lost is closed when the process may have lost the runs that it has open, such as by
-	// the end of a [Lease]. Nil if that cannot happen.
-	Lost <-chan struct{}
+	// Lost returns a channel that is closed when the process may have lost the runs that it
+	// has opened since the last one was closed, such as [Lease.Lost]. Nil if that cannot
+	// happen.
+	Lost func() <-chan struct{}
 }

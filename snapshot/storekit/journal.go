@@ -19,8 +19,9 @@ type journal struct {
 	opening  string
 	restored *snapshot.Run
 	notify   chan struct{}
-	lost     chan struct{} // closed when the journal may no longer own the run; nil in memory
-	version  uint64        // of the run, as it was last looked at
+	lost     chan struct{}   // closed when the journal may no longer own the run; nil in memory
+	lease    <-chan struct{} // closed when the process may have lost the run; nil if that cannot happen
+	version  uint64          // of the run, as it was last looked at
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
@@ -36,9 +37,9 @@ type journal struct {
 }
 
 // begin returns the journal of a run that was opened.
-func (s *Store) begin(restored *snapshot.Run, h Head) *journal {
+func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *journal {
 	j := &journal{
-		store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, version: h.Version, restored: restored,
+		store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, lease: lease, version: h.Version, restored: restored,
 		notify: make(chan struct{}, 1), ended: make(chan struct{}),
 		queued: restored.LastSeq, stored: restored.LastSeq,
 	}

@@ -7,28 +7,33 @@ import (
 )
 
 // A Lease is the heartbeat of a process in a database: while it is renewed, the process
-// owns the runs that it has open. It is renewed in the background until Close.
+// owns the runs that it has open. It is renewed in the background until Close. When it is
+// over, another lease is taken, for the runs that are opened after that.
 type Lease struct {
-	lost chan struct{}
 	stop context.CancelFunc
 	wait sync.WaitGroup
+
+	mu   sync.Mutex
+	lost chan struct{}
 }
 
 // NewLease returns a lease of that length, which the caller has just taken. Renew must
 // extend the lease to that length from the time of the call, and fail if the lease is over
 // or could not be extended. It is called three times during the length of the lease. It
-// must not extend a lease that is over.
+// must not extend a lease that is over. After that, take is called until it has taken
+// another lease, as another process would.
 //
 // The process uses its own monotonic clock, and counts from before it sends a renewal, so
 // it gives up before the database does, whatever the other clocks say.
-func NewLease(length time.Duration, renew func(context.Context) error) *Lease {
+func NewLease(length time.Duration, renew, take func(context.Context) error) *Lease {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Lease{lost: make(chan struct{}), stop: stop}
-	l.wait.Go(func() { l.renew(ctx, length, renew) })
+	l.wait.Go(func() { l.keep(ctx, length, renew, take) })
 	return l
 }
 
-func (l *Lease) renew(ctx context.Context, length time.Duration, renew func(context.Context) error) {
+// keep keeps one lease after the other until ctx ends.
+func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func(context.Context) error) {
 	ticker := time.NewTicker(length / 3)
 	defer ticker.Stop()
 	end := time.Now().Add(length)
@@ -39,6 +44,18 @@ func (l *Lease) renew(ctx context.Context, length time.Duration, renew func(cont
 			return
 		}
 		began := time.Now()
+		if end.IsZero() {
+			trying, cancel := context.WithTimeout(ctx, length)
+			err := take(trying)
+			cancel()
+			if err == nil {
+				end = began.Add(length)
+				l.mu.Lock()
+				l.lost = make(chan struct{})
+				l.mu.Unlock()
+			}
+			continue
+		}
 		trying, cancel := context.WithDeadline(ctx, end)
 		err := renew(trying)
 		cancel()
@@ -47,13 +64,18 @@ func (l *Lease) renew(ctx context.Context, length time.Duration, renew func(cont
 		}
 		if !time.Now().Before(end) && ctx.Err() == nil {
 			close(l.lost)
-			return
+			end = time.Time{}
 		}
 	}
 }
 
-// Lost returns a channel that is closed when the lease is over.
-func (l *Lease) Lost() <-chan struct{} { return l.lost }
+// Lost returns a channel that is closed when the present lease is over, and is closed
+// already while there is none.
+func (l *Lease) Lost() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
 
 // Close ends the renewals, and waits for a running one. The process owns its open runs
 // until the lease is over.

@@ -291,7 +291,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	if err != nil {
 		return nil, err
 	}
-	opening := rand.Text()
+	opening, lease := rand.Text(), s.lease()
 	isTaken := false // or may be
 	defer func() {
 		if isTaken && j == nil {
@@ -319,8 +319,12 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	} else if !swapped {
 		return nil, nil
 	}
+	if isOver(lease) { // who has the run open is not known
+		isTaken = true
+		return nil, fmt.Errorf("%w: run %s was opened when the lease of the process was over", snapshot.ErrUnavailable, runID)
+	}
 	after.Version = before.Version + 1
-	return s.begin(run, after), nil
+	return s.begin(run, after, lease), nil
 }
 
 // takeOver gives a run that another process left open to this process, and returns its

@@ -112,7 +112,7 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 		}
 		swapped, err = exactlyOne(tx.ExecContext(ctx, `UPDATE runs SET version = ?, opening = ?, swaps = ?, process = iif(? = opening, process, ?), updated = ?, info = ?, changed = ?
 			WHERE uid = ? AND version = ? AND NOT deleted`,
-			after.Version, after.Opening, after.Swaps, after.Opening, d.process, nanoseconds(after.Info.Updated), info, now,
+			after.Version, after.Opening, after.Swaps, after.Opening, d.process.Load(), nanoseconds(after.Info.Updated), info, now,
 			before.UID, before.Version))
 		return err
 	})
@@ -126,7 +126,7 @@ func (d *database) insert(ctx context.Context, tx *sql.Tx, now int64, h *storeki
 	}
 	inserted, err := exactlyOne(tx.ExecContext(ctx, `INSERT INTO runs (uid, id, version, opening, swaps, process, last, updated, info, changed)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		h.UID, h.Info.RunID, h.Version, h.Opening, h.Swaps, d.process, records.Last, nanoseconds(h.Info.Updated), info, now))
+		h.UID, h.Info.RunID, h.Version, h.Opening, h.Swaps, d.process.Load(), records.Last, nanoseconds(h.Info.Updated), info, now))
 	if err == nil && inserted && records.Last > 0 {
 		_, err = tx.ExecContext(ctx, `INSERT INTO batches VALUES (?, ?, ?)`, h.UID, records.Last, records.Data)
 	}

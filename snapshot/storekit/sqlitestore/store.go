@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -62,21 +63,21 @@ func open(ctx context.Context, file string, lease time.Duration) (*Store, error)
 	if err := d.begin(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlitestore: %s: %w", file, err), pool.Close())
 	}
-	l := storekit.NewLease(lease, d.renew)
-	return &Store{storekit.New(d, storekit.Options{Poll: poll, Lost: l.Lost()}), d, l}, nil
+	l := storekit.NewLease(lease, d.renew, d.take)
+	return &Store{storekit.New(d, storekit.Options{Poll: poll, Lost: l.Lost}), d, l}, nil
 }
 
 // Close closes the database. What the store has open can be opened by others from now on.
 func (s *Store) Close() error {
 	s.lease.Close()
-	_, err := s.db.pool.ExecContext(context.Background(), `DELETE FROM processes WHERE id = ?`, s.db.process)
+	_, err := s.db.pool.ExecContext(context.Background(), `DELETE FROM processes WHERE id = ?`, s.db.process.Load())
 	return errors.Join(err, s.db.pool.Close())
 }
 
 // A database is the backend of a Store.
 type database struct {
 	pool    *sql.DB
-	process int64 // this one
+	process atomic.Int64 // this one; another after its lease was over
 	lease   time.Duration
 }
 
@@ -85,12 +86,19 @@ func (d *database) begin(ctx context.Context) error {
 	if _, err := d.pool.ExecContext(ctx, schema); err != nil {
 		return unavailable(err)
 	}
+	return d.take(ctx)
+}
+
+// take takes a lease.
+func (d *database) take(ctx context.Context) error {
 	now := time.Now()
 	result, err := d.pool.ExecContext(ctx, `INSERT INTO processes (expires) VALUES (?)`, now.Add(d.lease).UnixNano())
-	if err == nil {
-		d.process, err = result.LastInsertId()
+	if err != nil {
+		return unavailable(err)
 	}
-	return unavailable(err)
+	id, err := result.LastInsertId()
+	d.process.Store(id)
+	return err
 }
 
 var errOver = errors.New("sqlitestore: the lease of the process is over")
@@ -98,7 +106,7 @@ var errOver = errors.New("sqlitestore: the lease of the process is over")
 // renew renews the lease, unless it is over.
 func (d *database) renew(ctx context.Context) error {
 	now := time.Now()
-	result, err := d.pool.ExecContext(ctx, `UPDATE processes SET expires = ? WHERE id = ? AND expires > ?`, now.Add(d.lease).UnixNano(), d.process, now.UnixNano())
+	result, err := d.pool.ExecContext(ctx, `UPDATE processes SET expires = ? WHERE id = ? AND expires > ?`, now.Add(d.lease).UnixNano(), d.process.Load(), now.UnixNano())
 	if err != nil {
 		return unavailable(err)
 	}

@@ -52,7 +52,7 @@ func TestStoreAfterACrash(t *testing.T) {
 			killed.Store = nil
 			killed.lease.Close()
 			next := openTest(t, file, lease)
-			awaitOver(t, next, killed.db.process)
+			awaitOver(t, next, killed.db.process.Load())
 			return next
 		}
 	})
@@ -75,7 +75,7 @@ func TestFencing(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "runs.db")
 			zombie, next := openTest(t, file, time.Hour), openTest(t, file, lease)
 			return zombie, next, func() {
-				if _, err := next.db.pool.ExecContext(t.Context(), `DELETE FROM processes WHERE id = ?`, zombie.db.process); err != nil {
+				if _, err := next.db.pool.ExecContext(t.Context(), `DELETE FROM processes WHERE id = ?`, zombie.db.process.Load()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -83,7 +83,7 @@ func TestFencing(t *testing.T) {
 	}
 }
 
-// A process that cannot renew its lease gives up its runs by itself.
+// A process that cannot renew its lease gives up its runs by itself, and takes another.
 func TestALeaseThatIsNotRenewedIsLost(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "runs.db"), 300*time.Millisecond)
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
@@ -99,5 +99,14 @@ func TestALeaseThatIsNotRenewedIsLost(t *testing.T) {
 	}
 	if err := j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}); !errors.Is(err, snapshot.ErrLease) {
 		t.Errorf("Close: got %v, want ErrLease", err)
+	}
+	for err = snapshot.ErrUnavailable; errors.Is(err, snapshot.ErrUnavailable); { // until it has the next lease
+		j, err = s.Open(t.Context(), "run", snapshot.OpenOptions{})
+	}
+	if err == nil {
+		err = errors.Join(j.Append(storetest.Records(1, 1)...), j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

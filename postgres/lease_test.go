@@ -1,0 +1,83 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/postgres"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// After the end of its lease a process gives up its runs and jobs by itself, and goes on with
+// another lease.
+func TestALeaseThatIsOverIsFollowedByAnother(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t)
+	s, other := open(t, postgres.Options{Schema: schema, Lease: time.Second}), open(t, postgres.Options{Schema: schema})
+	program := runner.ProgramID{Name: "echo", Version: "1"}
+	_, err := s.Queue().Add(t.Context(), runner.Entry{RunID: "run", Program: program})
+	require.NoError(t, err)
+	taken, err := s.Queue().Take(t.Context(), []runner.ProgramID{program})
+	require.NoError(t, err)
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	require.NoError(t, postgres.TakeAway(t.Context(), s, other))
+	again, err := other.Queue().Take(t.Context(), []runner.ProgramID{program}) // at once, for its process is gone
+	require.NoError(t, err)
+	assert.Equal(t, "run", again.Entry().RunID)
+
+	<-j.Lost()
+	<-taken.Lost()
+	require.ErrorIs(t, j.Append(storetest.Records(1, 1)...), snapshot.ErrLease)
+	require.ErrorIs(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}), snapshot.ErrLease)
+	require.ErrorIs(t, taken.Done(t.Context()), snapshot.ErrLease)
+	require.NoError(t, again.Park(t.Context(), time.Now()))
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	taken, err = s.Queue().Take(ctx, []runner.ProgramID{program})
+	require.NoError(t, err)
+	for err = snapshot.ErrUnavailable; errors.Is(err, snapshot.ErrUnavailable); {
+		j, err = s.Open(ctx, "run", snapshot.OpenOptions{})
+	}
+	require.NoError(t, err)
+	require.NoError(t, j.Append(storetest.Records(1, 1)...))
+	require.NoError(t, j.Close(ctx, snapshot.End{Status: snapshot.StatusCompleted}))
+	require.NoError(t, taken.Done(ctx))
+	assert.False(t, isClosed(taken.Lost()))
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// What a process has abandoned, or has ended without the answer that it did, does not stay
+// its own while it lives.
+func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t)
+	s, other := open(t, postgres.Options{Schema: schema, Lease: time.Second}), open(t, postgres.Options{Schema: schema})
+	program := runner.ProgramID{Name: "echo", Version: "1"}
+	_, err := s.Queue().Add(t.Context(), runner.Entry{RunID: "run", Program: program})
+	require.NoError(t, err)
+	abandoned, err := s.Queue().Take(t.Context(), []runner.ProgramID{program})
+	require.NoError(t, err)
+	abandoned.Abandon()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	taken, err := other.Queue().Take(ctx, []runner.ProgramID{program})
+	require.NoError(t, err)
+	require.NoError(t, taken.Done(ctx))
+}
