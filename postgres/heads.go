@@ -105,25 +105,35 @@ func texts(all []string) []string {
 	return kept
 }
 
-// List implements [storekit.Heads]. Each status is looked up by itself: an index has the
-// runs of one in the order of lists.
+// List implements [storekit.Heads]. Each status is looked up by itself: the indexes have the
+// runs of one in the order of lists, those of a program and of a pipeline as well.
 func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
 	q := &listing{}
 	where := q.where(&f, after)
 	statement := `select ` + head + ` from reprise.runs r where ` + where
 	limit := ` order by updated desc, id limit ` + strconv.Itoa(n)
-	if len(f.Status) > 0 {
+	if len(f.Status) > 0 || f.Program != "" || f.Pipeline != "" {
 		statement = `select ` + head + ` from unnest(` + q.arg(statuses(&f)) + `::text[]) s cross join lateral (
 			select * from reprise.runs r where r.status = s and ` + where + limit + `) r`
 	}
 	return query(ctx, d, scanHead, statement+limit, q.args...)
 }
 
+// every are all statuses.
+var every = []snapshot.Status{
+	snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
+	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
+}
+
 // statuses are those that the filter selects, as they are stored: a run that a crash has
 // left is stored as running, and counts as interrupted.
 func statuses(f *snapshot.Filter) []string {
+	selected := f.Status
+	if len(selected) == 0 {
+		selected = every
+	}
 	var all []string
-	for _, s := range f.Status {
+	for _, s := range selected {
 		all = append(all, string(s))
 		if s == snapshot.StatusInterrupted {
 			all = append(all, string(snapshot.StatusRunning))

@@ -26,8 +26,8 @@ create table reprise.runs (
 ) with (fillfactor = 70);
 create index runs_updated on reprise.runs (updated desc, id);
 create index runs_status on reprise.runs (status, updated desc, id);
-create index runs_program on reprise.runs (program, updated desc, id) where program <> '';
-create index runs_pipeline on reprise.runs (pipeline, updated desc, id) where pipeline <> '';
+create index runs_program on reprise.runs (program, status, updated desc, id) where program <> '';
+create index runs_pipeline on reprise.runs (pipeline, status, updated desc, id) where pipeline <> '';
 create index runs_tags on reprise.runs using gin (tags) where tags <> '{}';
 create index runs_changed on reprise.runs (changed);
 
