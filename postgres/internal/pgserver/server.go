@@ -135,6 +135,9 @@ func (s *Server) start(ctx context.Context, program, logFile string, args []stri
 	}
 }
 
+// Ended returns a channel that is closed when the server has ended.
+func (s *Server) Ended() <-chan struct{} { return s.dead }
+
 // PID is that of the first process of the server.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
