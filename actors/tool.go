@@ -109,6 +109,16 @@ func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool
 	return t
 }
 
+// LookUp returns a copy whose calls f looks up before they fail or somebody is asked,
+// although they may have taken effect, see [core.Definition.LookUp].
+func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) Tool[In, Out] {
+	t.definition = t.definition.LookUp(f)
+	if t.approval != nil {
+		t.approval = t.approved()
+	}
+	return t
+}
+
 // Compensation returns what undoes calls of the tool; nil for none.
 func (t Tool[In, Out]) Compensation() *core.Compensation { return t.definition.Compensation() }
 

@@ -102,6 +102,8 @@ type Definition[In, Out any] struct {
 	requires  []func(context.Context, In) error
 	ensures   []func(context.Context, In, Out) error
 
+	lookUp func(context.Context, In) (Out, bool, error) // nil for none
+
 	guard *engine.Guard // nil for none
 
 	compensation      *Compensation                                             // nil for none

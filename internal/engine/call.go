@@ -108,6 +108,11 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 	} else if err := c.checkpoint(p, s); err != nil {
 		return err
 	}
+	if step.Do == Fail || step.Do == Ask {
+		if ended, err := c.lookUp(p, s, attempted{}); ended {
+			return err
+		}
+	}
 	switch step.Do {
 	case Fail:
 		return c.failInDoubt(p, s, step.Err)
@@ -272,6 +277,11 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 	case v.suspended != nil && !v.promised:
 		return c.suspend(p, s, f.attempted, v.suspended, r.suspendedAt())
 	case v.reason != record.ReasonNone:
+		if !f.refused && f.Stage == record.StageHandler {
+			if ended, err := c.lookUp(p, s, *r); ended {
+				return err
+			}
+		}
 		return c.fail(p, s, f, v.reason)
 	}
 	if err := c.retry(p, s, f, v); err != nil || v.suspended == nil {

@@ -27,7 +27,8 @@ type Typed interface {
 	OutputSchema() json.RawMessage
 	Compensate(at *Scope, nth int, found *record.Progress) error
 	CompensateInDoubt(at *Scope, nth int, found *record.Progress) error
-	KeepOutput(ctx context.Context) Result // encodes the output, and stores it if it is large
+	LookUp(ctx context.Context) (found bool, r Result) // makes an output that was left elsewhere that of the call
+	KeepOutput(ctx context.Context) Result             // encodes the output, and stores it if it is large
 
 	WholeIdentity() (record.Hash, error)               // as CallInfo.InputHash
 	Answer(ctx context.Context, encoded []byte) Result // makes the encoded output that of the call, if it holds

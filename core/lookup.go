@@ -1,0 +1,56 @@
+package core
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/record"
+)
+
+// LookUp returns a copy whose calls f looks up before they are failed, or somebody is asked,
+// although they may have taken effect: a call in doubt (InDoubtFail, InDoubtAsk, and
+// RetryConfig.LossesCount), and one whose last attempt has ended with an error, such as that
+// of a timeout which came just after the effect. It is for effects that leave their outcome
+// where they are made, such as in the database that they change, under the
+// [IdempotencyKey] of the call, which f gets in its context. f returns the output that the
+// call has left; the call completes with it, and the handler does not run again.
+//
+// With found false the call has not taken effect, nor will an attempt of it that may still
+// run somewhere: f must make sure of that, or wait for it. What follows is the same as
+// without LookUp. After an error of f, the run is interrupted, and f is called again when it
+// is resumed.
+//
+// LookUp panics for an agent, which is never in doubt itself.
+func (d *Definition[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) *Definition[In, Out] {
+	d.mustCondition("LookUp", f == nil)
+	if d.spec.Kind.IsEntered() {
+		panic(fmt.Sprintf("core: %q is never in doubt itself, and LookUp does not apply to it; the calls inside it may have one", d.spec.Name))
+	}
+	c := *d
+	c.lookUp = f
+	return &c
+}
+
+// LookUp makes the output that was left elsewhere that of the call.
+func (t *typedCall[In, Out]) LookUp(ctx context.Context) (found bool, r engine.Result) {
+	f := t.definition.lookUp
+	if f == nil {
+		return false, engine.Result{}
+	}
+	r.Stage = record.StageHandler
+	defer r.RecoverPanic()
+	if t.out, found, r.Err = f(ctx, t.in); r.Err != nil || !found {
+		t.Clear()
+		return false, r
+	}
+	return true, t.ensure(ctx, &t.out)
+}
+
+// RunID returns the ID of the run that ctx belongs to; empty outside a run.
+func RunID(ctx context.Context) string {
+	if s := ScopeOf(ctx); s != nil {
+		return s.RunID()
+	}
+	return ""
+}

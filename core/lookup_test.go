@@ -1,0 +1,102 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+)
+
+// elsewhere is where calls leave their outputs, by their idempotency keys.
+type elsewhere struct {
+	left map[string]string
+	err  error // of the search
+	made int   // handlers that have left something
+}
+
+func (e *elsewhere) leave(ctx context.Context, out string) {
+	key, err := core.IdempotencyKey(ctx)
+	if err != nil {
+		panic(err)
+	}
+	e.left[key] = out
+	e.made++
+}
+
+func (e *elsewhere) lookUp(ctx context.Context, _ string) (string, bool, error) {
+	key, err := core.IdempotencyKey(ctx)
+	if err != nil || e.err != nil {
+		return "", false, errors.Join(err, e.err)
+	}
+	out, found := e.left[key]
+	return out, found, ctx.Err()
+}
+
+func TestAnAttemptThatWasTooLateIsLookedUp(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		e := &elsewhere{left: map[string]string{}}
+		pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", AttemptTimeout: time.Second, Retry: &core.RetryConfig{MaxAttempts: 1}}, func(ctx context.Context, in string) (string, error) {
+			e.leave(ctx, "paid "+in)
+			<-ctx.Done()
+			return "", ctx.Err()
+		}).LookUp(e.lookUp)
+		_, ctx := testkit.Run(t)
+		out, err := pay.Event().Execute(ctx, "Ada")
+		require.NoError(t, err)
+		assert.Equal(t, "paid Ada", out)
+		assert.Equal(t, 1, e.made)
+	})
+}
+
+func TestAFailureThatLeftNothingStays(t *testing.T) {
+	e := &elsewhere{left: map[string]string{}}
+	failed := errors.New("no money")
+	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay"}, testkit.Fail(failed)).LookUp(e.lookUp)
+	_, ctx := testkit.Run(t)
+	_, err := pay.Event().Execute(ctx, "Ada")
+	require.ErrorIs(t, err, failed)
+}
+
+func TestWhatIsFoundMustHold(t *testing.T) {
+	e := &elsewhere{left: map[string]string{}}
+	wrong := errors.New("it is wrong")
+	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay"}, func(ctx context.Context, _ string) (string, error) {
+		e.leave(ctx, "paid")
+		return "", errors.New("cut off")
+	}).Ensure(func(context.Context, string, string) error { return wrong }).LookUp(e.lookUp)
+	_, ctx := testkit.Run(t)
+	_, err := pay.Event().Execute(ctx, "Ada")
+	require.ErrorIs(t, err, wrong)
+}
+
+func TestASearchThatFailsInterruptsTheRun(t *testing.T) {
+	e := &elsewhere{left: map[string]string{}, err: errors.New("no connection")}
+	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay"}, testkit.Fail(errors.New("cut off"))).LookUp(e.lookUp)
+	_, ctx := testkit.Run(t)
+	_, err := pay.Event().Execute(ctx, "Ada")
+	assert.True(t, core.IsSuspension(err), "%v", err)
+	assert.ErrorContains(t, err, "whether pay took effect is not known: no connection")
+}
+
+func TestLookUpIsForCallsThatMayBeInDoubt(t *testing.T) {
+	agent := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "agent"}, testkit.Fail(errors.New("x")))
+	assert.PanicsWithValue(t, `core: "agent" is never in doubt itself, and LookUp does not apply to it; the calls inside it may have one`, func() {
+		agent.LookUp(func(context.Context, string) (string, bool, error) { return "", false, nil })
+	})
+	assert.Panics(t, func() {
+		testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay"}, testkit.Fail(errors.New("x"))).LookUp(nil)
+	})
+}
+
+func TestRunIDIsThatOfTheRun(t *testing.T) {
+	assert.Empty(t, core.RunID(t.Context()))
+	_, ctx := testkit.Run(t)
+	assert.NotEmpty(t, core.RunID(ctx))
+}

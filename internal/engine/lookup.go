@@ -1,0 +1,28 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// lookUp completes the call if it has left its outcome elsewhere. It reports whether the call
+// has ended. The end of the attempt of s does not end the search.
+func (c *Call) lookUp(p *record.Progress, s *Scope, r attempted) (ended bool, err error) {
+	at := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt}
+	defer at.close()
+	found, looked := c.typed.LookUp(at.context())
+	switch {
+	case looked.Err != nil && found:
+		return true, c.refuse(p, s, looked, record.ReasonCondition)
+	case looked.Err != nil:
+		return true, c.halt(fmt.Errorf("core: whether %s took effect is not known: %w", c.address, looked.Err))
+	case !found:
+		return false, nil
+	}
+	if looked = c.typed.KeepOutput(at.context()); looked.Err != nil {
+		return true, c.halt(looked.Err) // it is found again, when it can be kept
+	}
+	r.Result = looked
+	return true, c.complete(p, s, &r, "as it was found to have completed")
+}
