@@ -177,8 +177,8 @@ func (c *campaign) fault() {
 		}},
 		{"lock rows", true, func() {
 			for range 10 {
-				c.asAdmin(`do $$ declare id text; begin for id in select uid from reprise.runs order by random() limit 20 loop
-					perform 1 from reprise.runs where uid = id for update; perform pg_sleep(0.005); end loop; end $$`)
+				c.asAdmin(`do $$ declare locked text; begin for locked in select uid from reprise.runs order by random() limit 20 loop
+					perform 1 from reprise.runs where uid = locked for update; perform pg_sleep(0.005); end loop; end $$`)
 			}
 		}},
 	}

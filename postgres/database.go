@@ -67,10 +67,10 @@ const (
 	codeReadOnly     = "25006"
 )
 
-// passing are the codes, or classes of codes, of errors that pass by themselves: lost
+// passingCodes are the codes, or classes of codes, of errors that pass by themselves: lost
 // connections, servers that stop, start, are full or busy, a failover, and transactions in
 // the way of each other.
-var passing = []string{"08", "53", "57P", "57014", "58", "40001", "40P01", "25P03", "25P04", "55P03", codeReadOnly}
+var passingCodes = []string{"08", "53", "57P", "57014", "58", "40001", "40P01", "25P03", "25P04", "55P03", codeReadOnly}
 
 // isPassing reports whether an error of pgx passes by itself.
 func isPassing(err error) bool {
@@ -79,7 +79,7 @@ func isPassing(err error) bool {
 		var scan pgx.ScanArgError
 		return err != nil && !errors.Is(err, pgx.ErrNoRows) && !errors.As(err, &scan)
 	}
-	for _, code := range passing {
+	for _, code := range passingCodes {
 		if strings.HasPrefix(refused.Code, code) {
 			return true
 		}

@@ -87,10 +87,12 @@ create table reprise.jobs (
 create index jobs_due on reprise.jobs (program, version, priority desc, due) where process is null;
 create index jobs_process on reprise.jobs (process) where process is not null;
 
--- Outputs of tools whose effect is in this database: see Once.
+-- Outputs of tools whose effect is in this database, by their idempotency keys: see Once.
+-- They go with the run of the uid; that of a run in another store is empty.
 create table reprise.effects (
+	key    text collate "C" primary key,
 	uid    text collate "C" not null,
-	key    text collate "C" not null,
 	output bytea,
-	primary key (uid, key)
+	at     timestamptz not null default clock_timestamp()
 );
+create index effects_uid on reprise.effects (uid);

@@ -32,6 +32,17 @@ func (s *Store) attend(j *journal) {
 	s.mu.Unlock()
 }
 
+// Opened returns the UID of a run that this Store has open, and the token of its opening.
+// Both are empty if it has not. With them another statement can be fenced as Append is.
+func (s *Store) Opened(runID string) (uid, opening string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j := s.open[runID]; j != nil {
+		return j.uid, j.opening
+	}
+	return "", ""
+}
+
 // lease is closed when the process may have lost the runs that it opens now; nil if that
 // cannot happen.
 func (s *Store) lease() <-chan struct{} {

@@ -1,0 +1,169 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Once does something in a transaction exactly once for the call that ctx belongs to,
+// whatever becomes of its attempts: with what f does, the transaction keeps the output of f,
+// under the idempotency key of the call. A later attempt finds it, and returns it without
+// calling f; an attempt at the same time waits for the other one. So a tool whose effects are
+// all in the database of the store is
+//
+//	func(ctx context.Context, in Transfer) (Receipt, error) {
+//		return postgres.Once(ctx, store, func(tx pgx.Tx) (Receipt, error) { … })
+//	}
+//
+// What was committed by an attempt whose answer was lost, that came too late, or whose process
+// has ended, is found by [LookUp] before the call is failed or somebody is asked.
+//
+// The transaction is READ COMMITTED and ends with Once; f neither commits nor rolls it back. It
+// is rolled back if f returns an error, or ctx ends, or, with [snapshot.ErrFenced], if the
+// process has lost the run meanwhile: that is looked at last, in the transaction itself. Errors
+// that pass by themselves, such as a lost connection or a deadlock, are marked
+// [core.Retryable].
+//
+// An output lives as long as its run, and is found by forks of it. For a run in another store it
+// is kept for good, in the table effects with an empty uid, and there is no look at whether
+// the process has lost the run. Outside a call the error is that of [core.IdempotencyKey].
+func Once[Out any](ctx context.Context, s *Store, f func(tx pgx.Tx) (Out, error)) (Out, error) {
+	var none Out
+	e, err := s.effectOf(ctx)
+	if err != nil {
+		return none, err
+	}
+	out, err := do(ctx, e, f)
+	var unsure *commitError
+	if !errors.As(err, &unsure) {
+		return out, err
+	}
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), readPatience)
+	defer cancel()
+	if out, found, lookErr := find[Out](looking, e); found || lookErr != nil {
+		return out, lookErr
+	}
+	return none, passing(unsure.err)
+}
+
+// LookUp returns what finds the output that [Once] has kept for a call, for
+// [core.Definition.LookUp]:
+//
+//	pay := decorators.Tool("pay", …).LookUp(postgres.LookUp[Transfer, Receipt](store))
+func LookUp[In, Out any](s *Store) func(context.Context, In) (Out, bool, error) {
+	return func(ctx context.Context, _ In) (out Out, found bool, err error) {
+		e, err := s.effectOf(ctx)
+		if err != nil {
+			return out, false, err
+		}
+		return find[Out](ctx, e)
+	}
+}
+
+// An effect is that of a call.
+type effect struct {
+	db           *database
+	key          string
+	uid, opening string // of its run; empty for one in another store
+}
+
+func (s *Store) effectOf(ctx context.Context) (effect, error) {
+	key, err := core.IdempotencyKey(ctx)
+	e := effect{db: s.db, key: key}
+	e.uid, e.opening = s.Opened(core.RunID(ctx))
+	return e, err
+}
+
+// commitError is that it is not known whether a transaction was committed.
+type commitError struct{ err error }
+
+func (e *commitError) Error() string { return e.err.Error() }
+
+func (e *commitError) Unwrap() error { return e.err }
+
+// do does the transaction.
+func do[Out any](ctx context.Context, e effect, f func(tx pgx.Tx) (Out, error)) (out Out, err error) {
+	var none Out
+	tx, err := e.db.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return none, passing(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	kept, found, err := e.claim(ctx, tx)
+	if err != nil {
+		return none, passing(err)
+	} else if found {
+		return out, record.Decode(kept, &out)
+	}
+	if out, err = f(tx); err != nil {
+		if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) || tx.Conn().IsClosed() {
+			err = passing(err)
+		}
+		return none, err
+	}
+	if kept, err = record.Encode(out); err != nil {
+		return none, fmt.Errorf("postgres: the output of the transaction: %w", err)
+	}
+	if err := e.keep(ctx, tx, kept); err != nil {
+		return none, passing(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return none, &commitError{err}
+	}
+	return out, nil
+}
+
+// find returns the output that the call has left. It waits for an attempt that is under way.
+func find[Out any](ctx context.Context, e effect) (out Out, found bool, err error) {
+	tx, err := e.db.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return out, false, passing(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	kept, found, err := e.claim(ctx, tx)
+	if err == nil && found {
+		err = record.Decode(kept, &out)
+	}
+	return out, found && err == nil, passing(err)
+}
+
+// claim returns the output of the call, or makes sure that no other attempt keeps one before the
+// transaction ends.
+func (e *effect) claim(ctx context.Context, tx pgx.Tx) (output []byte, found bool, err error) {
+	tag, err := tx.Exec(ctx, e.db.in.sql(`insert into reprise.effects (key, uid) values ($1, $2) on conflict do nothing`), e.key, e.uid)
+	if err != nil || tag.RowsAffected() > 0 {
+		return nil, false, err
+	}
+	err = tx.QueryRow(ctx, e.db.in.sql(`select output from reprise.effects where key = $1`), e.key).Scan(&output)
+	return output, err == nil, err
+}
+
+// keep keeps the output of the call, if the process still has the run: the lock of its row
+// is held until the commit.
+func (e *effect) keep(ctx context.Context, tx pgx.Tx, output []byte) error {
+	if _, err := tx.Exec(ctx, e.db.in.sql(`update reprise.effects set output = $2 where key = $1`), e.key, output); err != nil || e.uid == "" {
+		return err
+	}
+	var one int
+	err := tx.QueryRow(ctx, e.db.in.sql(`select 1 from reprise.runs where uid = $1 and opening = $2 for share`), e.uid, e.opening).Scan(&one)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: the transaction of a call is rolled back", snapshot.ErrFenced)
+	}
+	return err
+}
+
+// passing marks an error that passes by itself.
+func passing(err error) error {
+	if errors.Is(err, snapshot.ErrFenced) || !isPassing(err) {
+		return err
+	}
+	return core.Retryable(err)
+}
