@@ -22,7 +22,7 @@ func BenchmarkDurable(b *testing.B) {
 	schema := newSchema(b)
 	admin, err := pgx.Connect(b.Context(), serverURL(b))
 	require.NoError(b, err)
-	defer func() { _ = admin.Close(context.Background()) }()
+	defer func() { _ = admin.Close(b.Context()) }()
 	table := pgx.Identifier{schema, "bare"}.Sanitize()
 	_, err = admin.Exec(b.Context(), `drop table if exists `+table+`; create table `+table+` (id bigint generated always as identity primary key, data bytea); grant insert on `+table+` to reprise_app`)
 	require.NoError(b, err)

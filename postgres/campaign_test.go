@@ -73,7 +73,7 @@ type campaigner struct {
 // startServer starts a server that tests may kill, with the tables of a schema.
 func startServer(t *testing.T, dir string, port int) *pgserver.Server {
 	t.Helper()
-	server, err := pgserver.Start(context.Background(), dir, port, "idle_in_transaction_session_timeout=100ms")
+	server, err := pgserver.Start(t.Context(), dir, port, "idle_in_transaction_session_timeout=100ms")
 	require.NoError(t, err)
 	return server
 }
@@ -82,7 +82,7 @@ func newCampaign(t *testing.T, rng *rand.Rand) *campaign {
 	serverURL(t) // it skips the test, or not
 	c := &campaign{t: t, rng: rng, done: map[string]int{}}
 	var err error
-	c.dir, err = os.MkdirTemp("", "reprise-postgres")
+	c.dir, err = os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // others than the present user must reach it
 	require.NoError(t, err)
 	free, err := ports.Free(1)
 	require.NoError(t, err)

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -133,7 +132,7 @@ func BenchmarkList(b *testing.B) {
 	require.NoError(b, err)
 	conn, err := pgx.Connect(b.Context(), serverURL(b))
 	require.NoError(b, err)
-	defer func() { _ = conn.Close(context.Background()) }()
+	defer func() { _ = conn.Close(b.Context()) }()
 	in := pgx.Identifier{schema, "runs"}.Sanitize()
 	_, err = conn.Exec(b.Context(), `insert into `+in+` (uid, id, version, opening, swaps, last_seq, info, status, program, pipeline, tags, updated)
 		select 'u' || i, 'run-' || i, 1, '', '', 0, $2, case when i % 1000 = 0 then 'failed' else 'completed' end, 'program-' || i % 20, '',

@@ -101,7 +101,8 @@ func do[Out any](ctx context.Context, e effect, f func(tx pgx.Tx) (Out, error)) 
 	if err != nil {
 		return none, passing(err)
 	} else if found {
-		return out, record.Decode(kept, &out)
+		err = record.Decode(kept, &out)
+		return out, err
 	}
 	if out, err = f(tx); err != nil {
 		if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) || tx.Conn().IsClosed() {

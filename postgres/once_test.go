@@ -41,7 +41,7 @@ func newBank(t *testing.T) *bank {
 	schema := newSchema(t)
 	admin, err := pgx.Connect(t.Context(), serverURL(t))
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = admin.Close(context.Background()) })
+	t.Cleanup(func() { _ = admin.Close(context.Background()) }) //nolint:usetesting // in a cleanup
 	b := &bank{t, schema, pgx.Identifier{schema, "transfers"}.Sanitize(), admin}
 	_, err = admin.Exec(t.Context(), `drop table if exists `+b.table+`; create table `+b.table+` (id bigint generated always as identity, run text, n int);
 		grant select, insert on `+b.table+` to reprise_app`)

@@ -23,7 +23,7 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	ctx := t.Context()
 	admin, err := pgx.Connect(ctx, serverURL(t))
 	require.NoError(t, err)
-	defer func() { _ = admin.Close(context.Background()) }()
+	defer func() { _ = admin.Close(t.Context()) }()
 	exec := func(statement string, args ...any) {
 		t.Helper()
 		_, err := admin.Exec(ctx, fmt.Sprintf(statement, args...))
@@ -75,7 +75,7 @@ func TestMigrationsAreLocked(t *testing.T) {
 			conn, err := pgx.Connect(t.Context(), url)
 			if err == nil {
 				err = postgres.Migrate(t.Context(), conn, schema)
-				_ = conn.Close(context.Background())
+				_ = conn.Close(t.Context())
 			}
 			done <- err
 		}()
@@ -100,7 +100,7 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	require.NoError(t, j.Sync(ctx, 5))
 	admin, err := pgx.Connect(ctx, serverURL(t))
 	require.NoError(t, err)
-	defer func() { _ = admin.Close(context.Background()) }()
+	defer func() { _ = admin.Close(t.Context()) }()
 	in := pgx.Identifier{schema}.Sanitize()
 	_, err = admin.Exec(ctx, fmt.Sprintf(`begin; delete from %[1]s.batches where last = 5; update %[1]s.runs set last_seq = 3; commit`, in))
 	require.NoError(t, err)

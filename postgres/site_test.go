@@ -42,8 +42,8 @@ type step struct {
 
 // A settings is what a worker is started with.
 type settings struct {
-	URL, Dir string
-	Options  postgres.Options
+	URL, Dir, Schema string
+	Lease            time.Duration
 }
 
 // work runs tasks until its standard input ends.
@@ -61,7 +61,7 @@ func work(args ...string) error {
 	defer pool.Close()
 	var store *postgres.Store
 	for store == nil && ctx.Err() == nil { // the server may be away
-		if store, err = postgres.Open(ctx, pool, set.Options); err != nil && !errors.Is(err, snapshot.ErrUnavailable) {
+		if store, err = postgres.Open(ctx, pool, postgres.Options{Schema: set.Schema, Lease: set.Lease}); err != nil && !errors.Is(err, snapshot.ErrUnavailable) {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func newSite(t testing.TB, url string, o postgres.Options) *site {
 
 // worker is a command that runs tasks, with a URL of its own.
 func (s *site) worker(url string) *exec.Cmd {
-	set, err := json.Marshal(settings{url, s.dir, s.options})
+	set, err := json.Marshal(settings{url, s.dir, s.options.Schema, s.options.Lease})
 	require.NoError(s.t, err)
 	return process.Command(s.t, "work", string(set))
 }

@@ -39,8 +39,9 @@ func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue run
 		pool.Close()
 		return nil, nil, nil, err
 	}
-	return s, s.Queue(), func() error {
+	queue, done = s.Queue(), func() error {
 		defer pool.Close()
 		return s.Close()
-	}, nil
+	}
+	return s, queue, done, nil
 }

@@ -3,7 +3,6 @@ package service_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -48,6 +47,6 @@ func TestAPasswordIsNotShown(t *testing.T) {
 	for _, url := range []string{"postgres://app:secret@%zz/app", "http://app:secret@db/app", "postgres://app:secret@127.0.0.1:1/app"} {
 		_, _, _, err := service.Open(t.Context(), url)
 		require.Error(t, err)
-		assert.False(t, strings.Contains(err.Error(), "secret"), "%v", err)
+		assert.NotContains(t, err.Error(), "secret")
 	}
 }

@@ -62,7 +62,7 @@ func TestSharedStoreIsFollowed(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- other.Serve(elsewhere) }()
 	status, body := do(t, "POST", url+"api/runs", `{"program":"echo","run_id":"e","input":{"text":"hi"}}`)
-	require.Equal(t, 200, status, body)
+	require.Equal(t, 201, status, body)
 	until(t, url, "e", "run_completed")
 	end()
 	require.NoError(t, <-ended)
