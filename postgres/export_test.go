@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/reprise-go/reprise/snapshot/storekit"
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
@@ -31,7 +33,7 @@ func AwaitOver(ctx context.Context, s, killed *Store) error {
 	}
 }
 
-// WithFaults has each statement of a store fail as next says.
-func WithFaults(s *Store, next func() storetest.Fault) {
-	s.Store = storekit.New(&faulty{s.db, next}, storekit.Options{Poll: s.queue.poll, Lost: s.lease.Lost})
+// OpenFaulty opens a store of which each statement fails as next says.
+func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() storetest.Fault) (*Store, error) {
+	return open(ctx, pool, o, func(d *database) storekit.Backend { return &faulty{d, next} })
 }

@@ -36,6 +36,10 @@ var _ snapshot.Store = (*Store)(nil)
 // The store uses four connections of the pool for records and some for everything else, and
 // one of its own for notifications.
 func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
+	return open(ctx, pool, o, func(d *database) storekit.Backend { return d })
+}
+
+func open(ctx context.Context, pool *pgxpool.Pool, o Options, backend func(*database) storekit.Backend) (*Store, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
 		return nil, err
@@ -58,6 +62,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
 		s.news = newNews(d)
 		options.Tell = s.news.tellRun
 		s.queue.tell = s.news.tellJobs
+	}
+	s.Store = storekit.New(backend(d), options)
+	if !o.Mute {
 		listen := o.Listen
 		if listen == nil {
 			listen = pool.Config().ConnConfig
@@ -65,7 +72,6 @@ func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
 		s.wait.Go(func() { s.news.sendOften(background) })
 		s.wait.Go(func() { s.listenOften(background, listen) })
 	}
-	s.Store = storekit.New(d, options)
 	s.wait.Go(func() { s.keep(background) })
 	return s, nil
 }

@@ -61,8 +61,10 @@ func TestAProcessThatLostItsRunsWritesNothing(t *testing.T) {
 func TestNoLostAnswerIsNoticed(t *testing.T) {
 	t.Parallel()
 	storetest.RunLostAnswers(t, func(t *testing.T, next func() storetest.Fault) snapshot.Store {
-		s := open(t, postgres.Options{Schema: newSchema(t), Mute: true})
-		postgres.WithFaults(s, next)
+		schema := newSchema(t)
+		s, err := postgres.OpenFaulty(t.Context(), shared.pool, postgres.Options{Schema: schema, Mute: true}, next)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
 		return s
 	})
 }
