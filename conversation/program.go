@@ -117,7 +117,7 @@ func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (
 		}
 		after = seenBy(&info.Metadata)
 	case last > 0:
-		info, _, err := t.info(ctx, last)
+		info, err := t.closed(ctx, last)
 		if err != nil {
 			return Turn{}, err
 		}

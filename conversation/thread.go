@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/record"
@@ -133,6 +134,30 @@ func (t thread) afterOf(info *snapshot.Info) int {
 func seenBy(metadata *snapshot.Metadata) int {
 	after, _ := strconv.Atoi(metadata.Custom[afterKey])
 	return max(after, 0)
+}
+
+// closeTime is the longest time that a run takes to be closed.
+const closeTime = 2 * time.Second
+
+// closed returns the info of a turn. One whose agent has ended is just being closed: who
+// has seen the answer may go on.
+func (t thread) closed(ctx context.Context, turn int) (snapshot.Info, error) {
+	info, _, err := t.info(ctx, turn)
+	if err != nil || !info.Open {
+		return info, err
+	}
+	if _, ended, err := t.prompt(ctx, turn); err != nil || !ended {
+		return info, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	for event, err := range t.store.Watch(waiting, snapshot.WatchOptions{RunID: info.RunID}) {
+		if err != nil || !event.Info.Open {
+			break
+		}
+	}
+	info, _, err = t.info(ctx, turn)
+	return info, err
 }
 
 // history returns the messages of the turn and of those that it saw, within the bound.

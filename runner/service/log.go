@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"io"
+	"log"
 	"log/slog"
 
 	"github.com/reprise-go/reprise/runner"
@@ -17,6 +19,15 @@ func (l *logger) log(level slog.Level, message string, attrs ...slog.Attr) {
 }
 
 func (l *logger) notReady(err error) { l.log(slog.LevelWarn, "not ready", slog.Any("error", err)) }
+
+// ofServer returns the log of an HTTP server: what clients do wrong, such as in a TLS
+// handshake.
+func (l *logger) ofServer() *log.Logger {
+	if l.to == nil {
+		return log.New(io.Discard, "", 0)
+	}
+	return slog.NewLogLogger(l.to.Handler(), slog.LevelWarn)
+}
 
 // event logs an event of the runner: what goes well with level debug or info, and what
 // goes wrong with warn or error.

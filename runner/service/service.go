@@ -186,7 +186,7 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 		return nil, errors.Join(err, dashboard.Close(context.Background()))
 	}
 	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: (&logger{o.Log}).ofServer(), Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	s := &service{runner: r, dashboard: dashboard, server: server, log: o.Log}
 	if o.Shared {
