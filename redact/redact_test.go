@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -202,6 +201,6 @@ func FuzzStream(f *testing.F) {
 			rest = rest[n:]
 			require.Truef(t, strings.HasPrefix(want, shown), "%q: %q, then %q; want %q", some, shown, rest, want)
 		}
-		require.Equal(t, want, shown+s.End(), fmt.Sprintf("%q in %q", some, text))
+		require.Equal(t, want, shown+s.End(), "%q in %q", some, text)
 	})
 }
