@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"net/http"
 	"syscall"
 	"testing"
 
@@ -16,7 +17,7 @@ func TestProgramEndsWithARunnerThatIsKilled(t *testing.T) {
 	reprise, dir := build(t), t.TempDir()
 	p := runnerOf(t, reprise, dir, "testdata/agents")
 	status, said := post(t, p.url+"/api/runs", `{"program":"greet","run_id":"r","input":{"name":"Ada"}}`)
-	require.Equal(t, 200, status, said)
+	require.Equal(t, http.StatusCreated, status, said)
 	p.until(t, "r", "run_paused")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGKILL))
 	_, err := io.ReadAll(p.says) // until the program has ended, too

@@ -89,6 +89,9 @@ func (a *app) watch(ctx context.Context, w watching) error {
 		show = a.writeRecords()
 	}
 	defer func() { _ = show.close() }() // its error counts where nothing else went wrong
+	if err := checkRun(ctx, client); err != nil {
+		return a.explainWatch(ctx, client, err)
+	}
 	for e, err := range client.Events(ctx) {
 		if err != nil {
 			return a.explainWatch(ctx, client, err)
@@ -98,6 +101,20 @@ func (a *app) watch(ctx context.Context, w watching) error {
 		}
 	}
 	return show.close()
+}
+
+// checkRun returns streamer.ErrNotFound if the run of the client does not exist, since its
+// events would wait for it. Whatever else is wrong the events tell, which try again.
+func checkRun(ctx context.Context, client *streamer.Client) error {
+	if client.Run == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, _, err := client.State(ctx, client.Run); errors.Is(err, streamer.ErrNotFound) {
+		return err
+	}
+	return nil
 }
 
 // explainWatch is err in words for people. Ctrl-C is how watching ends well.
