@@ -61,6 +61,13 @@ func (r *redaction) redaction() redact.Redaction {
 func (r *redaction) apply(found *snapshot.Snapshot) {
 	redact := r.function()
 	found.Metadata.Description = r.text(found.Metadata.Description)
+	found.Standing = found.Standing.Clone()
+	for i := range found.Standing.Questions {
+		found.Standing.Questions[i].Text = r.text(found.Standing.Questions[i].Text)
+	}
+	if last := found.Standing.LastError; last != nil {
+		last.Message = r.text(last.Message)
+	}
 	for i := range found.Records {
 		found.Records[i] = found.Records[i].Redacted(redact)
 	}
