@@ -67,7 +67,10 @@ func TestServeShowsStoredRunsAndThoseThatOthersWrite(t *testing.T) {
 	require.Len(t, all.Runs, 1)
 	assert.Equal(t, "completed", all.Runs[0].Status)
 	assert.Equal(t, []string{"nightly"}, all.Runs[0].Tags)
-	assert.Equal(t, 3, all.Runs[0].Calls.Completed)
+	assert.Equal(t, 3, all.Runs[0].Calls.Started, "a list does not read records")
+	var one struct{ Run streamer.RunState }
+	fetch(t, url+"/api/runs/done", &one)
+	assert.Equal(t, 3, one.Run.Calls.Completed)
 	assert.False(t, all.Can.Answer)
 
 	weather(t, dir, "new", false, snapshot.Metadata{})
