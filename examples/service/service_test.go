@@ -95,7 +95,7 @@ func TestKilledChatAnswersInTheEnd(t *testing.T) {
 	client := &streamer.Client{URL: url}
 	turn, err := client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "hello"})
 	require.NoError(t, err)
-	until(t, url, turn.RunID, "run_completed")
+	completed(t, client, 1)
 	turn, err = client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "how are you?"})
 	require.NoError(t, err)
 	stream := &streamer.Client{URL: url, Run: turn.RunID, Deltas: true}
@@ -118,15 +118,22 @@ func TestKilledChatAnswersInTheEnd(t *testing.T) {
 	second, url := begin(t, program, dir)
 	until(t, url, turn.RunID, "run_completed")
 	client = &streamer.Client{URL: url}
-	for { // the end is stored a moment later
-		turns, err := client.Thread(t.Context(), "ann")
-		require.NoError(t, err)
-		require.Len(t, turns, 2)
-		if turns[1].Status == "completed" {
-			require.Equal(t, `You have said 2 things so far. The last was "how are you?", and that is all that a script can say about it.`, turns[1].Answer)
-			break
-		}
-	}
+	last := completed(t, client, 2)
+	require.Equal(t, `You have said 2 things so far. The last was "how are you?", and that is all that a script can say about it.`, last.Answer)
 	require.NoError(t, second.Process.Signal(os.Interrupt))
 	require.NoError(t, second.Wait())
+}
+
+// completed returns the last of a number of turns when its end is stored, which is a moment
+// after the event.
+func completed(t *testing.T, client *streamer.Client, number int) streamer.ThreadTurn {
+	t.Helper()
+	for {
+		turns, err := client.Thread(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Len(t, turns, number)
+		if last := turns[number-1]; last.Status == "completed" {
+			return last
+		}
+	}
 }
