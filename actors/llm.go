@@ -1,8 +1,10 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/live"
@@ -18,7 +20,9 @@ type LLM struct {
 
 // NewLLM returns an LLM with a handler. The usage of each response is counted
 // for the call, unless the handler asks another LLM, for which it was counted
-// already. NewLLM panics if the name or an option is invalid or the handler is
+// already. The attempt gets the attributes model, response_id and finish from the
+// response, and first_token, in seconds, if the answer is streamed (see
+// [core.Annotate]). NewLLM panics if the name or an option is invalid or the handler is
 // nil.
 func NewLLM(name, description string, handler core.Handler[Request, Response], opts ...Option) LLM {
 	observed := handler
@@ -33,10 +37,22 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 			if !resp.Usage.IsZero() && core.UsageInside(ctx).IsZero() {
 				core.AddUsage(ctx, resp.Usage)
 			}
+			annotate(ctx, &resp)
 			return resp, err
 		}
 	}
 	return LLM{define(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, observed, opts)}
+}
+
+// annotate sets what a response says of itself as attributes of the attempt.
+func annotate(ctx context.Context, resp *Response) {
+	for _, a := range [...]struct{ key, value string }{
+		{"model", resp.Model}, {"response_id", resp.ID}, {"finish", cmp.Or(resp.FinishReason, string(resp.Finish))},
+	} {
+		if a.value != "" {
+			core.Annotate(ctx, a.key, a.value)
+		}
+	}
 }
 
 // shown calls the handler of an LLM and emits deltas of its attempt: that it
@@ -49,7 +65,12 @@ func shown(ctx context.Context, req Request, handler core.Handler[Request, Respo
 	emit(live.Delta{Part: live.PartBegin})
 	defer emit(live.Delta{Part: live.PartEnd})
 	var pieces atomic.Int64
-	resp, err := handler(live.Watch(ctx, func(live.Delta) { pieces.Add(1) }), req)
+	began := time.Now()
+	resp, err := handler(live.Watch(ctx, func(d live.Delta) {
+		if d.Part != live.PartBegin && pieces.Add(1) == 1 {
+			core.Annotate(ctx, "first_token", time.Since(began))
+		}
+	}), req)
 	if err != nil || pieces.Load() > 0 {
 		return resp, err
 	}

@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -91,4 +93,22 @@ func TestUsageInsideIsNoneOfTheAttemptsOwn(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, out)
 	}
+}
+
+// What a model says of its answer is on record with the attempt.
+func TestAttemptOfAModelHasAttributes(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+			_ = testkit.Pause(ctx, time.Second)
+			live.Emit(ctx, live.Delta{Part: live.PartText, Text: "Hi"})
+			_ = testkit.Pause(ctx, time.Second)
+			return actors.Response{Message: actors.Assistant("Hi"), ID: "r1", Model: "m-2026", FinishReason: "end_turn", Finish: actors.FinishStop}, nil
+		})
+		st, ctx := testkit.Run(t)
+		_, err := llm.Call(live.Watch(ctx, func(live.Delta) {}), actors.Request{})
+		require.NoError(t, err)
+		records := testkit.Records(t, st)
+		assert.Equal(t, map[string]any{"first_token": 1.0, "response_id": "r1", "model": "m-2026", "finish": "end_turn"},
+			records[len(records)-1].Detail.Metadata)
+	})
 }

@@ -40,6 +40,18 @@ func AddUsage(ctx context.Context, u Usage) { engine.AddUsage(ctx, u) }
 // run that was resumed, what was consumed before is included.
 func UsageInside(ctx context.Context) Usage { return engine.UsageInside(ctx) }
 
+// Annotate sets an attribute of the attempt that ctx belongs to, such as the
+// response ID of a service. The record that ends the attempt has it in
+// Detail.Metadata, even if the attempt fails; consoles, dashboards and traces
+// show it. A later value for the same key replaces the first.
+//
+// A value is a string, a bool or a number; a time.Duration becomes seconds, and
+// any other value its text. Keys are cut to 64 characters and texts to 1024, and
+// an attempt has at most 32 attributes: further ones are dropped, and so is one
+// without a key. Attributes are for people and are not read again: nothing of
+// a call depends on them. Outside a run, Annotate does nothing.
+func Annotate(ctx context.Context, key string, value any) { engine.Annotate(ctx, key, value) }
+
 // Sleep returns when d has passed since it was first called, even if the run
 // was interrupted meanwhile or its process ended: a run that is resumed sleeps
 // for the rest of d, and not again if d has passed. A runner parks a run that
@@ -86,6 +98,10 @@ func (s *Scope) erased() *engine.Scope { return (*engine.Scope)(s) }
 
 // RunID returns the run that the attempt belongs to; it is empty outside a run.
 func (s *Scope) RunID() string { return s.erased().Settings().RunID }
+
+// Tags returns the tags of the run that the attempt belongs to. They must not be
+// changed.
+func (s *Scope) Tags() []string { return s.erased().Settings().Tags }
 
 // Address returns the address of the call. It is zero outside a call, and outside a run.
 func (s *Scope) Address() record.Address { return s.erased().Address() }

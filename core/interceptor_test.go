@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -485,6 +486,124 @@ func TestInterruptDuringTheWaitOfAnInterceptor(t *testing.T) {
 		assert.Equal(t, 1, runs)
 		assert.Equal(t, "interrupted(0,user,@intercept)", brief(testkit.LoadRun(t, store, "run").Records[3]))
 	})
+}
+
+// pacing waits until ready is closed, as it expects after d.
+func pacing(ready <-chan struct{}, d time.Duration) core.Interceptor {
+	return around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+		if err := call.WaitFor(ctx, ready, d, "its turn"); err != nil {
+			return err
+		}
+		return next(ctx)
+	})
+}
+
+func TestWaitOfAnInterceptorForAnEvent(t *testing.T) {
+	for name, polls := range map[string][]state.Option{
+		"": nil, "with a checker": {state.WithInterruptChecker(func(context.Context) (*core.InterruptedError, error) { return nil, nil })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				ready := make(chan struct{})
+				st, ctx := testkit.Run(t, append(polls, state.WithInterceptors(pacing(ready, time.Hour)))...)
+				passed := testkit.Stopwatch()
+				time.AfterFunc(time.Minute, func() { close(ready) })
+				out, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Succeed))
+				testkit.Completed(t, out, err)
+				assert.Equal(t, time.Minute, passed())
+				out, err = testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Succeed))
+				testkit.Completed(t, out, err)
+				assert.Equal(t, time.Minute, passed(), "it is ready already")
+				logs := slices.DeleteFunc(testkit.Records(t, st), func(r record.Record) bool { return r.Kind != record.KindLog })
+				require.Len(t, logs, 1)
+				assert.Equal(t, "waits 1h0m0s for its turn", logs[0].Detail.Message)
+			})
+		})
+	}
+}
+
+// A long wait of an interceptor parks the run, and is no attempt, even if its actor
+// asks about calls in doubt.
+func TestLongWaitOfAnInterceptorParksTheRun(t *testing.T) {
+	for _, failures := range []int{0, 1} {
+		testkit.Bubble(t, func(t *testing.T) {
+			runs, store, begin, lifted := 0, memstore.New(), time.Now(), time.Now().Add(5*time.Hour)
+			limited := around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+				if left := time.Until(lifted); left > 0 && call.Number > failures {
+					call.Annotate("limit", "daily")
+					if err := call.WaitFor(ctx, nil, left, "the daily limit"); err != nil {
+						return err
+					}
+				}
+				return next(ctx)
+			})
+			retry := core.RetryConfig{InitialDelay: core.NoDelay, AttemptTimeout: time.Minute}
+			d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &retry, InDoubt: core.InDoubtAsk},
+				testkit.Counted(&runs, testkit.Failing(failures, errFlaky)))
+			open := func() (string, error, snapshot.Info) {
+				st, err := state.Open(t.Context(), store, "run", state.WithParking(time.Minute), state.WithInterceptors(limited))
+				require.NoError(t, err)
+				out, err := testkit.Call(st.Context(t.Context()), d)
+				require.NoError(t, st.Close())
+				info, infoErr := store.Info(t.Context(), "run")
+				require.NoError(t, infoErr)
+				return out, err, info
+			}
+			_, err, info := open()
+			e := testkit.Interrupted(t, err, record.InterruptAwait)
+			assert.Equal(t, "the attempt waits for the daily limit and begins at 2000-01-01T05:00:00Z", e.Message)
+			assert.Equal(t, state.StatusPaused, info.Status)
+			assert.True(t, info.Due.Equal(lifted), "%v", info.Due)
+			parked := testkit.LoadRun(t, store, "run").Records
+			last := parked[len(parked)-2]
+			assert.True(t, last.IsParked())
+			assert.Equal(t, failures, last.TotalAttempts(), "this one did not begin")
+			assert.Equal(t, map[string]any{"limit": "daily"}, last.Detail.Metadata)
+
+			_ = testkit.Pause(t.Context(), time.Hour)
+			_, err, info = open()
+			testkit.Interrupted(t, err, record.InterruptAwait)
+			assert.True(t, info.Due.Equal(lifted), "%v", info.Due)
+
+			_ = testkit.Pause(t.Context(), 5*time.Hour)
+			out, err, info := open()
+			testkit.Completed(t, out, err)
+			assert.Equal(t, state.StatusCompleted, info.Status)
+			assert.Equal(t, 6*time.Hour, time.Since(begin))
+			assert.Equal(t, failures+1, runs)
+		})
+	}
+}
+
+func TestInterceptorSeesTheRun(t *testing.T) {
+	store := memstore.New()
+	for n := range 2 {
+		st, err := state.Open(t.Context(), store, "run", state.WithMetadata(state.Metadata{Tags: []string{"tenant:a"}}), state.WithFurtherCalls(),
+			state.WithInterceptors(around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+				assert.Equal(t, []string{"tenant:a"}, call.Tags)
+				counts := call.RunCounts()
+				assert.Equal(t, 7*n, counts.Usage.InputTokens)
+				assert.Equal(t, n+1, counts.Attempts)
+				return next(ctx)
+			})))
+		require.NoError(t, err)
+		ctx := st.Context(t.Context())
+		for i := range n + 1 { // the first of the second opening is recalled
+			out, err := testkit.Call(ctx, testkit.Tool(t, fmt.Sprint("tool", i), once, func(ctx context.Context, _ string) (string, error) {
+				assert.Equal(t, []string{"tenant:a"}, core.ScopeOf(ctx).Tags())
+				core.AddUsage(ctx, core.Usage{InputTokens: 7})
+				return "out", nil
+			}))
+			testkit.Completed(t, out, err)
+		}
+		require.NoError(t, st.Close())
+	}
+	_, err := testkit.Tool(t, "tool", once, testkit.Succeed).Event().WithInterceptors(around(
+		func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+			assert.Zero(t, call.RunCounts(), "outside a run")
+			return next(ctx)
+		})).Execute(t.Context(), "in")
+	require.NoError(t, err)
 }
 
 // Two budgets: what refuses has the first give back what it gave.

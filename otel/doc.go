@@ -26,5 +26,9 @@
 // them. The contexts of handlers do not carry them: spans of handlers' own are in
 // traces of their own. A run that goes on in another process, or after it was
 // parked, has a trace for each time that it is open. Calls that are recalled have
-// no span.
+// no span. The attributes of the last attempt of a call (core.Annotate) are those
+// of its span, and the attributes of an attempt that is tried again those of the
+// event "retrying": provider, model, response_id and finish under the names of the
+// semantic conventions, such as gen_ai.response.id, and all others as
+// reprise.attribute.KEY.
 package otel

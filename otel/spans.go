@@ -2,6 +2,9 @@ package otel
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -19,8 +22,9 @@ type spans struct {
 
 // A call is one that has not ended.
 type call struct {
-	ctx   context.Context //nolint:containedctx // as above
-	paths []string        // of its attempts
+	ctx    context.Context      //nolint:containedctx // as above
+	paths  []string             // of its attempts
+	failed []attribute.KeyValue // the attributes of the attempt that is tried again
 }
 
 // span begins or ends the span that the record is about.
@@ -38,6 +42,10 @@ func (t *Telemetry) span(rec *record.Record) {
 	case !rec.Kind.IsCall():
 	case rec.Status == record.StatusStarted:
 		t.beginCall(s, rec)
+	case rec.Status == record.StatusFailed && rec.WillRetry:
+		if c := s.calls[rec.Address]; c != nil {
+			c.failed = attributesOf(rec)
+		}
 	case rec.Status == record.StatusRetrying:
 		s.retry(rec)
 	case rec.IsOutcome() || rec.IsSuspension():
@@ -88,8 +96,47 @@ func (s *spans) retry(rec *record.Record) {
 	if c := s.calls[rec.Address]; c != nil {
 		trace.SpanFromContext(c.ctx).AddEvent("retrying", trace.WithTimestamp(rec.Time), trace.WithAttributes(
 			attribute.Int("reprise.attempt", rec.Attempt), attribute.Float64("reprise.delay", rec.Delay.Seconds()),
-			attribute.String("error.type", rec.Class.String())))
+			attribute.String("error.type", rec.Class.String())), trace.WithAttributes(c.failed...))
+		c.failed = nil
 	}
+}
+
+// conventional are the names that the semantic conventions of OpenTelemetry for
+// generative AI have for attributes of attempts.
+func conventional(key string, value any) attribute.KeyValue {
+	text := fmt.Sprint(value)
+	switch key {
+	case "provider":
+		return attribute.String("gen_ai.provider.name", text)
+	case "model":
+		return attribute.String("gen_ai.response.model", text)
+	case "response_id":
+		return attribute.String("gen_ai.response.id", text)
+	case "finish":
+		return attribute.StringSlice("gen_ai.response.finish_reasons", []string{text})
+	}
+	key = "reprise.attribute." + key
+	switch v := value.(type) {
+	case bool:
+		return attribute.Bool(key, v)
+	case int64:
+		return attribute.Int64(key, v)
+	case float64:
+		return attribute.Float64(key, v)
+	}
+	return attribute.String(key, text)
+}
+
+// attributesOf are those of the attempt that the record ends, in order.
+func attributesOf(rec *record.Record) []attribute.KeyValue {
+	if rec.Detail == nil {
+		return nil
+	}
+	attributes := make([]attribute.KeyValue, 0, len(rec.Detail.Metadata))
+	for _, key := range slices.Sorted(maps.Keys(rec.Detail.Metadata)) {
+		attributes = append(attributes, conventional(key, rec.Detail.Metadata[key]))
+	}
+	return attributes
 }
 
 func (s *spans) endCall(rec *record.Record) {
@@ -99,6 +146,7 @@ func (s *spans) endCall(rec *record.Record) {
 	}
 	span := trace.SpanFromContext(c.ctx)
 	span.SetAttributes(attribute.String("reprise.status", rec.Status.String()), attribute.Int("reprise.attempts", rec.Attempt+1))
+	span.SetAttributes(attributesOf(rec)...)
 	if rec.Status == record.StatusFailed {
 		span.SetAttributes(attribute.String("error.type", rec.Class.String()), attribute.String("reprise.reason", rec.Reason.String()))
 		span.SetStatus(codes.Error, message(rec))

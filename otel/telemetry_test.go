@@ -197,3 +197,46 @@ func TestParkedRunHasATraceForEachTimeThatItIsOpen(t *testing.T) {
 		assert.Len(t, k.spans.Started(), 5)
 	})
 }
+
+func TestAttributesOfAttemptsAreThoseOfSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, runner.Options{})
+		model := decorators.Tool("model", "", func(ctx context.Context, _ in) (string, error) {
+			attempt := core.ScopeOf(ctx).Attempt()
+			core.Annotate(ctx, "response_id", []string{"r1", "r2"}[attempt])
+			core.Annotate(ctx, "model", "m")
+			core.Annotate(ctx, "provider", "p")
+			core.Annotate(ctx, "finish", "stop")
+			core.Annotate(ctx, "first_token", 1500*time.Millisecond)
+			core.Annotate(ctx, "n", 3)
+			core.Annotate(ctx, "yes", true)
+			core.Annotate(ctx, "note", "text")
+			if attempt == 0 {
+				return "", core.Retryable(errors.New("busy"))
+			}
+			return "out", nil
+		})
+		runner.Register(k.runner, decorators.Agent("agent", "", model.Call))
+		serve(t, k.runner)
+		_, err := k.runner.Start(t.Context(), "agent", "a", in{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		_, err = k.runner.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		synctest.Wait()
+		spans := k.spans.Ended()
+		at := slices.IndexFunc(spans, func(s trace.ReadOnlySpan) bool { return s.Name() == "model" })
+		require.GreaterOrEqual(t, at, 0)
+		attributes := spans[at].Attributes()
+		for _, want := range []attribute.KeyValue{
+			attribute.String("gen_ai.response.id", "r2"), attribute.String("gen_ai.response.model", "m"),
+			attribute.String("gen_ai.provider.name", "p"), attribute.StringSlice("gen_ai.response.finish_reasons", []string{"stop"}),
+			attribute.Float64("reprise.attribute.first_token", 1.5), attribute.Int64("reprise.attribute.n", 3),
+			attribute.Bool("reprise.attribute.yes", true), attribute.String("reprise.attribute.note", "text"),
+		} {
+			assert.Contains(t, attributes, want)
+		}
+		require.Len(t, spans[at].Events(), 1)
+		assert.Contains(t, spans[at].Events()[0].Attributes, attribute.String("gen_ai.response.id", "r1"), "of the attempt that failed")
+		require.NoError(t, k.stop())
+	})
+}

@@ -97,6 +97,7 @@ func (t *text) ending(r *record.Record) {
 			t.add(" (", duration(r.Duration), ")")
 		}
 		t.usage(r)
+		t.attributes(r)
 	case record.StatusFailed:
 		t.failure(r)
 	case record.StatusInterrupted:
@@ -124,6 +125,7 @@ func (t *text) failure(r *record.Record) {
 	}
 	t.times(r)
 	t.usage(r)
+	t.attributes(r)
 	if r.Reason == record.ReasonPanic && r.Err != nil {
 		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // the tag says that
 		return

@@ -642,3 +642,12 @@ func TestCompensationNamesTheCallThatItUndoes(t *testing.T) {
 	p.Publish(doubted)
 	assert.Equal(t, "    ↩ undo book#3 [STARTED] it may have taken effect\n", out.String())
 }
+
+func TestAttributesOfAnAttemptAreOnItsLine(t *testing.T) {
+	r := completed(t, 0, sec)
+	r.Detail = &record.Detail{Usage: record.Usage{InputTokens: 3}, Metadata: map[string]any{"response_id": "r 1", "first_token": 0.5}}
+	assert.Contains(t, printed([]record.Record{r}), `3 tokens · first_token=0.5 response_id="r 1"`)
+	f := failed(t, 0, record.ReasonPermanent, half)
+	f.Detail = &record.Detail{Metadata: map[string]any{"provider": "a"}}
+	assert.Contains(t, printed([]record.Record{f}), `provider=a`)
+}

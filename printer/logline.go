@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,16 +26,7 @@ func (t *text) log(r *record.Record) {
 		t.add(":")
 	}
 	t.message(" ", detail.Message)
-	for i, key := range slices.Sorted(maps.Keys(detail.Metadata)) {
-		if i == maxMetadata {
-			t.add(" ", t.ellipsis)
-			break
-		}
-		t.add(" ")
-		t.clean(key, maxKey)
-		t.add("=")
-		t.clean(shortValue(detail.Metadata[key]), maxValue)
-	}
+	t.pairs(detail.Metadata, " ")
 	t.cause(r.Err)
 	t.finish(r)
 }

@@ -3,6 +3,8 @@ package printer
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -157,6 +159,32 @@ func (t *text) usage(r *record.Record) {
 	}
 	if u.Cost != 0 {
 		t.add(t.separator, "cost ", about(u), money(u.Cost))
+	}
+}
+
+// attributes adds those of the attempt that the record ends, by key.
+func (t *text) attributes(r *record.Record) {
+	if r.Detail == nil || len(r.Detail.Metadata) == 0 {
+		return
+	}
+	t.add(t.separator)
+	t.pairs(r.Detail.Metadata, "")
+}
+
+// pairs adds what a map holds, by key, with before in front of each.
+func (t *text) pairs(m map[string]any, before string) {
+	for i, key := range slices.Sorted(maps.Keys(m)) {
+		if i > 0 {
+			before = " "
+		}
+		t.add(before)
+		if i == maxMetadata {
+			t.add(t.ellipsis)
+			break
+		}
+		t.clean(key, maxKey)
+		t.add("=")
+		t.clean(shortValue(m[key]), maxValue)
 	}
 }
 

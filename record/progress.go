@@ -140,6 +140,9 @@ func (p *Progress) stop(r *Record) {
 	switch r.Stage {
 	case StageWait:
 		p.Spent, p.Parked = r.Elapsed, r.Status == StatusAwaiting
+		if p.Parked && p.Phase == PhaseRunning { // by an interceptor: the attempt is made when the time has passed
+			p.Phase, p.Attempt, p.Delay = PhaseWaiting, int32(r.Attempt), r.Delay
+		}
 		if p.Parked && r.Delay > 0 { // the rest of the delay, by the clock of the record
 			p.Since = r.Time.Add(r.Delay - p.Delay)
 		}

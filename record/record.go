@@ -55,11 +55,11 @@ type Detail struct {
 	Output    []byte
 	Artifact  string // reference to an output that is stored as an artifact
 	Usage     Usage
-	Message   string     // of a log line, a run's description
-	Severity  slog.Level // of a log line
-	Metadata  map[string]any
-	NoStore   bool // of a completed call: its output is not kept, and it runs again on resume
-	Branches  int  // of a group that starts: the number of its branches
+	Message   string         // of a log line, a run's description
+	Severity  slog.Level     // of a log line
+	Metadata  map[string]any // of a log line; of a record that ends an attempt: its attributes
+	NoStore   bool           // of a completed call: its output is not kept, and it runs again on resume
+	Branches  int            // of a group that starts: the number of its branches
 
 	// Cached is set for a completed call whose output came from a cache: its
 	// handler did not run.

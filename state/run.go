@@ -49,6 +49,7 @@ func newRun(c *config) *run {
 		keeper: &memory{history{runID: c.settings.RunID, generation: 1}},
 		life:   lifecycle{done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc)},
 	}
+	r.settings.Tags, r.settings.Counts = c.metadata.Tags, r.counts
 	r.effects.keepsOutputs = true
 	r.out.quiet = sync.NewCond(&r.mu)
 	r.root = engine.NewRoot(r, c.settings)
@@ -81,6 +82,13 @@ func (r *run) begin() {
 
 // now returns the time in the form of records.
 func now() time.Time { return time.Now().UTC().Round(0) }
+
+// counts is [engine.Settings].Counts.
+func (r *run) counts() record.Counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ledger.Counts()
+}
 
 // Append implements engine.Run. The record is numbered and kept in one step;
 // records are published in the same order.

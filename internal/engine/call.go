@@ -101,7 +101,7 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 	case Retrace:
 		return c.retrace(p, s)
 	}
-	if p.Phase == record.PhaseWaiting && s.attempt > 0 {
+	if p.Phase == record.PhaseWaiting {
 		if err := c.wait(p, s); err != nil {
 			return err
 		}

@@ -34,6 +34,9 @@ func (c *Call) endRecord(status record.Status, p *record.Progress, s *Scope, r *
 			c.spend(*used)
 		}
 		c.passOn(in)
+		if attributes := in.takeAttributes(); attributes != nil {
+			detailOf(&rec).Metadata = attributes
+		}
 	}
 	return rec
 }
@@ -315,6 +318,9 @@ func (c *Call) suspend(p *record.Progress, s *Scope, r attempted, e *Interrupted
 	}
 	rec := c.endRecord(status, p, s, &r)
 	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, c.keptInterrupt(e)
+	if r.parked > 0 && e.Asks == record.AsksTime { // by an interceptor: nothing of the attempt was made
+		rec.Stage, rec.Delay, rec.Elapsed = record.StageWait, r.parked, rec.Elapsed+r.parked
+	}
 	// If the record is lost, the call still has no outcome, which is what a
 	// suspension means.
 	_ = c.append(p, s, &rec)

@@ -56,9 +56,10 @@ type interception struct {
 	spent     time.Duration // before the attempt
 
 	state    interceptionState
-	over     bool   // the attempt has its result
-	panicked bool   // an interceptor did
-	r        Result // of the handler, if the state is made
+	over     bool          // the attempt has its result
+	parked   time.Duration // how long the run is parked before the attempt is made; 0 for not
+	panicked bool          // an interceptor did
+	r        Result        // of the handler, if the state is made
 }
 
 // interceptionState says where the result of the attempt comes from.
@@ -73,7 +74,7 @@ const (
 func (c *Call) interception(s *Scope, ofRun, own []Interceptor) *interception {
 	in := &interception{c: c, s: s, ofRun: ofRun, own: own}
 	in.CallInfo = CallInfo{
-		RunID: c.root.settings.RunID, Address: c.address, Kind: c.spec.Kind, Name: c.spec.Name,
+		RunID: c.root.settings.RunID, Tags: c.root.settings.Tags, Address: c.address, Kind: c.spec.Kind, Name: c.spec.Name,
 		Number: s.Attempt() + 1, in: in,
 	}
 	return in
@@ -91,7 +92,7 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	in.over = true
 	switch e := in.suspended(); {
 	case e != nil && in.state != made:
-		return Result{Err: e, refused: true}
+		return Result{Err: e, refused: true, parked: in.parked}
 	case e != nil, err == nil && in.state == made:
 		return in.r
 	case err == nil:

@@ -66,6 +66,7 @@ type Interceptor struct {
 // are for the goroutine that called the interceptor, and until that returns.
 type CallInfo struct {
 	RunID   string         // empty outside a run
+	Tags    []string       // of the run; they must not be changed
 	Address record.Address // of the call; zero outside a run
 	Kind    record.Kind
 	Name    string // of the actor
@@ -136,12 +137,63 @@ func (i *CallInfo) Answer(encoded []byte) error {
 // Answered reports whether an interceptor has answered the attempt.
 func (i *CallInfo) Answered() bool { return i.in.state == answered }
 
+// Annotate sets an attribute of the attempt, as [Annotate] does, until Attempt
+// returns.
+func (i *CallInfo) Annotate(key string, value any) {
+	if !i.in.over {
+		i.in.s.inner().annotate(key, value)
+	}
+}
+
+// Usage returns what the attempt has consumed so far, and the calls inside it.
+func (i *CallInfo) Usage() (u record.Usage) {
+	in := i.in.s.inside.Load()
+	if in == nil {
+		return u
+	}
+	for _, part := range []*record.Usage{in.used.Load(), in.spent.Load()} {
+		if part != nil {
+			u = u.Plus(*part)
+		}
+	}
+	return u
+}
+
+// RunCounts returns the numbers of the run, over all its openings. They include
+// this attempt, which has begun. Outside a run they are zero.
+func (i *CallInfo) RunCounts() record.Counts {
+	if counts := i.in.c.root.settings.Counts; counts != nil {
+		return counts()
+	}
+	return record.Counts{}
+}
+
 // Wait waits for d before the attempt, or until ctx ends, the run is
 // interrupted, or nothing new may begin in it, and then returns an error that
 // the interceptor must return. The wait is recorded as a line of the log that
 // says why, such as "the limit of requests per minute". A wait that does not
-// end before RetryTimeout or the deadline of ctx does not begin.
+// end before RetryTimeout or the deadline of ctx does not begin. One that is
+// longer than the run waits in the process (state.WithParking) parks the run:
+// Wait returns an error at once, and the attempt is made when the time has
+// passed.
 func (i *CallInfo) Wait(ctx context.Context, d time.Duration, why string) error {
+	return i.waitFor(ctx, nil, d, d, why)
+}
+
+// WaitFor is Wait for a time that is not known exactly: until ready is closed.
+// Expected is how long that is likely to take, for the line in the log, the
+// limits of time and the decision to park the run.
+func (i *CallInfo) WaitFor(ctx context.Context, ready <-chan struct{}, expected time.Duration, why string) error {
+	if isClosed(ready) {
+		expected = 0
+	}
+	return i.waitFor(ctx, ready, expected, noEnd, why)
+}
+
+// noEnd is longer than any wait.
+const noEnd = 100 * 365 * 24 * time.Hour
+
+func (i *CallInfo) waitFor(ctx context.Context, ready <-chan struct{}, d, most time.Duration, why string) error {
 	in := i.in
 	if in.over || in.state != begun {
 		return errTooLate
@@ -155,9 +207,20 @@ func (i *CallInfo) Wait(ctx context.Context, d time.Duration, why string) error 
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return fmt.Errorf("core: a wait of %v for %s does not end in time: %w", d, why, context.DeadlineExceeded)
 	}
+	if in.c.parks(ctx, d) && !in.c.root.isOutside() {
+		return in.park(d, why)
+	}
 	i.Log(slog.LevelInfo, fmt.Sprintf("waits %v for %s", d, why), map[string]any{"wait": d.String()})
-	in.c.sleepInSlot(ctx, d)
+	in.c.waitInSlot(ctx, most, ready)
 	return in.stopping(ctx)
+}
+
+// park suspends the attempt, and with it the run, until it may be made.
+func (in *interception) park(d time.Duration, why string) error {
+	e := parkedUntil("the attempt waits for "+why+" and begins", time.Now().Add(d))
+	in.parked = d
+	in.s.Suspend(e)
+	return e
 }
 
 // Log appends a line to the log of the run, with the address of the call. The

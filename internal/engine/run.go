@@ -93,6 +93,7 @@ type Asked struct {
 // Settings holds for every call of a run.
 type Settings struct {
 	RunID string
+	Tags  []string // of the run
 
 	// RetryByActor is the level above the actor's own configuration, by name.
 	RetryByActor map[string]*Policy
@@ -153,6 +154,10 @@ type Settings struct {
 	// so; the contexts of the run then end. It is called where interrupts are noticed
 	// and every 100 ms during waits. It is nil if there is no checker.
 	Poll func(ctx context.Context)
+
+	// Counts returns the numbers of the run, over all its openings. It is nil outside
+	// any run.
+	Counts func() record.Counts
 
 	// Late counts the attempts that were abandoned, and those of them that
 	// returned later.

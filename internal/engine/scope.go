@@ -54,9 +54,10 @@ type inside struct {
 
 	completed atomic.Pointer[completed] // only around the outermost call outside a run; nil for nothing
 
-	mu     sync.Mutex
-	closed bool
-	stops  []func() bool // cancel the contexts that were derived for the attempt
+	mu         sync.Mutex
+	closed     bool
+	stops      []func() bool  // cancel the contexts that were derived for the attempt
+	attributes map[string]any // of the attempt; nil for none
 }
 
 // scopeKey is the context key of the innermost scope.

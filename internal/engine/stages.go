@@ -83,6 +83,7 @@ type Result struct {
 
 	cached  bool           // the output comes from an interceptor
 	refused bool           // by an interceptor: the handler did not run
+	parked  time.Duration  // by an interceptor, for so long; 0 for not
 	effect  *record.Effect // that the call took over; nil for none
 }
 

@@ -51,12 +51,16 @@ func (c *Call) rest(p *record.Progress) time.Duration {
 }
 
 // sleepInSlot sleeps, and releases the slot of the call meanwhile.
-func (c *Call) sleepInSlot(ctx context.Context, d time.Duration) {
+func (c *Call) sleepInSlot(ctx context.Context, d time.Duration) { c.waitInSlot(ctx, d, nil) }
+
+// waitInSlot sleeps until ready is closed, if that is earlier, and releases the
+// slot of the call meanwhile.
+func (c *Call) waitInSlot(ctx context.Context, d time.Duration, ready <-chan struct{}) {
 	if c.guard != nil && c.guard.slot != nil {
 		c.guard.slot.Release()
 		defer c.guard.slot.Acquire(ctx)
 	}
-	c.sleep(ctx, d)
+	c.sleepUntil(ctx, d, ready)
 }
 
 // parks reports whether the run is parked during the delay. It is not if
@@ -73,18 +77,24 @@ func (c *Call) parks(ctx context.Context, delay time.Duration) bool {
 // park suspends the call until the next attempt is due. The whole delay counts
 // as time of the call, even if no process runs meanwhile.
 func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
-	due := time.Now().Add(delay).UTC()
-	e := &InterruptedError{
-		Reason:  record.InterruptAwait,
-		Asks:    record.AsksTime,
-		Message: "the next attempt begins at " + due.Format(time.RFC3339),
-	}
+	due := time.Now().Add(delay)
+	e := parkedUntil("the next attempt begins", due)
 	c.parent.stop(e)
 	rec := c.endRecord(record.StatusAwaiting, p, s, &attempted{})
 	rec.Stage, rec.Class, rec.Err = record.StageWait, record.ClassCanceled, e
 	rec.Delay, rec.Elapsed = delay, rec.Elapsed+delay
 	_ = c.append(p, s, &rec) // as in suspend
 	return e
+}
+
+// parkedUntil is the suspension of a call that waits for time. What says what
+// happens then.
+func parkedUntil(what string, due time.Time) *InterruptedError {
+	return &InterruptedError{
+		Reason:  record.InterruptAwait,
+		Asks:    record.AsksTime,
+		Message: what + " at " + due.UTC().Format(time.RFC3339),
+	}
 }
 
 // errDeadlineAhead is the cause of a suspension that came before the deadline.
@@ -95,19 +105,32 @@ var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", cont
 const checkEvery = 100 * time.Millisecond
 
 // sleep returns after d, when ctx ends or when the run drains.
-func (c *Call) sleep(ctx context.Context, d time.Duration) {
+func (c *Call) sleep(ctx context.Context, d time.Duration) { c.sleepUntil(ctx, d, nil) }
+
+// sleepUntil is sleep, and returns also when ready is closed. A nil channel
+// never is.
+func (c *Call) sleepUntil(ctx context.Context, d time.Duration, ready <-chan struct{}) {
 	poll := c.root.settings.Poll
 	if poll == nil {
-		c.root.sleep(ctx, d)
+		c.root.sleep(ctx, d, ready)
 		return
 	}
-	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil && c.root.draining.Load() == nil; d = time.Until(end) {
-		c.root.sleep(ctx, min(d, checkEvery))
+	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil && c.root.draining.Load() == nil && !isClosed(ready); d = time.Until(end) {
+		c.root.sleep(ctx, min(d, checkEvery), ready)
 		poll(ctx)
 	}
 }
 
-func (r *Root) sleep(ctx context.Context, d time.Duration) {
+func isClosed(ready <-chan struct{}) bool {
+	select {
+	case <-ready:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *Root) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}) {
 	var drained <-chan struct{} // nil outside any run, where nothing is drained
 	if !r.isOutside() {
 		drained = *r.drain()
@@ -118,6 +141,7 @@ func (r *Root) sleep(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	case <-drained:
+	case <-ready:
 	}
 }
 

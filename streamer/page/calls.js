@@ -135,9 +135,18 @@ export class CallTree {
   }
 
   awaiting(call, record, time) {
-    if (record.stage === "wait") return; // parked: it waits for its next attempt, as before
+    if (record.stage === "wait") return this.#parked(call, record, time);
     this.#ended(call, record, time, "awaiting");
     call.status = "awaiting";
+  }
+
+  // #parked is a call that waits for its next attempt, as before, or that an
+  // interceptor has parked before the attempt was made.
+  #parked(call, record, time) {
+    if (call.status !== "running") return;
+    this.#ended(call, record, time, "paced");
+    call.status = "waiting";
+    call.attempts.at(-1).wait = { start: time, until: parse(record.next_attempt_at), delay: record.retry_delay * 1000, source: "interceptor" };
   }
 
   recovered(call, record) {
@@ -152,7 +161,7 @@ export class CallTree {
     if (!attempt || attempt.end) attempt = this.#unseen(call, record.retry_attempt, time - (record.execution_time ?? 0) * 1000);
     Object.assign(attempt, {
       end: time, outcome, stage: record.stage, seconds: record.execution_time,
-      error: record.original_error, errorClass: record.error_class, usage: record.usage, reason: record.reason,
+      error: record.original_error, errorClass: record.error_class, usage: record.usage, reason: record.reason, attributes: record.metadata,
     });
     if (record.original_error && outcome !== "awaiting") Object.assign(call, { error: record.original_error, errorClass: record.error_class });
     else if (outcome === "completed") call.error = undefined;

@@ -101,7 +101,8 @@ function attempts(call) {
         make("span", {}, outcomes[a.outcome] ?? words(a.outcome)),
         make("time", { class: "muted", title: fullTime(a.start), datetime: new Date(a.start).toISOString() }, clockTime(a.start)),
         a.end ? make("span", { class: "num" }, duration(a.end - a.start)) : make("span", { class: "num", "data-running": true })));
-    if (a.error && a.outcome !== "awaiting") {
+    if (a.attributes) item.append(attributes(a.attributes));
+    if (a.error && a.outcome !== "awaiting" && a.outcome !== "paced") {
       item.append(make("p", { class: "error" }, make("span", { class: "class " + a.errorClass }, words(a.errorClass)), " ", a.error,
         a.stage && a.stage !== "handler" ? make("span", { class: "muted" }, ` (${a.stage})`) : undefined));
     }
@@ -111,11 +112,16 @@ function attempts(call) {
   return list;
 }
 
-const outcomes = { retried: "failed, tried again", failed: "failed for good", awaiting: "waits for an answer", stopped: "ended with the run", lost: "the process ended during it" };
+// attributes are what was set for an attempt: the response ID of a service, …
+const attributes = (of) =>
+  make("dl", { class: "facts" }, ...Object.entries(of).map(([key, value]) =>
+    make("div", {}, make("dt", {}, words(key)), make("dd", { class: "mono" }, typeof value === "string" ? value : JSON.stringify(value)))));
+
+const outcomes = { paced: "waits before it is made", retried: "failed, tried again", failed: "failed for good", awaiting: "waits for an answer", stopped: "ended with the run", lost: "the process ended during it" };
 
 function waitLine(wait) {
   const line = make("p", { class: "wait-line " + wait.source }, icon(wait.source === "retry_after" ? "service" : "backoff"));
-  const why = { retry_after: "as the service asked (Retry-After)", breaker: "until the circuit breaker lets one through" }[wait.source] ?? "by backoff";
+  const why = { retry_after: "as the service asked (Retry-After)", breaker: "until the circuit breaker lets one through", interceptor: "for a limit" }[wait.source] ?? "by backoff";
   if (wait.end) line.append(`waited ${duration(wait.end - wait.start)} of ${duration(wait.delay)} ${why}`);
   else line.append(`waits ${duration(wait.delay)} ${why}, next attempt `, make("b", { "data-left": true, class: "num" }));
   return line;
