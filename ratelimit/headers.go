@@ -1,0 +1,192 @@
+package ratelimit
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A reading is what a response says of one limit.
+type reading struct {
+	name   string // such as "requests"
+	tokens bool   // it counts tokens, not requests
+
+	limit   float64       // 0 if it is not known
+	period  time.Duration // of the limit; 0 if it is not known
+	left    float64       // below 0 if it is not known
+	resetIn time.Duration // until all of the limit is there; 0 if it is not known
+	void    bool          // the limit is zero, which services say that have none
+}
+
+// longest is the longest time until a reset that is believed.
+const longest = 32 * 24 * time.Hour
+
+// readings returns what the headers say, sorted by name. What is malformed is left
+// out.
+func readings(header http.Header, now time.Time) []reading {
+	found := make(map[string]*reading)
+	at := func(name string) *reading {
+		if found[name] == nil {
+			found[name] = &reading{name: name, left: -1, tokens: strings.Contains(name, "token")}
+		}
+		return found[name]
+	}
+	for field, values := range header {
+		field = strings.ToLower(field)
+		if len(values) == 0 || !strings.Contains(field, "ratelimit") {
+			continue
+		}
+		if value := strings.Join(values, ","); field == "ratelimit" || field == "ratelimit-policy" {
+			readDraft(value, at)
+		} else if kind, name, period := split(field); kind != "" {
+			r := at(name)
+			r.period = max(r.period, period)
+			readField(r, kind, value, now)
+		}
+	}
+	var all []reading
+	for _, r := range found {
+		if !r.void && (r.limit > 0 || r.left >= 0) {
+			all = append(all, *r)
+		}
+	}
+	slices.SortFunc(all, func(a, b reading) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// periods are the words for a window in the names of headers.
+var periods = map[string]time.Duration{
+	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
+}
+
+// split takes apart the name of a header such as
+// anthropic-ratelimit-input-tokens-remaining. Kind is "limit", "remaining" or
+// "reset"; empty for none.
+func split(field string) (kind, name string, period time.Duration) {
+	var rest []string
+	for word := range strings.SplitSeq(field, "-") {
+		switch word {
+		case "remaining", "reset":
+			kind = word
+		case "limit":
+			if kind == "" {
+				kind = word
+			}
+		case "x", "ratelimit", "anthropic":
+		default:
+			rest = append(rest, word)
+			period = max(period, periods[word])
+		}
+	}
+	name = strings.Join(rest, "-")
+	if period == 0 && (strings.Contains(name, "requests") || strings.Contains(name, "tokens")) {
+		period = time.Minute // as services mean it that do not say so
+	}
+	return kind, name, period
+}
+
+func readField(r *reading, kind, value string, now time.Time) {
+	first, params, _ := strings.Cut(value, ";")
+	first, _, _ = strings.Cut(first, ",")
+	switch kind {
+	case "limit":
+		if n, ok := number(first); ok {
+			r.limit, r.void = n, n == 0
+		}
+		if _, w, ok := strings.Cut(params, "w="); ok { // "100, 100;w=60"
+			r.setWindow(w)
+		}
+	case "remaining":
+		if n, ok := number(first); ok {
+			r.left = n
+		}
+	case "reset":
+		if d, ok := parseReset(first, now); ok {
+			r.resetIn = d
+		}
+	}
+}
+
+func (r *reading) setWindow(seconds string) {
+	seconds = strings.TrimRight(strings.TrimSpace(seconds), ",; ")
+	if n, ok := number(seconds); ok && n > 0 && n <= longest.Seconds() {
+		r.period = time.Duration(n * float64(time.Second))
+	}
+}
+
+// readDraft reads RateLimit and RateLimit-Policy: items such as "default";r=50;t=30
+// or, in older drafts, limit=100, remaining=50, reset=5.
+func readDraft(value string, at func(name string) *reading) {
+	for item := range strings.SplitSeq(value, ",") {
+		name, params, _ := strings.Cut(strings.TrimSpace(item), ";")
+		if strings.Contains(name, "=") {
+			name, params = "", item
+		}
+		r := at(strings.ToLower(strings.Trim(name, `" `)))
+		for param := range strings.SplitSeq(params, ";") {
+			key, text, _ := strings.Cut(strings.TrimSpace(param), "=")
+			n, ok := number(text)
+			switch {
+			case key == "w":
+				r.setWindow(text)
+			case key == "qu":
+				r.tokens = r.tokens || strings.Contains(text, "token")
+			case !ok:
+			case key == "q" || key == "limit":
+				r.limit, r.void = n, n == 0
+			case key == "r" || key == "remaining":
+				r.left = n
+			case (key == "t" || key == "reset") && n <= longest.Seconds():
+				r.resetIn = time.Duration(n * float64(time.Second))
+			}
+		}
+	}
+}
+
+// number reads a number that is not below 0.
+func number(text string) (float64, bool) {
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	return n, err == nil && n >= 0 && n < 1e15
+}
+
+// parseReset reads how long it takes until a limit is reset: seconds, a duration
+// such as "6m0s" or "1d2h", a time in seconds or milliseconds since 1970, or one
+// of RFC 3339.
+func parseReset(text string, now time.Time) (time.Duration, bool) {
+	text = strings.TrimSpace(text)
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		switch {
+		case math.IsNaN(n) || n <= 0 || n > 1e15:
+			return 0, false
+		case n > 1e11:
+			return within(time.UnixMilli(int64(n)).Sub(now))
+		case n > 1e8:
+			return within(time.Unix(int64(n), 0).Sub(now))
+		}
+		return within(time.Duration(n * float64(time.Second)))
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return within(at.Sub(now))
+	}
+	var days time.Duration
+	if before, rest, found := strings.Cut(text, "d"); found {
+		n, ok := number(before)
+		if !ok || n > 365 {
+			return 0, false
+		}
+		days, text = time.Duration(n*24*float64(time.Hour)), rest
+	}
+	if text == "" {
+		return within(days)
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, false
+	}
+	return within(days + d)
+}
+
+func within(d time.Duration) (time.Duration, bool) { return d, d > 0 && d <= longest }

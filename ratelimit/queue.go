@@ -1,0 +1,90 @@
+package ratelimit
+
+import "slices"
+
+// A queue holds tickets of several runs: each run has its turn after the others.
+type queue struct {
+	runs []*waiting // the next first
+}
+
+// waiting are the tickets of one run, the oldest first. There is at least one.
+type waiting struct {
+	run     string
+	tickets []*ticket
+}
+
+func (q *queue) push(t *ticket) {
+	for _, w := range q.runs {
+		if w.run == t.run {
+			w.tickets = append(w.tickets, t)
+			return
+		}
+	}
+	q.runs = append(q.runs, &waiting{t.run, []*ticket{t}})
+}
+
+// first returns the ticket whose turn it is; nil for none.
+func (q *queue) first() *ticket {
+	if len(q.runs) == 0 {
+		return nil
+	}
+	return q.runs[0].tickets[0]
+}
+
+// pop removes the first ticket. Its run comes after the others then.
+func (q *queue) pop() {
+	w := q.runs[0]
+	q.runs = q.runs[1:]
+	if w.tickets = w.tickets[1:]; len(w.tickets) > 0 {
+		q.runs = append(q.runs, w)
+	}
+}
+
+func (q *queue) remove(t *ticket) {
+	for i, w := range q.runs {
+		at := slices.Index(w.tickets, t)
+		if at < 0 {
+			continue
+		}
+		if w.tickets = slices.Delete(w.tickets, at, at+1); len(w.tickets) == 0 {
+			q.runs = slices.Delete(q.runs, i, i+1)
+		}
+		return
+	}
+}
+
+// all returns the tickets that wait.
+func (q *queue) all() (all []*ticket) {
+	for _, w := range q.runs {
+		all = append(all, w.tickets...)
+	}
+	return all
+}
+
+func (q *queue) len() (n int) {
+	for _, w := range q.runs {
+		n += len(w.tickets)
+	}
+	return n
+}
+
+// before returns how many requests and tokens are likely to be sent before the
+// ticket.
+func (q *queue) before(t *ticket) (requests, tokens float64) {
+	turn, own := 0, 0 // of the ticket in its run, and of its run
+	for i, w := range q.runs {
+		if at := slices.Index(w.tickets, t); at >= 0 {
+			turn, own = at, i
+		}
+	}
+	for i, w := range q.runs {
+		n := turn
+		if i < own {
+			n++
+		}
+		for _, other := range w.tickets[:min(n, len(w.tickets))] {
+			requests, tokens = requests+1, tokens+other.tokens
+		}
+	}
+	return requests, tokens
+}
