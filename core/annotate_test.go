@@ -71,7 +71,10 @@ func TestAttributesOfInterceptorsAreThoseOfTheAttempt(t *testing.T) {
 	st, ctx := testkit.Run(t, state.WithInterceptors(around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		late = call
 		call.Annotate("before", 1)
+		assert.False(t, call.Made())
 		err := next(ctx)
+		assert.True(t, call.Made())
+		call.AddUsage(core.Usage{InputTokens: 1})
 		call.Annotate("after", call.Usage().InputTokens)
 		return err
 	})))
@@ -82,7 +85,7 @@ func TestAttributesOfInterceptorsAreThoseOfTheAttempt(t *testing.T) {
 	out, err := testkit.Call(ctx, d)
 	testkit.Completed(t, out, err)
 	late.Annotate("late", true)
-	assert.Equal(t, []map[string]any{{"before": int64(1), "after": int64(7)}}, ends(testkit.Records(t, st)))
+	assert.Equal(t, []map[string]any{{"before": int64(1), "after": int64(8)}}, ends(testkit.Records(t, st)))
 }
 
 type word string

@@ -183,7 +183,7 @@ func TestFailureTellsItsReasonInWords(t *testing.T) {
 		{"later", failed(t, 1, record.ReasonPermanent, 3*sec), "[FAILED: permanent after 2 attempts] (0.5s, 3.0s total) - Connection timeout"},
 		{"retry timeout", failed(t, 0, record.ReasonRetryTimeout, half), "[FAILED: retry timeout] (0.5s) - Connection timeout"},
 		{"deadline", failed(t, 0, record.ReasonDeadline, half), "[FAILED: deadline] (0.5s) - Connection timeout"},
-		{"budget", failed(t, 0, record.ReasonBudget, half), "[FAILED: retry budget] (0.5s) - Connection timeout"},
+		{"budget", failed(t, 0, record.ReasonBudget, half), "[FAILED: budget] (0.5s) - Connection timeout"},
 		{"retry-after", failed(t, 0, record.ReasonRetryAfterTooLong, half), "[FAILED: retry-after too long] (0.5s) - Connection timeout"},
 		{"postcondition", failed(t, 0, record.ReasonCondition, half), "[FAILED: postcondition] (0.5s) - Connection timeout"},
 		{"only attempt", failed(t, 0, record.ReasonExhausted, half), "[FAILED] (0.5s) - Connection timeout"},

@@ -203,8 +203,6 @@ func words(reason record.Reason) string {
 		return "retry-after too long"
 	case record.ReasonCondition:
 		return "postcondition"
-	case record.ReasonBudget:
-		return "retry budget"
 	}
 	return strings.ReplaceAll(reason.String(), "_", " ")
 }

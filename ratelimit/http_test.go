@@ -25,11 +25,10 @@ type limited struct {
 	limit  int
 	window time.Duration
 
-	mu       sync.Mutex
-	began    time.Time
-	served   []time.Time
-	refused  []time.Time
-	problems []error
+	mu      sync.Mutex
+	began   time.Time
+	served  []time.Time
+	refused []time.Time
 }
 
 func (s *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -112,8 +112,8 @@ func (s *service) admit(now time.Time) *http.Response {
 			resp.Header.Set("anthropic-ratelimit-"+name+"-remaining", fmt.Sprint(left(limit, used)))
 			resp.Header.Set("anthropic-ratelimit-"+name+"-reset", now.Add(reset).Format(time.RFC3339Nano))
 		case "draft":
-			resp.Header.Add("RateLimit-Policy", fmt.Sprintf(`"%s";q=%v;w=%v`, name, limit, s.window.Seconds()))
-			resp.Header.Add("RateLimit", fmt.Sprintf(`"%s";r=%d;t=%v`, name, left(limit, used), math.Ceil(reset.Seconds())))
+			resp.Header.Add("RateLimit-Policy", fmt.Sprintf(`%q;q=%v;w=%v`, name, limit, s.window.Seconds()))
+			resp.Header.Add("RateLimit", fmt.Sprintf(`%q;r=%d;t=%v`, name, left(limit, used), math.Ceil(reset.Seconds())))
 		}
 	}
 	if s.requests > 0 {

@@ -145,19 +145,26 @@ func (i *CallInfo) Annotate(key string, value any) {
 	}
 }
 
-// Usage returns what the attempt has consumed so far, and the calls inside it.
-func (i *CallInfo) Usage() (u record.Usage) {
-	in := i.in.s.inside.Load()
-	if in == nil {
-		return u
-	}
-	for _, part := range []*record.Usage{in.used.Load(), in.spent.Load()} {
-		if part != nil {
-			u = u.Plus(*part)
+// Usage returns what the attempt itself has consumed so far, without the calls
+// inside it.
+func (i *CallInfo) Usage() record.Usage {
+	if in := i.in.s.inside.Load(); in != nil {
+		if used := in.used.Load(); used != nil {
+			return *used
 		}
 	}
-	return u
+	return record.Usage{}
 }
+
+// AddUsage counts u for the attempt, as [AddUsage] does, until Attempt returns.
+func (i *CallInfo) AddUsage(u record.Usage) {
+	if !i.in.over {
+		addUsage(&i.in.s.inner().used, u)
+	}
+}
+
+// Made reports whether the handler of the attempt has run.
+func (i *CallInfo) Made() bool { return i.in.state == made }
 
 // RunCounts returns the numbers of the run, over all its openings. They include
 // this attempt, which has begun. Outside a run they are zero.

@@ -91,7 +91,7 @@ const sources = { retry_after: "Retry-After", breaker: "circuit breaker" };
 export const source = (name) => sources[name] ?? words(name);
 
 // reason is why a call failed for good.
-export const reason = (name) => (name === "budget" ? "retry budget" : words(name));
+export const reason = (name) => words(name);
 
 // The statuses of a run as they are shown; one that runs and waits for the
 // next attempt of a call is "waiting". The rare ones are shown where there are

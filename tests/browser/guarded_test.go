@@ -117,7 +117,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 		"trip/book_table@undo/book_table":   {"book_table", "undoes it in doubt"},
 		"trip/get_weather#2":                {"get_weather", "#2 · from the cache"},
 		"trip/pay":                          {"2 retries"},
-		"trip/send_mail":                    {"retry budget"},
+		"trip/send_mail":                    {"budget"},
 	} {
 		row := p.text(`[data-call="` + call + `"]`)
 		if call == "trip/planner" {
@@ -138,7 +138,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 	records := eval[string](p, `document.querySelector("#record-rows").textContent`)
 	for _, text := range []string{
 		`circuit breaker "payments" is open for 2s`, `circuit breaker "payments" is half open`, `circuit breaker "payments" is closed`, "(circuit breaker)",
-		"trip?1 = true by ann", " · from the cache", "overloaded · retry budget after", "the retry budget of 1 retry in 1m0s is used up",
+		"trip?1 = true by ann", " · from the cache", "overloaded · budget after", "the retry budget of 1 retry in 1m0s is used up",
 		"it may have taken effect",
 		"trip/planner has its recorded answer, although instructions, texts of tools, tools or options are others now; to ask anew: reprise --dir DIR fork trip-1",
 	} {
@@ -152,7 +152,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 		{"trip", " by ann: true"},
 		{"trip/get_weather#2", "Outputfrom the cache"},
 		{"trip/pay", "until the circuit breaker lets one through"},
-		{"trip/send_mail", "Endedretry budget"},
+		{"trip/send_mail", "Endedbudget"},
 	} {
 		p.load(s.url() + "#run=trip-1&call=" + url.QueryEscape(view.call))
 		p.waitText("#detail .address", view.call)

@@ -1,0 +1,99 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An Amount is what calls use. As a limit, a zero field is no limit.
+type Amount struct {
+	Tokens int64         `json:"tokens,omitempty"` // input and output
+	Cost   float64       `json:"cost,omitempty"`   // in the currency of the prices
+	Calls  int64         `json:"calls,omitempty"`  // attempts that were made
+	Time   time.Duration `json:"time,omitempty"`   // of all calls together, in nanoseconds
+}
+
+// Plus returns the sum of both.
+func (a Amount) Plus(b Amount) Amount {
+	return Amount{a.Tokens + b.Tokens, a.Cost + b.Cost, a.Calls + b.Calls, a.Time + b.Time}
+}
+
+// Minus returns the difference of both.
+func (a Amount) Minus(b Amount) Amount {
+	return Amount{a.Tokens - b.Tokens, a.Cost - b.Cost, a.Calls - b.Calls, a.Time - b.Time}
+}
+
+// IsZero reports whether the amount is nothing.
+func (a Amount) IsZero() bool { return a == Amount{} }
+
+// String lists what is not zero, such as "12000 tokens, 3 calls".
+func (a Amount) String() string {
+	var parts []string
+	for _, part := range [...]struct {
+		is   bool
+		text string
+	}{
+		{a.Tokens != 0, plural(a.Tokens, "token")},
+		{a.Cost != 0, "cost " + money(a.Cost)},
+		{a.Calls != 0, plural(a.Calls, "call")},
+		{a.Time != 0, a.Time.Round(time.Millisecond).String()},
+	} {
+		if part.is {
+			parts = append(parts, part.text)
+		}
+	}
+	if parts == nil {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int64, unit string) string {
+	if n != 1 && n != -1 {
+		unit += "s"
+	}
+	return strconv.FormatInt(n, 10) + " " + unit
+}
+
+func money(cost float64) string { return strconv.FormatFloat(cost, 'g', 6, 64) }
+
+// check returns an error for a negative or infinite field.
+func (a Amount) check(what string) error {
+	for _, field := range [...]struct {
+		name  string
+		value any
+		ok    bool
+	}{
+		{"Tokens", a.Tokens, a.Tokens >= 0},
+		{"Cost", a.Cost, a.Cost >= 0 && !math.IsInf(a.Cost, 0)},
+		{"Calls", a.Calls, a.Calls >= 0},
+		{"Time", a.Time, a.Time >= 0},
+	} {
+		if !field.ok {
+			return fmt.Errorf("budget: %s.%s is %v; want 0 or more", what, field.name, field.value)
+		}
+	}
+	return nil
+}
+
+// tolerance is of sums of costs.
+const tolerance = 1e-9
+
+// exceeded returns which limit the amount is above, such as "11 of 10 calls"; empty
+// for none.
+func (a Amount) exceeded(limit Amount) string {
+	switch {
+	case limit.Calls > 0 && a.Calls > limit.Calls:
+		return fmt.Sprintf("%d of %s", a.Calls, plural(limit.Calls, "call"))
+	case limit.Tokens > 0 && a.Tokens > limit.Tokens:
+		return fmt.Sprintf("%d of %s", a.Tokens, plural(limit.Tokens, "token"))
+	case limit.Cost > 0 && a.Cost > limit.Cost+tolerance:
+		return fmt.Sprintf("cost %s of %s", money(a.Cost), money(limit.Cost))
+	case limit.Time > 0 && a.Time > limit.Time:
+		return fmt.Sprintf("%v of %v", a.Time.Round(time.Millisecond), limit.Time)
+	}
+	return ""
+}
