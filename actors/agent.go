@@ -136,7 +136,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 		panic(fmt.Sprintf("actors: agent %q has the zero LLM; make one with openai.New, decorators.LLM or NewLLM", name))
 	}
 	o := apply(core.Spec{Kind: record.KindAgent, Name: name}, opts)
-	if o.approval {
+	if o.approval != nil {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", name))
 	}
 	l := &loop{

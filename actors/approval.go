@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
@@ -16,8 +17,8 @@ var ErrNotApproved = errors.New("not approved")
 
 func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 
-// WithApproval makes every call of a tool wait for the approval of a human: the
-// run is paused with a question that shows the tool and the arguments, and
+// WithApproval makes calls of a tool wait for the approval of a human: the run is
+// paused with a question that shows the tool and the arguments, and
 // continues when it is answered with an [Approval] (see state.Answer).
 // Preconditions are checked before the question is asked.
 //
@@ -28,9 +29,113 @@ func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 // ask again. [WithInDoubt] sets, as for any tool, whether an approved call may
 // be made twice if its process ended while it ran.
 //
-// A call outside a run fails with core.ErrNoRun, since it cannot ask a
-// question.
-func WithApproval() Option { return func(o *options) { o.approval = true } }
+// Options of the approval say which calls need it ([ApprovalIf]), what the question
+// is ([ApprovalQuestion]), and what holds if nobody answers in time
+// ([ApprovalDefault]):
+//
+//	actors.WithApproval(
+//		actors.ApprovalIf(func(t Transfer) bool { return t.Euros > 100 }),
+//		actors.ApprovalQuestion(func(t Transfer) string { return fmt.Sprintf("Send %d EUR to %s?", t.Euros, t.To) }),
+//		actors.ApprovalDefault(24*time.Hour, actors.Disapprove("nobody has answered")))
+//
+// A call outside a run that needs approval fails with core.ErrNoRun, since it
+// cannot ask a question.
+func WithApproval(how ...ApprovalOption) Option {
+	return func(o *options) {
+		o.approval = new(approval)
+		for _, option := range how {
+			if option == nil {
+				panic(fmt.Sprintf("actors: %q: an option of WithApproval is nil", o.spec.Name))
+			}
+			option(o.approval)
+		}
+	}
+}
+
+// An ApprovalOption configures [WithApproval].
+type ApprovalOption func(*approval)
+
+// approval is how a tool asks for approval.
+type approval struct {
+	needed   any // a func(In) bool; nil for always
+	question any // a func(In) string; nil for the default
+	after    time.Duration
+	answer   Approval // after that time
+}
+
+// ApprovalIf has only those calls wait for approval for whose arguments needed
+// returns true, such as amounts above 100 EUR. In is what the tool takes. The answer
+// must depend on the arguments alone, as it is asked again when the run is resumed. If
+// needed panics, the call fails. The constructor of the tool panics if needed is nil,
+// or not a function of what the tool takes.
+func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
+	if needed == nil {
+		panic("actors: ApprovalIf got nil")
+	}
+	return func(a *approval) { a.needed = needed }
+}
+
+// ApprovalQuestion sets the text of the question. It stands alone: whoever answers
+// sees the arguments only if they are in the text. If it is empty, the question is the
+// default: the name of the tool and the arguments. The constructor of the tool panics
+// if text is nil, or not a function of what the tool takes.
+func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
+	if text == nil {
+		panic("actors: ApprovalQuestion got nil")
+	}
+	return func(a *approval) { a.question = text }
+}
+
+// ApprovalDefault answers for a human who has not answered within the time after,
+// counted from the question, as [core.Default] does: a runner resumes the run then. It
+// panics if after is not above 0. Arguments of the answer are checked like those of a
+// human.
+func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
+	if after <= 0 {
+		panic(fmt.Sprintf("actors: ApprovalDefault(%v, …): want a time above 0", after))
+	}
+	return func(a *approval) { a.after, a.answer = after, answer }
+}
+
+// approvalOf is an approval whose functions take In.
+type approvalOf[In any] struct {
+	needed   func(In) bool   // nil for always
+	question func(In) string // nil for the default
+	defaults []core.AwaitOption[Approval]
+}
+
+// newApproval panics if a function of a does not take In.
+func newApproval[In any](tool string, a *approval) *approvalOf[In] {
+	of := new(approvalOf[In])
+	check := func(option string, got any, ok bool) {
+		if got != nil && !ok {
+			panic(fmt.Sprintf("actors: %q: %s got a %T, want a function of a %T, which the tool takes", tool, option, got, *new(In)))
+		}
+	}
+	var ok bool
+	of.needed, ok = a.needed.(func(In) bool)
+	check("ApprovalIf", a.needed, ok)
+	of.question, ok = a.question.(func(In) string)
+	check("ApprovalQuestion", a.question, ok)
+	if a.after > 0 {
+		of.defaults = []core.AwaitOption[Approval]{core.Default(a.after, a.answer)}
+	}
+	return of
+}
+
+// text returns the question about a call.
+func (a *approvalOf[In]) text(tool string, in In) (string, error) {
+	if a.question != nil {
+		if text := a.question(in); text != "" {
+			return text, nil
+		}
+	}
+	arguments, err := json.Marshal(in)
+	if err != nil {
+		return "", core.Permanent(fmt.Errorf("actors: the arguments of %q as JSON: %w", tool, err))
+	}
+	return fmt.Sprintf("Approve %s %s", tool, arguments), nil
+}
 
 // An Approval is the answer to whether a tool may be called.
 type Approval struct {
@@ -59,10 +164,12 @@ func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
 	spec := t.definition.Spec()
 	around := core.Spec{Kind: record.KindAgent, Name: "approve_" + spec.Name, Description: spec.Description, NoStore: spec.NoStore}
 	d := must(core.NewDefinition(around, func(ctx context.Context, in In) (Out, error) {
-		in, err := ask(ctx, spec.Name, t.schema, in)
-		if err != nil {
-			var zero Out
-			return zero, err
+		if t.asks.needed == nil || t.asks.needed(in) {
+			var err error
+			if in, err = t.ask(ctx, spec.Name, in); err != nil {
+				var zero Out
+				return zero, err
+			}
 		}
 		return t.definition.Event().Execute(ctx, in)
 	}))
@@ -74,14 +181,14 @@ func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
 
 // ask returns the arguments that were approved. An approval with arguments that
 // do not fit is discarded: the question is asked again, with the problem.
-func ask[In any](ctx context.Context, name string, schema Schema, in In) (In, error) {
-	arguments, err := json.Marshal(in)
+func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) {
+	text, err := t.asks.text(name, in)
 	if err != nil {
-		return in, core.Permanent(fmt.Errorf("actors: the arguments of %q as JSON: %w", name, err))
+		return in, err
 	}
-	question := fmt.Sprintf("Approve %s %s", name, arguments)
+	question := text
 	for {
-		approval, err := core.Await[Approval](ctx, question)
+		approval, err := core.Await(ctx, question, t.asks.defaults...)
 		switch {
 		case err != nil:
 			return in, err
@@ -93,13 +200,13 @@ func ask[In any](ctx context.Context, name string, schema Schema, in In) (In, er
 			return in, nil
 		}
 		var changed In
-		err = schema.Validate(approval.Arguments)
+		err = t.schema.Validate(approval.Arguments)
 		if err == nil {
 			err = json.Unmarshal(approval.Arguments, &changed)
 		}
 		if err == nil {
 			return changed, nil
 		}
-		question = fmt.Sprintf("Approve %s %s (the changed arguments do not fit: %v)", name, arguments, err)
+		question = fmt.Sprintf("%s (the changed arguments do not fit: %v)", text, err)
 	}
 }

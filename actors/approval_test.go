@@ -3,7 +3,10 @@ package actors_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
@@ -193,6 +196,104 @@ func TestARefusalIsRecordedAsWhatItIs(t *testing.T) {
 		require.ErrorIs(t, err, actors.ErrNotApproved)
 		require.ErrorIs(t, err, core.ErrPermanent)
 	}
+}
+
+type wire struct {
+	Euros int    `json:"euros"`
+	To    string `json:"to"`
+}
+
+// bank runs an agent that makes one transfer.
+func bank(t *testing.T, store *memstore.Store, made *[]wire, in wire, how ...actors.ApprovalOption) (string, error) {
+	t.Helper()
+	send := decorators.Tool("send", "", func(_ context.Context, in wire) (string, error) {
+		*made = append(*made, in)
+		return "sent", nil
+	}, actors.WithApproval(how...))
+	st, err := state.Open(t.Context(), store, "r")
+	require.NoError(t, err)
+	out, err := send.Call(st.Context(t.Context()), in)
+	require.NoError(t, st.Close())
+	return out, err
+}
+
+func above100(t wire) bool { return t.Euros > 100 }
+
+func TestOnlyCallsThatNeedApprovalWaitForIt(t *testing.T) {
+	var made []wire
+	out, err := bank(t, memstore.New(), &made, wire{100, "ada"}, actors.ApprovalIf(above100))
+	require.NoError(t, err)
+	assert.Equal(t, "sent", out)
+
+	store := memstore.New()
+	words := actors.ApprovalQuestion(func(t wire) string { return fmt.Sprintf("Send %d EUR to %s?", t.Euros, t.To) })
+	for range 2 {
+		_, err = bank(t, store, &made, wire{101, "ada"}, actors.ApprovalIf(above100), words)
+		var e *core.InterruptedError
+		require.ErrorAs(t, err, &e)
+		assert.Equal(t, "Send 101 EUR to ada?", e.Message)
+	}
+	changed, err := actors.ApproveWith(map[string]any{"euros": "many"})
+	require.NoError(t, err)
+	require.NoError(t, state.Answer(t.Context(), store, "r", "approve_send?1", "", changed))
+	_, err = bank(t, store, &made, wire{101, "ada"}, actors.ApprovalIf(above100), words)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.ErrorContains(t, err, "Send 101 EUR to ada? (the changed arguments do not fit: ")
+	require.NoError(t, state.Answer(t.Context(), store, "r", "approve_send?2", "", actors.Approve()))
+	out, err = bank(t, store, &made, wire{101, "ada"}, actors.ApprovalIf(above100), words)
+	require.NoError(t, err)
+	assert.Equal(t, "sent", out)
+	assert.Equal(t, []wire{{100, "ada"}, {101, "ada"}}, made)
+}
+
+func TestDefaultAnswersForAHuman(t *testing.T) {
+	for _, c := range []struct {
+		answer actors.Approval
+		err    error
+		made   []wire
+	}{
+		{actors.Disapprove("nobody has answered"), actors.ErrNotApproved, nil},
+		{actors.Approve(), nil, []wire{{500, "ada"}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var made []wire
+			store := memstore.New()
+			def := actors.ApprovalDefault(24*time.Hour, c.answer)
+			_, err := bank(t, store, &made, wire{500, "ada"}, def)
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			info, err := store.Info(t.Context(), "r")
+			require.NoError(t, err)
+			assert.Equal(t, 24*time.Hour, time.Until(info.Due))
+			time.Sleep(24 * time.Hour) //nolint:forbidigo // on the fake clock
+			_, err = bank(t, store, &made, wire{500, "ada"}, def)
+			require.ErrorIs(t, err, c.err)
+			assert.Equal(t, c.made, made)
+		})
+	}
+}
+
+func TestBadOptionsOfAnApprovalPanic(t *testing.T) {
+	tool := func(how ...actors.ApprovalOption) func() {
+		return func() {
+			decorators.Tool("send", "", func(context.Context, wire) (string, error) { return "", nil }, actors.WithApproval(how...))
+		}
+	}
+	assert.PanicsWithValue(t, `actors: "send": ApprovalIf got a func(string) bool, want a function of a actors_test.wire, which the tool takes`,
+		tool(actors.ApprovalIf(func(string) bool { return true })))
+	assert.PanicsWithValue(t, `actors: "send": ApprovalQuestion got a func(int) string, want a function of a actors_test.wire, which the tool takes`,
+		tool(actors.ApprovalQuestion(func(int) string { return "" })))
+	assert.PanicsWithValue(t, `actors: "send": an option of WithApproval is nil`, tool(nil))
+	assert.PanicsWithValue(t, "actors: ApprovalDefault(0s, …): want a time above 0", func() { actors.ApprovalDefault(0, actors.Approve()) })
+	assert.Panics(t, func() { actors.ApprovalIf[wire](nil) })
+	assert.Panics(t, func() { actors.ApprovalQuestion[wire](nil) })
+}
+
+// A condition that panics has not said that no approval is needed.
+func TestConditionOfAnApprovalThatPanicsFailsTheCall(t *testing.T) {
+	var made []wire
+	_, err := bank(t, memstore.New(), &made, wire{1, "ada"}, actors.ApprovalIf(func(wire) bool { panic("boom") }))
+	require.ErrorIs(t, err, core.ErrPanic)
+	assert.Empty(t, made)
 }
 
 func TestWithApprovalIsForToolsInRuns(t *testing.T) {

@@ -202,9 +202,9 @@ type options struct {
 
 	answerByTool bool
 
-	approval bool // for NewTool alone
-	strict   bool // for tools and typed agents
-	cached   bool // by WithCache
+	approval *approval // for NewTool alone; nil for none
+	strict   bool      // for tools and typed agents
+	cached   bool      // by WithCache
 
 	identity any // a func(In) any; nil for the default
 }
@@ -233,7 +233,7 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 	if o.agentOnly != "" {
 		panic(fmt.Sprintf("actors: %q: %s is an option of NewAgent alone", spec.Name, o.agentOnly))
 	}
-	if o.approval && spec.Kind != record.KindTool {
+	if o.approval != nil && spec.Kind != record.KindTool {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", spec.Name))
 	}
 	if o.strict && spec.Kind != record.KindTool {

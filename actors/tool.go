@@ -19,6 +19,7 @@ type Tool[In, Out any] struct {
 	// approval is the definition of the call that asks for approval, if calls
 	// need it, and requires holds what is checked before the question.
 	approval *core.Definition[In, Out]
+	asks     *approvalOf[In]
 	requires []func(context.Context, In) error
 	identity any
 }
@@ -40,8 +41,8 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 	if o.strict {
 		t.schema = mustStrict(name, schema)
 	}
-	if o.approval {
-		t.identity = o.identity
+	if o.approval != nil {
+		t.identity, t.asks = o.identity, newApproval[In](name, o.approval)
 		t.approval = t.approved()
 	}
 	return t
