@@ -67,7 +67,7 @@ func shown(ctx context.Context, req Request, handler core.Handler[Request, Respo
 	var pieces atomic.Int64
 	began := time.Now()
 	resp, err := handler(live.Watch(ctx, func(d live.Delta) {
-		if d.Part != live.PartBegin && pieces.Add(1) == 1 {
+		if d.Part != live.PartBegin && d.Part != live.PartEnd && pieces.Add(1) == 1 {
 			core.Annotate(ctx, "first_token", time.Since(began))
 		}
 	}), req)

@@ -31,6 +31,17 @@ func Watch(ctx context.Context, f func(Delta)) context.Context {
 	return context.WithValue(ctx, watchKey{}, &watcher{watch: f, outer: outer})
 }
 
+// Divert returns a context whose calls, at any depth, show f alone what they produce:
+// functions that watch ctx do not see it. It is for a call that decides what of that
+// is shown, and emits it as its own with the context that it was given. F is called
+// as [Watch] calls it.
+func Divert(ctx context.Context, f func(Delta)) context.Context {
+	if f == nil {
+		f = func(Delta) {}
+	}
+	return context.WithValue(ctx, watchKey{}, &watcher{watch: f})
+}
+
 // Emit passes d to every function that watches ctx. Run, address and attempt are
 // those of the attempt that ctx belongs to. Once the attempt is over, what it
 // emits is dropped.
