@@ -1,0 +1,274 @@
+package window
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Options configure a window.
+type Options struct {
+	// Tokens is how many tokens the context of the model has, with the answer.
+	// Required, 100 or more.
+	Tokens int
+
+	// Answer is how many of them are left for the answer. Defaults to MaxTokens of the
+	// request, and without that to an eighth of Tokens.
+	Answer int
+
+	// Result is how many tokens of a result of a tool the model gets at most. Defaults
+	// to an eighth of Tokens.
+	Result int
+
+	// Summarizer makes a summary of the turns that are left out, which takes their
+	// place. It gets them as one text. Defaults to none: they are left out.
+	Summarizer actors.LLM
+
+	// Actor are options of the window as an actor. By default it has one attempt, and
+	// no time limit beside those of the model.
+	Actor []actors.Option
+}
+
+// New returns a model that asks llm with as much of the conversation as fits. The name
+// is that of the call around that of llm. New panics if an option is out of range.
+func New(name string, o Options, llm actors.LLM) actors.LLM {
+	if err := o.check(name, llm); err != nil {
+		panic(err.Error())
+	}
+	w := &window{o: o, llm: llm}
+	own := append([]actors.Option{actors.WithRetry(core.RetryConfig{Disabled: true}), actors.WithAttemptTimeout(core.NoTimeout)}, o.Actor...)
+	return actors.NewLLM(name, "", w.ask, own...)
+}
+
+func (o *Options) check(name string, llm actors.LLM) error {
+	switch {
+	case llm.Name() == "":
+		return fmt.Errorf("window: %q has the zero LLM", name)
+	case o.Tokens < 100:
+		return fmt.Errorf("window: Options.Tokens of %q is %d; want 100 or more", name, o.Tokens)
+	case o.Answer < 0 || o.Answer > o.Tokens/2:
+		return fmt.Errorf("window: Options.Answer of %q is %d; want at most half of Tokens, or 0 for the default", name, o.Answer)
+	case o.Result < 0 || o.Result > o.Tokens/2:
+		return fmt.Errorf("window: Options.Result of %q is %d; want at most half of Tokens, or 0 for the default", name, o.Result)
+	}
+	return nil
+}
+
+// window does not change once it is made.
+type window struct {
+	o   Options
+	llm actors.LLM
+}
+
+// memory is what a run knows of a conversation. It is a value of the run, so that a
+// resumed run sends what it would have sent.
+type memory struct {
+	Left    int     `json:"left"`    // how many messages are left out
+	Mark    uint64  `json:"mark"`    // of these
+	Summary string  `json:"summary"` // of these
+	Scale   float64 `json:"scale"`   // tokens of the service for each that was estimated; 0 for 1
+	Refused int     `json:"refused"` // the fewest estimated tokens that the service found too long; 0 for none
+}
+
+func (m *memory) scale() float64 {
+	if m.Scale == 0 {
+		return 1
+	}
+	return m.Scale
+}
+
+// ask is the handler.
+func (w *window) ask(ctx context.Context, req actors.Request) (actors.Response, error) {
+	key := keyOf(ctx, "window")
+	var known memory
+	if key != "" {
+		var err error
+		if known, _, err = state.Get[memory](ctx, key); err != nil {
+			return actors.Response{}, err
+		}
+	}
+	now := known
+	if len(req.Messages) < now.Left || markOf(req.Messages[:now.Left]) != now.Mark { // another conversation
+		now.Left, now.Mark, now.Summary = 0, 0, ""
+	}
+	messages, err := w.cutResults(ctx, req, now.Left)
+	if err != nil {
+		return actors.Response{}, err
+	}
+	room := w.room(&req)
+	sent, err := w.fit(ctx, req.Messages, messages, room, &now)
+	if err != nil {
+		return actors.Response{}, err
+	}
+	resp, err := w.send(ctx, req, sent)
+	if errors.Is(err, actors.ErrContextTooLong) {
+		now.Refused = max(1, estimateAll(sent))
+		if sent, err = w.fit(ctx, req.Messages, messages, room, &now); err != nil {
+			return actors.Response{}, err
+		}
+		resp, err = w.send(ctx, req, sent)
+	}
+	if err != nil {
+		return actors.Response{}, err
+	}
+	now.learn(resp.Usage.InputTokens, estimateAll(sent)+estimateTools(req.Tools))
+	if key != "" && now != known {
+		if err := state.Put(ctx, key, now); err != nil {
+			return actors.Response{}, err
+		}
+	}
+	return resp, nil
+}
+
+func (w *window) send(ctx context.Context, req actors.Request, messages []actors.Message) (actors.Response, error) {
+	req.Messages = messages
+	return w.llm.Call(ctx, req)
+}
+
+// keyOf is the key of a value for the attempt around the call of ctx; empty outside a
+// run.
+func keyOf(ctx context.Context, what string) string {
+	if state.From(ctx) == nil {
+		return ""
+	}
+	return what + ":" + core.ScopeOf(ctx).Address().Scope()
+}
+
+// room is how many tokens the messages may have.
+func (w *window) room(req *actors.Request) int {
+	answer := w.o.Answer
+	if answer == 0 {
+		answer = min(req.Options.MaxTokens, w.o.Tokens/2)
+	}
+	if answer == 0 {
+		answer = w.o.Tokens / 8
+	}
+	return max(w.o.Tokens/8, w.o.Tokens-answer-estimateTools(req.Tools))
+}
+
+// learn takes in what the service has counted.
+func (m *memory) learn(counted, estimated int) {
+	const most, same = 8, 0.1
+	if counted == 0 || estimated == 0 {
+		return
+	}
+	scale := min(most, max(1.0/most, float64(counted)/float64(estimated)))
+	if math.Abs(scale/m.scale()-1) > same {
+		m.Scale = scale
+	}
+}
+
+// fit returns what is sent of the messages, which are the whole conversation with its
+// results in part. It leaves out more of them if they have no
+// room: then so many that half of the room is free, since each time changes the
+// beginning that a service may have cached.
+func (w *window) fit(ctx context.Context, whole, messages []actors.Message, room int, m *memory) ([]actors.Message, error) {
+	room = int(float64(room) / m.scale())
+	if m.Refused > 0 {
+		room = min(room, m.Refused*2/3)
+	}
+	sent := compose(messages, m)
+	if estimateAll(sent) <= room {
+		return sent, nil
+	}
+	first := max(m.Left, leading(messages))
+	cut, rest := first, estimateAll(messages[first:])
+	for _, next := range boundaries(messages, first) {
+		rest -= estimateAll(messages[cut:next])
+		if cut = next; rest <= room/2 {
+			break
+		}
+	}
+	if cut > first {
+		gone := messages[first:cut]
+		if err := w.summarize(ctx, gone, room, m); err != nil {
+			return nil, err
+		}
+		m.Left, m.Mark = cut, markOf(whole[:cut])
+	}
+	return squeeze(compose(messages, m), room), nil
+}
+
+// leading is the number of system messages at the beginning.
+func leading(messages []actors.Message) (n int) {
+	for n < len(messages) && messages[n].Role == actors.RoleSystem {
+		n++
+	}
+	return n
+}
+
+// boundaries are where a conversation can be cut: before messages that are not the
+// results of a call before, so that each result has its call.
+func boundaries(messages []actors.Message, from int) (cuts []int) {
+	for i := from + 1; i < len(messages); i++ {
+		if messages[i].Role != actors.RoleTool {
+			cuts = append(cuts, i)
+		}
+	}
+	return cuts
+}
+
+const note = "[Earlier turns of the conversation were left out, since they are too long.]"
+
+// compose returns the system messages, what stands for the messages that are left out,
+// the question that is being answered, and the rest.
+func compose(messages []actors.Message, m *memory) []actors.Message {
+	n := leading(messages)
+	if m.Left <= n {
+		return messages
+	}
+	sent := slices.Clone(messages[:n])
+	text := note
+	if m.Summary != "" {
+		text = "[Earlier turns of the conversation, in short:]\n" + m.Summary
+	}
+	sent = append(sent, actors.User(text))
+	for i := m.Left - 1; i >= n; i-- {
+		if messages[i].Role == actors.RoleUser && !slices.ContainsFunc(messages[m.Left:], isUser) {
+			sent = append(sent, messages[i])
+			break
+		}
+	}
+	return append(sent, messages[m.Left:]...)
+}
+
+func isUser(m actors.Message) bool { return m.Role == actors.RoleUser }
+
+// squeeze cuts texts and takes out pictures, the largest first, until the messages have
+// room. System messages stay.
+func squeeze(messages []actors.Message, room int) []actors.Message {
+	over := estimateAll(messages) - room
+	if over <= 0 {
+		return messages
+	}
+	messages = slices.Clone(messages)
+	share := max(1, room/(len(messages)+1))
+	bySize := make([]int, len(messages))
+	for i := range bySize {
+		bySize[i] = i
+	}
+	slices.SortStableFunc(bySize, func(a, b int) int { return Estimate(messages[b]) - Estimate(messages[a]) })
+	for _, i := range bySize {
+		m := messages[i]
+		before := Estimate(m)
+		if over <= 0 || before <= share {
+			break
+		}
+		if m.Role == actors.RoleSystem {
+			continue
+		}
+		if len(m.Parts) > 0 {
+			m.Parts, m.Text = nil, m.Text+"\n[Pictures and files were left out, since they are too long.]"
+		}
+		m.Text = shorten(m.Text, max(share, before-over), "")
+		messages[i] = m
+		over -= before - Estimate(m)
+	}
+	return messages
+}
