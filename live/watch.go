@@ -17,8 +17,9 @@ type watcher struct {
 }
 
 // Watch returns a context whose calls, at any depth, show f what they produce
-// while they go on. Records and results are the same as without it. A call
-// that is recalled from restored history emits nothing.
+// while they go on. Records and results are the same as without it, but for the
+// attribute first_token of attempts of LLMs. A call that is recalled from restored
+// history emits nothing.
 //
 // The goroutines of the calls call f, several at a time, and wait for it: f must be
 // safe for concurrent use, and fast. If f panics, it is not called again. Watching
