@@ -3,6 +3,7 @@ package openai_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,7 +86,7 @@ func TestStreamingLeavesTheSameRecords(t *testing.T) {
 		streamed = inTrouble(t, func(ctx context.Context) context.Context { return live.Watch(ctx, s.watch) })
 	})
 	require.Equal(t, "Let me look.It is fine.", s.part(live.PartText, 1), "the second attempts of both calls")
-	require.Equal(t, plain, streamed)
+	require.Equal(t, plain, strings.ReplaceAll(streamed, "   \"first_token\": 0,\n", ""), "but for what only a stream can tell")
 }
 
 // TestALoopThatIsLeftAtOnceLeavesNothing of a stream over HTTP: the call ends as it

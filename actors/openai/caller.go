@@ -76,6 +76,9 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 	if other := req.Options.Model; other != "" && other != name {
 		name, w = other, c.wireFor(other)
 	}
+	if c.host != "" {
+		core.Annotate(ctx, "provider", c.host)
+	}
 	formatTool := ""
 	if f := req.Options.Format; f != nil && f.ByTool {
 		formatTool = f.Name

@@ -310,3 +310,13 @@ func TestAnOptionOfAModelIsRefusedByOtherActors(t *testing.T) {
 		})
 	}
 }
+
+func TestAttemptSaysWhichServiceAnswered(t *testing.T) {
+	_, st, llm := setup(t, []openaitest.Step{openaitest.Text("fine")})
+	_, err := llm.Call(st.Context(t.Context()), question)
+	require.NoError(t, err)
+	attributes := records(t, st, record.StatusCompleted)[0].Detail.Metadata
+	require.Equal(t, "127.0.0.1", attributes["provider"])
+	require.Equal(t, "stop", attributes["finish"])
+	require.NotEmpty(t, attributes["response_id"])
+}
