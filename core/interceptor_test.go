@@ -540,16 +540,16 @@ func TestLongWaitOfAnInterceptorParksTheRun(t *testing.T) {
 			retry := core.RetryConfig{InitialDelay: core.NoDelay, AttemptTimeout: time.Minute}
 			d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &retry, InDoubt: core.InDoubtAsk},
 				testkit.Counted(&runs, testkit.Failing(failures, errFlaky)))
-			open := func() (string, error, snapshot.Info) {
+			open := func() (string, snapshot.Info, error) {
 				st, err := state.Open(t.Context(), store, "run", state.WithParking(time.Minute), state.WithInterceptors(limited))
 				require.NoError(t, err)
 				out, err := testkit.Call(st.Context(t.Context()), d)
 				require.NoError(t, st.Close())
 				info, infoErr := store.Info(t.Context(), "run")
 				require.NoError(t, infoErr)
-				return out, err, info
+				return out, info, err
 			}
-			_, err, info := open()
+			_, info, err := open()
 			e := testkit.Interrupted(t, err, record.InterruptAwait)
 			assert.Equal(t, "the attempt waits for the daily limit and begins at 2000-01-01T05:00:00Z", e.Message)
 			assert.Equal(t, state.StatusPaused, info.Status)
@@ -561,12 +561,12 @@ func TestLongWaitOfAnInterceptorParksTheRun(t *testing.T) {
 			assert.Equal(t, map[string]any{"limit": "daily"}, last.Detail.Metadata)
 
 			_ = testkit.Pause(t.Context(), time.Hour)
-			_, err, info = open()
+			_, info, err = open()
 			testkit.Interrupted(t, err, record.InterruptAwait)
 			assert.True(t, info.Due.Equal(lifted), "%v", info.Due)
 
 			_ = testkit.Pause(t.Context(), 5*time.Hour)
-			out, err, info := open()
+			out, info, err := open()
 			testkit.Completed(t, out, err)
 			assert.Equal(t, state.StatusCompleted, info.Status)
 			assert.Equal(t, 6*time.Hour, time.Since(begin))
