@@ -33,10 +33,11 @@ import (
 // fenced returns the blocks of a document in a language.
 func fenced(t *testing.T, name, language string) (blocks []string) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../../docs", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	require.NoError(t, err)
-	rest, found := string(data), true
+	rest := string(data)
 	for {
+		var found bool
 		if _, rest, found = strings.Cut(rest, "```"+language+"\n"); !found {
 			return blocks
 		}
@@ -170,7 +171,7 @@ func TestCurlLinesOfTheDocumentsWork(t *testing.T) {
 
 func document(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../../docs", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 	require.NoError(t, err)
 	return string(data)
 }

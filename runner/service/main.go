@@ -34,7 +34,7 @@ type OpenStore func(ctx context.Context, url string) (store snapshot.Store, queu
 func run(args []string, o Options, register func(*runner.Runner) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	s, err := read(args, o, os.LookupEnv, os.Stderr)
+	s, err := parse(args, o, os.LookupEnv, os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {

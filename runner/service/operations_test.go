@@ -188,7 +188,7 @@ func TestClientsAreAdmittedByTheirCertificates(t *testing.T) {
 	var out bytes.Buffer
 	o, err := parse([]string{"agents", "-tls-cert", cert, "-tls-key", key, "-client-ca", ca}, Options{}, func(string) (string, bool) { return "", false }, &out)
 	require.NoError(t, err, out.String())
-	url, _ := served(t, o, register)
+	url, _ := served(t, o.Options, register)
 	require.True(t, strings.HasPrefix(url, "https://"))
 	pool, err := readPool(ca)
 	require.NoError(t, err)

@@ -30,13 +30,7 @@ type settings struct {
 const environment = "REPRISE_"
 
 // parse reads the settings of a program. A flag counts more than its variable.
-func parse(args []string, o Options, lookup func(string) (string, bool), out io.Writer) (Options, error) {
-	s, err := read(args, o, lookup, out)
-	return s.Options, err
-}
-
-// read is parse with what is not among the options.
-func read(args []string, o Options, lookup func(string) (string, bool), out io.Writer) (s settings, err error) {
+func parse(args []string, o Options, lookup func(string) (string, bool), out io.Writer) (s settings, err error) {
 	s.Options = o
 	flags := flag.NewFlagSet(filepath.Base(args[0]), flag.ContinueOnError)
 	flags.SetOutput(out)

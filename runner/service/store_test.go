@@ -39,10 +39,10 @@ func TestFlagStoreIsThereWhereAStoreCanBeOpened(t *testing.T) {
 	open := func(context.Context, string) (snapshot.Store, runner.Queue, func() error, error) {
 		return nil, nil, nil, nil
 	}
-	s, err := read([]string{"program", "-store", "some://store"}, Options{OpenStore: open}, unset, &out)
+	s, err := parse([]string{"program", "-store", "some://store"}, Options{OpenStore: open}, unset, &out)
 	require.NoError(t, err)
 	assert.Equal(t, "some://store", s.store)
-	_, err = read([]string{"program", "-store", "some://store"}, Options{}, unset, &out)
+	_, err = parse([]string{"program", "-store", "some://store"}, Options{}, unset, &out)
 	require.ErrorContains(t, err, "not defined: -store")
 }
 

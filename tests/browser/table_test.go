@@ -59,7 +59,7 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p := open(t, s.url())
 	p.waitText("#runs-total", "10.0k")
 	p.waitText(".question", "Where to?")
-	assert.Equal(t, float64(200), eval[float64](p, `document.querySelectorAll("#run-rows [data-run]").length`))
+	assert.Equal(t, 200, int(eval[float64](p, `document.querySelectorAll("#run-rows [data-run]").length`)))
 	p.waitText("[data-status=failed] b", "100")
 
 	p.wait(`(document.querySelector("#runs-more").click(), true)`)
