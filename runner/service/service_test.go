@@ -340,7 +340,7 @@ func TestFlags(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, o.Log)
 	o.Log = nil
-	assert.Equal(t, Options{Dir: "d", Addr: "localhost:0", Runner: runner.Options{Limit: 7, Grace: 3 * time.Second, MaxQueued: 9}}, o, "a flag counts more than its variable")
+	assert.Equal(t, Options{Dir: "d", Addr: "localhost:0", Runner: runner.Options{Limit: 7, Grace: 3 * time.Second, MaxQueued: 9}}, o.Options, "a flag counts more than its variable")
 	_, err = parse([]string{"agents", "more"}, Options{}, lookup, &out)
 	assert.ErrorContains(t, err, "takes no arguments")
 	for _, args := range []string{"-log-level loud", "-log-format xml", "-tls-cert x", "-client-ca x", "-tls-cert x -tls-key y", "-tokens nowhere"} {
