@@ -16,26 +16,61 @@ import (
 // and the value of a type of the standard library, or one that was registered
 // with [record.RegisterErrorType], if it is not larger than 64 KB; otherwise a
 // warning is recorded (see [record.Error]).
+//
+//	Address  record.Address // zero outside a run
+//	Name     string         // of the actor
+//	Stage    record.Stage   // where the last attempt failed
+//	Attempts int            // how many were made
+//	Reason   record.Reason
+//	Detail   string         // the limit that the call reached; mostly empty
+//	Err      error          // the last error of the handler, a condition or the storage; never nil
 type CallError = engine.CallError
 
 // A PanicError is a panic of a handler or a condition, turned into an error. It
 // is never retried.
+//
+//	Value any    // after a resume: its text, unless it is a number or a bool
+//	Stack []byte // of the goroutine, from the panic on; not recorded
 type PanicError = engine.PanicError
 
 // A TimeoutError ends an attempt that took longer than its limit.
+//
+//	Limit time.Duration // of the attempt
+//	Err   error         // what the handler returned, nil if it was abandoned
 type TimeoutError = engine.TimeoutError
 
 // A DivergenceError reports that the program that resumes a run does not do what was
 // recorded. Nothing ran in place of what was recorded. The run is interrupted and has
 // not failed: it continues with the previous program, or with one that makes the
 // recorded calls. A DivergenceError matches [ErrDivergence].
+//
+//	RunID    string
+//	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"
+//	Address  record.Address // of the call that the program makes; at an end, of the call that ended
+//	Was      record.Address // of the call that was recorded in its place; zero if there is none, or it has the same address
+//	Scope    string         // the path of the attempt or branch that makes the call; empty for the run itself
+//	Ordinal  int            // the number of the call among all calls of the scope, from 1; 0 if it does not matter
+//	Recorded string         // what is recorded; for an input, its hash
+//	Asked    string         // what the program does; for an input, its hash
+//	Fields   []string       // the parts that differ, if their values are recorded
+//	Hint     string         // the likely reason
+//	Fork     record.Address // the call before which to fork the run, if it is neither Was nor Address
+//
+//	Difference() string           // what differs, in words
+//	ForkAddress() record.Address  // the call before which to fork the run
 type DivergenceError = engine.DivergenceError
 
 // A CompensationError lists the compensations that failed for good. errors.As
 // finds it in the error of the call whose failure caused them.
+//
+//	Failed []FailedCompensation // in the order in which they were made
 type CompensationError = engine.CompensationError
 
 // A FailedCompensation is one compensation that failed for good.
+//
+//	Address record.Address // of the call that was to be undone; zero outside a run
+//	Name    string         // of its actor
+//	Message string         // the error
 type FailedCompensation = engine.FailedCompensation
 
 // ErrInterrupted is found by errors.Is in every [InterruptedError].

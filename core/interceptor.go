@@ -18,8 +18,78 @@ import "github.com/reprise-go/reprise/internal/engine"
 // that are recalled, for handlers that run again only to compare, and in runs
 // that are replayed or validated. A handler must not depend on a value that
 // only an interceptor puts into its context.
+//
+//	Attempt func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
+//	Retry   func(call *CallInfo, err error) (giveBack func(), refused error)
+//
+// Attempt is called when an attempt has begun, after its started record and
+// outside its time limit. It makes the attempt by calling next once, with
+// ctx or a context derived from it, which becomes that of the handler. Next
+// returns the error of the attempt, whose class [record.Classify] knows, or
+// an [InterruptedError] (see [IsSuspension]) if the attempt was suspended.
+// What Attempt returns decides about the attempt:
+//
+//   - After next failed, the attempt has failed. A returned error takes the
+//     place of the first, for example one that is wrapped by [Permanent] or
+//     [Retryable]; the first stays behind it. Nil changes nothing.
+//   - After next succeeded, an error makes the attempt fail.
+//   - After next was suspended, the attempt is suspended, whatever Attempt
+//     returns.
+//   - After Answer of the CallInfo, nil completes the call with that output.
+//   - With neither, the error refuses the attempt: the handler did not run.
+//     The attempt has failed, and is retried as after any failure. With
+//     [Permanent] it is not, and with [ErrBudget] the call fails with
+//     ReasonBudget. Without an error the call fails for good.
+//
+// A panic fails the call for good. Attempt must return when ctx ends. Time
+// that it spends counts as time of the attempt and against RetryTimeout, but
+// not against the timeout of the attempt. ctx belongs to no attempt: calls
+// that are made with it return [ErrAttemptOver], and nothing is recorded.
+//
+// Retry is called after an attempt failed with err and before another one is
+// promised, when nothing else speaks against it. An error refuses it: the
+// call fails with ReasonBudget, and the error says why. If Retry counts what
+// it allows, it returns giveBack, which is called if another interceptor
+// refuses the attempt; otherwise nil. Answer, Output and Wait return errors
+// in it.
 type Interceptor = engine.Interceptor
 
 // A CallInfo is an attempt of a call as an [Interceptor] sees it. Its methods
 // are for the goroutine that called the interceptor, and until that returns.
+//
+//	RunID   string         // empty outside a run
+//	Tags    []string       // of the run; they must not be changed
+//	Address record.Address // of the call; zero outside a run
+//	Kind    record.Kind
+//	Name    string // of the actor
+//	Number  int    // of the attempt, from 1
+//
+// What the call is about, and what came of it:
+//
+//	Input() ([]byte, error)          // encoded; it must not be changed
+//	InputHash() (record.Hash, error) // of what Identify of the definition makes of the input, or of all of it
+//	Output() ([]byte, error)         // encoded, after next succeeded; an error for an actor that is NoStore
+//	Made() bool                      // the handler of the attempt has run
+//	Answered() bool                  // an interceptor has answered the attempt
+//	Usage() record.Usage             // what the attempt has consumed so far, without the calls inside it
+//	RunCounts() record.Counts        // of the run, over all its openings, with this attempt; zero outside a run
+//
+// Answer(encoded []byte) error gives the attempt an output without its handler, or after
+// the handler failed: the record of the completed call has Detail.Cached set. Encoded is an
+// output of the actor as Output returned it. Postconditions are checked. If they do not
+// hold, or the output does not fit the type, Answer returns an error, and next can still be
+// called.
+//
+// Wait(ctx, d, why) error waits for d before the attempt, or until ctx ends, the run is
+// interrupted, or nothing new may begin in it, and then returns an error that the
+// interceptor must return. The wait is recorded as a line of the log that says why, such as
+// "the limit of requests per minute". A wait that does not end before RetryTimeout or the
+// deadline of ctx does not begin. One that is longer than the run waits in the process
+// (state.WithParking) parks the run: Wait returns an error at once, and the attempt is made
+// when the time has passed. WaitFor(ctx, ready, expected, why) waits until ready is closed;
+// expected is how long that is likely to take.
+//
+// Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and
+// [AddUsage] do, and Log(level, message, metadata) appends a line to the log of the run with
+// the address of the call; it is lost outside a run, and if the run is closed.
 type CallInfo = engine.CallInfo

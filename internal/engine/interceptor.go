@@ -16,50 +16,10 @@ import (
 // each list the first is. Groups and their branches have no interceptors; the
 // calls inside them do. A nil function does nothing.
 //
-// It sees calls without their types, so that one interceptor can serve all
-// actors. What needs the types is a function around the handler, which is given
-// to the constructor of the actor in place of the handler; there is no API for
-// that.
-//
-// Interceptors are for many goroutines and belong to the process: they are not
-// recorded, and a run may be resumed with others. They are not called for calls
-// that are recalled, for handlers that run again only to compare, and in runs
-// that are replayed or validated. A handler must not depend on a value that
-// only an interceptor puts into its context.
+// What the functions may do is documented at core.Interceptor.
 type Interceptor struct {
-	// Attempt is called when an attempt has begun, after its started record and
-	// outside its time limit. It makes the attempt by calling next once, with
-	// ctx or a context derived from it, which becomes that of the handler. Next
-	// returns the error of the attempt, whose class [record.Classify] knows, or
-	// an [InterruptedError] (see [IsSuspension]) if the attempt was suspended.
-	//
-	// What Attempt returns decides about the attempt:
-	//
-	//   - After next failed, the attempt has failed. A returned error takes the
-	//     place of the first, for example one that is wrapped by [Permanent] or
-	//     [Retryable]; the first stays behind it. Nil changes nothing.
-	//   - After next succeeded, an error makes the attempt fail.
-	//   - After next was suspended, the attempt is suspended, whatever Attempt
-	//     returns.
-	//   - After [CallInfo.Answer], nil completes the call with that output.
-	//   - With neither, the error refuses the attempt: the handler did not run.
-	//     The attempt has failed, and is retried as after any failure. With
-	//     [Permanent] it is not, and with [ErrBudget] the call fails with
-	//     ReasonBudget. Without an error the call fails for good.
-	//
-	// A panic fails the call for good. Attempt must return when ctx ends. Time
-	// that it spends counts as time of the attempt and against RetryTimeout, but
-	// not against the timeout of the attempt. ctx belongs to no attempt: calls
-	// that are made with it return [ErrAttemptOver], and nothing is recorded.
 	Attempt func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
-
-	// Retry is called after an attempt failed with err and before another one is
-	// promised, when nothing else speaks against it. An error refuses it: the
-	// call fails with ReasonBudget, and the error says why. If Retry counts what
-	// it allows, it returns giveBack, which is called if another interceptor
-	// refuses the attempt; otherwise nil. Answer, Output and Wait return errors
-	// in it.
-	Retry func(call *CallInfo, err error) (giveBack func(), refused error)
+	Retry   func(call *CallInfo, err error) (giveBack func(), refused error)
 }
 
 // A CallInfo is an attempt of a call as an [Interceptor] sees it. Its methods
