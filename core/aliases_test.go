@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -41,8 +40,14 @@ func TestCommentsOfAliasesNameFieldsAndMethods(t *testing.T) {
 	}
 	ofEveryError := map[string]bool{"Error": true, "Is": true, "Unwrap": true, "Class": true, "Timeout": true}
 	for _, alias := range []any{
-		core.CallError{}, core.PanicError{}, core.TimeoutError{}, core.DivergenceError{}, core.CompensationError{}, core.FailedCompensation{},
-		core.Interceptor{}, core.CallInfo{},
+		core.CallError{},
+		core.PanicError{},
+		core.TimeoutError{},
+		core.DivergenceError{},
+		core.CompensationError{},
+		core.FailedCompensation{},
+		core.Interceptor{},
+		core.CallInfo{},
 	} {
 		typ := reflect.TypeOf(alias)
 		var names []string
@@ -57,7 +62,7 @@ func TestCommentsOfAliasesNameFieldsAndMethods(t *testing.T) {
 			}
 		}
 		for _, name := range names {
-			assert.Regexp(t, regexp.MustCompile(`\b`+name+`\b`), comments[typ.Name()], "the comment of core.%s does not name %s", typ.Name(), name)
+			assert.Regexp(t, `\b`+name+`\b`, comments[typ.Name()], "the comment of core.%s does not name %s", typ.Name(), name)
 		}
 	}
 }

@@ -53,9 +53,9 @@ type Client struct {
 	// MaxEvent is the maximum size of an event in bytes. Defaults to 4 MB.
 	MaxEvent int
 
-	// Absence is how long the client waits for a run that the server does not know, before
-	// the events end: a server that was restarted without a source does not know a run
-	// until the run continues. Defaults to 0, no wait.
+	// Absence is how long the client asks again for a run that the server refuses as unknown,
+	// before the events end. Defaults to 0: it asks once. A handler of this package refuses
+	// no run that it does not know: the connection waits until the run begins.
 	Absence time.Duration
 
 	// Disconnected, if it is set, is called when a connection ended or could not be made,
