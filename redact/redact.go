@@ -1,5 +1,7 @@
 package redact
 
+import "strings"
+
 // A Redaction hides secrets in texts. It is safe for concurrent use.
 type Redaction interface {
 	// Text returns a text without its secrets.
@@ -23,3 +25,13 @@ type Stream interface {
 // hidden replaces a secret that rules have found, and a text on which a function
 // panics.
 const hidden = "(redacted)"
+
+// Beginning returns the beginning of a text without its secrets. One that ends with "…" was
+// cut there: what may have been the beginning of a secret is left out, as in a stream.
+func Beginning(r Redaction, text string) string {
+	begin, isCut := strings.CutSuffix(text, "…")
+	if !isCut {
+		return r.Text(text)
+	}
+	return r.Stream().Add(begin) + "…"
+}

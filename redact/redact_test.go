@@ -204,3 +204,16 @@ func FuzzStream(f *testing.F) {
 		require.Equal(t, want, shown+s.End(), "%q in %q", some, text)
 	})
 }
+
+// A text that was cut in a secret shows nothing of it.
+func TestNoPartOfASecretIsShownOfATextThatWasCut(t *testing.T) {
+	rules, err := redact.New(`sk-[a-z0-9]{20}`)
+	require.NoError(t, err)
+	const text = "use sk-abcdefghij0123456789 for it"
+	for cut := range len(text) {
+		shown := redact.Beginning(rules, text[:cut]+"…")
+		assert.NotContains(t, shown, "sk-a", "cut after %d bytes", cut)
+	}
+	assert.Equal(t, "use (redacted) for…", redact.Beginning(rules, "use sk-abcdefghij0123456789 for…"))
+	assert.Equal(t, "use sk-ab", redact.Beginning(rules, "use sk-ab"), "it is whole")
+}

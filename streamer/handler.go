@@ -199,7 +199,7 @@ func New(source Source, options Options) (*Handler, error) {
 	}
 	whole := source
 	if source != nil && o.Redact != nil {
-		source = redactedSource{source, o.Redact.Text}
+		source = redactedSource{source, o.Redact}
 	}
 	h := &Handler{
 		options: o, source: source, whole: whole, generation: randomGeneration(),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/redact"
 )
 
 // A Source has runs that are not, or no longer, in the memory of a [Handler]. It must be
@@ -72,7 +73,7 @@ type Stop struct {
 // A redactedSource redacts the texts of a source.
 type redactedSource struct {
 	Source
-	redact func(string) string
+	redact redact.Redaction
 }
 
 // List searches the texts as they are stored: that a run is found by a secret says that
@@ -101,25 +102,25 @@ func (s redactedSource) redacted(info RunInfo) RunInfo {
 	}
 	if info.LastError != nil {
 		last := *info.LastError
-		last.Message = s.text(last.Message)
+		last.Message = redact.Beginning(s.redact, last.Message)
 		info.LastError = &last
 	}
 	info.Questions = slices.Clone(info.Questions)
 	for i := range info.Questions {
-		info.Questions[i].Text = s.text(info.Questions[i].Text)
+		info.Questions[i].Text = redact.Beginning(s.redact, info.Questions[i].Text)
 	}
 	return info
 }
 
 func (s redactedSource) text(text string) string {
-	rec := record.Record{Detail: &record.Detail{Message: text}}.Redacted(s.redact)
+	rec := record.Record{Detail: &record.Detail{Message: text}}.Redacted(s.redact.Text)
 	return rec.Message()
 }
 
 func (s redactedSource) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		for rec, err := range s.Source.Records(ctx, runID, after) {
-			if !yield(rec.Redacted(s.redact), err) {
+			if !yield(rec.Redacted(s.redact.Text), err) {
 				return
 			}
 		}

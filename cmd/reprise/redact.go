@@ -41,6 +41,14 @@ func (r *redaction) text(text string) string {
 	return r.rules.Text(text)
 }
 
+// beginning redacts a text that may have been cut.
+func (r *redaction) beginning(text string) string {
+	if r.rules == nil {
+		return text
+	}
+	return redact.Beginning(r.rules, text)
+}
+
 // function is for what takes one: nil for none.
 func (r *redaction) function() func(string) string {
 	if r.rules == nil {
@@ -63,10 +71,10 @@ func (r *redaction) apply(found *snapshot.Snapshot) {
 	found.Metadata.Description = r.text(found.Metadata.Description)
 	found.Standing = found.Standing.Clone()
 	for i := range found.Standing.Questions {
-		found.Standing.Questions[i].Text = r.text(found.Standing.Questions[i].Text)
+		found.Standing.Questions[i].Text = r.beginning(found.Standing.Questions[i].Text)
 	}
 	if last := found.Standing.LastError; last != nil {
-		last.Message = r.text(last.Message)
+		last.Message = r.beginning(last.Message)
 	}
 	for i := range found.Records {
 		found.Records[i] = found.Records[i].Redacted(redact)
