@@ -184,3 +184,6 @@ func (e *Error) Error() string {
 
 // Unwrap returns the errors of the models.
 func (e *Error) Unwrap() []error { return e.Errs }
+
+// errors.As finds it in recorded errors of calls, too.
+func init() { record.RegisterErrorType[*Error]("failover.Error") }

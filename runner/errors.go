@@ -83,6 +83,8 @@ func init() {
 	record.RegisterError("runner.ErrStopped", ErrStopped)
 	record.RegisterError("runner.ErrTooMany", ErrTooMany)
 	record.RegisterError("runner.ErrStopping", ErrStopping)
+	record.RegisterError("runner.ErrNotReady", ErrNotReady)
+	record.RegisterError("runner.ErrNoRunner", ErrNoRunner)
 	record.RegisterErrorType[*UnknownError]("runner.UnknownError")
 	record.RegisterErrorType[*InputError]("runner.InputError")
 }

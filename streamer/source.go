@@ -177,4 +177,5 @@ func init() {
 	record.RegisterError("streamer.ErrUnavailable", ErrUnavailable)
 	record.RegisterError("streamer.ErrUnauthenticated", ErrUnauthenticated)
 	record.RegisterErrorType[*StatusError]("streamer.StatusError")
+	record.RegisterErrorType[*ChallengeError]("streamer.ChallengeError")
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/reprise-go/reprise/conversation"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/failover"
 	"github.com/reprise-go/reprise/httperror"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
@@ -54,7 +55,7 @@ var exportedErrors = map[string]error{
 	"actorstest.ErrScriptEnded": actorstest.ErrScriptEnded,
 	"condition.Error":           &condition.Error{Line: 1, Column: 5, Problem: "unknown name"},
 	"config.Error":              &config.Error{Problems: []config.Problem{{File: "retry.yaml", Line: 2, Column: 3, Key: "jitter", Text: "is 7"}}},
-	"conversation.ErrPending":   conversation.ErrPending, "conversation.ErrNothingPending": conversation.ErrNothingPending,
+	"conversation.ErrPending":   conversation.ErrPending, "conversation.ErrNothingPending": conversation.ErrNothingPending, "conversation.ErrTurn": conversation.ErrTurn,
 
 	"core.ErrAttemptOver": core.ErrAttemptOver, "core.ErrAwaiting": core.ErrAwaiting, "core.ErrBudget": core.ErrBudget,
 	"core.ErrGroupTimeout": core.ErrGroupTimeout,
@@ -71,6 +72,8 @@ var exportedErrors = map[string]error{
 	"core.PanicError":        &core.PanicError{Value: "boom"},
 	"core.TimeoutError":      &core.TimeoutError{Limit: time.Second, Err: errInner},
 
+	"failover.Error": &failover.Error{Name: "models", Models: []string{"a", "b"}, Errs: []error{errInner, errInner}},
+
 	"filestore.TornTail":  &filestore.TornTail{File: "journal", Offset: 3, Size: 4},
 	"httperror.Error":     &httperror.Error{Code: 503, After: 3 * time.Second, Excerpt: "busy"},
 	"openai.Error":        &openai.Error{Code: "busy", Message: "busy"},
@@ -78,6 +81,8 @@ var exportedErrors = map[string]error{
 	"record.ErrRedacted":  record.ErrRedacted,
 	"runner.ErrCrashLoop": runner.ErrCrashLoop, "runner.ErrInput": runner.ErrInput,
 	"runner.ErrStarted": runner.ErrStarted, "runner.ErrStopped": runner.ErrStopped, "runner.ErrUnknown": runner.ErrUnknown,
+	"runner.ErrNoRunner": runner.ErrNoRunner, "runner.ErrNotReady": runner.ErrNotReady, "runner.ErrStopping": runner.ErrStopping, "runner.ErrTooMany": runner.ErrTooMany,
+	"runner.CalledError":  &runner.CalledError{RunID: "r", Status: snapshot.StatusFailed, Message: "why"},
 	"runner.InputError":   &runner.InputError{Program: "p", Version: "2", Err: errInner},
 	"runner.UnknownError": &runner.UnknownError{Program: "p", Registered: []string{"q"}},
 
@@ -91,14 +96,16 @@ var exportedErrors = map[string]error{
 	"state.ErrAnswered": state.ErrAnswered, "state.ErrCancelled": state.ErrCancelled, "state.ErrClosed": state.ErrClosed, "state.ErrCompensated": state.ErrCompensated,
 	"state.ErrEnded": state.ErrEnded, "state.ErrFinished": state.ErrFinished, "state.ErrNotAsked": state.ErrNotAsked, "state.ErrNotEnded": state.ErrNotEnded,
 	"state.ErrChoice": state.ErrChoice, "state.ErrNotFailed": state.ErrNotFailed, "state.ErrNotInterrupted": state.ErrNotInterrupted, "state.ErrNoProgram": state.ErrNoProgram,
+	"state.ErrSignal": state.ErrSignal, "state.ErrTooManySignals": state.ErrTooManySignals,
 	"state.ErrNotRunning": state.ErrNotRunning, "state.ErrStore": state.ErrStore,
 	"state.ErrEffects":     state.ErrEffects,
 	"state.EffectsError":   &state.EffectsError{Calls: []state.BehindCall{{Kind: record.KindTool, Name: "pay", Irreversible: true}}},
 	"state.FailedError":    &state.FailedError{RunID: "r", Err: errInner},
 	"state.CancelledError": &state.CancelledError{RunID: "r", By: "ops", Message: "wrong customer"},
 	"streamer.ErrConflict": streamer.ErrConflict, "streamer.ErrInvalid": streamer.ErrInvalid, "streamer.ErrNotFound": streamer.ErrNotFound,
-	"streamer.ErrUnauthenticated": streamer.ErrUnauthenticated,
-	"streamer.StatusError":        &streamer.StatusError{Code: 409, Message: "not now"},
+	"streamer.ErrUnauthenticated": streamer.ErrUnauthenticated, "streamer.ErrTooMany": streamer.ErrTooMany, "streamer.ErrUnavailable": streamer.ErrUnavailable,
+	"streamer.ChallengeError": &streamer.ChallengeError{Challenge: "Basic"},
+	"streamer.StatusError":    &streamer.StatusError{Code: 409, Message: "not now"},
 }
 
 // notOfCalls are never found in the error of a call that failed.

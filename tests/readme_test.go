@@ -114,11 +114,12 @@ func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
 	adrs, err := filepath.Glob("../docs/adr/*.md")
 	require.NoError(t, err)
 	files = append(append(files, adrs...), "../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../examples/quickstart/README.md")
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	link := regexp.MustCompile(`\]\(([^)#]+)(?:#[^)]*)?\)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+		for _, found := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
 			if strings.HasPrefix(found[1], "http://") || strings.HasPrefix(found[1], "https://") {
 				continue
 			}

@@ -51,7 +51,7 @@ func parse(args []string, o Options, lookup func(string) (string, bool), out io.
 	}
 	err = s.complete(out)
 	if flags.NArg() > 0 {
-		err = fmt.Errorf("%s takes no arguments, got %q", flags.Name(), flags.Args())
+		err = fmt.Errorf("unexpected argument %q: %s takes no arguments", flags.Arg(0), flags.Name())
 	}
 	if err != nil {
 		fmt.Fprintln(out, err)

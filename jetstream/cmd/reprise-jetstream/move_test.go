@@ -94,8 +94,8 @@ func (l *ledger) register(r *runner.Runner) {
 	}))
 }
 
-// serve runs the runs of a store until the function that it returns is called.
-func (l *ledger) serve(t *testing.T, store snapshot.Store) (*runner.Runner, func()) {
+// runner returns a runner that does not serve yet.
+func (l *ledger) runner(t *testing.T, store snapshot.Store) *runner.Runner {
 	t.Helper()
 	o := runner.Options{ParkAfter: time.Millisecond, SweepEvery: 200 * time.Millisecond, Observe: func(e runner.Event) {
 		if e.Type == runner.EventTrouble {
@@ -110,6 +110,13 @@ func (l *ledger) serve(t *testing.T, store snapshot.Store) (*runner.Runner, func
 	r, err := runner.New(store, o)
 	require.NoError(t, err)
 	l.register(r)
+	return r
+}
+
+// serve runs the runs of a store until the function that it returns is called.
+func (l *ledger) serve(t *testing.T, store snapshot.Store) (*runner.Runner, func()) {
+	t.Helper()
+	r := l.runner(t, store)
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ctx) }()
@@ -165,6 +172,7 @@ func (l *ledger) fill(t *testing.T, s snapshot.Store) (archive string) {
 	start("parked", "sleep", runner.StartOptions{})
 	await(t, s, "parked", snapshot.StatusPaused)
 	stop()
+	r = l.runner(t, s)
 	start("queued", "", runner.StartOptions{})
 	require.NoError(t, state.Answer(ctx, s, "answered", questionOf(t, r, "answered"), "me", "you"))
 	for rec, err := range s.Records(ctx, "completed", 0) {
