@@ -38,7 +38,7 @@ func TestThePageStaysSmallWithManyRuns(t *testing.T) {
 	}
 	p.waitText(`[data-status="completed"].tile b`, "600")
 	assert.Equal(t, 200, p.count("[data-run]"))
-	p.waitText("#runs-more", "400 more")
+	p.waitText("#runs-more", "Show more of 400")
 	assert.Less(t, p.count("*"), mostElements)
 	p.keys("/")
 	p.keys("run-137")
