@@ -93,10 +93,10 @@ func TestKilledChatAnswersInTheEnd(t *testing.T) {
 	first, url := begin(t, program, dir)
 	require.Contains(t, get(t, url+"chat/"), "<title>Chat</title>")
 	client := &streamer.Client{URL: url}
-	turn, err := client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "hello"})
+	_, err = client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "hello"})
 	require.NoError(t, err)
 	completed(t, client, 1)
-	turn, err = client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "how are you?"})
+	turn, err := client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "how are you?"})
 	require.NoError(t, err)
 	stream := &streamer.Client{URL: url, Run: turn.RunID, Deltas: true}
 	text := ""
