@@ -265,7 +265,6 @@ func exported(t *testing.T, data []byte) map[string]any {
 		"priority": s.Priority, "restarts": s.Restarts, "pinned": s.Pinned, "retry_to": s.RetryTo, "refused_by": s.RefusedBy, "retry": exportedRetry(s.Retry),
 		"generation": s.Generation, "last_seq": s.LastSeq, "usage": exportedUsage(s.Usage),
 		"values": summary.Values, "artifacts": summary.Artifacts, "stop": exportedStop(s.Stop),
-		"standing": nil, // of a run that was not closed by state
 	}
 	return map[string]any{"header": header, "records": records}
 }
