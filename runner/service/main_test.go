@@ -89,7 +89,7 @@ func TestProgramThatCannotServeSaysWhy(t *testing.T) {
 		"-limit -1 -addr 127.0.0.1:0":  {1, "Limit is -1; want 1 or more"},
 		"-limit many":                  {2, `invalid value "many"`},
 		"-colour red":                  {2, "flag provided but not defined: -colour"},
-		"start":                        {2, `takes no arguments, got ["start"]`},
+		"start":                        {2, `unexpected argument "start": `},
 		"-h":                           {0, "-dir directory"},
 		"-dir /dev/null/x -addr [::1]": {1, "want a host and a port"},
 	} {
