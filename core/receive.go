@@ -3,14 +3,10 @@ package core
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
-
-// maxSignalName is the length of the longest name of a signal, in bytes.
-const maxSignalName = 64
 
 // Receive returns the value of the next signal with the name: something that has happened
 // outside the run and was put into it, with state.Signal, unasked. Signals wait for it in
@@ -32,8 +28,8 @@ func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T])
 	if !engine.CanAsk(ctx) {
 		return value, ErrNoRun
 	}
-	if !isSignalName(name) {
-		return value, Permanent(fmt.Errorf("core: Receive: the name %q; want 1 to %d letters, digits, dots, dashes and underscores", record.Truncate(name, maxSignalName), maxSignalName))
+	if !engine.IsSignalName(name) {
+		return value, Permanent(fmt.Errorf("core: Receive: the name %q; want 1 to %d letters, digits, dots, dashes and underscores", record.Truncate(name, engine.MaxSignalName), engine.MaxSignalName))
 	}
 	q := Question{Asks: record.AsksSignal, Text: name}
 	def, err := defaultOf(q, options)
@@ -50,10 +46,4 @@ func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T])
 		return zero, Permanent(fmt.Errorf("core: Receive: signal %q: %w: %w", name, ErrUnfit, unfit))
 	}
 	return value, err
-}
-
-func isSignalName(name string) bool {
-	return name != "" && len(name) <= maxSignalName && !strings.ContainsFunc(name, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
-	})
 }

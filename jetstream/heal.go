@@ -40,13 +40,7 @@ type Repaired struct {
 // opened and when its server was started again. Runs may go on meanwhile. It reads a
 // header of each run, and holds a hundred bytes of it.
 func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.repaired.Shown += r.Shown
-		s.repaired.Hidden += r.Hidden
-		s.repaired.Queued += r.Queued
-	}()
+	defer func() { s.noteRepaired(r) }()
 	stored, err := s.storedStamps(ctx)
 	if err != nil {
 		return r, fmt.Errorf("snapshot: repair: %w", err)
@@ -97,6 +91,15 @@ func (s *Store) Repaired() Repaired {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.repaired
+}
+
+// noteRepaired adds to what was repaired.
+func (s *Store) noteRepaired(r Repaired) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.repaired.Shown += r.Shown
+	s.repaired.Hidden += r.Hidden
+	s.repaired.Queued += r.Queued
 }
 
 // storedStamp is what the newest messages of a run say.

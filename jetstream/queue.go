@@ -57,8 +57,8 @@ func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 	}
 	s.mu.Lock()
 	s.queue = q
-	s.repaired.Queued += queued
 	s.mu.Unlock()
+	s.noteRepaired(Repaired{Queued: queued})
 	s.run(q.repairOften)
 	return q, nil
 }

@@ -67,9 +67,7 @@ func (q *Queue) repairOften() {
 		select {
 		case <-tick.C:
 			queued, _ := q.repair(q.store.ctx) // what went wrong is tried again
-			q.store.mu.Lock()
-			q.store.repaired.Queued += queued
-			q.store.mu.Unlock()
+			q.store.noteRepaired(Repaired{Queued: queued})
 		case <-q.store.ctx.Done():
 			return
 		}

@@ -24,7 +24,6 @@ const (
 	maxSignals     = 1000    // that wait in a run
 	maxSignalValue = 1 << 20 // bytes of an encoded value
 	maxSignalID    = 256     // bytes
-	maxSignalName  = 64      // bytes
 
 	ownSignals = "run." // begins the names of signals of runs that were called, which are not counted
 )
@@ -53,7 +52,7 @@ type SignalOptions struct {
 // [ErrTooManySignals].
 func Signal(ctx context.Context, store snapshot.Store, runID, name string, value any, o SignalOptions) error {
 	if err := signal(ctx, store, runID, name, value, o); err != nil {
-		return fmt.Errorf("state: signal %q to run %s: %w", record.Truncate(name, maxSignalName), runID, err)
+		return fmt.Errorf("state: signal %q to run %s: %w", record.Truncate(name, engine.MaxSignalName), runID, err)
 	}
 	return nil
 }
@@ -94,8 +93,8 @@ func signal(ctx context.Context, store snapshot.Store, runID, name string, value
 
 func signalMessage(name string, value any, o SignalOptions) (snapshot.Message, error) {
 	switch {
-	case !isSignalName(name):
-		return snapshot.Message{}, fmt.Errorf("%w: the name has 1 to %d letters, digits, dots, dashes and underscores", ErrSignal, maxSignalName)
+	case !engine.IsSignalName(name):
+		return snapshot.Message{}, fmt.Errorf("%w: the name has 1 to %d letters, digits, dots, dashes and underscores", ErrSignal, engine.MaxSignalName)
 	case len(o.ID) > maxSignalID:
 		return snapshot.Message{}, fmt.Errorf("%w: the ID has %d bytes; want at most %d", ErrSignal, len(o.ID), maxSignalID)
 	}
@@ -113,12 +112,6 @@ func signalMessage(name string, value any, o SignalOptions) (snapshot.Message, e
 		Time: now(), Name: name, Kind: record.KindAnswer, Status: record.StatusRecorded,
 		Detail: &record.Detail{Output: encoded, By: o.By, Signal: o.ID},
 	}}, nil
-}
-
-func isSignalName(name string) bool {
-	return name != "" && len(name) <= maxSignalName && !strings.ContainsFunc(name, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
-	})
 }
 
 func mayBeSignalled(i *snapshot.Info) error {

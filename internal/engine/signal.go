@@ -1,0 +1,14 @@
+package engine
+
+import "strings"
+
+// MaxSignalName is the length of the longest name of a signal, in bytes.
+const MaxSignalName = 64
+
+// IsSignalName reports whether name has 1 to [MaxSignalName] letters, digits, dots, dashes
+// and underscores.
+func IsSignalName(name string) bool {
+	return name != "" && len(name) <= MaxSignalName && !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
+	})
+}
