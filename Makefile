@@ -24,7 +24,7 @@ test: ## Vet and test every module, with the race detector
 	$(if $(RACE),echo "--- go test ./state: all random programs$(COMMA) of which the race detector sees a quarter"; go test -shuffle=on ./state || failed=1;) \
 	for m in . $(NESTED); do \
 		echo "--- go vet $$m"; ( cd $$m && go vet ./... ) || failed=1; \
-		echo "--- go test $$m"; ( cd $$m && go test $(RACE) -shuffle=on -timeout 30m ./... ) || failed=1; \
+		echo "--- go test $$m"; ( cd $$m && go test $(RACE) -shuffle=on -timeout 10m ./... ) || failed=1; \
 	done; exit $$failed
 
 lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module

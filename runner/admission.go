@@ -11,7 +11,7 @@ import (
 // An admission counts the runs that wait to begin, for the limits of Start. Runner.mu
 // guards it.
 type admission struct {
-	starting    int               // starts that were admitted and have not returned
+	starting    map[string]int    // starts that were admitted and have not returned, by run
 	byPrincipal map[string]int    // runs that wait, and starts
 	of          map[string]string // the principals of the runs that wait
 
@@ -20,41 +20,55 @@ type admission struct {
 }
 
 func newAdmission() admission {
-	return admission{byPrincipal: make(map[string]int), of: make(map[string]string)}
+	return admission{starting: make(map[string]int), byPrincipal: make(map[string]int), of: make(map[string]string)}
 }
 
 // countEvery is how long a count of the store holds.
 const countEvery = time.Second
 
 // admit returns an error for a start beyond the limits. Otherwise the caller calls done
-// with the run when it was started, or is not to be.
-func (r *Runner) admit(ctx context.Context, principal string) (done func(runID string, isNew bool), err error) {
+// when the run was started, or is not to be.
+func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(isNew bool), err error) {
 	if err := r.countStored(ctx); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a, most, own := &r.admission, r.options.MaxQueued, r.options.MaxQueuedPerPrincipal
-	queued := a.stored
-	if r.heap != nil {
-		queued, _ = r.heap.waiting()
-	}
+	queued := r.queued()
 	switch {
 	case r.stopping:
 		return nil, fmt.Errorf("%w: start it again later, or at another process", ErrStopping)
-	case most > 0 && queued+a.starting >= most:
-		return nil, fmt.Errorf("%w: %d of at most %d", ErrTooMany, queued+a.starting, most)
+	case most > 0 && queued >= most:
+		return nil, fmt.Errorf("%w: %d of at most %d", ErrTooMany, queued, most)
 	case own > 0 && principal != "" && a.byPrincipal[principal] >= own:
 		return nil, fmt.Errorf("%w: %d of at most %d of %s", ErrTooMany, a.byPrincipal[principal], own, principal)
 	}
-	a.starting++
+	a.starting[runID]++
 	if own == 0 {
 		principal = ""
 	}
 	if principal != "" {
 		a.byPrincipal[principal]++
 	}
-	return func(runID string, isNew bool) { r.admitted(runID, principal, isNew) }, nil
+	return func(isNew bool) { r.admitted(runID, principal, isNew) }, nil
+}
+
+// queued returns how many runs wait to begin, with those that are being started. r.mu must
+// be held.
+func (r *Runner) queued() int {
+	if r.heap == nil {
+		return r.admission.stored + len(r.admission.starting)
+	}
+	r.heap.mu.Lock()
+	defer r.heap.mu.Unlock()
+	queued := r.heap.countReady()
+	for runID := range r.admission.starting { // it may be in the queue already, or have begun
+		if r.open[runID] == nil && r.heap.queue.entries[runID] == nil {
+			queued++
+		}
+	}
+	return queued
 }
 
 // admitted ends a start. A run that has begun meanwhile does not wait any more.
@@ -63,7 +77,9 @@ func (r *Runner) admitted(runID, principal string, isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := &r.admission
-	a.starting--
+	if a.starting[runID]--; a.starting[runID] == 0 {
+		delete(a.starting, runID)
+	}
 	if isNew {
 		a.stored++
 	}

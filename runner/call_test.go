@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -166,7 +167,7 @@ func TestRunsAreCalledOnceOverCrashes(t *testing.T) {
 
 // killedAfter reports whether the run ended before so many records.
 func killedAfter(t *testing.T, after int) (done bool) {
-	var store snapshot.Store = memstore.New()
+	store := &copiedStore{Store: memstore.New()}
 	programs := func(r *runner.Runner) *runner.Program[word, string] {
 		runner.Register(r, agent("child", func(_ context.Context, in word) (string, error) { return "<" + in.Text + ">", nil }))
 		return runner.Register(r, calling)
@@ -175,7 +176,7 @@ func killedAfter(t *testing.T, after int) (done bool) {
 	var n atomic.Int64
 	r := newRunner(t, store, runner.Options{Run: []state.Option{state.WithPublisher(publishing(func(record.Record) {
 		if n.Add(1) == int64(after) {
-			killed.Store(copied(t, store))
+			killed.Store(store.copied(t))
 		}
 	}))}})
 	stop := serve(t, r)
@@ -206,13 +207,72 @@ type publishing func(record.Record)
 
 func (p publishing) Publish(r record.Record) { p(r) }
 
-// copied is a store as another process would find it if this one was killed now.
-func copied(t *testing.T, s snapshot.Store) *memstore.Store {
+// A copiedStore is not changed while it is copied: a copy that has one run before and
+// another one after a message between them is of no moment in time.
+type copiedStore struct {
+	snapshot.Store
+	changing sync.RWMutex
+}
+
+func (s *copiedStore) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
+	s.changing.RLock()
+	defer s.changing.RUnlock()
+	return s.Store.Create(ctx, run)
+}
+
+func (s *copiedStore) Post(ctx context.Context, runID string, m snapshot.Message) error {
+	s.changing.RLock()
+	defer s.changing.RUnlock()
+	return s.Store.Post(ctx, runID, m)
+}
+
+func (s *copiedStore) Remove(ctx context.Context, runID string, ids ...string) error {
+	s.changing.RLock()
+	defer s.changing.RUnlock()
+	return s.Store.Remove(ctx, runID, ids...)
+}
+
+func (s *copiedStore) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	s.changing.RLock()
+	defer s.changing.RUnlock()
+	return s.Store.Update(ctx, runID, change)
+}
+
+func (s *copiedStore) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	s.changing.RLock()
+	defer s.changing.RUnlock()
+	j, err := s.Store.Open(ctx, runID, o)
+	if err != nil {
+		return nil, err
+	}
+	return &copiedJournal{j, s}, nil
+}
+
+type copiedJournal struct {
+	snapshot.Journal
+	store *copiedStore
+}
+
+func (j *copiedJournal) Append(records ...record.Record) error {
+	j.store.changing.RLock()
+	defer j.store.changing.RUnlock()
+	return j.Journal.Append(records...)
+}
+
+func (j *copiedJournal) Close(ctx context.Context, end snapshot.End) error {
+	j.store.changing.RLock()
+	defer j.store.changing.RUnlock()
+	return j.Journal.Close(ctx, end)
+}
+
+// copied is the store as another process would find it if this one was killed now.
+func (s *copiedStore) copied(t *testing.T) *memstore.Store {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	left := memstore.New()
 	page, err := s.List(t.Context(), snapshot.Filter{})
 	require.NoError(t, err)
 	for _, info := range page.Runs {
-		// A message is removed after its effect is recorded.
 		messages, err := s.Messages(t.Context(), info.RunID)
 		require.NoError(t, err)
 		run, err := s.Load(t.Context(), info.RunID)

@@ -186,17 +186,17 @@ func mayPass(err error) bool {
 func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.Duration) {
 	info, err := r.store.Info(ctx, o.runID)
 	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, o.runID)
+	ran := o.st != nil
 	switch {
-	case err != nil || info.Open || !mayGoOn(&info) || info.Stop.Reason == record.InterruptCrash:
-	case info.Stop.Reason == record.InterruptStore && o.st != nil:
+	case err != nil || !ran || info.Open || !mayGoOn(&info) || info.Stop.Reason == record.InterruptCrash:
+	case info.Stop.Reason == record.InterruptStore:
 		info = r.countUnstored(ctx, o, info)
 	case info.Restarts > 0:
 		info = r.resetRestarts(ctx, info)
 	}
-	if err == nil && isRefusedRun(&info) && o.st != nil {
+	if err == nil && isRefusedRun(&info) && ran {
 		info = r.noteRefusal(ctx, info)
 	}
-	ran := o.st != nil
 	var report state.Report
 	if ran {
 		report = o.st.Report()

@@ -123,8 +123,13 @@ func (h *heapQueue) isAboutToBegin(runID string) bool {
 func (h *heapQueue) waiting() (queued, parked int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.countReady(), len(h.queue.timed.entries)
+}
+
+// countReady returns the number of runs that are due. h.mu must be held.
+func (h *heapQueue) countReady() int {
 	h.queue.advance(time.Now())
-	return len(h.queue.ready.entries), len(h.queue.timed.entries)
+	return len(h.queue.ready.entries)
 }
 
 // ring wakes Take.

@@ -188,7 +188,12 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 	if err != nil || info.Open || !mayGoOn(&info) {
 		return false, err
 	}
-	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != record.InterruptCrash {
+	switch {
+	case info.Status != snapshot.StatusInterrupted:
+		return true, nil
+	case info.Due.After(time.Now()): // it was queued before Due was set
+		return false, nil
+	case info.Stop.Reason != record.InterruptCrash:
 		return true, nil
 	}
 	if interrupted, err := r.isInterrupted(ctx, &info); err != nil || interrupted {

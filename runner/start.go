@@ -65,7 +65,7 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 	if err != nil {
 		return snapshot.Info{}, false, err
 	}
-	admitted, err := r.admit(ctx, o.Principal)
+	admitted, err := r.admit(ctx, runID, o.Principal)
 	if err != nil {
 		if _, missing := r.store.Info(ctx, runID); missing == nil { // the sender repeats what it has started
 			info, err = r.startedBefore(ctx, p, runID, encoded)
@@ -73,7 +73,7 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 		return info, false, err
 	}
 	info, isNew, err = r.startEncoded(ctx, p, runID, encoded, o)
-	admitted(runID, isNew)
+	admitted(isNew)
 	return info, isNew, err
 }
 
