@@ -10,7 +10,6 @@ NESTED  := $(filter-out . ./tools,$(MODULES))
 # The race detector needs cgo, and cgo a C compiler; `make test RACE=` does without.
 RACE     ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 FUZZTIME ?= 10s
-COMMA    := ,
 LINT     := $(CURDIR)/.bin/golangci-lint
 
 .PHONY: help test lint fmt tidy bench fuzz cover tools clean
@@ -20,12 +19,7 @@ help: ## List the targets
 
 test: ## Vet and test every module, with the race detector
 	@$(if $(RACE),,echo "test: no race detector$(if $(filter 0,$(shell go env CGO_ENABLED)), (cgo is off: is there a C compiler?))")
-	@failed=0; \
-	$(if $(RACE),echo "--- go test ./state: all random programs$(COMMA) of which the race detector sees a quarter"; go test -shuffle=on ./state || failed=1;) \
-	for m in . $(NESTED); do \
-		echo "--- go vet $$m"; ( cd $$m && go vet ./... ) || failed=1; \
-		echo "--- go test $$m"; ( cd $$m && go test $(RACE) -shuffle=on -timeout 10m ./... ) || failed=1; \
-	done; exit $$failed
+	@tools/test.sh "$(RACE)" . $(NESTED)
 
 lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module
 	@failed=0; \
