@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	process.Main(m, process.Programs{"converse": converse})
+	process.Main(m, process.Programs{"converse": converse, "die at the end": dieAtTheEnd})
 }
 
 const turns = 50

@@ -139,25 +139,46 @@ func seenBy(metadata *snapshot.Metadata) int {
 // closeTime is the longest time that a run takes to be closed.
 const closeTime = 2 * time.Second
 
-// closed returns the info of a turn. One whose agent has ended is just being closed: who
-// has seen the answer may go on.
+// closed returns the info of a turn. One that ends is waited for: who has seen its answer,
+// or its end, may go on before the end is stored, and before another process has closed
+// the run of one that was killed meanwhile.
 func (t thread) closed(ctx context.Context, turn int) (snapshot.Info, error) {
 	info, _, err := t.info(ctx, turn)
-	if err != nil || !info.Open {
+	if err != nil || hasEnded(&info) || !info.Open && info.Stop.Reason != record.InterruptCrash {
 		return info, err
 	}
-	if _, ended, err := t.prompt(ctx, turn); err != nil || !ended {
+	if ends, err := t.ends(ctx, turn); err != nil || !ends {
 		return info, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	for event, err := range t.store.Watch(waiting, snapshot.WatchOptions{RunID: info.RunID}) {
-		if err != nil || !event.Info.Open {
+		if err != nil || hasEnded(&event.Info) {
 			break
 		}
 	}
 	info, _, err = t.info(ctx, turn)
 	return info, err
+}
+
+// ends reports whether the records of a turn say that it has ended, or its agent has.
+func (t thread) ends(ctx context.Context, turn int) (bool, error) {
+	run, err := t.store.Load(ctx, t.runID(turn))
+	if err != nil || run.Len() == 0 {
+		return false, err
+	}
+	last, err := run.Record(uint64(run.Len()))
+	if err != nil {
+		return false, err
+	}
+	if last.Kind == record.KindRun {
+		switch last.Status {
+		case record.StatusCompleted, record.StatusFailed, record.StatusCancelled:
+			return true, nil
+		}
+	}
+	_, ended, err := t.prompt(ctx, turn)
+	return ended, err
 }
 
 // history returns the messages of the turn and of those that it saw, within the bound.
@@ -213,7 +234,9 @@ func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, en
 		if rec.Kind == record.KindAgent && agent.IsZero() {
 			agent = rec.Address
 		}
-		ended = ended || !agent.IsZero() && rec.Address == agent && rec.IsOutcome()
+		if !agent.IsZero() && rec.Address == agent {
+			ended = rec.IsOutcome() // unless it was tried again
+		}
 	}
 	return prompt, ended, nil
 }
