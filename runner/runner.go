@@ -186,6 +186,12 @@ func (r *Runner) Info(ctx context.Context, runID string) (snapshot.Info, error) 
 	return info, nil
 }
 
+// Elsewhere reports whether another process has a run open.
+func (r *Runner) Elsewhere(ctx context.Context, runID string) (bool, error) {
+	info, err := r.Info(ctx, runID)
+	return err == nil && info.Open && info.Owner != r.owner, err
+}
+
 // List returns the runs of the store that f selects, the last updated first.
 func (r *Runner) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	page, err := r.store.List(ctx, f)

@@ -34,7 +34,8 @@ type Client struct {
 
 	// Deltas also requests events "delta", which show what the calls of Run produce: see
 	// [Event.Delta]. They do not move the cursor: a later one makes up for any that was
-	// missed. There are none for a run in another process than the server.
+	// missed. There are none for a run in another process than the server: an event
+	// "elsewhere" says so.
 	Deltas bool
 
 	// UntilEnd ends the events of Run after the event that the run completed, failed or
@@ -76,11 +77,11 @@ type Event struct {
 // Decode decodes the data of the event.
 func (e Event) Decode(into any) error { return json.Unmarshal(e.Data, into) }
 
-// IsRecord reports whether the event has a record. The events "gap", "reset", "unreadable"
-// and "delta" have none.
+// IsRecord reports whether the event has a record. The events "gap", "reset", "unreadable",
+// "delta" and "elsewhere" have none.
 func (e Event) IsRecord() bool {
 	switch e.Name {
-	case "gap", "reset", "unreadable", eventDelta:
+	case "gap", "reset", "unreadable", eventDelta, eventElsewhere:
 		return false
 	}
 	return true

@@ -1,6 +1,7 @@
 package streamer
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -66,6 +67,7 @@ type products struct {
 // product is what an attempt of a call has produced.
 type product struct {
 	attempt int
+	began   time.Time
 	texts   []producedText
 	size    int // bytes of the texts
 }
@@ -96,7 +98,7 @@ func (ps *products) add(d *live.Delta) (due bool) {
 	case p == nil && len(ps.calls) >= maxProducts:
 		return false
 	case p == nil, d.Part == live.PartBegin, d.Attempt > p.attempt:
-		p = &product{attempt: d.Attempt}
+		p = &product{attempt: d.Attempt, began: time.Now()}
 		if ps.calls == nil {
 			ps.calls = make(map[record.Address]*product)
 		}
@@ -145,7 +147,8 @@ func (p *product) shorten() {
 	}
 }
 
-// take drops what is over with the record.
+// take drops what is over with the record. A record that was read from a store may come
+// after the first deltas of a later opening of the run by this process, which go on.
 func (ps *products) take(r *record.Record) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -154,8 +157,9 @@ func (ps *products) take(r *record.Record) (due bool) {
 	}
 	switch p := ps.calls[r.Address]; {
 	case r.Kind == record.KindRun:
-		clear(ps.calls)
-	case !r.Kind.IsCall(), r.Status == record.StatusStarted, r.Status == record.StatusRetrying, p == nil, p.attempt > r.Attempt:
+		maps.DeleteFunc(ps.calls, func(_ record.Address, p *product) bool { return !p.began.After(r.Time) })
+	case !r.Kind.IsCall(), r.Status == record.StatusStarted, r.Status == record.StatusRetrying, p == nil, p.attempt > r.Attempt,
+		!r.IsOutcome() && p.began.After(r.Time):
 		return false
 	default:
 		delete(ps.calls, r.Address)
@@ -187,6 +191,7 @@ type shown struct {
 	version uint64
 	calls   map[record.Address]*shownProduct
 	at      time.Time // when it was sent the last of it
+	asked   uint64    // the last generation of the run for which it was asked who executes it
 }
 
 type shownProduct struct {

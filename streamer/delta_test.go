@@ -439,3 +439,41 @@ func TestDeltasAfterCloseAreDropped(t *testing.T) {
 	require.NoError(t, h.Close(t.Context()))
 	producer(h, "model", 0)(live.PartText, "x")
 }
+
+// In a service whose store others share, records come from the store, and may come after
+// the deltas of the same opening.
+func TestDeltasThatComeBeforeTheRecordOfTheOpeningAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		var late []record.Record
+		f := newFeed("r", func(r record.Record) { late = append(late, r) })
+		f.at = time.Now()
+		f.open()
+		f.call("agent/model", record.StatusStarted)
+		f.end(record.StatusInterrupted)
+		for _, r := range late {
+			h.Publish(r)
+		}
+		late = nil
+		v := watch(t, h, "/events?run=r&deltas=true", true)
+		v.frames()
+		f.open()
+		f.call("agent/model", record.StatusStarted)
+		pass(10 * time.Millisecond)
+		emit := producer(h, "agent/model", 0)
+		emit(live.PartBegin, "")
+		emit(live.PartText, "The answer")
+		for _, r := range late {
+			h.Publish(r)
+		}
+		pass(time.Second)
+		lines, _ := deltas(t, v.frames())
+		assert.Equal(t, []string{`agent/model@0 begin`, `agent/model@0 text "The answer" whole`}, lines)
+		f.to = h.Publish
+		f.at = time.Now()
+		f.end(record.StatusInterrupted)
+		pass(time.Second)
+		lines, _ = deltas(t, v.frames())
+		assert.Equal(t, []string{`agent/model@0 end`}, lines)
+	})
+}

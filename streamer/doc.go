@@ -91,6 +91,9 @@
 // that it has ended or is no longer shown: its output is in the record of its outcome.
 // At most 64 calls of a run are shown at a time.
 //
+// Of a run that another process executes there are no deltas. With Options.Elsewhere, an
+// event "elsewhere" says so, whose data has a message; the records come as ever.
+//
 // After a quiet period, an event is sent after a millisecond, together with those that
 // arrived in it. While events keep arriving they are gathered for longer, so that many
 // clients do not take the processor from the runs: for 5 ms, with more than 100 clients

@@ -50,6 +50,11 @@ type Options struct {
 	// those that may see their runs to read. Nil for none.
 	Threads Threads
 
+	// Elsewhere reports whether another process executes a run, whose deltas so do not come
+	// to this handler: a client that asks for them is told so. It is called by the
+	// goroutine of the stream of such a client, after each opening of the run. Nil for never.
+	Elsewhere func(ctx context.Context, runID string) bool
+
 	// Redact is applied to every text of inputs, outputs and errors that is shown, in
 	// published records and in those from the source; see record.Record.Redacted. A
 	// store keeps texts unchanged, even those of runs with state.WithRedaction: use the

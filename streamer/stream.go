@@ -203,6 +203,9 @@ func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 		if due {
 			s.handler.notifyLater(t)
 		}
+		if err := s.sayElsewhere(ctx); err != nil {
+			return err
+		}
 		fresh, pause, err := s.sendDeltas()
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package streamer
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -67,6 +68,31 @@ func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err er
 	return nil, deltaEvery, s.flush()
 }
 
+// sayElsewhere tells a client that asks for deltas that there are none here, once for each
+// opening of the run by another process.
+func (s *stream) sayElsewhere(ctx context.Context) error {
+	if s.deltas == nil || s.handler.options.Elsewhere == nil || s.at.generation <= s.deltas.asked {
+		return nil
+	}
+	s.deltas.asked = s.at.generation
+	ctx, cancel := context.WithTimeout(ctx, elsewhereTimeout)
+	defer cancel()
+	if !s.handler.options.Elsewhere(ctx, s.run.id) {
+		return nil
+	}
+	s.event(eventElsewhere, elsewhereBody{RunID: s.run.id, Message: "What the calls of this run produce is not available here: another process executes it."})
+	return s.flush()
+}
+
+// elsewhereTimeout is how long a store may take to say who executes a run.
+const elsewhereTimeout = 2 * time.Second
+
+// elsewhereBody is the data of the event "elsewhere".
+type elsewhereBody struct {
+	RunID   string `json:"run_id"`
+	Message string `json:"message"`
+}
+
 // heartbeat shows that the connection is alive. If events were not selected since the last
 // one that was sent, an event "cursor" moves the cursor of the client.
 func (s *stream) heartbeat() error {
@@ -117,6 +143,9 @@ const eventCursor = "cursor"
 
 // eventDelta is the name of the event that shows what a call produces.
 const eventDelta = "delta"
+
+// eventElsewhere is the name of the event that says that there are no deltas.
+const eventElsewhere = "elsewhere"
 
 // event sends an event of the stream itself, with the cursor. If the connection is broken,
 // the next flush returns the error.

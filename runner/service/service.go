@@ -43,7 +43,7 @@ type Options struct {
 	Addr string
 
 	Runner   runner.Options
-	Streamer streamer.Options // its Control, Starter, Continuer, Forker and Threads are those of the runner
+	Streamer streamer.Options // its Control, Starter, Continuer, Forker, Threads and Elsewhere are those of the runner
 
 	// Thread is the program that answers in new threads, see conversation.NewProgram,
 	// unless a message names another. Empty for none.
@@ -163,6 +163,10 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 	control := new(Control) // which has the runner before anything is served
 	o.Streamer.Threads = &threads{control, o.Thread}
 	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer, o.Streamer.Forker = control, control, control, stored.NewControl(store)
+	o.Streamer.Elsewhere = func(ctx context.Context, runID string) bool {
+		elsewhere, err := control.runner.Elsewhere(ctx, runID)
+		return elsewhere && err == nil
+	}
 	runs := stored.New(store)
 	dashboard, err := streamer.New(runs, o.Streamer)
 	if err != nil {

@@ -22,7 +22,7 @@ const mostWait = 30_000;
 //	snapshot        the path of the snapshot
 //	stream          the path of the event stream
 //	behind(body)    whether a snapshot has something that no event has told
-//	onSnapshot(body), onRecord(record), onDelta(delta)
+//	onSnapshot(body), onRecord(record), onDelta(delta), onElsewhere(body)
 //	onState({name, attempt, message, until})
 //	                loading, live, reconnecting, refused, missing or resting
 //	onNotice({name, missed, reason, ms})
@@ -141,6 +141,7 @@ export class Feed {
     source.onerror = (event) => this.#failed(event);
     for (const name of recordEvents) source.addEventListener(name, (event) => this.#take(event));
     source.addEventListener("delta", (event) => this.#takeDelta(event));
+    source.addEventListener("elsewhere", (event) => this.#options.onElsewhere?.(JSON.parse(event.data)));
     source.addEventListener("cursor", (event) => this.#move(event)); // over events that this page may not see
     source.addEventListener("gap", (event) => this.#again("gap", event));
     source.addEventListener("reset", (event) => this.#again("reset", event));

@@ -13,6 +13,7 @@ export class Producing {
   #calls = new Map(); // by address: {address, attempt, texts}
   #select;
   #any = false; // the run has shown something: the panel keeps its place
+  #away; // why nothing is shown; undefined if something may be
 
   constructor(select) {
     this.#select = select;
@@ -20,6 +21,13 @@ export class Producing {
 
   clear() {
     this.#calls.clear();
+    this.#away = undefined;
+  }
+
+  // away says why nothing is shown until the run is opened again.
+  away(message) {
+    this.#calls.clear();
+    this.#away = message;
   }
 
   take({ address, attempt, part, index = 0, name, text = "", whole = false }) {
@@ -47,10 +55,11 @@ export class Producing {
   }
 
   draw(running) {
-    setHidden(byID("producing"), !running || !this.#any);
+    setHidden(byID("producing"), !running || !(this.#any || this.#away));
     const calls = [...this.#calls.values()].filter((call) => call.texts.size > 0);
     setText(byID("producing-total"), String(calls.length));
     setHidden(byID("producing-none"), calls.length > 0);
+    setText(byID("producing-none"), this.#away ?? "Nothing at the moment.");
     setHidden(byID("producing-more"), calls.length <= most);
     setText(byID("producing-more"), `${calls.length - most} more`);
     list(byID("producing-rows"), calls.slice(0, most), (call) => call.address, (call) => this.#create(call), update);

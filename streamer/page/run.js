@@ -55,6 +55,10 @@ export class RunView {
         this.#producing.take(delta);
         this.#changed();
       },
+      onElsewhere: ({ message }) => {
+        this.#producing.away(message);
+        this.#changed();
+      },
       onState, onNotice,
     });
   }

@@ -55,6 +55,16 @@ func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end f
 	return end
 }
 
+// A run that another process executes says that its output is not available here.
+func TestOutputOfARunElsewhereIsSaidToBeThere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, streamer.Options{Elsewhere: func(context.Context, string) bool { return true }}, nil)
+	begin(t, s.dash, "chat-1")
+	p := open(t, s.url()+"#run=chat-1")
+	p.waitText("#producing-none", "not available here")
+	assert.False(t, eval[bool](p, `document.querySelector("#producing").hidden`))
+}
+
 const produced = `[data-producing="assistant/model"] .produced`
 
 func TestTheAnswerOfAModelGrowsWhileItComes(t *testing.T) {

@@ -20,16 +20,15 @@ import (
 
 // A plan is what is to become of a ticket.
 type plan struct {
-	text      string
-	approves  bool
-	call      *Call // nil for none
-	cancels   bool  // while it waits for the call
-	kind      string
-	status    string
-	paid      int // of 40 euros
-	reversed  bool
-	letters   int
-	forbidden string
+	text     string
+	approves bool
+	call     *Call // nil for none
+	cancels  bool  // while it waits for the call
+	kind     string
+	status   string
+	paid     int // of 40 euros
+	reversed bool
+	letters  int
 }
 
 // plans are those of the tickets, in turn.

@@ -197,4 +197,3 @@ func (s *supervisor) checkRuns(t *testing.T, tickets, customers int) {
 	t.Logf("%d tickets, %d letters and %d turns, %d processes, %d of them killed: %d openings, %d calls were lost and made again",
 		tickets, letters, programs["chat"], len(s.codes), s.serving-len(phases), openings, lost)
 }
-

@@ -1,0 +1,13 @@
+// Package service serves the programs of a [runner.Runner] as package runner/service does,
+// with runs in a directory or in a store on JetStream that many processes share:
+//
+//	func main() {
+//		service.Main(func(r *runner.Runner) error {
+//			runner.Register(r, support)
+//			return nil
+//		})
+//	}
+//
+// Such a program has the flag -store, the URL of the servers, such as
+// nats://a:4222,nats://b:4222?store=support&replicas=3. [Open] says what it may have.
+package service
