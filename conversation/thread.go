@@ -102,7 +102,8 @@ func (t thread) last(ctx context.Context) (int, error) {
 
 // lastListed is last for a conversation whose first turn is not there.
 func (t thread) lastListed(ctx context.Context) (last int, err error) {
-	for info, err := range snapshot.Runs(ctx, t.store, snapshot.Filter{Tags: []string{t.tag()}}) {
+	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // a store need not look at all runs
+	for info, err := range snapshot.Runs(ctx, t.store, snapshot.Filter{Tags: []string{t.tag()}, Only: isTurn}) {
 		if err != nil {
 			return 0, err
 		}

@@ -51,7 +51,18 @@ const (
 	maxTexts    = 64      // of such a call
 	maxTail     = 8 << 10 // bytes that are kept of what a call has produced
 	deltaEvery  = time.Second / 10
+
+	// A piece that is sent to a client takes the service some 45 µs. So many clients are
+	// sent their deltas less often, and all of them together take it a twentieth of a
+	// processor.
+	deltaForEach  = time.Millisecond
+	deltaEveryTop = time.Second
 )
+
+// deltaEvery returns how long a client waits for the next deltas.
+func (h *Handler) deltaEvery() time.Duration {
+	return min(max(deltaEvery, time.Duration(h.deltaClients.Load())*deltaForEach), deltaEveryTop)
+}
 
 // products is what the calls of a run have produced in the attempts that go
 // on: the end of each text. Clients read from it what they do not have yet,

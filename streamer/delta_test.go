@@ -477,3 +477,35 @@ func TestDeltasThatComeBeforeTheRecordOfTheOpeningAreShown(t *testing.T) {
 		assert.Equal(t, []string{`agent/model@0 end`}, lines)
 	})
 }
+
+// Each piece that is sent takes processor time: all clients together get a thousand a second.
+func TestManyClientsGetTheirDeltasLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		f := newFeed("r", h.Publish)
+		f.open()
+		f.call("agent/model", record.StatusStarted)
+		var clients []*viewer
+		for range 300 {
+			clients = append(clients, watch(t, h, "/events?run=r&deltas=true", true))
+		}
+		clients[7].frames()
+		emit := producer(h, "agent/model", 0)
+		emit(live.PartBegin, "")
+		for range 150 {
+			emit(live.PartText, "word ")
+			pass(20 * time.Millisecond)
+		}
+		text, pieces := "", 0
+		for _, f := range clients[7].frames() {
+			var d streamer.Delta
+			require.Equal(t, "delta", f.name)
+			require.NoError(t, json.Unmarshal([]byte(f.data), &d))
+			if d.Part == live.PartText {
+				text, pieces = text+d.Text, pieces+1
+			}
+		}
+		assert.InDelta(t, 10, pieces, 1.5, "in three seconds")
+		assert.Greater(t, len(text), 130*len("word "), "each has all that there was")
+	})
+}

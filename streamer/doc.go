@@ -86,8 +86,9 @@
 //
 // The data of such an event is a [Delta]. It has no ID and does not move the cursor.
 // A client receives at most ten a second for each text, each with everything since the
-// previous one; a client that is slow, or connects late, receives the text so far at
-// once, or its last 8 KB. "begin" reports that an attempt of a call begins, and "end"
+// previous one; with more than 100 such clients, one in a millisecond for each of them,
+// and in a second at most. A client that is slow, or connects late, receives the text so
+// far at once, or its last 8 KB. "begin" reports that an attempt of a call begins, and "end"
 // that it has ended or is no longer shown: its output is in the record of its outcome.
 // At most 64 calls of a run are shown at a time.
 //

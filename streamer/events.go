@@ -37,6 +37,10 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
 		return
 	}
+	if deltas != nil {
+		h.deltaClients.Add(1)
+		defer h.deltaClients.Add(-1)
+	}
 	words, err := h.options.Vocabularies.parse(query["vocabulary"])
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())

@@ -182,6 +182,8 @@ type Handler struct {
 	clients clients
 	quiet   chan struct{} // closed when the last client of a closed handler has gone
 
+	deltaClients atomic.Int64 // that ask for deltas
+
 	counters counters
 }
 

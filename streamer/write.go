@@ -53,7 +53,8 @@ func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err er
 	if s.deltas == nil {
 		return nil, math.MaxInt64, nil
 	}
-	if rest := deltaEvery - time.Since(s.deltas.at); rest > 0 {
+	every := s.handler.deltaEvery()
+	if rest := every - time.Since(s.deltas.at); rest > 0 {
 		return nil, rest, nil
 	}
 	deltas, more := s.run.products.since(s.deltas)
@@ -65,7 +66,7 @@ func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err er
 		_ = s.write(fmt.Appendf(nil, "data: %s\nevent: %s\n\n", mustJSON(&deltas[i]), eventDelta)) // flush returns its error too
 	}
 	s.deltas.at = time.Now()
-	return nil, deltaEvery, s.flush()
+	return nil, every, s.flush()
 }
 
 // sayElsewhere tells a client that asks for deltas that there are none here, once for each

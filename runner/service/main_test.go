@@ -14,11 +14,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	process.Main(m, process.Programs{"main": func(...string) error {
-		os.Stderr = os.Stdout // where tests read
-		Main(register)
-		return nil
-	}})
+	process.Main(m, process.Programs{
+		"main": func(...string) error {
+			os.Stderr = os.Stdout // where tests read
+			Main(register)
+			return nil
+		},
+		"models": serveModels, "follow": followRuns,
+	})
 }
 
 // A program is one that calls Main.

@@ -80,10 +80,15 @@ func (s *Store) look(ctx context.Context) ([]*indexed, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !same {
-		x.order = slices.SortedFunc(slices.Values(runs), func(a, b *indexed) int { return a.Compare(b.Place) })
+		x.order = inOrder(runs)
 	}
 	x.looked = time.Now()
 	return runs, nil
+}
+
+// inOrder returns the runs in the order of lists.
+func inOrder(runs []*indexed) []*indexed {
+	return slices.SortedFunc(slices.Values(runs), func(a, b *indexed) int { return a.Compare(b.Place) })
 }
 
 // If nothing is in memory, a look is one wait for the disk after the other: several lookers

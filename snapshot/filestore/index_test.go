@@ -124,6 +124,22 @@ func TestThePagesThatFollowGoOnInTheSameOrder(t *testing.T) {
 	assert.EqualValues(t, runs+11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }), "a first page looks anew")
 }
 
+// Whoever asks for a few runs by their IDs, as a new thread does for its turns, does not
+// wait for a look at all.
+func TestAFewRunsAreListedWithoutALookAtAll(t *testing.T) {
+	s, disk, dir := oldRuns(t, 200)
+	only := snapshot.Filter{Tags: []string{"tag-77"}, Only: func(id string) bool { return id == "run-0077" || id == "run-0078" }}
+	for range 2 {
+		assert.LessOrEqual(t, disk.openedBy(func() { require.Len(t, list(t, s, only), 1) }), int64(4))
+	}
+	other := newFileStore(t, dir) // as another process
+	_, err := other.Update(t.Context(), "run-0077", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+	require.NoError(t, err)
+	assert.True(t, list(t, s, only)[0].Pinned)
+	require.NoError(t, other.Delete(t.Context(), "run-0077"))
+	assert.Empty(t, list(t, s, only))
+}
+
 // The index knows all that filters and orders ask for.
 func TestOnlyTheRunsOfAPageAreRead(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	if err := f.Check(); err != nil {
 		return snapshot.Page{}, err
 	}
-	order, err := s.inOrder(ctx, f.Before != "")
+	order, err := s.orderFor(ctx, &f)
 	if ctx.Err() != nil {
 		return snapshot.Page{}, context.Cause(ctx)
 	} else if err != nil {
@@ -41,6 +41,31 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	}
 	return page, err
 }
+
+// orderFor returns the runs that a filter may select, in the order of lists.
+func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) ([]*indexed, error) {
+	if f.Only == nil || f.Before != "" {
+		return s.inOrder(ctx, f.Before != "")
+	}
+	all, err := s.runIDs()
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, id := range all {
+		if f.Only(id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > len(all)/fewOf {
+		return s.inOrder(ctx, false)
+	}
+	return inOrder(s.lookAll(ctx, ids, nil)), nil
+}
+
+// fewOf is which part of all runs a filter may select by their IDs, so that they alone are
+// looked at, and not remembered.
+const fewOf = 16
 
 // pick looks at all runs, of which the index knows what the filter asks for, and reads
 // the meta files of those that it picks.

@@ -1,0 +1,101 @@
+//go:build unix
+
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+)
+
+// BenchmarkDeltas measures the processor time of a service for 200 runs at once whose
+// models stream: if nobody asks for deltas, if somebody follows the records of each, and
+// if somebody follows its deltas, too; and the time of a runner without a service, in which
+// models are not asked to stream. The models and those who follow are other processes.
+func BenchmarkDeltas(b *testing.B) {
+	for name, c := range map[string]struct{ serves, follows, deltas bool }{
+		"runner alone":     {},
+		"unwatched":        {serves: true},
+		"records watched":  {serves: true, follows: true},
+		"deltas and these": {serves: true, follows: true, deltas: true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			models := process.Start(b, process.Command(b, "models"))
+			url, _ := models.Line()
+			var spent time.Duration
+			for n := 0; b.Loop(); n++ {
+				spent += watchedRound(b, url, c.serves, c.follows, c.deltas)
+			}
+			b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "cpu-ms/op")
+		})
+	}
+}
+
+// watchedRound makes the runs, and returns the processor time that this process took.
+func watchedRound(b *testing.B, models string, serves, follows, deltas bool) time.Duration {
+	b.StopTimer()
+	defer b.StartTimer()
+	b.Setenv("OPENAI_API_KEY", "test")
+	agent := actors.NewAgent("agent", openai.New("m", openai.WithBaseURL(models)))
+	ended := make(chan string, watchedRuns)
+	o := Options{Addr: "127.0.0.1:0", Store: memstore.New(), Runner: runner.Options{Limit: watchedRuns, Grace: -1, Observe: func(e runner.Event) {
+		if e.Type == runner.EventEnded {
+			ended <- string(e.Status)
+		}
+	}}}
+	ready := make(chan string, 1)
+	o.Ready = func(url string) { ready <- url }
+	var r *runner.Runner
+	register := func(of *runner.Runner) error {
+		r = of
+		runner.Register(r, agent)
+		return nil
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer cancel()
+	if serves {
+		serving.Go(func() { _ = Serve(ctx, o, register) })
+		url := <-ready
+		if follows {
+			followers := process.Start(b, process.Command(b, "follow", url, fmt.Sprint(deltas)))
+			defer followers.Wait()
+			for range watchedRuns {
+				followers.Await("connected")
+			}
+		}
+	} else {
+		of, err := runner.New(o.Store, o.Runner)
+		require.NoError(b, err)
+		require.NoError(b, register(of))
+		serving.Go(func() { _ = of.Serve(ctx) })
+	}
+	before := processorTime(b)
+	for n := range watchedRuns {
+		_, err := r.Start(b.Context(), "agent", fmt.Sprint("run-", n), json.RawMessage(`{"text": "Go on."}`), runner.StartOptions{})
+		require.NoError(b, err)
+	}
+	for range watchedRuns {
+		require.Equal(b, "completed", <-ended)
+	}
+	return processorTime(b) - before
+}
+
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

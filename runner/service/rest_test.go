@@ -1,0 +1,119 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/conversation"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// A service with many threads, in which nobody says anything, takes less than a kilobyte of
+// memory for each, of which the index of its store is the most. REPRISE_THREADS says how
+// many there are, and TMPDIR where.
+func TestThreadsAtRestCostNoMemory(t *testing.T) {
+	threads := 200
+	if text := os.Getenv("REPRISE_THREADS"); text != "" {
+		var err error
+		threads, err = strconv.Atoi(text)
+		require.NoError(t, err, "REPRISE_THREADS")
+	}
+	dir := t.TempDir()
+	began := time.Now()
+	speakInEach(t, dir, threads)
+	t.Logf("%d threads have had a turn in %v", threads, time.Since(began).Round(time.Millisecond))
+	empty, _ := restingHeap(t, t.TempDir())
+	full, turns := restingHeap(t, dir)
+	t.Logf("%d bytes of memory for each", (full-empty)/threads)
+	assert.Less(t, full-empty, 1<<10*threads+1<<20)
+	assert.Len(t, turns, 2, "a thread goes on after its rest")
+}
+
+// speakInEach has a runner make a turn in each of so many threads.
+func speakInEach(t *testing.T, dir string, threads int) {
+	t.Helper()
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	var ended sync.WaitGroup
+	r, err := runner.New(store, runner.Options{Grace: -1, Observe: func(e runner.Event) {
+		if e.Type == runner.EventEnded {
+			ended.Done()
+		}
+	}})
+	require.NoError(t, err)
+	runner.Register(r, conversation.NewProgram(store, assistant(new(atomic.Int64))))
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() { assert.NoError(t, r.Serve(ctx)) })
+	slots := make(chan struct{}, 64)
+	for n := range threads {
+		slots <- struct{}{}
+		ended.Add(1)
+		serving.Go(func() {
+			defer func() { <-slots }()
+			turn, err := conversation.Next(ctx, store, fmt.Sprint("thread-", n), actors.Ask("hello"), 0)
+			if assert.NoError(t, err) {
+				_, err = r.Start(ctx, "assistant", turn.RunID, turn.Input, runner.StartOptions{Metadata: turn.Metadata})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	ended.Wait()
+	cancel()
+	serving.Wait()
+	require.NoError(t, store.Close())
+}
+
+// restingHeap returns the memory of a service on a directory that has found its runs, and
+// then the turns of a thread in which somebody speaks.
+func restingHeap(t *testing.T, dir string) (bytes int, turns []streamer.ThreadTurn) {
+	t.Helper()
+	before := heap()
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	url, stop := served(t, Options{Store: store, Thread: "assistant"}, func(r *runner.Runner) error {
+		runner.Register(r, conversation.NewProgram(r.Store(), assistant(new(atomic.Int64))))
+		return nil
+	})
+	for {
+		if status, _ := do(t, http.MethodGet, url+"readyz", ""); status == http.StatusOK {
+			break
+		}
+	}
+	client := &streamer.Client{URL: url}
+	_, err = client.Runs(t.Context(), 1) // which reads the index
+	require.NoError(t, err)
+	http.DefaultClient.CloseIdleConnections()
+	bytes = heap() - before
+	turn, err := client.Send(t.Context(), "thread-7", streamer.ThreadMessage{Text: "again"})
+	require.NoError(t, err)
+	until(t, url, turn.RunID, "run_completed")
+	turns, err = client.Thread(t.Context(), "thread-7")
+	require.NoError(t, err)
+	stop()
+	require.NoError(t, store.Close())
+	return bytes, turns
+}
+
+// heap is how many bytes are in use after what is not needed was collected.
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
