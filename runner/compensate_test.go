@@ -73,6 +73,11 @@ func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	require.PanicsWithError(t, `runner: program "desk": there are two actors of kind tool_call named "pay" with different compensations; want one`, func() {
 		runner.Register(r, desk, runner.WithVersion("2"), runner.WithCompensations(other))
 	})
+	require.PanicsWithError(t, `runner: programs "desk" and "clinic" have actors of kind tool_call named "pay" with different compensations; want one actor, or two names`, func() {
+		runner.Register(r, actors.NewAgent("clinic", model, actors.WithTools(other)))
+	})
+	assert.Equal(t, []string{"desk"}, r.Programs())
+	runner.Register(r, actors.NewAgent("desk", model, actors.WithTools(other)), runner.WithVersion("3")) // versions may differ
 	require.PanicsWithError(t, `runner: program "desk": WithCompensations: actor 1 has none; its method Compensate gives it one`, func() {
 		runner.Register(r, desk, runner.WithVersion("2"), runner.WithCompensations(shop))
 	})

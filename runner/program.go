@@ -63,13 +63,15 @@ type known struct{ compensation *core.Compensation }
 
 func (k known) Compensation() *core.Compensation { return k.compensation }
 
+// actor is what a compensation is found by in the records of a run.
+type actor struct {
+	kind record.Kind
+	name string
+}
+
 // checkCompensations returns an error for an actor without a compensation, and for two
 // actors of one kind and name.
 func (p *program) checkCompensations() error {
-	type actor struct {
-		kind record.Kind
-		name string
-	}
 	seen := make(map[actor]*core.Compensation)
 	for i, c := range p.compensations {
 		if c == nil || c.Compensation() == nil {
@@ -84,9 +86,33 @@ func (p *program) checkCompensations() error {
 	return nil
 }
 
+// checkOthers returns an error if a program of another name brings another compensation
+// for an actor of one kind and name: who reads the records of both takes them for one.
+// Versions of one program may differ. r.mu must be held.
+func (r *Runner) checkOthers(p *program) error {
+	own := make(map[actor]*core.Compensation)
+	for _, c := range p.compensations {
+		kind, name := c.Compensation().Actor()
+		own[actor{kind, name}] = c.Compensation()
+	}
+	for _, other := range r.programs {
+		if other.name == p.name {
+			continue
+		}
+		for _, c := range other.compensations {
+			kind, name := c.Compensation().Actor()
+			if mine := own[actor{kind, name}]; mine != nil && mine != c.Compensation() {
+				return fmt.Errorf("runner: programs %q and %q have actors of kind %v named %q with different compensations; want one actor, or two names", other.name, p.name, kind, name)
+			}
+		}
+	}
+	return nil
+}
+
 // Register registers an actor under its name. New runs use the version of the
 // name that was registered last. Register panics if the name or version is not
-// valid, or is already registered. It may be called at any time; runs that wait
+// valid, or is already registered, and if two actors of one kind and name have different
+// compensations, within the program or in a program of another name. It may be called at any time; runs that wait
 // for the program begin with the next sweep.
 //
 // Other code needs another version. A run that was started or begun by other
@@ -184,6 +210,9 @@ func (r *Runner) register(p *program) error {
 	defer r.mu.Unlock()
 	if r.programs[p.programKey] != nil {
 		return fmt.Errorf("runner: program %q, version %s, is registered already; other code is another version (runner.WithVersion)", p.name, p.version)
+	}
+	if err := r.checkOthers(p); err != nil {
+		return err
 	}
 	r.programs[p.programKey], r.current[p.name] = p, p
 	return nil
