@@ -157,6 +157,7 @@ func TestCurlLinesOfTheDocumentsWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url := documented(t, tokens)
 			lines := curls(t, name)
+			require.Len(t, lines, len(regexp.MustCompile(`(?m)^\s*curl `).FindAllString(document(t, name), -1)), "each is in a block of a shell")
 			require.NotEmpty(t, lines)
 			for _, args := range lines {
 				status, body := curl(t, url, args)
