@@ -1,12 +1,12 @@
 package service
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/conversation"
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -43,39 +43,52 @@ func TestThreadsAtRestCostNoMemory(t *testing.T) {
 	assert.Len(t, turns, 2, "a thread goes on after its rest")
 }
 
-// speakInEach has a runner make a turn in each of so many threads.
+// speakInEach makes a turn in each of so many threads: in the first of them, of which the
+// others are copies.
 func speakInEach(t *testing.T, dir string, threads int) {
 	t.Helper()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	var ended sync.WaitGroup
-	r, err := runner.New(store, runner.Options{Grace: -1, Observe: func(e runner.Event) {
-		if e.Type == runner.EventEnded {
-			ended.Done()
-		}
-	}})
+	url, stop := served(t, Options{Store: store, Thread: "assistant"}, registerAssistant)
+	turn, err := (&streamer.Client{URL: url}).Send(t.Context(), "thread-0", streamer.ThreadMessage{Text: "hello"})
 	require.NoError(t, err)
-	runner.Register(r, conversation.NewProgram(store, assistant(new(atomic.Int64))))
-	ctx, cancel := context.WithCancel(t.Context())
-	var serving sync.WaitGroup
-	serving.Go(func() { assert.NoError(t, r.Serve(ctx)) })
-	slots := make(chan struct{}, 64)
-	for n := range threads {
-		slots <- struct{}{}
-		ended.Add(1)
-		serving.Go(func() {
-			defer func() { <-slots }()
-			turn, err := conversation.Next(ctx, store, fmt.Sprint("thread-", n), actors.Ask("hello"), 0)
-			if assert.NoError(t, err) {
-				_, err = r.Start(ctx, "assistant", turn.RunID, turn.Input, runner.StartOptions{Metadata: turn.Metadata})
+	until(t, url, turn.RunID, "run_completed")
+	stop()
+	first, err := store.Load(t.Context(), turn.RunID)
+	require.NoError(t, err)
+	require.Equal(t, snapshot.StatusCompleted, first.Status)
+	var making sync.WaitGroup
+	for worker := range 16 {
+		making.Go(func() {
+			for n := 1 + worker; n < threads; n += 16 {
+				_, err := store.Create(t.Context(), inThread(t, first, fmt.Sprint("thread-", n)))
 				assert.NoError(t, err)
 			}
 		})
 	}
-	ended.Wait()
-	cancel()
-	serving.Wait()
+	making.Wait()
 	require.NoError(t, store.Close())
+}
+
+// inThread is a copy of a turn of the thread thread-0 in another.
+func inThread(t *testing.T, first *snapshot.Run, thread string) *snapshot.Run {
+	renamed := strings.NewReplacer("thread-0", thread)
+	info := first.Info.Clone()
+	info.RunID = renamed.Replace(info.RunID)
+	for i, tag := range info.Metadata.Tags {
+		info.Metadata.Tags[i] = renamed.Replace(tag)
+	}
+	for key, value := range info.Metadata.Custom {
+		info.Metadata.Custom[key] = renamed.Replace(value)
+	}
+	run, err := snapshot.NewRun(info, first.Records())
+	assert.NoError(t, err)
+	return run
+}
+
+func registerAssistant(r *runner.Runner) error {
+	runner.Register(r, conversation.NewProgram(r.Store(), assistant(new(atomic.Int64))))
+	return nil
 }
 
 // restingHeap returns the memory of a service on a directory that has found its runs, and
@@ -85,10 +98,7 @@ func restingHeap(t *testing.T, dir string) (bytes int, turns []streamer.ThreadTu
 	before := heap()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	url, stop := served(t, Options{Store: store, Thread: "assistant"}, func(r *runner.Runner) error {
-		runner.Register(r, conversation.NewProgram(r.Store(), assistant(new(atomic.Int64))))
-		return nil
-	})
+	url, stop := served(t, Options{Store: store, Thread: "assistant"}, registerAssistant)
 	for {
 		if status, _ := do(t, http.MethodGet, url+"readyz", ""); status == http.StatusOK {
 			break
