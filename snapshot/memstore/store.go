@@ -98,7 +98,7 @@ func (m *memory) Swap(_ context.Context, before, after storekit.Head, records st
 		r = &run{messages: make(map[string][]byte)}
 		r.append(records)
 		m.runs[after.Info.RunID] = r
-	case r == nil || r.head.UID != before.UID || r.head.Version != before.Version:
+	case r == nil || r.head.UID != before.UID || r.head.Version != before.Version || records.Last > 0 && records.Prev != r.last():
 		return false, nil
 	case after.UID == "":
 		delete(m.runs, before.Info.RunID)
@@ -111,10 +111,10 @@ func (m *memory) Swap(_ context.Context, before, after storekit.Head, records st
 		m.order = nil
 		return true, nil
 	}
-	last := r.last()
+	r.append(records)
 	r.head = after
 	r.head.Info = after.Info.Clone()
-	r.head.Info.LastSeq = last
+	r.head.Info.LastSeq = r.last()
 	m.change(r)
 	m.order = nil
 	return true, nil

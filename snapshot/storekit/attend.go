@@ -144,9 +144,22 @@ func (s *Store) lookAt(ctx context.Context, journals map[string]*journal) {
 		switch h := found[id]; {
 		case h == nil, h.UID != j.uid, h.Opening != j.opening:
 			j.fence()
-		case h.Version != j.version:
-			j.version = h.Version
-			j.ring()
+		default:
+			j.look(h)
 		}
+	}
+}
+
+// look notes what is stored of the run, and rings if something else than its records has
+// changed.
+func (j *journal) look(h *Head) {
+	j.mu.Lock()
+	hasChanged := h.Version > j.head.Version
+	if hasChanged {
+		j.head = *h
+	}
+	j.mu.Unlock()
+	if hasChanged {
+		j.ring()
 	}
 }

@@ -45,10 +45,11 @@ type Heads interface {
 	// Find returns the heads of those of the runs that exist, in any order.
 	Find(ctx context.Context, runIDs ...string) ([]Head, error)
 
-	// Swap replaces a head by another. A before that is zero begins the run with these
-	// records, an after that is zero deletes it, with its records and messages. It
-	// reports false, and changes nothing, unless the run has the UID and the Version of
-	// before. The LastSeq of the run stays as it is. If after has another Opening that is
+	// Swap replaces a head by another, and appends records, if there are any. A before that
+	// is zero begins the run with them, an after that is zero deletes it, with its records
+	// and messages. It reports false, and changes nothing, unless the run has the UID and the
+	// Version of before, and Prev of the records as its LastSeq if there are records. The
+	// LastSeq of the run is then Last of the records, or stays as it is. If after has another Opening that is
 	// not empty, the process of the Backend is then the one that has the run open.
 	Swap(ctx context.Context, before, after Head, records Batch) (swapped bool, err error)
 

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 // A journal is a run that this Store has open. Append queues records, and a goroutine
-// stores them, one batch at a time, until the queue is empty.
+// stores them, one batch at a time, until the queue is empty. Close stores what is still
+// queued together with the end of the run.
 type journal struct {
 	store    *Store
 	runID    string
@@ -21,17 +23,20 @@ type journal struct {
 	notify   chan struct{}
 	lost     chan struct{}   // closed when the journal may no longer own the run; nil in memory
 	lease    <-chan struct{} // closed when the process may have lost the run; nil if that cannot happen
-	version  uint64          // of the run, as it was last looked at
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
+	head    Head   // of the run, as it was last looked at
 	queue   []byte // encoded, not stored yet
 	queued  uint64 // the number of the last record that was appended
 	stored  uint64 // of the last that is stored
+	wanted  uint64 // of the last for which somebody waits
 	storing bool
+	linger  chan struct{} // closed to end a wait for more records; nil if there is none
 	changed chan struct{} // closed when storing, stored or err changes; nil if nobody waits
 	err     error         // what broke it
 	closed  bool
+	closing bool          // Close stores what is queued
 	ended   chan struct{} // closed when Close has ended
 	endErr  error         // of Close
 }
@@ -39,7 +44,7 @@ type journal struct {
 // begin returns the journal of a run that was opened.
 func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *journal {
 	j := &journal{
-		store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, lease: lease, version: h.Version, restored: restored,
+		store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, lease: lease, head: h, restored: restored,
 		notify: make(chan struct{}, 1), ended: make(chan struct{}),
 		queued: restored.LastSeq, stored: restored.LastSeq,
 	}
@@ -149,19 +154,50 @@ func (j *journal) Append(records ...record.Record) error {
 	return nil
 }
 
-// storeAll stores until the queue is empty, even if something else has broken the journal.
-// The lock is held, and released meanwhile.
+// storeAll stores until the queue is empty or is left to Close, even if something else has
+// broken the journal. The lock is held, and released meanwhile.
 func (j *journal) storeAll() {
-	for j.stored < j.queued && j.storeQueued() {
+	for j.awaitMore(); j.stored < j.queued && !j.closing && j.storeQueued(); j.awaitMore() {
 	}
 	j.storing = false
 	j.signal()
 }
 
+// lingers is how long records wait for others, if nobody waits for them: the beginning of a
+// short call is stored together with its outcome.
+const lingers = time.Millisecond
+
+// awaitMore waits for more records if nobody waits for those in the queue. The lock is held,
+// and released meanwhile.
+func (j *journal) awaitMore() {
+	if j.store.options.Poll == 0 || j.wanted > j.stored || j.stored == j.queued || j.closing {
+		return
+	}
+	j.linger = make(chan struct{})
+	linger, timer := j.linger, time.NewTimer(lingers)
+	defer timer.Stop()
+	j.mu.Unlock()
+	select {
+	case <-linger:
+	case <-timer.C:
+	}
+	j.mu.Lock()
+	j.linger = nil
+}
+
+// want has records stored that somebody waits for. The lock is held.
+func (j *journal) want(seq uint64) {
+	j.wanted = max(j.wanted, seq)
+	if j.linger != nil {
+		close(j.linger)
+		j.linger = nil
+	}
+}
+
 // storeQueued stores the queue as one batch, and reports whether it succeeded. The lock is
 // held, and released meanwhile.
 func (j *journal) storeQueued() bool {
-	b := Batch{RunID: j.runID, UID: j.uid, Opening: j.opening, Prev: j.stored, Last: j.queued, Data: j.queue}
+	b := j.batch()
 	j.queue = nil
 	j.mu.Unlock()
 	err := j.append(b)
@@ -170,12 +206,22 @@ func (j *journal) storeQueued() bool {
 	}
 	j.mu.Lock()
 	if err != nil {
-		j.fail(err) //nolint:errcheck // it returns what it keeps
+		j.queue, j.queued = nil, j.stored // what came since cannot follow
+		j.fail(err)                       //nolint:errcheck // it returns what it keeps
 		return false
 	}
 	j.stored = b.Last
 	j.signal()
 	return true
+}
+
+// batch is what is queued; without records it has no Last. The lock is held.
+func (j *journal) batch() Batch {
+	b := Batch{RunID: j.runID, UID: j.uid, Opening: j.opening, Prev: j.stored}
+	if j.queued > j.stored {
+		b.Last, b.Data = j.queued, j.queue
+	}
+	return b
 }
 
 // append appends a batch. It belongs to no caller, so it has no context of one.
@@ -206,6 +252,7 @@ func (j *journal) Sync(ctx context.Context, seq uint64) error {
 		case j.stored >= min(seq, j.queued):
 			return nil
 		}
+		j.want(min(seq, j.queued))
 		if err := j.await(ctx); err != nil {
 			return err
 		}
@@ -232,6 +279,7 @@ func (j *journal) await(ctx context.Context) error {
 // of the end of ctx. The lock is held, and released meanwhile.
 func (j *journal) flush(ctx context.Context) error {
 	for upTo := j.queued; j.storing && j.stored < upTo; {
+		j.want(upTo)
 		if err := j.await(ctx); err != nil {
 			return err
 		}
@@ -246,12 +294,17 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 		<-j.ended
 		return j.endErr
 	}
-	j.closed = true
-	err := j.flush(ctx)
-	broken := j.err
+	j.closed, j.closing = true, true
+	j.want(j.wanted)
+	var err error
+	for j.storing && err == nil {
+		err = j.await(ctx)
+	}
+	j.closing = err == nil
+	broken, rest := j.err, j.batch()
 	j.mu.Unlock()
 	if err == nil {
-		err = j.close(ctx, end, broken)
+		err = j.close(ctx, end, broken, rest)
 	}
 	if err != nil && broken == nil {
 		err = fmt.Errorf("snapshot: close run %s: %w", j.runID, err)
@@ -263,29 +316,56 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 	return err
 }
 
-// close closes the run as end says, or as interrupted if the journal is broken.
-func (j *journal) close(ctx context.Context, end snapshot.End, broken error) error {
+// close closes the run as end says and stores the rest of its records, or closes it as
+// interrupted if the journal is broken.
+func (j *journal) close(ctx context.Context, end snapshot.End, broken error, rest Batch) error {
 	if isLost(broken) {
 		return broken
 	}
-	if broken != nil {
-		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
-	}
+	j.mu.Lock()
+	before := j.head
+	j.mu.Unlock()
+	before.Info.LastSeq = rest.Prev
 	for {
-		before, err := j.store.find(ctx, j.runID)
-		switch {
-		case err != nil && !errors.Is(err, snapshot.ErrNotFound):
-			return errors.Join(broken, err)
-		case err != nil, before.UID != j.uid, before.Opening != j.opening:
-			return j.fenced()
+		if broken != nil {
+			end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
 		}
 		after := before
 		after.Info, after.Opening = Closed(before.Info, end), ""
-		swapped, err := j.store.swap(ctx, before, after, Batch{})
-		if err != nil {
-			return errors.Join(broken, err)
-		} else if swapped {
+		if rest.Last > 0 {
+			after.Info.LastSeq = rest.Last
+		}
+		swapped, err := j.store.swap(ctx, before, &after, rest)
+		switch {
+		case swapped:
+			j.closedAt(rest.Last)
 			return broken
+		case err != nil && (rest.Last == 0 || errors.Is(err, snapshot.ErrUnavailable) || ctx.Err() != nil):
+			return errors.Join(broken, err)
+		case err != nil: // the records cannot be stored
+			broken, rest = j.breakBy(err), Batch{}
+		}
+		before, err = j.store.find(ctx, j.runID)
+		switch {
+		case err != nil && !errors.Is(err, snapshot.ErrNotFound):
+			return errors.Join(broken, err)
+		case err != nil, before.UID != j.uid, before.Opening != j.opening, rest.Last > 0 && before.Info.LastSeq != rest.Prev:
+			return j.fenced()
 		}
 	}
+}
+
+// breakBy breaks the journal, and returns what has broken it.
+func (j *journal) breakBy(err error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.fail(err)
+}
+
+// closedAt notes that the records up to seq were stored by Close.
+func (j *journal) closedAt(seq uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stored = max(j.stored, seq)
+	j.signal()
 }

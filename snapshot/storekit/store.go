@@ -156,8 +156,9 @@ func (s *Store) wait(ctx context.Context, changed <-chan struct{}) error {
 	return context.Cause(ctx)
 }
 
-// swap swaps a head, and repeats that if the answer was lost.
-func (s *Store) swap(ctx context.Context, before, after Head, records Batch) (bool, error) {
+// swap swaps a head, and repeats that if the answer was lost. It sets Version and Swaps of
+// after.
+func (s *Store) swap(ctx context.Context, before Head, after *Head, records Batch) (bool, error) {
 	token := rand.Text()[:tokenLength]
 	if after.UID != "" {
 		after.Version = before.Version + 1
@@ -165,12 +166,12 @@ func (s *Store) swap(ctx context.Context, before, after Head, records Batch) (bo
 	}
 	isUnknown := false
 	swapped, err := Again(ctx, func() (bool, error) {
-		swapped, err := s.backend.Swap(ctx, before, after, records)
+		swapped, err := s.backend.Swap(ctx, before, *after, records)
 		isUnknown = isUnknown || err != nil
 		return swapped, err
 	})
 	if err == nil && !swapped && isUnknown {
-		swapped, err = s.wasSwapped(ctx, &before, &after, token)
+		swapped, err = s.wasSwapped(ctx, &before, after, token)
 	}
 	if swapped {
 		s.wake(cmp.Or(before.Info.RunID, after.Info.RunID))
@@ -242,7 +243,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	for seq := range all.Last {
 		all.Data = append(all.Data, run.Encoded(seq+1)...)
 	}
-	swapped, err := s.swap(ctx, Head{}, after, all)
+	swapped, err := s.swap(ctx, Head{}, &after, all)
 	switch {
 	case err != nil:
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", info.RunID, err)
@@ -312,7 +313,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	}
 	run.Info = restored
 	after := Head{Info: now, UID: found.UID, Opening: opening}
-	swapped, err := s.swap(ctx, before, after, Batch{RunID: runID, UID: after.UID})
+	swapped, err := s.swap(ctx, before, &after, Batch{RunID: runID, UID: after.UID})
 	if err != nil {
 		isTaken = true
 		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
@@ -323,7 +324,6 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 		isTaken = true
 		return nil, fmt.Errorf("%w: run %s was opened when the lease of the process was over", snapshot.ErrUnavailable, runID)
 	}
-	after.Version = before.Version + 1
 	return s.begin(run, after, lease), nil
 }
 
@@ -334,7 +334,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, error) {
 	taken := h
 	taken.Opening = opening
-	swapped, err := s.swap(ctx, h, taken, Batch{})
+	swapped, err := s.swap(ctx, h, &taken, Batch{})
 	if err != nil || !swapped {
 		return Head{}, err
 	}
@@ -352,7 +352,7 @@ func (s *Store) giveBack(ctx context.Context, runID, opening string) {
 		}
 		left := taken
 		left.Info, left.Opening = Crashed(taken.Info), ""
-		if swapped, err := s.swap(ctx, taken, left, Batch{}); swapped || err != nil {
+		if swapped, err := s.swap(ctx, taken, &left, Batch{}); swapped || err != nil {
 			return // the lease of the process ends what could not be given back
 		}
 	}
@@ -539,7 +539,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		if !before.Info.Open {
 			after.Opening = "" // it was that of a process that has ended
 		}
-		swapped, err := s.swap(ctx, before, after, Batch{})
+		swapped, err := s.swap(ctx, before, &after, Batch{})
 		if err != nil {
 			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
 		} else if swapped {
@@ -557,7 +557,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 		} else if h.Info.Open {
 			return &snapshot.LockedError{RunID: runID, Owner: h.Info.Owner}
 		}
-		swapped, err := s.swap(ctx, h, Head{}, Batch{})
+		swapped, err := s.swap(ctx, h, new(Head), Batch{})
 		if err != nil {
 			return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
 		} else if swapped {

@@ -110,10 +110,13 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 		if err != nil {
 			return err
 		}
-		swapped, err = exactlyOne(tx.ExecContext(ctx, `UPDATE runs SET version = ?, opening = ?, swaps = ?, process = iif(? = opening, process, ?), updated = ?, info = ?, changed = ?
-			WHERE uid = ? AND version = ? AND NOT deleted`,
-			after.Version, after.Opening, after.Swaps, after.Opening, d.process.Load(), nanoseconds(after.Info.Updated), info, now,
-			before.UID, before.Version))
+		swapped, err = exactlyOne(tx.ExecContext(ctx, `UPDATE runs SET version = ?, opening = ?, swaps = ?, process = iif(? = opening, process, ?), updated = ?, info = ?, changed = ?, last = max(last, ?)
+			WHERE uid = ? AND version = ? AND NOT deleted AND (? = 0 OR last = ?)`,
+			after.Version, after.Opening, after.Swaps, after.Opening, d.process.Load(), nanoseconds(after.Info.Updated), info, now, records.Last,
+			before.UID, before.Version, records.Last, records.Prev))
+		if err == nil && swapped && records.Last > 0 {
+			_, err = tx.ExecContext(ctx, `INSERT INTO batches VALUES (?, ?, ?)`, before.UID, records.Last, records.Data)
+		}
 		return err
 	})
 	return swapped && err == nil, err
