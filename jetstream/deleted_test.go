@@ -157,7 +157,7 @@ func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	w.takesNothing(t, echoID)
 	taken := make(chan error, 1)
 	go func() {
-		_, err := w.queue.Take(t.Context(), []runner.ProgramID{echoID})
+		_, err := w.queue.Take(t.Context(), []runner.ProgramID{echoID}, 1)
 		taken <- err
 	}()
 	deleteStreams(t, server)
@@ -172,12 +172,12 @@ func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, added)
 	for {
-		l, err := w.queue.Take(t.Context(), []runner.ProgramID{echoID})
+		jobs, err := w.queue.Take(t.Context(), []runner.ProgramID{echoID}, 1)
 		if errors.Is(err, snapshot.ErrUnavailable) {
 			continue // it was noticed before
 		}
 		require.NoError(t, err)
-		require.NoError(t, l.Done(t.Context()))
+		require.NoError(t, jobs[0].Done(t.Context()))
 		break
 	}
 }

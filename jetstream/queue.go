@@ -180,8 +180,16 @@ func (q *Queue) message(e *runner.Entry) (*nats.Msg, error) {
 	return msg, nil
 }
 
-// Take implements [runner.Queue].
-func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID) (runner.Lease, error) {
+// Take implements [runner.Queue]. It takes one job at a time.
+func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, _ int) ([]runner.Lease, error) {
+	l, err := q.takeOne(ctx, programs)
+	if err != nil {
+		return nil, err
+	}
+	return []runner.Lease{l}, nil
+}
+
+func (q *Queue) takeOne(ctx context.Context, programs []runner.ProgramID) (runner.Lease, error) {
 	if _, err := q.store.session(ctx); err != nil {
 		return nil, err
 	}

@@ -47,9 +47,9 @@ func (w worker) take(t *testing.T, programs ...runner.ProgramID) runner.Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	l, err := w.queue.Take(ctx, programs)
+	taken, err := w.queue.Take(ctx, programs, 1)
 	require.NoError(t, err)
-	return l
+	return taken[0]
 }
 
 // takesNothing is for a time much shorter than a lease.
@@ -57,9 +57,9 @@ func (w worker) takesNothing(t *testing.T, programs ...runner.ProgramID) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	l, err := w.queue.Take(ctx, programs)
+	taken, err := w.queue.Take(ctx, programs, 1)
 	if !assert.ErrorIs(t, err, context.DeadlineExceeded) {
-		t.Fatalf("taken was %+v", l.Entry())
+		t.Fatalf("taken was %+v", taken[0].Entry())
 	}
 }
 
@@ -130,7 +130,7 @@ func TestJobOfAWorkerThatIsGoneIsOfferedAgain(t *testing.T) {
 	l := a.take(t, echoID)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*lease) // it is kept for longer than a lease
 	defer cancel()
-	_, err = b.queue.Take(ctx, []runner.ProgramID{echoID})
+	_, err = b.queue.Take(ctx, []runner.ProgramID{echoID}, 1)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	l.Abandon()
 	require.NoError(t, b.take(t, echoID).Done(t.Context()))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // A database is the backend of a Store. Each of its methods that changes something is one
@@ -22,7 +25,33 @@ type database struct {
 	in      names
 	process atomic.Int64 // this one; another after its lease was over
 	lease   time.Duration
-	appends appends
+	queue   *Queue
+
+	statements sync.WaitGroup // that are under way for several
+	finds      combiner[string, []storekit.Head]
+	readings   combiner[reading, []storekit.Batch]
+	inboxes    combiner[string, map[string][]byte]
+	inserts    combiner[swap, bool]
+	updates    combiner[swap, bool]
+	deletes    combiner[swap, bool]
+	appends    combiner[storekit.Batch, bool]
+	ends       combiner[ending, bool]
+}
+
+// together is how many statements of each kind are under way at a time.
+const together = 2
+
+func newDatabase(pool *pgxpool.Pool, in names, lease time.Duration) *database {
+	d := &database{pool: pool, in: in, lease: lease}
+	d.finds = combiner[string, []storekit.Head]{do: d.findAll, most: together, wait: &d.statements}
+	d.readings = combiner[reading, []storekit.Batch]{do: d.readAll, most: together, wait: &d.statements}
+	d.inboxes = combiner[string, map[string][]byte]{do: d.messagesOfAll, most: together, wait: &d.statements}
+	d.inserts = combiner[swap, bool]{do: d.insertAll, size: (*swap).size, most: writers, wait: &d.statements}
+	d.updates = combiner[swap, bool]{do: d.updateAll, size: (*swap).size, most: writers, wait: &d.statements}
+	d.deletes = combiner[swap, bool]{do: d.deleteAll, most: together, wait: &d.statements}
+	d.appends = combiner[storekit.Batch, bool]{do: d.appendAll, size: func(b *storekit.Batch) int { return len(b.Data) }, most: writers, wait: &d.statements}
+	d.ends = combiner[ending, bool]{do: d.endAll, most: together, wait: &d.statements}
+	return d
 }
 
 // readPatience is how long a statement that reads may take.
@@ -57,6 +86,19 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 	defer cancel()
 	tag, err := d.pool.Exec(bounded, d.in.sql(statement), args...)
 	return int(tag.RowsAffected()), d.known(context.WithoutCancel(ctx), err)
+}
+
+// changeAll does a statement that changes several things, and returns for each key whether the
+// statement has returned it.
+func (d *database) changeAll(ctx context.Context, keys []string, statement string, args ...any) ([]bool, error) {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience())
+	defer cancel()
+	rows, err := d.pool.Query(bounded, d.in.sql(statement), args...)
+	if err != nil {
+		return nil, d.known(context.WithoutCancel(ctx), err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return column(keys, func(key *string) bool { return slices.Contains(found, *key) }), d.known(context.WithoutCancel(ctx), err)
 }
 
 // The codes of errors.

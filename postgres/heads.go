@@ -14,22 +14,24 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
+// isOpen is whether a living process has a run open.
+const isOpen = `r.opening <> '' and exists (select from reprise.processes p where p.id = r.process and p.expires > clock_timestamp())`
+
 // head are the columns of a head, as scanChange reads them.
-const head = `r.uid, r.version, r.opening, r.swaps, r.last_seq, r.info,
-	r.opening <> '' and exists (select from reprise.processes p where p.id = r.process and p.expires > clock_timestamp()), false`
+const head = `r.uid, r.version, r.opening, r.swaps, r.last_seq, r.info, ` + isOpen + `, false`
 
 func scanChange(row pgx.CollectableRow) (c storekit.Change, err error) {
 	var version, last int64
 	var info []byte
-	var isOpen bool
+	var open bool
 	h := &c.Head
-	if err := row.Scan(&h.UID, &version, &h.Opening, &h.Swaps, &last, &info, &isOpen, &c.Deleted); err != nil {
+	if err := row.Scan(&h.UID, &version, &h.Opening, &h.Swaps, &last, &info, &open, &c.Deleted); err != nil {
 		return c, err
 	}
 	if h.Info, err = snapshot.DecodeInfo(info); err != nil {
 		return c, fmt.Errorf("run %s: %w", h.UID, err)
 	}
-	h.Version, h.Info.LastSeq, h.Info.Open = uint64(version), uint64(last), isOpen
+	h.Version, h.Info.LastSeq, h.Info.Open = uint64(version), uint64(last), open
 	return c, nil
 }
 
@@ -40,142 +42,249 @@ func scanHead(row pgx.CollectableRow) (storekit.Head, error) {
 
 // Find implements [storekit.Heads].
 func (d *database) Find(ctx context.Context, runIDs ...string) ([]storekit.Head, error) {
+	if len(runIDs) == 1 {
+		return d.finds.ask(ctx, runIDs[0])
+	}
+	return d.find(ctx, runIDs)
+}
+
+func (d *database) find(ctx context.Context, runIDs []string) ([]storekit.Head, error) {
 	return query(ctx, d, scanHead, `select `+head+` from reprise.runs r where r.id = any($1::text[])`, runIDs)
 }
 
-// Swap implements [storekit.Heads].
-func (d *database) Swap(ctx context.Context, before, after storekit.Head, records storekit.Batch) (bool, error) {
-	if after.UID == "" {
-		n, err := d.change(ctx, deleteRun, before.UID, int64(before.Version), int64(before.Info.LastSeq))
-		return n > 0, err
-	}
-	i := &after.Info
-	info, err := snapshot.AppendInfo(nil, i)
-	if err != nil {
-		return false, err
-	}
-	args := []any{
-		after.UID, int64(after.Version), after.Opening, after.Swaps, d.process.Load(), info,
-		string(i.Status), text(i.Program), text(i.Metadata.Pipeline), texts(i.Metadata.Tags), i.Updated.UnixNano(),
-	}
-	var n int
-	if before.UID == "" {
-		n, err = d.change(ctx, insertRun, append(args, i.RunID, int64(records.Last), records.Data)...)
-	} else {
-		n, err = d.change(ctx, updateRun, append(args, int64(before.Version))...)
-	}
-	return n > 0, err
+// findAll finds runs for different callers.
+func (d *database) findAll(ctx context.Context, runIDs []string) ([][]storekit.Head, error) {
+	heads, err := d.find(ctx, runIDs)
+	return column(runIDs, func(id *string) []storekit.Head {
+		i := slices.IndexFunc(heads, func(h storekit.Head) bool { return h.Info.RunID == *id })
+		if i < 0 {
+			return nil
+		}
+		found := heads[i]
+		found.Info = found.Info.Clone()
+		return []storekit.Head{found}
+	}), err
 }
 
-const (
-	insertRun = `with run as (
-		insert into reprise.runs (uid, version, opening, swaps, process, info, status, program, pipeline, tags, updated, id, last_seq)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) on conflict do nothing returning uid
-	), records as (
-		insert into reprise.batches (uid, last, data) select uid, $13, $14::bytea from run where $13 > 0
-	) select from run`
+// A swap is the arguments of Swap.
+type swap struct {
+	before, after storekit.Head
+	records       storekit.Batch
+	info          []byte // of after, encoded
+	process       int64
+}
 
-	updateRun = `update reprise.runs set version = $2, opening = $3, swaps = $4, process = case when opening = $3 then process else $5 end,
-		info = $6, status = $7, program = $8, pipeline = $9, tags = $10, updated = $11, changed = pg_current_xact_id()
-		where uid = $1 and version = $12`
+func (s *swap) size() int { return len(s.info) + len(s.records.Data) }
 
-	// Records that were appended since, by who had the run before, are compared as well:
-	// they would stay.
-	deleteRun = `with gone as (
-		delete from reprise.runs where uid = $1 and version = $2 and last_seq = $3 returning uid, id, version, last_seq, info
-	), batches as (
-		delete from reprise.batches where uid in (select uid from gone)
-	), inbox as (
-		delete from reprise.inbox where uid in (select uid from gone)
-	), effects as (
-		delete from reprise.effects where uid in (select uid from gone)
-	) insert into reprise.deleted (uid, id, version, last_seq, info) select uid, id, version, last_seq, info from gone`
-)
+// Swap implements [storekit.Heads]. It is not given up when ctx ends: what has become of it
+// would not be known. Where another process may have the row of the run locked, the swap does
+// not have others wait with it.
+func (d *database) Swap(ctx context.Context, before, after storekit.Head, records storekit.Batch) (swapped bool, err error) {
+	s := swap{before: before, after: after, records: records, process: d.process.Load()}
+	going := context.WithoutCancel(ctx)
+	if after.UID == "" {
+		return d.deletes.ask(going, s)
+	}
+	if s.info, err = snapshot.AppendInfo(nil, &after.Info); err != nil {
+		return false, err
+	}
+	switch {
+	case before.UID == "":
+		return d.inserts.ask(going, s)
+	case before.Opening != "" && after.Opening != "":
+		one, err := d.updateAll(going, []swap{s})
+		return err == nil && one[0], err
+	}
+	return d.updates.ask(going, s)
+}
+
+// columns are those of a swap, in the order of rowsOf; each statement has some more.
+const columns = `uid text, version bigint, opening text, swaps text, process bigint, info bytea,
+	status text, program text, program_version text, pipeline text, parent text, error_class text, asking bool, tags text, created bigint, updated bigint,
+	ended bigint, cost bigint, tokens bigint, retries bigint, words text, last bigint, data bytea, `
+
+// rows selects from arrays, of which the arguments of a statement have one for each column.
+func rows(columns string) string {
+	var names, arrays []string
+	for column := range strings.SplitSeq(columns, ",") {
+		name, kind, _ := strings.Cut(strings.TrimSpace(column), " ")
+		names = append(names, name)
+		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", len(names), kind))
+	}
+	return `select * from unnest(` + strings.Join(arrays, ", ") + `) as k (` + strings.Join(names, ", ") + `)`
+}
+
+// rowsOf are the arguments for columns.
+func rowsOf(all []swap) []any {
+	texts := func(of func(i *snapshot.Info) string) []string {
+		return column(all, func(s *swap) string { return text(of(&s.after.Info)) })
+	}
+	numbers := func(of func(i *snapshot.Info) int64) []int64 {
+		return column(all, func(s *swap) int64 { return of(&s.after.Info) })
+	}
+	return []any{
+		column(all, func(s *swap) string { return s.after.UID }),
+		column(all, func(s *swap) int64 { return int64(s.after.Version) }),
+		column(all, func(s *swap) string { return s.after.Opening }),
+		column(all, func(s *swap) string { return s.after.Swaps }),
+		column(all, func(s *swap) int64 { return s.process }),
+		column(all, func(s *swap) []byte { return s.info }),
+		texts(func(i *snapshot.Info) string { return string(i.Status) }),
+		texts(func(i *snapshot.Info) string { return i.Program }),
+		texts(func(i *snapshot.Info) string { return i.Version }),
+		texts(func(i *snapshot.Info) string { return i.Metadata.Pipeline }),
+		texts(func(i *snapshot.Info) string { return i.ParentID }),
+		texts(errorClass),
+		column(all, func(s *swap) bool { return s.after.Info.Standing.Asking > 0 }),
+		texts(func(i *snapshot.Info) string { return array(i.Metadata.Tags) }),
+		numbers(snapshot.SortCreated.Value),
+		numbers(snapshot.SortUpdated.Value),
+		numbers(snapshot.SortEnded.Value),
+		numbers(snapshot.SortCost.Value),
+		numbers(snapshot.SortTokens.Value),
+		numbers(snapshot.SortRetries.Value),
+		texts(words),
+		column(all, func(s *swap) int64 { return int64(s.records.Last) }),
+		column(all, func(s *swap) []byte { return s.records.Data }),
+	}
+}
+
+func errorClass(i *snapshot.Info) string {
+	if i.Standing.LastError == nil {
+		return ""
+	}
+	return i.Standing.LastError.Class
+}
+
+// array is an array of texts, as the database reads it.
+func array(all []string) string {
+	quoted := make([]string, len(all))
+	for i, s := range all {
+		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text(s)) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
+}
+
+// between is between the texts of a run that are searched. No text has it: see text.
+const between = "\uFFFF"
+
+// words is what is searched of a run, in lower case.
+func words(i *snapshot.Info) string {
+	all := []string{i.RunID, i.Metadata.Description}
+	if last := i.Standing.LastError; last != nil {
+		all = append(all, last.Message)
+	}
+	for _, q := range i.Standing.Questions {
+		all = append(all, q.Text)
+	}
+	for n := range all {
+		all[n] = strings.ReplaceAll(strings.ToLower(all[n]), between, "\uFFFD")
+	}
+	return strings.Join(all, between)
+}
 
 // text is a text that the database can keep.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-func texts(all []string) []string {
-	kept := make([]string, len(all))
+// insertAll begins runs. One that is queued has its job from then on.
+func (d *database) insertAll(ctx context.Context, all []swap) ([]bool, error) {
+	jobs := make([]bool, len(all))
+	priorities, dues := make([]int64, len(all)), make([]int64, len(all))
 	for i := range all {
-		kept[i] = text(all[i])
-	}
-	return kept
-}
-
-// List implements [storekit.Heads]. Each status is looked up by itself: the indexes have the
-// runs of one in the order of lists, those of a program and of a pipeline as well.
-func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
-	q := &listing{}
-	where := q.where(&f, after)
-	statement := `select ` + head + ` from reprise.runs r where ` + where
-	limit := ` order by updated desc, id limit ` + strconv.Itoa(n)
-	if len(f.Status) > 0 || f.Program != "" || f.Pipeline != "" {
-		statement = `select ` + head + ` from unnest(` + q.arg(statuses(&f)) + `::text[]) s cross join lateral (
-			select * from reprise.runs r where r.status = s and ` + where + limit + `) r`
-	}
-	return query(ctx, d, scanHead, statement+limit, q.args...)
-}
-
-// every are all statuses.
-var every = []snapshot.Status{
-	snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
-	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
-}
-
-// statuses are those that the filter selects, as they are stored: a run that a crash has
-// left is stored as running, and counts as interrupted.
-func statuses(f *snapshot.Filter) []string {
-	selected := f.Status
-	if len(selected) == 0 {
-		selected = every
-	}
-	var all []string
-	for _, s := range selected {
-		all = append(all, string(s))
-		if s == snapshot.StatusInterrupted {
-			all = append(all, string(snapshot.StatusRunning))
+		if info := &all[i].after.Info; d.queue.has(info) {
+			jobs[i], priorities[i], dues[i] = true, int64(info.Priority), dueOf(info).UnixMicro()
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	ids := column(all, func(s *swap) string { return s.after.Info.RunID })
+	uids := column(all, func(s *swap) string { return s.after.UID })
+	inserted, err := d.changeAll(ctx, uids, insertRuns, append(rowsOf(all), ids, jobs, priorities, dues)...)
+	for i := range inserted {
+		if inserted[i] && jobs[i] {
+			d.queue.queued(ids[i])
+		}
+	}
+	return inserted, err
 }
 
-// A listing is the arguments of a statement that is being made.
-type listing struct{ args []any }
+var insertRuns = `with k as (` + rows(columns+`id text, queued bool, priority bigint, due bigint`) + `), own as (
+		insert into reprise.runs (uid, version, opening, swaps, process, info, status, program, program_version, pipeline, parent, error_class, asking, tags, created, updated, id, last_seq)
+		select k.uid, k.version, k.opening, k.swaps, k.process, k.info, k.status, k.program, k.program_version, k.pipeline, k.parent, k.error_class, k.asking, k.tags::text[],
+			k.created, k.updated, k.id, k.last from k on conflict do nothing returning uid
+	), mine as materialized (
+		select k.* from k join own on own.uid = k.uid
+	), records as (
+		insert into reprise.batches (uid, last, data) select uid, last, data from mine where last > 0
+	), figures as (
+		insert into reprise.figures (uid, id, ended, cost, tokens, retries) select uid, id, ended, cost, tokens, retries from mine
+	), words as (
+		insert into reprise.words (uid, words) select uid, words from mine
+	), jobs as (
+		insert into reprise.jobs (run, program, version, priority, due)
+		select id, program, program_version, priority, to_timestamp(0) + due * interval '1 microsecond' from mine where queued on conflict do nothing
+	) select uid from own`
 
-func (q *listing) arg(value any) string {
-	q.args = append(q.args, value)
-	return "$" + strconv.Itoa(len(q.args))
+// updateAll changes runs, and appends their records.
+func (d *database) updateAll(ctx context.Context, all []swap) ([]bool, error) {
+	was := column(all, func(s *swap) int64 { return int64(s.before.Version) })
+	prev := column(all, func(s *swap) int64 { return int64(s.records.Prev) })
+	differ := column(all, func(s *swap) bool { return !sameFigures(&s.before.Info, &s.after.Info) })
+	other := column(all, func(s *swap) bool { return words(&s.before.Info) != words(&s.after.Info) })
+	swaps := column(all, func(s *swap) string { return s.after.Swaps })
+	return d.changeAll(ctx, swaps, updateRuns, append(rowsOf(all), was, prev, differ, other)...)
 }
 
-// where is what the filter selects beside the status, after a place. The time of a place may
-// be a nanosecond, which is why it is not a timestamp.
-func (q *listing) where(f *snapshot.Filter, after storekit.Place) string {
-	all := []string{"true"}
-	if after != (storekit.Place{}) {
-		at := q.arg(after.Updated.UnixNano())
-		all = append(all, "r.updated <= "+at, "(r.updated < "+at+" or r.id > "+q.arg(after.RunID)+")")
+// sameFigures reports whether a run has the same place in lists that are sorted by what changes
+// at its end.
+func sameFigures(a, b *snapshot.Info) bool {
+	for _, sort := range []snapshot.Sort{snapshot.SortEnded, snapshot.SortCost, snapshot.SortTokens, snapshot.SortRetries} {
+		if sort.Value(a) != sort.Value(b) {
+			return false
+		}
 	}
-	if f.Program != "" {
-		all = append(all, "r.program <> ''", "r.program = "+q.arg(text(f.Program)))
-	}
-	if f.Pipeline != "" {
-		all = append(all, "r.pipeline <> ''", "r.pipeline = "+q.arg(text(f.Pipeline)))
-	}
-	if len(f.Tags) > 0 {
-		all = append(all, "r.tags <> '{}'", "r.tags @> "+q.arg(texts(f.Tags))+"::text[]")
-	}
-	if !f.Since.IsZero() {
-		all = append(all, "r.updated >= "+q.arg(f.Since.UnixNano()))
-	}
-	if !f.Until.IsZero() {
-		all = append(all, "r.updated < "+q.arg(f.Until.UnixNano()))
-	}
-	return strings.Join(all, " and ")
+	return true
 }
+
+// updateRuns returns the swaps that were made: of two of the same run, one is.
+var updateRuns = `with k as (` + rows(columns+`was bigint, prev bigint, figures bool, searched bool`) + `), own as (
+		update reprise.runs r set version = k.version, opening = k.opening, swaps = k.swaps, process = case when r.opening = k.opening then r.process else k.process end,
+			info = k.info, status = k.status, program = k.program, program_version = k.program_version, pipeline = k.pipeline, parent = k.parent,
+			error_class = k.error_class, asking = k.asking, tags = k.tags::text[], created = k.created, updated = k.updated,
+			last_seq = greatest(r.last_seq, k.last), changed = pg_current_xact_id()
+		from k where r.uid = k.uid and r.version = k.was and (k.last = 0 or r.last_seq = k.prev) returning r.swaps
+	), mine as materialized (
+		select k.* from k join own on own.swaps = k.swaps
+	), records as (
+		insert into reprise.batches (uid, last, data) select uid, last, data from mine where last > 0
+	), figures as (
+		update reprise.figures f set ended = m.ended, cost = m.cost, tokens = m.tokens, retries = m.retries from mine m where f.uid = m.uid and m.figures
+	), words as (
+		update reprise.words w set words = m.words from mine m where w.uid = m.uid and m.searched
+	) select swaps from own`
+
+// deleteAll deletes runs.
+func (d *database) deleteAll(ctx context.Context, all []swap) ([]bool, error) {
+	uids := column(all, func(s *swap) string { return s.before.UID })
+	return d.changeAll(ctx, uids, deleteRuns, uids,
+		column(all, func(s *swap) int64 { return int64(s.before.Version) }), column(all, func(s *swap) int64 { return int64(s.before.Info.LastSeq) }))
+}
+
+// deleteRuns compares the records as well: those that were appended since, by who had the
+// run before, would stay.
+var deleteRuns = `with k as (` + rows(`uid text, version bigint, last_seq bigint`) + `), gone as (
+		delete from reprise.runs r using k where r.uid = k.uid and r.version = k.version and r.last_seq = k.last_seq returning r.uid, r.id, r.version, r.last_seq, r.info
+	), batches as (
+		delete from reprise.batches where uid = any(array(select uid from gone))
+	), inbox as (
+		delete from reprise.inbox where uid = any(array(select uid from gone))
+	), effects as (
+		delete from reprise.effects where uid = any(array(select uid from gone))
+	), figures as (
+		delete from reprise.figures where uid = any(array(select uid from gone))
+	), words as (
+		delete from reprise.words where uid = any(array(select uid from gone))
+	) insert into reprise.deleted (uid, id, version, last_seq, info) select uid, id, version, last_seq, info from gone returning uid`
 
 // Changes implements [storekit.Heads]. A position is a horizon: all transactions before it
 // had ended, and what they have changed was seen. So a change that is committed late is

@@ -114,7 +114,7 @@ func asApp(of string) (string, error) {
 }
 
 // tables are those of a schema, in an order in which they can be emptied.
-var tables = []string{"jobs", "processes", "runs", "batches", "inbox", "artifacts", "deleted", "effects"}
+var tables = []string{"jobs", "processes", "runs", "batches", "inbox", "artifacts", "deleted", "effects", "figures", "words"}
 
 // newSchema returns an empty schema that no other test has.
 func newSchema(t testing.TB) string {

@@ -24,25 +24,25 @@ func TestALeaseThatIsOverIsFollowedByAnother(t *testing.T) {
 	program := runner.ProgramID{Name: "echo", Version: "1"}
 	_, err := s.Queue().Add(t.Context(), runner.Entry{RunID: "run", Program: program})
 	require.NoError(t, err)
-	taken, err := s.Queue().Take(t.Context(), []runner.ProgramID{program})
+	taken, err := s.Queue().Take(t.Context(), []runner.ProgramID{program}, 1)
 	require.NoError(t, err)
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	require.NoError(t, postgres.TakeAway(t.Context(), s, other))
-	again, err := other.Queue().Take(t.Context(), []runner.ProgramID{program}) // at once, for its process is gone
+	again, err := other.Queue().Take(t.Context(), []runner.ProgramID{program}, 1) // at once, for its process is gone
 	require.NoError(t, err)
-	assert.Equal(t, "run", again.Entry().RunID)
+	assert.Equal(t, "run", again[0].Entry().RunID)
 
 	<-j.Lost()
-	<-taken.Lost()
+	<-taken[0].Lost()
 	require.ErrorIs(t, j.Append(storetest.Records(1, 1)...), snapshot.ErrLease)
 	require.ErrorIs(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}), snapshot.ErrLease)
-	require.ErrorIs(t, taken.Done(t.Context()), snapshot.ErrLease)
-	require.NoError(t, again.Park(t.Context(), time.Now()))
+	require.ErrorIs(t, taken[0].Done(t.Context()), snapshot.ErrLease)
+	require.NoError(t, again[0].Park(t.Context(), time.Now()))
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	taken, err = s.Queue().Take(ctx, []runner.ProgramID{program})
+	taken, err = s.Queue().Take(ctx, []runner.ProgramID{program}, 1)
 	require.NoError(t, err)
 	for err = snapshot.ErrUnavailable; errors.Is(err, snapshot.ErrUnavailable); {
 		j, err = s.Open(ctx, "run", snapshot.OpenOptions{})
@@ -50,8 +50,8 @@ func TestALeaseThatIsOverIsFollowedByAnother(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	require.NoError(t, j.Close(ctx, snapshot.End{Status: snapshot.StatusCompleted}))
-	require.NoError(t, taken.Done(ctx))
-	assert.False(t, isClosed(taken.Lost()))
+	require.NoError(t, taken[0].Done(ctx))
+	assert.False(t, isClosed(taken[0].Lost()))
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -72,12 +72,12 @@ func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	program := runner.ProgramID{Name: "echo", Version: "1"}
 	_, err := s.Queue().Add(t.Context(), runner.Entry{RunID: "run", Program: program})
 	require.NoError(t, err)
-	abandoned, err := s.Queue().Take(t.Context(), []runner.ProgramID{program})
+	abandoned, err := s.Queue().Take(t.Context(), []runner.ProgramID{program}, 1)
 	require.NoError(t, err)
-	abandoned.Abandon()
+	abandoned[0].Abandon()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	taken, err := other.Queue().Take(ctx, []runner.ProgramID{program})
+	taken, err := other.Queue().Take(ctx, []runner.ProgramID{program}, 1)
 	require.NoError(t, err)
-	require.NoError(t, taken.Done(ctx))
+	require.NoError(t, taken[0].Done(ctx))
 }

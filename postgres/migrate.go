@@ -53,7 +53,7 @@ func Migrate(ctx context.Context, conn interface {
 }
 
 func migrate(ctx context.Context, tx pgx.Tx, in names) error {
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, "reprise "+string(in)); err != nil {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('reprise', 0))`); err != nil {
 		return err
 	}
 	var exists bool // who has no right to make one may have one

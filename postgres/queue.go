@@ -7,12 +7,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
@@ -28,12 +30,15 @@ type Queue struct {
 	mu   sync.Mutex
 	held map[int64]bool // stamps of the jobs that this process has, or is about to take
 	news chan struct{}  // closed when the queue may have changed
+
+	used  atomic.Bool          // runs that are stored get a job
+	added map[string]time.Time // runs that got one when they were stored, for Add, which follows
 }
 
 var _ runner.Queue = (*Queue)(nil)
 
 func newQueue(d *database, lost func() <-chan struct{}, poll time.Duration) *Queue {
-	return &Queue{db: d, lost: lost, poll: poll, held: make(map[int64]bool), news: make(chan struct{})}
+	return &Queue{db: d, lost: lost, poll: poll, held: make(map[int64]bool), news: make(chan struct{}), added: make(map[string]time.Time)}
 }
 
 // changed wakes those who wait in Take.
@@ -68,8 +73,51 @@ func (q *Queue) change(ctx context.Context, statement string, args ...any) (bool
 	return n > 0, err
 }
 
+// has reports whether a run that is stored has a job from then on.
+func (q *Queue) has(info *snapshot.Info) bool {
+	return q.used.Load() && info.Status == snapshot.StatusQueued && info.Program != ""
+}
+
+// dueOf is when a run that is queued is due.
+func dueOf(info *snapshot.Info) time.Time {
+	due := info.Due
+	if due.IsZero() {
+		due = info.Created
+	}
+	return microseconds(due)
+}
+
+// queued notes that a run was stored with its job.
+func (q *Queue) queued(runID string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.added[runID] = time.Now()
+}
+
+// wasQueued reports whether the run was stored with its job, once.
+func (q *Queue) wasQueued(runID string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, was := q.added[runID]
+	delete(q.added, runID)
+	return was
+}
+
+// forget forgets runs for which Add was not called.
+func (q *Queue) forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	maps.DeleteFunc(q.added, func(_ string, at time.Time) bool { return time.Since(at) > forgetEvery })
+}
+
 // Add implements [runner.Queue].
 func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return false, err
+	} else if q.wasQueued(e.RunID) {
+		q.hasChanged()
+		return true, nil
+	}
 	added, err = q.change(ctx, `with done as (insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, $5) on conflict do nothing`+notWaiting,
 		e.RunID, text(e.Program.Name), text(e.Program.Version), e.Priority, microseconds(e.Due))
 	if added {
@@ -95,16 +143,16 @@ func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 }
 
 // Take implements [runner.Queue].
-func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID) (runner.Lease, error) {
+func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, n int) ([]runner.Lease, error) {
 	names, versions := make([]string, len(programs)), make([]string, len(programs))
 	for i, p := range programs {
 		names[i], versions[i] = text(p.Name), text(p.Version)
 	}
 	for {
 		changes := q.changes()
-		l, err := q.take(ctx, names, versions)
-		if l != nil {
-			return l, nil
+		taken, err := q.take(ctx, names, versions, n)
+		if len(taken) > 0 {
+			return taken, nil
 		}
 		wait := q.poll
 		if err == nil {
@@ -145,55 +193,57 @@ func of(order, condition string) string {
 }
 
 var (
-	takeJob = levels + `, next as (select c.run` + of(`order by priority desc`, `and j.due <= now() order by j.due limit 1 for update skip locked`) + ` limit 1
+	takeJobs = levels + `, next as (select c.run` + of(`order by priority desc`, `and j.due <= now() order by j.due limit $5 for update skip locked`) + ` limit $5
 	), done as (
-		update reprise.jobs j set process = $3, stamp = $4 from next where j.run = next.run returning ` + jobColumns + `
-	) select done.*, set_config('synchronous_commit', 'off', true) from done`
+		update reprise.jobs j set process = $3, stamp = $4 + next.n from (select run, row_number() over () as n from next) next where j.run = next.run returning ` + jobColumns + `
+	) select done.*, set_config('synchronous_commit', 'off', true) from done order by stamp`
 
 	nextDue = levels + ` select least(extract(epoch from min(c.due) - now()), 1e6)::float8` + of(``, `order by j.due limit 1`)
 )
 
 // Runs that are due at once have no time that Go knows.
-const jobColumns = `j.run, j.program, j.version, j.priority, case when isfinite(j.due) then j.due else now() end`
+const jobColumns = `j.run, j.program, j.version, j.priority, case when isfinite(j.due) then j.due else now() end, j.stamp`
 
 func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
 	l := &lease{queue: q}
 	var setting string
-	return l, row.Scan(&l.entry.RunID, &l.entry.Program.Name, &l.entry.Program.Version, &l.entry.Priority, &l.entry.Due, &setting)
+	return l, row.Scan(&l.entry.RunID, &l.entry.Program.Name, &l.entry.Program.Version, &l.entry.Priority, &l.entry.Due, &l.stamp, &setting)
 }
 
-// take takes a job that is due; nil if none is, or while the process has no lease. One that
-// was taken by a statement whose answer was lost is found by its stamp.
-func (q *Queue) take(ctx context.Context, names, versions []string) (*lease, error) {
+// take takes up to n jobs that are due; none while the process has no lease. Those that were
+// taken by a statement whose answer was lost are found by their stamps.
+func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]runner.Lease, error) {
 	lost := q.lost()
 	if isClosed(lost) {
 		return nil, nil
 	}
-	stamp, process := rand.Int64N(1<<62)+1, q.db.process.Load()
-	q.hold(stamp)
+	n = min(n, togetherMost)
+	base, process := rand.Int64N(1<<62), q.db.process.Load()
+	q.hold(base, n)
 	unsure := false
 	taken, err := storekit.Again(ctx, func() (taken []*lease, err error) {
 		sending := context.WithoutCancel(ctx)
 		if unsure {
-			taken, err = query(sending, q.db, q.scan, `select `+jobColumns+`, '' from reprise.jobs j where process = $1 and stamp = $2`, process, stamp)
+			taken, err = query(sending, q.db, q.scan, `select `+jobColumns+`, '' from reprise.jobs j where process = $1 and stamp between $2 + 1 and $2 + $3::int order by stamp`, process, base, n)
 		}
 		if err == nil && len(taken) == 0 {
-			taken, err = query(sending, q.db, q.scan, takeJob, names, versions, process, stamp)
+			taken, err = query(sending, q.db, q.scan, takeJobs, names, versions, process, base, n)
 		}
 		unsure = unsure || err != nil
 		return taken, err
 	})
 	var refused *pgconn.PgError
 	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // so says the server
-	if isOver || isClosed(lost) {                                          // the job is another's, or is given back
+	if isOver || isClosed(lost) {                                          // the jobs are others', or are given back
 		taken, err = nil, nil
 	}
-	if err != nil || len(taken) == 0 {
-		q.release(stamp)
-		return nil, err
+	leases := make([]runner.Lease, len(taken))
+	for i, l := range taken {
+		l.lost = lost
+		leases[i] = l
 	}
-	taken[0].stamp, taken[0].lost = stamp, lost
-	return taken[0], nil
+	q.releaseAfter(base, n, len(taken))
+	return leases, err
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -216,10 +266,22 @@ func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Dur
 	return max(0, min(q.poll, time.Duration(*found[0]*float64(time.Second)))), nil
 }
 
-func (q *Queue) hold(stamp int64) {
+// hold notes n stamps after base.
+func (q *Queue) hold(base int64, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.held[stamp] = true
+	for i := range n {
+		q.held[base+1+int64(i)] = true
+	}
+}
+
+// releaseAfter releases those stamps of hold that no job has.
+func (q *Queue) releaseAfter(base int64, n, taken int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := taken; i < n; i++ {
+		delete(q.held, base+1+int64(i))
+	}
 }
 
 func (q *Queue) release(stamp int64) {
@@ -263,8 +325,26 @@ func (l *lease) end(ctx context.Context, statement string, args ...any) error {
 	return err
 }
 
+// An ending is a job that is done.
+type ending struct {
+	run   string
+	stamp int64
+}
+
 func (l *lease) Done(ctx context.Context) error {
-	return l.end(ctx, `with done as (delete from reprise.jobs where run = $1 and stamp = $2`+notWaiting)
+	defer l.queue.release(l.stamp)
+	if isClosed(l.lost) {
+		return errOver
+	}
+	_, err := storekit.Again(ctx, func() (bool, error) { return l.queue.db.ends.ask(ctx, ending{l.entry.RunID, l.stamp}) })
+	return err
+}
+
+// endAll removes jobs. Those that others have by now stay.
+func (d *database) endAll(ctx context.Context, all []ending) ([]bool, error) {
+	runs := column(all, func(e *ending) string { return e.run })
+	return d.changeAll(ctx, runs, `with done as (delete from reprise.jobs j using (`+rows(`run text, stamp bigint`)+`) k where j.run = k.run and j.stamp = k.stamp`+notWaiting,
+		runs, column(all, func(e *ending) int64 { return e.stamp }))
 }
 
 func (l *lease) Park(ctx context.Context, due time.Time) error {

@@ -48,13 +48,13 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, backend func(*data
 	if err != nil {
 		return nil, err
 	}
-	d := &database{pool: pool, in: in, lease: o.Lease, appends: appends{writers: make(chan struct{}, writers)}}
+	d := newDatabase(pool, in, o.Lease)
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
 	l := storekit.NewLease(o.Lease, d.renew, d.take)
-	s := &Store{db: d, lease: l}
-	s.queue = newQueue(d, l.Lost, o.Poll)
+	d.queue = newQueue(d, l.Lost, o.Poll)
+	s := &Store{db: d, lease: l, queue: d.queue}
 	options := storekit.Options{Poll: o.Poll, Lost: l.Lost}
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -76,8 +76,12 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, backend func(*data
 	return s, nil
 }
 
-// Queue returns the queue of the store, for [runner.Options]. It ends with the store.
-func (s *Store) Queue() *Queue { return s.queue }
+// Queue returns the queue of the store, for [runner.Options]. It ends with the store. A store
+// whose queue is used adds the job of a queued run in the statement that stores the run.
+func (s *Store) Queue() *Queue {
+	s.queue.used.Store(true)
+	return s.queue
+}
 
 // Close ends what the store does in the background, and has other processes open at once
 // what it has left open. A second Close returns the same error.
@@ -86,6 +90,7 @@ func (s *Store) Close() error {
 		s.stop()
 		s.lease.Close()
 		s.wait.Wait()
+		s.db.statements.Wait()
 		_, s.err = s.db.change(context.Background(), `delete from reprise.processes where id = $1`, s.db.process.Load())
 	})
 	return s.err
@@ -152,6 +157,7 @@ func (s *Store) keep(ctx context.Context) {
 			_ = s.queue.giveBack(ctx)
 		case <-forget.C:
 			_ = s.db.forget(ctx)
+			s.queue.forget()
 		case <-ctx.Done():
 			return
 		}

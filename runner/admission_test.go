@@ -104,7 +104,7 @@ func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
 type otherQueue struct{ runner.Queue }
 
 func (otherQueue) Add(context.Context, runner.Entry) (bool, error) { return true, nil }
-func (otherQueue) Take(ctx context.Context, _ []runner.ProgramID) (runner.Lease, error) {
+func (otherQueue) Take(ctx context.Context, _ []runner.ProgramID, _ int) ([]runner.Lease, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
@@ -200,9 +200,9 @@ type brokenQueue struct {
 	broken atomic.Bool
 }
 
-func (q *brokenQueue) Take(ctx context.Context, programs []runner.ProgramID) (runner.Lease, error) {
+func (q *brokenQueue) Take(ctx context.Context, programs []runner.ProgramID, n int) ([]runner.Lease, error) {
 	if q.broken.Load() {
 		return nil, errors.New("no route to host")
 	}
-	return q.otherQueue.Take(ctx, programs)
+	return q.otherQueue.Take(ctx, programs, n)
 }

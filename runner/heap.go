@@ -67,16 +67,16 @@ func (h *heapQueue) Wake(ctx context.Context, e Entry) error {
 }
 
 // Take implements [Queue]. All runs in the queue are of registered programs.
-func (h *heapQueue) Take(ctx context.Context, _ []ProgramID) (Lease, error) {
+func (h *heapQueue) Take(ctx context.Context, _ []ProgramID, n int) ([]Lease, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		e, next := h.pop(time.Now())
-		if e != nil {
-			return &heapLease{h, Entry{RunID: e.runID, Program: *e.program, Priority: int(e.priority), Due: time.Unix(0, e.due), fresh: e.fresh}}, nil
+		leases, next := h.popUpTo(n, time.Now())
+		if len(leases) > 0 {
+			return leases, nil
 		}
 		timer.Stop()
 		if !next.IsZero() {
@@ -90,17 +90,21 @@ func (h *heapQueue) Take(ctx context.Context, _ []ProgramID) (Lease, error) {
 	}
 }
 
-// pop removes and returns the entry that begins first, or returns when the next
-// is due.
-func (h *heapQueue) pop(now time.Time) (*entry, time.Time) {
+// popUpTo removes and returns the n entries that begin first, fewer if no more are due. If
+// none is, it returns when the next one will be.
+func (h *heapQueue) popUpTo(n int, now time.Time) (leases []Lease, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.queue.advance(now)
-	if e := h.queue.pop(); e != nil {
-		return e, time.Time{}
+	for len(leases) < n {
+		e := h.queue.pop()
+		if e == nil {
+			break
+		}
+		leases = append(leases, &heapLease{h, Entry{RunID: e.runID, Program: *e.program, Priority: int(e.priority), Due: time.Unix(0, e.due), fresh: e.fresh}})
 	}
-	next, _ := h.queue.next()
-	return nil, next
+	next, _ = h.queue.next()
+	return leases, next
 }
 
 // drop removes the entry of a run that does not continue.

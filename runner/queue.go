@@ -15,10 +15,10 @@ type Queue interface {
 	// Wake makes a run due now, even if it has an entry or was taken.
 	Wake(ctx context.Context, e Entry) error
 
-	// Take waits until a run of one of the programs is due, and takes it. Runs with
-	// a higher priority come first. The error is the cause of ctx, or why the queue
-	// cannot be reached.
-	Take(ctx context.Context, programs []ProgramID) (Lease, error)
+	// Take waits until a run of one of the programs is due, and takes it, with up to n-1
+	// others that are due as well. Runs with a higher priority come first. The error is
+	// the cause of ctx, or why the queue cannot be reached; nothing is taken then.
+	Take(ctx context.Context, programs []ProgramID, n int) ([]Lease, error)
 }
 
 // A Lease is a run that was taken from a [Queue]. It ends with exactly one call of Done,

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -24,8 +26,8 @@ type Retention struct {
 	Runs  int           // the number of runs that are kept, the last that ended; 0 for any number
 	Bytes int64         // the size of the records of all runs that are kept; 0 for any size
 
-	// Archive is called with each run before it is removed. If it returns an
-	// error, the run is kept. See [ArchiveTo]. Nil archives nothing.
+	// Archive is called with each run before it is removed, by several goroutines at a
+	// time. If it returns an error, the run is kept. See [ArchiveTo]. Nil archives nothing.
 	Archive func(ctx context.Context, run *snapshot.Run) error
 
 	// Every is the interval in which the store is searched. Defaults to 10
@@ -90,6 +92,7 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) error {
 	}
 	p := &r.options.Retention
 	kept, bytes, there := 0, int64(0), make(map[string]bool)
+	var over []*snapshot.Info
 	for i := range page.Runs { // the last that ended first
 		info := &page.Runs[i]
 		if ctx.Err() != nil {
@@ -108,7 +111,7 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) error {
 			continue
 		}
 		if isOver(info, p) || p.Runs > 0 && kept >= p.Runs || p.Bytes > 0 && bytes+size > p.Bytes {
-			r.removeRun(ctx, info)
+			over = append(over, info)
 			continue
 		}
 		kept++
@@ -116,7 +119,25 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) error {
 		there[info.RunID] = true
 	}
 	maps.DeleteFunc(sizes, func(id string, _ sizeAt) bool { return !there[id] })
+	r.removeRuns(ctx, over)
 	return nil
+}
+
+// removedTogether is how many runs are removed at a time: a database removes them by one
+// statement.
+const removedTogether = 32
+
+func (r *Runner) removeRuns(ctx context.Context, over []*snapshot.Info) {
+	var wait sync.WaitGroup
+	var next atomic.Int64
+	for range min(removedTogether, len(over)) {
+		wait.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(over)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				r.removeRun(ctx, over[i])
+			}
+		})
+	}
+	wait.Wait()
 }
 
 // A sizeAt is the size of the records of a run, and its Updated then.

@@ -58,18 +58,38 @@ func (r *Runner) Serve(ctx context.Context) error {
 // dispatch takes runs from the queue and begins them until ctx ends.
 func (r *Runner) dispatch(ctx, own context.Context) {
 	slots := make(chan struct{}, r.options.Limit)
+	free := func() { <-slots }
 	for {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
+		n := awaitSlots(ctx, slots)
+		leases := r.take(ctx, n)
+		for range n - len(leases) {
+			free()
 		}
-		lease := r.take(ctx)
-		if lease == nil {
+		if len(leases) == 0 {
 			break
 		}
-		r.begin(own, lease, func() { <-slots })
+		for _, lease := range leases {
+			r.begin(own, lease, free)
+		}
 	}
 	r.refuseStarts()
+}
+
+// awaitSlots waits for a free slot, takes all that are free, and returns how many; 0 when ctx
+// ends.
+func awaitSlots(ctx context.Context, slots chan<- struct{}) int {
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for n := 1; ; n++ {
+		select {
+		case slots <- struct{}{}:
+		default:
+			return n
+		}
+	}
 }
 
 // refuseStarts lets nothing new begin.
@@ -82,18 +102,18 @@ func (r *Runner) refuseStarts() {
 // takeAgain is the time to wait after an error of the queue.
 const takeAgain = time.Second
 
-// take waits for the next run. It returns nil when ctx ends.
-func (r *Runner) take(ctx context.Context) Lease {
+// take waits for the next runs, at most n. It returns nil when ctx ends.
+func (r *Runner) take(ctx context.Context, n int) []Lease {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for ctx.Err() == nil {
 		taking, cancel := context.WithTimeout(ctx, r.options.SweepEvery) // programs may be registered meanwhile
-		lease, err := r.queue.Take(taking, r.programIDs())
+		leases, err := r.queue.Take(taking, r.programIDs(), n)
 		late := taking.Err() != nil
 		cancel()
 		r.noteQueue(err, late)
 		if err == nil {
-			return lease
+			return leases
 		} else if late {
 			continue
 		}

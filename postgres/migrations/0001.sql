@@ -4,8 +4,8 @@ create table reprise.processes (
 	expires timestamptz not null
 );
 
--- What is known of runs. Info has the form of docs/format.md; status, program, pipeline,
--- tags and updated (nanoseconds since 1970) are taken from it for lists. Opening and
+-- What is known of runs. Info has the form of docs/format.md; what follows it up to created and
+-- updated (nanoseconds since 1970) is taken from it for lists. Opening and
 -- last_seq are compared by each statement that appends. Changed is the transaction that
 -- changed the run last, other than by appending: no index has a column that appends change.
 create table reprise.runs (
@@ -19,8 +19,13 @@ create table reprise.runs (
 	info     bytea not null,
 	status   text collate "C" not null,
 	program  text collate "C" not null,
+	program_version text collate "C" not null,
 	pipeline text collate "C" not null,
+	parent   text collate "C" not null,
+	error_class text collate "C" not null,
+	asking   bool not null,
 	tags     text[] not null,
+	created  bigint not null,
 	updated  bigint not null,
 	changed  xid8 not null default pg_current_xact_id()
 ) with (fillfactor = 70);
@@ -28,8 +33,41 @@ create index runs_updated on reprise.runs (updated desc, id);
 create index runs_status on reprise.runs (status, updated desc, id);
 create index runs_program on reprise.runs (program, status, updated desc, id) where program <> '';
 create index runs_pipeline on reprise.runs (pipeline, status, updated desc, id) where pipeline <> '';
+create index runs_created on reprise.runs (created desc, id);
+create index runs_duration on reprise.runs ((updated - created) desc, id);
+create index runs_parent on reprise.runs (parent, updated desc, id) where parent <> '';
+create index runs_error_class on reprise.runs (error_class, updated desc, id) where error_class <> '';
+create index runs_asking on reprise.runs (updated desc, id) where asking;
 create index runs_tags on reprise.runs using gin (tags) where tags <> '{}';
 create index runs_changed on reprise.runs (changed);
+
+-- What lists are sorted by and what rarely changes before the end of a run, in a table of its
+-- own: an update of a row changes all indexes of its table.
+create table reprise.figures (
+	uid     text collate "C" primary key,
+	id      text collate "C" not null,
+	ended   bigint not null,
+	cost    bigint not null,
+	tokens  bigint not null,
+	retries bigint not null
+);
+create index figures_ended on reprise.figures (ended desc, id);
+create index figures_cost on reprise.figures (cost desc, id);
+create index figures_tokens on reprise.figures (tokens desc, id);
+create index figures_retries on reprise.figures (retries desc, id);
+
+-- The texts of runs that are searched, in lower case. Without pg_trgm, which belongs to
+-- PostgreSQL, a search reads all of them.
+create table reprise.words (
+	uid   text collate "C" primary key,
+	words text not null
+);
+do $$ begin
+	create extension if not exists pg_trgm;
+	create index words_words on reprise.words using gin (words gin_trgm_ops);
+exception when insufficient_privilege or undefined_file or undefined_object or feature_not_supported then
+	raise notice 'pg_trgm cannot be used: searches for a text read all runs';
+end $$;
 
 -- Records, those together that were appended together. They are never updated.
 create table reprise.batches (

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) runner.Queue) {
 		{"AWakeIsNotLostWhileTheRunIsTaken", wakesTaken},
 		{"AParkedRunComesWhenItIsDue", parks},
 		{"OfManyTakersEachGetsOtherEntries", manyTakers},
+		{"SeveralAreTakenTogether", severalTogether},
 		{"TakeEndsWithItsContext", takeEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(&fixture{t, open(t)}) })
@@ -100,9 +101,17 @@ func (f *fixture) take() runner.Lease {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), patience)
 	defer cancel()
-	l, err := f.queue.Take(ctx, []runner.ProgramID{program})
+	return f.takeUpTo(ctx, 1)[0]
+}
+
+func (f *fixture) takeUpTo(ctx context.Context, n int) []runner.Lease {
+	f.Helper()
+	taken, err := f.queue.Take(ctx, []runner.ProgramID{program}, n)
 	f.must(err)
-	return l
+	if len(taken) == 0 || len(taken) > n {
+		f.Fatalf("taken were %d runs, want 1 to %d", len(taken), n)
+	}
+	return taken
 }
 
 func (f *fixture) takesNothing(programs ...runner.ProgramID) {
@@ -112,9 +121,9 @@ func (f *fixture) takesNothing(programs ...runner.ProgramID) {
 	if len(programs) == 0 {
 		programs = []runner.ProgramID{program}
 	}
-	l, err := f.queue.Take(ctx, programs)
+	taken, err := f.queue.Take(ctx, programs, 10)
 	if err == nil {
-		f.Fatalf("taken was %+v, and nothing is due", l.Entry())
+		f.Fatalf("taken was %+v, and nothing is due", taken[0].Entry())
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		f.Fatalf("Take: got %v, want the cause of its context", err)
@@ -194,19 +203,22 @@ func manyTakers(f *fixture) {
 	var wait sync.WaitGroup
 	for range 5 {
 		wait.Go(func() {
-			for range n / 5 {
+			for left := n / 5; left > 0; {
 				ctx, cancel := context.WithTimeout(f.Context(), patience)
-				l, err := f.queue.Take(ctx, []runner.ProgramID{program})
+				leases, err := f.queue.Take(ctx, []runner.ProgramID{program}, min(left, 1+left%3))
 				cancel()
 				if err != nil {
 					f.Error(err)
 					return
 				}
-				mu.Lock()
-				taken[l.Entry().RunID]++
-				mu.Unlock()
-				if err := l.Done(f.Context()); err != nil {
-					f.Error(err)
+				left -= len(leases)
+				for _, l := range leases {
+					mu.Lock()
+					taken[l.Entry().RunID]++
+					mu.Unlock()
+					if err := l.Done(f.Context()); err != nil {
+						f.Error(err)
+					}
 				}
 			}
 		})
@@ -218,12 +230,44 @@ func manyTakers(f *fixture) {
 	f.takesNothing()
 }
 
+// severalTogether: those that were taken together end one by one. How many come together is
+// the queue's affair.
+func severalTogether(f *fixture) {
+	for i := range 5 {
+		f.add(runner.Entry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
+	}
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	defer cancel()
+	taken := make(map[string]bool)
+	var all []runner.Lease
+	for len(all) < 5 {
+		for _, l := range f.takeUpTo(ctx, 3) {
+			taken[l.Entry().RunID] = true
+			all = append(all, l)
+		}
+	}
+	if len(taken) != 5 {
+		f.Errorf("taken were %v, want five runs", taken)
+	}
+	due := time.Now().Add(time.Second)
+	f.must(all[0].Park(ctx, due))
+	for _, l := range all[1:] {
+		f.must(l.Done(ctx))
+	}
+	again := f.take()
+	if again.Entry().RunID != all[0].Entry().RunID {
+		f.Errorf("%s was taken, not %s, which was parked", again.Entry().RunID, all[0].Entry().RunID)
+	}
+	f.must(again.Done(ctx))
+	f.takesNothing()
+}
+
 func takeEnds(f *fixture) {
 	ctx, cancel := context.WithCancelCause(f.Context())
 	over := errors.New("over")
 	ended := make(chan error, 1)
 	go func() {
-		_, err := f.queue.Take(ctx, []runner.ProgramID{program})
+		_, err := f.queue.Take(ctx, []runner.ProgramID{program}, 1)
 		ended <- err
 	}()
 	cancel(over)

@@ -41,6 +41,15 @@ func NewPicker(f snapshot.Filter) (*Picker, error) {
 	return p, err
 }
 
+// After returns the run that the page comes after, by its value and ID; false for the first
+// page.
+func (p *Picker) After() (value int64, runID string, isAfter bool) {
+	return p.before.value, p.before.runID, !p.first
+}
+
+// IsFull reports whether the page has as many runs as it may have, and others come after it.
+func (p *Picker) IsFull() bool { return p.more }
+
 // Add shows a run. The Info is kept if it is picked.
 func (p *Picker) Add(info snapshot.Info) {
 	if p.counts != nil {

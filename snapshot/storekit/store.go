@@ -72,6 +72,10 @@ func (s *Store) find(ctx context.Context, runID string) (Head, error) {
 	return heads[0], nil
 }
 
+// Reported returns the info of a run as a list has it: one that was left by a crash is
+// interrupted.
+func Reported(h Head) snapshot.Info { return h.reported().Info }
+
 func (h Head) reported() Head {
 	if h.Info.Status == snapshot.StatusRunning && !h.Info.Open {
 		h.Info = Crashed(h.Info)
