@@ -20,6 +20,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -50,10 +51,11 @@ func newStore() (store *filestore.Store, dir string, err error) {
 	return store, dir, err
 }
 
-// durableRun is a run in a file store.
+// durableRun is a run in a store.
 type durableRun struct {
-	store *filestore.Store
-	dir   string
+	store snapshot.Store
+	dir   string       // of a file store
+	end   func() error // closes the store
 	st    *state.ExecutionState
 	ctx   context.Context
 	tool  *core.Definition[int, string]
@@ -65,11 +67,20 @@ func openDurable(ctx context.Context, policy state.Sync) (*durableRun, error) {
 	if err != nil {
 		return nil, err
 	}
+	d, err := openRunIn(ctx, store, policy)
+	if err != nil {
+		return nil, err
+	}
+	d.dir, d.end = dir, func() error { return errors.Join(store.Close(), os.RemoveAll(dir)) }
+	return d, nil
+}
+
+func openRunIn(ctx context.Context, store snapshot.Store, policy state.Sync) (*durableRun, error) {
 	st, err := state.Open(ctx, store, runID, state.WithSync(policy))
 	if err != nil {
 		return nil, err
 	}
-	d := &durableRun{store: store, dir: dir, st: st, ctx: st.Context(ctx)}
+	d := &durableRun{store: store, st: st, ctx: st.Context(ctx)}
 	d.tool = newTextTool(func(context.Context, int) (string, error) {
 		d.calls.Add(1)
 		return text, nil
@@ -97,7 +108,7 @@ func (d *durableRun) close() error {
 	if want := int(2*d.calls.Load()) + 2; stored.Len() != want || stored.Status != state.StatusCompleted {
 		return fmt.Errorf("the run is %s and has %d records, not %d", stored.Status, stored.Len(), want)
 	}
-	return errors.Join(d.store.Close(), os.RemoveAll(d.dir))
+	return d.end()
 }
 
 // bytesOfCall is how much a call of Durable makes the journal grow.
@@ -148,12 +159,16 @@ func startDurable(parallel int) func(context.Context, *work) instance {
 		if err != nil {
 			return broken(err)
 		}
-		stop := func() error {
-			w.calls = int(d.calls.Load())
-			return d.close()
-		}
-		return instance{call: d.call, stop: stop, parallel: parallel, size: n}
+		return d.instance(w, parallel, n)
 	}
+}
+
+func (d *durableRun) instance(w *work, parallel, size int) instance {
+	stop := func() error {
+		w.calls = int(d.calls.Load())
+		return d.close()
+	}
+	return instance{call: d.call, stop: stop, parallel: parallel, size: size}
 }
 
 // A keeper makes one parcel after the other survive the power.

@@ -128,29 +128,34 @@ func openRunner(agent func(handled func()) runner.Actor[int, int]) func(context.
 		if err != nil {
 			return service{}, err
 		}
-		all := newCount()
-		r, err := runner.New(store, runner.Options{Limit: runsAtOnce, Observe: func(e runner.Event) {
-			if e.Type == runner.EventEnded && e.Status == snapshot.StatusCompleted {
-				all.ended()
-			}
-		}})
-		if err != nil {
-			return service{}, err
-		}
-		p := runner.Register(r, agent(handled))
-		ctx, cancel := context.WithCancel(ctx)
-		served := make(chan error, 1)
-		go func() { served <- r.Serve(ctx) }()
-		start := func(i int) error {
-			_, err := p.Start(ctx, "", i, runner.StartOptions{})
-			return err
-		}
-		stop := func() error {
-			cancel()
-			return errors.Join(<-served, store.Close())
-		}
-		return service{start, all.wait, stop}, nil
+		return serve(ctx, store, nil, agent(handled), store.Close)
 	}
+}
+
+// serve is a runner that serves an agent, on a store that is closed in the end.
+func serve(ctx context.Context, store snapshot.Store, queue runner.Queue, agent runner.Actor[int, int], closeStore func() error) (service, error) {
+	all := newCount()
+	r, err := runner.New(store, runner.Options{Limit: runsAtOnce, Queue: queue, Observe: func(e runner.Event) {
+		if e.Type == runner.EventEnded && e.Status == snapshot.StatusCompleted {
+			all.ended()
+		}
+	}})
+	if err != nil {
+		return service{}, err
+	}
+	p := runner.Register(r, agent)
+	ctx, cancel := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(ctx) }()
+	start := func(i int) error {
+		_, err := p.Start(ctx, "", i, runner.StartOptions{})
+		return err
+	}
+	stop := func() error {
+		cancel()
+		return errors.Join(<-served, closeStore())
+	}
+	return service{start, all.wait, stop}, nil
 }
 
 // jobArgs are those of a job of River.

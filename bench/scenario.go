@@ -190,7 +190,13 @@ var scenarios = []scenario{
 			{"bbolt-16", startKeeper(openBbolt, callers)},
 			{"bbolt-batch-16", startKeeper(openBboltBatch, callers)},
 		},
-		postgres: []contestant{{"dbos", startDBOSSteps}},
+		postgres: []contestant{
+			{"reprise-postgres", startDurablePostgres(1)},
+			{"reprise-postgres-16", startDurablePostgres(callers)},
+			{"pgx", startInserts(1)},
+			{"pgx-16", startInserts(callers)},
+			{"dbos", startDBOSSteps},
+		},
 	},
 	{
 		name: runsName, title: "2,000 runs of one call are started and finished, 64 at a time", peer: runsPeer, attempts: runsOfCall,
@@ -200,6 +206,8 @@ var scenarios = []scenario{
 			{"reprise-step", startService(openRunner(oneStep))},
 		},
 		postgres: []contestant{
+			{"reprise-postgres", startService(openRunnerOnPostgres(oneCall))},
+			{"reprise-postgres-step", startService(openRunnerOnPostgres(oneStep))},
 			{runsPeer, startService(openRiver)},
 			{"dbos", startService(openDBOS)},
 		},

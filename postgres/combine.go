@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -59,6 +60,7 @@ func (c *combiner[In, Out]) ask(ctx context.Context, in In) (out Out, err error)
 // work does what is asked for until nothing is.
 func (c *combiner[In, Out]) work() {
 	for {
+		runtime.Gosched() // others are about to ask
 		all := c.take()
 		if len(all) == 0 {
 			return

@@ -38,19 +38,25 @@ type database struct {
 	ends       combiner[ending, bool]
 }
 
-// together is how many statements of each kind are under way at a time.
-const together = 2
+// How many statements of a kind are under way at a time. Fewer of them do more at once, which
+// costs the server less; runs of any size are read by themselves.
+const (
+	one     = 1
+	some    = 2
+	writers = 4
+)
 
 func newDatabase(pool *pgxpool.Pool, in names, lease time.Duration) *database {
 	d := &database{pool: pool, in: in, lease: lease}
-	d.finds = combiner[string, []storekit.Head]{do: d.findAll, most: together, wait: &d.statements}
-	d.readings = combiner[reading, []storekit.Batch]{do: d.readAll, most: together, wait: &d.statements}
-	d.inboxes = combiner[string, map[string][]byte]{do: d.messagesOfAll, most: together, wait: &d.statements}
-	d.inserts = combiner[swap, bool]{do: d.insertAll, size: (*swap).size, most: writers, wait: &d.statements}
-	d.updates = combiner[swap, bool]{do: d.updateAll, size: (*swap).size, most: writers, wait: &d.statements}
-	d.deletes = combiner[swap, bool]{do: d.deleteAll, most: together, wait: &d.statements}
-	d.appends = combiner[storekit.Batch, bool]{do: d.appendAll, size: func(b *storekit.Batch) int { return len(b.Data) }, most: writers, wait: &d.statements}
-	d.ends = combiner[ending, bool]{do: d.endAll, most: together, wait: &d.statements}
+	all := &d.statements
+	d.finds = combiner[string, []storekit.Head]{do: d.findAll, most: one, wait: all}
+	d.readings = combiner[reading, []storekit.Batch]{do: d.readAll, most: writers, wait: all}
+	d.inboxes = combiner[string, map[string][]byte]{do: d.messagesOfAll, most: one, wait: all}
+	d.inserts = combiner[swap, bool]{do: d.insertAll, size: (*swap).size, most: some, wait: all}
+	d.updates = combiner[swap, bool]{do: d.updateAll, size: (*swap).size, most: some, wait: all}
+	d.deletes = combiner[swap, bool]{do: d.deleteAll, most: one, wait: all}
+	d.appends = combiner[storekit.Batch, bool]{do: d.appendAll, size: func(b *storekit.Batch) int { return len(b.Data) }, most: writers, wait: all}
+	d.ends = combiner[ending, bool]{do: d.endAll, most: one, wait: all}
 	return d
 }
 

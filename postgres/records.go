@@ -8,9 +8,6 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// writers is how many statements append at a time: more do not get more done.
-const writers = 4
-
 // Append implements [storekit.Journals]. It is not given up when ctx ends: what has become of
 // it would not be known.
 func (d *database) Append(ctx context.Context, b storekit.Batch) (bool, error) {
@@ -80,7 +77,11 @@ func (d *database) Post(ctx context.Context, runID, id string, data []byte) (boo
 
 // Messages implements [storekit.Messages].
 func (d *database) Messages(ctx context.Context, runID string) (map[string][]byte, error) {
-	return d.inboxes.ask(ctx, runID)
+	found, err := d.inboxes.ask(ctx, runID)
+	if err == nil && found == nil {
+		err = storekit.NotFound(runID)
+	}
+	return found, err
 }
 
 func (d *database) messagesOfAll(ctx context.Context, runIDs []string) ([]map[string][]byte, error) {
@@ -88,11 +89,13 @@ func (d *database) messagesOfAll(ctx context.Context, runIDs []string) ([]map[st
 		Run, ID string
 		Data    []byte
 	}
-	all, err := query(ctx, d, pgx.RowToStructByPos[message], `select r.id, m.id, m.data from reprise.inbox m join reprise.runs r on r.uid = m.uid where r.id = any($1::text[])`, runIDs)
-	return column(runIDs, func(id *string) map[string][]byte {
-		found := make(map[string][]byte)
+	all, err := query(ctx, d, pgx.RowToStructByPos[message], `select r.id, coalesce(m.id, ''), m.data from reprise.runs r left join reprise.inbox m on m.uid = r.uid where r.id = any($1::text[])`, runIDs)
+	return column(runIDs, func(id *string) (found map[string][]byte) {
 		for _, m := range all {
-			if m.Run == *id {
+			if m.Run == *id && found == nil {
+				found = make(map[string][]byte)
+			}
+			if m.Run == *id && m.ID != "" {
 				found[m.ID] = m.Data
 			}
 		}

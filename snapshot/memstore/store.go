@@ -233,7 +233,7 @@ func (m *memory) Messages(_ context.Context, runID string) (map[string][]byte, e
 	if r := m.runs[runID]; r != nil {
 		return maps.Clone(r.messages), nil
 	}
-	return nil, nil
+	return nil, storekit.NotFound(runID)
 }
 
 // Remove implements [storekit.Messages].

@@ -94,8 +94,8 @@ type Messages interface {
 	// snapshot.ErrNotFound if the run does not exist.
 	Post(ctx context.Context, runID, id string, data []byte) (posted bool, err error)
 
-	// Messages returns the messages of a run by their IDs; none of a run that does not
-	// exist.
+	// Messages returns the messages of a run by their IDs. The error is snapshot.ErrNotFound
+	// if the run does not exist.
 	Messages(ctx context.Context, runID string) (map[string][]byte, error)
 
 	// Remove removes messages. It is not an error if they do not exist.

@@ -80,11 +80,13 @@ func (s *Store) ring(runID string) {
 
 // Messages implements snapshot.Inbox.
 func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
-	if _, err := s.head(ctx, runID); err != nil {
+	if err := Check(ctx, runID); err != nil {
 		return nil, err
 	}
 	encoded, err := s.waitingFor(ctx, runID)
-	if err != nil {
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return nil, NotFound(runID)
+	} else if err != nil {
 		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
 	all := make([]snapshot.Message, 0, len(encoded))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -165,12 +166,18 @@ func (j *journal) storeAll() {
 
 // lingers is how long records wait for others, if nobody waits for them: the beginning of a
 // short call is stored together with its outcome.
-const lingers = time.Millisecond
+const lingers = 5 * time.Millisecond
 
 // awaitMore waits for more records if nobody waits for those in the queue. The lock is held,
 // and released meanwhile.
 func (j *journal) awaitMore() {
-	if j.store.options.Poll == 0 || j.wanted > j.stored || j.stored == j.queued || j.closing {
+	switch {
+	case j.store.options.Poll == 0, j.stored == j.queued, j.closing:
+		return
+	case j.wanted > j.stored:
+		j.mu.Unlock()
+		runtime.Gosched() // who has just got an outcome stored is about to append another
+		j.mu.Lock()
 		return
 	}
 	j.linger = make(chan struct{})

@@ -184,21 +184,26 @@ func (d *database) Post(ctx context.Context, runID, id string, data []byte) (pos
 
 // Messages implements [storekit.Messages].
 func (d *database) Messages(ctx context.Context, runID string) (map[string][]byte, error) {
-	rows, err := d.pool.QueryContext(ctx, `SELECT m.id, m.data FROM messages m JOIN runs r ON r.uid = m.uid WHERE r.id = ? AND NOT r.deleted`, runID)
+	rows, err := d.pool.QueryContext(ctx, `SELECT coalesce(m.id, ''), m.data FROM runs r LEFT JOIN messages m ON r.uid = m.uid WHERE r.id = ? AND NOT r.deleted`, runID)
 	if err != nil {
 		return nil, unavailable(err)
 	}
 	defer func() { _ = rows.Close() }()
-	found := make(map[string][]byte)
+	found, exists := make(map[string][]byte), false
 	for rows.Next() {
 		var id string
 		var data []byte
 		if err := rows.Scan(&id, &data); err != nil {
 			return nil, unavailable(err)
 		}
-		found[id] = data
+		if exists = true; id != "" {
+			found[id] = data
+		}
 	}
-	return found, unavailable(rows.Err())
+	if err := rows.Err(); err != nil || exists {
+		return found, unavailable(err)
+	}
+	return nil, storekit.NotFound(runID)
 }
 
 // Remove implements [storekit.Messages].
