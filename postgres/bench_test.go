@@ -103,13 +103,13 @@ func BenchmarkRuns(b *testing.B) {
 		}
 	}})
 	require.NoError(b, err)
-	runner.Register(r, decorators.Agent("bench", "", func(context.Context, task) (string, error) { return "done", nil }))
+	runner.Register(r, decorators.Agent("bench", "", func(context.Context, struct{}) (string, error) { return "done", nil }))
 	ctx, stop := context.WithCancel(b.Context())
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ctx) }()
 	ended.Add(b.N)
 	together(b, 64, func(int) error {
-		_, err := r.Start(b.Context(), "bench", "", task{}, runner.StartOptions{})
+		_, err := r.Start(b.Context(), "bench", "", struct{}{}, runner.StartOptions{})
 		return err
 	})
 	b.StartTimer()

@@ -1,11 +1,12 @@
 package postgres_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/postgres"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // randomFilter is one that selects some of the runs of TestFiltersAreThoseOfEveryStore.
@@ -41,61 +44,119 @@ func randomFilter(rng *rand.Rand, all []snapshot.Info) snapshot.Filter {
 	if rng.IntN(3) == 0 {
 		f.Until = all[rng.IntN(len(all))].Updated
 	}
+	if rng.IntN(4) == 0 {
+		f.Version = texts[rng.IntN(len(texts))]
+	}
+	if rng.IntN(6) == 0 {
+		f.Parent = fmt.Sprint("parent-", rng.IntN(3))
+	}
+	if rng.IntN(6) == 0 {
+		f.ErrorClass = []string{"transient", "permanent"}[rng.IntN(2)]
+	}
+	f.Asking = rng.IntN(6) == 0
+	if rng.IntN(3) == 0 {
+		f.Text = searched[rng.IntN(len(searched))]
+	}
+	if rng.IntN(8) == 0 {
+		f.Only = func(runID string) bool { return strings.HasSuffix(runID, "3") }
+	}
+	f.Sort, f.Ascending = sorts[rng.IntN(len(sorts))], rng.IntN(2) == 0
+	f.Count = rng.IntN(2) == 0
 	f.Limit = rng.IntN(8)
 	return f
 }
 
-// texts are some that a database might take for others, or not keep.
-var texts = []string{"", "a", "A", "ä", "a%", "it's", "a\x00b", "a\xffb", "\uFFFD"}
+var sorts = []snapshot.Sort{
+	snapshot.SortUpdated, snapshot.SortCreated, snapshot.SortEnded, snapshot.SortDuration, snapshot.SortCost, snapshot.SortTokens, snapshot.SortRetries,
+}
 
-// What SQL leaves out is what the filter does not select.
-func TestFiltersAreThoseOfEveryStore(t *testing.T) {
+// searched are texts that are looked for in others.
+var searched = []string{"run-", "RUN-01", "a", "A%", "\xff", "\uFFFD", "\uFFFF", "_", `\`, "Ä", "why", "no such text", "it's\x00"}
+
+// texts are some that a database might take for others, or not keep.
+var texts = []string{"", "a", "A", "ä", "a%", "it's", "a\x00b", "a\xffb", "\uFFFD", `a\"b`, "a,b}"}
+
+// randomRun is one for randomFilter.
+func randomRun(rng *rand.Rand, i int) snapshot.Info {
+	text := func() string { return texts[rng.IntN(len(texts))] }
+	info := snapshot.Info{RunID: fmt.Sprintf("run-%03d", i), Program: text(), Version: text()}
+	info.Metadata = snapshot.Metadata{Pipeline: text(), Description: searched[rng.IntN(len(searched))]}
+	for range rng.IntN(3) {
+		info.Metadata.Tags = append(info.Metadata.Tags, text())
+	}
+	if rng.IntN(2) == 0 {
+		info.ParentID = fmt.Sprint("parent-", rng.IntN(3))
+	}
+	info.Status = []snapshot.Status{snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusCompleted}[rng.IntN(3)]
+	info.Created = time.Unix(int64(rng.IntN(5)), 0).UTC()
+	return info
+}
+
+// end closes a run with some figures.
+func end(t *testing.T, s *postgres.Store, rng *rand.Rand, runID string) {
+	j, err := s.Open(t.Context(), runID, snapshot.OpenOptions{})
+	require.NoError(t, err)
+	e := snapshot.End{Status: []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed}[rng.IntN(3)]}
+	e.Usage = record.Usage{InputTokens: rng.IntN(3), OutputTokens: rng.IntN(3), Cost: float64(rng.IntN(3)) / 7}
+	e.Standing.Retries = rng.IntN(3)
+	if rng.IntN(2) == 0 {
+		e.Standing.LastError = &snapshot.Failure{Class: []string{"transient", "permanent"}[rng.IntN(2)], Message: searched[rng.IntN(len(searched))]}
+	}
+	if rng.IntN(3) == 0 {
+		e.Standing.Asking, e.Standing.Questions = 1, []snapshot.OpenQuestion{{ID: "q", Text: "Why " + texts[rng.IntN(len(texts))] + "?"}}
+	}
+	require.NoError(t, j.Close(t.Context(), e))
+}
+
+// Lists that the database makes are those of a store in memory.
+func TestListsAreThoseOfEveryStore(t *testing.T) {
 	t.Parallel()
 	s, rng := open(t, postgres.Options{Schema: newSchema(t), Mute: true}), rand.New(rand.NewPCG(1, 1))
-	text := func() string { return texts[rng.IntN(len(texts))] }
 	for i := range 120 {
-		info := snapshot.Info{RunID: fmt.Sprintf("run-%03d", i), Program: text(), Metadata: snapshot.Metadata{Pipeline: text()}}
-		for range rng.IntN(3) {
-			info.Metadata.Tags = append(info.Metadata.Tags, text())
-		}
-		info.Status = []snapshot.Status{snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusCompleted}[rng.IntN(3)]
+		info := randomRun(rng, i)
 		run, err := snapshot.NewRun(info, nil)
 		require.NoError(t, err)
 		_, err = s.Create(t.Context(), run)
 		require.NoError(t, err)
-		if rng.IntN(4) == 0 { // and stays open
+		switch rng.IntN(4) {
+		case 0: // and stays open
 			_, err := s.Open(t.Context(), info.RunID, snapshot.OpenOptions{})
 			require.NoError(t, err)
+		case 1, 2:
+			end(t, s, rng, info.RunID)
 		}
 	}
 	page, err := s.List(t.Context(), snapshot.Filter{})
 	require.NoError(t, err)
 	require.Len(t, page.Runs, 120)
-	require.True(t, slices.IsSortedFunc(page.Runs, func(a, b snapshot.Info) int { return b.Updated.Compare(a.Updated) }))
-	for range 300 {
+	for range 400 {
 		f := randomFilter(rng, page.Runs)
-		var want, got []string
-		for i := range page.Runs {
-			if f.Matches(&page.Runs[i]) {
-				want = append(want, page.Runs[i].RunID)
-			}
-		}
-		limit := f.Limit
-		for {
+		all := f
+		all.Limit = 0
+		want, err := storekit.Page(all, page.Runs)
+		require.NoError(t, err)
+		var got []string
+		for limit := f.Limit; ; {
 			part, err := s.List(t.Context(), f)
 			require.NoError(t, err, "%+v", f)
+			require.Equal(t, want.Counts, part.Counts, "%+v", f)
 			if limit > 0 {
 				require.LessOrEqual(t, len(part.Runs), limit)
 			}
-			for _, info := range part.Runs {
-				got = append(got, info.RunID)
-			}
+			got = append(got, runIDs(part.Runs)...)
 			if f.Before = part.Next; part.Next == "" {
 				break
 			}
 		}
-		require.Equal(t, want, got, "%+v", f)
+		require.Equal(t, runIDs(want.Runs), got, "%+v", f)
 	}
+}
+
+func runIDs(all []snapshot.Info) (ids []string) {
+	for i := range all {
+		ids = append(ids, all[i].RunID)
+	}
+	return ids
 }
 
 // TestRunsThatACrashHasLeftAreListedAsInterrupted: they are stored as running.
@@ -133,18 +194,17 @@ func BenchmarkList(b *testing.B) {
 	conn, err := pgx.Connect(b.Context(), serverURL(b))
 	require.NoError(b, err)
 	defer func() { _ = conn.Close(b.Context()) }()
-	in := pgx.Identifier{schema, "runs"}.Sanitize()
-	_, err = conn.Exec(b.Context(), `insert into `+in+` (uid, id, version, opening, swaps, last_seq, info, status, program, pipeline, tags, updated)
-		select 'u' || i, 'run-' || i, 1, '', '', 0, $2, case when i % 1000 = 0 then 'failed' else 'completed' end, 'program-' || i % 20, '',
-			case when i % 500 = 0 then '{rare}'::text[] else '{}' end, 1700000000000000000 + i * 1000 from generate_series(1, $1::int) i`, runs, info)
-	require.NoError(b, err)
-	_, err = conn.Exec(b.Context(), `analyze `+in)
-	require.NoError(b, err)
+	fill(b, conn, pgx.Identifier{schema}.Sanitize(), runs, info)
 	all, err := s.List(b.Context(), snapshot.Filter{Limit: 1})
 	require.NoError(b, err)
 	middle := strconv.Itoa(1700000000000000000+runs/2*1000) + "/run-" + strconv.Itoa(runs/2)
 	require.NotEmpty(b, all.Next)
 	for name, f := range map[string]snapshot.Filter{
+		"counted": {Count: true}, "program, counted": {Program: "program-7", Count: true}, "dearest": {Sort: snapshot.SortCost}, "cheapest": {Sort: snapshot.SortCost, Ascending: true},
+		"dearest of a program": {Sort: snapshot.SortCost, Program: "program-7"}, "dearest failed": {Sort: snapshot.SortCost, Status: []snapshot.Status{snapshot.StatusFailed}},
+		"longest": {Sort: snapshot.SortDuration}, "oldest": {Sort: snapshot.SortCreated, Ascending: true}, "last ended": {Sort: snapshot.SortEnded},
+		"text of all": {Text: "run-"}, "text of one": {Text: "run-98765"}, "text of 1 of 500": {Text: "odd one"}, "no such text": {Text: "nowhere"},
+		"old tag": {Tags: []string{"old"}}, "tag and status": {Tags: []string{"rare"}, Status: []snapshot.Status{snapshot.StatusCompleted}}, "common tag": {Tags: []string{"common"}},
 		"newest": {}, "middle": {Before: middle}, "failed": {Status: []snapshot.Status{snapshot.StatusFailed}},
 		"unfinished": {Status: []snapshot.Status{snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning}},
 		"program":    {Program: "program-7"}, "tag": {Tags: []string{"rare"}}, "no such tag": {Tags: []string{"none"}},
@@ -157,5 +217,25 @@ func BenchmarkList(b *testing.B) {
 				require.NoError(b, err)
 			}
 		})
+	}
+}
+
+// fill adds many runs.
+func fill(b *testing.B, conn *pgx.Conn, in string, runs int, info []byte) {
+	b.Helper()
+	for _, statement := range []string{
+		`insert into ` + in + `.runs (uid, id, version, opening, swaps, last_seq, info, status, program, program_version, pipeline, parent, error_class, asking, tags, created, updated)
+			select 'u' || i, 'run-' || i, 1, '', '', 0, '\x` + hex.EncodeToString(info) + `', case when i % 1000 = 0 then 'failed' else 'completed' end, 'program-' || i % 20, '', '', '', '', false,
+				case when i % 500 = 0 then '{rare,common}'::text[] when i % 20 = 0 then '{common}' when i < $1::int / 200 then '{old}' else '{}' end,
+				1600000000000000000 + i * 1000, 1700000000000000000 + i * 1001 from generate_series(1, $1::int) i`,
+		`insert into ` + in + `.figures (uid, id, ended, cost, tokens, retries) select 'u' || i, 'run-' || i, 1700000000000000000 + i * 1001, i % 100 * (i % 1000), 0, 0 from generate_series(1, $1::int) i`,
+		`insert into ` + in + `.words (uid, words) select 'u' || i, 'run-' || i || case when i % 500 = 7 then ' odd one' else '' end from generate_series(1, $1::int) i`,
+	} {
+		_, err := conn.Exec(b.Context(), statement, runs)
+		require.NoError(b, err)
+	}
+	for _, table := range []string{"runs", "figures", "words"} {
+		_, err := conn.Exec(b.Context(), `vacuum analyze `+in+`.`+table)
+		require.NoError(b, err)
 	}
 }

@@ -1,0 +1,149 @@
+package campaign
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/internal/testkit/process"
+)
+
+// Variable sets how long a campaign is, as "<seed> <runs> <faults>".
+const Variable = "REPRISE_CAMPAIGN"
+
+// Steps is the number of steps of each run.
+const Steps = 5
+
+// A Fault is something that is done to workers or to their server, and undone before Do
+// returns.
+type Fault struct {
+	Name string
+	Do   func()
+}
+
+// Options are those of a campaign.
+type Options struct {
+	Site  *Site
+	Lease time.Duration
+	Rand  *rand.Rand
+
+	Server string                         // its host and port
+	Worker func(address string) *exec.Cmd // prints "ready" when it works
+
+	Faults []Fault // of the server
+}
+
+type campaign struct {
+	t       testing.TB
+	o       Options
+	workers []*worker
+	stops   int            // how often an effect may have been under way when a lease ended
+	done    map[string]int // faults by name
+}
+
+// A worker is a process behind a proxy.
+type worker struct {
+	process *process.Process
+	command *exec.Cmd
+	proxy   *Proxy
+}
+
+// Length returns the seed, the number of runs and of faults, which [Variable] sets.
+func Length(t testing.TB, runs, faults int) (*rand.Rand, int, int) {
+	t.Helper()
+	seed := rand.Uint64()
+	if set := os.Getenv(Variable); set != "" {
+		_, err := fmt.Sscan(set, &seed, &runs, &faults)
+		require.NoError(t, err, "%s is %q; want <seed> <runs> <faults>", Variable, set)
+	}
+	t.Logf("%s=\"%d %d %d\"", Variable, seed, runs, faults)
+	return rand.New(rand.NewPCG(seed, 0)), runs, faults
+}
+
+// Run starts runs, and does faults to three workers and their server meanwhile. In the end each
+// run has ended, and its outcomes are in the ledger. It returns the lines of Work.Also.
+func Run(t testing.TB, o Options, runs, faults int) map[string][]string {
+	t.Helper()
+	c := &campaign{t: t, o: o, done: make(map[string]int)}
+	for range 3 {
+		w := &worker{proxy: NewProxy(t, o.Server)}
+		c.begin(w)
+		c.workers = append(c.workers, w)
+	}
+	for i := range runs {
+		o.Site.Start(runID(i), Steps)
+		for n := faults * i / runs; n < faults*(i+1)/runs; n++ {
+			c.fault()
+		}
+	}
+	also := make(map[string][]string, runs)
+	for i := range runs {
+		also[runID(i)] = o.Site.Check(runID(i), Steps, c.stops)
+	}
+	for _, w := range c.workers {
+		w.process.Stop()
+	}
+	o.Site.CheckHistory(runs)
+	t.Logf("%v", c.done)
+	return also
+}
+
+func runID(i int) string { return fmt.Sprint("r", i) }
+
+func (c *campaign) begin(w *worker) {
+	w.command = c.o.Worker(w.proxy.Addr())
+	w.process = process.Start(c.t, w.command)
+	w.process.Await("ready")
+}
+
+// pause is a time around a lease.
+func (c *campaign) pause() { <-time.After(Pause(c.o.Rand, c.o.Lease)) }
+
+// Pause returns a time around a lease.
+func Pause(rng *rand.Rand, lease time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(int64(3 * lease / 2)))
+}
+
+// fault does one thing, and undoes it after a while.
+func (c *campaign) fault() {
+	w := c.workers[c.o.Rand.IntN(len(c.workers))]
+	all := append(c.ofWorker(w), c.o.Faults...)
+	one := all[c.o.Rand.IntN(len(all))]
+	if one.Name != killed {
+		c.stops++
+	}
+	one.Do()
+	c.done[one.Name]++
+}
+
+const killed = "kill a worker"
+
+func (c *campaign) ofWorker(w *worker) []Fault {
+	return []Fault{
+		{killed, func() {
+			w.process.Kill()
+			c.begin(w)
+		}},
+		{"stop a worker", func() {
+			require.NoError(c.t, w.command.Process.Signal(syscall.SIGSTOP))
+			c.pause()
+			require.NoError(c.t, w.command.Process.Signal(syscall.SIGCONT))
+		}},
+		{"cut a worker off", func() {
+			w.proxy.Set(true, false)
+			c.pause()
+			w.proxy.Set(false, false)
+		}},
+		{"lose answers", func() {
+			w.proxy.Set(false, true)
+			c.pause()
+			w.proxy.Set(false, false)
+		}},
+	}
+}

@@ -1,0 +1,141 @@
+package campaign
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A Proxy stands between clients and a server on loopback. It is for many goroutines.
+type Proxy struct {
+	listener net.Listener
+	server   string
+
+	mu    sync.Mutex
+	sent  []byte // by clients, since Forget
+	cut   bool   // nothing passes, and nobody is let in
+	deaf  bool   // what the server says is lost
+	upTo  []byte // it gets deaf when a client has sent this; nil for never
+	conns map[net.Conn]bool
+	wait  sync.WaitGroup
+}
+
+// NewProxy returns a proxy for a server at host:port, until the test ends.
+func NewProxy(t testing.TB, server string) *Proxy {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &Proxy{listener: listener, server: server, conns: make(map[net.Conn]bool)}
+	p.wait.Go(p.accept)
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.Set(true, false)
+		p.wait.Wait()
+	})
+	return p
+}
+
+// Addr is the host and port of the proxy.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Set says what passes: nothing if it is cut, and nothing that the server says if it is deaf.
+// Connections end when the proxy is cut, and when it is not deaf any more: what was lost is
+// not sent again.
+func (p *Proxy) Set(cut, deaf bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cut || p.deaf && !deaf {
+		for c := range p.conns {
+			_ = c.Close()
+		}
+	}
+	p.cut, p.deaf, p.upTo = cut, deaf, nil
+}
+
+// DeafAfter lets everything pass, and loses what the server says from when a client has sent
+// the text.
+func (p *Proxy) DeafAfter(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut, p.upTo = false, []byte(text)
+}
+
+// IsDeaf reports whether what the server says is lost.
+func (p *Proxy) IsDeaf() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.deaf
+}
+
+// Sent returns what clients have sent since Forget.
+func (p *Proxy) Sent() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Clone(p.sent)
+}
+
+// Forget forgets what clients have sent.
+func (p *Proxy) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent = nil
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.server) //nolint:noctx // it ends when the proxy is cut
+		p.mu.Lock()
+		if err != nil || p.cut {
+			_ = client.Close()
+			if server != nil {
+				_ = server.Close()
+			}
+			p.mu.Unlock()
+			continue
+		}
+		p.conns[client], p.conns[server] = true, true
+		p.mu.Unlock()
+		p.wait.Go(func() { p.pass(server, client, false) })
+		p.wait.Go(func() { p.pass(client, server, true) })
+	}
+}
+
+// pass passes what one side says to the other, until either has closed its connection.
+func (p *Proxy) pass(to, from net.Conn, answers bool) {
+	defer func() {
+		_, _ = to.Close(), from.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.conns, to)
+		delete(p.conns, from)
+	}()
+	_, _ = io.Copy(writer(func(b []byte) (int, error) {
+		if p.loses(b, answers) {
+			return len(b), nil
+		}
+		return to.Write(b)
+	}), from)
+}
+
+// loses reports whether bytes are lost, and notes those of clients.
+func (p *Proxy) loses(b []byte, isAnswer bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !isAnswer {
+		p.sent = append(p.sent, b...)
+		p.deaf = p.deaf || p.upTo != nil && bytes.Contains(b, p.upTo)
+	}
+	return isAnswer && p.deaf
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }

@@ -1,0 +1,120 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Program is the name of the program of a [Task].
+const Program = "work"
+
+// A Task is what a run does.
+type Task struct {
+	Run   string `json:"run"`
+	Steps int    `json:"steps"`
+}
+
+// A Step is a call of a tool, whose output is the line that it has written.
+type Step struct {
+	Run string `json:"run"`
+	N   int    `json:"n"`
+}
+
+// Work is what a worker has.
+type Work struct {
+	Store snapshot.Store
+	Queue runner.Queue
+	Dir   string // of the ledger
+
+	// Also has each step do something else with its line; nil does nothing.
+	Also func(ctx context.Context, in Step, line string) (string, error)
+	// LookUp is that of the tool of Also.
+	LookUp func(ctx context.Context, in Step) (string, bool, error)
+}
+
+// Serve runs tasks until ctx ends, again if the store cannot be reached.
+func (w Work) Serve(ctx context.Context) error {
+	err := snapshot.ErrUnavailable
+	for errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil {
+		err = w.serve(ctx)
+	}
+	return err
+}
+
+func (w Work) serve(ctx context.Context) error {
+	r, err := runner.New(w.Store, runner.Options{
+		Queue: w.Queue, Grace: -1, MaxRestarts: 1000, SweepEvery: time.Second, ParkAfter: time.Millisecond,
+		Observe: func(e runner.Event) {
+			if e.Type == runner.EventTrouble {
+				_ = appendTo(w.Dir, "trouble", fmt.Sprintf("%s %d %s", time.Now().Format(time.TimeOnly), os.Getpid(), e))
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	w.Register(r)
+	return r.Serve(ctx)
+}
+
+// Register registers the program with a runner.
+func (w Work) Register(r *runner.Runner) {
+	var lines atomic.Int64
+	unlimited := actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited})
+	newLine := func(in Step) string {
+		return fmt.Sprintf("%s %d by %d/%d", in.Run, in.N, os.Getpid(), lines.Add(1))
+	}
+	note := decorators.Tool("note", "", func(_ context.Context, in Step) (string, error) {
+		line := newLine(in)
+		return line, appendTo(w.Dir, "ledger", line)
+	}, unlimited)
+	also := decorators.Tool("also", "", func(ctx context.Context, in Step) (string, error) {
+		return w.Also(ctx, in, newLine(in))
+	}, unlimited)
+	if w.LookUp != nil {
+		also = also.LookUp(w.LookUp)
+	}
+	runner.Register(r, decorators.Agent(Program, "", func(ctx context.Context, in Task) (string, error) {
+		var all []string
+		for n := range in.Steps {
+			line, err := note.Call(ctx, Step{in.Run, n})
+			if err != nil {
+				return "", err
+			}
+			all = append(all, line)
+			if w.Also != nil {
+				if line, err = also.Call(ctx, Step{in.Run, n}); err != nil {
+					return "", err
+				}
+				all = append(all, line)
+			}
+			if n == 2 {
+				if err := core.Sleep(ctx, 50*time.Millisecond); err != nil {
+					return "", err
+				}
+			}
+		}
+		return strings.Join(all, "\n"), nil
+	}))
+}
+
+func appendTo(dir, file, line string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}
