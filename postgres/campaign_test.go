@@ -188,9 +188,16 @@ func (v *victim) unmount() {
 
 // fill takes all the room of the small file system, for a while.
 func (v *victim) fill() {
-	if v.small == "" {
-		return
+	if v.small != "" {
+		remove := v.takeAllRoom()
+		v.pause()
+		remove()
 	}
+}
+
+// takeAllRoom takes all the room of the small file system, until remove is called.
+func (v *victim) takeAllRoom() (remove func()) {
+	v.t.Helper()
 	name := filepath.Join(v.small, "filler")
 	f, err := os.Create(name)
 	require.NoError(v.t, err)
@@ -200,8 +207,15 @@ func (v *victim) fill() {
 			block = block[:len(block)/16]
 		}
 	}
-	v.pause()
-	require.NoError(v.t, errors.Join(f.Close(), os.Remove(name)))
+	return func() { require.NoError(v.t, errors.Join(f.Close(), os.Remove(name))) }
+}
+
+// moveTables moves the tables out of the small file system, which a backup would have to map.
+func (v *victim) moveTables() {
+	if v.small != "" {
+		v.asAdmin(`alter database postgres reset default_tablespace`, `alter table all in tablespace small set tablespace pg_default`,
+			`alter index all in tablespace small set tablespace pg_default`, `drop tablespace small`)
+	}
 }
 
 func (v *victim) pause() { <-time.After(campaign.Pause(v.rng, lease)) }
@@ -239,8 +253,8 @@ func (v *victim) faults() []campaign.Fault {
 		}},
 		{Name: "fill the disk", Do: v.fill},
 		{Name: "lock rows", Do: func() {
-			for range 10 { // the workers lock them in ascending order
-				v.asAdmin(`do $$ declare locked text; begin
+			for range 10 { // the workers lock them in ascending order, and find the deadlock
+				v.asAdmin(`set deadlock_timeout = '10s'`, `do $$ declare locked text; begin
 					for locked in select uid from reprise.runs where status in ('running', 'queued', 'paused') order by uid desc limit 30 loop
 						perform 1 from reprise.runs where uid = locked for update;
 						perform pg_sleep(0.02);

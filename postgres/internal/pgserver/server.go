@@ -57,10 +57,43 @@ func Start(ctx context.Context, dir string, port int, settings ...string) (*Serv
 	}
 }
 
+// Backup copies the data of a server into another directory, from which Start starts another
+// one; a standby that follows the server if it is asked for. That is only read, until
+// pg_promote is called there.
+func (s *Server) Backup(ctx context.Context, dir string, standby bool) error {
+	bin, err := directory()
+	if err != nil {
+		return err
+	}
+	as, uid, err := owner()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chown(dir, uid, -1)); err != nil {
+		return err
+	}
+	args := []string{"-D", filepath.Join(dir, "data"), "-d", s.URL, "--checkpoint=fast", "--no-sync"}
+	if standby {
+		args = append(args, "-R")
+	}
+	return run(ctx, as, dir, filepath.Join(bin, "pg_basebackup"), args...)
+}
+
+// run runs a program of PostgreSQL to its end.
+func run(ctx context.Context, as *syscall.SysProcAttr, dir, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.SysProcAttr, cmd.Dir = as, dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgserver: %s: %w: %s", filepath.Base(program), err, out)
+	}
+	return nil
+}
+
 // directory is where the programs of PostgreSQL are: those of the newest that is installed.
 func directory() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path), nil
+		path, err = filepath.EvalSymlinks(path)
+		return filepath.Dir(path), err
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
@@ -95,12 +128,7 @@ func initialize(ctx context.Context, bin, dir, data string, as *syscall.SysProcA
 	if err := os.Chown(dir, uid, -1); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
-	cmd.SysProcAttr, cmd.Dir = as, dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("pgserver: initdb: %w: %s", err, out)
-	}
-	return nil
+	return run(ctx, as, dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
 }
 
 // start reports whether it may be tried again.
