@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-go/reprise/internal/serverclock"
 	"github.com/reprise-go/reprise/runner"
 )
 
@@ -24,6 +25,7 @@ import (
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
+	now   *serverclock.Clock
 
 	mu      sync.Mutex
 	pullers map[puller]bool // that run
@@ -38,7 +40,7 @@ var _ runner.Queue = (*Queue)(nil)
 // OpenQueue opens the queue of a store, and makes it if it does not exist. It
 // ends with the store.
 func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
-	q := &Queue{store: s, pullers: make(map[puller]bool), wanted: make(chan struct{}), failed: make(chan error)}
+	q := &Queue{store: s, now: serverclock.New(s.askTime), pullers: make(map[puller]bool), wanted: make(chan struct{}), failed: make(chan error)}
 	for i := range q.taken {
 		q.taken[i] = make(chan *lease)
 	}
@@ -128,7 +130,7 @@ func decodeJob(data []byte) (runner.Entry, error) {
 
 // Add implements [runner.Queue].
 func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error) {
-	msg, err := q.message(&e)
+	msg, err := q.message(ctx, &e)
 	if err != nil {
 		return false, err
 	}
@@ -140,39 +142,50 @@ func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error)
 }
 
 // Wake implements [runner.Queue]. The job replaces the one that somebody may have
-// taken: that one's end removes nothing.
+// taken: that one's end removes nothing. One that waits for its time is removed, unless it
+// came later.
 func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 	e.Due = time.Time{}
-	return q.put(ctx, &e)
-}
-
-// put publishes an entry in the place of what is on its subject.
-func (q *Queue) put(ctx context.Context, e *runner.Entry) error {
-	msg, err := q.message(e)
+	seq, err := q.put(ctx, &e)
 	if err != nil {
 		return err
 	}
-	err = q.store.retry(ctx, func(ctx context.Context) error {
-		_, err := q.store.publishOnce(ctx, q.config().Name, msg)
-		return err
-	})
-	if err != nil && context.Cause(ctx) != nil {
-		return context.Cause(ctx)
-	} else if err != nil {
-		return unavailable(err)
-	}
+	_ = q.store.purge(ctx, q.jobs, q.wait(e.RunID), seq) // else the run is offered once more
 	return nil
 }
 
-// message is the job, or one that becomes the job when it is due.
-func (q *Queue) message(e *runner.Entry) (*nats.Msg, error) {
+// put publishes an entry in the place of what is on its subject, and returns its sequence.
+func (q *Queue) put(ctx context.Context, e *runner.Entry) (seq uint64, err error) {
+	msg, err := q.message(ctx, e)
+	if err != nil {
+		return 0, err
+	}
+	err = q.store.retry(ctx, func(ctx context.Context) error {
+		seq, err = q.store.publishOnce(ctx, q.config().Name, msg)
+		return err
+	})
+	if err != nil && context.Cause(ctx) != nil {
+		return 0, context.Cause(ctx)
+	} else if err != nil {
+		return 0, unavailable(err)
+	}
+	return seq, nil
+}
+
+// message is the job, or one that becomes the job when it is due, by the clock of the
+// server.
+func (q *Queue) message(ctx context.Context, e *runner.Entry) (*nats.Msg, error) {
 	data, err := encodeJob(e)
+	if err != nil {
+		return nil, err
+	}
+	now, err := q.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
 	msg := nats.NewMsg(q.subject(e))
 	msg.Data = data
-	if time.Until(e.Due) > 0 {
+	if e.Due.After(now) {
 		msg.Header.Set(jetstream.ScheduleHeader, "@at "+e.Due.UTC().Format(time.RFC3339Nano)) // to the nanosecond
 		msg.Header.Set(jetstream.ScheduleTargetHeader, msg.Subject)
 		msg.Subject = q.wait(e.RunID)
@@ -399,6 +412,7 @@ func (q *Queue) hand(l *lease, class int) bool {
 	for {
 		select {
 		case q.taken[class] <- l:
+			l.session.handed(l)
 			return true
 		case <-tick.C:
 			if _, ok := q.isWanted(); !ok {
@@ -449,7 +463,7 @@ func (l *lease) Park(ctx context.Context, due time.Time) error {
 		return errOver
 	}
 	l.entry.Due = due
-	if err := l.queue.put(ctx, &l.entry); err != nil {
+	if _, err := l.queue.put(ctx, &l.entry); err != nil {
 		l.release()
 		return fmt.Errorf("park run %s: %w", l.entry.RunID, err)
 	}

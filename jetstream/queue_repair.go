@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // A server that is killed may have stored that a job was acknowledged, and not that it was
@@ -16,16 +14,11 @@ import (
 // repair publishes such jobs anew, and returns how many. A job of a run that has ended since
 // does no harm: who takes it finds that out.
 func (q *Queue) repair(ctx context.Context) (queued int, err error) {
-	var consumers []*jetstream.ConsumerInfo
-	err = q.store.retry(ctx, func(ctx context.Context) error {
-		consumers = consumers[:0]
-		list := q.jobs.ListConsumers(ctx)
-		for info := range list.Info() {
-			consumers = append(consumers, info)
-		}
-		return list.Err()
-	})
+	consumers, err := q.consumers(ctx)
 	for i := 0; err == nil && i < len(consumers); i++ {
+		if _, ofJobs := q.programOf(consumers[i]); !ofJobs {
+			continue
+		}
 		var n int
 		n, err = q.repairBelow(ctx, consumers[i].Config.FilterSubject, consumers[i].AckFloor.Stream)
 		queued += n
@@ -52,7 +45,7 @@ func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (
 			continue // nobody can run it
 		}
 		e.Due = time.Time{}
-		if err := q.put(ctx, &e); err != nil {
+		if _, err := q.put(ctx, &e); err != nil {
 			return queued, err
 		}
 		queued++

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"sync"
@@ -27,7 +28,7 @@ type session struct {
 	mu       sync.Mutex
 	until    time.Time // trusted until then; the zero Time when it is over
 	journals map[string]*journal
-	leases   map[*lease]bool
+	leases   map[*lease]bool   // jobs, and whether they were handed to somebody
 	left     map[string]uint64 // runs that could not be closed, by the sequence of their opening
 }
 
@@ -98,7 +99,16 @@ func (s *session) journal(runID string) *journal {
 func (s *session) hold(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leases[l] = true
+	s.leases[l] = false
+}
+
+// handed keeps that somebody has the job, unless it was released already.
+func (s *session) handed(l *lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, held := s.leases[l]; held {
+		s.leases[l] = true
+	}
 }
 
 func (s *session) release(l *lease) {
@@ -173,7 +183,11 @@ func (s *session) sign(ctx context.Context) error {
 	msg := nats.NewMsg(s.store.names.sign(s.id))
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	msg.Header.Set(headerLease, o.Lease.String())
-	_, err := s.store.publishOnce(ctx, s.store.names.records(), msg, jetstream.WithMsgTTL(2*o.Lease+time.Second))
+	var err error
+	if msg.Data, err = json.Marshal(s.jobs()); err != nil {
+		return err
+	}
+	_, err = s.store.publishOnce(ctx, s.store.names.records(), msg, jetstream.WithMsgTTL(2*o.Lease+time.Second))
 	return err
 }
 

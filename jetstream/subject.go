@@ -11,7 +11,7 @@ import (
 //	             rp.<store>.f.<run>       what may change of it at any time
 //	             rp.<store>.m.<run>.<id>  messages that wait for it
 //	             rp.<store>.n.<run>       a note that messages were removed
-//	             rp.<store>.s.<session>   the life sign of a process
+//	             rp.<store>.s.<session>   the life sign of a process, with the number of its jobs
 //	RPI_<store>  rpi.<store>.<run>        the index: what List shows
 //	RPA_<store>                           a bucket with the artifacts
 //

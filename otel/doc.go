@@ -10,7 +10,8 @@
 //
 // The metrics are
 //
-//	reprise.runs                 runs by state: queued, parked, open
+//	reprise.runs                 runs by state: queued and parked in the queue, which
+//	                             processes may share, and open in this process
 //	reprise.runs.limit           how many may be open
 //	reprise.run.started          runs that were started, by program and version
 //	reprise.run.ended            runs that were closed, by program, version and status

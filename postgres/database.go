@@ -82,6 +82,15 @@ func query[T any](ctx context.Context, d *database, scan pgx.RowToFunc[T], state
 	return all, d.known(ctx, err)
 }
 
+// now asks the server for its time.
+func (d *database) now(ctx context.Context) (time.Time, error) {
+	told, err := query(ctx, d, pgx.RowTo[time.Time], `select clock_timestamp()`)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return told[0], nil
+}
+
 // change does a statement that changes something, and returns how many rows it has returned.
 // It is not given up when ctx ends: what has become of it would not be known.
 func (d *database) change(ctx context.Context, statement string, args ...any) (rows int, err error) {

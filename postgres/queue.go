@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/reprise-go/reprise/internal/serverclock"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
@@ -25,6 +26,7 @@ type Queue struct {
 	db   *database
 	lost func() <-chan struct{}
 	poll time.Duration
+	now  *serverclock.Clock
 	tell func() // tells other processes that the queue has changed; nil if it is mute
 
 	mu   sync.Mutex
@@ -38,7 +40,7 @@ type Queue struct {
 var _ runner.Queue = (*Queue)(nil)
 
 func newQueue(d *database, lost func() <-chan struct{}, poll time.Duration) *Queue {
-	return &Queue{db: d, lost: lost, poll: poll, held: make(map[int64]bool), news: make(chan struct{}), added: make(map[string]time.Time)}
+	return &Queue{db: d, lost: lost, poll: poll, now: serverclock.New(d.now), held: make(map[int64]bool), news: make(chan struct{}), added: make(map[string]time.Time)}
 }
 
 // changed wakes those who wait in Take.
@@ -142,12 +144,34 @@ func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 	return err
 }
 
-// Take implements [runner.Queue].
-func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, n int) ([]runner.Lease, error) {
-	names, versions := make([]string, len(programs)), make([]string, len(programs))
+// Now implements [runner.Queue]: it is the time of the server.
+func (q *Queue) Now(ctx context.Context) (time.Time, error) { return q.now.Now(ctx) }
+
+// Waiting implements [runner.Queue].
+func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
+	names, versions := columns(programs)
+	counted, err := query(ctx, q.db, pgx.RowTo[[2]int64], `select array[
+			count(*) filter (where due <= now() and (program, version) in (select * from unnest($1::text[], $2::text[]))),
+			count(*) filter (where due > now())]
+		from reprise.jobs where process is null`, names, versions)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(counted[0][0]), int(counted[0][1]), nil
+}
+
+// columns are the names and the versions of programs.
+func columns(programs []runner.ProgramID) (names, versions []string) {
+	names, versions = make([]string, len(programs)), make([]string, len(programs))
 	for i, p := range programs {
 		names[i], versions[i] = text(p.Name), text(p.Version)
 	}
+	return names, versions
+}
+
+// Take implements [runner.Queue].
+func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, n int) ([]runner.Lease, error) {
+	names, versions := columns(programs)
 	for {
 		changes := q.changes()
 		taken, err := q.take(ctx, names, versions, n)

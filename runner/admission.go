@@ -35,7 +35,7 @@ func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a, most, own := &r.admission, r.options.MaxQueued, r.options.MaxQueuedPerPrincipal
-	queued := r.queued()
+	queued := r.countQueued()
 	switch {
 	case r.stopping:
 		return nil, fmt.Errorf("%w: start it again later, or at another process", ErrStopping)
@@ -54,9 +54,9 @@ func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(
 	return func(isNew bool) { r.admitted(runID, principal, isNew) }, nil
 }
 
-// queued returns how many runs wait to begin, with those that are being started. r.mu must
+// countQueued returns how many runs wait to begin, with those that are being started. r.mu must
 // be held.
-func (r *Runner) queued() int {
+func (r *Runner) countQueued() int {
 	if r.heap == nil {
 		return r.admission.stored + len(r.admission.starting)
 	}

@@ -104,6 +104,11 @@ func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
 type otherQueue struct{ runner.Queue }
 
 func (otherQueue) Add(context.Context, runner.Entry) (bool, error) { return true, nil }
+func (otherQueue) Now(context.Context) (time.Time, error)          { return time.Now(), nil }
+func (otherQueue) Waiting(context.Context, []runner.ProgramID) (due, parked int, err error) {
+	return 0, 0, nil
+}
+
 func (otherQueue) Take(ctx context.Context, _ []runner.ProgramID, _ int) ([]runner.Lease, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)

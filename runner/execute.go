@@ -219,11 +219,11 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 			lease.Abandon()
 			return nil
 		case waits:
-			return lease.Park(ctx, time.Now().Add(suspectsWait))
+			return lease.Park(ctx, r.queueTime(ctx, time.Now().Add(suspectsWait)))
 		case info.Open, later, info.Status == snapshot.StatusInterrupted && info.Due.IsZero() && !r.isStopping():
-			return lease.Park(ctx, time.Now().Add(offeredAgain))
+			return lease.Park(ctx, r.queueTime(ctx, time.Now().Add(offeredAgain)))
 		default:
-			return lease.Park(ctx, due)
+			return lease.Park(ctx, r.queueTime(ctx, due))
 		}
 	})
 	if waits {

@@ -123,6 +123,15 @@ func (h *heapQueue) isAboutToBegin(runID string) bool {
 	return e != nil && e.fresh && e.ready
 }
 
+// Waiting implements [Queue].
+func (h *heapQueue) Waiting(context.Context, []ProgramID) (due, parked int, err error) {
+	due, parked = h.waiting()
+	return due, parked, nil
+}
+
+// Now implements [Queue].
+func (h *heapQueue) Now(context.Context) (time.Time, error) { return time.Now().Round(0), nil }
+
 // waiting returns the number of runs that are due, and of runs that are not.
 func (h *heapQueue) waiting() (queued, parked int) {
 	h.mu.Lock()

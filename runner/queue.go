@@ -15,6 +15,15 @@ type Queue interface {
 	// Wake makes a run due now, even if it has an entry or was taken.
 	Wake(ctx context.Context, e Entry) error
 
+	// Waiting returns the number of entries that are due and not taken, of the given
+	// programs, and of those that are not due yet, of all programs. Both may be some
+	// seconds old.
+	Waiting(ctx context.Context, programs []ProgramID) (due, parked int, err error)
+
+	// Now returns the time by which entries are due, such as that of a server. It is
+	// called for each entry, so it must not ask the server each time.
+	Now(ctx context.Context) (time.Time, error)
+
 	// Take waits until a run of one of the programs is due, and takes it, with up to n-1
 	// others that are due as well. Runs with a higher priority come first. The error is
 	// the cause of ctx, or why the queue cannot be reached; nothing is taken then.

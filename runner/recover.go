@@ -36,16 +36,21 @@ func mayGoOn(info *snapshot.Info) bool {
 // consider queues a run that continues by itself, unless it is open in this
 // process: at once if it was answered. A fresh run was just stored.
 func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fresh bool) {
-	due, ok := goesOnAt(info, answered, time.Now())
-	if !ok || !r.mayQueue(info) {
+	if !mayGoOn(info) || !r.mayQueue(info) {
 		return
 	}
 	e := entryOf(info)
-	e.Due, e.fresh = due, fresh
-	var err error
-	if answered {
+	e.fresh = fresh
+	now, err := r.queue.Now(ctx)
+	goesOn := err == nil
+	if goesOn {
+		e.Due, goesOn = goesOnAt(info, answered, now)
+	}
+	switch {
+	case !goesOn:
+	case answered:
 		err = r.queue.Wake(ctx, e)
-	} else {
+	default:
 		_, err = r.queue.Add(ctx, e)
 	}
 	if err != nil && ctx.Err() == nil { // the sweep adds it

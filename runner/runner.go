@@ -129,6 +129,7 @@ type Runner struct {
 	queue   Queue
 	heap    *heapQueue // the queue, if it is that of this process; nil otherwise
 	build   func() string
+	clock   func() reading // of this machine
 
 	mu        sync.Mutex // guards what follows; never held while code of users runs
 	programs  map[programKey]*program
@@ -142,6 +143,8 @@ type Runner struct {
 	schedules []*scheduled // not changed once it serves
 	serving   bool
 	swept     bool  // Serve has found the runs that were there
+	queued    int   // entries that are due, when the queue was last counted
+	parked    int   // entries that are not
 	queueErr  error // of the queue, if it could not be reached when it was last asked
 	stopping  bool  // nothing new begins
 	stopped   bool  // runs were interrupted
@@ -163,7 +166,7 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 		owner:    fmt.Sprintf("runner %s/%d/%s", cmp.Or(host, "?"), os.Getpid(), strings.ToLower(rand.Text()[:6])),
 		programs: make(map[programKey]*program), current: make(map[string]*program),
 		queue: o.Queue, open: make(map[string]*openRun), ended: make(map[string]*ending),
-		refused: make(map[string]refusal), admission: newAdmission(),
+		refused: make(map[string]refusal), admission: newAdmission(), clock: clockSince(time.Now()),
 	}
 	r.build = sync.OnceValue(func() string { return cmp.Or(o.Build, executableHash()) })
 	if r.queue == nil {

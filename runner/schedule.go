@@ -17,6 +17,10 @@ import (
 // "report-20260105T090000Z". So each instant has one run, however many
 // processes have the schedule, however often they are started, and also if the
 // clock is set back, as long as that run is kept.
+//
+// The clock that decides is that of the queue: with JetStream or PostgreSQL that of the
+// server, whatever the clocks of the workers are, and otherwise that of this machine. A
+// jump of that by more than a minute is reported, see [ErrClock].
 type Schedule struct {
 	Name string // the beginning of run IDs
 
@@ -164,7 +168,13 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 	defer timer.Stop()
 	var p position
 	for {
-		at, wait := p.due(&s.Schedule, time.Now().Round(0))
+		now, err := r.queue.Now(ctx)
+		at, wait := time.Time{}, offeredAgain
+		if err == nil {
+			at, wait = p.due(&s.Schedule, now)
+		} else if ctx.Err() == nil {
+			r.observe(Event{Type: EventTrouble, Program: s.program.name, Version: s.program.version, Err: fmt.Errorf("runner: schedule %q: the time of the queue: %w", s.Name, err)})
+		}
 		if !at.IsZero() {
 			if r.startScheduled(ctx, s, at) {
 				p.advance(&s.Schedule, at)

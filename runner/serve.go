@@ -48,6 +48,11 @@ func (r *Runner) Serve(ctx context.Context) error {
 	beside.Go(func() { r.sweepOften(ctx, took) })
 	beside.Go(func() { r.retainOften(ctx) })
 	beside.Go(func() { r.followSchedules(ctx) })
+	if r.heap == nil {
+		beside.Go(func() { r.countQueueOften(ctx) })
+	} else { // no server says what time it is
+		beside.Go(func() { r.watchClock(ctx) })
+	}
 	r.dispatch(ctx, own)
 	beside.Wait()
 	err = r.stop()
@@ -158,7 +163,7 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 		case o.program == nil:
 			lease.Abandon() // other runners may take it
 		case there != nil:
-			r.give(own, lease, func() error { return lease.Park(own, time.Now().Add(offeredAgain)) })
+			r.give(own, lease, func() error { return lease.Park(own, r.queueTime(own, time.Now().Add(offeredAgain))) })
 		default:
 			r.execute(own, o, lease)
 		}

@@ -39,10 +39,14 @@ type Event struct {
 
 // Stats are the counts of a runner.
 type Stats struct {
-	Queued int `json:"queued"` // runs that are due and wait for a slot; 0 if Options.Queue is set
-	Parked int `json:"parked"` // runs that wait for their time; 0 if Options.Queue is set
-	Open   int `json:"open"`
-	Limit  int `json:"limit"`
+	// Queued and Parked are runs in the queue, of all processes that share it. With
+	// Options.Queue they are counted every ten seconds while the runner serves, and are
+	// 0 before.
+	Queued int `json:"queued"` // runs of the registered programs that are due and wait for a slot
+	Parked int `json:"parked"` // runs that wait for their time; with Options.Queue, of any program
+
+	Open  int `json:"open"`  // of this process
+	Limit int `json:"limit"` // of this process
 
 	Started     int64 `json:"started"`
 	Began       int64 `json:"began"`
@@ -64,10 +68,8 @@ type Stats struct {
 // Stats returns the counts since New, and the present numbers of runs.
 func (r *Runner) Stats() Stats {
 	s := r.counts.stats()
-	if r.heap != nil {
-		s.Queued, s.Parked = r.heap.waiting()
-	}
 	r.mu.Lock()
+	s.Queued, s.Parked = r.queued, r.parked
 	s.Open, s.Limit = len(r.open), r.options.Limit
 	s.Calls, s.Retries, s.Exhausted = r.closed.Calls, r.closed.Retries, r.closed.Exhausted
 	open := make([]*state.ExecutionState, 0, len(r.open))
@@ -77,6 +79,9 @@ func (r *Runner) Stats() Stats {
 		}
 	}
 	r.mu.Unlock()
+	if r.heap != nil {
+		s.Queued, s.Parked = r.heap.waiting()
+	}
 	for _, st := range open {
 		s.add(st.Report())
 	}

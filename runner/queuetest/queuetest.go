@@ -34,6 +34,8 @@ func Run(t *testing.T, open func(t *testing.T) runner.Queue) {
 		{"OfManyTakersEachGetsOtherEntries", manyTakers},
 		{"SeveralAreTakenTogether", severalTogether},
 		{"TakeEndsWithItsContext", takeEnds},
+		{"WhatWaitsIsCounted", counts},
+		{"TheClockRuns", clockRuns},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(&fixture{t, open(t)}) })
 	}
@@ -67,6 +69,7 @@ func RunShared(t *testing.T, open func(t *testing.T) (another func() runner.Queu
 		{"AnEntryIsTakenByOneProcess", takenByOne},
 		{"AProcessTakesRunsOfItsProgramsAlone", ownPrograms},
 		{"OneProcessWakesWhatAnotherHasAdded", wakesThere},
+		{"WhatAnotherProcessHasTakenDoesNotWait", countsThere},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			another := open(t)
@@ -274,6 +277,78 @@ func takeEnds(f *fixture) {
 	if err := <-ended; !errors.Is(err, over) {
 		f.Errorf("Take: got %v, want the cause of its context", err)
 	}
+}
+
+// awaits waits until the queue counts that many entries.
+func (f *fixture) awaits(due, parked int) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(moment / 4)
+	defer tick.Stop()
+	for {
+		gotDue, gotParked, err := f.queue.Waiting(f.Context(), []runner.ProgramID{program})
+		f.must(err)
+		if gotDue == due && gotParked == parked {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			f.Fatalf("Waiting counts %d due and %d parked entries, want %d and %d", gotDue, gotParked, due, parked)
+		}
+	}
+}
+
+func counts(f *fixture) {
+	f.awaits(0, 0)
+	for i := range 20 {
+		f.add(runner.Entry{RunID: fmt.Sprint("due-", i), Program: program, Priority: i%3 - 1, Due: time.Now()})
+	}
+	for i := range 5 {
+		f.add(runner.Entry{RunID: fmt.Sprint("late-", i), Program: program, Due: time.Now().Add(time.Hour)})
+	}
+	f.awaits(20, 5)
+	first, second := f.take(), f.take()
+	f.awaits(18, 5)
+	f.must(first.Done(f.Context()))
+	f.must(second.Park(f.Context(), time.Now().Add(time.Hour)))
+	f.awaits(18, 6)
+	f.must(f.queue.Wake(f.Context(), runner.Entry{RunID: "late-1", Program: program}))
+	f.awaits(19, 5)
+	for range 19 {
+		f.must(f.take().Done(f.Context()))
+	}
+	f.awaits(0, 5)
+}
+
+func clockRuns(f *fixture) {
+	before, err := f.queue.Now(f.Context())
+	f.must(err)
+	if before.IsZero() {
+		f.Error("the clock shows the zero Time")
+	}
+	tick := time.NewTicker(moment)
+	defer tick.Stop()
+	<-tick.C
+	after, err := f.queue.Now(f.Context())
+	f.must(err)
+	if after.Sub(before) < moment/2 {
+		f.Errorf("in %v the clock went on by %v", moment, after.Sub(before))
+	}
+}
+
+func countsThere(here, there *fixture) {
+	other := runner.ProgramID{Name: program.Name, Version: "2.0"}
+	here.add(runner.Entry{RunID: "other", Program: other, Due: time.Now()})
+	for i := range 3 {
+		here.add(runner.Entry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
+	}
+	there.awaits(3, 0)
+	l := here.take()
+	there.awaits(2, 0)
+	here.must(l.Park(here.Context(), time.Now().Add(time.Hour)))
+	there.awaits(2, 1)
 }
 
 func takenByOne(here, there *fixture) {

@@ -61,8 +61,8 @@ func metricsOf(s *runner.Stats, d *streamer.Stats) []metric {
 		return metric{"reprise_runs_closed_total", `{status="` + status + `"}`, counter, "Runs that were closed, by their status then.", float64(n)}
 	}
 	return []metric{
-		{"reprise_runs_queued", "", gauge, "Runs that wait for a slot.", float64(s.Queued)},
-		{"reprise_runs_parked", "", gauge, "Runs that wait for their time.", float64(s.Parked)},
+		{"reprise_runs_queued", "", gauge, "Runs that wait for a slot, at any process that shares the queue.", float64(s.Queued)},
+		{"reprise_runs_parked", "", gauge, "Runs that wait for their time, of all processes that share the queue.", float64(s.Parked)},
 		{"reprise_runs_open", "", gauge, "Runs that are open.", float64(s.Open)},
 		{"reprise_runs_limit", "", gauge, "How many runs may be open at once.", float64(s.Limit)},
 		{"reprise_runs_started_total", "", counter, "Runs that were stored and queued.", float64(s.Started)},

@@ -1,0 +1,180 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-go/reprise/runner"
+)
+
+// Now implements [runner.Queue]: it is the time of the server.
+func (q *Queue) Now(ctx context.Context) (time.Time, error) { return q.now.Now(ctx) }
+
+// askTime asks the server that leads the stream of the records for its time.
+func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
+	err = s.retry(ctx, func(ctx context.Context) error {
+		stream, err := s.js.Stream(ctx, s.names.records())
+		if err == nil {
+			now = stream.CachedInfo().TimeStamp
+		}
+		return err
+	})
+	switch {
+	case err != nil && context.Cause(ctx) != nil:
+		return time.Time{}, context.Cause(ctx)
+	case err != nil:
+		return time.Time{}, unavailable(fmt.Errorf("the time of the server: %w", err))
+	case now.IsZero():
+		return time.Time{}, errors.New("jetstream: the server does not say what time it is")
+	}
+	return now, nil
+}
+
+// Waiting implements [runner.Queue]. The server counts the jobs; how many of them were
+// taken, processes say with their signs of life: so it lags by the interval of these.
+func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
+	consumers, err := q.consumers(ctx)
+	if err == nil {
+		consumers, err = q.complete(ctx, consumers, programs)
+	}
+	if err != nil && context.Cause(ctx) != nil {
+		return 0, 0, context.Cause(ctx)
+	} else if err != nil {
+		return 0, 0, unavailable(fmt.Errorf("count the jobs: %w", err))
+	}
+	taken, err := q.takenJobs(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	jobs, untaken := make(map[string]int), make(map[string]int)
+	for _, c := range consumers {
+		if p, ofJobs := q.programOf(c); ofJobs {
+			jobs[p] += int(c.NumPending) + c.NumAckPending
+			untaken[p] += int(c.NumPending)
+		} else if c.Config.FilterSubject == q.waits() {
+			parked = int(c.NumPending)
+		}
+	}
+	for _, p := range programs {
+		due += max(untaken[programToken(p)], jobs[programToken(p)]-taken[programToken(p)])
+	}
+	return due, parked, nil
+}
+
+// programToken is a program as a part of a subject.
+func programToken(p runner.ProgramID) string { return safe(p.Name) + "." + safe(p.Version) }
+
+// waits is the subject of all jobs that wait for their time.
+func (q *Queue) waits() string { return "rq." + q.store.names.store + ".w.*" }
+
+// programOf returns the program of the jobs that a consumer gives, unless it gives none.
+func (q *Queue) programOf(c *jetstream.ConsumerInfo) (token string, ofJobs bool) {
+	rest, ofJobs := strings.CutPrefix(c.Config.FilterSubject, "rq."+q.store.names.store+".j.")
+	parts := strings.Split(rest, ".") // class, program, version, run
+	if !ofJobs || len(parts) != 4 {
+		return "", false
+	}
+	return parts[1] + "." + parts[2], true
+}
+
+// consumers returns what the server says of all consumers.
+func (q *Queue) consumers(ctx context.Context) (all []*jetstream.ConsumerInfo, err error) {
+	err = q.store.retry(ctx, func(ctx context.Context) error {
+		all = all[:0]
+		list := q.jobs.ListConsumers(ctx)
+		for info := range list.Info() {
+			all = append(all, info)
+		}
+		return list.Err()
+	})
+	return all, err
+}
+
+// complete makes the consumers that count and are missing: that of the jobs that wait for
+// their time, from which nobody takes, and those of programs.
+func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, programs []runner.ProgramID) ([]*jetstream.ConsumerInfo, error) {
+	there := make(map[string]bool)
+	for _, c := range all {
+		there[c.Config.FilterSubject] = true
+		if p, ofJobs := q.programOf(c); ofJobs {
+			there[p] = true
+		}
+	}
+	if !there[q.waits()] {
+		c, err := q.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+			Durable: "parked", Description: "counts the runs that wait for their time", FilterSubject: q.waits(),
+			AckPolicy: jetstream.AckExplicitPolicy, InactiveThreshold: consumerUnused,
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c.CachedInfo())
+	}
+	for _, p := range programs {
+		for class := 0; class < classes && !there[programToken(p)]; class++ {
+			c, err := q.consumer(ctx, puller{p, class})
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, c.CachedInfo())
+		}
+	}
+	return all, nil
+}
+
+// takenJobs returns how many jobs of each program processes have that are alive.
+func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
+	own, err := q.store.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, err := q.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := own.jobs()
+	for from := uint64(1); ; {
+		signs, err := q.store.readBatch(ctx, q.store.names.records(), q.store.names.all("s"), from)
+		if err != nil || len(signs) == 0 {
+			return all, err
+		}
+		for _, sign := range signs {
+			seq, err := sequenceOf(sign)
+			if err != nil {
+				return nil, fmt.Errorf("jetstream: the answer of the server: %w", err)
+			}
+			from = seq + 1
+			given, _ := time.Parse(time.RFC3339Nano, sign.Header.Get(jetstream.TimeStampHeaer))
+			lease, _ := time.ParseDuration(sign.Header.Get(headerLease))
+			if _, id := parse(sign.Header.Get(jetstream.SubjectHeader)); id == own.id || now.Sub(given) > lease {
+				continue // it is counted, or over
+			}
+			var jobs map[string]int
+			if err := json.Unmarshal(sign.Data, &jobs); err != nil {
+				continue
+			}
+			for p, n := range jobs {
+				all[p] += n
+			}
+		}
+	}
+}
+
+// jobs returns how many jobs of each program somebody in this process has.
+func (s *session) jobs() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[string]int)
+	for l, handed := range s.leases {
+		if handed {
+			all[programToken(l.entry.Program)]++
+		}
+	}
+	return all
+}

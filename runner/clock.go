@@ -1,0 +1,78 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrClock is found in the error of an [EventTrouble] after the clock of the machine has
+// jumped by more than a minute, if Options.Queue is not set: it was set, or the machine
+// was suspended. What waits for a time follows the new clock: after a jump forward, runs
+// continue earlier, and schedules skip the instants that passed unless CatchUp covers
+// them; after one back, runs continue later, and schedules start no instant twice.
+var ErrClock = errors.New("runner: the clock of the machine has jumped")
+
+// jumpOf is the least jump of the clock that is reported.
+const jumpOf = time.Minute
+
+// A reading is what the clock of the machine shows, and how long the process has counted
+// without it.
+type reading struct {
+	wall    time.Time
+	counted time.Duration
+}
+
+// clockSince returns a clock that counts from begin.
+func clockSince(begin time.Time) func() reading {
+	return func() reading {
+		now := time.Now()
+		return reading{now.Round(0), now.Sub(begin)}
+	}
+}
+
+// jump returns by how much the clock was set since an earlier reading.
+func (r reading) jump(before reading) time.Duration {
+	return r.wall.Sub(before.wall) - (r.counted - before.counted)
+}
+
+// watchClock reports jumps of the clock until ctx ends.
+func (r *Runner) watchClock(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	before := r.clock()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		now := r.clock()
+		if by := now.jump(before); by.Abs() > jumpOf {
+			r.observe(Event{Type: EventTrouble, Err: jumped(by, now.wall)})
+		}
+		before = now
+	}
+}
+
+func jumped(by time.Duration, to time.Time) error {
+	way := "forward, or the machine was suspended"
+	if by < 0 {
+		way = "back"
+	}
+	return fmt.Errorf("%w: by %v to %v: it was set %s; check its synchronization", ErrClock, by.Round(time.Second), to.UTC().Format(time.RFC3339), way)
+}
+
+// queueTime returns a time of the clock of this machine as one of the clock of the queue.
+// If that is not known, it is the same.
+func (r *Runner) queueTime(ctx context.Context, t time.Time) time.Time {
+	if r.heap != nil {
+		return t
+	}
+	now, err := r.queue.Now(ctx)
+	if err != nil {
+		return t
+	}
+	return t.Add(time.Until(now))
+}

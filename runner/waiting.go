@@ -1,0 +1,43 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// countQueueEvery is how often a shared queue is counted, for Stats.
+const countQueueEvery = 10 * time.Second
+
+// countQueueOften counts the queue until ctx ends. Counting takes at most a twentieth of
+// the time.
+func (r *Runner) countQueueOften(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		began := time.Now()
+		if err := r.countQueue(ctx); err != nil && ctx.Err() == nil {
+			r.observe(Event{Type: EventTrouble, Err: fmt.Errorf("runner: count the queue: %w", err)})
+			began = time.Now() // the time of a queue that cannot be reached does not count
+		}
+		timer.Reset(max(countQueueEvery, 20*time.Since(began)))
+	}
+}
+
+func (r *Runner) countQueue(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, countQueueEvery)
+	defer cancel()
+	queued, parked, err := r.queue.Waiting(ctx, r.programIDs())
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queued, r.parked = queued, parked
+	return nil
+}
