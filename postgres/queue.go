@@ -149,7 +149,7 @@ func (q *Queue) Now(ctx context.Context) (time.Time, error) { return q.now.Now(c
 
 // Waiting implements [runner.Queue].
 func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
-	names, versions := columns(programs)
+	names, versions := programColumns(programs)
 	counted, err := query(ctx, q.db, pgx.RowTo[[2]int64], `select array[
 			count(*) filter (where due <= now() and (program, version) in (select * from unnest($1::text[], $2::text[]))),
 			count(*) filter (where due > now())]
@@ -160,8 +160,8 @@ func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, 
 	return int(counted[0][0]), int(counted[0][1]), nil
 }
 
-// columns are the names and the versions of programs.
-func columns(programs []runner.ProgramID) (names, versions []string) {
+// programColumns returns the names and the versions of programs.
+func programColumns(programs []runner.ProgramID) (names, versions []string) {
 	names, versions = make([]string, len(programs)), make([]string, len(programs))
 	for i, p := range programs {
 		names[i], versions[i] = text(p.Name), text(p.Version)
@@ -171,7 +171,7 @@ func columns(programs []runner.ProgramID) (names, versions []string) {
 
 // Take implements [runner.Queue].
 func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, n int) ([]runner.Lease, error) {
-	names, versions := columns(programs)
+	names, versions := programColumns(programs)
 	for {
 		changes := q.changes()
 		taken, err := q.take(ctx, names, versions, n)
