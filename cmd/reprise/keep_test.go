@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -149,13 +150,15 @@ func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
 func compact(t *testing.T, dir, runID string) {
 	t.Helper()
 	s := newStore(t, dir)
-	run, err := s.Load(t.Context(), runID)
+	j, err := s.Open(t.Context(), runID, snapshot.OpenOptions{})
 	require.NoError(t, err)
-	data, err := run.Encode()
-	require.NoError(t, err)
-	journal := newest(t, dir, runID)
-	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(journal), "00000000.snapshot"), data, 0o600))
-	require.NoError(t, os.Remove(journal))
+	run := j.Restored()
+	require.NoError(t, j.Append(record.Record{
+		Seq: run.LastSeq + 1, Kind: record.KindLog, Status: record.StatusRecorded, Generation: run.Generation,
+		Detail: &record.Detail{Message: strings.Repeat("a long line ", 2000)},
+	}))
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: run.Status, Usage: run.Usage, Standing: run.Standing}))
+	require.Equal(t, ".snapshot", filepath.Ext(newest(t, dir, runID)))
 }
 
 // fromTheFuture makes a document, which docs/format.md describes, one of

@@ -73,7 +73,7 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	upTo := j.appended
 	j.mu.Unlock()
 	if err := j.Sync(context.Background(), upTo); err != nil { // so that the sync below is short
-		_ = next.file.Close()
+		_ = next.abandon(nil)
 		return 0, snapshot.Info{}, err
 	}
 	j.mu.Lock()
@@ -89,7 +89,7 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 		}
 	}
 	if j.err != nil { // also if it was closed: then Close compacts
-		_ = next.file.Close()
+		_ = next.abandon(nil)
 		return 0, snapshot.Info{}, j.err
 	}
 	old, number := j.file, j.number
@@ -129,11 +129,6 @@ func (j *Journal) nextJournal() (*frameWriter, error) {
 func (j *Journal) compact(number uint64, info snapshot.Info) error {
 	size, err := j.compacted(number, info)
 	if err != nil {
-		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
-	}
-	// A stale meta file which says that the run is queued is only detected while its
-	// journal exists.
-	if err := j.dir.syncMeta(); err != nil {
 		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
 	}
 	j.dir.removeCovered(number)

@@ -56,6 +56,7 @@ func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	if d.store.isShort(run) {
 		end, err = d.createAsJournal(run)
 	} else {
+		end.journal = newest
 		_, err = d.writeSnapshot(run, newest)
 	}
 	if err != nil {
@@ -64,8 +65,10 @@ func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	if err := d.store.syncRuns(); err != nil {
 		return err
 	}
-	_, err = d.changeMeta(&run.Info, func(*metaFile) (header, error) { return header{closed: end, info: run.Info}, nil })
-	return err
+	if err := d.indexClosed(run.Info, end); err != nil {
+		d.store.warn(d.runID, err)
+	}
+	return nil
 }
 
 // isShort reports whether a run is so short that its journal would not be compacted at

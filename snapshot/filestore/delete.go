@@ -31,7 +31,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	}
 	// An update writes to the directory, so it must come before or after. If the meta file
 	// cannot be locked, nobody updates the run.
-	if meta, err := d.lockMeta(ctx); meta != nil {
+	if meta, err := d.lockMeta(ctx, false); meta != nil {
 		defer meta.release()
 	} else if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, context.Cause(ctx))
@@ -48,6 +48,10 @@ func (d *runDir) exists() (bool, error) {
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case name == lockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // which a crash has left
+		case name == metaName:
+			if m, err := d.readMeta(); err != nil || m.isWhole {
+				return true, err
+			} // it was about to be created
 		default:
 			return true, err
 		}

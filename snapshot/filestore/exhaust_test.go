@@ -27,7 +27,9 @@ type countingDisk struct {
 }
 
 func (d *countingDisk) Open(name string) (filestore.OpenFile, error) {
-	d.opened.Add(1)
+	if filepath.Base(name) == "meta" {
+		d.opened.Add(1)
+	}
 	f, err := d.Disk.Open(name)
 	if err != nil {
 		return nil, err

@@ -104,11 +104,12 @@ type stream struct {
 	reader   reader
 	hasBegun bool          // what there was at first has been read
 	trusts   bool          // Load has found nothing wrong with a run whose meta file cannot be trusted
-	known    uint64        // a record that must be in the files
 	info     snapshot.Info // what the files say
 	carried  uint64        // the last record with which the journal that is read began
 	last     uint64        // the number of the last record that was read
 	stopped  error         // of yield, of the context, or about the cursor
+
+	known, generation uint64 // a record and a generation that must be in the files
 }
 
 func (d *runDir) stream(created time.Time, after snapshot.Cursor, yield func(record.Record, error) bool) *stream {
@@ -163,7 +164,7 @@ func (s *stream) read(ctx context.Context) error {
 		}
 		return err
 	}
-	if s.last < s.known || s.info.RunID == "" {
+	if s.last < s.known || s.info.Generation < s.generation || s.info.RunID == "" {
 		return errUnclear
 	}
 	s.hasBegun = true
@@ -175,15 +176,15 @@ func (s *stream) read(ctx context.Context) error {
 
 // begin begins with the meta file, which tells what has to be in the files.
 func (s *stream) begin() error {
-	m, err := s.dir.meta()
+	m, err := s.dir.readMeta()
 	switch {
 	case err != nil:
 		return err
-	case m.ok && s.isOther(m.info.Created):
+	case m.isWhole && s.isOther(m.info.Created):
 		s.stopped = noRun(s.dir.runID)
 		return s.stopped
-	case m.ok:
-		s.created, s.known = m.info.Created, m.info.LastSeq
+	case m.isWhole:
+		s.created, s.known, s.generation = m.info.Created, m.info.LastSeq, m.info.Generation
 	case !s.trusts:
 		return errUnclear
 	}
@@ -225,9 +226,7 @@ func (s *stream) add(p *piece) error {
 		return s.addSnapshot(p)
 	case pieceHeader:
 		s.carried = p.header.carried
-		if s.info.RunID == "" || p.header.info.Generation > s.info.Generation {
-			s.info = p.header.info
-		}
+		s.info = laterInfo(s.info, p.header.info)
 		return nil
 	case pieceFrame:
 		return s.addFrame(p.frame)

@@ -68,27 +68,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // checkOf is the check of a frame, head being its first bytes.
 func checkOf(offset int64, head []byte) uint32 {
-	var sums offsetSums
-	return crc32.Update(^sums.of(offset), castagnoli, head[4:frameHead])
-}
-
-// offsetSums computes the CRC-32C of offsets, of 8 bytes each. Consecutive offsets are
-// fast, because they differ only in the last byte.
-type offsetSums struct {
-	isKnown bool
-	rest    int64  // the offset without its last byte
-	sum     uint32 // of the first 7 bytes
-}
-
-// of returns the inverse of the sum.
-func (s *offsetSums) of(offset int64) uint32 {
-	if rest := offset >> 8; !s.isKnown || s.rest != rest {
-		s.isKnown, s.rest, s.sum = true, rest, ^uint32(0)
-		for shift := 56; shift > 0; shift -= 8 { // by hand, for a slice of these bytes would be allocated
-			s.sum = castagnoli[byte(s.sum)^byte(offset>>shift)] ^ s.sum>>8
-		}
-	}
-	return castagnoli[byte(s.sum)^byte(offset)] ^ s.sum>>8
+	var at [8]byte
+	binary.BigEndian.PutUint64(at[:], uint64(offset))
+	return crc32.Update(crc32.Checksum(at[:], castagnoli), castagnoli, head[4:frameHead])
 }
 
 // beginFrame appends an empty head of a frame, and its kind. The caller appends the rest of

@@ -222,22 +222,14 @@ func (r *frameReader) search() (ending, error) {
 // wasSynced reports whether a frame in buf, which begins at an offset of the file, says
 // that the file was synced beyond the end of the frames that were read. The payloads that
 // are read for that are taken off the budget; it also reports true once that is spent.
-//
-// It looks at each place of what may be hundreds of megabytes, so it first looks whether
-// the numbers are possible, and computes the check of a place from that of the one before.
 func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, error) {
-	var sums offsetSums
-	last := max(len(buf)-frameHead, 0)
-	for i := 0; i <= last && i+frameHead <= len(buf); {
-		offset := at + int64(i)
-		head := buf[i : i+frameHead]
-		n, unsynced := binary.BigEndian.Uint32(head[4:]), binary.BigEndian.Uint32(head[8:])
-		if n-1 >= maxPayload || int64(n) > r.limit-offset-frameHead || int64(unsynced) > offset && unsynced != math.MaxUint32 ||
-			offset == r.end || crc32.Update(^sums.of(offset), castagnoli, head[4:]) != binary.BigEndian.Uint32(head) {
+	last := len(buf) - frameHead
+	for i := nextHead(buf, 0, at); i <= last; i = nextHead(buf, i, at) {
+		f, checksum, ok := headAt(buf, i, at, r.limit)
+		if !ok || f.offset == r.end {
 			i++
 			continue
 		}
-		f, checksum, _ := headAt(buf, i, at, r.limit)
 		if *budget -= f.size; *budget < 0 {
 			return true, nil
 		}
@@ -255,6 +247,53 @@ func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, erro
 	}
 	return false, nil
 }
+
+// nextHead returns the first place in buf, from i on, that has the right check for a head
+// of a frame, or one where no head fits any more. The file has buf at the offset base.
+//
+// There may be hundreds of megabytes to look at, byte by byte, so the check is not computed
+// anew for each place. A CRC without its inversions is linear: the check is the exclusive
+// or of what the offset comes to and of what the 12 bytes come to. From one place to the
+// next, one byte leaves the 12 and one enters, and mostly only the last byte of the offset
+// is another.
+func nextHead(buf []byte, i int, base int64) int {
+	if i+frameHead > len(buf) {
+		return i
+	}
+	sum := rawSum(0, buf[i+4:i+frameHead])
+	var first uint32 // the sum of the first 7 bytes of the offset
+	var rest uint32  // what all of it but its last byte comes to
+	for known := int64(-1); ; i++ {
+		offset := base + int64(i)
+		if offset>>8 != known {
+			known = offset >> 8
+			var at [8]byte
+			binary.BigEndian.PutUint64(at[:], uint64(offset))
+			first = rawSum(math.MaxUint32, at[:7])
+			rest = rawSum(first>>8, make([]byte, frameHead-4))
+		}
+		if ^(behind12[byte(first)^byte(offset)]^rest^sum) == binary.BigEndian.Uint32(buf[i:]) || i+frameHead == len(buf) {
+			return i
+		}
+		sum = castagnoli[byte(sum)^buf[i+frameHead]] ^ sum>>8 ^ behind12[buf[i+4]]
+	}
+}
+
+// rawSum continues a CRC-32C without the inversions at its beginning and at its end.
+func rawSum(sum uint32, data []byte) uint32 {
+	for _, b := range data { // package crc32 would have the data allocated
+		sum = castagnoli[byte(sum)^b] ^ sum>>8
+	}
+	return sum
+}
+
+// behind12 is what a byte adds to a raw sum if 12 bytes follow it.
+var behind12 = func() (table [256]uint32) {
+	for b := range table {
+		table[b] = rawSum(castagnoli[b], make([]byte, frameHead-4))
+	}
+	return table
+}()
 
 // matches reports whether the payload of a frame has the checksum.
 func matches(in io.ReaderAt, f *frame, checksum uint32) (bool, error) {

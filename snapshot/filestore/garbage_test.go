@@ -19,6 +19,7 @@ func garbage(size int) map[string][]byte {
 		"random":           random,
 		"text":             bytes.Repeat([]byte("what is this? "), size/14),
 		"possible numbers": bytes.Repeat([]byte{0, 0, 0, 9}, size/4),
+		"made-up numbers":  bytes.Repeat([]byte{0, 0, 0, 1}, size/4), // possible wherever a head might begin
 	}
 }
 

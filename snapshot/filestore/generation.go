@@ -6,42 +6,66 @@ import (
 	"path/filepath"
 
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// begin begins the generation in a journal, and then makes the meta file say that the run
-// is running. A crash between the two leaves the run as it was, or as interrupted if it was
-// queued; see compareMeta.
+// begin begins the generation in a journal. The meta file is written twice. At first it says
+// that the run is running, without the number of the generation, so that nobody believes an
+// older one; a crash then leaves the run as it was. In the end it has the number, which the
+// journal then has for certain.
+//
+// What others have changed in the info goes into the journal, and the lock of the meta file
+// keeps them from changing it meanwhile.
 func (j *Journal) begin(r *reading) error {
+	d := j.dir
+	l, err := d.lockMeta(context.Background(), true)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	u, err := d.readUpdate()
+	if err != nil {
+		return err
+	}
+	if u.isOf(&r.recorded) {
+		j.info, j.restored.Info = u.describe(j.info), u.describe(j.restored.Info)
+	}
 	j.changed, j.notify, j.lost = make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	j.snapshotSize = r.snapshotSize
-	j.compactAt = max(j.dir.store.compactFrom, 2*j.snapshotSize)
+	j.compactAt = max(d.store.compactFrom, 2*j.snapshotSize)
 	j.info.LastSeq = uint64(r.run.Len())
 	j.appended, j.synced = j.info.LastSeq, j.info.LastSeq
 	if r.listing.unfinished {
-		j.dir.removeLeftovers()
+		d.removeLeftovers()
 	}
+	running := header{pid: os.Getpid(), info: j.restored.Info}
+	if r.found {
+		running.info.Status, running.info.Generation = snapshot.StatusRunning, r.recorded.Generation
+		running.info.LastSeq = r.meta.info.LastSeq // more need not be on the disk yet
+		if err := d.writeMeta(l, &running); err != nil {
+			return unavailable(err)
+		}
+	}
+	if err := j.beginJournal(r); err != nil {
+		return err
+	}
+	running.info = j.info
+	if err := d.writeMeta(l, &running); err != nil {
+		d.store.warn(d.runID, err)
+	}
+	_ = remove(d.disk, d.path(updateName)) // the journal says the same now
+	return nil
+}
+
+func (j *Journal) beginJournal(r *reading) error {
 	if r.last != nil {
 		return j.continueLast(r)
 	}
-	return j.beginAnother(r)
-}
-
-// beginAnother begins the generation in a new journal.
-func (j *Journal) beginAnother(r *reading) error {
 	d := j.dir
 	j.number = r.listing.newest() + 1
 	j.oldest = j.number
 	w, err := d.rewrite(r, &j.info)
 	if err != nil {
 		return err
-	}
-	if err := j.running(r); err != nil {
-		if restored := d.restoreMeta(r); restored != nil && !r.found {
-			_ = w.file.Close() // a meta file without a journal would be a damaged run: this one is empty
-			return unavailable(err)
-		}
-		return w.abandon(err)
 	}
 	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.allocated, w.size
 	if r.becomesCovered() {
@@ -78,31 +102,19 @@ func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) 
 	return w, nil
 }
 
-// settle rewrites a run that ended in a crash, so that its info is durable, and returns
-// that info and where its journal ends. The run is locked. The caller removes the old
-// journals once the meta file says the same.
-func (d *runDir) settle() (snapshot.Info, closed, error) {
-	r, err := d.readLocked()
-	switch {
-	case err != nil:
-		return snapshot.Info{}, closed{}, err
-	case r.damage != nil:
-		return snapshot.Info{}, closed{}, advise(r.damage)
-	}
+// settle rewrites a run whose process has ended, so that its info and all of its records
+// are durable, and returns where its journal ends. The run is locked. The caller removes
+// the old journals once the meta file says the same.
+func (d *runDir) settle(r *reading, info *snapshot.Info) (closed, error) {
 	if r.torn != nil {
 		d.store.warn(d.runID, r.torn)
 	}
-	info := r.run.Info
-	if info.Status == snapshot.StatusRunning {
-		info = storekit.Crashed(info)
-	}
-	info.LastSeq = uint64(r.run.Len())
-	w, err := d.rewrite(r, &info)
+	w, err := d.rewrite(r, info)
 	if err != nil {
-		return snapshot.Info{}, closed{}, err
+		return closed{}, err
 	}
 	_ = w.file.Close() // it was synced
-	return info, closed{r.listing.newest() + 1, w.size}, nil
+	return closed{r.listing.newest() + 1, w.size}, nil
 }
 
 // continueLast begins the generation in the journal of the previous one, which is on the
@@ -117,13 +129,9 @@ func (j *Journal) continueLast(r *reading) error {
 		return unavailable(err)
 	}
 	j.file, j.size, j.allocated, j.syncedTo = f, r.last.end, r.last.size, r.last.end
-	if err = j.beginAtEnd(); err == nil {
-		err = j.running(r)
-	}
-	if err != nil {
+	if err = j.beginAtEnd(); err != nil {
 		_ = f.Truncate(r.last.end)
 		_ = f.Close()
-		_ = d.restoreMeta(r)
 		return unavailable(err)
 	}
 	if r.hasCovered() {
@@ -151,60 +159,9 @@ func (j *Journal) beginAtEnd() error {
 	return nil
 }
 
-// running makes the meta file say that the generation runs, as the journal does. It syncs
-// the file, because a power loss could bring back an older one, which would be believed if
-// it says how the run ended.
-func (j *Journal) running(r *reading) error {
-	d := j.dir
-	info, err := d.changeMeta(&j.info, func(meta *metaFile) (header, error) {
-		return header{pid: os.Getpid(), info: meta.updates(j.info)}, nil
-	})
-	if err != nil {
-		return err
-	}
-	j.info = info
-	if !r.found || r.isQueued() {
-		return nil
-	}
-	return d.syncMeta()
-}
-
-// restoreMeta restores the meta file after a generation could not begin, but not where the
-// journal ends.
-func (d *runDir) restoreMeta(r *reading) error {
-	if !r.meta.ok {
-		return remove(d.disk, d.path(metaName))
-	}
-	_, err := d.changeMeta(&r.recorded, func(meta *metaFile) (header, error) {
-		return header{info: meta.updates(r.meta.info)}, nil
-	})
-	return err
-}
-
-// updates returns info with what Update may have changed since.
-func (m *metaFile) updates(info snapshot.Info) snapshot.Info {
-	if m.ok {
-		return withUpdates(info, &m.info)
-	}
-	return info
-}
-
-// withUpdates returns info with the fields of meta that Update may change at any time.
-func withUpdates(info snapshot.Info, meta *snapshot.Info) snapshot.Info {
-	info.Metadata, info.Pinned, info.Expires = meta.Metadata, meta.Pinned, meta.Expires
-	return info
-}
-
-// removeLeftovers removes unfinished files that a crash has left. The run is locked. It
-// also takes the lock of the meta file, so that it does not remove one that is being
-// written.
+// removeLeftovers removes unfinished files that a crash has left. The caller has the locks
+// of the run and of the meta file, so nobody is writing one of them.
 func (d *runDir) removeLeftovers() {
-	l, err := d.lockMeta(context.Background())
-	if err != nil {
-		return
-	} else if l != nil {
-		defer l.release()
-	}
 	entries, _ := d.disk.ReadDir(d.path())
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == tmpSuffix {

@@ -83,7 +83,7 @@ func (d *runDir) post(id string, data []byte) error {
 
 // mustExist returns ErrNotFound for a run that does not exist.
 func (d *runDir) mustExist(ctx context.Context) error {
-	if _, err := os.Lstat(d.path(metaName)); err == nil {
+	if m, err := d.readMeta(); err == nil && m.isWhole {
 		return nil
 	}
 	r, err := d.read(ctx)

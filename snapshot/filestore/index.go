@@ -34,20 +34,18 @@ type index struct {
 // another.
 type indexed struct {
 	storekit.Place
-	status  snapshot.Status // empty if the meta file cannot be read
+	status  snapshot.Status // empty if the run cannot be read
 	facts                   // what filters look for
 	time    time.Time       // of the meta file; zero if there is none
 	size    int64
-	settled bool // every later change of the meta file gives it another time
+	changed time.Time // of the directory, when names in it changed
+	isSure  bool      // the run was closed, so that nobody changes it without these
+	settled bool      // every later change gives the meta file or the directory another time
 }
 
 // settledAfter is how old a file must be when it is read, so that each later change gives
 // it another time: some file systems count in steps of 2 seconds.
 const settledAfter = 2500 * time.Millisecond
-
-// mayBeOpen reports whether the meta file may be out of date, since nobody has closed
-// the run.
-func (e *indexed) mayBeOpen() bool { return e.status == "" || e.status == snapshot.StatusRunning }
 
 // isAs reports whether the run had the same state at both looks. Every change of the meta
 // file changes Updated.
@@ -109,12 +107,12 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 			if begin >= len(ids) {
 				return
 			}
-			for i := begin; i < min(end, len(ids)); i++ {
+			for i := begin; i < min(end, len(ids)) && ctx.Err() == nil; i++ {
 				var before *indexed
 				if at, ok := slices.BinarySearchFunc(old, ids[i], func(e *indexed, id string) int { return cmp.Compare(e.RunID, id) }); ok {
 					before = old[at]
 				}
-				runs[i] = s.lookAt(ids[i], before)
+				runs[i] = s.lookAt(ctx, ids[i], before)
 			}
 		}
 	}
@@ -127,24 +125,27 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 	return runs
 }
 
-// lookAt returns the state of a run now; before, if its meta file is unchanged.
-func (s *Store) lookAt(runID string, before *indexed) *indexed {
+// lookAt returns the state of a run now; before, if that is unchanged.
+func (s *Store) lookAt(ctx context.Context, runID string, before *indexed) *indexed {
 	now := time.Now()
 	e := &indexed{Place: storekit.Place{RunID: runID}}
+	if dir, err := os.Lstat(s.run(runID)); err == nil {
+		e.changed = dir.ModTime()
+	}
 	if meta, err := os.Lstat(s.run(runID, metaName)); err == nil {
 		e.time, e.size = meta.ModTime(), meta.Size()
-		e.settled = now.Sub(e.time) > settledAfter
+		e.settled = now.Sub(e.time) > settledAfter && now.Sub(e.changed) > settledAfter
 	}
-	if before != nil && before.settled && before.time.Equal(e.time) && before.size == e.size {
+	if before != nil && before.settled && before.time.Equal(e.time) && before.size == e.size && before.changed.Equal(e.changed) {
 		return before
 	}
-	m, err := s.dir(runID).meta()
-	if err != nil || !m.ok {
+	info, isSure, err := s.dir(runID).listed(ctx)
+	if err != nil && !isOfFiles(err) {
 		e.settled = false
 		return e
 	}
-	info := &m.info
-	e.Updated, e.status, e.facts = info.Updated, info.Status, factsOf(info)
+	e.isSure, e.settled = isSure, e.settled && isSure
+	e.Updated, e.status, e.facts = info.Updated, info.Status, factsOf(&info)
 	return e
 }
 
@@ -203,7 +204,7 @@ func (e *indexed) listed() snapshot.Info {
 // mayMatch reports whether the filter may pick the run, as far as the index
 // knows.
 func (e *indexed) mayMatch(f *snapshot.Filter) bool {
-	if e.mayBeOpen() {
+	if !e.isSure {
 		return true
 	}
 	info := e.listed()

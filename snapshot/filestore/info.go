@@ -14,92 +14,73 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Info implements [snapshot.Reader]. Of a run that is open it counts the records,
-// and of one that was open when its process ended it reads them.
+// Info implements [snapshot.Reader]. Of a run that was not closed it passes the records.
 func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return snapshot.Info{}, err
 	}
-	return s.dir(runID).info(ctx, false)
+	return s.dir(runID).info(ctx)
 }
 
-// info is Info. Locked says that the caller holds the lock of the run, so that
-// nobody has it open. What is counted is of the generation that the meta file has
-// before and after.
-func (d *runDir) info(ctx context.Context, locked bool) (snapshot.Info, error) {
+// info is Info. Unless the meta file says how the run was closed, the journals say how it
+// stands, if nobody has opened or closed it meanwhile.
+func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	for {
-		before, isSure, err := d.metaInfo()
+		before, wasHeld, err := d.state()
+		if err != nil || before.isClosed() {
+			return before.info, err
+		}
+		info, infoErr := d.end(ctx, before.info.Created)
+		u, updateErr := d.readUpdate()
+		after, isHeld, err := d.state()
 		switch {
 		case err != nil:
 			return snapshot.Info{}, err
-		case isSure && !before.Open:
-			return before, nil
-		case !isSure || locked:
-			run, err := d.store.Load(ctx, d.runID)
-			if err != nil {
-				return snapshot.Info{}, err
-			}
-			return run.Info, nil
+		case !after.isAs(&before) || isHeld != wasHeld:
+			continue
+		case infoErr != nil:
+			return snapshot.Info{}, infoErr
+		case updateErr != nil:
+			return snapshot.Info{}, advise(updateErr)
 		}
-		end, endErr := d.end(ctx, before.Created)
-		info, isSure, err := d.metaInfo()
-		if err != nil {
-			return snapshot.Info{}, err
+		info = u.apply(info)
+		if info.Open = isHeld; !isHeld && info.Status == snapshot.StatusRunning {
+			info = storekit.Crashed(info)
 		}
-		if isSure && info.Open && info.Generation == before.Generation && info.Created.Equal(before.Created) {
-			info.LastSeq = max(end.LastSeq, info.LastSeq)
-			if end.Generation == info.Generation {
-				info = endedAs(info, &end)
-			}
-			return info, endErr
-		}
+		return info, nil
 	}
 }
 
-// endedAs is what is known of a run that may have ended as the journal says, and the
-// meta file does not say so: its process ended before, or the power was lost.
-func endedAs(meta snapshot.Info, journal *snapshot.Info) snapshot.Info {
-	if journal.Status != snapshot.StatusRunning {
-		meta.Status, meta.Stop, meta.Due, meta.Usage, meta.Standing = journal.Status, journal.Stop, journal.Due, journal.Usage, journal.Standing
-		if journal.Updated.After(meta.Updated) {
-			meta.Updated = journal.Updated
-		}
-	}
-	return meta
-}
-
-// metaInfo returns what the meta file says of a run. IsSure is false if the run may be
-// otherwise now, since nobody has closed it, or if the meta file cannot be trusted.
-func (d *runDir) metaInfo() (info snapshot.Info, isSure bool, err error) {
-	m, err := d.meta()
-	for err == nil && m.ok && m.info.Status == snapshot.StatusRunning {
+// state returns the meta file, and whether somebody has the run open at that time.
+func (d *runDir) state() (m metaFile, held bool, err error) {
+	for m, err = d.meta(); err == nil && !m.isClosed(); {
 		before := m
-		if m.info.Open, err = isHeld(d.path(lockName)); err != nil || !m.info.Open {
-			return m.info, false, err // it was closed since, or its process has ended
+		if held, err = isHeld(d.path(lockName)); err != nil {
+			return m, false, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
 		}
-		open := m.info
 		if m, err = d.meta(); err == nil && m.isAs(&before) {
-			return open, true, nil
-		} // somebody has opened it since, or another run of its ID
+			return m, held, nil
+		} // somebody has opened or closed it since, or another run of its ID
 	}
-	switch {
-	case err != nil:
-		return snapshot.Info{}, false, err
-	case !m.ok:
-		return snapshot.Info{RunID: d.runID}, false, nil
-	}
-	return m.info, true, nil
+	return m, false, err
 }
 
-// listed returns the info of a run for lists, without reading the records of one that
-// was closed, or is open. If the run is damaged or of a newer version, it returns what the
-// meta file says, and the error.
-func (d *runDir) listed(ctx context.Context) (snapshot.Info, error) {
-	info, isSure, err := d.metaInfo()
-	if err == nil && !isSure {
-		return d.store.readUnclosed(ctx, info)
+// listed returns the info of a run for lists, and whether it is certain as long as the meta
+// file does not change. It does not read the journals of a run that was closed, or is open.
+// If the run is damaged or of a newer version, it returns what the meta file says, and the
+// error.
+func (d *runDir) listed(ctx context.Context) (info snapshot.Info, isSure bool, err error) {
+	m, held, err := d.state()
+	switch {
+	case err != nil, m.isClosed():
+		return m.info, err == nil, err
+	case m.ok && held:
+		m.info.Open = true
+		return m.info, false, nil
 	}
-	return info, err
+	m.info.RunID = d.runID
+	info, err = d.store.readUnclosed(ctx, m.info)
+	return info, false, err
 }
 
 // unclosedRuns are the runs that nobody has closed, as they were when they were
@@ -132,11 +113,10 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	if ok && files != "" && known.files == files {
 		return known.info.Clone(), known.err
 	}
-	run, err := s.Load(ctx, id)
-	now := unclosedRun{files: files, err: err}
+	info, err := s.dir(id).info(ctx)
+	now := unclosedRun{files: files, info: info, err: err}
 	switch {
 	case err == nil:
-		now.info = run.Info
 	case isOfFiles(err):
 		now.info = storekit.Crashed(meta)
 	case errors.Is(err, fs.ErrNotExist):

@@ -246,15 +246,15 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 		return err
 	}
 	// The run is durable now. The rest saves readers time, and lets them notice a loss.
+	last := closed{j.number, j.size}
 	if size := j.sealed + j.size; size > j.dir.store.compactAtClose && size > j.snapshotSize/2 && ctx.Err() == nil {
 		if err := j.compact(j.number, info); err != nil {
 			j.dir.store.warn(info.RunID, err)
+		} else {
+			last.end = 0
 		}
 	}
-	_, err = j.dir.changeMeta(&info, func(meta *metaFile) (header, error) {
-		return header{closed: closed{j.number, j.size}, info: meta.updates(info)}, nil
-	})
-	if err != nil {
+	if err := j.dir.indexClosed(info, last); err != nil {
 		j.dir.store.warn(info.RunID, err)
 	}
 	return nil

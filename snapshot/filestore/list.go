@@ -76,9 +76,9 @@ func (s *Store) pick(ctx context.Context, order []*indexed, f snapshot.Filter) (
 	}
 	for _, e := range order {
 		info := e.listed()
-		if e.mayBeOpen() {
-			if info, err = s.roughly(e.RunID); err != nil {
-				continue // it was deleted, or there is nothing to say of it
+		if !e.isSure {
+			if info, _, err = s.dir(e.RunID).listed(ctx); err != nil && !isOfFiles(err) {
+				continue // it was deleted, or cannot be read
 			}
 		}
 		p.Add(info)
@@ -99,17 +99,6 @@ func (s *Store) pick(ctx context.Context, order []*indexed, f snapshot.Filter) (
 	return page, nil
 }
 
-// roughly is what the meta file says of a run: interrupted if nobody has it open, whatever
-// its records say.
-func (s *Store) roughly(runID string) (snapshot.Info, error) {
-	info, isSure, err := s.dir(runID).metaInfo()
-	if err == nil && !isSure {
-		info.RunID = runID
-		info = storekit.Crashed(info)
-	}
-	return info, err
-}
-
 // latest returns a page with the last updated first.
 func (s *Store) latest(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
 	l := &lister{store: s, filter: f}
@@ -125,18 +114,15 @@ func (s *Store) latest(ctx context.Context, order []*indexed, f snapshot.Filter)
 	return page, nil
 }
 
-// How much is read for a page: at least the minimum, and more for a larger page. A page for
-// which that is not enough is short.
-const (
-	minMetas, metasPerRun = 1000, 20
-	minRuns, runsPerRun   = 16, 2
-)
+// How many meta files are read for a page: at least the minimum, and more for a larger page.
+// A page for which that is not enough is short.
+const minMetas, metasPerRun = 1000, 20
 
 // A lister counts what was read for a page.
 type lister struct {
-	store       *Store
-	filter      snapshot.Filter
-	metas, runs int
+	store  *Store
+	filter snapshot.Filter
+	metas  int
 }
 
 // look returns the info of a run, whether it may be picked, and whether more may be read.
@@ -147,24 +133,14 @@ func (l *lister) look(ctx context.Context, e *indexed) (info snapshot.Info, ther
 	if l.metas++; ctx.Err() != nil || l.filter.Limit > 0 && l.metas > max(minMetas, metasPerRun*l.filter.Limit) {
 		return snapshot.Info{}, false, false
 	}
-	s := l.store
-	info, isSure, err := s.dir(e.RunID).metaInfo()
-	if err == nil && !isSure {
-		if l.runs++; l.filter.Limit > 0 && l.runs > max(minRuns, runsPerRun*l.filter.Limit) {
-			return snapshot.Info{}, false, false
-		}
-		meta := info
-		if info, err = s.readUnclosed(ctx, meta); err != nil {
-			info = meta
-		}
-	}
+	info, _, err := l.store.dir(e.RunID).listed(ctx)
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound):
 		return snapshot.Info{}, false, true
 	case ctx.Err() != nil:
 		return snapshot.Info{}, false, false
 	case err != nil:
-		s.warn(e.RunID, err)
+		l.store.warn(e.RunID, err)
 		info.RunID = e.RunID
 		info = storekit.Crashed(info)
 	}

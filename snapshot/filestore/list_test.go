@@ -270,7 +270,8 @@ func TestListOfManyRunsReadsNoRecords(t *testing.T) {
 	require.Equal(t, uint64(3), listed[0].LastSeq)
 }
 
-func TestAPageReadsNoMoreRunsThanAreOnIt(t *testing.T) {
+// A run that was not closed is read once, whatever page it is on.
+func TestRunsThatWereNotClosedAreReadOnce(t *testing.T) {
 	dir := t.TempDir()
 	disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}
 	var warned []string
@@ -311,7 +312,9 @@ func TestAPageReadsNoMoreRunsThanAreOnIt(t *testing.T) {
 			disk.read.Store(0)
 			page, err := fresh.List(t.Context(), f)
 			require.NoError(t, err)
-			require.Less(t, disk.read.Load(), all/2, "20 of 60 runs are read at most")
+			if f.Before != "" {
+				require.Less(t, disk.read.Load(), all/4, "what has not changed is not read again")
+			}
 			for _, info := range page.Runs {
 				found[info.RunID]++
 				require.Equal(t, snapshot.StatusInterrupted, info.Status)

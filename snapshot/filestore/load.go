@@ -233,28 +233,53 @@ func (r *reading) becomesCovered() bool {
 	return len(r.listing.journals) > 0 || len(r.listing.snapshots) > 1
 }
 
-// compare adds what the meta file knows. Known records were there before the files were
-// read.
+// compare adds what the update file says and what the meta file knows. Known records were
+// there before the files were read.
 func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	r.meta = meta
-	if !meta.ok && !meta.begun && r.cut {
+	if !meta.isWhole && r.cut {
 		r.found, r.damage, r.torn = false, nil, nil
 		var err error
 		r.run, err = snapshot.NewRun(snapshot.Info{RunID: d.runID}, nil)
 		r.recorded = r.run.Info
 		return err
 	}
-	if meta.begun && r.damage == nil {
-		continues, err := d.continues(meta.closed)
-		if err != nil {
-			return fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
-		}
-		r.meta.ok = !continues // if not, what follows there is torn
-	}
-	if r.meta.ok { // otherwise it is damaged, or a crash came before it: the files say the same
+	if meta.isWhole {
 		r.compareMeta(d.runID, known)
 	}
+	r.findEnd()
+	u, err := d.readUpdate()
+	var damage *snapshot.CorruptError
+	switch {
+	case errors.As(err, &damage):
+		r.isDamaged(d.runID, damage.File, damage.Offset, damage.Err)
+	case err != nil:
+		return err
+	}
+	r.change(func(run *snapshot.Run) { run.Info = u.apply(run.Info) })
 	return nil
+}
+
+// usedGeneration returns the highest number of a generation that is known. If the meta file
+// alone knows it, the generation is lost.
+func (r *reading) usedGeneration() uint64 {
+	if m := &r.meta; m.isWhole && m.info.Created.Equal(r.run.Created) {
+		return max(r.run.Generation, m.info.Generation)
+	}
+	return r.run.Generation
+}
+
+// crashed returns the info of a run whose process has ended.
+func (r *reading) crashed() (snapshot.Info, error) {
+	switch {
+	case r.damage != nil:
+		return snapshot.Info{}, advise(r.damage)
+	case !r.found:
+		return snapshot.Info{}, noRun(r.run.RunID)
+	case r.run.Status == snapshot.StatusRunning:
+		return storekit.Crashed(r.run.Info), nil
+	}
+	return r.run.Info, nil
 }
 
 // firstJournal is the number of the journal that a short run is created as.
@@ -317,11 +342,16 @@ func readSnapshot(f openFile, size int64) ([]byte, error) {
 
 func (r *reading) beginJournal(h *header) {
 	r.carried = h.carried
-	// A later journal of a generation says no more, and the end of the generation may
-	// have come before.
-	if h.info.Generation > r.run.Generation || r.run.Created.IsZero() {
-		r.change(func(run *snapshot.Run) { run.Info = h.info })
+	r.change(func(run *snapshot.Run) { run.Info = laterInfo(run.Info, h.info) })
+}
+
+// laterInfo returns the info of a header, unless an earlier file has a later one: a journal
+// that a compaction has begun may come after the end of its generation.
+func laterInfo(info, header snapshot.Info) snapshot.Info {
+	if header.Updated.Before(info.Updated) {
+		return info
 	}
+	return header
 }
 
 func (r *reading) addFrame(runID string, p *piece) error {
@@ -407,46 +437,38 @@ func (r *reading) setAside(file string) {
 	}
 }
 
-// compareMeta takes over what the meta file knows better, and notices records
-// that are missing at the end.
+// compareMeta notices that the files lack something at their end which the meta file knows.
+// A meta file that is older than they are knows nothing.
 func (r *reading) compareMeta(runID string, known uint64) {
-	r.findEnd()
 	meta := r.meta.info
+	end := journalEnd{name: metaName}
+	if n := len(r.ends); n > 0 {
+		end = r.ends[n-1]
+	} else if len(r.files) > 0 {
+		end.name, end.end = r.files[0], r.snapshotSize
+	}
 	switch last := uint64(r.run.Len()); {
 	case !r.found:
 		r.found = true
 		r.isDamaged(runID, metaName, 0, fmt.Errorf("it says that the run has %d records, and neither a journal nor a snapshot is there", meta.LastSeq))
-	case last < min(known, meta.LastSeq) && r.damage == nil: // the run may have been deleted and begun anew
-		file, size := metaName, int64(0)
-		if n := len(r.ends); n > 0 {
-			file, size = r.ends[n-1].name, r.ends[n-1].end
-		} else if len(r.files) > 0 {
-			file, size = r.files[0], r.snapshotSize
-		}
-		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
+	case r.damage != nil || meta.Updated.Before(r.recorded.Updated): // the run may have been deleted and begun anew
+	case last < min(known, meta.LastSeq):
+		r.isDamaged(runID, end.name, end.end, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
+	case meta.Generation > r.recorded.Generation:
+		r.isDamaged(runID, end.name, end.end, fmt.Errorf("generation %d, which had begun, is missing", meta.Generation))
+	case meta.Status != snapshot.StatusRunning && end.number == r.meta.closed.journal && end.end < r.meta.closed.end:
+		r.isDamaged(runID, end.name, end.end, errors.New("the end of the generation, which was there when the run was closed, is missing"))
 	}
-	if meta.Generation < r.run.Generation && uint64(r.run.Len()) > meta.LastSeq {
-		return // the meta file is an older copy
-	}
-	if meta.Status == snapshot.StatusRunning && r.run.Generation == meta.Generation {
-		meta = endedAs(meta, &r.run.Info)
-	}
-	meta.LastSeq = uint64(r.run.Len())
-	r.change(func(run *snapshot.Run) { run.Info = meta })
 }
 
 // findEnd finds out whether the next generation begins where the last journal ends: that
 // is the only one that is read, and the one who closed it has synced it up to there.
 func (r *reading) findEnd() {
 	n, closed := len(r.ends), r.meta.closed
-	if n == 1 && r.damage == nil && r.torn == nil && r.ends[0].number == closed.journal && r.ends[0].end == closed.end {
+	if n == 1 && r.meta.ok && r.damage == nil && r.torn == nil && r.ends[0].number == closed.journal && r.ends[0].end == closed.end {
 		r.last = &r.ends[0]
 	}
 }
-
-// waits reports whether the run is queued, and the next generation goes on where the
-// meta file says that its journal ends. So a reader notices that it has begun.
-func (r *reading) isQueued() bool { return r.last != nil && r.meta.isQueued() }
 
 // It is found in errors of calls that were recorded, too.
 func init() {

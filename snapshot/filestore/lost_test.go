@@ -50,18 +50,19 @@ func TestTheLossOfTheEndOfACompletedRunIsNoticed(t *testing.T) {
 	require.NoError(t, err)
 	frames := filestore.Frames(whole)
 	require.Len(t, frames, 5, "a header, three records, an end")
+	end := len(framesAlone(t, whole))
 	for size := range len(whole) {
 		require.NoError(t, os.WriteFile(journal, whole[:size], 0o600))
 		run, err := s.Load(t.Context(), "run")
-		if int64(size) >= frames[4] {
-			require.NoError(t, err, "%d bytes have all records", size)
+		if size >= end {
+			require.NoError(t, err, "%d bytes have all frames", size)
 			require.Equal(t, snapshot.StatusCompleted, run.Status)
 			requireStored(t, run, 203)
 			continue
 		}
 		kept := uint64(200)
-		for _, end := range frames[2:] {
-			if int64(size) >= end {
+		for _, at := range frames[2:] {
+			if int64(size) >= at {
 				kept++
 			}
 		}
@@ -72,10 +73,14 @@ func TestTheLossOfTheEndOfACompletedRunIsNoticed(t *testing.T) {
 		_, err = s.Open(t.Context(), "run", snapshot.OpenOptions{})
 		require.ErrorIs(t, err, snapshot.ErrCorrupt, "%d bytes", size)
 	}
-	report, err := s.Repair(t.Context(), "run") // of all but the last byte
+	require.NoError(t, os.WriteFile(journal, whole[:end-1], 0o600))
+	report, err := s.Repair(t.Context(), "run")
 	require.NoError(t, err)
-	require.True(t, report.IsWhole)
-	require.Nil(t, report.Damage)
+	require.True(t, report.IsWhole, "the end of the generation is lost, and the meta file knows it")
+	run, err := s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	require.Equal(t, snapshot.StatusCompleted, run.Status)
+	requireStored(t, run, 203)
 }
 
 func TestRepairOfALostEndSaysHowMuchWasLost(t *testing.T) {

@@ -17,6 +17,7 @@ const (
 	snapshotSuffix = ".snapshot"
 	tmpSuffix      = ".tmp"
 	metaName       = "meta"
+	updateName     = "update"
 	lockName       = "lock"
 	inboxName      = "inbox"
 )
@@ -71,10 +72,8 @@ func runIDOf(dir string) (string, bool) {
 
 // A listing is what the directory of a run contains.
 type listing struct {
-	journals  []uint64 // by number
-	snapshots []uint64
-	older     string // a file of a form that was never released
-
+	journals   []uint64 // by number
+	snapshots  []uint64
 	unfinished bool // there are files that a crash has left, or that are being written
 }
 
@@ -105,8 +104,6 @@ func listingOf(entries []fs.DirEntry) (l listing) {
 			l.snapshots = append(l.snapshots, n)
 		} else if strings.HasSuffix(name, tmpSuffix) {
 			l.unfinished = true
-		} else if name == "snapshot" || strings.HasPrefix(name, "journal-") {
-			l.older = name
 		}
 	}
 	slices.Sort(l.journals)

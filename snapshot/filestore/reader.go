@@ -338,26 +338,6 @@ func (j *journalReader) yieldEnd(isComplete bool, yield func(*piece) error) erro
 	return yield(&piece{kind: pieceEnd, file: j.name, number: j.number, end: j.end, size: j.size, ending: e, err: j.damage})
 }
 
-// continues reports whether frames follow where a journal was closed. One that is gone
-// was compacted, with what followed.
-func (d *runDir) continues(c closed) (bool, error) {
-	name := journalName(c.journal)
-	f, size, err := openSized(d.disk, d.path(name))
-	if errors.Is(err, os.ErrNotExist) {
-		return true, nil
-	} else if err != nil {
-		return false, err
-	}
-	defer func() { _ = f.Close() }()
-	r := newFrameReader(name, f, size)
-	for _, err := range r.frames() {
-		if err != nil {
-			return false, err
-		}
-	}
-	return r.end > c.end, nil
-}
-
 // listing lists the files of a run; none if it does not exist.
 func (d *runDir) listing() (listing, error) {
 	entries, err := d.disk.ReadDir(d.path())
@@ -366,9 +346,5 @@ func (d *runDir) listing() (listing, error) {
 	} else if err != nil {
 		return listing{}, err
 	}
-	l := listingOf(entries)
-	if l.older != "" {
-		return l, fmt.Errorf("%w: %s was written by a version of Reprise before the first release; begin the run anew", snapshot.ErrFormat, l.older)
-	}
-	return l, nil
+	return listingOf(entries), nil
 }

@@ -97,11 +97,19 @@ func (r *reading) decodes(runID string) *snapshot.CorruptError {
 // with a number that covers every journal. The rename of the snapshot is the repair; a
 // crash before it leaves the run as damaged as it was.
 func (d *runDir) repair(r *reading, report *RepairReport) error {
+	l, err := d.lockMeta(context.Background(), true)
+	if err != nil {
+		return err
+	}
+	defer l.release()
 	info := r.run.Info
+	if u, err := d.readUpdate(); err == nil && u.isOf(&r.recorded) {
+		info = u.describe(info)
+	}
 	info.RunID, info.LastSeq = report.RunID, uint64(r.run.Len())
 	report.Kept = info.LastSeq
 	meta, ok := r.meta.info, r.meta.ok
-	if ok && meta.LastSeq > report.Kept {
+	if r.meta.isWhole && meta.LastSeq > report.Kept {
 		report.Lost = meta.LastSeq - report.Kept
 	}
 	if info.Created.IsZero() {
@@ -112,6 +120,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 		info.Status, info.Stop, info.Due = meta.Status, meta.Stop, meta.Due
 	}
 	info.Updated = storekit.Later(info.Updated)
+	info.Generation = r.usedGeneration()
 	if !ok {
 		info.Generation = unusedGeneration(info.Generation)
 	}
@@ -121,17 +130,20 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	if err := d.setAside(r, report); err != nil {
 		return err
 	}
-	if _, err := d.writeSnapshot(&run, r.listing.newest()+1); err != nil {
+	number := r.listing.newest() + 1
+	if _, err := d.writeSnapshot(&run, number); err != nil {
 		return err
 	}
 	if err := d.syncDirs(); err != nil {
 		return err
 	}
-	_, err := d.changeMeta(nil, func(*metaFile) (header, error) { return header{info: info}, nil })
-	if err != nil {
+	if err := remove(d.disk, d.path(updateName)); err != nil { // the snapshot says the same, unless the file is damaged
 		return err
 	}
-	d.removeCovered(r.listing.newest())
+	if err := d.writeMeta(l, &header{closed: closed{journal: number}, info: info}); err != nil {
+		return err
+	}
+	d.removeCovered(number - 1)
 	return nil
 }
 

@@ -18,15 +18,15 @@ import (
 //
 //	runs/<run ID>/00000007.snapshot  what was compacted, see snapshot.Decode
 //	runs/<run ID>/00000008.journal   what came after it
-//	runs/<run ID>/meta               what is known of the run without its records
+//	runs/<run ID>/update             what Update has changed since the run was opened
+//	runs/<run ID>/meta               an index for lists, derived from the others
 //	runs/<run ID>/lock               locked by who writes
 //	runs/<run ID>/inbox/             messages that wait, see snapshot.Inbox
 //	artifacts/ab/cdef…               see Artifacts
 //	trash/                           runs that are being deleted
 //
 // Copying the directory of an open run file by file does not copy the run: the copy may be
-// damaged, have fewer records than were synced, and be listed with an earlier status until
-// it is opened. Copy runs that are not open, or let the file system take a snapshot of the
+// damaged, or have fewer records than were synced. Copy runs that are not open, or let the file system take a snapshot of the
 // whole directory, or store what Load returns, as reprise export does.
 //
 // Only the owner can read the files. Many processes of one machine may use the directory; a
@@ -171,7 +171,7 @@ func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error)
 
 func (d *runDir) lockedError() *snapshot.LockedError {
 	e := &snapshot.LockedError{RunID: d.runID}
-	if m, _ := d.readMeta(); m.ok {
+	if m, _ := d.readMeta(); m.isWhole {
 		e.Owner, e.PID = m.info.Owner, m.pid
 	}
 	return e
@@ -225,73 +225,6 @@ func (d *runDir) open(o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
 	}
 	j.listen()
 	return j, nil
-}
-
-// Update implements [snapshot.Store].
-func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
-	if err := s.check(ctx, runID); err != nil {
-		return snapshot.Info{}, err
-	}
-	d := s.dir(runID)
-	l, err := d.lock(ctx, false, false)
-	open := errors.Is(err, snapshot.ErrLocked)
-	if err != nil && !open {
-		return snapshot.Info{}, err
-	}
-	if l != nil {
-		defer l.release()
-		d = d.locked(l)
-	}
-	found, err := d.info(ctx, !open)
-	if err != nil {
-		return snapshot.Info{}, err
-	}
-	var settled closed
-	if !open && found.Status == snapshot.StatusRunning { // its process has ended
-		if found, settled, err = d.settle(); err != nil {
-			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, unavailable(err))
-		}
-	}
-	var after snapshot.Info
-	_, err = d.changeMeta(nil, func(meta *metaFile) (header, error) {
-		if meta.ok && !meta.info.Created.Equal(found.Created) {
-			return header{}, noRun(runID) // it was deleted, and this is another run with its ID
-		}
-		before := found
-		switch {
-		case open && !meta.ok:
-			return header{}, d.lockedError() // the process that opens it is writing the file
-		case open && meta.info.Generation > found.Generation:
-			before = meta.info // it was opened since
-		case meta.ok && meta.info.Generation >= found.Generation:
-			before = withUpdates(before, &meta.info)
-		}
-		before.Open = open
-		after = before.Clone()
-		if err := change(&after); err != nil {
-			return header{}, err
-		}
-		if err := storekit.CheckUpdate(before, after); err != nil {
-			return header{}, err
-		}
-		after.Updated = storekit.Later(before.Updated)
-		stored := after
-		if open && meta.ok {
-			stored.LastSeq = meta.info.LastSeq // more need not be on the disk
-		}
-		end := meta.closed
-		if settled != (closed{}) {
-			end = settled
-		}
-		return header{closed: end, pid: meta.pid, info: stored}, nil
-	})
-	if err != nil {
-		return snapshot.Info{}, err
-	}
-	if settled != (closed{}) {
-		d.removeCovered(settled.journal - 1)
-	}
-	return after, nil
 }
 
 // Put implements [snapshot.ArtifactStore], see [Artifacts].

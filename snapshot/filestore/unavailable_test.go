@@ -28,7 +28,7 @@ func TestErrorsOfTheSystemSayWhatCouldNotBeDone(t *testing.T) {
 	require.NoError(t, err)
 	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EMFILE, syscall.EIO} {
 		disk.open = func(name string) error {
-			if name == "lock" || name == "meta" {
+			if name == "lock" || name == "meta" || name == "update" {
 				return nil
 			}
 			return &fs.PathError{Op: "open", Path: name, Err: errno}

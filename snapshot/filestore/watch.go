@@ -256,7 +256,7 @@ func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) 
 		if len(old) > 0 && old[0].RunID == e.RunID {
 			before, old = old[0], old[1:]
 		}
-		if e.mayBeOpen() || !e.isAs(before) {
+		if !e.isSure || !e.isAs(before) {
 			ids = append(ids, e.RunID)
 		}
 	}
@@ -268,7 +268,7 @@ func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) 
 
 // lookAt yields what is new in a run.
 func (w *watching) lookAt(ctx context.Context, id string) error {
-	info, err := w.store.dir(id).listed(ctx)
+	info, _, err := w.store.dir(id).listed(ctx)
 	if isOfFiles(err) {
 		err = nil // Load says what is wrong
 	}

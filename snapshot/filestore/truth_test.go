@@ -1,0 +1,174 @@
+package filestore_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// told is all that lists, Info and Load say of a run, by a store that knows nothing yet.
+func told(t *testing.T, dir string) map[string]snapshot.Info {
+	t.Helper()
+	all := make(map[string]snapshot.Info)
+	fresh := func() *filestore.Store { return keeping(t, dir) }
+	run, err := fresh().Load(t.Context(), "run")
+	require.NoError(t, err)
+	all["Load"] = run.Info
+	all["Info"], err = fresh().Info(t.Context(), "run")
+	require.NoError(t, err)
+	if run.Open { // lists believe the process that has it open
+		return all
+	}
+	for name, f := range map[string]snapshot.Filter{
+		"List": {}, "sorted": {Sort: snapshot.SortDuration, Count: true}, "picked": {Status: []snapshot.Status{run.Status}, Since: run.Updated},
+	} {
+		page, err := fresh().List(t.Context(), f)
+		require.NoError(t, err)
+		require.Len(t, page.Runs, 1, name)
+		all[name] = page.Runs[0]
+		if f.Count {
+			require.Equal(t, map[snapshot.Status]int{run.Status: 1}, page.Counts)
+		}
+	}
+	return all
+}
+
+// lateUpdates are what Update may do to a run at the end of its life.
+var lateUpdates = map[string]func(i *snapshot.Info){
+	"":                  nil,
+	", and is pinned":   func(i *snapshot.Info) { i.Pinned = true },
+	", and is queued":   func(i *snapshot.Info) { i.Status, i.Priority = snapshot.StatusQueued, 7 },
+	", and is renamed ": func(i *snapshot.Info) { i.Metadata.Description = "another" },
+}
+
+// TestTheMetaFileIsNeverBelievedAgainstTheOthers: at the end of each life, whether the
+// meta file is as it ever was, is damaged or is gone, everybody says the same of the run,
+// and the next opening is the same.
+func TestTheMetaFileIsNeverBelievedAgainstTheOthers(t *testing.T) {
+	for shape, build := range shapes {
+		for name, change := range changes {
+			for update, f := range lateUpdates {
+				if strings.HasPrefix(name, "it is replaced") {
+					continue
+				}
+				t.Run(shape+", "+name+update, func(t *testing.T) {
+					t.Parallel()
+					l := &indexedLife{t: t, r: &reader{dir: memoryDir(t)}}
+					l.r.reached = l.note
+					build(t, l.r, "old", snapshot.StatusPaused)
+					l.update(func(i *snapshot.Info) { i.Metadata.Tags = []string{"at first"} })
+					change(t, l.r)
+					l.update(f)
+					l.check()
+				})
+			}
+		}
+	}
+}
+
+// The same for a run that is open, and for one that was repaired.
+func TestNoMetaFileHidesARepair(t *testing.T) {
+	t.Parallel()
+	l := &indexedLife{t: t, r: &reader{dir: memoryDir(t)}}
+	l.r.reached = l.note
+	shapes["two generations in a journal"](t, l.r, "old", snapshot.StatusCompleted)
+	l.update(func(i *snapshot.Info) { i.Pinned = true })
+	journal := filepath.Join(l.r.dir, "runs", "run", "00000001.journal")
+	data, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	frames := filestore.Frames(data)
+	require.NoError(t, os.WriteFile(journal, flipped(data, int64(frames[len(frames)-3]+30)), 0o600))
+	report, err := keeping(t, l.r.dir).Repair(context.Background(), "run")
+	require.NoError(t, err)
+	require.Positive(t, report.Lost)
+	l.check()
+}
+
+func TestNoMetaFileHidesThatARunIsOpen(t *testing.T) {
+	for _, shape := range []string{"an open journal", "an open journal of two generations", "a snapshot and an open journal"} {
+		l := &indexedLife{t: t, r: &reader{dir: memoryDir(t)}}
+		l.r.reached = l.note
+		shapes[shape](t, l.r, "old", "")
+		l.update(func(i *snapshot.Info) { i.Pinned = true })
+		l.check()
+	}
+}
+
+// An indexedLife is the life of a run with all meta files that it ever had.
+type indexedLife struct {
+	t     *testing.T
+	r     *reader
+	metas [][]byte
+}
+
+func (l *indexedLife) meta() string { return filepath.Join(l.r.dir, "runs", "run", "meta") }
+
+func (l *indexedLife) note() {
+	if data, err := os.ReadFile(l.meta()); err == nil {
+		l.metas = append(l.metas, data)
+	}
+}
+
+// update updates the run, if it may be updated so.
+func (l *indexedLife) update(f func(i *snapshot.Info)) {
+	if f == nil {
+		return
+	}
+	s := keeping(l.t, l.r.dir)
+	before, err := s.Info(l.t.Context(), "run")
+	require.NoError(l.t, err)
+	after, err := s.Update(l.t.Context(), "run", func(i *snapshot.Info) error { f(i); return nil })
+	if before.Open && after.Status == "" {
+		require.ErrorIs(l.t, err, snapshot.ErrLocked)
+		return
+	}
+	require.NoError(l.t, err)
+	now, err := s.Info(l.t.Context(), "run")
+	require.NoError(l.t, err)
+	require.Equal(l.t, after, now)
+	l.note()
+}
+
+func (l *indexedLife) check() {
+	t := l.t
+	want := told(t, l.r.dir)
+	for name, info := range want {
+		require.Equal(t, want["Load"], info, name)
+	}
+	require.NotEmpty(t, l.metas)
+	at := []int{-2, -1}
+	for n := range l.metas {
+		at = append(at, n)
+	}
+	for _, n := range at {
+		switch n {
+		case -2:
+			require.NoError(t, os.Remove(l.meta()))
+		case -1:
+			require.NoError(t, os.WriteFile(l.meta(), []byte("something else"), 0o600))
+		default:
+			require.NoError(t, os.WriteFile(l.meta(), l.metas[n], 0o600))
+		}
+		require.Equal(t, want, told(t, l.r.dir), "with meta file %d", n)
+		if l.r.open != nil {
+			continue
+		}
+		copied := memoryDir(t)
+		require.NoError(t, os.CopyFS(copied, os.DirFS(l.r.dir)))
+		j := begin(t, keeping(t, copied))
+		require.Equal(t, want["Load"].Generation+1, j.Restored().Generation)
+		require.NoError(t, closeAs(j, snapshot.StatusFailed))
+		for name, info := range told(t, copied) {
+			require.Equal(t, snapshot.StatusFailed, info.Status, name)
+			require.Equal(t, want["Load"].Pinned, info.Pinned, name)
+			require.Equal(t, want["Load"].Metadata, info.Metadata, name)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
+)
+
+// The update file of a run is what Update has changed since the run was last opened. It is
+// apart from the journal because only the process that has a run open writes that, and
+// others may change what the run is called and how long it is kept. It is one frame, and is
+// replaced as a whole. The next opening begins with what it says.
+
+// An update is the content of an update file; the zero update is that of a run without one.
+type update struct {
+	info snapshot.Info // running if the run was open: then only part of it counts
+}
+
+// isOf reports whether an update was made after info, of which a journal says that.
+func (u *update) isOf(info *snapshot.Info) bool {
+	return u.info.RunID == info.RunID && u.info.Created.Equal(info.Created) && u.info.Generation == info.Generation
+}
+
+// apply returns info, which a journal says, with the update.
+func (u *update) apply(info snapshot.Info) snapshot.Info {
+	if !u.isOf(&info) {
+		return info
+	}
+	isLater := u.info.Updated.After(info.Updated)
+	if isLater && u.isWhole() {
+		after := u.info.Clone()
+		after.LastSeq = info.LastSeq
+		return after
+	}
+	info = u.describe(info)
+	if isLater {
+		info.Updated = u.info.Updated
+	}
+	return info
+}
+
+// isWhole reports whether all of the info counts, since nobody had the run open.
+func (u *update) isWhole() bool { return u.info.Status != snapshot.StatusRunning }
+
+// describe returns info with the fields that Update may change at any time.
+func (u *update) describe(info snapshot.Info) snapshot.Info {
+	info.Metadata, info.Pinned, info.Expires = u.info.Metadata.Clone(), u.info.Pinned, u.info.Expires
+	return info
+}
+
+// readUpdate reads the update file. It is an error that is ErrCorrupt if it is damaged.
+func (d *runDir) readUpdate() (update, error) {
+	data, err := readFile(d.disk, d.path(updateName), maxMeta)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return update{}, nil
+	case errors.Is(unavailable(err), snapshot.ErrUnavailable):
+		return update{}, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
+	}
+	var h header
+	if err == nil {
+		h, _, err = framesOf(updateName, data).header(d.runID)
+	}
+	switch {
+	case errors.Is(err, snapshot.ErrFormat):
+		return update{}, fmt.Errorf("snapshot: run %s: %s: %w", d.runID, updateName, err)
+	case err != nil:
+		return update{}, &snapshot.CorruptError{RunID: d.runID, File: updateName, Err: err}
+	}
+	return update{h.info}, nil
+}
+
+// writeUpdate replaces the update file, durably.
+func (d *runDir) writeUpdate(u *update) error {
+	data, err := appendHeader(nil, &header{info: u.info})
+	if err != nil {
+		return err
+	}
+	name := d.path(updateName)
+	if err := writeSynced(d.disk, name+tmpSuffix, data); err != nil {
+		return err
+	}
+	if err := d.disk.Rename(name+tmpSuffix, name); err != nil {
+		return errors.Join(err, remove(d.disk, name+tmpSuffix))
+	}
+	return d.disk.SyncDir(d.path())
+}
+
+// Update implements [snapshot.Store].
+func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	if err := s.check(ctx, runID); err != nil {
+		return snapshot.Info{}, err
+	}
+	d := s.dir(runID)
+	l, err := d.lock(ctx, false, false)
+	if errors.Is(err, snapshot.ErrLocked) {
+		return d.updateOpen(ctx, change)
+	} else if err != nil {
+		return snapshot.Info{}, err
+	}
+	defer l.release()
+	return d.locked(l).updateClosed(ctx, change)
+}
+
+// updateOpen updates a run that somebody has locked. That is not known to be the process
+// that writes it: it may be about to begin, or be another Update.
+func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	l, err := d.lockMeta(ctx, false)
+	switch {
+	case err != nil:
+		return snapshot.Info{}, err
+	case l == nil:
+		return snapshot.Info{}, d.lockedError() // it begins now
+	}
+	defer l.release()
+	d = d.locked(l)
+	u, err := d.readUpdate()
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	recorded, err := d.end(ctx, time.Time{})
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	before := u.apply(recorded)
+	before.Open = true
+	isWhole := u.isOf(&recorded) && u.isWhole()
+	after, err := changed(before, change)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	u.info = after.Clone()
+	if u.info.LastSeq = 0; !isWhole { // neither the records nor the status need be on the disk
+		u.info.Status = snapshot.StatusRunning
+	}
+	if err := d.writeUpdate(&u); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
+	}
+	meta, err := d.readMeta()
+	if err == nil && meta.isWhole {
+		meta.info = u.apply(meta.info)
+		err = d.writeMeta(l, &meta.header)
+	}
+	if err != nil {
+		d.store.warn(d.runID, err)
+	}
+	return after, nil
+}
+
+// updateClosed updates a run that the caller has locked.
+func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	if there, err := d.exists(); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
+	} else if !there {
+		return snapshot.Info{}, noRun(d.runID)
+	}
+	l, err := d.lockMeta(ctx, true)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	defer l.release()
+	meta, err := d.meta()
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	before, end := meta.info, meta.closed
+	var r *reading // of a run of which the meta file does not know enough
+	if !meta.isClosed() {
+		if r, err = d.readLocked(); err != nil {
+			return snapshot.Info{}, err
+		}
+		if before, err = r.crashed(); err != nil {
+			return snapshot.Info{}, err
+		}
+	}
+	after, err := changed(before, change)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	if r != nil {
+		if end, err = d.settle(r, &before); err != nil {
+			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
+		}
+	}
+	u := update{after.Clone()}
+	u.info.LastSeq = 0
+	if err := d.writeUpdate(&u); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
+	}
+	if err := d.writeMeta(l, &header{closed: end, info: after}); err != nil {
+		d.store.warn(d.runID, err)
+	}
+	if r != nil {
+		d.removeCovered(end.journal - 1)
+	}
+	return after, nil
+}
+
+// changed returns the changed info, if it may be changed so.
+func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	after := before.Clone()
+	if err := change(&after); err != nil {
+		return snapshot.Info{}, err
+	}
+	if err := storekit.CheckUpdate(before, after); err != nil {
+		return snapshot.Info{}, err
+	}
+	after.Updated = storekit.Later(before.Updated)
+	return after, nil
+}
