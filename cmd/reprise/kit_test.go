@@ -158,12 +158,15 @@ func damage(t testing.TB, dir, runID string) {
 // newest is the journal of a run, or its snapshot where that has all of it.
 func newest(t testing.TB, dir, runID string) string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "runs", runID, "*.journal"))
-	require.NoError(t, err)
-	if len(names) == 0 {
-		return filepath.Join(dir, "runs", runID, "00000000.snapshot")
+	for _, suffix := range []string{"*.journal", "*.snapshot"} {
+		names, err := filepath.Glob(filepath.Join(dir, "runs", runID, suffix))
+		require.NoError(t, err)
+		if len(names) > 0 {
+			return names[len(names)-1]
+		}
 	}
-	return names[len(names)-1]
+	t.Fatalf("run %s has neither a journal nor a snapshot", runID)
+	return ""
 }
 
 // atTerminal answers questions with the text.
