@@ -109,20 +109,11 @@ func (j *Journal) nextJournal() (*frameWriter, error) {
 	j.mu.Lock()
 	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the records are in the journals before it
 	j.mu.Unlock()
-	w, err := createFrames(j.dir.disk, j.dir.path(name), &h)
+	w, err := createFrames(j.dir.disk, j.dir.path(name), false, &h)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.sync(); err != nil {
-		return nil, w.abandon(err)
-	}
-	if err := w.rename(); err != nil {
-		return nil, w.abandon(err)
-	}
-	if err := j.dir.disk.SyncDir(j.dir.path()); err != nil {
-		return nil, w.abandon(err)
-	}
-	return w, nil
+	return w, w.publish(func() error { return j.dir.disk.SyncDir(j.dir.path()) })
 }
 
 // compact makes the journals up to a number part of the snapshot. They must be sealed.

@@ -87,7 +87,7 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 // name and its bytes become durable together: a part of it that a crash leaves is not a
 // run, see reading.cut. A temporary name would cost one more commit of the file system.
 func (d *runDir) createAsJournal(run *snapshot.Run) (closed, error) {
-	w, err := createNamed(d.disk, d.path(journalName(firstJournal)), &header{carried: run.LastSeq, info: run.Info})
+	w, err := createFrames(d.disk, d.path(journalName(firstJournal)), true, &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
 		return closed{}, err
 	}

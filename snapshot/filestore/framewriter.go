@@ -20,29 +20,24 @@ type frameWriter struct {
 // frameSize is the size at which a frame of several records is full.
 const frameSize = 128 << 10
 
-func createFrames(d disk, name string, h *header) (*frameWriter, error) {
-	f, err := d.Create(name + tmpSuffix)
-	if err != nil {
+// createFrames creates a file that begins with a header. It has a temporary name until
+// rename, unless it is named from the beginning.
+func createFrames(d disk, name string, named bool, h *header) (*frameWriter, error) {
+	w := &frameWriter{disk: d, name: name, named: named, open: -1}
+	var err error
+	if w.file, err = d.Create(w.path()); err != nil {
 		return nil, err
 	}
-	return newFrameWriter(d, name, f, h), nil
-}
-
-// createNamed is like createFrames for a file that has its name from the beginning.
-func createNamed(d disk, name string, h *header) (*frameWriter, error) {
-	f, err := d.Create(name)
-	if err != nil {
-		return nil, err
-	}
-	w := newFrameWriter(d, name, f, h)
-	w.named = true
+	w.buf, w.err = appendHeader(w.buf, h)
 	return w, nil
 }
 
-func newFrameWriter(d disk, name string, f diskFile, h *header) *frameWriter {
-	w := &frameWriter{disk: d, name: name, file: f, open: -1}
-	w.buf, w.err = appendHeader(w.buf, h)
-	return w
+// path is the name that the file has now.
+func (w *frameWriter) path() string {
+	if w.named {
+		return w.name
+	}
+	return w.name + tmpSuffix
 }
 
 // record adds an encoded record. Several go into one frame, since the file is valid as a
@@ -102,9 +97,18 @@ func wholeBlocks(size int64) int64 {
 	return (size + block - 1) / block * block
 }
 
-// rename gives the file its name, which is durable after the next SyncDir.
+// publish makes the file durable under its name. If that fails, the file is removed.
+func (w *frameWriter) publish(syncNames func() error) error {
+	for _, step := range []func() error{w.sync, w.rename, syncNames} {
+		if err := step(); err != nil {
+			return w.abandon(err)
+		}
+	}
+	return nil
+}
+
 func (w *frameWriter) rename() error {
-	err := w.disk.Rename(w.name+tmpSuffix, w.name)
+	err := w.disk.Rename(w.path(), w.name)
 	w.named = err == nil
 	return err
 }
@@ -112,10 +116,7 @@ func (w *frameWriter) rename() error {
 // abandon closes the file and removes it because of err, which it returns.
 func (w *frameWriter) abandon(err error) error {
 	_ = w.file.Close()
-	if w.named {
-		return unavailable(errors.Join(err, remove(w.disk, w.name)))
-	}
-	if removed := remove(w.disk, w.name+tmpSuffix); removed != nil {
+	if removed := remove(w.disk, w.path()); removed != nil {
 		err = errors.Join(err, removed)
 	}
 	return unavailable(err)

@@ -83,23 +83,14 @@ func (j *Journal) beginJournal(r *reading) error {
 // journals still exist.
 func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) {
 	number, last := r.listing.newest()+1, uint64(r.run.Len())
-	w, err := createFrames(d.disk, d.path(journalName(number)), &header{covers: number - 1, carried: last, info: *info})
+	w, err := createFrames(d.disk, d.path(journalName(number)), false, &header{covers: number - 1, carried: last, info: *info})
 	if err != nil {
 		return nil, err
 	}
 	for seq := r.compacted + 1; seq <= last; seq++ {
 		w.record(r.run.Encoded(seq))
 	}
-	if err := w.sync(); err != nil {
-		return nil, w.abandon(err)
-	}
-	if err := w.rename(); err != nil {
-		return nil, w.abandon(err)
-	}
-	if err := d.syncDirs(); err != nil {
-		return nil, w.abandon(err)
-	}
-	return w, nil
+	return w, w.publish(d.syncDirs)
 }
 
 // settle rewrites a run whose process has ended, so that its info and all of its records

@@ -182,12 +182,10 @@ func factsOf(i *snapshot.Info) facts {
 	return f
 }
 
-// listed is what the index knows of a run, as far as filters and orders ask for it.
+// listed is what the index knows of a run that could be read, as far as filters and orders
+// ask for it.
 func (e *indexed) listed() snapshot.Info {
 	i := snapshot.Info{RunID: e.RunID, Status: e.status, Updated: e.Updated, Created: e.created}
-	if e.status == "" {
-		return i
-	}
 	i.ParentID, i.Program, i.Version = e.parent.Value(), e.program.Value(), e.version.Value()
 	i.Metadata.Pipeline, i.Metadata.Description = e.pipeline.Value(), e.text.Value()
 	for _, tag := range e.tags {
@@ -204,7 +202,7 @@ func (e *indexed) listed() snapshot.Info {
 // mayMatch reports whether the filter may pick the run, as far as the index
 // knows.
 func (e *indexed) mayMatch(f *snapshot.Filter) bool {
-	if !e.isSure {
+	if e.status == "" {
 		return true
 	}
 	info := e.listed()

@@ -12,9 +12,9 @@ import (
 
 // List implements [snapshot.Reader]. For a first page it checks for each run whether its
 // meta file has changed. It reads the changed ones and those of the runs on the page, and
-// records only of runs on the page whose process ended without closing them. Following
-// pages keep the same order for a minute. A run that is damaged or cannot be read is listed
-// as interrupted; Load and the warnings say what is wrong.
+// once the journals of a run that was not closed. Following pages keep the same order for a
+// minute. A run that is damaged or cannot be read is listed as interrupted; Load and the
+// warnings say what is wrong.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -68,83 +68,56 @@ func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) ([]*indexed, e
 const fewOf = 16
 
 // pick looks at all runs, of which the index knows what the filter asks for, and reads
-// the meta files of those that it picks.
+// those that it picks.
 func (s *Store) pick(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
 	for _, e := range order {
-		info := e.listed()
-		if !e.isSure {
-			if info, _, err = s.dir(e.RunID).listed(ctx); err != nil && !isOfFiles(err) {
-				continue // it was deleted, or cannot be read
-			}
+		if e.status != "" { // otherwise there is nothing to say of it
+			p.Add(e.listed())
 		}
-		p.Add(info)
 	}
 	page := p.Page()
-	l := &lister{store: s}
 	found := page.Runs[:0]
 	for i := range page.Runs {
-		info, there, _ := l.look(ctx, &indexed{Place: storekit.Place{RunID: page.Runs[i].RunID}})
-		if err := context.Cause(ctx); err != nil {
-			return snapshot.Page{}, err
-		}
+		info, there := s.forPage(ctx, page.Runs[i].RunID)
 		if there {
 			found = append(found, info)
 		}
 	}
 	page.Runs = found
-	return page, nil
+	return page, context.Cause(ctx)
 }
 
 // latest returns a page with the last updated first.
 func (s *Store) latest(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
-	l := &lister{store: s, filter: f}
-	page, err := storekit.PageOf(f, len(order), func(i int) storekit.Place { return order[i].Place }, func(i int) (snapshot.Info, bool, bool) {
-		return l.look(ctx, order[i])
+	place := func(i int) storekit.Place { return order[i].Place }
+	page, err := storekit.PageOf(f, len(order), place, func(i int) (info snapshot.Info, there, more bool) {
+		if order[i].mayMatch(&f) && ctx.Err() == nil {
+			info, there = s.forPage(ctx, order[i].RunID)
+		}
+		return info, there, ctx.Err() == nil
 	})
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if err != nil {
-		return snapshot.Page{}, err
-	}
-	return page, nil
+	return page, err
 }
 
-// How many meta files are read for a page: at least the minimum, and more for a larger page.
-// A page for which that is not enough is short.
-const minMetas, metasPerRun = 1000, 20
-
-// A lister counts what was read for a page.
-type lister struct {
-	store  *Store
-	filter snapshot.Filter
-	metas  int
-}
-
-// look returns the info of a run, whether it may be picked, and whether more may be read.
-func (l *lister) look(ctx context.Context, e *indexed) (info snapshot.Info, there, more bool) {
-	if !e.mayMatch(&l.filter) {
-		return snapshot.Info{}, false, true
-	}
-	if l.metas++; ctx.Err() != nil || l.filter.Limit > 0 && l.metas > max(minMetas, metasPerRun*l.filter.Limit) {
-		return snapshot.Info{}, false, false
-	}
-	info, _, err := l.store.dir(e.RunID).listed(ctx)
+// forPage returns the info of a run for a list, and whether the run exists.
+func (s *Store) forPage(ctx context.Context, runID string) (info snapshot.Info, there bool) {
+	info, _, err := s.dir(runID).listed(ctx)
 	switch {
-	case errors.Is(err, snapshot.ErrNotFound):
-		return snapshot.Info{}, false, true
-	case ctx.Err() != nil:
-		return snapshot.Info{}, false, false
+	case errors.Is(err, snapshot.ErrNotFound), ctx.Err() != nil:
+		return snapshot.Info{}, false
 	case err != nil:
-		l.store.warn(e.RunID, err)
-		info.RunID = e.RunID
+		s.warn(runID, err)
+		info.RunID = runID
 		info = storekit.Crashed(info)
 	}
-	return info, true, true
+	return info, true
 }
 
 // runIDs returns the IDs of the directories of runs, sorted. A link is not one.

@@ -1,0 +1,247 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A reading is what the files of a run hold, all of them together.
+type reading struct {
+	found    bool                   // a run at all
+	run      *snapshot.Run          // the records before the first damage, and the latest that is known
+	recorded snapshot.Info          // what is known without the meta file
+	torn     *TornTail              // the end of the last journal
+	damage   *snapshot.CorruptError // the first there is
+	damaged  []string               // the files that are, and those after it that have records
+	files    []string               // all that were read
+	ends     []journalEnd           // of the journals that were read
+
+	unchecked bool // the checksums of the snapshot are gone, so its records are not known to be right
+
+	listing listing
+
+	held bool // somebody had the run open when its files had been read
+
+	meta metaFile
+
+	cut bool // there is only what a crash has left of Create
+
+	last *journalEnd // where the next generation begins; nil if it begins another journal
+
+	compacted    uint64 // the number of the last record in the snapshot
+	snapshotSize int64
+
+	// Of the journal that is being read.
+	carried uint64
+	bodies  [][]byte // frames of records that were not added yet
+	offsets []int64
+}
+
+// A journalEnd is where the frames of a journal end.
+type journalEnd struct {
+	name   string
+	number uint64
+	end    int64
+	size   int64 // of the file
+}
+
+// collect reads the files of a run without the meta file.
+func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
+	run, err := snapshot.NewRun(snapshot.Info{RunID: d.runID}, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{found: l.files() > 0, listing: l, run: run}
+	in := &reader{dir: d, keep: true}
+	defer in.close()
+	switch err := in.read(ctx, l, func(p *piece) error { return r.add(d.runID, p) }); {
+	case isOfFiles(err):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
+	}
+	r.change(func(run *snapshot.Run) { run.RunID, run.LastSeq = d.runID, uint64(run.Len()) })
+	r.recorded = r.run.Info
+	return r, nil
+}
+
+// isOfFiles reports whether err says that the files are those of another run, or of a
+// newer version.
+func isOfFiles(err error) bool {
+	return errors.Is(err, snapshot.ErrFormat) || errors.Is(err, snapshot.ErrCorrupt)
+}
+
+// change replaces the run, which others may have, by one that f has changed.
+func (r *reading) change(f func(*snapshot.Run)) {
+	run := *r.run
+	f(&run)
+	r.run = &run
+}
+
+// firstJournal is the number of the journal that a short run is created as.
+const firstJournal = 1
+
+// add adds a piece. Its error is ErrFormat, or that of the file.
+func (r *reading) add(runID string, p *piece) error {
+	switch p.kind {
+	case pieceSnapshot:
+		return r.addSnapshot(runID, p)
+	case pieceHeader:
+		r.beginJournal(p.header)
+		return nil
+	case pieceFrame:
+		return r.addFrame(runID, p)
+	}
+	return r.endJournal(runID, p)
+}
+
+func (r *reading) addSnapshot(runID string, p *piece) error {
+	r.files = append(r.files, p.file)
+	data, err := readSnapshot(p.snapshot, p.size)
+	if err != nil {
+		return err
+	}
+	run, err := snapshot.Decode(data)
+	var damage *snapshot.CorruptError
+	isDamaged := errors.As(err, &damage)
+	if run != nil && run.RunID == runID { // with the records before the damage
+		r.run, r.compacted, r.snapshotSize = run, uint64(run.Len()), int64(len(data))
+	}
+	switch {
+	case isDamaged:
+		r.isDamaged(runID, p.file, damage.Offset, damage.Err)
+		r.unchecked = damage.Offset == int64(len(data))
+	case err != nil && !snapshot.IsDocument(data): // which it was when it got its name
+		r.isDamaged(runID, p.file, 0, errNoDocument)
+	case err != nil:
+		return fmt.Errorf("snapshot: run %s: %s: %w", runID, p.file, err)
+	}
+	if run != nil && run.RunID != runID && !isDamaged {
+		return &strangerError{runID, p.file, run.RunID}
+	}
+	return nil
+}
+
+// readSnapshot reads a document, if it begins as one, up to a hole that is too
+// much: Decode says that the rest is missing.
+func readSnapshot(f openFile, size int64) ([]byte, error) {
+	head, err := readAll(f, min(64, size))
+	if err != nil {
+		return nil, err
+	}
+	if !snapshot.IsDocument(head) {
+		return head, nil // Decode says what is wrong with it
+	}
+	upTo, _ := readable(f, size)
+	return readAll(f, upTo)
+}
+
+func (r *reading) beginJournal(h *header) {
+	r.carried = h.carried
+	r.change(func(run *snapshot.Run) { run.Info = laterInfo(run.Info, h.info) })
+}
+
+// laterInfo returns the info of a header, unless an earlier file has a later one: a journal
+// that a compaction has begun may come after the end of its generation.
+func laterInfo(info, header snapshot.Info) snapshot.Info {
+	if header.Updated.Before(info.Updated) {
+		return info
+	}
+	return header
+}
+
+func (r *reading) addFrame(runID string, p *piece) error {
+	f := p.frame
+	switch f.kind {
+	case frameRecords:
+		r.bodies, r.offsets = append(r.bodies, f.body), append(r.offsets, f.offset)
+	case frameInfo:
+		end, err := snapshot.DecodeInfo(f.body)
+		if err != nil {
+			added := r.addRecords(runID, p.file)
+			r.isDamaged(runID, p.file, f.offset, err)
+			return added
+		}
+		r.change(func(run *snapshot.Run) { run.Info = end })
+	case frameHeader:
+		err := r.addRecords(runID, p.file)
+		r.isDamaged(runID, p.file, f.offset, errors.New("a second header"))
+		return err
+	default:
+		return fmt.Errorf("snapshot: run %s: %s, byte %d: %w: a frame of kind %d; use a newer Reprise", runID, p.file, f.offset, snapshot.ErrFormat, f.kind)
+	}
+	return nil
+}
+
+func (r *reading) endJournal(runID string, p *piece) error {
+	r.files = append(r.files, p.file)
+	r.ends = append(r.ends, journalEnd{p.file, p.number, p.end, p.size})
+	if err := r.addRecords(runID, p.file); err != nil {
+		return err
+	}
+	isShort := p.err == nil && uint64(r.run.Len()) < r.carried
+	if p.number == firstJournal && r.listing.files() == 1 && p.ending != endDamaged {
+		r.cut = p.end == 0 || isShort
+	}
+	switch {
+	case p.err != nil:
+		r.isDamaged(runID, p.file, 0, p.err)
+	case p.ending == endDamaged:
+		r.isDamaged(runID, p.file, p.end, errNoFrame)
+	case isShort:
+		r.isDamaged(runID, p.file, p.end, fmt.Errorf("it was begun with the records up to %d", r.carried))
+	case p.ending == endTorn:
+		r.torn = &TornTail{File: p.file, Offset: p.end, Size: p.size - p.end}
+	}
+	return nil
+}
+
+// addRecords adds the records of the frames since the last call. What comes after damage
+// is not added: it is not a state that the run was in.
+func (r *reading) addRecords(runID, file string) error {
+	bodies, offsets := r.bodies, r.offsets
+	r.bodies, r.offsets = nil, nil
+	switch {
+	case len(bodies) == 0:
+		return nil
+	case r.damage != nil:
+		r.setAside(file)
+		return nil
+	}
+	run, taken, err := r.run.Extend(bodies...)
+	r.run = run
+	switch {
+	case errors.Is(err, snapshot.ErrFormat):
+		return fmt.Errorf("snapshot: run %s: %s, byte %d: %w", runID, file, offsets[taken], err)
+	case err != nil:
+		r.isDamaged(runID, file, offsets[taken], err)
+	}
+	return nil
+}
+
+func (r *reading) isDamaged(runID, file string, offset int64, err error) {
+	r.setAside(file)
+	if r.damage == nil {
+		r.damage = &snapshot.CorruptError{RunID: runID, File: file, Offset: offset, LastSeq: uint64(r.run.Len()), Err: err}
+	}
+}
+
+// setAside has a repair keep a copy of a file.
+func (r *reading) setAside(file string) {
+	if !slices.Contains(r.damaged, file) {
+		r.damaged = append(r.damaged, file)
+	}
+}
+
+// hasCovered reports whether there are files that are not read any more.
+func (r *reading) hasCovered() bool { return r.listing.files() > len(r.files) }
+
+// becomesCovered reports whether there are files that are not read any more once the run
+// goes on in another journal.
+func (r *reading) becomesCovered() bool {
+	return len(r.listing.journals) > 0 || len(r.listing.snapshots) > 1
+}
