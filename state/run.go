@@ -144,12 +144,17 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	if len(tooLarge) == 0 {
 		return nil
 	}
-	_ = r.Append(s.Parent(), record.Record{ // the warning is lost if that attempt is over
-		Time: now(), Address: rec.Address, Kind: record.KindLog, Status: record.StatusRecorded,
-		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("the error has more than 64 KB of %s: errors.As finds it now, "+
-			"and not after a resume", strings.Join(tooLarge, ", "))},
-	})
+	r.warnTooLarge(s.Parent(), rec.Address, tooLarge)
 	return nil
+}
+
+// warnTooLarge warns of an error at a that has parts which are not kept.
+func (r *run) warnTooLarge(s *engine.Scope, a record.Address, parts []string) {
+	_ = r.Append(s, record.Record{ // the warning is lost if that attempt is over
+		Time: now(), Address: a, Kind: record.KindLog, Status: record.StatusRecorded,
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("the error has more than 64 KB of %s: errors.As finds it now, "+
+			"and not after a resume", strings.Join(parts, ", "))},
+	})
 }
 
 // recordError replaces the error of the record by its recorded form: methods of

@@ -55,25 +55,14 @@ type recall struct {
 // is suspended. Each step depends only on the records of the call so far, so a
 // resumed call continues like one that never stopped.
 func (c *Call) execute(first *Scope) error {
-	defer c.leaveDirect()
-	defer c.rejoin(first)()
-	if c.parent.call == nil && !c.root.isOutside() {
-		c.root.active.Add(1)
-		defer c.root.leave()
-	}
+	defer c.leave(c.enter(first))
 	if err := c.mayBegin(); err != nil {
 		return err
 	}
 	var p record.Progress
-	if c.recall != nil && c.recall.found != nil && !c.recall.found.Repeat {
-		p = *c.recall.found
-		if p.Used != nil {
-			c.spend(*p.Used)
-		}
-	}
-	rules := c.rules()
+	c.recallProgress(&p)
 	for s := first; ; s = nil {
-		step := Next(&p, rules)
+		step := c.next(&p)
 		if step.Do == Return {
 			again, err := c.replay(first)
 			if !again {
@@ -86,9 +75,47 @@ func (c *Call) execute(first *Scope) error {
 			s = &Scope{outer: first.outer, root: c.root, call: c}
 		}
 		s.attempt = step.Attempt
+		if step.Do == Make && p.Phase == record.PhaseWaiting {
+			c.wait(&p, s)
+		}
 		if err := c.take(&p, s, step); err != nil || p.HasOutcome() {
 			return c.undo(&p, first, err)
 		}
+	}
+}
+
+// enter counts a root call as under way. What it returns is for leave.
+func (c *Call) enter(first *Scope) (free func()) {
+	if c.isRoot() {
+		c.root.active.Add(1)
+	}
+	return c.rejoin(first)
+}
+
+// leave undoes what enter and checkOverlap did.
+func (c *Call) leave(free func()) {
+	if c.isRoot() {
+		c.root.leave()
+	}
+	if free != nil {
+		free()
+	}
+	if c.direct {
+		c.leaveDirect()
+	}
+}
+
+// isRoot reports whether the call is made by no other.
+func (c *Call) isRoot() bool { return c.parent.call == nil && !c.root.isOutside() }
+
+// recallProgress sets p to what was recorded of the call.
+func (c *Call) recallProgress(p *record.Progress) {
+	if c.recall == nil || c.recall.found == nil || c.recall.found.Repeat {
+		return
+	}
+	*p = *c.recall.found
+	if p.Used != nil {
+		c.spend(*p.Used)
 	}
 }
 
@@ -102,14 +129,14 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 		return c.retrace(p, s)
 	}
 	if p.Phase == record.PhaseWaiting {
-		if err := c.wait(p, s); err != nil {
+		if err := c.endWait(p, s); err != nil {
 			return err
 		}
 	} else if err := c.checkpoint(p, s); err != nil {
 		return err
 	}
 	if step.Do == Fail || step.Do == Ask {
-		if ended, err := c.lookUp(p, s, attempted{}); ended {
+		if ended, err := c.lookUp(p, s, nil); ended {
 			return err
 		}
 	}
@@ -174,7 +201,7 @@ func (c *Call) precede(p *record.Progress, s *Scope) error {
 			_ = c.refuse(p, s, Result{Err: errGoexit, Stage: record.StagePrecondition, Panicked: true}, record.ReasonPanic)
 		}
 	}()
-	r := c.typed.Require(before.context())
+	r := &attempted{Result: c.typed.Require(before.context())}
 	returned = true
 	r.Err = finite(r.Err)
 	before.close()
@@ -188,24 +215,23 @@ func (c *Call) precede(p *record.Progress, s *Scope) error {
 	}
 	switch {
 	case e != nil:
-		return c.suspend(p, s, attempted{Result: r}, e, record.StageEntry)
+		return c.suspend(p, s, r, e, record.StageEntry)
 	case r.Err == nil:
 		return c.checkpoint(p, s)
 	}
 	if e := c.parent.ending(); e != nil {
-		return c.suspend(p, s, attempted{Result: r}, e, record.StageEntry)
+		return c.suspend(p, s, r, e, record.StageEntry)
 	}
 	if r.Panicked {
-		return c.refuse(p, s, r, record.ReasonPanic)
+		return c.refuse(p, s, r.Result, record.ReasonPanic)
 	}
-	return c.refuse(p, s, r, record.ReasonPrecondition)
+	return c.refuse(p, s, r.Result, record.ReasonPrecondition)
 }
 
 // attempt makes one attempt and appends its end.
 func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	if total := c.policy.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than planned
-		before := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt - 1}
-		return c.fail(p, before, classify(attempted{Result: Result{Err: p.Err, Stage: record.StageHandler}}), record.ReasonRetryTimeout)
+		return c.failWaiting(p, s, p.Err, record.ReasonRetryTimeout)
 	}
 	began := time.Now()
 	if err := c.appendStarted(p, s, began); err != nil {
@@ -218,10 +244,7 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	returned := false
 	defer func() {
 		if !returned { // runtime.Goexit: nobody receives the failure, but it is recorded
-			s.close()
-			r := attempted{Result: Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true}}
-			r.end(began)
-			_ = c.settle(p, s, &r)
+			c.settleGoexit(p, s, began)
 		}
 	}()
 	var r attempted
@@ -233,6 +256,14 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	returned = true
 	r.end(began)
 	return c.settle(p, s, &r)
+}
+
+// settleGoexit settles an attempt whose handler ended its goroutine.
+func (c *Call) settleGoexit(p *record.Progress, s *Scope, began time.Time) {
+	s.close()
+	r := attempted{Result: Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true}}
+	r.end(began)
+	_ = c.settle(p, s, &r)
 }
 
 // pass runs the handler, the postconditions and artifact storage once.
@@ -256,10 +287,10 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 		r.Err = s.group.failure()
 	}
 	if e := c.suspension(s, r.Err); e != nil {
-		return c.suspend(p, s, *r, e, r.suspendedAt())
+		return c.suspend(p, s, r, e, r.suspendedAt())
 	}
 	if e := c.checkEnd(s); e != nil {
-		return c.suspend(p, s, *r, e, r.suspendedAt())
+		return c.suspend(p, s, r, e, r.suspendedAt())
 	}
 	if r.Err == nil {
 		if c.policy.Polls {
@@ -271,24 +302,24 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 	if r.Err == nil {
 		return c.complete(p, s, r, "")
 	}
-	f := classify(*r)
+	f := classify(r)
 	v := c.decide(p, s, &f)
 	switch {
 	case v.suspended != nil && !v.promised:
-		return c.suspend(p, s, f.attempted, v.suspended, r.suspendedAt())
+		return c.suspend(p, s, r, v.suspended, r.suspendedAt())
 	case v.reason != record.ReasonNone:
 		if !f.refused && f.Stage == record.StageHandler {
-			if ended, err := c.lookUp(p, s, *r); ended {
+			if ended, err := c.lookUp(p, s, r); ended {
 				return err
 			}
 		}
-		return c.fail(p, s, f, v.reason)
+		return c.fail(p, s, &f, v.reason)
 	}
-	if err := c.retry(p, s, f, v); err != nil || v.suspended == nil {
+	if err := c.retry(p, s, &f, v); err != nil || v.suspended == nil {
 		return err
 	}
 	promised := &Scope{outer: s.outer, root: c.root, call: c, attempt: p.Attempt}
-	return c.suspend(p, promised, attempted{}, v.suspended, record.StageWait)
+	return c.suspend(p, promised, nil, v.suspended, record.StageWait)
 }
 
 // retrace runs the handler of an attempt again that already has an outcome, and
@@ -315,7 +346,8 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	if err != nil {
 		return c.halt(err)
 	}
-	traced := c.record(record.StatusCompleted, s.attempt, time.Now())
+	var traced record.Record
+	c.describe(&traced, record.StatusCompleted, s.attempt, time.Now())
 	if r.Err != nil {
 		traced.Status, traced.Err = record.StatusFailed, r.Err
 	} else if r.Kept != nil {

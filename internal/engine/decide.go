@@ -33,8 +33,8 @@ type verdict struct {
 }
 
 // classify returns the failure of an attempt with its class and marks.
-func classify(r attempted) failure {
-	f := failure{attempted: r}
+func classify(r *attempted) failure {
+	f := failure{attempted: *r}
 	traits := record.Inspect(r.Err)
 	f.marked, f.after, f.class = traits.Retryable, traits.RetryAfter, traits.Class
 	switch {
@@ -149,7 +149,7 @@ func (c *Call) retryable(s *Scope, f *failure) bool {
 func (f *failure) panic(r Result) {
 	failed := f.attempted
 	failed.Result = Result{Err: after(r.Err, f.Err), Stage: f.Stage, Panicked: true}
-	*f = classify(failed)
+	*f = classify(&failed)
 }
 
 // attemptOf returns the attempt as functions of the user see it.

@@ -137,7 +137,7 @@ func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (en
 		return true, false, c.notRecorded(s, record.StatusAwaiting, err)
 	case e != nil:
 		c.typed.Clear()
-		return true, false, c.suspend(p, s, attempted{}, e, record.StageEntry)
+		return true, false, c.suspend(p, s, nil, e, record.StageEntry)
 	case answer.decision == decidedRunAgain:
 		return c.makeInstead(found)
 	case answer.decision == decidedFailed:

@@ -11,23 +11,25 @@ import (
 // This file appends the records of a call. Each function appends one fact.
 // Those that end the call also return what the caller gets.
 
-// record returns a record with the fields that all records of the call have.
-func (c *Call) record(status record.Status, attempt int32, at time.Time) record.Record {
-	return record.Record{
-		Time: at.Round(0).UTC(), Address: c.address, Name: c.spec.Name, Ordinal: c.ordinal,
-		Kind: c.spec.Kind, Status: status, Attempt: int(attempt), MaxAttempts: c.policy.MaxAttempts,
-	}
+// describe sets the fields that all records of the call have. A record is filled where
+// it is and not returned: each copy takes room on the stack of the call.
+func (c *Call) describe(rec *record.Record, status record.Status, attempt int32, at time.Time) {
+	rec.Time, rec.Address, rec.Name, rec.Ordinal = at.Round(0).UTC(), c.address, c.spec.Name, c.ordinal
+	rec.Kind, rec.Status, rec.Attempt, rec.MaxAttempts = c.spec.Kind, status, int(attempt), c.policy.MaxAttempts
 }
 
-// endRecord returns a record of how the attempt of s ended, with the usage of
-// the attempt.
-func (c *Call) endRecord(status record.Status, p *record.Progress, s *Scope, r *attempted) record.Record {
-	at := r.ended
+// describeEnd makes rec a record of how the attempt of s ended, with the usage of the
+// attempt. r is nil if no attempt was made.
+func (c *Call) describeEnd(rec *record.Record, status record.Status, p *record.Progress, s *Scope, r *attempted) {
+	at, took := time.Time{}, time.Duration(0)
+	if r != nil {
+		at, took = r.ended, r.took
+	}
 	if at.IsZero() {
 		at = time.Now()
 	}
-	rec := c.record(status, s.attempt, at)
-	rec.Duration, rec.Elapsed = r.took, p.Spent+r.took
+	c.describe(rec, status, s.attempt, at)
+	rec.Duration, rec.Elapsed = took, p.Spent+took
 	if in := s.inside.Load(); in != nil {
 		if used := in.used.Swap(nil); used != nil { // it counts once
 			rec.Detail = &record.Detail{Usage: *used}
@@ -35,10 +37,9 @@ func (c *Call) endRecord(status record.Status, p *record.Progress, s *Scope, r *
 		}
 		c.passOn(in)
 		if attributes := in.takeAttributes(); attributes != nil {
-			detailOf(&rec).Metadata = attributes
+			detailOf(rec).Metadata = attributes
 		}
 	}
-	return rec
 }
 
 // append appends a record of the call to its run and adds it to p. If the
@@ -81,7 +82,8 @@ func (c *Call) notRecorded(s *Scope, status record.Status, err error) error {
 }
 
 func (c *Call) appendStarted(p *record.Progress, s *Scope, began time.Time) error {
-	rec := c.record(record.StatusStarted, s.attempt, began)
+	var rec record.Record
+	c.describe(&rec, record.StatusStarted, s.attempt, began)
 	rec.Elapsed = p.Spent
 	if s.attempt > 0 && p.Err != nil {
 		rec.Err, rec.Delay = p.Err, p.Delay // the reason for the retry, and the wait before it
@@ -157,7 +159,8 @@ const smallInput = 256
 
 // complete ends the call with its output.
 func (c *Call) complete(p *record.Progress, s *Scope, r *attempted, message string) error {
-	rec := c.endRecord(record.StatusCompleted, p, s, r)
+	var rec record.Record
+	c.describeEnd(&rec, record.StatusCompleted, p, s, r)
 	if r.Kept != nil || message != "" || c.spec.NoStore {
 		d := detailOf(&rec)
 		d.Message, d.NoStore = message, c.spec.NoStore
@@ -204,8 +207,9 @@ func (c *Call) hideOutput() {
 }
 
 // retry appends that the attempt failed and when the next one may begin.
-func (c *Call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
-	rec := c.endRecord(record.StatusFailed, p, s, &f.attempted)
+func (c *Call) retry(p *record.Progress, s *Scope, f *failure, v verdict) error {
+	var rec record.Record
+	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attempted)
 	rec.Stage, rec.Class, rec.Err = f.Stage, f.class, c.keptError(f.Err)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec)
@@ -214,8 +218,9 @@ func (c *Call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
 }
 
 // fail ends the call for good.
-func (c *Call) fail(p *record.Progress, s *Scope, f failure, reason record.Reason) error {
-	rec := c.endRecord(record.StatusFailed, p, s, &f.attempted)
+func (c *Call) fail(p *record.Progress, s *Scope, f *failure, reason record.Reason) error {
+	var rec record.Record
+	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attempted)
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.Stage, f.class, reason, f.Err
 	if limit := c.explain(p, s, f, reason); limit != "" {
 		detailOf(&rec).Message = limit
@@ -261,12 +266,13 @@ func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 
 // refuse ends a call for good before its first attempt.
 func (c *Call) refuse(p *record.Progress, s *Scope, r Result, reason record.Reason) error {
-	return c.fail(p, s, classify(attempted{Result: r}), reason)
+	f := classify(&attempted{Result: r})
+	return c.fail(p, s, &f, reason)
 }
 
 // explain returns which limit the call reached, if the reason is a limit, and
 // how to retry an error of unknown class. It is empty for other reasons.
-func (c *Call) explain(p *record.Progress, s *Scope, f failure, reason record.Reason) string {
+func (c *Call) explain(p *record.Progress, s *Scope, f *failure, reason record.Reason) string {
 	switch {
 	case reason == record.ReasonRetryAfterTooLong:
 		return fmt.Sprintf("the service asked for %v, MaxRetryAfter is %v", f.after, c.policy.MaxRetryAfter)
@@ -284,7 +290,7 @@ func (c *Call) explain(p *record.Progress, s *Scope, f failure, reason record.Re
 	return ""
 }
 
-func (c *Call) explainRetryTimeout(p *record.Progress, s *Scope, f failure) string {
+func (c *Call) explainRetryTimeout(p *record.Progress, s *Scope, f *failure) string {
 	limit := c.policy.RetryTimeout
 	elapsed := p.Spent + f.took
 	switch {
@@ -309,16 +315,17 @@ func (c *Call) explainDeadline(s *Scope, delay time.Duration) string {
 	return "that of the context given to this call"
 }
 
-// suspend stops the call without an outcome.
-func (c *Call) suspend(p *record.Progress, s *Scope, r attempted, e *InterruptedError, stage record.Stage) error {
+// suspend stops the call without an outcome. r is nil if no attempt was made.
+func (c *Call) suspend(p *record.Progress, s *Scope, r *attempted, e *InterruptedError, stage record.Stage) error {
 	c.parent.stop(e)
 	status := record.StatusInterrupted
 	if e.Reason == record.InterruptAwait {
 		status = record.StatusAwaiting
 	}
-	rec := c.endRecord(status, p, s, &r)
+	var rec record.Record
+	c.describeEnd(&rec, status, p, s, r)
 	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, c.keptInterrupt(e)
-	if r.parked > 0 && e.Asks == record.AsksTime { // by an interceptor: nothing of the attempt was made
+	if r != nil && r.parked > 0 && e.Asks == record.AsksTime { // by an interceptor: nothing of the attempt was made
 		rec.Stage, rec.Delay, rec.Elapsed = record.StageWait, r.parked, rec.Elapsed+r.parked
 	}
 	// If the record is lost, the call still has no outcome, which is what a

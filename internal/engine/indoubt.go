@@ -151,7 +151,7 @@ func (c *Call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 // attempt of s ran. It is recorded as an interrupt of the attempt: if somebody
 // resumes the run, losses are counted anew.
 func (c *Call) setAside(p *record.Progress, s *Scope) error {
-	return c.suspend(p, s, attempted{}, &InterruptedError{
+	return c.suspend(p, s, nil, &InterruptedError{
 		Reason: record.InterruptCrashLoop,
 		Message: fmt.Sprintf("the process ended %d times in a row while %s (%s) was under way; the run continues when it is resumed",
 			p.Entries, c.address, strings.TrimSuffix(c.spec.Kind.String(), "_call")),
@@ -177,7 +177,7 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope) error {
 	case err != nil:
 		return c.notRecorded(s, record.StatusAwaiting, err)
 	case e != nil:
-		return c.suspend(p, s, attempted{}, e, record.StageEntry)
+		return c.suspend(p, s, nil, e, record.StageEntry)
 	case answer.decision == decidedRunAgain:
 		return c.attempt(p, s)
 	case answer.decision == decidedFailed:

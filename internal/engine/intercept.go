@@ -220,7 +220,7 @@ func (in *interception) pass(ctx context.Context) error {
 	if in.r.Err == nil {
 		return nil
 	}
-	return &classedError{in.r.Err, classify(attempted{Result: in.r}).class}
+	return &classedError{in.r.Err, classify(&attempted{Result: in.r}).class}
 }
 
 // joined makes ctx the context around the handler. If it was cut off from the

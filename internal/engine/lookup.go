@@ -8,7 +8,8 @@ import (
 
 // lookUp completes the call if it has left its outcome elsewhere. It reports whether the call
 // has ended. The end of the attempt of s does not end the search.
-func (c *Call) lookUp(p *record.Progress, s *Scope, r attempted) (ended bool, err error) {
+// r is that attempt; nil if none was made.
+func (c *Call) lookUp(p *record.Progress, s *Scope, r *attempted) (ended bool, err error) {
 	at := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt}
 	defer at.close()
 	found, looked := c.typed.LookUp(at.context())
@@ -23,6 +24,9 @@ func (c *Call) lookUp(p *record.Progress, s *Scope, r attempted) (ended bool, er
 	if looked = c.typed.KeepOutput(at.context()); looked.Err != nil {
 		return true, c.halt(looked.Err) // it is found again, when it can be kept
 	}
-	r.Result = looked
-	return true, c.complete(p, s, &r, "as it was found to have completed")
+	completed := attempted{Result: looked}
+	if r != nil {
+		completed.ended, completed.took = r.ended, r.took
+	}
+	return true, c.complete(p, s, &completed, "as it was found to have completed")
 }

@@ -49,11 +49,8 @@ func (c *Call) checkOverlap() {
 	_ = c.root.run.Append(c.scope, rec) // the warning is lost if the attempt is over
 }
 
-// leaveDirect undoes the counting of checkOverlap.
+// leaveDirect undoes the counting of checkOverlap, of a direct call.
 func (c *Call) leaveDirect() {
-	if !c.direct {
-		return
-	}
 	in := c.scope.claims()
 	in.direct.Add(-1)
 	if !c.counted {

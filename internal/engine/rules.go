@@ -2,11 +2,16 @@ package engine
 
 import (
 	"cmp"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // defaultMaxLosses is how often in a row an attempt may be lost. After that, it is
 // assumed to end its process.
 const defaultMaxLosses = 5
+
+// next returns how the call continues.
+func (c *Call) next(p *record.Progress) Step { return Next(p, c.rules()) }
 
 // rules returns what decides, beside its records, what the call does next.
 func (c *Call) rules() Rules {

@@ -40,7 +40,7 @@ func (s *Scope) sleepsHere(due time.Time) bool {
 // drains. It returns the suspension if the attempt or the run ended, and an
 // error if a context ended that the handler has derived.
 func (s *Scope) sleep(ctx context.Context, due time.Time) (*InterruptedError, error) {
-	s.call.sleep(ctx, time.Until(due))
+	s.call.sleep(ctx, time.Until(due), nil)
 	if e := s.ending(); e != nil {
 		return e, nil
 	}

@@ -89,14 +89,14 @@ func (c *Call) overdue(s *Scope, r *Result) {
 
 // rejoin makes the call end with what is around it, even if its context was cut
 // off by context.WithoutCancel or derived from such a context. The function
-// that it returns frees the resources.
+// that it returns frees the resources; it is nil if there are none.
 func (c *Call) rejoin(first *Scope) (free func()) {
 	if _, own := first.outer.(*attemptContext); own || c.root.isOutside() {
-		return func() {}
+		return nil
 	}
 	around := c.parent.context()
 	if first.outer.Done() == around.Done() {
-		return func() {}
+		return nil
 	}
 	ctx, cancel := context.WithCancelCause(first.outer)
 	stop := context.AfterFunc(around, func() { cancel(context.Cause(around)) })

@@ -8,32 +8,46 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// wait waits for the rest of the delay before the next attempt. Time in which
-// no process ran counts as waited. An error ends the call: it is the suspension
-// or the failure that the end of the context causes, or the suspension of a run
-// that is parked.
-func (c *Call) wait(p *record.Progress, s *Scope) error {
+// wait waits for the rest of the delay before the next attempt, unless the run is
+// parked meanwhile. Time in which no process ran counts as waited. Many calls may wait
+// at once, each with its stack: what is on it while they do is little, and the runtime
+// takes the rest away.
+func (c *Call) wait(p *record.Progress, s *Scope) {
 	rest := c.rest(p)
+	if rest == 0 || c.ended(s.outer) || c.parks(s.outer, rest) {
+		return
+	}
+	began := time.Now()
+	if c.guard == nil && c.root.settings.Poll == nil {
+		c.root.sleep(s.outer, rest, nil)
+	} else {
+		c.sleepInSlot(s.outer, rest, nil)
+	}
+	p.Spent += time.Since(began)
+}
+
+// endWait returns nil if the next attempt may begin. An error ends the call: it is the
+// suspension or the failure that the end of the context causes, or the suspension of a
+// run that is parked.
+func (c *Call) endWait(p *record.Progress, s *Scope) error {
 	if !c.ended(s.outer) {
-		switch {
-		case rest == 0:
-			return nil
-		case c.parks(s.outer, rest):
+		if rest := c.rest(p); rest > 0 && c.parks(s.outer, rest) {
 			return c.park(p, s, rest)
 		}
-		began := time.Now()
-		c.sleepInSlot(s.outer, rest)
-		p.Spent += time.Since(began)
-		if !c.ended(s.outer) {
-			return nil
-		}
+		return nil
 	}
 	if e := c.stopping(); e != nil {
-		return c.suspend(p, s, attempted{}, e, record.StageWait)
+		return c.suspend(p, s, nil, e, record.StageWait)
 	}
-	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last attempt that was made
-	r := attempted{Result: Result{Err: after(context.Cause(s.outer), p.Err), Stage: record.StageHandler}}
-	return c.fail(p, before, classify(r), ownEnd(s.outer))
+	return c.failWaiting(p, s, after(context.Cause(s.outer), p.Err), ownEnd(s.outer))
+}
+
+// failWaiting fails the call before the attempt of s, with err: that of the last
+// attempt that was made, to which the failure belongs.
+func (c *Call) failWaiting(p *record.Progress, s *Scope, err error, reason record.Reason) error {
+	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)}
+	f := classify(&attempted{Result: Result{Err: err, Stage: record.StageHandler}})
+	return c.fail(p, before, &f, reason)
 }
 
 // rest returns what is left of the delay before the next attempt. If the run
@@ -50,17 +64,14 @@ func (c *Call) rest(p *record.Progress) time.Duration {
 	return rest
 }
 
-// sleepInSlot sleeps, and releases the slot of the call meanwhile.
-func (c *Call) sleepInSlot(ctx context.Context, d time.Duration) { c.waitInSlot(ctx, d, nil) }
-
-// waitInSlot sleeps until ready is closed, if that is earlier, and releases the
-// slot of the call meanwhile.
-func (c *Call) waitInSlot(ctx context.Context, d time.Duration, ready <-chan struct{}) {
+// sleepInSlot sleeps until ready is closed, if that is earlier, and releases the
+// slot of the call meanwhile. A nil ready never is.
+func (c *Call) sleepInSlot(ctx context.Context, d time.Duration, ready <-chan struct{}) {
 	if c.guard != nil && c.guard.slot != nil {
 		c.guard.slot.Release()
 		defer c.guard.slot.Acquire(ctx)
 	}
-	c.sleepUntil(ctx, d, ready)
+	c.sleep(ctx, d, ready)
 }
 
 // parks reports whether the run is parked during the delay. It is not if
@@ -80,7 +91,8 @@ func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	due := time.Now().Add(delay)
 	e := parkedUntil("the next attempt begins", due)
 	c.parent.stop(e)
-	rec := c.endRecord(record.StatusAwaiting, p, s, &attempted{})
+	var rec record.Record
+	c.describeEnd(&rec, record.StatusAwaiting, p, s, nil)
 	rec.Stage, rec.Class, rec.Err = record.StageWait, record.ClassCanceled, e
 	rec.Delay, rec.Elapsed = delay, rec.Elapsed+delay
 	_ = c.append(p, s, &rec) // as in suspend
@@ -104,12 +116,8 @@ var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", cont
 // wait.
 const checkEvery = 100 * time.Millisecond
 
-// sleep returns after d, when ctx ends or when the run drains.
-func (c *Call) sleep(ctx context.Context, d time.Duration) { c.sleepUntil(ctx, d, nil) }
-
-// sleepUntil is sleep, and returns also when ready is closed. A nil channel
-// never is.
-func (c *Call) sleepUntil(ctx context.Context, d time.Duration, ready <-chan struct{}) {
+// sleep returns after d, when ctx ends, when the run drains, or when ready is closed.
+func (c *Call) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}) {
 	poll := c.root.settings.Poll
 	if poll == nil {
 		c.root.sleep(ctx, d, ready)
@@ -136,13 +144,13 @@ func (r *Root) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}
 		drained = *r.drain()
 	}
 	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	case <-drained:
 	case <-ready:
 	}
+	timer.Stop()
 }
 
 // checkpoint returns the error that ends the call if it must not continue.
@@ -151,7 +159,7 @@ func (c *Call) checkpoint(p *record.Progress, s *Scope) error {
 		return nil
 	}
 	if e := c.stopping(); e != nil {
-		return c.suspend(p, s, attempted{}, e, record.StageEntry)
+		return c.suspend(p, s, nil, e, record.StageEntry)
 	}
 	return c.refuse(p, s, Result{Err: context.Cause(s.outer), Stage: record.StageEntry}, ownEnd(s.outer))
 }
