@@ -153,6 +153,36 @@ func cutNumber(path []byte) (first []byte, nth int) {
 	return path[:i], nth
 }
 
+// readOutput reads the output of a record, or the reference of one that is stored apart,
+// and no more than it has to. It reports false if the record is not that of a completed
+// call.
+func readOutput(data []byte) (output []byte, artifact string, completed bool, err error) {
+	in := codec.NewReader(data)
+	defer in.Release()
+	f := newFields(in)
+	f.skip(fieldStatus)
+	if record.Status(f.byte()) != record.StatusCompleted {
+		return nil, "", false, f.err()
+	}
+	f.skip(fieldDetail - fieldStatus - 1)
+	if !f.next() || in.Nil() {
+		return nil, "", true, f.err()
+	}
+	f = newFields(in)
+	f.skip(2) // the hash of the input, and the input
+	if f.next() {
+		output = slices.Clip(in.View())
+	}
+	artifact = f.text()
+	return output, artifact, true, f.err()
+}
+
+// The indices of two fields of a record.
+const (
+	fieldStatus = 6
+	fieldDetail = 21
+)
+
 func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	if in.Nil() {
 		return nil

@@ -30,6 +30,15 @@ func (f *fields) next() bool {
 	return true
 }
 
+// skip skips n fields.
+func (f *fields) skip(n int) {
+	n = min(n, f.left)
+	f.begin = f.in.Offset()
+	f.left -= n
+	f.index += n
+	f.in.Discard(n)
+}
+
 // end skips fields that a later version has added.
 func (f *fields) end() {
 	for f.next() {

@@ -54,7 +54,7 @@ func (r *Run) last() uint64 { return uint64(len(r.encoded)) }
 // Record decodes the record with that number, from 1 to Len.
 func (r *Run) Record(seq uint64) (record.Record, error) {
 	if seq < 1 || seq > uint64(len(r.encoded)) {
-		return record.Record{}, fmt.Errorf("snapshot: run %s has no record %d, it has %d", r.RunID, seq, len(r.encoded))
+		return record.Record{}, r.errNoRecord(seq)
 	}
 	d := newDecoding()
 	defer d.release()
@@ -65,6 +65,24 @@ func (r *Run) Record(seq uint64) (record.Record, error) {
 	}
 	rec.RunID = r.RunID
 	return rec, nil
+}
+
+// Output returns the encoded output of the record with that number, or the reference of
+// an output that is stored as an artifact, without decoding the rest of the record. It
+// reports false if the record is not that of a completed call.
+func (r *Run) Output(seq uint64) (output []byte, artifact string, completed bool, err error) {
+	if seq < 1 || seq > uint64(len(r.encoded)) {
+		return nil, "", false, r.errNoRecord(seq)
+	}
+	output, artifact, completed, err = readOutput(r.encoded[seq-1])
+	if err != nil {
+		return nil, "", false, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, seq, recordError(err))
+	}
+	return output, artifact, completed, nil
+}
+
+func (r *Run) errNoRecord(seq uint64) error {
+	return fmt.Errorf("snapshot: run %s has no record %d, it has %d", r.RunID, seq, len(r.encoded))
 }
 
 // Records decodes one record after the other. After an error it yields no

@@ -1,6 +1,7 @@
 package snapshot_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -83,4 +84,24 @@ func TestScanEndsWithTheRecordThatIsDamaged(t *testing.T) {
 		numbers = append(numbers, rec.Seq)
 	}
 	assert.Equal(t, []uint64{1, 0}, numbers)
+}
+
+func TestOutputIsThatOfTheRecord(t *testing.T) {
+	for seed := range uint64(20) {
+		run, want := randomRun(t, seed)
+		for i := range want {
+			output, artifact, completed, err := run.Output(uint64(i) + 1)
+			require.NoError(t, err)
+			assert.Equal(t, want[i].Status == record.StatusCompleted, completed)
+			if completed {
+				assert.Equal(t, want[i].Artifact(), artifact)
+				assert.Equal(t, string(want[i].Encoded()), string(output))
+			}
+		}
+	}
+	run, _ := randomRun(t, 1)
+	for _, seq := range []uint64{0, 51} {
+		_, _, _, err := run.Output(seq)
+		assert.EqualError(t, err, fmt.Sprintf("snapshot: run run has no record %d, it has 50", seq))
+	}
 }

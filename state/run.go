@@ -268,51 +268,69 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 }
 
 // Outcome implements engine.History.
-func (r *run) Outcome(s *engine.Scope) (outcome record.Record, output []byte, err error) {
+func (r *run) Outcome(s *engine.Scope) (engine.Outcome, error) {
+	seq := r.outcomeOf(s.Address())
+	output, artifact, completed, err := r.restored.found.Output(seq)
+	switch {
+	case err != nil:
+		return engine.Outcome{}, err
+	case !completed:
+		failed, err := r.restored.found.Record(seq)
+		return engine.Outcome{Failed: &failed}, err
+	case artifact != "" && len(output) == 0:
+		output, err = r.readArtifact(s.Context(context.Background()), s.Address(), artifact)
+	}
+	return engine.Outcome{Output: output}, err
+}
+
+// outcomeOf returns the number of the recorded outcome of the call at a.
+func (r *run) outcomeOf(a record.Address) uint64 {
 	r.mu.Lock()
-	outcome, err = r.restored.found.Record(r.restored.calls[s.Address()].Last)
-	r.mu.Unlock()
-	if err != nil {
-		return outcome, nil, err
-	}
-	output = outcome.Encoded()
-	if reference := outcome.Artifact(); reference != "" && len(output) == 0 {
-		output, err = r.readArtifact(s.Context(context.Background()), outcome.Address, reference)
-	}
-	return outcome, output, err
+	defer r.mu.Unlock()
+	return r.restored.calls[a].Last
 }
 
 // Replay implements engine.History.
-func (r *run) Replay(s *engine.Scope, outcome, traced *record.Record) error {
+func (r *run) Replay(s *engine.Scope, traced *record.Record) error {
 	r.mu.Lock()
-	if err := r.applyOutcome(s, outcome); err != nil {
+	if err := r.applyOutcome(s); err != nil {
 		r.mu.Unlock()
 		return err
 	}
-	if traced == nil || !outcome.Kind.IsParallel() { // else the calls inside count
-		r.ledger.Add(&record.Record{Kind: outcome.Kind, Address: outcome.Address, Generation: outcome.Generation, Status: record.StatusRecovered, Replayed: true})
+	a := s.Address()
+	if kind := r.restored.calls[a].kind; traced == nil || !kind.IsParallel() { // else the calls inside count
+		r.ledger.Add(&record.Record{Kind: kind, Address: a, Generation: r.ledger.Generation, Status: record.StatusRecovered, Replayed: true})
 	}
 	r.publish()
 	return nil
 }
 
-// applyOutcome restores what was stored with a recalled outcome. r.mu must be
-// held.
-func (r *run) applyOutcome(s *engine.Scope, outcome *record.Record) error {
-	a := outcome.Address
-	if len(r.config.publishers) > 0 {
-		recovered, err := r.toPublish(outcome, r.isReported(a))
+// applyOutcome restores what was stored with the recalled outcome of the call of s. r.mu
+// must be held.
+func (r *run) applyOutcome(s *engine.Scope) error {
+	a := s.Address()
+	if len(r.config.publishers) > 0 || isRootCall(s) {
+		outcome, err := r.restored.found.Record(r.restored.calls[a].Last)
 		if err != nil {
 			return err
 		}
-		r.out.recovered = append(r.out.recovered, recovered...)
+		if err := r.republish(&outcome); err != nil {
+			return err
+		}
+		defer r.rootCalls.judge(s, &outcome)
 	}
 	r.values.drop(s) // of a handler that ran again: the values are restored below
-	if err := r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a]); err != nil {
-		return err
+	return r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a])
+}
+
+// republish has a recalled outcome published. r.mu must be held.
+func (r *run) republish(outcome *record.Record) error {
+	if len(r.config.publishers) == 0 {
+		return nil
 	}
-	r.rootCalls.judge(s, outcome)
-	return nil
+	recovered, err := r.toPublish(outcome, r.isReported(outcome.Address))
+	r.out.recovered = append(r.out.recovered, recovered...)
+	return err
 }
 
 // keep gives rec the next number and adds it to the history, with the retrying

@@ -130,12 +130,16 @@ func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.Claimed
 }
 
 // Replay implements engine.History.
-func (v *validation) Replay(s *engine.Scope, outcome, traced *record.Record) error {
-	err := v.run.Replay(s, outcome, traced)
-	if err == nil && traced != nil {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.compareTraced(outcome, traced)
+func (v *validation) Replay(s *engine.Scope, traced *record.Record) error {
+	err := v.run.Replay(s, traced)
+	if err != nil || traced == nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	outcome, err := v.restored.found.Record(v.restored.calls[s.Address()].Last)
+	if err == nil {
+		v.compareTraced(&outcome, traced)
 	}
 	return err
 }

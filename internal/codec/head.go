@@ -38,8 +38,11 @@ func (h head) bool() bool     { return h.bits != 0 }
 func (h head) int() int64     { return int64(h.bits) }
 func (h head) float() float64 { return math.Float64frombits(h.bits) }
 
-// codeNil is the first byte of nil.
-const codeNil = 0xc0
+// The first bytes of nil and of false; that of true is the next one.
+const (
+	codeNil   = 0xc0
+	codeFalse = 0xc2
+)
 
 // values is how many values follow, of an array or a map.
 func (h head) values() int {
@@ -217,6 +220,10 @@ func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]
 	}
 	var h head
 	for i := range values {
+		if size := flatSize(data); size > 0 {
+			data = data[size:]
+			continue
+		}
 		size, err := h.read(data)
 		if err != nil {
 			return nil, err
@@ -237,6 +244,35 @@ func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]
 		}
 	}
 	return data, nil
+}
+
+// flatSize returns the size of the first value of data, if it is whole and one of those
+// that most are: a number, a boolean, nil, or a string or bytes of less than 256 bytes. It
+// returns 0 for others.
+func flatSize(data []byte) int {
+	if len(data) == 0 {
+		return 0
+	}
+	f := codes[data[0]]
+	size := 1 + int(f.width)
+	switch f.kind {
+	case kindNil, kindBool, kindInt, kindUint, kindFloat:
+	case kindString, kindBytes:
+		switch {
+		case f.width == 0:
+			size += int(f.n)
+		case f.width == 1 && len(data) > 1:
+			size += int(data[1])
+		default:
+			return 0
+		}
+	default:
+		return 0
+	}
+	if len(data) < size {
+		return 0
+	}
+	return size
 }
 
 // skipAll is Skip for data that is one value.

@@ -94,6 +94,10 @@ func (r *Reader) mismatch(begin int, h *head, want string) {
 // Bool reads a bool.
 func (r *Reader) Bool() bool {
 	begin := r.off
+	if begin < len(r.data) && r.data[begin]&^1 == codeFalse {
+		r.off++
+		return r.data[begin] != codeFalse
+	}
 	h := r.head()
 	if h.kind != kindBool {
 		r.mismatch(begin, h, "a boolean")
@@ -176,6 +180,12 @@ func (r *Reader) Pairs() iter.Seq[string] {
 
 func (r *Reader) length(of kind, want string) int {
 	begin := r.off
+	if of == kindArray && begin < len(r.data) && r.data[begin]&^0x0f == 0x90 {
+		if n := int(r.data[begin] & 0x0f); n < len(r.data)-begin {
+			r.off++
+			return n
+		}
+	}
 	h := r.head()
 	if h.kind != of {
 		r.mismatch(begin, h, want)
@@ -196,6 +206,19 @@ func (r *Reader) Nil() bool {
 // View reads a str or a bin, as a part of the slice; nil for nil.
 func (r *Reader) View() []byte {
 	begin := r.off
+	if begin < len(r.data) { // most of them are short
+		body, length := begin+1, -1
+		switch c := r.data[begin]; {
+		case c&^0x1f == 0xa0:
+			length = int(c & 0x1f)
+		case (c == 0xc4 || c == 0xd9) && body < len(r.data):
+			body, length = body+1, int(r.data[body])
+		}
+		if end := body + length; length >= 0 && end <= len(r.data) {
+			r.off = end
+			return r.data[body:end:end]
+		}
+	}
 	h := r.head()
 	if h.kind != kindString && h.kind != kindBytes {
 		r.mismatch(begin, h, "a string or bytes")
@@ -253,6 +276,19 @@ func (r *Reader) Skip() []byte {
 	}
 	r.off = len(r.data) - len(rest)
 	return r.data[begin:r.off:r.off]
+}
+
+// Discard reads n values of any type.
+func (r *Reader) Discard(n int) {
+	if r.err != nil {
+		return
+	}
+	rest, err := skip(r.data[r.off:], n, false, 0, new(extensions))
+	if err != nil {
+		r.fail(r.off, err)
+		return
+	}
+	r.off = len(r.data) - len(rest)
 }
 
 // Any reads any value: nil, bool, int64, uint64 above those, float64, string,

@@ -342,7 +342,7 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 		c.parent.stop(e)
 		return e
 	}
-	outcome, output, err := c.root.settings.History.Outcome(s)
+	outcome, err := c.root.settings.History.Outcome(s)
 	if err != nil {
 		return c.halt(err)
 	}
@@ -353,12 +353,12 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	} else if r.Kept != nil {
 		traced.Detail = &record.Detail{Output: r.Kept.Encoded, Artifact: r.Kept.Artifact}
 	}
-	if err := c.root.settings.History.Replay(s, &outcome, &traced); err != nil {
+	if err := c.root.settings.History.Replay(s, &traced); err != nil {
 		return c.halt(err)
 	}
 	switch {
-	case outcome.Status == record.StatusFailed:
-		e := recordedFailure(&outcome)
+	case outcome.Failed != nil:
+		e := recordedFailure(outcome.Failed)
 		if c.spec.Kind == record.KindGroup && r.Err != nil {
 			e.Err = r.Err // the errors that the branches returned
 		}
@@ -366,27 +366,27 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	case !p.HasOutput: // a group, a branch, or NoStore
 		return r.Err
 	}
-	_, err = c.decode(output)
+	_, err = c.decode(outcome.Output)
 	return err
 }
 
 // replay returns the recorded outcome. Nothing runs and nothing waits. Again is set
 // if the call is to be made again, because its output cannot be read.
 func (c *Call) replay(s *Scope) (again bool, err error) {
-	outcome, output, err := c.root.settings.History.Outcome(s)
+	outcome, err := c.root.settings.History.Outcome(s)
 	if err != nil {
 		return false, c.halt(err)
 	}
-	if outcome.Status == record.StatusCompleted {
-		if again, err := c.decode(output); again || err != nil {
+	if outcome.Failed == nil {
+		if again, err := c.decode(outcome.Output); again || err != nil {
 			return again, err
 		}
 	}
-	if err := c.root.settings.History.Replay(s, &outcome, nil); err != nil {
+	if err := c.root.settings.History.Replay(s, nil); err != nil {
 		return false, c.halt(err)
 	}
-	if outcome.Status == record.StatusFailed {
-		return false, recordedFailure(&outcome)
+	if outcome.Failed != nil {
+		return false, recordedFailure(outcome.Failed)
 	}
 	return false, nil
 }

@@ -51,9 +51,8 @@ type History interface {
 	// that were not claimed again. Claimed is the number of claims.
 	Ended(s *Scope, claimed int) error
 
-	// Outcome returns the recorded outcome of the call whose scope is s, and its
-	// encoded output.
-	Outcome(s *Scope) (outcome record.Record, output []byte, err error)
+	// Outcome returns the recorded outcome of the call whose scope is s.
+	Outcome(s *Scope) (Outcome, error)
 
 	// Differs is called if the recorded output of a call that s has claimed does not
 	// fit its present type, as d says. It stops the run and returns the suspension,
@@ -63,7 +62,13 @@ type History interface {
 	// Replay restores the values that were stored with the outcome of the call
 	// whose scope is s. Traced is how the handler ended if it ran again, nil if
 	// it did not.
-	Replay(s *Scope, outcome, traced *record.Record) error
+	Replay(s *Scope, traced *record.Record) error
+}
+
+// An Outcome is how a call ended that is on record.
+type Outcome struct {
+	Output []byte         // encoded
+	Failed *record.Record // nil if the call completed
 }
 
 // A ClaimedInput is the input of a call that is claimed. Its methods call methods
