@@ -1,0 +1,196 @@
+package state
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/record"
+)
+
+// This file finds the effect that a call might repeat.
+
+// Effect implements engine.Run.
+func (r *run) Effect(s *engine.Scope, q engine.EffectQuery) (*engine.FoundEffect, error) {
+	r.mu.Lock()
+	if q.Take != nil {
+		e := r.effects.find(q.Take)
+		if e == nil || !r.effects.take(q.Take) {
+			r.mu.Unlock()
+			return nil, nil
+		}
+		found := &engine.FoundEffect{Effect: e.known()}
+		r.mu.Unlock()
+		return found, nil
+	}
+	found := r.findEffect(s, q)
+	r.mu.Unlock()
+	if found != nil && !found.InDoubt {
+		r.loadEffect(&found.Effect)
+	}
+	return found, nil
+}
+
+// findEffect returns the effect that a call comes closest to, as the documentation of
+// actors.WithIrreversible has it. r.mu must be held.
+func (r *run) findEffect(s *engine.Scope, q engine.EffectQuery) *engine.FoundEffect {
+	spec, call := s.Spec(), ""
+	var closest *effect
+	nearest := closeness(0)
+	for e := range r.repeatable(s) {
+		if !e.isLeft() || e.Kind != spec.Kind || e.Name != spec.Name {
+			continue
+		}
+		if call == "" {
+			call = s.Address().WithoutAttempts()
+		}
+		if near := e.closenessTo(q.Identity, call); near > nearest {
+			closest, nearest = e, near
+		}
+	}
+	if closest == nil {
+		return nil
+	}
+	return &engine.FoundEffect{
+		Effect: closest.known(), Here: outer(closest.call()) == outer(call), Same: closest.Input == q.Identity,
+		TakeOver: nearest >= equalHere || nearest == equalElsewhere && q.Declared,
+	}
+}
+
+// call is the address without attempts.
+func (e *effect) call() string {
+	if e.withoutAttempts == "" {
+		e.withoutAttempts = e.Address.WithoutAttempts()
+	}
+	return e.withoutAttempts
+}
+
+// closeness is how close an effect comes to what a call would do; 0 for not at all.
+type closeness uint8
+
+const (
+	otherHere      closeness = iota + 1 // at the same place, with another input
+	equalElsewhere                      // completed with the same input, at another place
+	equalInDoubt                        // with the same input, and in doubt
+	equalHere                           // completed with the same input, at the same place
+	equalCall                           // and with the same number
+)
+
+// closenessTo returns how close the effect comes to a call with the input, at an address
+// without attempts. Calls in one scope are at the same place.
+func (e *effect) closenessTo(identity record.Hash, call string) closeness {
+	equal, own := e.Input == identity, e.call()
+	switch here := outer(own) == outer(call); {
+	case !equal && here:
+		return otherHere
+	case !equal:
+		return 0
+	case !e.hasCompleted():
+		return equalInDoubt
+	case !here:
+		return equalElsewhere
+	case own != call:
+		return equalHere
+	}
+	return equalCall
+}
+
+// repeatable returns the effects that a call with the scope s might repeat: those in
+// earlier attempts of the calls around it, those that a fork has from its parents, and
+// those that calls had done which are made anew. r.mu must be held.
+func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
+	return func(yield func(*effect) bool) {
+		all := &r.effects
+		if !each(all.inherited, yield) {
+			return
+		}
+		for in := all.scope(s.Address().Scope()); in != nil; in = in.around {
+			for _, earlier := range in.of.scopes {
+				if earlier.attempt >= in.attempt {
+					continue
+				}
+				earlier.all = withoutGone(earlier.all)
+				if !each(earlier.all, yield) {
+					return
+				}
+			}
+		}
+		if r.rerun.since != nil {
+			each(r.madeAnew(s), yield)
+		}
+	}
+}
+
+// withoutGone returns the effects without those at the beginning that are gone: calls take
+// them mostly in order.
+func withoutGone(all []*effect) []*effect {
+	for len(all) > 0 && all[0].gone {
+		all = all[1:]
+	}
+	return all
+}
+
+// madeAnew returns the effects of calls that no longer count, since a divergence was
+// recorded after them. r.mu must be held.
+func (r *run) madeAnew(s *engine.Scope) (all []*effect) {
+	if r.rerun.at(s.Parent()) == 0 {
+		return nil
+	}
+	for _, e := range r.effects.at {
+		if r.isMadeAnew(e, s) {
+			all = append(all, e)
+		}
+	}
+	for _, older := range r.effects.before {
+		for _, e := range older {
+			if r.isMadeAnew(e, s) {
+				all = append(all, e)
+			}
+		}
+	}
+	slices.SortFunc(all, func(x, y *effect) int { return int(x.first) - int(y.first) })
+	return all
+}
+
+// isMadeAnew reports whether a divergence comes between the effect and the call that the
+// program makes, or will make, in its place. The scopes of s are those in which the
+// program is.
+func (r *run) isMadeAnew(e *effect, s *engine.Scope) bool {
+	path := e.Address.String()
+	for scope := s.Parent(); scope != nil; scope = scope.Parent() {
+		inside := path
+		if at := scope.Path(); at != "" {
+			var ok bool
+			if inside, ok = strings.CutPrefix(path, at+"/"); !ok {
+				continue
+			}
+		}
+		next, _, _ := strings.Cut(inside, "/") // the call in this scope that leads to the effect
+		made, err := record.ParseAddress(strings.TrimSuffix(path, inside) + callOf(next))
+		if err != nil {
+			return false
+		}
+		since, claimed := r.rerun.since[made]
+		if t := r.restored.calls[made]; !claimed && (t == nil || !t.asked) {
+			since = r.rerun.at(scope) // it is claimed after the divergence, if at all
+		}
+		return e.first <= since
+	}
+	return false
+}
+
+// loadEffect reads the output of an effect. Without one that can be read, the effect has
+// no output.
+func (r *run) loadEffect(e *record.Effect) {
+	if e.RunID == "" && len(e.Output) == 0 && e.Artifact == "" && r.restored != nil {
+		if outcome, err := r.restored.found.Record(e.Seq); err == nil {
+			e.Output = outcome.Encoded()
+		}
+	}
+	if e.Artifact != "" && len(e.Output) == 0 {
+		e.Output, _ = r.readArtifact(context.Background(), e.Address, e.Artifact)
+	}
+	e.NoOutput = e.NoOutput || len(e.Output) == 0
+}

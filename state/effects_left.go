@@ -1,0 +1,80 @@
+package state
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/record"
+)
+
+// This file is about effects that no call of the program has taken over.
+
+// leftBy returns the effects that are left in earlier attempts of the call that rec ends.
+func (all *effects) leftBy(rec *record.Record) []*effect {
+	if rec.Attempt == 0 || !rec.IsOutcome() || len(all.at) == 0 {
+		return nil
+	}
+	path := rec.Address.String()
+	var left []*effect
+	for e := range all.inAttempts(path, rec.Attempt) {
+		if e.isLeft() && !e.reported {
+			e.reported = true
+			left = append(left, e)
+		}
+	}
+	all.over = append(all.over, left...)
+	return left
+}
+
+// leftOver returns the effects that nobody took over: those of earlier attempts of calls
+// that have ended, and, once the run has, those of the parents of a fork. r.mu must be held.
+func (r *run) leftOver() (left []record.Effect) {
+	for _, e := range r.effects.over {
+		if e.isLeft() {
+			left = append(left, e.known())
+		}
+	}
+	if status := r.status(); status == StatusCompleted || status == StatusFailed {
+		for _, e := range r.effects.inherited {
+			if e.isLeft() {
+				left = append(left, e.known())
+			}
+		}
+	}
+	return left
+}
+
+// warnLeftOver records that effects were left over.
+func (r *run) warnLeftOver(s *engine.Scope, rec *record.Record, left []*effect) {
+	for _, e := range left {
+		_ = r.Append(s, record.Record{ // the warning is lost if that attempt is over
+			Time: now(), Address: rec.Address, Kind: record.KindLog, Status: record.StatusRecorded,
+			Detail: &record.Detail{Severity: slog.LevelWarn, Message: leftOverMessage(e), Effect: e.Place()},
+		})
+	}
+}
+
+// warnInherited records the effects of the parents of a fork that are left over when the
+// fork ends. r.mu must be held.
+func (r *run) warnInherited() {
+	if status := r.status(); status != StatusCompleted && status != StatusFailed || !r.rootCalls.begun {
+		return
+	}
+	for _, e := range r.effects.inherited {
+		if e.isLeft() {
+			r.keep(&record.Record{
+				Time: now(), Kind: record.KindLog, Status: record.StatusRecorded,
+				Detail: &record.Detail{Severity: slog.LevelWarn, Message: leftOverMessage(e), Effect: e.Place()},
+			})
+		}
+	}
+}
+
+func leftOverMessage(e *effect) string {
+	what := "it stands, and no call of the program has taken it over"
+	if !e.hasCompleted() {
+		what = "it may have taken effect, and no call of the program has taken it over"
+	}
+	return fmt.Sprintf("the effect of %s is left over: %s", &e.Effect, what)
+}
