@@ -20,6 +20,7 @@ import (
 type traits struct {
 	permanent, retryable, panicked                bool          // marks of package core
 	connection, eof, canceled, timeout, temporary bool          // what the standard library returns
+	interrupted, inDoubt                          bool          // ErrInterrupted, ErrInDoubt
 	classed                                       Class         // of a method Class
 	status                                        int           // HTTP
 	after                                         time.Duration // Retry-After
@@ -55,6 +56,10 @@ type Traits struct {
 	Retryable  bool          // marked with core.Retryable
 	HTTPStatus int           // 0 for none
 	RetryAfter time.Duration // the delay that the service asked for, 0 for none
+
+	Interrupted bool // errors.Is finds ErrInterrupted
+	InDoubt     bool // errors.Is finds ErrInDoubt
+	Endless     bool // it wraps itself, or too many others: errors.Is would not return
 }
 
 // Inspect returns the traits of err and of all errors that it wraps. A method
@@ -63,15 +68,28 @@ type Traits struct {
 func Inspect(err error) (found Traits) {
 	var t traits
 	defer func() {
-		_ = recover()
+		panicked := recover() != nil
+		endless := found.Endless
 		found = t.found()
+		if found.Endless = endless; panicked {
+			found.Endless = isEndless(err)
+		}
 	}()
-	errtree.Walk(err, t.inspect)
+	found.Endless = !errtree.Walk(err, t.inspect)
 	return found
 }
 
+// isEndless reports whether err wraps itself. An error whose method Unwrap panics ends
+// there.
+func isEndless(err error) (endless bool) {
+	defer func() { _ = recover() }()
+	return !errtree.Walk(err, func(error) {})
+}
+
 func (t *traits) found() Traits {
-	return Traits{Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0)}
+	return Traits{
+		Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0), Interrupted: t.interrupted, InDoubt: t.inDoubt,
+	}
 }
 
 // inspect takes the traits of one error.
@@ -127,6 +145,8 @@ func (t *traits) foreign(err error) {
 	t.connection = t.connection || n.is(syscall.ECONNREFUSED) || n.is(syscall.ECONNRESET) ||
 		n.is(syscall.ECONNABORTED) || n.is(syscall.EPIPE) || isBrokenHTTP2(err)
 	t.network(err)
+	t.interrupted = t.interrupted || n.is(ErrInterrupted)
+	t.inDoubt = t.inDoubt || n.is(ErrInDoubt)
 	t.eof = t.eof || n.is(io.ErrUnexpectedEOF)
 	if e, ok := err.(*url.Error); ok && errors.Is(e.Err, io.EOF) {
 		t.connection = true // net/http: the connection was closed before a response came

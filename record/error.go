@@ -75,16 +75,25 @@ func describe(err error, depth int, whole bool) *Error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*Error); ok {
+	switch e := err.(type) {
+	case *Error:
 		return e
+	case *frozenError:
+		if e.recorded != nil {
+			return e.recorded
+		}
 	}
 	tree := treeOf(err)
-	traits := tree.traits()
+	return tree.describe(err, tree.traits(), depth, whole)
+}
+
+// describe returns the root of the tree, err, as a record keeps it.
+func (t *errorTree) describe(err error, traits Traits, depth int, whole bool) *Error {
 	e := &Error{
 		Message: Truncate(fmt.Sprint(err), MessageLimit), Type: fmt.Sprintf("%T", err),
 		Class: traits.Class, Status: traits.HTTPStatus, After: traits.RetryAfter,
 	}
-	registry.describe(e, &tree, depth, whole)
+	registry.describe(e, t, depth, whole)
 	return e
 }
 
@@ -408,7 +417,7 @@ func (t *errorTree) traits() (found Traits) {
 	for _, err := range t.errs {
 		of.inspect(err)
 	}
-	return found
+	return found // by the deferred function
 }
 
 // is is errors.Is for a target of a comparable type.

@@ -17,27 +17,50 @@ func Freeze(err error) error {
 	if err == nil || isConstant(err) {
 		return err
 	}
-	return &frozenError{fmt.Sprint(err), err}
+	return &frozenError{text: fmt.Sprint(err), err: err}
 }
 
 type frozenError struct {
-	text string
-	err  error
+	text     string
+	err      error
+	recorded *Error // the recorded form; nil if that is not known
+	found    Traits
+	isFound  bool // found is known
+}
+
+// Keep is Inspect, and returns the error for a record: with the text that it has now, and
+// with all that records need of it, so that it is walked through once. For a record
+// that is stored, ErrorOf(kept) is part of that. Kept is err itself if nobody can
+// change err, if it is a suspension, and if it is endless.
+func Keep(err error, stored bool) (found Traits, kept error) {
+	if e, ok := err.(*Error); ok {
+		return Inspect(e), e
+	}
+	if !stored {
+		if found = Inspect(err); found.Endless || found.Interrupted || isConstant(err) {
+			return found, err
+		}
+		return found, &frozenError{text: fmt.Sprint(err), err: err, found: found, isFound: true}
+	}
+	tree := treeOf(err)
+	found = tree.traits()
+	if found.Endless = tree.isEndless; found.Endless || found.Interrupted {
+		return found, err
+	}
+	recorded := tree.describe(err, found, 0, true)
+	return found, &frozenError{recorded.Message, err, recorded, found, true}
 }
 
 func (e *frozenError) Error() string { return e.text }
 func (e *frozenError) Unwrap() error { return e.err }
 
-// constantTypes are types of errors that nobody can change. Those that wrap
-// other errors keep the text that they were made with.
+// constantTypes are types of errors that nobody can change, and that wrap no others.
 var constantTypes = map[reflect.Type]bool{
-	reflect.TypeOf(errGone):                               true,
-	reflect.TypeOf(fmt.Errorf("%w", errGone)):             true,
-	reflect.TypeOf(fmt.Errorf("%w %w", errGone, errGone)): true,
-	reflect.TypeOf(context.DeadlineExceeded):              true,
-	reflect.TypeFor[syscall.Errno]():                      true,
-	reflect.TypeFor[*Error]():                             true,
-	reflect.TypeFor[*frozenError]():                       true,
+	reflect.TypeOf(errGone):                  true,
+	reflect.TypeOf(context.DeadlineExceeded): true,
+	reflect.TypeFor[syscall.Errno]():         true,
+	reflect.TypeFor[*Error]():                true,
+	reflect.TypeFor[*frozenError]():          true,
 }
 
 var errGone = errors.New("")

@@ -124,6 +124,9 @@ func (r *Record) isCutOff() bool {
 
 // isInDoubt is errors.Is for [ErrInDoubt], and false for an error whose methods panic.
 func isInDoubt(err error) (is bool) {
+	if kept, ok := err.(*frozenError); ok && kept.isFound { //nolint:errorlint // itself
+		return kept.found.InDoubt
+	}
 	defer func() { _ = recover() }()
 	return errors.Is(err, ErrInDoubt)
 }

@@ -203,8 +203,8 @@ func (c *Call) precede(p *record.Progress, s *Scope) error {
 	}()
 	r := &attempted{Result: c.typed.Require(before.context())}
 	returned = true
-	r.Err = finite(r.Err)
 	before.close()
+	c.find(r)
 	if in := before.inside.Load(); in != nil {
 		s.inner().used.Store(in.used.Load())
 		s.inner().spent.Store(in.spent.Load())
@@ -223,9 +223,9 @@ func (c *Call) precede(p *record.Progress, s *Scope) error {
 		return c.suspend(p, s, r, e, record.StageEntry)
 	}
 	if r.Panicked {
-		return c.refuse(p, s, r.Result, record.ReasonPanic)
+		return c.refuseAttempt(p, s, r, record.ReasonPanic)
 	}
-	return c.refuse(p, s, r.Result, record.ReasonPrecondition)
+	return c.refuseAttempt(p, s, r, record.ReasonPrecondition)
 }
 
 // attempt makes one attempt and appends its end.
@@ -251,9 +251,10 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	if ofRun, own := c.interceptors(); len(ofRun)+len(own) == 0 {
 		r.Result = c.pass(s, began, p.Spent)
 	} else {
-		r.Result = c.passIntercepted(s, began, p.Spent, ofRun, own)
+		r = c.passIntercepted(s, began, p.Spent, ofRun, own)
 	}
 	returned = true
+	c.find(&r)
 	r.end(began)
 	return c.settle(p, s, &r)
 }
@@ -273,7 +274,6 @@ func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
 		return c.passWithin(s, newTimespan(began, timeout, total, spent))
 	}
 	r := c.typed.Pass(s.context())
-	r.Err = finite(r.Err)
 	s.close()
 	return r
 }
@@ -281,10 +281,10 @@ func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
 // settle decides what the end of the attempt means and appends it.
 func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 	if s.isDoomed() {
-		c.overdue(s, &r.Result)
+		c.overdue(s, r)
 	}
 	if r.Err == nil && s.group != nil {
-		r.Err = s.group.failure()
+		r.replace(s.group.failure())
 	}
 	if e := c.suspension(s, r.Err); e != nil {
 		return c.suspend(p, s, r, e, r.suspendedAt())
@@ -296,13 +296,13 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 		if c.policy.Polls {
 			c.polled(s, &r.Result)
 		}
-	} else if IsSuspension(r.Err) {
-		r.Err = &settledError{r.Err}
+	} else if c.find(r); r.traits.Interrupted {
+		r.replace(&settledError{r.Err})
 	}
 	if r.Err == nil {
 		return c.complete(p, s, r, "")
 	}
-	f := classify(r)
+	f := c.classify(r)
 	v := c.decide(p, s, &f)
 	switch {
 	case v.suspended != nil && !v.promised:
@@ -331,6 +331,7 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 		defer s.endGroup()
 	}
 	r := c.pass(s, time.Now(), 0)
+	r.Err = finite(r.Err)
 	if in := s.inside.Load(); in != nil {
 		c.passOn(in)
 	}

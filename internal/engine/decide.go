@@ -33,10 +33,10 @@ type verdict struct {
 }
 
 // classify returns the failure of an attempt with its class and marks.
-func classify(r *attempted) failure {
+func (c *Call) classify(r *attempted) failure {
+	c.find(r)
 	f := failure{attempted: *r}
-	traits := record.Inspect(r.Err)
-	f.marked, f.after, f.class = traits.Retryable, traits.RetryAfter, traits.Class
+	f.marked, f.after, f.class = r.traits.Retryable, r.traits.RetryAfter, r.traits.Class
 	switch {
 	case r.Panicked:
 		f.class = record.ClassPanic
@@ -86,7 +86,7 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		if f.Panicked { // by StopWhen, RetryWhen or a Matcher
 			return verdict{reason: record.ReasonPanic}
 		}
-		if is(f.Err, ErrInDoubt) { // of a call inside: this one is in doubt, too
+		if f.traits.InDoubt { // of a call inside: this one is in doubt, too
 			return verdict{reason: reasonAt(f.Stage, record.ReasonInDoubt)}
 		}
 		return verdict{reason: reasonAt(f.Stage, record.ReasonPermanent)}
@@ -118,7 +118,7 @@ func reasonAt(stage record.Stage, otherwise record.Reason) record.Reason {
 // kept.
 func (f *failure) addLastError(p *record.Progress) {
 	if p.Err != nil && (is(f.Err, context.DeadlineExceeded) || is(f.Err, context.Canceled)) {
-		f.Err = &classedError{after(f.Err, p.Err), f.class}
+		f.replace(&classedError{after(f.Err, p.Err), f.class})
 	}
 }
 
@@ -139,17 +139,17 @@ func (c *Call) retryable(s *Scope, f *failure) bool {
 	}
 	again, panicked := c.judge(c.attemptOf(s, f.Err), f.class, byDefault)
 	if panicked != nil {
-		f.panic(Result{Err: panicked})
+		c.panic(f, Result{Err: panicked})
 	}
 	return again
 }
 
 // panic makes the failure that of a function which judged it. The failure that
 // was judged stays in it.
-func (f *failure) panic(r Result) {
+func (c *Call) panic(f *failure, r Result) {
 	failed := f.attempted
-	failed.Result = Result{Err: after(r.Err, f.Err), Stage: f.Stage, Panicked: true}
-	*f = classify(&failed)
+	failed.Result, failed.findings = Result{Err: after(r.Err, f.Err), Stage: f.Stage, Panicked: true}, findings{}
+	*f = c.classify(&failed)
 }
 
 // attemptOf returns the attempt as functions of the user see it.
@@ -201,7 +201,7 @@ func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	if !ok || v.delay < time.Until(deadline) {
 		switch r := c.mayRetry(s, f); {
 		case r.Panicked:
-			f.panic(r)
+			c.panic(f, r)
 			return verdict{reason: record.ReasonPanic}
 		case r.Err != nil:
 			f.noRetry = r.Err

@@ -210,7 +210,7 @@ func (c *Call) hideOutput() {
 func (c *Call) retry(p *record.Progress, s *Scope, f *failure, v verdict) error {
 	var rec record.Record
 	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attempted)
-	rec.Stage, rec.Class, rec.Err = f.Stage, f.class, c.keptError(f.Err)
+	rec.Stage, rec.Class, rec.Err = f.Stage, f.class, c.kept(&f.attempted)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec)
 	p.Spent += time.Since(f.ended) // publishers and disks take time
@@ -231,13 +231,19 @@ func (c *Call) fail(p *record.Progress, s *Scope, f *failure, reason record.Reas
 		}
 	}
 	e := recordedFailure(&rec)
-	if rec.Err = c.keptError(f.Err); c.root.settings.RoundTrip {
-		e.Err = record.ErrorOf(e.Err)
+	if rec.Err = c.kept(&f.attempted); c.root.settings.RoundTrip {
+		e.Err = record.ErrorOf(rec.Err)
 	}
 	if err := c.append(p, s, &rec); err != nil {
 		return errors.Join(e, err)
 	}
 	return e
+}
+
+// kept returns the error of an attempt as a record keeps it.
+func (c *Call) kept(r *attempted) error {
+	c.find(r)
+	return r.kept
 }
 
 // keptError is err as a record in memory keeps it: its text does not change any
@@ -266,7 +272,11 @@ func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 
 // refuse ends a call for good before its first attempt.
 func (c *Call) refuse(p *record.Progress, s *Scope, r Result, reason record.Reason) error {
-	f := classify(&attempted{Result: r})
+	return c.refuseAttempt(p, s, &attempted{Result: r}, reason)
+}
+
+func (c *Call) refuseAttempt(p *record.Progress, s *Scope, r *attempted, reason record.Reason) error {
+	f := c.classify(r)
 	return c.fail(p, s, &f, reason)
 }
 

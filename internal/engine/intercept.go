@@ -59,7 +59,8 @@ type interception struct {
 	over     bool          // the attempt has its result
 	parked   time.Duration // how long the run is parked before the attempt is made; 0 for not
 	panicked bool          // an interceptor did
-	r        Result        // of the handler, if the state is made
+	r        attempted     // by the handler, if the state is made
+	failed   *classedError // what the interceptors see of its failure; nil for none
 }
 
 // interceptionState says where the result of the attempt comes from.
@@ -81,7 +82,7 @@ func (c *Call) interception(s *Scope, ofRun, own []Interceptor) *interception {
 }
 
 // passIntercepted makes a pass inside the interceptors.
-func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, ofRun, own []Interceptor) Result {
+func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, ofRun, own []Interceptor) attempted {
 	in := c.interception(s, ofRun, own)
 	in.beginning, in.spent = began, spent
 	outside := &Scope{outer: s.outer, root: s.root, call: c, attempt: s.attempt}
@@ -92,19 +93,22 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	in.over = true
 	switch e := in.suspended(); {
 	case e != nil && in.state != made:
-		return Result{Err: e, refused: true, parked: in.parked}
+		return attempted{Result: Result{Err: e, refused: true, parked: in.parked}}
 	case e != nil, err == nil && in.state == made:
 		return in.r
 	case err == nil:
 		r := c.typed.KeepOutput(s.context())
 		r.cached = true
-		return r
+		return attempted{Result: r}
 	}
 	c.typed.Clear()
-	if own, ok := err.(*classedError); ok { //nolint:errorlint // the error of pass itself
-		err = own.error
+	r := attempted{Result: Result{Err: err, Stage: record.StageHandler, refused: in.state == begun, Panicked: in.panicked || in.r.Panicked}}
+	switch own, ok := err.(*classedError); { //nolint:errorlint // the error of pass itself
+	case ok && own == in.failed:
+		r.Err, r.findings = in.r.Err, in.r.findings
+	case ok:
+		r.Err = own.error
 	}
-	r := Result{Err: finite(err), Stage: record.StageHandler, refused: in.state == begun, Panicked: in.panicked || in.r.Panicked}
 	if in.r.Err != nil {
 		r.Stage = in.r.Stage
 	}
@@ -207,10 +211,10 @@ func (in *interception) pass(ctx context.Context) error {
 	case total > 0 && spent >= total:
 		return errNoTimeLeft
 	}
-	in.state, in.r = made, Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true} // unless it returns
+	in.state, in.r.Result = made, Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true} // unless it returns
 	ctx, free := in.joined(ctx)
 	defer free()
-	in.r = c.pass(s, now, spent)
+	in.r.Result = c.pass(s, now, spent)
 	if ctx != s.outer && ctx.Err() != nil && s.outer.Err() == nil {
 		s.inner().overrun = true
 	}
@@ -220,7 +224,9 @@ func (in *interception) pass(ctx context.Context) error {
 	if in.r.Err == nil {
 		return nil
 	}
-	return &classedError{in.r.Err, classify(&attempted{Result: in.r}).class}
+	class := c.classify(&in.r).class
+	in.failed = &classedError{in.r.Err, class}
+	return in.failed
 }
 
 // joined makes ctx the context around the handler. If it was cut off from the

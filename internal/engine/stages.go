@@ -69,9 +69,7 @@ func (a *Async) run(p Apart) {
 			a.scope.root.settings.Late.Returned.Add(1)
 		}
 	}()
-	r := p.Pass(a.scope.context())
-	r.Err = finite(r.Err)
-	a.r = r
+	a.r = p.Pass(a.scope.context())
 }
 
 // Result is how a stage of an attempt ended.
@@ -112,6 +110,7 @@ type KeptOutput struct {
 // attempt.
 type attempted struct {
 	Result
+	findings
 	ended time.Time // zero if there was no attempt
 	took  time.Duration
 }

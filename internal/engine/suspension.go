@@ -68,9 +68,9 @@ func (s *Scope) offPath() *InterruptedError {
 // overdue makes the result of a doomed attempt a failure: a call inside it has
 // no outcome because the attempt's own deadline passed or was near, and without
 // that outcome the attempt did not succeed.
-func (c *Call) overdue(s *Scope, r *Result) {
+func (c *Call) overdue(s *Scope, r *attempted) {
 	if s.overran() {
-		r.Err = after(context.Cause((*attemptContext)(s).around()), r.Err)
+		r.replace(after(context.Cause((*attemptContext)(s).around()), r.Err))
 	}
 	if s.endedItself() || s.suspended() != nil {
 		return
@@ -78,12 +78,12 @@ func (c *Call) overdue(s *Scope, r *Result) {
 	outer, hasOuter := s.outer.Deadline()
 	switch {
 	case s.outer.Err() != nil:
-		r.Err = after(context.Cause(s.outer), r.Err)
+		r.replace(after(context.Cause(s.outer), r.Err))
 	case s.limit == nil || hasOuter && outer.Before(s.limit.Deadline()):
-		r.Err = after(errDeadlineAhead, r.Err)
+		r.replace(after(errDeadlineAhead, r.Err))
 	default:
 		s.limit.overdue.Store(true)
-		r.Err = &TimeoutError{Limit: s.limit.length, Err: r.Err}
+		r.replace(&TimeoutError{Limit: s.limit.length, Err: r.Err})
 	}
 }
 

@@ -53,7 +53,7 @@ func (c *Call) passWithin(s *Scope, t timespan) Result {
 	// After the attempt's own time even a success is too late; after an
 	// interrupt it is kept.
 	if l.expired() && !r.Panicked {
-		r = Result{Err: &TimeoutError{Limit: l.length, Err: r.Err}, Stage: r.Stage}
+		r = Result{Err: &TimeoutError{Limit: l.length, Err: finite(r.Err)}, Stage: r.Stage}
 	}
 	return r
 }
