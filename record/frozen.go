@@ -31,13 +31,13 @@ type frozenError struct {
 // Keep is Inspect, and returns the error for a record: with the text that it has now, and
 // with all that records need of it, so that it is walked through once. For a record
 // that is stored, ErrorOf(kept) is part of that. Kept is err itself if nobody can
-// change err, if it is a suspension, and if it is endless.
+// change err and it wraps nothing, if it is a suspension, and if it is endless.
 func Keep(err error, stored bool) (found Traits, kept error) {
 	if e, ok := err.(*Error); ok {
 		return Inspect(e), e
 	}
 	if !stored {
-		if found = Inspect(err); found.Endless || found.Interrupted || isConstant(err) {
+		if found = Inspect(err); found.Endless || found.Interrupted || isConstant(err) && !wrapsOther(err) {
 			return found, err
 		}
 		return found, &frozenError{text: fmt.Sprint(err), err: err, found: found, isFound: true}
@@ -54,16 +54,34 @@ func Keep(err error, stored bool) (found Traits, kept error) {
 func (e *frozenError) Error() string { return e.text }
 func (e *frozenError) Unwrap() error { return e.err }
 
-// constantTypes are types of errors that nobody can change, and that wrap no others.
+// constantTypes are types of errors that nobody can change. Those that wrap
+// other errors keep the text that they were made with.
 var constantTypes = map[reflect.Type]bool{
-	reflect.TypeOf(errGone):                  true,
-	reflect.TypeOf(context.DeadlineExceeded): true,
-	reflect.TypeFor[syscall.Errno]():         true,
-	reflect.TypeFor[*Error]():                true,
-	reflect.TypeFor[*frozenError]():          true,
+	reflect.TypeOf(errGone):                               true,
+	reflect.TypeOf(fmt.Errorf("%w", errGone)):             true,
+	reflect.TypeOf(fmt.Errorf("%w %w", errGone, errGone)): true,
+	reflect.TypeOf(context.DeadlineExceeded):              true,
+	reflect.TypeFor[syscall.Errno]():                      true,
+	reflect.TypeFor[*Error]():                             true,
+	reflect.TypeFor[*frozenError]():                       true,
 }
 
 var errGone = errors.New("")
+
+// wrapsOther reports whether err wraps errors that users made.
+func wrapsOther(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // each by itself
+	case *mark.Permanent:
+		return wrapsOther(e.Err)
+	case *mark.Retryable:
+		return wrapsOther(e.Err)
+	case *frozenError:
+		return !e.isFound
+	case interface{ Unwrap() error }, interface{ Unwrap() []error }:
+		return true
+	}
+	return false
+}
 
 // isConstant reports whether nobody can change the text of err.
 func isConstant(err error) bool {
