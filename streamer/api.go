@@ -28,6 +28,7 @@ type RunList struct {
 
 // Permissions are what the sender of a request may do.
 type Permissions struct {
+	As        string `json:"as,omitempty"` // who it is; empty if nobody signs in
 	Interrupt bool `json:"interrupt"`
 	Cancel    bool `json:"cancel"`
 	Answer    bool `json:"answer"`

@@ -14,7 +14,7 @@ import (
 func (h *Handler) can(scope *Scope) Permissions {
 	may := h.options.Control != nil && scope.Control
 	return Permissions{
-		Interrupt: may, Cancel: may, Answer: may,
+		As: scope.Principal, Interrupt: may, Cancel: may, Answer: may,
 		Resume: h.options.Continuer != nil && scope.Control, Fork: h.options.Forker != nil && scope.Control,
 	}
 }

@@ -36,24 +36,29 @@ func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string
 // refuseError is refuse for an error of a source, a control or a limit.
 // Missing says what ErrNotFound means.
 func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) {
+	status, code, text := refusalOf(err, missing)
+	h.refuse(w, status, code, text)
+}
+
+// refusalOf returns how an error is told to a client.
+func refusalOf(err error, missing string) (status int, code, text string) {
 	var limit *errTooMany
 	switch {
 	case errors.As(err, &limit):
-		h.refuse(w, limit.status, "too_many", limit.message)
+		return limit.status, "too_many", limit.message
 	case errors.Is(err, ErrNotFound):
-		h.refuse(w, http.StatusNotFound, "not_found", missing)
+		return http.StatusNotFound, "not_found", missing
 	case errors.Is(err, ErrInvalid):
-		h.refuse(w, http.StatusBadRequest, "bad_request", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
+		return http.StatusBadRequest, "bad_request", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": ")
 	case errors.Is(err, ErrTooMany):
-		h.refuse(w, http.StatusTooManyRequests, "too_many", strings.TrimPrefix(err.Error(), ErrTooMany.Error()+": "))
+		return http.StatusTooManyRequests, "too_many", strings.TrimPrefix(err.Error(), ErrTooMany.Error()+": ")
 	case errors.Is(err, ErrUnavailable):
-		h.refuse(w, http.StatusServiceUnavailable, "unavailable", strings.TrimPrefix(err.Error(), ErrUnavailable.Error()+": "))
+		return http.StatusServiceUnavailable, "unavailable", strings.TrimPrefix(err.Error(), ErrUnavailable.Error()+": ")
 	case errors.Is(err, ErrConflict):
-		h.refuse(w, http.StatusConflict, "conflict", strings.TrimPrefix(err.Error(), ErrConflict.Error()+": "))
-	default:
-		// The text may tell of paths and hosts.
-		h.refuse(w, http.StatusInternalServerError, "unreadable", "the runs cannot be read")
+		return http.StatusConflict, "conflict", strings.TrimPrefix(err.Error(), ErrConflict.Error()+": ")
 	}
+	// The text may tell of paths and hosts.
+	return http.StatusInternalServerError, "unreadable", "the runs cannot be read"
 }
 
 // refuseMethod answers a request that nothing else serves.

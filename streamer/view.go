@@ -101,6 +101,7 @@ type QuestionState struct {
 	Asks    record.Asks    `json:"asks,omitempty"` // answer or doubt
 	Text    string         `json:"message"`
 	Address record.Address `json:"address"`
+	Seq     uint64         `json:"seq,omitempty"` // of its record; 0 if that was not read
 	Asked   time.Time      `json:"asked_at"`
 	Until   time.Time      `json:"until,omitzero"`    // when the default answers it; zero if it has none
 	Refused string         `json:"refused,omitempty"` // why the answer before did not fit
@@ -273,7 +274,7 @@ func callOf(call *record.Call) CallState {
 }
 
 func stateOfQuestion(q *record.Question) QuestionState {
-	s := QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Address: q.Address, Asked: q.Asked, Until: q.Due, InDoubt: q.InDoubt}
+	s := QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Address: q.Address, Seq: q.Seq, Asked: q.Asked, Until: q.Due, InDoubt: q.InDoubt}
 	if json.Valid(q.Schema) { // a store may have anything
 		s.Schema = q.Schema
 	}

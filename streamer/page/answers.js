@@ -23,9 +23,9 @@ export const isNullable = (schema) => Boolean(schema?.nullable || (Array.isArray
 const deepest = 4; // levels of objects and lists that have fields of their own
 
 // editorOf returns the editor for a schema.
-export function editorOf(schema, { root = schema, label = "Answer", required = true, depth = 0 } = {}) {
+export function editorOf(schema, { root = schema, label = "Answer", required = true, depth = 0, path = "" } = {}) {
   const s = resolve(schema, root);
-  const options = { root, label, required, depth };
+  const options = { root, label, required, depth, path };
   if (s.enum) return choice(s, options);
   switch (typeOf(s)) {
     case "boolean":
@@ -44,7 +44,60 @@ export function editorOf(schema, { root = schema, label = "Answer", required = t
   return json(s, options);
 }
 
-const missing = (label) => new Error(`${label}: this is needed.`);
+// A FieldError is about one field of a form.
+class FieldError extends Error {
+  constructor(control, label, message) {
+    super(`${label}: ${message}`);
+    Object.assign(this, { control, plain: message });
+  }
+}
+
+const missing = (control, label) => new FieldError(control, label, "this is needed.");
+
+// showProblem shows an error at the field that it is about, and returns the text of what is
+// about none. Errors of the server name fields by their path, one in each line. Without an
+// error it takes back what was shown.
+export function showProblem(form, error) {
+  for (const note of form.querySelectorAll(".field-problem")) note.remove();
+  for (const control of form.querySelectorAll("[aria-invalid]")) {
+    control.removeAttribute("aria-invalid");
+    control.removeAttribute("aria-describedby");
+  }
+  if (!error) return "";
+  if (error.control) {
+    markField(error.control, error.plain);
+    error.control.focus();
+    return "";
+  }
+  const rest = [];
+  for (const line of error.message.split("\n")) {
+    const control = fieldOf(form, line);
+    if (control) markField(control, line.slice(line.indexOf(control.dataset.path + ": ") + control.dataset.path.length + 2));
+    else rest.push(line);
+  }
+  form.querySelector("[aria-invalid]")?.focus();
+  return rest.join("\n");
+}
+
+// fieldOf is the field whose path a line begins with, also after the words of a program.
+function fieldOf(form, line) {
+  const fields = [...form.querySelectorAll("[data-path]")].filter(({ dataset }) => dataset.path);
+  const at = (path) => line.startsWith(path + ": ") || line.includes(": " + path + ": ");
+  return fields.filter(({ dataset }) => at(dataset.path)).sort((a, b) => b.dataset.path.length - a.dataset.path.length)[0];
+}
+
+let notes = 0; // each has an ID
+
+function markField(control, text) {
+  const note = make("span", { class: "field-problem error", role: "alert", id: `field-problem-${++notes}` }, text);
+  const target = control.matches("fieldset") ? control.firstElementChild ?? control : control;
+  target.after(note);
+  control.setAttribute("aria-invalid", "true");
+  control.setAttribute("aria-describedby", note.id);
+}
+
+// pathOf is where a member is, as errors of the server write it.
+const pathOf = (path, name) => (/^[\p{L}_][\p{L}\p{N}_]*$/u.test(name) ? (path ? path + "." : "") + name : `${path}[${JSON.stringify(name)}]`);
 
 // labelled puts a name on a control.
 const labelled = (s, { label, required, depth }, control) =>
@@ -54,50 +107,50 @@ const labelled = (s, { label, required, depth }, control) =>
 function choice(s, options) {
   const values = s.enum.filter((value) => value !== null);
   const shown = (value) => (value === true ? "yes" : value === false ? "no" : String(value));
-  const select = make("select", {}, make("option", { value: "" }, "choose…"), ...values.map((value, i) => make("option", { value: String(i) }, shown(value))));
+  const select = make("select", { "data-path": options.path }, make("option", { value: "" }, "choose…"), ...values.map((value, i) => make("option", { value: String(i) }, shown(value))));
   return {
     node: labelled(s, options, select),
     read() {
       if (select.value !== "") return values[Number(select.value)];
-      if (options.required) throw missing(options.label);
+      if (options.required) throw missing(select, options.label);
     },
   };
 }
 
 function text(s, options) {
   const hint = s.format === "date-time" ? "2026-01-31T08:00:00Z" : s.contentEncoding === "base64" ? "base64" : undefined;
-  const input = make("input", { type: "text", autocomplete: "off", placeholder: hint });
+  const input = make("input", { type: "text", autocomplete: "off", placeholder: hint, "data-path": options.path });
   return {
     node: labelled(s, options, input), input,
     read() {
       if (input.value !== "" || (options.required && options.depth > 0 && !hint)) return input.value;
-      if (options.required) throw missing(options.label);
+      if (options.required) throw missing(input, options.label);
     },
   };
 }
 
 function number(s, options) {
-  const input = make("input", { type: "text", inputmode: "decimal", autocomplete: "off" });
+  const input = make("input", { type: "text", inputmode: "decimal", autocomplete: "off", "data-path": options.path });
   return {
     node: labelled(s, options, input), input,
     read() {
       const said = input.value.trim();
       if (said === "" && !options.required) return undefined;
-      if (said === "") throw missing(options.label);
+      if (said === "") throw missing(input, options.label);
       const value = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(said) ? Number(said) : NaN;
-      if (!Number.isFinite(value)) throw new Error(`${options.label}: ${said} is not a number.`);
-      if (typeOf(s) === "integer" && !Number.isSafeInteger(value)) throw new Error(`${options.label}: ${said} is not a whole number that this page can send.`);
+      if (!Number.isFinite(value)) throw new FieldError(input, options.label, `${said} is not a number.`);
+      if (typeOf(s) === "integer" && !Number.isSafeInteger(value)) throw new FieldError(input, options.label, `${said} is not a whole number that this page can send.`);
       return value;
     },
   };
 }
 
-function fields(s, { root, label, required, depth }) {
+function fields(s, { root, label, required, depth, path }) {
   const editors = Object.entries(s.properties).map(([name, part]) =>
-    [name, editorOf(part, { root, label: name, required: s.required?.includes(name) ?? false, depth: depth + 1 })]);
+    [name, editorOf(part, { root, label: name, required: s.required?.includes(name) ?? false, depth: depth + 1, path: pathOf(path, name) })]);
   const legend = depth > 0 ? make("legend", {}, label + (required ? "" : " (optional)")) : undefined;
   return {
-    node: make("fieldset", { class: "fields" }, legend, ...editors.map(([, editor]) => editor.node)),
+    node: make("fieldset", { class: "fields", "data-path": path }, legend, ...editors.map(([, editor]) => editor.node)),
     read() {
       if (!required && !editors.some(([, editor]) => isFilled(editor.node))) return undefined;
       const value = {};
@@ -113,11 +166,11 @@ function fields(s, { root, label, required, depth }) {
 const isFilled = (node) => [...node.querySelectorAll("input, select, textarea")].some((control) => control.value !== "");
 
 // rows is a list, of which lines are added and removed.
-function rows(s, { root, label, required, depth }) {
+function rows(s, { root, label, required, depth, path }) {
   const list = make("div", { class: "list-rows" });
   const all = [];
   const add = () => {
-    const item = { editor: editorOf(s.items, { root, label: `${label} ${all.length + 1}`, depth: depth + 1 }) };
+    const item = { editor: editorOf(s.items, { root, label: `${label} ${all.length + 1}`, depth: depth + 1, path: `${path}[${all.length}]` }) };
     item.node = make("div", { class: "list-row" }, item.editor.node, make("button", {
       type: "button", class: "quiet", "aria-label": `Remove ${label} ${all.length + 1}`,
       onclick: () => {
@@ -131,7 +184,7 @@ function rows(s, { root, label, required, depth }) {
   };
   const legend = make("legend", {}, label + (required ? "" : " (optional)"));
   return {
-    node: make("fieldset", { class: "fields" }, legend, list, make("button", { type: "button", class: "quiet add", "aria-label": `Add to ${label}`, onclick: add }, "Add")),
+    node: make("fieldset", { class: "fields", "data-path": path }, legend, list, make("button", { type: "button", class: "quiet add", "aria-label": `Add to ${label}`, onclick: add }, "Add")),
     read() {
       if (all.length === 0 && !required) return undefined;
       return all.map(({ editor }) => editor.read() ?? null);
@@ -140,16 +193,16 @@ function rows(s, { root, label, required, depth }) {
 }
 
 function json(s, options) {
-  const input = make("textarea", { rows: "3", placeholder: "JSON", spellcheck: "false" });
+  const input = make("textarea", { rows: "3", placeholder: "JSON", spellcheck: "false", "data-path": options.path });
   return {
     node: labelled(s, options, input), input,
     read() {
       if (input.value.trim() === "" && !options.required) return undefined;
-      if (input.value.trim() === "") throw missing(options.label);
+      if (input.value.trim() === "") throw missing(input, options.label);
       try {
         return JSON.parse(input.value);
       } catch (error) {
-        throw new Error(`${options.label}: that is not JSON: ${error.message}`, { cause: error });
+        throw new FieldError(input, options.label, `that is not JSON: ${error.message}`);
       }
     },
   };
@@ -185,7 +238,7 @@ export function doubtEditor(schema, effect) {
         case "take_over":
           return { decision: select.value };
       }
-      throw missing("Decision");
+      throw missing(select, "Decision");
     },
   };
 }

@@ -3,6 +3,7 @@
 import { setHidden, setText, byID } from "./dom.js";
 import { plural } from "./format.js";
 import { post, runPath } from "./request.js";
+import * as who from "./who.js";
 
 const dialog = byID("interrupt-dialog");
 const yes = byID("interrupt-yes");
@@ -33,6 +34,7 @@ function open(what, runID, texts) {
   setText(yes, texts.yes);
   setText(byID("interrupt-no"), texts.no);
   message.value = "";
+  who.fill(byID("interrupt-as"), "You do this");
   yes.disabled = false;
   setHidden(problem, true);
   dialog.showModal();
@@ -43,7 +45,7 @@ async function send() {
   yes.disabled = true;
   setHidden(problem, true);
   try {
-    await post(`${runPath(id)}/${action}`, { message: message.value });
+    await post(`${runPath(id)}/${action}`, who.signed({ message: message.value }));
     dialog.close();
   } catch (error) {
     yes.disabled = false;

@@ -58,7 +58,7 @@ export class Overview {
   // #loadQuestions has the runs known that ask, however long ago they were updated.
   async #loadQuestions(changed) {
     try {
-      const { body } = await get("api/runs?asking=true&limit=200");
+      const { body } = await get("api/runs?asking=true&limit=1000");
       this.#runs.merge(body.runs);
       changed();
     } catch {
@@ -96,7 +96,7 @@ export class Overview {
     // What an answer must be like is not known of runs that were not read.
     this.#runs.complete(asked.slice(0, mostQuestions).map((q) => q.run));
     const ready = asked.filter((q) => !this.#runs.isPending(this.#runs.all.get(q.run)));
-    questions.draw(byID("questions"), ready, this.#runs.can, { most: mostQuestions, more: asked.length - ready.length, runOf: (id) => this.#runs.all.get(id) });
+    questions.draw(byID("questions"), ready, this.#runs.can, { all: asked, most: mostQuestions, more: asked.length - ready.length, runOf: (id) => this.#runs.all.get(id) });
     this.#announceQuestions(asked);
     this.#waiting.draw(runs, filter, now);
     this.#drawRuns(runs, filter, now);

@@ -1,13 +1,17 @@
 // Questions to a human: prominent, and where it is allowed with the means to
 // answer them.
 
-import { doubtEditor, editorOf, isNullable, typeOf } from "./answers.js";
-import { make, list, setText, icon } from "./dom.js";
+import * as alike from "./alike.js";
+import { doubtEditor, editorOf, isNullable, showProblem, typeOf } from "./answers.js";
+import { before as whatWasBefore } from "./before.js";
+import { make, list, setHidden, setText, icon } from "./dom.js";
 import { now, parse } from "./clock.js";
 import * as fold from "./fold.js";
-import { age, escaped, fullTime, kind, plural } from "./format.js";
+import { age, duration, escaped, fullTime, kind, plural } from "./format.js";
+import { foldButton } from "./panels.js";
 import { post, runPath } from "./request.js";
 import { href } from "./route.js";
+import * as who from "./who.js";
 
 // questionsOf collects what the runs ask and nobody has answered, the oldest question
 // first.
@@ -27,8 +31,9 @@ const leaves = 60_000; // ms after which it goes, even if the pointer is still t
 // answered, so that no other comes under the pointer.
 const shownIn = new WeakMap();
 
-// draw shows the questions in the section.
-export function draw(section, questions, can, { most = 20, more = 0, linked = true, runOf } = {}) {
+// draw shows the questions in the section. All are those that are open, also those that cannot
+// be shown yet.
+export function draw(section, questions, can, { all = questions, most = 20, more = 0, linked = true, runOf } = {}) {
   const time = performance.now();
   const open = new Map(questions.map((q) => [[q.run, q.id, q.asked_at, can.answer, isAnsweredElsewhere(q)].join("\n"), q]));
   const cards = (shownIn.get(section) ?? []).filter((card) => open.has(card.key) || !isGone(card, section, time));
@@ -36,16 +41,45 @@ export function draw(section, questions, can, { most = 20, more = 0, linked = tr
     if (open.has(card.key)) open.delete(card.key);
     else if (!card.gone) endCard(card, time);
   }
+  for (const [key, q] of open) if (answeredHere.has(keyOf(q.run, q))) open.delete(key); // among others that were alike
   const room = Math.max(0, most - cards.filter((card) => !card.gone).length);
   for (const [key, q] of [...open].slice(0, room)) cards.push({ key, q, gone: 0 });
   shownIn.set(section, cards);
   section.hidden = cards.length === 0;
+  drawHead(section, all, can);
   list(section, cards, (card) => card.key, (card) => (card.node = cardOf(card.q, can, linked, runOf)), (node, { q }) => {
+    if (!node.answered && answeredHere.has(keyOf(q.run, q))) node.querySelector(".answer").replaceWith(answeredBefore(q, node, runOf));
     if (node.answered) setText(node.answered.text, afterAnswer(q, node.answered.before, runOf?.(q.run)));
-    setText(node.parts.asked, "asked " + age(now() - parse(q.asked_at)) + " ago");
+    drawTimes(node.parts, q);
   });
   drawRest(section, more + open.size - Math.min(room, open.size));
   watchPlaces(section, cards, time);
+}
+
+// drawHead draws what stands above the cards: how many questions there are, under which
+// name they are answered, and which are alike.
+function drawHead(section, questions, can) {
+  const head = section.previousElementSibling;
+  setHidden(head, section.hidden);
+  if (!head.firstChild) {
+    head.append(make("div", {}, foldButton(section, "questions", "questions"), make("h2", {}, "Questions"), make("span", { class: "count" }), make("span", { class: "spacer" }), make("span", { class: "as" })),
+      make("ul", { class: "alike", "aria-label": "Questions that are alike" }));
+  }
+  const open = questions.filter((q) => !q.answered && !answeredHere.has(keyOf(q.run, q)));
+  setText(head.querySelector(".count"), String(open.length));
+  if (can.answer) who.fill(head.querySelector(".as"), "You answer");
+  alike.draw(head.lastChild, open, can);
+}
+
+// drawTimes says since when and until when a question waits.
+function drawTimes({ asked, until }, q) {
+  setText(asked, "asked " + age(now() - parse(q.asked_at)) + " ago");
+  asked.title = fullTime(parse(q.asked_at));
+  const end = parse(q.until);
+  if (!end) return setText(until, "waits until it is answered");
+  const left = end - now();
+  setText(until, left > 0 ? `its default answers in ${duration(left)}` : "its default answers now");
+  until.title = fullTime(end);
 }
 
 // Questions that were answered here. They stay open in their runs until a program
@@ -57,8 +91,13 @@ const isAnsweredElsewhere = (q) => Boolean(q.answered) && !answeredHere.has(keyO
 
 const keyOf = (run, question) => [run, question.id, question.asked_at].join("\n");
 
+// markAnswered remembers that this page has answered a question.
+export const markAnswered = (q) => answeredHere.add(keyOf(q.run, q));
+
 // drop takes all cards off the page.
 export function drop(section) {
+  section.previousElementSibling.replaceChildren();
+  setHidden(section.previousElementSibling, true);
   shownIn.delete(section);
   list(section, []);
   section.querySelector(".more")?.remove();
@@ -111,13 +150,16 @@ function isMisplaced(node, event) {
 
 function cardOf(q, can, linked, runOf) {
   const asked = make("span", { class: "muted" });
+  const until = make("span", { class: "muted" });
+  const may = make("span", { class: "muted" }, can.answer ? (can.as ? `you may answer, ${can.as}` : "you may answer") : "you may not answer here");
   const from = linked ? make("a", { class: "mono", href: href({ run: q.run }), "data-row": true }, q.run) : undefined;
   const refused = q.refused ? make("p", { class: "error" }, "The answer before did not fit: " + escaped(q.refused)) : undefined;
   const node = make("article", { class: "question", "data-question": q.id },
-    make("div", { class: "question-text" }, icon("question"), make("p", {}, escaped(q.message || q.id))),
-    make("p", { class: "question-from" }, from, make("span", { class: "mono muted" }, q.address), asked, refused),
+    make("div", { class: "question-text" }, icon("question"), make("p", { dir: "auto" }, escaped(q.message || q.id))),
+    make("div", { class: "question-from" }, from, make("span", { class: "mono muted" }, q.address), asked, until, may, refused, whatWasBefore(q)),
     q.in_doubt ? doubt(q.in_doubt) : undefined);
-  node.parts = { asked };
+  node.parts = { asked, until };
+  drawTimes(node.parts, q);
   node.append(q.answered ? answeredBefore(q, node, runOf) : can.answer ? form(q, node, runOf) : byHand(q));
   return node;
 }
@@ -140,102 +182,127 @@ function doubt(call) {
     call.input ? make("span", { class: "mono" }, "input " + escaped(call.input)) : undefined);
 }
 
-// form is what answers a question, by its schema: buttons for a truth value and
-// for a choice of few, fields for the rest; without a schema, whatever is typed.
+// form answers the question of a card.
 function form(q, node, runOf) {
-  const said = escaped(q.message || q.id);
-  const problem = make("p", { class: "error", role: "alert", hidden: true });
-  const schema = q.schema;
-  const controls = [];
-  const button = (text, name, label, act) => {
-    const made = make("button", { type: "button", class: name, "aria-label": `${label}: ${said}`, onclick: (event) => click(event, act) }, text);
-    controls.push(made);
-    return made;
-  };
-
-  function click(event, act) {
-    if (isMisplaced(node, event)) fail("This question had just moved here. Click again to answer it.");
-    else act();
-  }
-
-  async function send(value) {
-    problem.hidden = true;
-    const all = [...controls, ...(controls[0]?.closest(".answer") ?? node).querySelectorAll("input, select, textarea, button")];
-    for (const control of all) control.disabled = true;
-    const before = standingOf(runOf?.(q.run));
-    try {
-      await post(runPath(q.run) + "/answer", { question: q.id, value });
-      answeredHere.add(keyOf(q.run, q));
+  const made = answerForm(q, {
+    label: escaped(q.message || q.id),
+    refuseClick: (event) => isMisplaced(node, event) && "This question had just moved here. Click again to answer it.",
+    onOther: () => node.classList.add("typing"),
+    async send(value) {
+      const before = standingOf(runOf?.(q.run));
+      await post(runPath(q.run) + "/answer", who.signed({ question: q.id, value }));
+      markAnswered(q);
       node.classList.add("answered");
       node.answered = { before, text: make("p", { role: "status" }, "Answered.") };
       node.querySelector(".answer").replaceChildren(node.answered.text);
       node.classList.remove("wide");
+    },
+  });
+  if (made.querySelector("fieldset, textarea")) node.classList.add("wide");
+  return made;
+}
+
+// answerForm is what answers questions, by their schema: buttons for a truth value and for a
+// choice of few, fields for the rest; without a schema, whatever is typed. Label names what
+// is answered. Send sends a value, and may return that the form is used again; refuseClick
+// may say why a click does not count.
+export function answerForm(q, { label, send, refuseClick = () => undefined, onOther = () => undefined }) {
+  const problem = make("p", { class: "error", role: "alert", hidden: true });
+  const form = make("div", { class: "answer" });
+  const schema = q.schema;
+  const button = (text, name, title, act) =>
+    make("button", { type: "button", class: name, "aria-label": `${title}: ${label}`, onclick: (event) => click(event, act) }, text);
+
+  function click(event, act) {
+    const why = refuseClick(event);
+    if (why) fail(new Error(why));
+    else act();
+  }
+
+  async function give(value) {
+    clear();
+    const controls = [...form.querySelectorAll("input, select, textarea, button")];
+    for (const control of controls) control.disabled = true;
+    try {
+      const result = await send(value);
+      if (!result?.again) return;
     } catch (error) {
-      for (const control of all) control.disabled = false;
-      fail(error.message);
+      fail(error);
     }
+    for (const control of controls) control.disabled = false;
   }
 
-  function fail(text) {
-    problem.hidden = false;
-    setText(problem, text);
+  function clear() {
+    problem.hidden = true;
+    showProblem(form);
   }
 
-  function sendRead(editor) {
+  // fail shows an error at the field that it is about, if there is one.
+  function fail(error) {
+    clear();
+    const rest = showProblem(form, error);
+    problem.hidden = !rest;
+    setText(problem, rest);
+  }
+
+  function giveRead(editor) {
+    clear();
     let value;
     try {
       value = editor.read();
     } catch (error) {
-      fail(error.message);
+      fail(error);
       return;
     }
-    if (value === undefined) value = null;
-    send(value);
+    give(value === undefined ? null : value);
   }
 
-  const answer = (...children) => make("div", { class: "answer" }, ...children, problem);
-  if (!schema && !q.in_doubt) return answer(...untyped({ said, button, controls, node, send, fail }));
+  function fill(...children) {
+    form.append(...children, problem);
+    return form;
+  }
+  if (!schema && !q.in_doubt) return fill(...untyped({ label, button, give, fail, onOther }));
   const type = typeOf(schema);
   if (!q.in_doubt && type === "boolean" && !isNullable(schema)) {
-    return answer(button("Yes", "yes", "Yes", () => send(true)), button("No", "no", "No", () => send(false)));
+    return fill(button("Yes", "yes", "Yes", () => give(true)), button("No", "no", "No", () => give(false)));
   }
   if (!q.in_doubt && schema.enum && schema.enum.length <= 6 && !schema.enum.includes(null)) {
-    return answer(...schema.enum.map((value) => button(String(value), "choice", String(value), () => send(value))));
+    return fill(...schema.enum.map((value) => button(String(value), "choice", String(value), () => give(value))));
   }
   const editor = q.in_doubt ? doubtEditor(schema, q.in_doubt.effect) : editorOf(schema, { required: !isNullable(schema) });
   editor.input?.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && editor.input.tagName === "INPUT") sendRead(editor);
+    if (event.key === "Enter" && editor.input.tagName === "INPUT") giveRead(editor);
   });
-  const made = answer(editor.node, button("Send", "send", "Send the answer to", () => sendRead(editor)));
-  if (editor.node.matches("fieldset") || editor.input?.tagName === "TEXTAREA") node.classList.add("wide");
-  return made;
+  return fill(editor.node, button("Send", "send", "Send the answer to", () => giveRead(editor)));
 }
 
 // untyped answers a question that says nothing of what it takes: with yes or no
 // at a click, or with what is typed.
-function untyped({ said, button, controls, node, send, fail }) {
-  const input = make("input", { type: "text", "aria-label": "Another answer to: " + said, placeholder: "or another answer", autocomplete: "off" });
+function untyped({ label, button, give, fail, onOther }) {
+  const input = make("input", { type: "text", "aria-label": "Another answer to: " + label, placeholder: "or another answer", autocomplete: "off" });
   const type = make("select", { "aria-label": "How the answer is read" },
     make("option", { value: "text" }, "as text"), make("option", { value: "json" }, "as JSON"));
-  const sendTyped = () => {
+  const giveTyped = () => {
     if (type.value === "text") {
-      if (input.value === "") fail("There is no answer yet.");
-      else send(input.value);
+      if (input.value === "") fail(new Error("There is no answer yet."));
+      else give(input.value);
       return;
     }
+    let value;
     try {
-      send(JSON.parse(input.value));
+      value = JSON.parse(input.value);
     } catch (error) {
-      fail("That is not JSON: " + error.message);
+      fail(new Error("That is not JSON: " + error.message));
+      return;
     }
+    give(value);
   };
   input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") sendTyped();
+    if (event.key === "Enter") giveTyped();
   });
-  const buttons = [button("Yes", "yes", "Yes", () => send(true)), button("No", "no", "No", () => send(false))];
-  const typed = button("Send", "quiet", "Send the answer to", sendTyped);
-  const other = make("button", { type: "button", class: "quiet other", onclick: () => (node.classList.add("typing"), input.focus()) }, "Other…");
-  controls.push(input, type, other);
+  const buttons = [button("Yes", "yes", "Yes", () => give(true)), button("No", "no", "No", () => give(false))];
+  const typed = button("Send", "quiet", "Send the answer to", giveTyped);
+  const other = make("button", { type: "button", class: "quiet other", onclick: () => (onOther(), input.focus()) }, "Other…");
   return [...buttons, other, make("span", { class: "typed" }, input, type, typed)];
 }
 

@@ -20,13 +20,14 @@ export async function get(path, { timeout = 15_000, signal } = {}) {
   return { body: await response.json(), sent, received: Date.now() };
 }
 
-// post sends JSON.
+// post sends JSON, and returns what is answered.
 export async function post(path, body) {
   const response = await fetch(path, {
     method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
-    signal: within(15_000), credentials: "same-origin",
+    signal: within(60_000), credentials: "same-origin",
   });
   if (!response.ok) throw await refusal(response);
+  return response.json();
 }
 
 // probe asks how the server would answer, and hangs up.

@@ -16,6 +16,7 @@ import { runPath } from "./request.js";
 import { refine, route } from "./route.js";
 import { isOver } from "./runs.js";
 import { Timeline } from "./timeline.js";
+import * as who from "./who.js";
 
 const ranges = { "": "all", 600: "10 m", 60: "1 m" }; // in seconds
 
@@ -76,6 +77,7 @@ export class RunView {
     this.#feed.stop();
     this.#timeline.stop();
     detail.draw(undefined);
+    questions.drop(byID("run-questions"));
     goon.draw(undefined);
     for (const id of ["record-rows", "run-facts", "producing-rows"]) list(byID(id), []);
     questions.drop(byID("run-questions"));
@@ -108,6 +110,7 @@ export class RunView {
   #load(body) {
     this.#run = fold.adopt(body.run);
     this.#can = body.can;
+    who.learn(body.can);
     this.#omitted = body.omitted;
     this.#tree = new CallTree();
     this.#records.clear();

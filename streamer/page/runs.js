@@ -3,6 +3,7 @@
 import { parse } from "./clock.js";
 import * as fold from "./fold.js";
 import { get, runPath } from "./request.js";
+import * as who from "./who.js";
 
 const most = 1000; // runs that are kept
 const mostHeld = 1000; // records that wait until their run is known
@@ -26,6 +27,7 @@ export class Runs {
     this.all = new Map(body.runs.map((state) => [state.run_id, fold.adopt(state)]));
     this.more = Boolean(body.next);
     this.can = body.can;
+    who.learn(body.can);
     this.#held.clear();
     this.#asked.clear();
     this.#count(body.counts);

@@ -4,11 +4,14 @@ import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, 
 import { parse } from "./clock.js";
 import * as fold from "./fold.js";
 import { attempt, count, countdown, duration, plural, source, words } from "./format.js";
+import { foldButton } from "./panels.js";
 import { href, refine } from "./route.js";
 import { callMatches } from "./runs.js";
 
 const most = 50; // rows
 const bins = 60; // of a second each
+
+byID("waiting-fold").append(foldButton(byID("waiting"), "waiting", "what waits"));
 
 export class Waiting {
   #rows = byID("waiting-rows");

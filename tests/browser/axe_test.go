@@ -1,11 +1,14 @@
 package browser
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -24,6 +27,40 @@ func (p *tab) violations() []string {
 	eval[bool](p, "("+`() => { if (!globalThis.axe) {`+string(source)+`}; return true }`+")()")
 	return eval[[]string](p, `axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
 		violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ": " + node.html.slice(0, 160) + " " + node.failureSummary.replaceAll("\n", " "))))`)
+}
+
+// inspect checks what the page shows, in light and dark, on a desktop and on phones: that it
+// has no barrier and is not wider than the screen. With -look it keeps pictures, too.
+func (p *tab) inspect(name string) {
+	p.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 390, 320} {
+			p.colours(scheme)
+			p.size(width, 800)
+			p.wait(fmt.Sprintf(`innerWidth === %d`, width))
+			// Colours fade in.
+			eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 300))`)
+			assert.LessOrEqual(p.t, eval[float64](p, `document.documentElement.scrollWidth - innerWidth`), float64(0), "%s: %s, %d", name, scheme, width)
+			if width != 320 {
+				p.keep(fmt.Sprintf("%s-%s-%d.png", name, scheme, width))
+			}
+			if *look == "" {
+				assert.Empty(p.t, p.violations(), "%s: %s, %d", name, scheme, width)
+			}
+		}
+	}
+	p.colours("light")
+	p.size(1280, 800)
+}
+
+// keep keeps a picture of the tab with -look.
+func (p *tab) keep(name string) {
+	p.t.Helper()
+	if *look == "" {
+		return
+	}
+	shot := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{})
+	require.NoError(p.t, os.WriteFile(filepath.Join(*look, name), shot.Data, 0o600))
 }
 
 // TestNoViewHasABarrier, in dark and light, wide and narrow.

@@ -14,6 +14,7 @@ import (
 
 var (
 	screenshots = flag.Bool("screenshots", false, "take the pictures in docs anew")
+	look        = flag.String("look", "", "a `directory` for pictures of what tests show, to be looked at")
 	long        = flag.Bool("long", false, "make each gesture at more speeds")
 )
 
@@ -22,6 +23,7 @@ var (
 var chromium context.Context
 
 func TestMain(m *testing.M) {
+	flag.DurationVar(&patience, "patience", patience, "how long something may take to be true")
 	flag.Parse()
 	os.Exit(run(m))
 }

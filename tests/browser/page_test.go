@@ -23,7 +23,7 @@ import (
 
 // patience is how long something may take to be true. It is not reached where
 // the page is right.
-const patience = 2 * time.Minute
+var patience = 2 * time.Minute
 
 // tab is a tab of the browser that shows the dashboard. When the test ends
 // nothing must have gone wrong in it: no error on the console, no breach of
@@ -243,6 +243,13 @@ func (p *tab) count(selector string) int {
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+}
+
+// fill puts a text into the first control, as typing does.
+func (p *tab) fill(selector, text string) {
+	p.t.Helper()
+	p.wait("document.querySelector(" + quote(selector) + ")")
+	eval[bool](p, `((control) => { control.value = `+quote(text)+`; control.dispatchEvent(new Event("input", { bubbles: true })); return true })(document.querySelector(`+quote(selector)+`))`)
 }
 
 // settle waits until the questions on the page take clicks: those that have

@@ -1,0 +1,98 @@
+package streamer
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// answersBody is what is posted to answer many questions with one value.
+type answersBody struct {
+	Questions []askedOf       `json:"questions"`
+	Value     json.RawMessage `json:"value"`
+	By        string          `json:"by,omitempty"`
+}
+
+// askedOf names a question of a run.
+type askedOf struct {
+	RunID    string `json:"run_id"`
+	Question string `json:"question"` // its ID
+}
+
+// answered says what came of one answer.
+type answered struct {
+	askedOf
+
+	Error string `json:"error,omitempty"` // empty if the answer was taken
+}
+
+type answersResponse struct {
+	Answers []answered `json:"answers"` // in the order of the request
+}
+
+const maxAnswers = 1000 // in one request
+
+// serveAnswers answers questions of many runs. Each answer is taken or refused by itself.
+func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	if h.options.Control == nil || !scope.Control {
+		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs and not change them")
+		return
+	}
+	var body answersBody
+	if !h.admitPost(w, req) || !h.readBody(w, req, &body) {
+		return
+	}
+	if err := body.check(); err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return
+	}
+	by, ok := h.admitName(w, scope, body.By)
+	if !ok {
+		return
+	}
+	response := answersResponse{Answers: []answered{}}
+	for _, q := range body.Questions {
+		if req.Context().Err() != nil {
+			return // nobody reads the rest
+		}
+		response.Answers = append(response.Answers, answered{q, h.answer(req, scope, q, by, body.Value)})
+	}
+	h.sendJSON(w, response)
+}
+
+func (b *answersBody) check() error {
+	if len(b.Questions) == 0 || len(b.Value) == 0 {
+		return fmt.Errorf(`questions and value are needed: {"questions": [{"run_id": "ticket-1", "question": "agent/refund?1"}], "value": true}`)
+	}
+	if len(b.Questions) > maxAnswers {
+		return fmt.Errorf("there are %d questions: want at most %d in one request", len(b.Questions), maxAnswers)
+	}
+	seen := make(map[askedOf]bool)
+	for i, q := range b.Questions {
+		switch {
+		case q.RunID == "" || q.Question == "":
+			return fmt.Errorf("question %d needs a run_id and a question", i+1)
+		case seen[q]:
+			return fmt.Errorf("question %s of run %s is given twice", strconv.Quote(record.Truncate(q.Question, maxName)), strconv.Quote(record.Truncate(q.RunID, maxName)))
+		}
+		seen[q] = true
+	}
+	return nil
+}
+
+// answer returns why an answer was refused, empty if it was taken.
+func (h *Handler) answer(req *http.Request, scope *Scope, q askedOf, by string, value json.RawMessage) string {
+	_, err := h.find(req.Context(), q.RunID, scope)
+	if err == nil {
+		err = h.options.Control.Answer(req.Context(), q.RunID, q.Question, by, value)
+	}
+	if err == nil {
+		return ""
+	}
+	_, _, text := refusalOf(err, "there is no such question")
+	return strings.TrimSpace(text)
+}

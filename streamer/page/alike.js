@@ -1,0 +1,117 @@
+// Questions that are alike, of many runs, answered at once: a person looks at the list, and
+// leaves out what is different.
+
+import { make, list, setHidden, setText, byID } from "./dom.js";
+import { escaped, plural } from "./format.js";
+import { answerForm, markAnswered } from "./questions.js";
+import { get, post, runPath } from "./request.js";
+import { href } from "./route.js";
+import { signed } from "./who.js";
+
+const least = 3; // questions that make a line
+const atOnce = 1000; // in a request
+
+// keyOf is the same for questions that differ in numbers, and in the name of their run.
+function keyOf(q) {
+  return [q.asks ?? "", numberless(q.id), numberless((q.message ?? "").replaceAll(q.run, "…"))].join("\n");
+}
+const numberless = (text) => text.replace(/\d+/g, "#");
+
+function groupsOf(questions) {
+  const groups = new Map();
+  for (const q of questions) {
+    if (q.in_doubt || q.answered) continue; // each of those is a case of its own
+    const key = keyOf(q);
+    if (!groups.has(key)) groups.set(key, { key, questions: [] });
+    groups.get(key).questions.push(q);
+  }
+  return [...groups.values()].filter((group) => group.questions.length >= least).sort((a, b) => b.questions.length - a.questions.length);
+}
+
+// draw shows a line for each group of questions that are alike.
+export function draw(element, questions, can) {
+  const groups = can.answer ? groupsOf(questions).slice(0, 5) : [];
+  setHidden(element, groups.length === 0);
+  list(element, groups, (group) => group.key, () => {
+    const node = make("li", {}, make("span"), make("button", { type: "button", class: "quiet", onclick: () => open(node.group) }, "Answer together…"));
+    return node;
+  }, (node, group) => {
+    node.group = group;
+    setText(node.firstChild, `${group.questions.length} alike: ${shared(group)}`);
+  });
+}
+
+const shared = ({ questions: [q] }) => numberless(escaped((q.message || q.id).replaceAll(q.run, "…"))).replaceAll("#", "…");
+
+const dialog = byID("alike-dialog");
+const rows = byID("alike-rows");
+const form = byID("alike-form");
+const said = byID("alike-said");
+const all = byID("alike-all");
+
+async function open(group) {
+  setText(byID("alike-title"), plural(group.questions.length, "question") + " alike");
+  setText(said, "");
+  all.checked = true;
+  all.indeterminate = false;
+  rows.replaceChildren(...group.questions.map((q) => row(q)));
+  form.replaceChildren(make("p", { class: "muted" }, "Loading…"));
+  count();
+  dialog.showModal();
+  try {
+    const [first] = group.questions;
+    const { body } = await get(runPath(first.run) + "?limit=1");
+    const read = body.run.questions?.find(({ id }) => id === first.id) ?? first;
+    form.replaceChildren(answerForm({ ...first, ...read }, { label: "each of them", send }));
+  } catch (error) {
+    form.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
+  }
+}
+
+function row(q) {
+  const box = make("input", { type: "checkbox", checked: true, onchange: count });
+  const node = make("li", {}, make("label", {}, box, make("span", {}, escaped(q.message || q.id))),
+    make("a", { class: "mono", href: href({ run: q.run }), onclick: () => dialog.close() }, q.run));
+  Object.assign(node, { q, box });
+  return node;
+}
+
+const picked = () => [...rows.children].filter((node) => node.box.checked && !node.box.disabled);
+
+function count() {
+  const open = [...rows.children].filter((node) => !node.box.disabled);
+  const n = picked().length;
+  all.checked = n > 0 && n === open.length;
+  all.indeterminate = n > 0 && n < open.length;
+  setText(byID("alike-count"), n === 0 ? "None is picked." : `The answer goes to ${n === open.length ? "all " : ""}${n}:`);
+}
+
+all.addEventListener("change", () => {
+  for (const node of rows.children) if (!node.box.disabled) node.box.checked = all.checked;
+  count();
+});
+
+// send answers what is picked, and says what was refused beside it.
+async function send(value) {
+  const nodes = picked();
+  if (nodes.length === 0) throw new Error("No question is picked.");
+  let refused = 0;
+  for (let i = 0; i < nodes.length; i += atOnce) {
+    const part = nodes.slice(i, i + atOnce);
+    const body = await post("api/questions/answer", signed({ value, questions: part.map(({ q }) => ({ run_id: q.run, question: q.id })) }));
+    body.answers.forEach(({ error }, j) => {
+      const node = part[j];
+      node.querySelector(".error, .done")?.remove();
+      node.append(error ? make("p", { class: "error" }, error) : make("span", { class: "done muted" }, "answered"));
+      if (error) return refused++;
+      node.box.disabled = true;
+      node.box.checked = false;
+      markAnswered(node.q);
+    });
+  }
+  setText(said, plural(nodes.length - refused, "question is", "questions are") + " answered" + (refused ? `, ${refused} refused: see below.` : "."));
+  count();
+  return { again: true };
+}
+
+byID("alike-no").addEventListener("click", () => dialog.close());
