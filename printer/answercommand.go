@@ -8,18 +8,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxWord is how long an argument of a command may be, in bytes.
+// maxWord is the maximum length in bytes of a quoted command argument.
 const maxWord = 160
 
-// placeholder stands in a command for an answer of which no example is known.
+// placeholder replaces the answer in a command if no example is known.
 const placeholder = "JSON"
 
-// HowToAnswer returns in words what may be answered to a question of a run, such as
-// "true or false", and the arguments of the command reprise that answers it with an
-// example, such as "answer refund-7 'agent/refund?1' true", quoted for a shell. Where
-// the question does not say in a few words what it takes, words is empty and JSON
-// stands in place of the example. The arguments are empty if not every shell would
-// read the IDs the same.
+// HowToAnswer describes the possible answers to a question of a run. The returned words
+// are a phrase such as "true or false". The arguments are those of the reprise command
+// that gives an example answer, quoted for a shell, such as "answer refund-7
+// 'agent/refund?1' true". If the schema of the question cannot be described in a few
+// words, words is empty and JSON takes the place of the example. If the IDs cannot be
+// quoted in a way that every shell reads the same, both results are empty or arguments
+// is.
 func HowToAnswer(runID string, q core.Question) (words, arguments string) {
 	if q.Asks == record.AsksSignal {
 		return "", howToSignal(runID, q.Text)
@@ -48,7 +49,8 @@ func howToSignal(runID, name string) string {
 	return "signal " + run + " " + name + " " + placeholder
 }
 
-// shellWord quotes s as one argument, empty if not every shell would read it the same.
+// shellWord returns s quoted as one shell argument. It returns "" if s cannot be quoted
+// portably.
 func shellWord(s string) string {
 	if s == "" || len(s) > maxWord || s[0] == '-' || strings.ContainsFunc(s, isAwkward) {
 		return ""
@@ -59,7 +61,8 @@ func shellWord(s string) string {
 	return s
 }
 
-// jsonWord is shellWord for JSON, whose double quotes are safe within single ones.
+// jsonWord is like shellWord for JSON text. Unlike shellWord it accepts double quotes,
+// which are safe inside single quotes.
 func jsonWord(text string) string {
 	if len(text) > maxWord || strings.ContainsFunc(text, func(c rune) bool { return isAwkward(c) && c != '"' }) {
 		return ""

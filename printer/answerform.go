@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// An answerForm is the part of the JSON schema of an answer that says what to type.
+// An answerForm is the subset of an answer's JSON schema needed to describe it.
 type answerForm struct {
-	Type       json.RawMessage        `json:"type"` // a name or several
+	Type       json.RawMessage        `json:"type"` // a type name or a list of them
 	Enum       []json.RawMessage      `json:"enum"`
 	Properties map[string]*answerForm `json:"properties"`
 	Required   []string               `json:"required"`
 }
 
-// describeAnswer returns in words what a schema allows, and an answer as JSON that is
-// an example. Both are empty where the schema does not say it in a few words.
+// describeAnswer returns a short description of the values a schema allows and an
+// example value as JSON. Both are empty if the schema has no short description.
 func describeAnswer(schema json.RawMessage) (words, example string) {
 	var f answerForm
 	if len(schema) == 0 || json.Unmarshal(schema, &f) != nil {
@@ -31,7 +31,7 @@ func describeAnswer(schema json.RawMessage) (words, example string) {
 	return words, example
 }
 
-// kind is the name of the type, that of the first which is not null.
+// kind returns the first type name other than "null".
 func (f *answerForm) kind() string {
 	var one string
 	if json.Unmarshal(f.Type, &one) == nil {
@@ -68,26 +68,26 @@ func (f *answerForm) words() string {
 	return ""
 }
 
-// fields are those of an object: first those that it needs.
+// fields returns descriptions of the fields of an object, required fields first.
 func (f *answerForm) fields() []string {
-	var all []string
+	var required []string
 	for _, name := range f.Required {
 		field := name
-		if of := f.Properties[name]; of != nil && of.words() != "" {
-			field += " (" + of.words() + ")"
+		if property := f.Properties[name]; property != nil && property.words() != "" {
+			field += " (" + property.words() + ")"
 		}
-		all = append(all, field)
+		required = append(required, field)
 	}
-	var more []string
+	var optional []string
 	for name := range f.Properties {
 		if !slices.Contains(f.Required, name) {
-			more = append(more, name)
+			optional = append(optional, name)
 		}
 	}
-	if slices.Sort(more); len(more) > 0 {
-		more[0] = "maybe " + more[0]
+	if slices.Sort(optional); len(optional) > 0 {
+		optional[0] = "maybe " + optional[0]
 	}
-	return append(all, more...)
+	return append(required, optional...)
 }
 
 func (f *answerForm) example() string {
@@ -109,16 +109,16 @@ func (f *answerForm) example() string {
 	return ""
 }
 
-// object is an example with the fields that are needed; those that are objects
-// themselves are not spelled out.
+// object returns an example object with the required fields. Fields that are objects
+// themselves are left empty.
 func (f *answerForm) object() string {
 	fields := make([]string, len(f.Required))
 	for i, name := range f.Required {
 		value := "null"
-		if of := f.Properties[name]; of != nil && of.kind() == "object" {
+		if property := f.Properties[name]; property != nil && property.kind() == "object" {
 			value = "{}"
-		} else if of != nil && of.example() != "" {
-			value = of.example()
+		} else if property != nil && property.example() != "" {
+			value = property.example()
 		}
 		quoted, err := json.Marshal(name)
 		if err != nil {

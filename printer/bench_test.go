@@ -15,10 +15,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// busy are records as a run with retries publishes them, over and over: of
-// calls in an agent and in branches of a group, each with an address of its
-// own.
-func busy(b *testing.B) func() record.Record {
+// busyRun returns an endless sequence of records as a run with retries publishes them:
+// of calls in an agent and in branches of a group, each with its own address.
+func busyRun(b *testing.B) func() record.Record {
 	b.Helper()
 	var records []record.Record
 	for i := range 256 {
@@ -41,8 +40,8 @@ func busy(b *testing.B) func() record.Record {
 	}
 }
 
-// BenchmarkPublish writes records to a file, and beside it as many lines of
-// the same length with fmt.Fprintln.
+// BenchmarkPublish writes records to a file and, for comparison, the same number of
+// lines of the same length with fmt.Fprintln.
 func BenchmarkPublish(b *testing.B) {
 	for _, form := range []struct {
 		name    string
@@ -56,7 +55,7 @@ func BenchmarkPublish(b *testing.B) {
 			f, err := os.Create(filepath.Join(b.TempDir(), "out"))
 			require.NoError(b, err)
 			defer f.Close()
-			next := busy(b)
+			next := busyRun(b)
 			p := printer.New(f, form.options...)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -6,19 +6,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxBuffer is how many bytes of lines are kept for a call, besides its first.
+// maxBuffer is the maximum size in bytes of the buffered lines of a call, not counting
+// its first line.
 const maxBuffer = 16 << 10
 
-// buffer holds the lines of a call that are not written yet. Lines are kept
-// without indentation.
+// A buffer holds the lines of a call that are not written yet. Lines are stored without
+// indentation.
 type buffer struct {
-	opened  bool   // the first line was written
-	first   []byte // that the call started
-	rest    []byte // attempts and waits
-	dropped int    // lines of rest that were too many
+	opened  bool   // the first line has been written
+	first   []byte // the line that announces the call
+	rest    []byte // lines about attempts and waits
+	dropped int    // number of lines dropped from rest
 }
 
-// add keeps lines for later.
+// add appends lines. If the buffer is full, it drops the oldest half of rest.
 func (b *buffer) add(lines []byte) {
 	if len(lines) == 0 {
 		return
@@ -31,36 +32,36 @@ func (b *buffer) add(lines []byte) {
 	if len(b.rest) <= maxBuffer {
 		return
 	}
-	// The latest attempts say the most.
+	// Drop the oldest lines: the latest attempts are the most useful.
 	half := len(b.rest) / 2
 	cut := half + bytes.IndexByte(b.rest[half:], '\n') + 1
 	b.dropped += bytes.Count(b.rest[:cut], []byte{'\n'})
 	b.rest = bytes.Clone(b.rest[cut:])
 }
 
-// writeFirst writes that the call started, unless that was written.
+// writeFirst writes the first line unless it has been written.
 func (b *buffer) writeFirst(to *text, depth int) {
 	if !b.opened {
-		to.indented(depth, b.first)
+		to.addIndented(depth, b.first)
 		b.first, b.opened = nil, true
 	}
 }
 
-// writeAll writes everything, for a call at the depth.
+// writeAll writes all buffered lines at the given depth.
 func (b *buffer) writeAll(to *text, depth int) {
 	b.writeFirst(to, depth)
 	if b.dropped > 0 {
-		to.indented(depth, []byte(to.apart(func(t *text) {
+		to.addIndented(depth, []byte(to.capture(func(t *text) {
 			t.beginBelow(mark{t.note, faint})
 			t.add(count(b.dropped, "line", "lines"), " about earlier attempts left out")
 			t.end()
 		})))
 	}
-	to.indented(depth, b.rest)
+	to.addIndented(depth, b.rest)
 	b.rest, b.dropped = nil, 0
 }
 
-// isSuccess reports whether r ends a call in a way that needs no explanation.
+// isSuccess reports whether r ends its call successfully.
 func isSuccess(r *record.Record) bool {
 	return r.Status == record.StatusCompleted || r.Status == record.StatusRecovered && r.Err == nil
 }

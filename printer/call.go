@@ -10,15 +10,15 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// call writes the record of a call. A branch of a group has no lines of its own
-// unless it ends without success: all it does is to make other calls.
+// call writes the record of a call. A branch of a group makes only other calls, so it
+// has lines of its own only if it does not succeed.
 func (t *text) call(r *record.Record) {
 	if r.Kind == record.KindBranch && (r.Status == record.StatusStarted || isSuccess(r)) {
 		return
 	}
 	switch r.Status {
 	case record.StatusStarted:
-		t.begin(t.of(r.Kind))
+		t.begin(t.kindMark(r.Kind))
 		t.label(r)
 		t.tag("", "STARTED")
 		if r.IsRetry() {
@@ -32,20 +32,20 @@ func (t *text) call(r *record.Record) {
 			t.add(" again: the process ended during it")
 		case record.ReasonRetry:
 			t.add(" again: it had failed for good")
-		case record.ReasonInDoubt: // of a compensation
+		case record.ReasonInDoubt: // only for a compensation
 			t.add(" it may have taken effect")
 		default:
 		}
 	case record.StatusRetrying:
-		t.beginBelow(mark{t.retry, again})
+		t.beginBelow(mark{t.retry, warning})
 		t.retrying(r)
 	default:
-		t.begin(t.at(r.Status))
+		t.begin(t.statusMark(r.Status))
 		t.label(r)
 		t.ending(r)
 	}
 	t.finish(r)
-	if r.Reason == record.ReasonPermanent && r.Message() != "" { // how to have it retried
+	if r.Reason == record.ReasonPermanent && r.Message() != "" { // the message says how to have it retried
 		t.beginBelow(mark{t.note, faint})
 		t.message("", r.Message())
 		t.end()
@@ -58,7 +58,7 @@ func (t *text) call(r *record.Record) {
 	}
 }
 
-// ordinal is the number of the attempt and the total: "2/3".
+// ordinal returns the number of the attempt and, if known, the maximum: "2/3".
 func ordinal(r *record.Record) string {
 	n := strconv.Itoa(r.Attempt + 1)
 	if r.MaxAttempts > 0 {
@@ -82,7 +82,7 @@ func (t *text) retrying(r *record.Record) {
 	}
 }
 
-// ending writes, behind the label, how an attempt or its call ended.
+// ending writes the status of an attempt or its call after the label.
 func (t *text) ending(r *record.Record) {
 	switch r.Status {
 	case record.StatusCompleted:
@@ -127,18 +127,18 @@ func (t *text) failure(r *record.Record) {
 	t.usage(r)
 	t.attributes(r)
 	if r.Reason == record.ReasonPanic && r.Err != nil {
-		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // the tag says that
+		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // the tag already says so
 		return
 	}
 	t.cause(r.Err)
 }
 
-// times adds the duration of the attempt, and that of the whole call where no
-// line below has it.
+// times adds the duration of the attempt. It adds the total time of the call unless a
+// following line shows it.
 func (t *text) times(r *record.Record) {
 	took := r.Duration
 	if !r.IsRetry() {
-		if took == 0 { // it failed before the first attempt
+		if took == 0 { // failed before the first attempt
 			took = r.Elapsed
 		}
 		t.add(" (", duration(took), ")")
@@ -149,13 +149,13 @@ func (t *text) times(r *record.Record) {
 		return
 	}
 	t.add(" (")
-	if took > 0 { // not while it waited
+	if took > 0 { // zero if it failed while waiting
 		t.add(duration(took), ", ")
 	}
 	t.add(duration(r.Elapsed), " total)")
 }
 
-// total is the line below the outcome of a call that was retried.
+// total writes the line that follows the outcome of a retried call.
 func (t *text) total(r *record.Record) {
 	switch {
 	case r.Status == record.StatusCompleted:
@@ -163,7 +163,7 @@ func (t *text) total(r *record.Record) {
 		t.add("Recovered after ", count(r.Attempt, "retry", "retries"))
 		t.end()
 	case r.Reason == record.ReasonExhausted:
-		t.begin(t.at(r.Status))
+		t.begin(t.statusMark(r.Status))
 		t.label(r)
 		t.tag(bad, "EXHAUSTED all ", count(r.TotalAttempts(), "attempt", "attempts"))
 		t.add(" (", duration(r.Elapsed), " total)")
@@ -171,14 +171,15 @@ func (t *text) total(r *record.Record) {
 	}
 }
 
-// interrupt adds why and by whom: "user by terminal: Ctrl-C".
+// interrupt adds the reason of an interruption and who requested it: "user by terminal:
+// Ctrl-C".
 func (t *text) interrupt(r *record.Record) {
 	e := r.Interrupt()
 	if e == nil {
 		t.cause(r.Err)
 		return
 	}
-	if r.Status != record.StatusCancelled || e.Reason != record.InterruptCancel { // which says so
+	if r.Status != record.StatusCancelled || e.Reason != record.InterruptCancel { // the status already says so
 		t.message(" ", strings.ReplaceAll(string(e.Reason), "_", " "))
 	}
 	t.message(" by ", e.By)

@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// writes keeps what each call of Write was given. It has no lock: the race
-// detector sees two calls at once.
+// writes records the data of each call of Write. It has no lock, so that the race
+// detector reports concurrent calls.
 type writes []string
 
 func (w *writes) Write(data []byte) (int, error) {
@@ -80,9 +80,9 @@ func TestLinesOfConcurrentRunsNeverMix(t *testing.T) {
 	}
 }
 
-// hundred makes a hundred calls at once, each of which fails twice; every
-// seventh fails for good. Each call and its errors have a number.
-func hundred(ctx context.Context, p *printer.Printer) error {
+// hundredCalls makes a hundred calls at once. Each fails twice; every seventh fails for
+// good. The names of the calls and their errors contain a number.
+func hundredCalls(ctx context.Context, p *printer.Printer) error {
 	const calls = 100
 	type number struct{ N int }
 	var attempts [calls]atomic.Int64
@@ -116,8 +116,8 @@ func hundred(ctx context.Context, p *printer.Printer) error {
 	return nil
 }
 
-// The lines of the hundred, by the number in them; those without one are of
-// attempts, of the group and of the run.
+// Sort the lines by the number in them. Lines without a number belong to attempts, the
+// group or the run.
 var ofHundred = []*regexp.Regexp{
 	regexp.MustCompile(`^  🔧 tool \(<(\d+)>, all/\d+\) \[STARTED\]( \(retry [23]/3\))?$`),
 	regexp.MustCompile(`^  ✖ tool \(<(\d+)>, all/\d+\) \[FAILED\] \([<\dms.]+\) - <(\d+)> busy$`),
@@ -138,7 +138,7 @@ func TestEveryLineOfAHundredConcurrentCallsBelongsToOneOfThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out writes
 			p := printer.New(&out, options...)
-			require.NoError(t, hundred(t.Context(), p))
+			require.NoError(t, hundredCalls(t.Context(), p))
 			require.NoError(t, p.Close())
 
 			text := strings.Join(out, "")

@@ -2,5 +2,5 @@
 
 package printer
 
-// enableSequences reports whether a terminal understands control sequences.
+// enableSequences reports whether the terminal understands control sequences.
 func enableSequences(uintptr) bool { return true }

@@ -2,8 +2,8 @@ package printer
 
 import "golang.org/x/sys/windows"
 
-// enableSequences has the console understand control sequences, and reports
-// whether it does.
+// enableSequences enables control sequences on the console and reports whether that
+// succeeded.
 func enableSequences(fd uintptr) bool {
 	console := windows.Handle(fd)
 	var mode uint32

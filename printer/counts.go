@@ -6,29 +6,30 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxFollowed is how many calls that go on, or may be resumed, are followed at
-// most. Further ones are counted when they have their outcome.
+// maxFollowed is the maximum number of calls without an outcome that are tracked.
+// Beyond it, a call is counted when its outcome arrives.
 const maxFollowed = 1 << 16
 
-// maxRuns is how many runs are remembered at most.
+// maxRuns is the maximum number of runs with a ledger.
 const maxRuns = 1 << 12
 
-// counts makes a summary of the records of many runs, with a ledger for each.
+// counts summarizes the records of many runs. It has a ledger for each run.
 type counts struct {
-	runs      map[string]*record.Ledger
-	forgotten Summary // of runs that are not remembered
-	slowest   []SlowCall
-	limit     int // of calls
-	open      int // calls that the ledgers follow
+	runs    map[string]*record.Ledger
+	evicted Summary // totals of evicted runs
+	slowest []SlowCall
+	limit   int // maximum number of open calls
+	open    int // number of open calls in all ledgers
 }
 
 func newCounts(limit int) counts {
 	return counts{runs: make(map[string]*record.Ledger), limit: limit}
 }
 
-// add counts r, unless it was counted before: records of a run come in order.
+// add counts r unless the ledger of its run has counted it. The records of a run must
+// arrive in order.
 func (c *counts) add(r *record.Record) {
-	if r.Replayed && r.Status != record.StatusRecovered { // from history: it counts if it is new
+	if r.Replayed && r.Status != record.StatusRecovered { // count a record from history if it is new
 		again := *r
 		again.Replayed = false
 		r = &again
@@ -41,42 +42,42 @@ func (c *counts) add(r *record.Record) {
 	change := l.Add(r)
 	c.open += l.NumOpen() - before
 	if call := change.Call; call != nil && r.IsOutcome() && !r.Kind.IsParallel() && r.Kind != record.KindAgent {
-		c.slow(SlowCall{r.RunID, r.Address, r.Name, r.Elapsed, int(call.Highest)})
+		c.addSlow(SlowCall{r.RunID, r.Address, r.Name, r.Elapsed, int(call.Highest)})
 	}
 }
 
-// ledger is that of a run. Another run is forgotten if there are too many.
+// ledger returns the ledger of a run. It evicts another run if there are too many.
 func (c *counts) ledger(id string) *record.Ledger {
 	if l := c.runs[id]; l != nil {
 		return l
 	}
 	if len(c.runs) >= maxRuns {
-		c.forget()
+		c.evict()
 	}
 	l := new(record.Ledger)
 	c.runs[id] = l
 	return l
 }
 
-// forget forgets a run, if it can one of which nothing is followed.
-func (c *counts) forget() {
+// evict removes a run, preferably one without open calls, and keeps its totals.
+func (c *counts) evict() {
 	tries := 0
 	for id, l := range c.runs {
 		if tries++; l.NumOpen() > 0 && tries < 100 {
 			continue
 		}
-		c.forgotten.addRun(l)
+		c.evicted.addRun(l)
 		c.open -= l.NumOpen()
 		delete(c.runs, id)
 		return
 	}
 }
 
-// total is the summary, for the caller to keep.
+// total returns the summary. The caller owns it.
 func (c *counts) total() Summary {
 	var s Summary
-	s.Counts = c.forgotten.Counts
-	s.addReasons(c.forgotten.Interrupts)
+	s.Counts = c.evicted.Counts
+	s.addReasons(c.evicted.Interrupts)
 	for _, l := range c.runs {
 		s.addRun(l)
 	}
@@ -89,8 +90,8 @@ func (s *Summary) addRun(l *record.Ledger) {
 	s.addReasons(l.Because())
 }
 
-func (s *Summary) addReasons(because map[record.InterruptReason]int) {
-	for reason, n := range because {
+func (s *Summary) addReasons(reasons map[record.InterruptReason]int) {
+	for reason, n := range reasons {
 		if s.Interrupts == nil {
 			s.Interrupts = make(map[record.InterruptReason]int)
 		}
@@ -98,11 +99,12 @@ func (s *Summary) addReasons(because map[record.InterruptReason]int) {
 	}
 }
 
-// maxSlow is how many of the slowest calls are kept.
+// maxSlow is the number of slowest calls to keep.
 const maxSlow = 5
 
-// slow adds a call, in the place of an earlier entry for it.
-func (c *counts) slow(call SlowCall) {
+// addSlow inserts a call into the slowest calls, replacing an earlier entry for the
+// same call.
+func (c *counts) addSlow(call SlowCall) {
 	c.slowest = slices.DeleteFunc(c.slowest, func(s SlowCall) bool { return s.Address == call.Address && s.RunID == call.RunID })
 	i := len(c.slowest)
 	for i > 0 && c.slowest[i-1].Elapsed < call.Elapsed {

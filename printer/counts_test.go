@@ -69,8 +69,8 @@ func TestRecordsThatArePublishedAgainCountOnce(t *testing.T) {
 	}
 }
 
-// An opening of a paused run that had no answer is published, and not kept: the
-// next one counts from where the records of the run end.
+// A paused run that is opened without an answer publishes a record and does not store
+// it. The next opening counts from the last stored record.
 func TestRecordsAfterSomeThatWereNotKeptCount(t *testing.T) {
 	counts := newCounts(maxFollowed)
 	a, err := record.ParseAddress("tool")
@@ -80,7 +80,7 @@ func TestRecordsAfterSomeThatWereNotKeptCount(t *testing.T) {
 	}
 	counts.add(rec(2, 1, record.StatusStarted))
 	counts.add(rec(3, 1, record.StatusAwaiting))
-	counts.add(rec(4, 2, record.StatusStarted)) // not kept
+	counts.add(rec(4, 2, record.StatusStarted)) // not stored
 	counts.add(rec(5, 2, record.StatusAwaiting))
 	counts.add(rec(4, 3, record.StatusStarted))
 	counts.add(rec(5, 3, record.StatusCompleted))

@@ -1,5 +1,5 @@
-// Package printer shows runs on a console: which calls are made inside which, what
-// failed and is tried again, how the calls ended, and how long they took.
+// Package printer shows runs on a console: the nesting of calls, failures and retries,
+// how calls ended, and how long they took.
 //
 //	🤖 assistant [STARTED]
 //	  🔧 fetch_data [STARTED]
@@ -10,27 +10,27 @@
 //	    ↻ Recovered after 1 retry
 //	✔ assistant [COMPLETED] (3.2s)
 //
-// A [Printer] can be a publisher of a run: its lines and the output of the program are
-// then in the order in which they happened, and the run waits for the writer. As a
+// A [Printer] can be the publisher of a run. Its lines and the output of the program
+// are then in the order of the events, and the run waits for the writer. As a
 // subscriber of a bus (subscribe p.Publish) it never delays the run.
 //
 // # Three forms
 //
-// Plain: each line is written when it happens, as above. This is the form for logs. It is
-// the default for files, pipes, terminals that cannot move their cursor (TERM=dumb) and
-// CI systems (CI is set). [WithPlain] sets it everywhere.
+// Plain: each line is written as soon as its event happens, as above. This form suits
+// logs. It is the default for files, pipes, terminals that cannot move their cursor
+// (TERM=dumb) and CI systems (CI is set). [WithPlain] selects it everywhere.
 //
-// Compact ([WithCompact]): a call is written when its end is known. A call that succeeds
-// has its first and last lines, however often it was retried; any other call has all its
-// attempts. The lines of a call are written together, so that the lines of concurrent
-// calls do not mix. The lines of a nested call are between those of the outer call: before
-// anything inside a call is written, the buffered lines of the call are. Log lines,
-// values, questions and the lines of a run are written when they happen. A call that ends
-// without a record, because an attempt that timed out abandoned it or the run ended, is
-// [UNFINISHED].
+// Compact ([WithCompact]): the lines of a call are written when the call ends. For a
+// call that succeeds these are its first and last lines, however often it was retried;
+// for any other call they include all attempts. The lines of a call are written
+// together, so the lines of concurrent calls do not mix. The lines of a nested call are
+// between those of the outer call: before anything inside a call is written, the
+// buffered lines of the outer call are written. Log lines, values, questions and the
+// lines of a run are written immediately. A call that ends without a record, because
+// its attempt timed out or its run ended, is shown as [UNFINISHED].
 //
-// Live: the default for a terminal. It writes the compact form, and below it shows the
-// calls that run, as a tree that is redrawn ten times a second:
+// Live: the default for a terminal. It writes the compact form. Below it, the running
+// calls are shown as a tree that is redrawn ten times a second:
 //
 //	🤖 assistant ⠹ 2.1s
 //	├─ 🔧 fetch_data ↻ Retrying (attempt 2/3) in 1.4s... - Connection timeout
@@ -41,45 +41,50 @@
 //	   ├─ 🔧 get_weather (cities/5) ⠹ 0.6s
 //	… and 2 more running, 2 retrying
 //
-// [Printer.Delta] shows what a call produces, such as the words of a model's answer: its
-// last three lines, if the lines of calls leave room.
+// [Printer.Delta] shows the output of a running call, such as a model's answer. The
+// last three lines are shown if there is room for them.
 //
-// Live lines take at most two thirds of the window and are cut to its width; the lines
-// above them are not cut. Nothing is drawn while no call runs. The cursor is never hidden
-// and is below the last line, so that a process that is killed leaves the terminal
-// usable. A program that prints while calls run must use [Printer.Write]. A program that
-// may end while calls run should defer [Printer.Close]; once every call has ended there is
-// nothing to close. A terminal can have only one printer with live lines.
+// Live lines take at most two thirds of the window's height and are truncated to its
+// width; the lines above them are not truncated. Nothing is drawn while no call runs.
+// The cursor is never hidden and always stays below the last line, so a process that is
+// killed leaves the terminal usable. A program that prints while calls run must use
+// [Printer.Write]. A program that may end while calls run should defer [Printer.Close];
+// it is not needed once every call has ended. Only one printer with live lines may use
+// a terminal.
 //
-// NO_COLOR turns colours off, [WithASCII] symbols.
+// The environment variable NO_COLOR turns colors off. [WithASCII] replaces emoji with
+// ASCII symbols.
 //
 // # Names
 //
-// A line has the name of the actor. The second call of a name in its scope has "#2" after
-// the name; the tag of the call and the innermost branch of a group around it follow in
-// parentheses: "get_weather#2 (step, cities/3)".
+// A line begins with the name of the actor. If a scope calls the same actor more than
+// once, the second call has "#2" after the name. The tag of the call and the innermost
+// group branch that contains it follow in parentheses: "get_weather#2 (step,
+// cities/3)".
 //
-// Text from tools, models and users is shown on one line and truncated; control
+// Text from tools, models and users is truncated and shown on one line. Control
 // characters, escape sequences and invisible formatting are shown as escapes such as
-// \x1b, so that no text can corrupt the terminal.
+// \x1b, so they cannot corrupt the terminal.
 //
 // # Groups
 //
-// A group is shown like a call, with the number of its branches. While it runs, it writes
-// a line whenever another tenth of them has ended; on a terminal it has a bar instead,
-// with a cell for each branch or, for more than twenty, for several. If it does not
-// succeed, a line shows how its branches ended.
+// A group is shown like a call, with the number of its branches. In plain form it
+// writes a progress line whenever another tenth of its branches has ended. On a
+// terminal it has a progress bar instead, with one cell for each branch or, for more
+// than twenty branches, one cell for several. If the group does not succeed, a line
+// shows how its branches ended.
 //
-// If the branches are calls of one actor (actors.Map), they have the same lines as other
-// calls. If they are functions (actors.Parallel), a branch has a line only if it fails, is
-// interrupted, or is recalled as failed, and the calls in it do not show that.
+// If the branches are calls of one actor (actors.Map), they have the same lines as
+// other calls. If they are functions (actors.Parallel), a branch has a line of its own
+// only if it fails, is interrupted, or is recalled as failed, and no line of a call
+// inside it shows this.
 //
 // # Questions
 //
 // A question is written once until its run pauses, with the command that answers it
-// ([WithCommand]); the calls that wait for it show its ID. If the run is resumed without
-// the answer, the question is written again, with the command that lists how to answer. A
-// question that is asked again shows why the answer did not fit.
+// ([WithCommand]). The calls that wait for it show its ID. If the run is resumed
+// without the answer, the question is written again, with the command that lists the
+// questions. A question that is asked again shows why the previous answer was rejected.
 //
 // # Logs
 //
@@ -87,7 +92,7 @@
 //
 // # Bounds
 //
-// A printer follows 65,536 calls at once; the lines of further calls are written when they
-// happen. Of the buffered lines of a call it keeps the first and the latest 16 KB. The
-// bounds of the summary are at [Printer.Summary].
+// A printer tracks 65,536 calls at once. The lines of further calls are written
+// immediately. For each call it buffers the first line and the latest 16 KB of other
+// lines. The limits of the summary are documented at [Printer.Summary].
 package printer

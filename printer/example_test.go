@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// fetching are the records of a call that fails and then succeeds, as a run
-// publishes them to its publisher; here they are written by hand.
+// fetching returns the records of a call that fails and then succeeds, as a run would
+// publish them.
 func fetching() []record.Record {
 	address, err := record.ParseAddress("fetch_data")
 	if err != nil {
@@ -43,7 +43,7 @@ func fetching() []record.Record {
 	return []record.Record{started, failed, retrying, again, completed}
 }
 
-// Lines are written as they happen.
+// Lines are written as soon as their events happen.
 func Example() {
 	p := printer.New(os.Stdout)
 	for _, r := range fetching() {
@@ -98,8 +98,8 @@ func ExampleWithASCII() {
 	//   ~ Recovered after 1 retry
 }
 
-// The writer is the session of a remote shell, which is not a file. Control
-// sequences are left out here.
+// The writer is a remote shell session, which is not a file. The output omits control
+// sequences.
 func ExampleWithTerminal() {
 	var session strings.Builder
 	p := printer.New(&session, printer.WithASCII(),
@@ -115,8 +115,8 @@ func ExampleWithTerminal() {
 	//   ~ Recovered after 1 retry
 }
 
-// What the program prints goes through the printer, so that it comes above
-// live lines and between others.
+// The program prints through the printer, so its output appears above live lines and
+// between other lines.
 func ExamplePrinter_Write() {
 	p := printer.New(os.Stdout)
 	defer p.Close()
@@ -136,8 +136,8 @@ func ExamplePrinter_Write() {
 	//   ↻ Recovered after 1 retry
 }
 
-// A run publishes what happens to the printer, which shows it live where
-// standard error is a terminal.
+// A run publishes its records to the printer, which shows live lines if standard error
+// is a terminal.
 func Example_run() {
 	p := printer.New(os.Stderr)
 	defer p.Close()
@@ -153,8 +153,7 @@ func Example_run() {
 	// 1
 }
 
-// What a model answers is shown while it comes, below the live line of its
-// call.
+// A model's answer is shown as it is generated, below the live line of its call.
 func ExamplePrinter_Delta() {
 	p := printer.New(os.Stderr)
 	defer p.Close()
@@ -173,7 +172,7 @@ func ExamplePrinter_Delta() {
 	// It is warm. <nil>
 }
 
-// Records go to a logger, here without times and without what is for debugging.
+// Records go to a logger, here without times and without debug records.
 func ExampleNewLog() {
 	handler := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		Level: slog.LevelWarn,

@@ -14,8 +14,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// spoken is a record of each shape, with every text in it from outside.
-func spoken(t testing.TB, name, problem, message string) []record.Record {
+// recordOfEachShape returns records of each shape that contain external text in every
+// field.
+func recordOfEachShape(t testing.TB, name, problem, message string) []record.Record {
 	t.Helper()
 	payload, err := record.Encode(message)
 	require.NoError(t, err)
@@ -31,7 +32,7 @@ func spoken(t testing.TB, name, problem, message string) []record.Record {
 	var records []record.Record
 	for kind := record.Kind(0); kind <= record.KindBranch+1; kind++ {
 		if kind == record.KindQuestion {
-			continue // whether it has a second line depends on its ID
+			continue // its ID determines whether it has a second line
 		}
 		for status := record.Status(0); status <= record.StatusRecorded+1; status++ {
 			r := record.Record{
@@ -47,7 +48,7 @@ func spoken(t testing.TB, name, problem, message string) []record.Record {
 	return records
 }
 
-// escaped is a name as it stands in an address.
+// escaped returns a name as it appears in an address.
 func escaped(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -66,10 +67,10 @@ func FuzzLine(f *testing.F) {
 	f.Add("a\nb", "\x1b[2J\r\n\u009b1m", "\xff\xfe\u2028\u202e")
 	f.Add("%0A", "\u0301\u0301", strings.Repeat("\U000e0041", 300))
 	plain := func(t testing.TB, name, problem, message string) []string {
-		return printedEach(spoken(t, name, problem, message))
+		return printedEach(recordOfEachShape(t, name, problem, message))
 	}
 	full := func(t testing.TB, name, problem, message string) []string {
-		return printedEach(spoken(t, name, problem, message), printer.WithPreviews(), printer.WithASCII())
+		return printedEach(recordOfEachShape(t, name, problem, message), printer.WithPreviews(), printer.WithASCII())
 	}
 	plainBenign, fullBenign := plain(f, "n", "e", "m"), full(f, "n", "e", "m")
 	f.Fuzz(func(t *testing.T, name, problem, message string) {
@@ -93,7 +94,7 @@ func printedEach(records []record.Record, options ...printer.Option) []string {
 	return texts
 }
 
-// checkLines holds got to be as many lines as benign, and harmless.
+// checkLines checks that got has as many lines as benign and no control characters.
 func checkLines(t *testing.T, benign, got string) {
 	t.Helper()
 	if strings.Count(benign, "\n") != strings.Count(got, "\n") || got != "" && !strings.HasSuffix(got, "\n") {

@@ -34,7 +34,7 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got, "%s; go test ./printer -update writes it anew", path)
 }
 
-// story is a run in which everything happens that a printer has words for.
+// story builds a run with every kind of record that a printer shows.
 type story struct {
 	t       testing.TB
 	records []record.Record
@@ -81,7 +81,7 @@ func stopped(e record.InterruptedError) func(*record.Record) {
 	return func(r *record.Record) { r.Err = &e }
 }
 
-// everything is the story.
+// everything returns the records of the story.
 func everything(t testing.TB) []record.Record {
 	t.Helper()
 	const (
@@ -117,7 +117,7 @@ func everything(t testing.TB) []record.Record {
 	s.call(4*sec, tool, started, 2, a+"/fetch_data#2", "fetch_data")
 	s.call(half, tool, failed, 2, a+"/fetch_data#2", "fetch_data", because(errTimeout, record.ReasonExhausted), func(r *record.Record) { r.Elapsed = 7 * sec })
 
-	// What else ends a call.
+	// Other ends of a call.
 	s.call(0, tool, failed, 0, a+"/read_file", "read_file", because(errors.New(`"../x" is outside`), record.ReasonPrecondition),
 		func(r *record.Record) { r.Stage = record.StagePrecondition })
 	s.call(0, tool, started, 0, a+"/pay", "pay")
@@ -134,7 +134,7 @@ func everything(t testing.TB) []record.Record {
 	s.call(sec, llm, completed, 0, a+"/model", "model", with(record.Detail{Usage: record.Usage{InputTokens: 120, OutputTokens: 36, Cost: 0.0025}}))
 	s.add(0, record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "city", Address: address(t, a), Detail: &record.Detail{Output: encoded("Oslo")}})
 
-	// An agent that is retried as a whole, with a call left behind.
+	// An agent that is retried, with an abandoned call.
 	s.call(0, agent, started, 0, a+"/helper", "helper")
 	s.call(0, tool, started, 0, a+"/helper/search", "search")
 	s.call(0, tool, started, 0, a+"/helper/search#2", "search")
@@ -238,7 +238,8 @@ func TestTerminalLooksAsItDid(t *testing.T) {
 	golden(t, "colors", strings.ReplaceAll(colored.String(), "\x1b", "ESC"))
 }
 
-// TestGoldenFilesHaveEachTextOfTheSpecification finds them where they belong.
+// TestGoldenFilesHaveEachTextOfTheSpecification searches the golden files for the texts
+// of the specification.
 func TestGoldenFilesHaveEachTextOfTheSpecification(t *testing.T) {
 	plain := strings.Join([]string{
 		"  🔧 fetch_data [STARTED]",

@@ -10,19 +10,19 @@ import (
 // progress counts the branches of a group.
 type progress struct {
 	label             string
-	total             int // branches of the group; 0 if that is not known
+	total             int // number of branches; 0 if unknown
 	running, retrying int
-	ended
+	outcomes
 
-	written ended // by the last line
+	written outcomes // counts shown by the last progress line
 }
 
-// ended counts branches by how they ended.
-type ended struct{ done, failed, stopped int }
+// outcomes counts branches by their outcome.
+type outcomes struct{ done, failed, stopped int }
 
-func (e ended) all() int { return e.done + e.failed + e.stopped }
+func (o outcomes) all() int { return o.done + o.failed + o.stopped }
 
-// end counts a branch that ended.
+// end counts a branch that ended with the given status.
 func (p *progress) end(status record.Status) {
 	switch status {
 	case record.StatusFailed:
@@ -34,25 +34,25 @@ func (p *progress) end(status record.Status) {
 	}
 }
 
-// branches is how many there are, as far as it is known.
+// branches returns the number of branches known so far.
 func (p *progress) branches() int { return max(p.total, p.all()+p.running+p.retrying) }
 
-// isDue reports whether a line is to be written while the group goes on: when
-// another tenth of its branches has ended, and some have not.
+// isDue reports whether to write a progress line: another tenth of the branches has
+// ended, and some have not.
 func (p *progress) isDue() bool {
 	n := p.branches()
 	return p.all() < n && p.all() >= p.written.all()+max(1, n/10)
 }
 
-// started reads what the record that starts a group has.
-func (p *progress) started(r *record.Record, label string) {
+// start records the label and the size of the group from its first record.
+func (p *progress) start(r *record.Record, label string) {
 	p.label = label
 	if r.Detail != nil {
 		p.total = r.Detail.Branches
 	}
 }
 
-// progress writes the line of a group: "▦ cities 3 of 8 done, 1 failed".
+// progress writes a progress line: "▦ cities 3 of 8 done, 1 failed".
 func (t *text) progress(p *progress) {
 	m := mark{t.group, faint}
 	switch {
@@ -66,7 +66,7 @@ func (t *text) progress(p *progress) {
 	t.end()
 }
 
-// String is "3 of 8 done, 1 failed, 2 running".
+// String returns the progress as text: "3 of 8 done, 1 failed, 2 running".
 func (p *progress) String() string {
 	parts := []string{strconv.Itoa(p.done) + " of " + strconv.Itoa(p.branches()) + " done"}
 	for _, part := range []struct {

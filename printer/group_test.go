@@ -42,19 +42,19 @@ func (g *grouped) begin(n int) {
 	g.record(record.KindGroup, record.StatusStarted, "group:g", "g", func(r *record.Record) { r.Detail = &record.Detail{Branches: n} })
 }
 
-// mapped is a record of branch i of the group g, which is a call of a tool.
+// mapped returns a record of branch i of the group g, which is a tool call.
 func (g *grouped) mapped(status record.Status, i int, changes ...func(*record.Record)) {
 	g.T.Helper()
 	g.record(record.KindTool, status, fmt.Sprintf("group:g/%d", i), "tool", changes...)
 }
 
-// branch is a record of branch i of the group g, which is a function.
+// branch returns a record of branch i of the group g, which is a function.
 func (g *grouped) branch(status record.Status, i int, changes ...func(*record.Record)) {
 	g.T.Helper()
 	g.record(record.KindBranch, status, fmt.Sprintf("group:g/%d", i), fmt.Sprint("g ", i), changes...)
 }
 
-// progress are the lines about how far the group has come.
+// progress returns the progress lines of the group.
 func (g *grouped) progress() (lines []string) {
 	for line := range strings.Lines(g.out.String()) {
 		if s, ok := strings.CutPrefix(line, "▦ g "); ok {
@@ -92,7 +92,7 @@ func TestGroupKnowsItsTotalBeforeAllBranchesBegin(t *testing.T) {
 	g.begin(5)
 	g.mapped(record.StatusStarted, 1)
 	g.mapped(record.StatusStarted, 2)
-	for n := range 3 { // two workers have five branches to do
+	for n := range 3 { // two workers share five branches
 		g.mapped(record.StatusCompleted, n+1)
 		g.mapped(record.StatusStarted, n+3)
 	}

@@ -9,8 +9,8 @@ import (
 
 const groupPrefix = "group:"
 
-// label names a call: the actor's name, the number of the call among those of
-// that name, its tag, its branch.
+// label adds the name of a call: the actor's name, the number of the call among calls
+// of the same name, the tag, and the branch.
 func (t *text) label(r *record.Record) {
 	path := r.Address.String()
 	branch := branchOf(path)
@@ -25,14 +25,14 @@ func (t *text) label(r *record.Record) {
 	}
 	if r.Kind == record.KindCompensation {
 		t.add("undo ")
-		// The call that it undoes tells which one it is.
+		// A compensation is identified by the call that it undoes.
 		undone, _ := strings.CutSuffix(r.Address.Scope(), "@undo")
 		_, nth = lastSegment(undone)
 		branch = branchOf(undone)
 	}
 	t.cleanOr(name, maxName, r.Kind.String())
 	if tag == name {
-		tag = "" // a step is named by its tag
+		tag = "" // the tag of a step is its name
 	}
 	switch {
 	case tag != "" && branch != "":
@@ -47,8 +47,8 @@ func (t *text) label(r *record.Record) {
 	}
 }
 
-// lastSegment is the last segment of a path, and the number in it ("#2"),
-// empty for the first call of its name.
+// lastSegment returns the name in the last segment of a path and its number ("#2"). The
+// number is empty for the first call of a name.
 func lastSegment(path string) (name, nth string) {
 	_, last := cutLast(path)
 	if name, n, ok := strings.Cut(last, "#"); ok {
@@ -57,17 +57,17 @@ func lastSegment(path string) (name, nth string) {
 	return last, ""
 }
 
-// branchOf is the innermost branch of a group in a path, such as "collect/3";
-// empty if there is none.
+// branchOf returns the innermost group branch in a path, such as "collect/3". It
+// returns "" if there is none.
 func branchOf(path string) string {
 	for {
-		// The colon is escaped in names and tags: what is found begins a segment.
+		// Colons are escaped in names and tags, so a match begins a segment.
 		i := strings.LastIndex(path, groupPrefix)
 		if i < 0 {
 			return ""
 		}
 		group, rest, inside := strings.Cut(path[i+len(groupPrefix):], "/")
-		if !inside { // the path is that of the group itself
+		if !inside { // the path ends with the group itself
 			path = path[:i]
 			continue
 		}

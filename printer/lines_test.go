@@ -31,7 +31,7 @@ func address(t testing.TB, path string) record.Address {
 	return a
 }
 
-// tool is a record of the tool fetch_data with three attempts.
+// tool returns a record of the tool fetch_data with three attempts.
 func tool(t testing.TB, status record.Status, attempt int) record.Record {
 	t.Helper()
 	return record.Record{
@@ -40,8 +40,8 @@ func tool(t testing.TB, status record.Status, attempt int) record.Record {
 	}
 }
 
-// failing is a failed attempt of half a second that is tried again after the
-// delay: two records.
+// failing returns the two records of an attempt that fails after half a second and is
+// retried after the delay.
 func failing(t testing.TB, attempt int, delay time.Duration) []record.Record {
 	t.Helper()
 	r := tool(t, record.StatusFailed, attempt)
@@ -63,7 +63,7 @@ func completed(t testing.TB, attempt int, elapsed time.Duration) record.Record {
 	return r
 }
 
-// recovering is a call that succeeds in its third attempt.
+// recovering returns the records of a call that succeeds in its third attempt.
 func recovering(t testing.TB) []record.Record {
 	t.Helper()
 	records := []record.Record{tool(t, record.StatusStarted, 0)}
@@ -73,7 +73,7 @@ func recovering(t testing.TB) []record.Record {
 	return append(records, tool(t, record.StatusStarted, 2), completed(t, 2, 5200*time.Millisecond))
 }
 
-// exhausting is a call whose three attempts fail.
+// exhausting returns the records of a call whose three attempts fail.
 func exhausting(t testing.TB) []record.Record {
 	t.Helper()
 	records := recovering(t)
@@ -261,7 +261,7 @@ func TestInterruptTellsWhoAndWhy(t *testing.T) {
 	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] - Connection timeout\n", printed([]record.Record{r}))
 }
 
-// call is a record of a call at the path, named as the actor.
+// call returns a record of a call at the path, named like the actor.
 func call(t testing.TB, kind record.Kind, status record.Status, path, name string) record.Record {
 	t.Helper()
 	return record.Record{
@@ -356,7 +356,7 @@ func TestRunHasItsOwnLines(t *testing.T) {
 
 func TestRunTellsWhereItGoesOn(t *testing.T) {
 	run := record.Record{RunID: "r1", Kind: record.KindRun, Status: record.StatusStarted, Name: "nightly", Detail: &record.Detail{Message: "weather"}}
-	records := []record.Record{run, tool(t, record.StatusStarted, 0), run, tool(t, record.StatusStarted, 0), completed(t, 0, half)} // it was killed
+	records := []record.Record{run, tool(t, record.StatusStarted, 0), run, tool(t, record.StatusStarted, 0), completed(t, 0, half)} // the process was killed
 	for i := range records {
 		records[i].Seq = uint64(i + 1)
 	}
@@ -545,7 +545,7 @@ func TestNilWriterOnlyCounts(t *testing.T) {
 	assert.Equal(t, 1, p.Summary().Tools.Running)
 }
 
-// faulty fails in its second Write and is short in its third.
+// faulty fails in its second Write and writes too little in its third.
 type faulty struct {
 	writes int
 	bytes.Buffer
@@ -573,15 +573,15 @@ func TestFirstWriteErrorIsKept(t *testing.T) {
 	assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED] (0.5s)\n", f.String(), "the printer goes on after an error")
 }
 
-// retrying is the second half of a failed record.
+// retrying returns the record that follows a failed record.
 func retrying(r record.Record) record.Record {
 	r.Status, r.WillRetry, r.Duration, r.Detail = record.StatusRetrying, false, 0, nil
 	r.Attempt++
 	return r
 }
 
-// timed gives the records times: what follows a retrying record comes after
-// its delay.
+// timed sets the times of the records. A record that follows a retrying record comes
+// after its delay.
 func timed(records []record.Record) []record.Record {
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	for i := range records {
@@ -593,7 +593,7 @@ func timed(records []record.Record) []record.Record {
 	return records
 }
 
-// What a stream that broke off has cost is not reported by the service.
+// The service does not report the usage of a stream that broke off.
 func TestEstimatedUsageIsMarked(t *testing.T) {
 	torn := call(t, record.KindLLM, record.StatusFailed, "model", "model")
 	torn.WillRetry, torn.Delay, torn.Err = true, sec, errTimeout

@@ -8,17 +8,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// liveState is the state of a live line.
+// liveState holds what the live line of a call shows.
 type liveState struct {
 	label   string
 	mark    mark
-	since   time.Time // on the clock of this process, as until
-	until   time.Time // the wait, if it waits
-	ordinal string    // of the attempt: "2/3"; empty for the first
-	cause   string    // why it waits
+	since   time.Time // local time, like until
+	until   time.Time // end of the wait
+	ordinal string    // attempt number, such as "2/3"; empty for the first attempt
+	cause   string    // error of the failed attempt
 }
 
-// update takes the record of an attempt that began, failed, or is waited for.
+// update applies the record of an attempt that started, failed, or waits to be retried.
 func (l *liveState) update(r *record.Record, text *rendered, m mark) {
 	now := time.Now()
 	if l.since.IsZero() {
@@ -29,18 +29,17 @@ func (l *liveState) update(r *record.Record, text *rendered, m mark) {
 		l.ordinal = ordinal(r)
 	}
 	if r.Status == record.StatusRetrying {
-		// The record may be from another clock.
+		// The times in the record may come from another clock.
 		l.until = now.Add(min(max(0, r.NextAttemptAt().Sub(now)), r.Delay))
 	}
 }
 
-// redrawEvery is the interval at which live lines are drawn: as often as the
-// tenths of a second in them change.
+// redrawEvery is the interval between redraws. Live lines show tenths of a second.
 const redrawEvery = 100 * time.Millisecond
 
-// goLive starts the goroutine that draws live lines if there are any and it is
-// not running. The lock is held.
-func (p *Printer) goLive() {
+// startRedrawing starts the goroutine that draws live lines, unless it is running or
+// there are none. The caller holds p.mu.
+func (p *Printer) startRedrawing() {
 	if p.screen == nil || p.closed || p.redrawing || p.scheduler.tree.calls == 0 {
 		return
 	}
@@ -48,7 +47,8 @@ func (p *Printer) goLive() {
 	p.redraws.Go(p.redraw)
 }
 
-// redraw draws the live lines until there are none, or the printer is closed.
+// redraw draws the live lines periodically until there are none or the printer is
+// closed.
 func (p *Printer) redraw() {
 	ticker := time.NewTicker(redrawEvery)
 	defer ticker.Stop()
@@ -64,14 +64,14 @@ func (p *Printer) redraw() {
 	}
 }
 
-func (p *Printer) drawAgain() (again bool) {
+func (p *Printer) drawAgain() (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() {
-		if v := recover(); v != nil { // of the writer, or of the function of WithTerminal
+		if v := recover(); v != nil { // the writer or the function of WithTerminal panicked
 			p.err = cmp.Or(p.err, fmt.Errorf("printer: drawing panicked: %v", v))
 		}
-		p.redrawing = again
+		p.redrawing = more
 	}()
 	if p.closed {
 		return false

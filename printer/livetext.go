@@ -8,15 +8,15 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Delta shows what a call is producing, below the live line of the call: the
-// last lines of a model's answer, thoughts or tool calls, or how far a tool
-// is. It vanishes when the attempt ends. Without live lines Delta does nothing.
-// It is for [live.Watch]:
+// Delta shows the output of a running call below its live line: the last lines of a
+// model's answer, thoughts or tool calls, or the progress of a tool. The lines
+// disappear when the attempt ends. Without live lines Delta does nothing. Use it with
+// [live.Watch]:
 //
 //	ctx = live.Watch(ctx, p.Delta)
 //
-// Records of a run with a redaction are redacted before they are published;
-// deltas are not: live.Redact(redact, p.Delta) is for that.
+// Deltas are not redacted, even if the run redacts its records. Pass
+// live.Redact(redact, p.Delta) to redact them.
 func (p *Printer) Delta(d live.Delta) {
 	if !p.live {
 		return
@@ -30,31 +30,30 @@ func (p *Printer) Delta(d live.Delta) {
 
 const (
 	maxTexts    = 1 << 10
-	maxTail     = 2 << 10 // bytes of a text that are kept
-	maxTextRows = 3       // below a live line
+	maxTail     = 2 << 10 // bytes kept of a text
+	maxTextRows = 3       // rows shown below a live line
 )
 
-// liveText is the end of what an attempt has produced so far.
+// A liveText is the latest output of an attempt.
 type liveText struct {
 	attempt int
 	part    live.Part
-	index   int // of a tool call
+	index   int // of the tool call
 	name    string
 	tail    string
 }
 
 type textKey struct{ run, path string }
 
-// liveTexts are those of the calls that are producing something. They have
-// entries of their own since deltas may come before the record that starts
-// their call.
+// liveTexts holds the output of running calls. It is separate from the tree because
+// deltas may arrive before the record that starts their call.
 type liveTexts map[textKey]*liveText
 
 func (l liveTexts) add(d *live.Delta) {
 	key := textKey{d.RunID, d.Address.String()}
 	t := l[key]
 	switch {
-	case t != nil && d.Attempt < t.attempt: // it was abandoned
+	case t != nil && d.Attempt < t.attempt: // from an abandoned attempt
 		return
 	case d.Part == live.PartEnd:
 		delete(l, key)
@@ -81,7 +80,7 @@ func (l liveTexts) add(d *live.Delta) {
 	}
 }
 
-// end drops what an attempt has produced when a record says that it ended.
+// end removes the output of an attempt if r ends the attempt.
 func (l liveTexts) end(r *record.Record) {
 	if len(l) == 0 || !r.Kind.IsCall() || r.Status == record.StatusStarted || r.Status == record.StatusRetrying {
 		return
@@ -92,7 +91,8 @@ func (l liveTexts) end(r *record.Record) {
 	}
 }
 
-// rows are the last rows of the text in a number of columns.
+// rows returns at most limit rows from the end of the text, wrapped to the given number
+// of columns.
 func (t *liveText) rows(columns, limit int, ellipsis string) []string {
 	text := t.tail
 	if t.name != "" {
@@ -106,12 +106,12 @@ func (t *liveText) rows(columns, limit int, ellipsis string) []string {
 	return rows[max(0, len(rows)-limit):]
 }
 
-// wrap breaks s into rows, between words where that is possible.
+// wrap breaks s into rows, preferably between words.
 func wrap(s string, columns int) []string {
 	var rows []string
 	for s != "" {
 		row := widths.Truncate(s, columns, "")
-		if row == "" { // there is no room for a single character
+		if row == "" { // no room for a single character
 			return rows
 		}
 		if len(row) < len(s) && s[len(row)] != ' ' {

@@ -20,13 +20,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// delta is a piece of what fetch_data produces.
+// delta returns a piece of the output of fetch_data.
 func delta(t testing.TB, attempt int, part live.Part, text string) live.Delta {
 	t.Helper()
 	return live.Delta{RunID: "r1", Address: address(t, "fetch_data"), Attempt: attempt, Part: part, Text: text}
 }
 
-// texts are the lines below the live line of fetch_data.
+// texts returns the lines below the live line of fetch_data.
 func (e *emulator) texts() []string { return strings.Split(e.shown(), "\n")[1:] }
 
 func TestTextIsShownBelowItsCallWhileItComes(t *testing.T) {
@@ -192,7 +192,7 @@ func FuzzDelta(f *testing.F) {
 	})
 }
 
-// checkDrawn holds what is drawn to have no control characters.
+// checkDrawn checks that the screen shows no control characters.
 func checkDrawn(t *testing.T, drawn string) {
 	t.Helper()
 	for _, c := range drawn {

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/live"
 )
 
-// A liveLine is one row of a terminal, in pieces of one colour.
+// A liveLine is one row of a terminal. Each piece of it has one color.
 type liveLine []piece
 
 type piece struct {
@@ -18,45 +18,45 @@ type piece struct {
 	text  string
 }
 
-// widths measures text in columns of a terminal. Terminals differ in what is
-// ambiguous; a line that turns out too long is cut by the terminal.
+// widths measures text in terminal columns. Terminals disagree about ambiguous
+// characters; the terminal truncates a line that turns out too long.
 var widths = runewidth.Condition{}
 
-// columnsOf is how many columns s takes.
-func columnsOf(s string) int { return widths.StringWidth(s) }
+// displayWidth returns the number of columns that s takes.
+func displayWidth(s string) int { return widths.StringWidth(s) }
 
-// fit returns as much of s as fits, with the ellipsis if there is room for it.
+// fit truncates s to the given number of columns. It appends the ellipsis if there is
+// room for it.
 func fit(s string, columns int, ellipsis string) string {
-	if columnsOf(ellipsis) >= columns {
+	if displayWidth(ellipsis) >= columns {
 		ellipsis = ""
 	}
 	return widths.Truncate(s, columns, ellipsis)
 }
 
-// liveTree makes the live lines: the calls that are going on, as they are
-// nested.
+// A liveTree draws the live lines: the tree of running calls.
 type liveTree struct {
-	*look
+	*theme
 	tree    *tree
 	texts   liveTexts
-	columns int // that a line may have
-	rows    int // that there may be
+	columns int // maximum width of a line
+	rows    int // maximum number of lines
 	now     time.Time
 
 	lines   []liveLine
-	spare   int // rows that the lines of calls leave for texts
-	waiting int // calls that have a line
+	spare   int // rows left over for the output of calls
+	waiting int // number of drawn calls that wait for a retry
 }
 
-// draw returns the lines. Where there is not enough room for all, the last
-// says how many calls are missing.
+// draw returns the live lines. If there is not enough room, the last line shows the
+// number of calls left out.
 func (t *liveTree) draw() []liveLine {
 	if t.tree.calls == 0 || t.rows < 1 {
 		return nil
 	}
 	all := t.tree.nodes - t.tree.hidden
 	if len(t.tree.runs) == 1 {
-		all-- // the run has no line
+		all-- // a single run has no line of its own
 	}
 	room := t.rows
 	t.spare = max(0, room-all)
@@ -67,34 +67,34 @@ func (t *liveTree) draw() []liveLine {
 	if len(t.tree.runs) == 1 {
 		top = top.first
 	}
-	t.below(top, "", false, room)
+	t.addChildren(top, "", false, room)
 	if all > room {
 		t.lines = append(t.lines, liveLine{{faint, t.missing(all)}})
 	}
 	return t.lines
 }
 
-// below adds the lines of what is inside n, each begun by the guides.
-func (t *liveTree) below(n *node, guides string, nested bool, room int) {
-	inside := t.inside(nil, n, room-len(t.lines)+1)
-	for i, child := range inside {
+// addChildren adds the lines of the calls inside n. Each line begins with guides.
+func (t *liveTree) addChildren(n *node, guides string, nested bool, room int) {
+	children := t.children(nil, n, room-len(t.lines)+1)
+	for i, child := range children {
 		if len(t.lines) >= room {
 			return
 		}
 		branch, guide := "", ""
 		switch {
-		case nested && i == len(inside)-1:
+		case nested && i == len(children)-1:
 			branch, guide = t.last, t.blank
 		case nested:
 			branch, guide = t.branch, t.guide
 		}
 		t.add(child, guides+branch)
 		t.text(child, guides+guide)
-		t.below(child, guides+guide, true, room)
+		t.addChildren(child, guides+guide, true, room)
 	}
 }
 
-// text adds the lines of what a call is producing.
+// text adds the lines that show the output of a call.
 func (t *liveTree) text(n *node, guides string) {
 	if n.call == nil || t.spare == 0 {
 		return
@@ -108,18 +108,18 @@ func (t *liveTree) text(n *node, guides string) {
 	if text.part == live.PartText {
 		style = ""
 	}
-	for _, row := range text.rows(t.columns-columnsOf(guides), min(t.spare, maxTextRows), t.ellipsis) {
+	for _, row := range text.rows(t.columns-displayWidth(guides), min(t.spare, maxTextRows), t.ellipsis) {
 		t.spare--
 		t.lines = append(t.lines, liveLine{{faint, guides}, {style, row}}.cut(t.columns, t.ellipsis))
 	}
 }
 
-// inside appends what has a line inside n, up to a number: in the place of a
-// branch, the calls that go on in it.
-func (t *liveTree) inside(nodes []*node, n *node, limit int) []*node {
-	for child := n.first; child != nil && len(nodes) < limit; child = child.after {
+// children appends at most limit nodes inside n that have a line. A branch is replaced
+// by the running calls inside it.
+func (t *liveTree) children(nodes []*node, n *node, limit int) []*node {
+	for child := n.first; child != nil && len(nodes) < limit; child = child.next {
 		if child.isBranch() && child.first != nil {
-			nodes = t.inside(nodes, child, limit)
+			nodes = t.children(nodes, child, limit)
 		} else {
 			nodes = append(nodes, child)
 		}
@@ -129,7 +129,7 @@ func (t *liveTree) inside(nodes []*node, n *node, limit int) []*node {
 
 func (t *liveTree) add(n *node, guides string) {
 	guides = t.shorten(guides)
-	room := t.columns - columnsOf(guides)
+	room := t.columns - displayWidth(guides)
 	line := liveLine{{faint, guides}}
 	switch {
 	case n.call == nil:
@@ -145,26 +145,26 @@ func (t *liveTree) add(n *node, guides string) {
 	t.lines = append(t.lines, line.cut(t.columns, t.ellipsis))
 }
 
-// shorten leaves out the outer guides where calls are nested so deeply that
-// there is no room for their names.
+// shorten removes the outer guides of deeply nested calls, so that their names have
+// room.
 func (t *liveTree) shorten(guides string) string {
 	const step = 3
 	most := max(step, t.columns/3/step*step)
-	columns := columnsOf(guides)
+	columns := displayWidth(guides)
 	if columns <= most {
 		return guides
 	}
-	kept := []rune(guides) // each is one column
-	return t.ellipsis + string(kept[len(kept)-most+columnsOf(t.ellipsis):])
+	kept := []rune(guides) // each rune takes one column
+	return t.ellipsis + string(kept[len(kept)-most+displayWidth(t.ellipsis):])
 }
 
-// call is the line of a call: its name and its state. The name is cut where
-// there is not enough room for both.
+// call returns the line of a call: its name and state. The name is truncated if there
+// is not enough room for both.
 func (t *liveTree) call(l *liveState, waits bool, room int) []piece {
 	state := t.state(l, waits, room)
-	room -= columnsOf(l.mark.symbol) + 2
+	room -= displayWidth(l.mark.symbol) + 2
 	for _, p := range state {
-		room -= columnsOf(p.text)
+		room -= displayWidth(p.text)
 	}
 	const least = 4
 	name := fit(l.label, max(room, least), t.ellipsis)
@@ -175,32 +175,31 @@ func (t *liveTree) call(l *liveState, waits bool, room int) []piece {
 	return pieces
 }
 
-// narrow is how many columns are too few for the long form of a wait beside a
-// name.
+// narrow is the width below which a line uses the short form of a wait.
 const narrow = 60
 
 func (t *liveTree) state(l *liveState, waits bool, room int) []piece {
 	if !waits {
 		running := t.spinner[int(t.now.UnixMilli()/redrawEvery.Milliseconds())%len(t.spinner)] + " " + tenths(t.now.Sub(l.since))
 		if l.ordinal != "" {
-			return []piece{{again, "(retry " + l.ordinal + ") "}, {faint, running}}
+			return []piece{{warning, "(retry " + l.ordinal + ") "}, {faint, running}}
 		}
 		return []piece{{faint, running}}
 	}
 	left := l.until.Sub(t.now)
 	switch {
 	case room < narrow && left > 0:
-		return []piece{{again, t.retry + " " + l.ordinal + " in " + tenths(left)}}
+		return []piece{{warning, t.retry + " " + l.ordinal + " in " + tenths(left)}}
 	case room < narrow:
-		return []piece{{again, t.retry + " " + l.ordinal}}
+		return []piece{{warning, t.retry + " " + l.ordinal}}
 	case left > 0:
-		return []piece{{again, t.retry + " Retrying (attempt " + l.ordinal + ") in " + tenths(left) + "..."}}
+		return []piece{{warning, t.retry + " Retrying (attempt " + l.ordinal + ") in " + tenths(left) + "..."}}
 	}
-	return []piece{{again, t.retry + " Retrying (attempt " + l.ordinal + ") at once..."}}
+	return []piece{{warning, t.retry + " Retrying (attempt " + l.ordinal + ") at once..."}}
 }
 
-// tenths is a duration that changes on a screen: its unit is the second up to
-// a minute.
+// tenths formats the elapsed or remaining time of a live line: in tenths of a second up
+// to a minute, then in seconds.
 func tenths(d time.Duration) string {
 	if d = max(0, d); d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Truncate(redrawEvery).Seconds())
@@ -208,14 +207,14 @@ func tenths(d time.Duration) string {
 	return duration(d.Truncate(time.Second))
 }
 
-// progress is the line of a group, with a bar of its branches: a cell for each
-// where there is room, else for several.
+// progress returns the line of a group with a progress bar. The bar has a cell for each
+// branch if there is room, otherwise a cell for several branches.
 func (t *liveTree) progress(p *progress, room int) []piece {
 	state := " " + p.String()
 	pieces := []piece{{faint, t.group + " "}, {"", p.label + " "}}
 	const maxCells, minCells = 20, 5
 	branches := p.branches()
-	cells := min(maxCells, branches, room-columnsOf(t.group)-2-columnsOf(p.label)-columnsOf(state))
+	cells := min(maxCells, branches, room-displayWidth(t.group)-2-displayWidth(p.label)-displayWidth(state))
 	if cells >= min(minCells, branches) && branches > 0 {
 		filled := 0
 		for _, part := range []struct {
@@ -231,7 +230,8 @@ func (t *liveTree) progress(p *progress, room int) []piece {
 	return append(pieces, piece{"", state})
 }
 
-// missing says how many of all lines are missing.
+// missing returns the line that replaces the calls left out, given the total number of
+// lines.
 func (t *liveTree) missing(all int) string {
 	waiting := t.tree.waiting - t.waiting
 	running := all - len(t.lines) - waiting
@@ -245,10 +245,10 @@ func (t *liveTree) missing(all int) string {
 	return s + fmt.Sprintf("%d more running", running)
 }
 
-// cut returns as much of the line as fits.
+// cut truncates the line to the given number of columns.
 func (l liveLine) cut(columns int, ellipsis string) liveLine {
 	for i, p := range l {
-		w := columnsOf(p.text)
+		w := displayWidth(p.text)
 		if w > columns {
 			l[i].text = fit(p.text, columns, ellipsis)
 			return l[:i+1]
@@ -258,11 +258,11 @@ func (l liveLine) cut(columns int, ellipsis string) liveLine {
 	return l
 }
 
-// width is how many columns the line takes.
+// width returns the number of columns that the line takes.
 func (l liveLine) width() int {
 	n := 0
 	for _, p := range l {
-		n += columnsOf(p.text)
+		n += displayWidth(p.text)
 	}
 	return n
 }

@@ -11,21 +11,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Log is a publisher that writes records to a [slog.Logger]. It is for many
-// goroutines if the logger's handler is, as those of slog are.
+// A Log is a publisher that writes records to a [slog.Logger]. It is safe for
+// concurrent use if the logger's handler is, as the handlers of slog are.
 //
-// Log lines of the run keep their message and severity; other records have
-// messages such as "tool call started". An outcome that is a failure is an
-// error; a failure with a retry to follow, and an interruption, a warning; a
-// completed call, the rest of a run and questions are informational; everything
-// else is for debugging. Attributes have the names of the JSON form of a
-// record: run_id, address, execution_status, original_error. Durations are in
-// seconds. Metadata of a log line is the group "metadata". Inputs and outputs
-// are left out.
+// Log lines of the run keep their message and severity. Other records have messages
+// such as "tool call started". The level depends on the record: a failed outcome is an
+// error; a failure that will be retried and an interruption are warnings; completed
+// calls, records of the run itself and questions are informational; all other records
+// are for debugging. Attributes use the names of the JSON form of a record: run_id,
+// address, execution_status, original_error. Durations are in seconds. The metadata of
+// a log line is the group "metadata". Inputs and outputs are left out.
 type Log struct{ handler slog.Handler }
 
-// NewLog returns a publisher that writes to logger; nil is [slog.Default]. The
-// logger must not log into the run that it gets records of.
+// NewLog returns a Log that writes to logger. If logger is nil, it uses [slog.Default].
+// The logger must not log into the run whose records it receives.
 func NewLog(logger *slog.Logger) *Log {
 	if logger == nil {
 		logger = slog.Default()
@@ -33,13 +32,13 @@ func NewLog(logger *slog.Logger) *Log {
 	return &Log{logger.Handler()}
 }
 
-// Publish writes r with the time of r.
+// Publish writes r with the time of r. Errors of the handler are ignored.
 func (l *Log) Publish(r record.Record) {
 	ctx, level := context.Background(), levelOf(&r)
 	if !l.handler.Enabled(ctx, level) {
 		return
 	}
-	line := slog.NewRecord(r.Time, level, lineOf(&r), 0)
+	line := slog.NewRecord(r.Time, level, messageOf(&r), 0)
 	line.AddAttrs(attributes(&r)...)
 	_ = l.handler.Handle(ctx, line)
 }
@@ -60,7 +59,7 @@ func levelOf(r *record.Record) slog.Level {
 	return slog.LevelDebug
 }
 
-func lineOf(r *record.Record) string {
+func messageOf(r *record.Record) string {
 	if r.Kind == record.KindLog {
 		return r.Message()
 	}
@@ -109,7 +108,7 @@ func attributes(r *record.Record) []slog.Attr {
 	return append(attrs, details(r)...)
 }
 
-// details are the attributes that few records have.
+// details returns the attributes that most records do not have.
 func details(r *record.Record) (attrs []slog.Attr) {
 	d := r.Detail
 	if d == nil {
@@ -137,8 +136,8 @@ func details(r *record.Record) (attrs []slog.Attr) {
 	return attrs
 }
 
-// usage are the attributes of what was consumed, without those of its parts that
-// are zero.
+// usage returns the attributes of the consumption of a call. Zero parts of the token
+// counts are left out.
 func usage(u *record.Usage) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.Int("input_tokens", u.InputTokens), slog.Int("output_tokens", u.OutputTokens), slog.Float64("cost", u.Cost),

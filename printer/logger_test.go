@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// logged are the lines that a logger of a level writes for records.
+// logged returns the lines that a logger with the given level writes for records.
 func logged(t *testing.T, level slog.Level, records ...record.Record) []map[string]any {
 	t.Helper()
 	var out bytes.Buffer

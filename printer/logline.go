@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// log writes a log record: severity, logger, message, metadata by key.
+// log writes a log record: severity, logger, message, and metadata sorted by key.
 func (t *text) log(r *record.Record) {
 	detail := r.Detail
 	if detail == nil {
@@ -36,13 +36,13 @@ func severityStyle(s slog.Level) style {
 	case s >= slog.LevelError:
 		return bad
 	case s >= slog.LevelWarn:
-		return again
+		return warning
 	}
 	return faint
 }
 
-// shortValue is v in few words. It comes from the user: its methods may panic,
-// and it may contain itself.
+// shortValue formats v briefly. Since v comes from the user, its methods may panic, and
+// it may contain itself.
 func shortValue(v any) (s string) {
 	defer func() {
 		if recover() != nil {
@@ -58,7 +58,7 @@ func shortValue(v any) (s string) {
 	switch kind := reflect.ValueOf(v).Kind(); {
 	case kind == reflect.String:
 		return quote(reflect.ValueOf(v).String())
-	case kind <= reflect.Complex128: // nil, a truth value, a number
+	case kind <= reflect.Complex128: // nil, a boolean, or a number
 		return fmt.Sprint(v)
 	}
 	data, err := json.Marshal(v)
@@ -68,10 +68,10 @@ func shortValue(v any) (s string) {
 	return string(data)
 }
 
-// quote puts s in quotes where it would not read as one word.
+// quote quotes s unless it is a single word.
 func quote(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\r\n\"=") {
 		return s
 	}
-	return strconv.Quote(s[:min(len(s), 4*maxValue)]) // the rest is cut anyway
+	return strconv.Quote(s[:min(len(s), 4*maxValue)]) // the caller truncates it anyway
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A script makes up runs as they could take place: the records of calls inside
-// calls, one after the other and in groups, that succeed, fail, are retried,
-// interrupted and left behind. Each call has a name of its own.
+// A script generates runs: the records of nested calls, sequential and in groups, that
+// succeed, fail, are retried, interrupted and abandoned. Each call has a unique name.
 type script struct {
 	t      testing.TB
 	random *rand.Rand
@@ -25,9 +24,9 @@ type script struct {
 	calls  map[string]*scripted // by name
 }
 
-// scripted is what became of a call.
+// scripted describes the outcome of a generated call.
 type scripted struct {
-	path, around string // the name of the call around, empty for none
+	path, around string // the name of the calling actor, or empty
 	started      bool
 	ended        bool
 	explained    bool // its attempts are shown
@@ -38,7 +37,7 @@ func newScript(t testing.TB, seed uint64) *script {
 	return &script{t: t, random: rand.New(rand.NewPCG(seed, 1)), calls: map[string]*scripted{}}
 }
 
-// run makes up the records of a whole run.
+// run generates the records of a whole run.
 func (s *script) run(id string) []record.Record {
 	records := []record.Record{{Kind: record.KindRun, Status: record.StatusStarted}}
 	records = append(records, s.calling("", "", 3)...)
@@ -50,7 +49,7 @@ func (s *script) run(id string) []record.Record {
 	return records
 }
 
-// calling makes up what is called in a scope: some calls, a group, a log line.
+// calling generates the contents of a scope: some calls, a group, a log line.
 func (s *script) calling(around, scope string, deeper int) []record.Record {
 	var records []record.Record
 	for range s.random.IntN(3) {
@@ -63,7 +62,7 @@ func (s *script) calling(around, scope string, deeper int) []record.Record {
 	return records
 }
 
-// group makes up a group of calls, or of functions that make calls.
+// group generates a group of calls, or of functions that make calls.
 func (s *script) group(around, scope string, deeper int) []record.Record {
 	name := fmt.Sprintf("g%d", s.names)
 	path := scope + "group:" + name
@@ -88,7 +87,7 @@ func (s *script) group(around, scope string, deeper int) []record.Record {
 	return append(records, rec(record.KindGroup, record.StatusCompleted, path))
 }
 
-// merge mixes what happens at the same time.
+// merge interleaves concurrent records.
 func (s *script) merge(branches [][]record.Record) []record.Record {
 	var merged []record.Record
 	for len(branches) > 0 {
@@ -99,7 +98,7 @@ func (s *script) merge(branches [][]record.Record) []record.Record {
 		}
 		n := 1
 		if branches[i][0].WillRetry {
-			n = 2 // one fact in two records
+			n = 2 // two records that belong together
 		}
 		n = min(n, len(branches[i]))
 		merged, branches[i] = append(merged, branches[i][:n]...), branches[i][n:]
@@ -111,7 +110,7 @@ func (s *script) call(around, scope string, deeper int) []record.Record {
 	return s.callAt(around, fmt.Sprintf("%scall%d", scope, s.names+1), deeper)
 }
 
-// callAt makes up a call at a path.
+// callAt generates a call at a path.
 func (s *script) callAt(around, path string, deeper int) []record.Record {
 	s.names++
 	name := fmt.Sprintf("call%d", s.names)
@@ -151,7 +150,7 @@ func (s *script) callAt(around, path string, deeper int) []record.Record {
 		case 4:
 			if s.random.IntN(3) == 0 {
 				call.explained = true
-				return records[:len(records)-s.random.IntN(len(records))] // left behind
+				return records[:len(records)-s.random.IntN(len(records))] // abandoned
 			}
 			fallthrough
 		default:
@@ -168,7 +167,7 @@ func (s *script) callAt(around, path string, deeper int) []record.Record {
 	}
 }
 
-// linesOf are the lines of each call, by its name, and of all log lines.
+// linesOf returns the lines of each call, by its name, and all log lines.
 func linesOf(output string) (calls map[string][]int, lines []string) {
 	calls = map[string][]int{}
 	latest := ""
@@ -188,7 +187,7 @@ func linesOf(output string) (calls map[string][]int, lines []string) {
 
 const recoveredTag = "[RECOVERED from history]"
 
-// recalledIn is how many calls the lines say were recalled.
+// recalledIn returns the number of recalled calls according to the lines.
 func recalledIn(t *testing.T, output string) (n int) {
 	for line := range strings.Lines(output) {
 		if !strings.Contains(line, recoveredTag) {
@@ -223,7 +222,7 @@ func TestCompactFormTellsWhatThePlainOneDoesInTheOrderOfCalls(t *testing.T) {
 
 		for name, call := range s.calls {
 			if call.recalled {
-				continue // it may be in one line with others
+				continue // it may share a line with others
 			}
 			var want, got []string
 			for _, i := range plainCalls[name] {
@@ -235,7 +234,7 @@ func TestCompactFormTellsWhatThePlainOneDoesInTheOrderOfCalls(t *testing.T) {
 				}
 			}
 			if len(want) == 0 {
-				continue // it was left behind before it began
+				continue // it was abandoned before it began
 			}
 			switch {
 			case call.explained:

@@ -11,44 +11,43 @@ type config struct {
 	command  string
 }
 
-// form is when lines are written.
+// A form determines when lines are written.
 type form uint8
 
 const (
-	formAuto form = iota // live on a terminal, else plain
+	formAuto form = iota // live on a terminal, otherwise plain
 	formPlain
 	formCompact
 )
 
-// WithPlain writes lines as they happen, on a terminal too. It is what a
-// printer does everywhere else.
+// WithPlain writes lines as soon as events happen, even on a terminal. This is the
+// default for everything that is not a terminal.
 func WithPlain() Option { return func(c *config) { c.form = formPlain } }
 
-// WithCompact writes a call only when it is known how it ends: a call that
-// succeeds by its first and last lines, any other with all its attempts. Before
-// something inside a call is written, the call's lines so far are. Log lines,
-// questions and the beginning and end of a run are written at once.
+// WithCompact writes the lines of a call when it ends: the first and last lines of a
+// call that succeeds, all attempts of any other call. Before anything inside a call is
+// written, the lines of the call so far are written. Log lines, questions and the
+// beginning and end of a run are written immediately.
 func WithCompact() Option { return func(c *config) { c.form = formCompact } }
 
-// WithPreviews adds a line with the input and one with the output where a
-// record has them. Off by default.
+// WithPreviews adds lines with the input and the output of records that have them. Off
+// by default.
 func WithPreviews() Option { return func(c *config) { c.previews = true } }
 
-// WithASCII uses symbols of plain ASCII, such as "*", "x" and "~", for
-// consoles without emoji. Names and messages stay as they are.
+// WithASCII uses ASCII symbols such as "*", "x" and "~", for consoles without emoji.
+// Names and messages are not changed.
 func WithASCII() Option { return func(c *config) { c.symbols = &ascii } }
 
-// WithCommand sets the command in the lines that say what to type, below a question
-// and below a run whose program has changed, such as "reprise --dir
-// /var/lib/agents" for runs in another directory than the command's own. It is cut
-// to one line. Defaults to "reprise"; with an empty command these lines are left
-// out.
+// WithCommand sets the command shown in hints, below a question and below a run whose
+// program has changed. Use it if the command needs flags, such as "reprise --dir
+// /var/lib/agents". Line breaks are removed. Defaults to "reprise"; an empty command
+// turns hints off.
 func WithCommand(command string) Option { return func(c *config) { c.command = command } }
 
-// WithTerminal says that the writer is a terminal, for writers other than
-// *os.File, such as the session of a remote shell. The function returns its
-// size, 0 where it is unknown. It is called before every drawing, and must not
-// call the printer. A nil function says that the writer is not a terminal.
+// WithTerminal makes the printer treat its writer as a terminal. Use it for writers
+// other than *os.File, such as a remote shell session. The function size returns the
+// size of the terminal, 0 if unknown. It is called before every drawing and must not
+// call the printer. With a nil function the writer is not treated as a terminal.
 func WithTerminal(size func() (columns, rows int)) Option {
 	return func(c *config) {
 		c.terminal = nil

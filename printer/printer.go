@@ -9,34 +9,34 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Printer shows records as lines of text. It is for many goroutines and
-// many runs: each line is written whole, and lines that belong together are one
-// call of Write, so that they never mix.
+// A Printer writes records as lines of text. It is safe for concurrent use and can show
+// several runs. Lines that belong together are written with one call of Write, so they
+// are never interleaved with others.
 type Printer struct {
-	look     look
+	theme    theme
 	previews bool
-	compact  bool           // until Close
-	live     bool           // until Close
+	compact  bool           // false after Close
+	live     bool           // has live lines, until Close
 	done     chan struct{}  // closed by Close
 	redraws  sync.WaitGroup // the goroutine that draws live lines
 
-	mu        sync.Mutex // guards what follows, and writing
+	mu        sync.Mutex // guards the fields below and writing
 	w         io.Writer
 	err       error
 	counts    counts
 	scheduler scheduler
 	texts     liveTexts
 	screen    *screen // nil without live lines
-	partial   []byte  // a line of Write that has not ended
+	partial   []byte  // an unfinished line passed to Write
 	redrawing bool
 	closed    bool
 }
 
-// New returns a printer that writes to w. Without options, running calls have live lines
-// if w is a terminal; otherwise lines are written when they happen. With a nil w the
-// printer only counts.
+// New returns a printer that writes to w. By default it shows running calls as live
+// lines if w is a terminal; otherwise it writes lines as soon as events happen. If w is
+// nil, the printer only counts.
 //
-// While a run is running, nothing else may write to w except through Write.
+// While a run is running, other output to w must go through Write.
 func New(w io.Writer, options ...Option) *Printer {
 	if w == nil {
 		w = io.Discard
@@ -47,7 +47,7 @@ func New(w io.Writer, options ...Option) *Printer {
 	}
 	live := c.form == formAuto && c.terminal != nil && c.terminal.live
 	p := &Printer{
-		look: look{
+		theme: theme{
 			symbols: c.symbols, colors: wantsColors(c.terminal), guides: live,
 			command: string(appendClean(nil, c.command, maxCommand, c.symbols.ellipsis)),
 		},
@@ -57,12 +57,13 @@ func New(w io.Writer, options ...Option) *Printer {
 	if live {
 		p.screen = &screen{size: c.terminal.size, reflows: reflows()}
 	}
-	p.scheduler = scheduler{tree: newTree(maxNodes), compact: p.compact, bars: live, out: text{look: &p.look}}
+	p.scheduler = scheduler{tree: newTree(maxNodes), compact: p.compact, bars: live, out: text{theme: &p.theme}}
 	return p
 }
 
-// Publish shows r and counts it for the [Summary]. It returns when the writer has returned;
-// an error of the writer is kept for Err. After Close, lines are written when they happen.
+// Publish shows r and counts it for the [Summary]. It blocks until the writer returns.
+// Errors of the writer are reported by Err. After Close, lines are written in plain
+// form.
 func (p *Printer) Publish(r record.Record) {
 	text := p.render(&r)
 	p.mu.Lock()
@@ -73,12 +74,12 @@ func (p *Printer) Publish(r record.Record) {
 	if len(p.scheduler.out.buf) > 0 {
 		_ = p.flush()
 	}
-	p.goLive()
+	p.startRedrawing()
 }
 
-// Write writes lines of the program between those of the printer, above the live lines.
-// An unfinished line is kept until it ends, or until Close. The text is written unchanged.
-// The error is the error of the writer.
+// Write writes output of the program between the lines of the printer, above the live
+// lines. An unfinished line is buffered until it is complete or Close is called. The
+// data is not modified. It returns the error of the writer.
 func (p *Printer) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,18 +110,18 @@ func (p *Printer) endPartial() {
 	}
 }
 
-// Err returns the first error of the writer, nil if there was none. The printer continues
-// to write after an error.
+// Err returns the first error of the writer, or nil. The printer continues to write
+// after an error.
 func (p *Printer) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Close removes the live lines, writes the buffered lines of calls that have not ended, and
-// waits for the goroutine that draws. It returns Err. A program that may end while calls
-// run must call it. If every call or every run has ended, only an unfinished line of Write
-// is left to close. Closing twice is fine. Close does not close the writer.
+// Close removes the live lines, writes the buffered lines of calls that have not ended
+// and an unfinished line passed to Write, and waits for the goroutine that draws. It
+// returns Err. A program that may end while calls run must call Close. Closing twice is
+// allowed. Close does not close the writer.
 func (p *Printer) Close() error {
 	p.close()
 	p.redraws.Wait()
@@ -135,18 +136,18 @@ func (p *Printer) close() {
 	}
 	p.closed = true
 	close(p.done)
-	p.scheduler.endBelow(&p.scheduler.tree.root)
+	p.scheduler.endChildren(&p.scheduler.tree.root)
 	p.endPartial()
 	_ = p.flush()
 	p.scheduler.compact, p.scheduler.bars = false, false
 }
 
-// flush writes the lines that are due, and the live lines below them, in one
-// Write. The lock is held.
+// flush writes the pending lines, followed by the live lines, in one Write. The caller
+// holds p.mu.
 func (p *Printer) flush() error {
 	out := p.scheduler.out.buf
 	if p.screen != nil {
-		out = p.screen.frame(out, p.liveLines(), p.look.colors)
+		out = p.screen.frame(out, p.liveLines(), p.theme.colors)
 	}
 	p.scheduler.out.buf = p.scheduler.out.buf[:0]
 	if len(out) == 0 {
@@ -167,6 +168,6 @@ func (p *Printer) liveLines() []liveLine {
 	if p.closed {
 		return nil
 	}
-	t := liveTree{look: &p.look, tree: &p.scheduler.tree, texts: p.texts, columns: columns, rows: rows, now: time.Now()}
+	t := liveTree{theme: &p.theme, tree: &p.scheduler.tree, texts: p.texts, columns: columns, rows: rows, now: time.Now()}
 	return t.draw()
 }

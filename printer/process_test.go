@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"play": play})
 }
 
-// play is a program with an agent and a tool that fails.
+// play runs a program with an agent and a tool that fails.
 func play(args ...string) error {
 	scene := args[0]
 	p := printer.New(os.Stdout)
@@ -55,8 +55,8 @@ func play(args ...string) error {
 		return fmt.Errorf("no such scene: %q", scene)
 	}
 	if scene == "interrupted" {
-		// What reflows needs rows above the cursor: a terminal may move what
-		// is in the way out of its window, where nobody can erase it.
+		// Reflowed lines need rows above the cursor. Otherwise the terminal may scroll
+		// them out of its window, where they cannot be erased.
 		for i := range 40 {
 			fmt.Fprintln(p, "line", i+1)
 		}
@@ -99,16 +99,16 @@ func sceneCommand(t *testing.T, scene string, environment ...string) *exec.Cmd {
 	return cmd
 }
 
-// patience is how long a test waits for what must come.
-const patience = 60 * time.Second
+// timeout is how long a test waits for an expected event.
+const timeout = 60 * time.Second
 
-// session is a process at a pseudo-terminal, and what the terminal shows.
+// A session is a process on a pseudo-terminal, with an emulator of the screen.
 type session struct {
 	vt10x.Terminal
 	t       *testing.T
 	cmd     *exec.Cmd
-	raw     []byte   // what the process wrote; to be read when it has ended
-	tty     *os.File // the side of the terminal
+	raw     []byte   // output of the process; valid after it has ended
+	tty     *os.File // the terminal's side
 	changed chan struct{}
 	ended   chan struct{}
 }
@@ -155,10 +155,10 @@ func (s *session) shown() string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
-// await waits until the terminal shows what is wanted.
+// await waits until the terminal shows the wanted text.
 func (s *session) await(what string, wanted func(shown string) bool) string {
 	s.t.Helper()
-	over := time.After(patience)
+	over := time.After(timeout)
 	for {
 		if shown := s.shown(); wanted(shown) {
 			return shown
@@ -180,12 +180,12 @@ func contains(text string) func(string) bool {
 	return func(shown string) bool { return strings.Contains(shown, text) }
 }
 
-// countdown takes down the times that are left, as they are shown.
+// countdown collects the remaining times that the screen shows.
 type countdown struct{ left []string }
 
 var leftShown = regexp.MustCompile(`↻ Retrying \(attempt 2/3\) in (\d\.\d)s\.\.\. - Connection timeout`)
 
-// see reports whether three were shown.
+// see reports whether three different times were shown.
 func (c *countdown) see(shown string) bool {
 	for _, found := range leftShown.FindAllStringSubmatch(shown, 1) {
 		if n := len(c.left); n == 0 || c.left[n-1] != found[1] {
@@ -215,10 +215,10 @@ func TestProcessCountsDownOnItsTerminal(t *testing.T) {
 	s.atRest()
 }
 
-// times are those that a loaded machine makes longer.
+// times matches durations, which depend on the load of the machine.
 var times = regexp.MustCompile(`\([\d.<]+m?s`)
 
-// atRest holds the terminal to be as a shell wants it.
+// atRest checks that the terminal is in the state that a shell expects.
 func (s *session) atRest() {
 	s.t.Helper()
 	assert.True(s.t, s.CursorVisible(), "the cursor is visible")
@@ -298,7 +298,7 @@ func TestTerminalsThatCannotDrawGetPlainLines(t *testing.T) {
 			cmd := sceneCommand(t, "fails", variable)
 			tty, err := pty.Start(cmd)
 			require.NoError(t, err)
-			out, _ := io.ReadAll(tty) // ends with an error where the other side is closed
+			out, _ := io.ReadAll(tty) // ends with an error when the other side is closed
 			require.NoError(t, cmd.Wait())
 			assert.Contains(t, withoutSequences(string(out)), "\r\n  🔧 fetch_data [STARTED] (retry 2/3)\r\n")
 			assert.NotContains(t, string(out), "\x1b[?")
@@ -318,8 +318,8 @@ func needTerminal(t *testing.T) {
 	}
 }
 
-// multiplexer is a process in a window of tmux, which is a terminal of another
-// make: it measures wide characters, and reflows lines.
+// A multiplexer is a process in a tmux window. Unlike the emulator, tmux measures wide
+// characters and reflows lines.
 type multiplexer struct {
 	t       *testing.T
 	socket  string
@@ -375,12 +375,12 @@ func (m *multiplexer) do(args ...string) string {
 	return strings.TrimRight(string(out), "\n")
 }
 
-// shown is what the window shows, with what has scrolled out of it.
+// shown returns the contents of the window, including what has scrolled out of it.
 func (m *multiplexer) shown() string { return m.do("capture-pane", "-p", "-S", "-") }
 
 func (m *multiplexer) await(what string, wanted func(string) bool) string {
 	m.t.Helper()
-	over := time.After(patience)
+	over := time.After(timeout)
 	for {
 		if shown := m.shown(); wanted(shown) {
 			return shown

@@ -5,8 +5,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// question writes a question, why it is asked again if it is, and the command
-// that answers it.
+// question writes a question, why it is asked again if it is, and the command that
+// answers it.
 func (t *text) question(r *record.Record) {
 	t.begin(mark{t.suspended, paused})
 	t.paint(paused, "QUESTION")
@@ -24,8 +24,8 @@ func (t *text) question(r *record.Record) {
 	t.hint(r.RunID, q)
 }
 
-// hint writes the command that answers a question, below the question, and before
-// it in words what may be answered.
+// hint writes the command that answers a question, preceded by a description of the
+// possible answers.
 func (t *text) hint(runID string, q core.Question) {
 	words, arguments := HowToAnswer(runID, q)
 	if arguments == "" || t.command == "" {
@@ -41,8 +41,8 @@ func (t *text) hint(runID string, q core.Question) {
 	t.end()
 }
 
-// listHint writes the command that lists the questions of a run, and how to answer
-// them: what a question takes is known only where it was asked first.
+// listHint writes the command that lists the questions of a run. It is used where the
+// schema of the answer is not known.
 func (t *text) listHint(runID string) {
 	run := shellWord(runID)
 	if run == "" || t.command == "" {
@@ -53,7 +53,8 @@ func (t *text) listHint(runID string) {
 	t.end()
 }
 
-// awaited is the question that a call waits for, empty if it waits for none.
+// awaited returns the ID of the question that a call waits for. It returns "" if the
+// call waits for none.
 func awaited(r *record.Record) string {
 	if e := r.Interrupt(); e != nil && r.Status == record.StatusAwaiting && r.Kind.IsCall() {
 		return e.Question
@@ -61,20 +62,19 @@ func awaited(r *record.Record) string {
 	return ""
 }
 
-// maxAsked is how many questions are remembered at most. One that was
-// forgotten is written once more.
+// maxAsked is the maximum number of questions remembered. A question that was forgotten
+// may be written again.
 const maxAsked = 1 << 12
 
-// questions remembers which questions were written since their run began or
-// was resumed: by run, by ID. Each is written once in that time, with the
-// command that answers it.
+// questions records the questions written since their run began or was resumed, by run
+// and ID. It ensures that each question is written once in that time.
 type questions struct {
 	written map[string]map[string]bool
 	n       int
 }
 
-// add takes a record, and the question that its call waits for, if any. It
-// reports whether that question was written before.
+// add updates the set from a record and the question that its call waits for, if any.
+// It reports whether that question has already been written.
 func (q *questions) add(r *record.Record, awaited string) (before bool) {
 	switch {
 	case r.Kind == record.KindRun:
@@ -108,7 +108,7 @@ func (q *questions) remember(run, id string) {
 	q.n++
 }
 
-// answer writes that a question was answered.
+// answer writes the record of an answer.
 func (t *text) answer(r *record.Record) {
 	t.begin(mark{t.note, faint})
 	t.paint(faint, "ANSWER")
@@ -118,8 +118,8 @@ func (t *text) answer(r *record.Record) {
 	t.finish(r)
 }
 
-// awaiting adds the question that a call waits for; its text only if that was
-// not written before.
+// awaiting adds the ID of the question that a call waits for. It adds the text of the
+// question if that has not been written.
 func (t *text) awaiting(r *record.Record) {
 	e := r.Interrupt()
 	if e == nil {

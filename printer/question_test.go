@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// asking opens a stored run in which a tool of an agent asks, and returns what
-// the printer wrote.
+// asking opens a stored run in which a tool of an agent asks a question. It returns the
+// output of the printer.
 func asking(t *testing.T, store snapshot.Store, options ...printer.Option) string {
 	t.Helper()
 	var out strings.Builder
@@ -42,7 +42,7 @@ func asking(t *testing.T, store snapshot.Store, options ...printer.Option) strin
 
 const (
 	howToAnswer      = "· answer true or false: reprise answer r1 'clerk/refund?1' true\n"
-	howToAnswerAgain = "· how to answer: reprise questions r1\n" // where the question was asked before
+	howToAnswerAgain = "· how to answer: reprise questions r1\n" // if the question was asked in an earlier run of the process
 )
 
 func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
@@ -84,7 +84,7 @@ func TestQuestionThatIsAskedAgainHasTheReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New()
 			assert.NotContains(t, asking(t, store, options...), "does not fit")
-			perhaps, err := record.Encode("perhaps") // as an answer to what an older program asked
+			perhaps, err := record.Encode("perhaps") // as the answer to a question of an older program
 			require.NoError(t, err)
 			require.NoError(t, store.Post(t.Context(), "r1", snapshot.Message{Record: record.Record{
 				Time: time.Now(), Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "clerk/refund?1", Detail: &record.Detail{Output: perhaps},

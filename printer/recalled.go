@@ -2,53 +2,53 @@ package printer
 
 import "github.com/reprise-go/reprise/record"
 
-// recalled are the calls inside a call that were answered from history and are not
-// written yet. They become one line, before whatever is written next there: an
-// agent that is resumed may have recalled hundreds.
+// recalled counts calls whose results were recalled from history and that are not shown
+// yet. All such calls inside a call share one line: a resumed agent may recall
+// hundreds. The line is written before the next line inside that call.
 type recalled struct {
 	n, failed int
-	only      []byte // the lines of the first
-	depth     int    // of these
+	first     []byte // lines of the first call
+	depth     int    // depth of these lines
 }
 
-// recall takes the record of a call that was recalled. It reports whether its lines
-// are written later.
+// recall handles the record of a recalled call. It reports whether the call will be
+// shown later, as part of a shared line.
 func (s *scheduler) recall(n *node, r *record.Record, lines []byte) bool {
-	around := n.above
-	for around.call != nil && (around.isBranch() || around.group() != nil) {
-		around = around.above
+	caller := n.parent
+	for caller.call != nil && (caller.isBranch() || caller.group() != nil) {
+		caller = caller.parent
 	}
-	if r.Status != record.StatusRecovered || around.call == nil {
+	if r.Status != record.StatusRecovered || caller.call == nil {
 		return false
 	}
-	into := &around.call.recalled
-	if into.n++; into.n == 1 {
-		into.only, into.depth = append(into.only[:0], lines...), n.depth
+	calls := &caller.call.recalled
+	if calls.n++; calls.n == 1 {
+		calls.first, calls.depth = append(calls.first[:0], lines...), n.depth
 	}
 	if r.Err != nil {
-		into.failed++
+		calls.failed++
 	}
 	return true
 }
 
-// writeRecalled writes the line of the calls that were recalled inside n.
+// writeRecalled writes the line for the recalled calls inside n.
 func (s *scheduler) writeRecalled(n *node) {
-	of := &n.call.recalled
-	switch of.n {
+	calls := &n.call.recalled
+	switch calls.n {
 	case 0:
 		return
 	case 1:
-		s.out.indented(of.depth, of.only)
+		s.out.addIndented(calls.depth, calls.first)
 	default:
-		s.out.indented(n.inside(), []byte(s.out.apart(func(t *text) {
-			t.begin(t.at(record.StatusRecovered))
-			t.add(count(of.n, "call", "calls"))
+		s.out.addIndented(n.innerDepth(), []byte(s.out.capture(func(t *text) {
+			t.begin(t.statusMark(record.StatusRecovered))
+			t.add(count(calls.n, "call", "calls"))
 			t.tag(faint, "RECOVERED from history")
-			if of.failed > 0 {
-				t.add(" (", count(of.failed, "failure", "failures"), ")")
+			if calls.failed > 0 {
+				t.add(" (", count(calls.failed, "failure", "failures"), ")")
 			}
 			t.end()
 		})))
 	}
-	of.n, of.failed = 0, 0
+	calls.n, calls.failed = 0, 0
 }

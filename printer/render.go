@@ -6,31 +6,31 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxCause is how much of an error is compared with that of the branch around
-// its call.
+// maxCause is the maximum length in bytes of an error that is compared with the error
+// of the branch that contains its call.
 const maxCause = 1 << 10
 
-// render makes text of a record. It calls methods of the user's errors and
-// values, so that the lock must not be held.
+// render returns the text of a record. It calls methods of the user's errors and
+// values, so the caller must not hold p.mu.
 func (p *Printer) render(r *record.Record) rendered {
-	t := text{look: &p.look, buf: make([]byte, 0, 160)}
-	t.whole(r, p.previews)
+	t := text{theme: &p.theme, buf: make([]byte, 0, 160)}
+	t.withPreviews(r, p.previews)
 	out := rendered{lines: t.buf}
 	if !r.Kind.IsCall() {
 		return out
 	}
 	if out.question = awaited(r); out.question != "" {
-		again := text{look: &p.look, asked: true}
-		again.whole(r, p.previews)
-		out.again = again.buf
+		again := text{theme: &p.theme, asked: true}
+		again.withPreviews(r, p.previews)
+		out.repeat = again.buf
 	}
-	if r.Kind == record.KindGroup || p.compact && goesOn(r) {
-		out.label = t.apart(func(t *text) { t.label(r) })
+	if r.Kind == record.KindGroup || p.compact && keepsRunning(r) {
+		out.label = t.capture(func(t *text) { t.label(r) })
 	}
 	switch {
 	case r.Err == nil:
 	case r.Status == record.StatusRetrying && p.live:
-		out.cause = t.apart(func(t *text) { t.message("", fmt.Sprint(r.Err)) })
+		out.cause = t.capture(func(t *text) { t.message("", fmt.Sprint(r.Err)) })
 	case r.Status == record.StatusFailed && r.Kind == record.KindBranch:
 		out.cause = fmt.Sprint(r.Err)
 	case r.Status == record.StatusFailed && !r.WillRetry:
@@ -40,8 +40,8 @@ func (p *Printer) render(r *record.Record) rendered {
 	return out
 }
 
-// whole adds the lines of r, and the previews if they are wanted.
-func (t *text) whole(r *record.Record, previews bool) {
+// withPreviews adds the lines of r and, if requested, previews of its input and output.
+func (t *text) withPreviews(r *record.Record, previews bool) {
 	t.record(r)
 	if previews && r.Detail != nil && len(t.buf) > 0 {
 		t.previews(r)
@@ -66,9 +66,9 @@ func (t *text) record(r *record.Record) {
 	}
 }
 
-// apart returns what add adds, on its own.
-func (t *text) apart(add func(*text)) string {
-	own := text{look: t.look}
+// capture returns the text that add produces, without appending it to t.
+func (t *text) capture(add func(*text)) string {
+	own := text{theme: t.theme}
 	add(&own)
 	return string(own.buf)
 }

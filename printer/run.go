@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// run writes that a run begins, is resumed or ends.
+// run writes the record of a run that begins, is resumed or ends.
 func (t *text) run(r *record.Record) {
-	m := t.at(r.Status)
+	m := t.statusMark(r.Status)
 	if r.Status == record.StatusStarted {
-		m = t.of(r.Kind)
+		m = t.kindMark(r.Kind)
 	}
 	t.begin(m)
 	t.runLabel(r)
@@ -20,7 +20,7 @@ func (t *text) run(r *record.Record) {
 	case record.StatusStarted:
 		if r.Reason == record.ReasonRetry {
 			t.tag("", "RETRIED")
-		} else if r.Seq > 1 { // its description stands where it began
+		} else if r.Seq > 1 { // its description was written when it began
 			t.tag("", "RESUMED")
 		} else {
 			t.state(r)
@@ -39,7 +39,7 @@ func (t *text) run(r *record.Record) {
 		t.tag(paused, strings.ToUpper(r.Status.String()))
 		t.interrupt(r)
 		t.finish(r)
-		t.wayOut(r)
+		t.divergenceHint(r)
 		return
 	default:
 		t.state(r)
@@ -54,27 +54,28 @@ func (t *text) run(r *record.Record) {
 	t.finish(r)
 }
 
-// wayOut writes what to do about a run that stopped because its program has changed.
-func (t *text) wayOut(r *record.Record) {
+// divergenceHint writes what to do about a run that stopped because its program has
+// changed.
+func (t *text) divergenceHint(r *record.Record) {
 	var d *core.DivergenceError
 	if e := r.Interrupt(); e == nil || !errors.As(e.Cause, &d) {
 		return
 	}
 	t.beginBelow(mark{t.note, faint})
-	run, at := shellWord(r.RunID), shellWord(d.ForkAddress().String())
+	run, address := shellWord(r.RunID), shellWord(d.ForkAddress().String())
 	switch {
 	case d.ForkAddress().IsZero():
 		t.add("use a new run ID for another input")
-	case run == "" || at == "" || t.command == "":
+	case run == "" || address == "" || t.command == "":
 		t.add("run the previous program, or fork the run")
 	default:
 		t.add("run the previous program, or fork the run: ")
-		t.paint(faint, t.command, " fork ", run, " ", at, " NEW")
+		t.paint(faint, t.command, " fork ", run, " ", address, " NEW")
 	}
 	t.end()
 }
 
-// runLabel is "nightly (run 42)", or "run 42" without a name.
+// runLabel adds the name of a run: "nightly (run 42)", or "run 42" if it has no name.
 func (t *text) runLabel(r *record.Record) {
 	before := len(t.buf)
 	t.clean(r.Name, maxName)

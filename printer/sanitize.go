@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxMarks is how many marks may stand on one character. More of them grow
-// into the lines above and below.
+// maxMarks is the maximum number of combining marks on one character. With more of
+// them, text grows into the lines above and below.
 const maxMarks = 8
 
 const (
@@ -15,14 +15,13 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// maxPerCharacter is how many bytes are looked at for a character that is
-// shown: megabytes of blanks or marks take no time.
+// maxPerCharacter is the maximum number of bytes read per character shown. It bounds
+// the time spent on megabytes of blanks or marks.
 const maxPerCharacter = 64
 
-// appendClean appends s as part of one line: white space becomes a single
-// blank, characters that are not graphic become escapes, and marks beyond
-// maxMarks are left out. After limit characters it appends the ellipsis
-// instead of the rest.
+// appendClean appends s as part of one line: white space becomes a single blank,
+// characters that are not graphic become escapes, and marks beyond maxMarks are
+// dropped. After limit characters it appends the ellipsis instead of the rest.
 func appendClean(dst []byte, s string, limit int, ellipsis string) []byte {
 	blank, count, marks, most := false, 0, 0, limit*maxPerCharacter
 	for i := 0; i < len(s); {
@@ -47,15 +46,15 @@ func appendClean(dst []byte, s string, limit int, ellipsis string) []byte {
 			continue
 		}
 		before := len(dst)
-		dst = appendHarmless(dst, c, s[i:i+size])
+		dst = appendEscaped(dst, c, s[i:i+size])
 		count += utf8.RuneCount(dst[before:])
 		i += size
 	}
 	return dst
 }
 
-// appendHarmless appends a character, encoded as raw, or the escape for it.
-func appendHarmless(dst []byte, c rune, raw string) []byte {
+// appendEscaped appends the character c, encoded as raw, or an escape for it.
+func appendEscaped(dst []byte, c rune, raw string) []byte {
 	switch {
 	case c == utf8.RuneError && len(raw) == 1:
 		return fmt.Appendf(dst, `\x%02x`, raw[0])

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// paths are addresses that a hostile snapshot may have, besides good ones.
+// paths are valid addresses and addresses that a hostile snapshot may contain.
 func paths(t testing.TB, wanted string) []record.Address {
 	t.Helper()
 	var addresses []record.Address
@@ -29,7 +29,7 @@ func paths(t testing.TB, wanted string) []record.Address {
 	return addresses
 }
 
-// FuzzScheduler publishes records in any order, of calls in any place.
+// FuzzScheduler publishes records of calls at any address, in any order.
 func FuzzScheduler(f *testing.F) {
 	f.Add("a/b/c", []byte{1, 0, 0, 0, 2, 0, 1, 0})
 	f.Add("group:x/1/y\ngroup:x/2/y", []byte{17, 0, 0, 0, 18, 1, 0, 0, 17, 2, 0, 1, 18, 3, 0, 2})
@@ -68,7 +68,7 @@ func FuzzScheduler(f *testing.F) {
 	})
 }
 
-// checkTree holds the counts of a tree to be those of what is in it.
+// checkTree compares the counters of a tree with its nodes.
 func checkTree(t testing.TB, tree *tree) {
 	t.Helper()
 	var nodes, calls, waiting, hidden int
@@ -76,10 +76,10 @@ func checkTree(t testing.TB, tree *tree) {
 	count = func(n *node) {
 		var before *node
 		var running, retrying int
-		for below := n.first; below != nil; before, below = below, below.after {
+		for below := n.first; below != nil; before, below = below, below.next {
 			nodes++
-			require.Same(t, n, below.above)
-			require.Equal(t, before, below.before)
+			require.Same(t, n, below.parent)
+			require.Equal(t, before, below.prev)
 			if below.call == nil {
 				require.NotNil(t, below.first, "an empty run is not kept")
 				require.Same(t, below, tree.runs[below.run.id])
@@ -119,7 +119,7 @@ func FuzzFit(f *testing.F) {
 			require.LessOrEqual(t, line.width(), columns, "%q", line)
 			drawn := line.appendTo(nil, false)
 			require.True(t, utf8.Valid(drawn))
-			require.LessOrEqual(t, columnsOf(string(drawn)), columns, "%q", drawn)
+			require.LessOrEqual(t, displayWidth(string(drawn)), columns, "%q", drawn)
 		}
 	})
 }

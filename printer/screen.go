@@ -1,42 +1,41 @@
 package printer
 
-// The control sequences in use are those of ECMA-48, which current terminals
-// know. The cursor is never hidden and stands below the live lines, so that a
-// process that is killed leaves the terminal usable.
+// The control sequences are from ECMA-48, which current terminals support. The cursor
+// is never hidden and stays below the live lines, so a process that is killed leaves
+// the terminal usable.
 //
-// Lines are erased one by one: some terminals, such as tmux, keep in their
-// scrollback what is erased all at once, and so show it twice.
+// Lines are erased one by one. If they were erased all at once, some terminals, such as
+// tmux, would keep them in the scrollback and show them twice.
 const (
 	eraseRow   = "\x1b[2K"
-	eraseRest  = "\x1b[K" // of the row, from the cursor on
+	eraseRest  = "\x1b[K" // from the cursor to the end of the row
 	up         = "\x1b[A"
 	wrapOff    = "\x1b[?7l"
 	wrapOn     = "\x1b[?7h"
-	beginFrame = "\x1b[?2026h" // what follows is shown at once, where that is known
+	beginFrame = "\x1b[?2026h" // start of a synchronized update, if supported
 	endFrame   = "\x1b[?2026l"
 )
 
-// screen draws live lines at the end of what is written to a terminal. Each
-// frame is one Write and leaves the state of the terminal unchanged.
+// A screen draws live lines below the text written to a terminal. Each frame is one
+// Write and leaves the terminal in its previous state.
 type screen struct {
 	size    func() (columns, rows int)
-	reflows bool // a line that no longer fits goes on in the next row
+	reflows bool // the terminal reflows lines when it becomes narrower
 
-	drawn   []int // the widths of the live lines that are on the terminal
-	columns int   // it had then
+	drawn   []int // widths of the live lines on the terminal
+	columns int   // width of the terminal when they were drawn
 	last    []byte
 	buf     []byte
 }
 
-// The size of a terminal that does not report it.
+// The size assumed if the terminal does not report one.
 const (
 	defaultColumns = 80
 	defaultRows    = 24
 )
 
-// measure returns how much of the terminal live lines may take: one column
-// less than there are, so that none touches the edge, and two thirds of the
-// rows.
+// measure returns the part of the terminal that live lines may use. It leaves one
+// column free, so that no line touches the edge, and a third of the rows.
 func (s *screen) measure() (columns, rows int) {
 	columns, rows = s.size()
 	if columns <= 0 {
@@ -46,15 +45,15 @@ func (s *screen) measure() (columns, rows int) {
 		rows = defaultRows
 	}
 	if s.columns != columns {
-		s.last = nil // lines may have been moved
+		s.last = nil // the terminal may have moved lines
 	}
 	s.rewrap(columns)
 	s.columns = columns
 	return columns - 1, min(rows-1, max(3, rows*2/3))
 }
 
-// rewrap computes the rows that the lines on the terminal take after a new
-// width reflowed them.
+// rewrap updates the widths of the drawn lines after the terminal was narrowed and
+// reflowed them.
 func (s *screen) rewrap(columns int) {
 	if !s.reflows || columns >= s.columns {
 		return
@@ -69,11 +68,11 @@ func (s *screen) rewrap(columns int) {
 	s.drawn = widths
 }
 
-// frame returns the bytes that put text above the live lines and draw those
-// anew. It returns nil where nothing changes.
+// frame returns the bytes that write text above the live lines and redraw the live
+// lines. It returns nil if nothing changes.
 func (s *screen) frame(text []byte, lines []liveLine, colors bool) []byte {
 	if len(lines) == 0 && len(s.drawn) == 0 {
-		return s.above(s.buf[:0], text)
+		return s.appendText(s.buf[:0], text)
 	}
 	drawing := make([]byte, 0, 512)
 	widths := make([]int, 0, len(lines))
@@ -93,12 +92,12 @@ func (s *screen) frame(text []byte, lines []liveLine, colors bool) []byte {
 			b = append(b, up...)
 		}
 	} else {
-		b = append(b, "\r"+eraseRow...) // of what was typed
+		b = append(b, "\r"+eraseRow...) // erase what the user typed
 		for range s.drawn {
 			b = append(b, up+eraseRow...)
 		}
 	}
-	b = s.above(b, text)
+	b = s.appendText(b, text)
 	b = append(b, wrapOff...)
 	b = append(b, drawing...)
 	b = append(b, wrapOn+endFrame...)
@@ -106,8 +105,8 @@ func (s *screen) frame(text []byte, lines []liveLine, colors bool) []byte {
 	return b
 }
 
-// above appends text for a terminal that may be in raw mode.
-func (s *screen) above(b, text []byte) []byte {
+// appendText appends text with CR LF line ends, since the terminal may be in raw mode.
+func (s *screen) appendText(b, text []byte) []byte {
 	for _, c := range text {
 		if c == '\n' {
 			b = append(b, '\r')

@@ -1,26 +1,26 @@
 package printer
 
-// A style is the escape sequence of a colour; empty for none. The sixteen
-// colours are those that the user chose for the terminal.
+// A style is the escape sequence that sets a color, or empty. The sixteen basic colors
+// are used, so the terminal's theme applies.
 type style string
 
 const (
-	good   style = "\x1b[32m" // green: it succeeded
-	bad    style = "\x1b[31m" // red: it failed
-	again  style = "\x1b[33m" // yellow: it is tried again
-	paused style = "\x1b[35m" // magenta: it stopped without an outcome
-	faint  style = "\x1b[2m"  // what is looked at last
+	good    style = "\x1b[32m" // green: success
+	bad     style = "\x1b[31m" // red: failure
+	warning style = "\x1b[33m" // yellow: retry, warning
+	paused  style = "\x1b[35m" // magenta: stopped without an outcome
+	faint   style = "\x1b[2m"  // less important text
 )
 
 const styleOff = "\x1b[0m"
 
-// A mark is what a line begins with.
+// A mark is the symbol at the beginning of a line.
 type mark struct {
 	symbol string
 	style  style
 }
 
-// paint adds text in a colour, where there are any.
+// paint adds text in a style if colors are on.
 func (t *text) paint(s style, parts ...string) {
 	if !t.colors || s == "" {
 		t.add(parts...)
@@ -31,7 +31,7 @@ func (t *text) paint(s style, parts ...string) {
 	t.add(styleOff)
 }
 
-// tag adds what happened, such as " [FAILED]".
+// tag adds a status in brackets, such as " [FAILED]".
 func (t *text) tag(s style, parts ...string) {
 	t.add(" ")
 	if t.colors && s != "" {

@@ -10,40 +10,40 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Summary counts the calls that a [Printer] saw, in all runs together.
+// A Summary counts the calls that a [Printer] has seen, over all runs.
 type Summary struct {
 	record.Counts
 
-	Interrupts map[record.InterruptReason]int // of the calls that have stopped; nil if there are none
+	Interrupts map[record.InterruptReason]int // interrupted calls by reason; nil if none
 	Slowest    []SlowCall                     // at most five, the slowest first
 }
 
-// A SlowCall is a slow call of a tool or an LLM, or a slow step. Agents are left
-// out: their time is that of their calls.
+// A SlowCall describes a slow call of a tool or LLM, or a slow step. Agents are
+// excluded because their time is spent in their calls.
 type SlowCall struct {
 	RunID    string
 	Address  record.Address
 	Name     string        // of the actor
-	Elapsed  time.Duration // all attempts and waits
+	Elapsed  time.Duration // over all attempts and waits
 	Attempts int
 }
 
-// Summary counts what was published so far, in all runs together. It works as
-// well for records that were restored.
+// Summary returns the counts of all records published so far, over all runs. It also
+// works for records that were restored.
 //
-// Groups and their branches are not counted as calls. A record that is
-// published again, by its number in its run, counts once; a call that is
-// recalled counts as recovered unless its outcome was counted. For that the
-// printer remembers where 4,096 runs are, and 65,536 calls without an outcome:
-// further ones are counted when they have one.
+// Groups and their branches are not counted as calls. A record that is published twice,
+// with the same sequence number in its run, counts once. A recalled call counts as
+// recovered unless its outcome was already counted. To do this, the printer remembers
+// the last sequence numbers of 4,096 runs and 65,536 calls without an outcome. Further
+// calls are counted when they have an outcome.
 func (p *Printer) Summary() Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counts.total()
 }
 
-// PrintSummary writes the totals, the slowest calls, and the statistics of
-// retries if there were any.
+// PrintSummary writes the totals, the slowest calls and, if there were retries, the
+// retry statistics.
 func (p *Printer) PrintSummary() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,12 +91,12 @@ func (s *Summary) totals() []string {
 	if s.Usage.Estimated {
 		estimated = ", in part estimated"
 	}
-	add(s.Usage.TotalTokens() != 0, fmt.Sprintf("Tokens: %s%d (%d in, %d out%s)", about(&s.Usage), s.Usage.TotalTokens(), s.Usage.InputTokens, s.Usage.OutputTokens, estimated))
-	add(s.Usage.Cost != 0, "Cost: "+about(&s.Usage)+money(s.Usage.Cost))
+	add(s.Usage.TotalTokens() != 0, fmt.Sprintf("Tokens: %s%d (%d in, %d out%s)", estimateMark(&s.Usage), s.Usage.TotalTokens(), s.Usage.InputTokens, s.Usage.OutputTokens, estimated))
+	add(s.Usage.Cost != 0, "Cost: "+estimateMark(&s.Usage)+money(s.Usage.Cost))
 	return lines
 }
 
-// byKind is a line such as "Failed: 3 (tools 2, LLMs 1)".
+// byKind returns a line such as "Failed: 3 (tools 2, LLMs 1)".
 func (s *Summary) byKind(what string, of func(record.Stock) int) string {
 	var kinds []string
 	for _, k := range []struct {
@@ -123,21 +123,21 @@ func (s *Summary) reasons() string {
 	return strings.Join(parts, ", ")
 }
 
-// slowest names the calls by their addresses, by their actors where those do not
-// say it, and by their runs where there are several.
+// slowest returns a line for each slow call. It names the call by its address, adds the
+// actor if the address does not contain it, and adds the run if there are several.
 func (s *Summary) slowest(t *text) []string {
 	several := slices.ContainsFunc(s.Slowest, func(c SlowCall) bool { return c.RunID != s.Slowest[0].RunID })
 	lines := make([]string, len(s.Slowest))
 	for i, c := range s.Slowest {
-		lines[i] = t.apart(func(t *text) {
+		lines[i] = t.capture(func(t *text) {
 			t.add(duration(c.Elapsed), " ")
 			t.cleanOr(c.Address.String(), maxMessage, "?")
 			var more []string
 			if segment, _ := lastSegment(c.Address.String()); segment != c.Name && c.Name != "" {
-				more = append(more, t.apart(func(t *text) { t.clean(c.Name, maxName) })) // a branch, or a call with a tag
+				more = append(more, t.capture(func(t *text) { t.clean(c.Name, maxName) })) // a branch, or a call with a tag
 			}
 			if several {
-				more = append(more, "run "+t.apart(func(t *text) { t.cleanOr(c.RunID, maxName, "?") }))
+				more = append(more, "run "+t.capture(func(t *text) { t.cleanOr(c.RunID, maxName, "?") }))
 			}
 			if c.Attempts > 1 {
 				more = append(more, count(c.Attempts, "attempt", "attempts"))
@@ -160,10 +160,10 @@ func (s *Summary) retries() []string {
 	}
 }
 
-// percent is the share of the calls with a retry.
+// percent returns n as a percentage of the retried calls.
 func (s *Summary) percent(n int) float64 { return 100 * float64(n) / float64(s.Retried) }
 
-// tree adds a block of lines below a title.
+// tree adds a title and, below it, a block of lines.
 func (t *text) tree(title string, lines []string) {
 	t.add(t.chart, title)
 	t.end()

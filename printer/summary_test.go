@@ -23,8 +23,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// numbered puts the records at the path, with sequence numbers after those of
-// the records before.
+// numbered sets the path of the records and continues their sequence numbers.
 func numbered(t testing.TB, after []record.Record, path string, records []record.Record) []record.Record {
 	t.Helper()
 	for i := range records {
@@ -35,8 +34,8 @@ func numbered(t testing.TB, after []record.Record, path string, records []record
 	return after
 }
 
-// fiveRetried is the run of the specification: five calls with retries, of
-// which four succeed; twelve retries.
+// fiveRetried returns the run of the specification: five calls with twelve retries in
+// total, four of which succeed.
 func fiveRetried(t testing.TB) []record.Record {
 	t.Helper()
 	var records []record.Record
@@ -51,7 +50,7 @@ func fiveRetried(t testing.TB) []record.Record {
 	return numbered(t, records, "fetch_data", exhausting(t))
 }
 
-// ofTools is a summary of calls of tools.
+// ofTools returns a summary of tool calls.
 func ofTools(tools record.Stock, c record.Counts, slowest ...printer.SlowCall) printer.Summary {
 	c.Tools = tools
 	return printer.Summary{Counts: c, Slowest: slowest}

@@ -4,16 +4,16 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// symbols are the signs in lines.
+// symbols holds the symbols used in lines.
 type symbols struct {
-	tool, llm, agent, run               string // of what begins
+	tool, llm, agent, run               string // for calls and runs that begin
 	completed, failed, suspended, retry string
-	note                                string // of a log line, a value, an unknown record
+	note                                string // for log lines, values and unknown records
 	group, undo                         string
 	separator, ellipsis                 string
-	chart, branch, last                 string // of the summary and of live lines
-	guide, blank                        string // below a branch, below the last branch
-	bar, rest                           string // of a bar: ended, not ended
+	chart, branch, last                 string // for the summary and live lines
+	guide, blank                        string // below a branch; below the last branch
+	bar, rest                           string // cells of a progress bar: ended, not ended
 	spinner                             []string
 }
 
@@ -35,8 +35,8 @@ var ascii = symbols{
 	spinner: []string{"|", "/", "-", `\`},
 }
 
-// of is the mark of what begins.
-func (s *symbols) of(k record.Kind) mark {
+// kindMark returns the mark of a call or run that begins.
+func (s *symbols) kindMark(k record.Kind) mark {
 	switch k {
 	case record.KindTool:
 		return mark{s.tool, ""}
@@ -54,8 +54,8 @@ func (s *symbols) of(k record.Kind) mark {
 	return mark{s.note, faint}
 }
 
-// at is the mark of any other status.
-func (s *symbols) at(status record.Status) mark {
+// statusMark returns the mark of any other status.
+func (s *symbols) statusMark(status record.Status) mark {
 	symbol := s.note
 	switch status {
 	case record.StatusCompleted:
@@ -79,7 +79,7 @@ func styleOf(status record.Status) style {
 	case record.StatusInterrupted, record.StatusAwaiting, record.StatusCancelled:
 		return paused
 	case record.StatusRetrying:
-		return again
+		return warning
 	}
 	return faint
 }

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the terminal that a printer writes to.
+// terminal describes the terminal that a printer writes to.
 type terminal struct {
 	size func() (columns, rows int)
-	live bool // lines may be drawn again
+	live bool // the terminal can redraw lines
 }
 
-// terminalOf returns the terminal behind w, nil if it is something else.
+// terminalOf returns the terminal behind w, or nil if w is not a terminal.
 func terminalOf(w io.Writer) *terminal {
 	f, ok := w.(*os.File)
 	if !ok || f == nil {
@@ -35,16 +35,16 @@ func terminalOf(w io.Writer) *terminal {
 	}
 }
 
-// control calls do with the descriptor of f, unless that is closed. [os.File.Fd]
-// would set a pipe to blocking mode.
+// control calls do with the descriptor of f, unless f is closed. It avoids
+// [os.File.Fd], which sets pipes to blocking mode.
 func control(f *os.File, do func(fd uintptr)) {
 	if conn, err := f.SyscallConn(); err == nil {
 		_ = conn.Control(do)
 	}
 }
 
-// isDumb reports whether a terminal cannot move its cursor. Windows does not
-// set the variable.
+// isDumb reports whether the terminal cannot move its cursor. On Windows TERM is not
+// set.
 func isDumb(name string) bool {
 	return name == "dumb" || name == "" && runtime.GOOS != "windows"
 }
@@ -52,8 +52,8 @@ func isDumb(name string) bool {
 // isCI reports whether the output is the log of a CI system.
 func isCI(value string) bool { return value != "" && value != "false" && value != "0" }
 
-// reflows reports whether the terminal wraps long lines anew when it becomes
-// narrower. Most do.
+// reflows reports whether the terminal reflows long lines when it becomes narrower.
+// Most terminals do.
 func reflows() bool {
 	if os.Getenv("TMUX") != "" {
 		return true
@@ -62,7 +62,7 @@ func reflows() bool {
 	return os.Getenv("XTERM_VERSION") == "" && name != "linux" && !strings.HasPrefix(name, "screen")
 }
 
-// wantsColors honours NO_COLOR, as no-color.org has it.
+// wantsColors reports whether to use colors. It follows no-color.org.
 func wantsColors(t *terminal) bool {
 	return t != nil && os.Getenv("NO_COLOR") == "" && !isDumb(os.Getenv("TERM"))
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// emulator is a terminal in memory. It is larger than the size given to the
-// printer where a test looks at lines that scrolled away.
+// An emulator is a terminal in memory. If a test reads lines that scrolled away, the
+// emulator is larger than the size reported to the printer.
 type emulator struct {
 	vt10x.Terminal
 	raw strings.Builder
 
-	mu            sync.Mutex // guards what follows
-	columns, rows int        // given to the printer
+	mu            sync.Mutex // guards the fields below
+	columns, rows int        // reported to the printer
 }
 
 func newEmulator(t *testing.T, columns, rows int) *emulator {
@@ -54,7 +54,7 @@ func (e *emulator) resize(columns int) {
 	e.columns = columns
 }
 
-// shown is what one sees, without what is empty.
+// shown returns the non-empty lines on the screen.
 func (e *emulator) shown() string {
 	var lines []string
 	for line := range strings.Lines(e.String()) {
@@ -63,7 +63,7 @@ func (e *emulator) shown() string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
-// atRest holds the terminal to be as a shell wants it.
+// atRest checks that the terminal is in the state that a shell expects.
 func (e *emulator) atRest(t *testing.T) {
 	t.Helper()
 	assert.True(t, e.CursorVisible(), "the cursor is visible")
@@ -72,7 +72,7 @@ func (e *emulator) atRest(t *testing.T) {
 	assert.Equal(t, strings.Count(e.shown(), "\n")+1, e.Cursor().Y, "the cursor is below everything")
 }
 
-// now gives records the present time.
+// now sets the times of records to the present.
 func now(records ...record.Record) []record.Record {
 	for i := range records {
 		records[i].Time = time.Now().UTC()
@@ -86,7 +86,7 @@ func publish(p *printer.Printer, records ...record.Record) {
 	}
 }
 
-// pass lets time pass on the clock of a bubble.
+// pass advances the clock of the bubble.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // the clock of a synctest bubble
 	synctest.Wait()
@@ -122,7 +122,7 @@ func TestWaitCountsDownAndCollapsesIntoTheTextsOfTheSpecification(t *testing.T) 
 	})
 }
 
-// spinner is the turning sign that is shown, empty if there is none.
+// spinner returns the spinner character that is shown, or empty.
 func (e *emulator) spinner() string {
 	for _, c := range "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" {
 		if strings.ContainsRune(e.shown(), c) {
@@ -290,7 +290,7 @@ func TestLiveLinesFitIntoAnyWindow(t *testing.T) {
 	}
 }
 
-// withoutSequences leaves out the control sequences that the printer uses.
+// withoutSequences removes the control sequences that the printer uses.
 func withoutSequences(s string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(s, "\x1b[") {
@@ -370,12 +370,12 @@ func TestNothingIsDrawnWhileNothingGoesOn(t *testing.T) {
 		assert.Contains(t, e.shown(), "the program prints by itself\n🔧 fetch_data")
 		publish(p, now(completed(t, 0, half))...)
 		pass(sec)
-		// The bubble ends only where every goroutine has, also without a Close.
+		// The bubble ends only when every goroutine has ended, even without a Close.
 	})
 	assert.NotContains(t, e.raw.String(), "\x1b[?25", "the cursor is never hidden")
 }
 
-// frames keeps what each call of Write was given.
+// frames records the data of each call of Write.
 type frames struct {
 	mu  sync.Mutex
 	all []string

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Where texts are cut, in characters.
+// Limits of texts, in characters.
 const (
 	maxName    = 80
 	maxMessage = 200 // an error, a message, a preview
@@ -20,26 +20,26 @@ const (
 	maxCommand = 1000
 )
 
-// Limits of indentation and of the metadata of a log line.
+// Limits of indentation and of the metadata in a log line.
 const (
 	maxDepth    = 32
 	maxMetadata = 16
 )
 
-// look is how lines are decorated.
-type look struct {
+// A theme determines how lines are decorated.
+type theme struct {
 	*symbols
 	colors bool
-	guides bool // lines have a guide for each call around them
+	guides bool // nested lines begin with guides
 
-	command string // answers questions; empty for none
+	command string // shown in hints; empty for no hints
 }
 
-// text builds lines. Text from outside this package is added with clean.
+// text builds lines. Text from outside this package must be added with clean.
 type text struct {
-	*look
+	*theme
 	buf   []byte
-	asked bool // the question that a call waits for was written before
+	asked bool // the question of the call has already been written
 }
 
 func (t *text) add(parts ...string) {
@@ -52,7 +52,7 @@ func (t *text) clean(s string, limit int) {
 	t.buf = appendClean(t.buf, s, limit, t.ellipsis)
 }
 
-// cleanOr adds otherwise if nothing is left of s.
+// cleanOr adds s, or otherwise if nothing is left of s.
 func (t *text) cleanOr(s string, limit int, otherwise string) {
 	before := len(t.buf)
 	t.clean(s, limit)
@@ -67,38 +67,38 @@ func (t *text) name(before, name, after string) {
 	t.add(after)
 }
 
-// message adds before and s, nothing if s is empty.
+// message adds before and s. It adds nothing if nothing is left of s.
 func (t *text) message(before, s string) {
-	whole := len(t.buf)
+	begin := len(t.buf)
 	t.add(before)
 	start := len(t.buf)
 	t.clean(s, maxMessage)
 	if len(t.buf) == start {
-		t.buf = t.buf[:whole]
+		t.buf = t.buf[:begin]
 	}
 }
 
-// cause adds the text of an error, also of one whose Error method panics.
+// cause adds the text of an error. fmt.Sprint handles an Error method that panics.
 func (t *text) cause(err error) {
 	if err != nil {
 		t.message(" - ", fmt.Sprint(err))
 	}
 }
 
-// begin begins a line.
+// begin begins a line with a mark.
 func (t *text) begin(m mark) {
 	t.paint(m.style, m.symbol)
 	t.add(" ")
 }
 
-// beginBelow begins a line that says more about the one above.
+// beginBelow begins a continuation line.
 func (t *text) beginBelow(m mark) {
 	t.add("  ")
 	t.begin(m)
 }
 
-// indented adds whole lines at a depth.
-func (t *text) indented(depth int, lines []byte) {
+// addIndented adds complete lines at the given depth.
+func (t *text) addIndented(depth int, lines []byte) {
 	for line := range bytes.Lines(lines) {
 		t.indent(depth)
 		t.buf = append(t.buf, line...)
@@ -123,14 +123,13 @@ func (t *text) end() { t.add("\n") }
 
 // finish ends the first line of a record.
 func (t *text) finish(r *record.Record) {
-	if r.Replayed && r.Status != record.StatusRecovered { // which says so
+	if r.Replayed && r.Status != record.StatusRecovered { // the status already says so
 		t.add(" (replayed)")
 	}
 	t.end()
 }
 
-// state adds the status of a record that has no text of its own, its message
-// and error.
+// state adds the status, message and error of a record that has no other text.
 func (t *text) state(r *record.Record) {
 	if r.Status != 0 && r.Status != record.StatusRecorded {
 		t.tag(styleOf(r.Status), strings.ToUpper(r.Status.String()))
@@ -139,7 +138,7 @@ func (t *text) state(r *record.Record) {
 	t.cause(r.Err)
 }
 
-// count is "1 retry" or "2 retries".
+// count returns a number with its noun, such as "1 retry" or "2 retries".
 func count(n int, one, many string) string {
 	if n != 1 {
 		one = many
@@ -155,14 +154,14 @@ func (t *text) usage(r *record.Record) {
 	}
 	u := &r.Detail.Usage
 	if n := u.TotalTokens(); n != 0 {
-		t.add(t.separator, about(u), count(n, "token", "tokens"))
+		t.add(t.separator, estimateMark(u), count(n, "token", "tokens"))
 	}
 	if u.Cost != 0 {
-		t.add(t.separator, "cost ", about(u), money(u.Cost))
+		t.add(t.separator, "cost ", estimateMark(u), money(u.Cost))
 	}
 }
 
-// attributes adds those of the attempt that the record ends, by key.
+// attributes adds the metadata of the attempt that r ends, sorted by key.
 func (t *text) attributes(r *record.Record) {
 	if r.Detail == nil || len(r.Detail.Metadata) == 0 {
 		return
@@ -171,7 +170,7 @@ func (t *text) attributes(r *record.Record) {
 	t.pairs(r.Detail.Metadata, "")
 }
 
-// pairs adds what a map holds, by key, with before in front of each.
+// pairs adds the entries of a map, sorted by key, each preceded by before.
 func (t *text) pairs(m map[string]any, before string) {
 	for i, key := range slices.Sorted(maps.Keys(m)) {
 		if i > 0 {
@@ -188,15 +187,15 @@ func (t *text) pairs(m map[string]any, before string) {
 	}
 }
 
-// about stands before what was estimated.
-func about(u *record.Usage) string {
+// estimateMark returns the prefix of a value: "~" if it is estimated.
+func estimateMark(u *record.Usage) string {
 	if u.Estimated {
 		return "~"
 	}
 	return ""
 }
 
-// words is the reason in plain words.
+// words returns the reason in plain words.
 func words(reason record.Reason) string {
 	switch reason {
 	case record.ReasonRetryAfterTooLong:

@@ -6,63 +6,63 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxNodes is how many calls a printer follows at most. The lines of further
-// calls are written as they happen.
+// maxNodes is the maximum number of calls that a printer tracks. The lines of further
+// calls are written immediately.
 const maxNodes = 1 << 16
 
-// tree holds the calls that are going on, as they are nested, in the order in
-// which they began. Below its root are the runs.
+// tree holds the running calls, nested and in the order in which they began. The
+// children of its root are runs.
 type tree struct {
 	root  node
 	runs  map[string]*node
 	limit int
 
-	nodes   int // in the tree
-	calls   int // of them, without runs
+	nodes   int // number of nodes in the tree
+	calls   int // nodes that are calls
 	waiting int // calls that wait for their next attempt
 	hidden  int // branches without a live line of their own
 }
 
-// A node is a run or a call that is going on.
+// A node is a run or a running call.
 type node struct {
-	above, before, after, first, last *node
+	parent, prev, next, first, last *node
 
-	path  string // of the call in its run
-	depth int    // of its lines
+	path  string // address of the call in its run
+	depth int    // depth of its lines
 
 	run  *runNode
 	call *callNode // nil for a run
 }
 
-// runNode is what is inside a run.
+// runNode holds the calls of a run, by address.
 type runNode struct {
 	id    string
 	calls map[string]*node
 }
 
-// callNode is a call that is going on.
+// callNode holds the state of a running call.
 type callNode struct {
 	kind   record.Kind
 	buffer buffer
 	live   liveState
 	waits  bool      // for its next attempt
-	group  *progress // of a group
+	group  *progress // nil unless the call is a group
 
-	// Of a branch: how the latest call in it ended without success.
-	trouble trouble
+	// lastFailure is set on branches: the latest call inside that did not succeed.
+	lastFailure failure
 
 	recalled recalled
 }
 
-// trouble is how a call ended without success.
-type trouble struct {
+// A failure describes a call that ended without success.
+type failure struct {
 	status record.Status
 	cause  string
 }
 
 func newTree(limit int) tree { return tree{runs: make(map[string]*node), limit: limit} }
 
-// find returns the call at an address, nil if it is not followed.
+// find returns the call at an address, or nil if it is not tracked.
 func (t *tree) find(run string, a record.Address) *node {
 	top := t.runs[run]
 	if top == nil {
@@ -72,14 +72,14 @@ func (t *tree) find(run string, a record.Address) *node {
 	return top.run.calls[string(a.AppendTo(buf[:0]))]
 }
 
-// maxScope is how long the path of a scope may be. Calls that are nested
-// deeper than anybody can read are followed as if they were in the run itself.
+// maxScope is the maximum length of a scope's path. Calls that are nested more deeply
+// are treated as if they were directly in the run.
 const maxScope = 4 << 10
 
-// around returns the nearest of the calls around an address that is followed,
-// else the run, nil if that is not followed either; and the depth of a call at
-// the address.
-func (t *tree) around(run string, a record.Address) (above *node, depth int) {
+// nearest returns the innermost tracked call that contains the address, or else the
+// run, or nil if the run is not tracked. It also returns the depth of a call at the
+// address.
+func (t *tree) nearest(run string, a record.Address) (parent *node, depth int) {
 	top := t.runs[run]
 	scope := a.Scope()
 	if len(scope) > maxScope {
@@ -89,9 +89,9 @@ func (t *tree) around(run string, a record.Address) (above *node, depth int) {
 		outer, last := cutLast(scope)
 		name, _, _ := strings.Cut(last, "@")
 		if n := top.run.calls[scope[:len(scope)-len(last)+len(name)]]; n != nil {
-			return n, n.inside() + depth
+			return n, n.innerDepth() + depth
 		}
-		scope = outer // it began before the printer, or not yet: a precondition calls
+		scope = outer // not tracked: it began before the printer, or its precondition makes calls before it begins
 		depth++
 	}
 	if scope != "" {
@@ -100,9 +100,9 @@ func (t *tree) around(run string, a record.Address) (above *node, depth int) {
 	return top, depth
 }
 
-// inside is the depth of what happens inside n. Branches have no lines while
-// they go on, so that what is inside them stands in their place.
-func (n *node) inside() int {
+// innerDepth returns the depth of the lines inside n. Running branches have no lines,
+// so their calls take their place.
+func (n *node) innerDepth() int {
 	switch {
 	case n.call == nil:
 		return 0
@@ -112,27 +112,27 @@ func (n *node) inside() int {
 	return n.depth + 1
 }
 
-// enter follows a call from now on. It returns nil if there is no room.
+// enter starts tracking a call. It returns nil if there is no room.
 func (t *tree) enter(r *record.Record) *node {
-	above, depth := t.around(r.RunID, r.Address)
-	if above == nil {
-		above = t.insert(&t.root, &node{run: &runNode{id: r.RunID, calls: map[string]*node{}}})
-		if above == nil {
+	parent, depth := t.nearest(r.RunID, r.Address)
+	if parent == nil {
+		parent = t.insert(&t.root, &node{run: &runNode{id: r.RunID, calls: map[string]*node{}}})
+		if parent == nil {
 			return nil
 		}
-		t.runs[r.RunID] = above
+		t.runs[r.RunID] = parent
 	}
-	n := t.insert(above, &node{
+	n := t.insert(parent, &node{
 		path: r.Address.String(), depth: depth, run: t.runs[r.RunID].run, call: &callNode{kind: r.Kind},
 	})
 	if n == nil {
-		t.prune(above)
+		t.prune(parent)
 		return nil
 	}
 	if r.Kind == record.KindGroup {
 		n.call.group = new(progress)
 	}
-	if g := above.group(); g != nil {
+	if g := parent.group(); g != nil {
 		g.running++
 	}
 	t.calls++
@@ -140,26 +140,26 @@ func (t *tree) enter(r *record.Record) *node {
 	return n
 }
 
-// insert adds n as the last below above. It returns nil if there is no room.
-func (t *tree) insert(above, n *node) *node {
+// insert appends n to the children of parent. It returns nil if there is no room.
+func (t *tree) insert(parent, n *node) *node {
 	if t.nodes >= t.limit {
 		return nil
 	}
 	t.nodes++
-	if above.isBranch() && above.first == nil {
+	if parent.isBranch() && parent.first == nil {
 		t.hidden++
 	}
-	n.above, n.before = above, above.last
-	if above.last != nil {
-		above.last.after = n
+	n.parent, n.prev = parent, parent.last
+	if parent.last != nil {
+		parent.last.next = n
 	} else {
-		above.first = n
+		parent.first = n
 	}
-	above.last = n
+	parent.last = n
 	return n
 }
 
-// wait notes whether a call waits for its next attempt.
+// wait records whether a call waits for its next attempt.
 func (t *tree) wait(n *node, waits bool) {
 	if n.call.waits == waits {
 		return
@@ -170,45 +170,45 @@ func (t *tree) wait(n *node, waits bool) {
 		step = -1
 	}
 	t.waiting += step
-	if g := n.above.group(); g != nil {
+	if g := n.parent.group(); g != nil {
 		g.retrying += step
 		g.running -= step
 	}
 }
 
-// leave follows a call no longer, which has nothing below it and ended with
-// the status.
+// leave stops tracking a call that ended with the given status. The call must not have
+// children.
 func (t *tree) leave(n *node, status record.Status) {
 	t.wait(n, false)
-	if g := n.above.group(); g != nil {
+	if g := n.parent.group(); g != nil {
 		g.running--
 		g.end(status)
 	}
 	t.calls--
 	delete(n.run.calls, n.path)
 	t.remove(n)
-	t.prune(n.above)
+	t.prune(n.parent)
 }
 
-// remove takes n out, which has nothing below it.
+// remove removes n from the tree. It must not have children.
 func (t *tree) remove(n *node) {
 	t.nodes--
-	if n.before != nil {
-		n.before.after = n.after
+	if n.prev != nil {
+		n.prev.next = n.next
 	} else {
-		n.above.first = n.after
+		n.parent.first = n.next
 	}
-	if n.after != nil {
-		n.after.before = n.before
+	if n.next != nil {
+		n.next.prev = n.prev
 	} else {
-		n.above.last = n.before
+		n.parent.last = n.prev
 	}
-	if n.above.isBranch() && n.above.first == nil {
+	if n.parent.isBranch() && n.parent.first == nil {
 		t.hidden--
 	}
 }
 
-// prune takes n out if it is a run that is empty.
+// prune removes n if it is a run without calls.
 func (t *tree) prune(n *node) {
 	if n.isRun() && n.first == nil && t.runs[n.run.id] == n {
 		t.remove(n)
@@ -220,7 +220,7 @@ func (n *node) isRun() bool { return n.call == nil && n.run != nil }
 
 func (n *node) isBranch() bool { return n.call != nil && n.call.kind == record.KindBranch }
 
-// group is the progress of n, nil for other calls.
+// group returns the progress of n, or nil if n is not a group.
 func (n *node) group() *progress {
 	if n.call == nil {
 		return nil
@@ -228,7 +228,7 @@ func (n *node) group() *progress {
 	return n.call.group
 }
 
-// cutLast splits the last segment from a path.
+// cutLast splits a path before its last segment.
 func cutLast(path string) (outer, last string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)], path[i+1:]
