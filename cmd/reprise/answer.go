@@ -21,12 +21,12 @@ func (a *app) answerCommand() *cobra.Command {
 		GroupID: groupWork,
 		Short:   "Answer a question that a run waits for",
 		Long: "Answer a question of a run, even while a program has the run open. The value is JSON:\n" +
-			"true, 42, \"a text in quotes\", {\"approved\": true}. The call that asked continues when\n" +
+			"true, 42, \"a string in quotes\", {\"approved\": true}. The call that asked continues when\n" +
 			"the run is resumed, and the command reports whether a program has resumed it.\n" +
 			"The first answer counts. If an answer does not fit, the command says what is wrong\n" +
-			"with it, and nothing is recorded. Write -- before a value that begins with a minus.\n\n" +
-			"A question with ?in-doubt in its name is about a call that had begun when the run\n" +
-			"stopped and must not simply run again. The answer is one of\n" +
+			"with it, and nothing is recorded. Write -- before a value that begins with a minus sign.\n\n" +
+			"A question with ?in-doubt in its ID is about a call that had begun when the run stopped,\n" +
+			"and that may have taken effect. The answer is one of\n" +
 			"  {\"decision\": \"completed\", \"output\": ...}     with the output of the call\n" +
 			"  {\"decision\": \"run_again\"}\n" +
 			"  {\"decision\": \"failed\", \"message\": \"why\"}",
@@ -52,7 +52,7 @@ func (a *app) answerCommand() *cobra.Command {
 func (a *app) answer(ctx context.Context, runID, questionID, by, text string) error {
 	value, err := state.JSONAnswer([]byte(text))
 	if err != nil {
-		return usagef("the answer is not JSON: %v; write a text in double quotes, inside single quotes of the shell: '\"yes\"'", err)
+		return usagef("the answer is not JSON: %v; write a string in double quotes, inside single quotes for the shell: '\"yes\"'", err)
 	}
 	store, _, err := a.load(ctx, runID)
 	if err != nil {
@@ -86,32 +86,32 @@ func (a *app) answer(ctx context.Context, runID, questionID, by, text string) er
 	return nil
 }
 
-// resumeWait is how long the command waits for a program to resume a run that was
-// answered.
+// resumeWait is how long the command waits for a program to resume a run after an
+// answer.
 const resumeWait = time.Second
 
-// goesOn is what happens to a run that was answered.
-type goesOn struct {
-	open    int  // questions that have no answer yet
-	held    bool // a program had it open when it was answered, and still has
-	resumed bool // a program has opened it since
+// A continuation describes what happens to a run after an answer.
+type continuation struct {
+	open    int  // number of open questions
+	held    bool // a program has the run open, since before the answer
+	resumed bool // a program has opened the run since the answer
 }
 
-func (g goesOn) String() string {
+func (g continuation) String() string {
 	switch {
 	case g.resumed:
-		return "a program has gone on with the run"
+		return "a program has resumed the run"
 	case g.open > 0:
 		return fmt.Sprintf("the run waits for %s more", plural(g.open, "answer"))
 	case g.held:
-		return "a program has the run open, and the call goes on when that resumes it"
+		return "a program has the run open, and the call continues when that program resumes the run"
 	}
-	return "no program has gone on with the run yet: resume it"
+	return "no program has resumed the run yet: resume it"
 }
 
-// awaitResumed waits for a moment whether a program resumes the run: a program that waits
-// for answers does so at once.
-func (a *app) awaitResumed(ctx context.Context, store snapshot.Store, before snapshot.Info) (g goesOn, err error) {
+// awaitResumed waits briefly for a program to resume the run. A program that waits for
+// answers resumes at once.
+func (a *app) awaitResumed(ctx context.Context, store snapshot.Store, before snapshot.Info) (g continuation, err error) {
 	open, err := state.Questions(ctx, store, before.RunID)
 	if g.open = len(open); err != nil || g.open > 0 {
 		return g, err
@@ -120,7 +120,7 @@ func (a *app) awaitResumed(ctx context.Context, store snapshot.Store, before sna
 	defer cancel()
 	for event, err := range store.Watch(waiting, snapshot.WatchOptions{RunID: before.RunID}) {
 		if err != nil {
-			break // the time is over
+			break // timed out
 		}
 		g.held = event.Info.Open
 		if g.resumed = event.Info.Generation > before.Generation; g.resumed {
@@ -136,11 +136,11 @@ func (a *app) notAsked(ctx context.Context, store snapshot.Store, runID, questio
 		return a.explain(runID, err)
 	}
 	if len(open) == 0 {
-		return fmt.Errorf("run %s has asked no question %q, and waits for no answer", runID, questionID)
+		return fmt.Errorf("run %s has not asked question %q and does not wait for an answer", runID, questionID)
 	}
 	ids := make([]string, len(open))
 	for i, q := range open {
 		ids[i] = q.ID
 	}
-	return fmt.Errorf("run %s has asked no question %q; it waits for %s", runID, questionID, strings.Join(ids, ", "))
+	return fmt.Errorf("run %s has not asked question %q; it waits for %s", runID, questionID, strings.Join(ids, ", "))
 }

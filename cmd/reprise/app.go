@@ -13,36 +13,37 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// environment is what the command has from its process.
+// An environment holds what the command gets from its process.
 type environment struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	now            func() time.Time
-	terminal       bool // stdin is one
+	terminal       bool // stdin is a terminal
 }
 
-// app is one execution of the command.
+// An app is one execution of the command.
 type app struct {
 	*environment
 	out *bufio.Writer // stdout
 	dir string
-	// command begins a command on the same directory, as it is typed.
+	// command is the beginning of a reprise command line for the same directory, for
+	// use in hints.
 	command string
-	// json asks for JSON instead of text, in errors too.
+	// json selects JSON output, also for errors.
 	json bool
-	// begun says that the arguments were right: what fails then is no misuse.
-	begun bool
-	// opened are the stores that the command has opened.
+	// parsed reports that the arguments were valid. Later errors are not usage errors.
+	parsed bool
+	// opened holds the stores that the command has opened.
 	opened []*filestore.Store
 }
 
-// run executes the command with the arguments and returns its exit code.
+// run executes the command with the given arguments and returns its exit code.
 func run(ctx context.Context, env *environment, args []string) int {
 	a := &app{environment: env, out: bufio.NewWriter(env.stdout), command: "reprise"}
 	root := a.root()
 	if args == nil {
-		args = []string{} // cobra takes nil for those of the process
+		args = []string{} // for nil, cobra uses the arguments of the process
 	}
 	root.SetArgs(args)
 	root.SetIn(env.stdin)
@@ -68,9 +69,9 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "reprise",
 		Short: "Inspect and change stored runs",
-		Long: "Reprise works on the runs that a program stored with filestore.New:\n" +
-			"it lists and shows them, answers their questions, interrupts, cancels, compares,\n" +
-			"forks, exports, imports, verifies, repairs and deletes them.",
+		Long: "Reprise works on the runs that a program stored with filestore.New: it lists, shows,\n" +
+			"compares, interrupts, cancels, forks, exports, imports, verifies, repairs and deletes\n" +
+			"them, and answers their questions.",
 		Example: "  reprise runs --status failed --since 24h\n" +
 			"  reprise show weather-42\n" +
 			"  reprise --dir /var/lib/agents verify",
@@ -78,7 +79,7 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			a.begun = true
+			a.parsed = true
 			if cmd.Flags().Changed("dir") {
 				a.command += " --dir " + shellWord(a.dir)
 			}
@@ -91,11 +92,11 @@ func (a *app) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.dir, "dir", dir, "the `directory` of the runs; REPRISE_DIR sets the default")
 	flags.BoolVar(&a.json, "json", false, "write JSON, including errors")
-	_ = root.MarkPersistentFlagDirname("dir") // the flag is there
+	_ = root.MarkPersistentFlagDirname("dir") // fails only for an unknown flag
 	root.AddGroup(
-		&cobra.Group{ID: groupLook, Title: "Look at runs:"},
+		&cobra.Group{ID: groupInspect, Title: "Inspect runs:"},
 		&cobra.Group{ID: groupWork, Title: "Work on runs:"},
-		&cobra.Group{ID: groupKeep, Title: "Keep the store in order:"},
+		&cobra.Group{ID: groupMaintain, Title: "Maintain the store:"},
 	)
 	root.AddCommand(
 		a.runsCommand(), a.showCommand(), a.diffCommand(), a.exportCommand(), a.questionsCommand(), a.serveCommand(), a.watchCommand(),
@@ -107,14 +108,14 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// The groups of commands in the help.
+// Command groups in the help text.
 const (
-	groupLook = "look"
-	groupWork = "work"
-	groupKeep = "keep"
+	groupInspect  = "inspect"
+	groupWork     = "work"
+	groupMaintain = "maintain"
 )
 
-// helpCommand is cobra's, but one that fails where there is nothing to tell.
+// helpCommand replaces cobra's help command by one that fails for an unknown command.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]",
@@ -144,8 +145,8 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// exactly refuses another number of arguments than names, and says which are
-// missing.
+// exactly requires one argument for each name. The error names the first missing
+// argument.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -158,6 +159,5 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// printf writes text for people to stdout. A lost write is found when
-// everything is flushed.
+// printf writes text to stdout. Write errors are reported when stdout is flushed.
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, args...) }

@@ -16,11 +16,11 @@ func (a *app) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cancel RUN",
 		GroupID: groupWork,
-		Short:   "End a run for good",
-		Long: "End a run for good, whether it is queued, paused, interrupted, or open in a program:\n" +
-			"that program stops it as for interrupt. The run cannot be resumed afterwards. Its\n" +
-			"records are kept. If the run has completed or failed, it does not change, and the\n" +
-			"command fails.",
+		Short:   "End a run permanently",
+		Long: "End a run permanently, whether it is queued, paused, interrupted, or open in a program.\n" +
+			"A program that has it open stops it as for interrupt. The run cannot be resumed\n" +
+			"afterwards. Its records are kept. If the run has completed or failed, it does not\n" +
+			"change, and the command fails.",
 		Example: "  reprise cancel refund-7\n" +
 			"  reprise cancel refund-7 --message 'the customer has changed her mind'",
 		Args: exactly("RUN"),
@@ -60,7 +60,7 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 	if found.Status == snapshot.StatusCancelled {
 		a.printf("run %s is cancelled (%s)\n", runID, printable(found.Stop.String()))
 	} else {
-		a.printf("run %s was asked to stop, and is cancelled when the program that has it open closes it\n", runID)
+		a.printf("run %s was asked to stop, and will be cancelled when the program that has it open closes it\n", runID)
 	}
 	return nil
 }

@@ -11,20 +11,21 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// completeRuns completes IDs of runs, in up to n arguments, or in all for 0.
+// completeRuns returns a function that completes run IDs in the first n arguments, or
+// in all arguments if n is 0.
 func (a *app) completeRuns(n int) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if n > 0 && len(args) >= n {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return a.runIDs(cmd.Context(), args, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		return a.runIDs(cmd.Context(), args, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
-// runIDs are those that begin so and are not among the arguments, the last
-// updated first, with their status. Where something is wrong there are none:
-// a completion has nobody to tell.
-func (a *app) runIDs(ctx context.Context, args []string, begun string) []string {
+// runIDs returns the IDs with the given prefix that are not in args, last updated
+// first, with their status. On errors it returns none, since a completion cannot report
+// them.
+func (a *app) runIDs(ctx context.Context, args []string, prefix string) []string {
 	store, err := a.store()
 	if err != nil {
 		return nil
@@ -35,7 +36,7 @@ func (a *app) runIDs(ctx context.Context, args []string, begun string) []string 
 	}
 	var ids []string
 	for i := range infos.Runs {
-		if in := &infos.Runs[i]; strings.HasPrefix(in.RunID, begun) && !slices.Contains(args, in.RunID) {
+		if in := &infos.Runs[i]; strings.HasPrefix(in.RunID, prefix) && !slices.Contains(args, in.RunID) {
 			ids = append(ids, cobra.CompletionWithDesc(in.RunID, string(in.Status)))
 		}
 	}
@@ -43,29 +44,29 @@ func (a *app) runIDs(ctx context.Context, args []string, begun string) []string 
 }
 
 // completeAddresses completes the arguments of fork.
-func (a *app) completeAddresses(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeAddresses(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	switch len(args) {
 	case 0:
-		return a.runIDs(cmd.Context(), nil, begun), directive
+		return a.runIDs(cmd.Context(), nil, prefix), directive
 	case 1:
 		_, found, err := a.load(cmd.Context(), args[0])
 		if err != nil {
 			return nil, directive
 		}
 		return slices.DeleteFunc(addressesOf(found), func(address string) bool {
-			return !strings.HasPrefix(address, begun)
+			return !strings.HasPrefix(address, prefix)
 		}), directive
 	}
 	return nil, directive
 }
 
 // completeQuestions completes the arguments of answer.
-func (a *app) completeQuestions(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeQuestions(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	switch len(args) {
 	case 0:
-		return a.runIDs(cmd.Context(), nil, begun), directive
+		return a.runIDs(cmd.Context(), nil, prefix), directive
 	case 1:
 		store, _, err := a.load(cmd.Context(), args[0])
 		if err != nil {
@@ -77,7 +78,7 @@ func (a *app) completeQuestions(cmd *cobra.Command, args []string, begun string)
 		}
 		var ids []string
 		for _, q := range open {
-			if strings.HasPrefix(q.ID, begun) {
+			if strings.HasPrefix(q.ID, prefix) {
 				ids = append(ids, cobra.CompletionWithDesc(q.ID, printable(q.Text)))
 			}
 		}

@@ -19,7 +19,7 @@ func (a *app) configCommand() *cobra.Command {
 	parent := &cobra.Command{
 		Use:     "config",
 		Short:   "Check retry configuration",
-		Long:    "Check documents of retry configuration, which programs read with config.ReadFile.",
+		Long:    "Check retry configuration documents, which programs read with config.ReadFile.",
 		Example: "  reprise config check retry.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -28,10 +28,10 @@ func (a *app) configCommand() *cobra.Command {
 	}
 	parent.AddCommand(&cobra.Command{
 		Use:   "check FILE",
-		Short: "Report the problems of a document, or what it sets",
-		Long: "Read a YAML or JSON document of retry configuration and write every problem in it\n" +
-			"with its line and column. If there is none, write the configuration of each kind of\n" +
-			"call, including the defaults. It exits with 1 if there is a problem.",
+		Short: "Report the problems of a document, or show its settings",
+		Long: "Read a YAML or JSON retry configuration and write every problem in it with its line\n" +
+			"and column. If there are none, write the configuration of each kind of call, including\n" +
+			"the defaults. Exits with 1 if there is a problem.",
 		Example: "  reprise config check retry.yaml\n" +
 			"  reprise config check --json retry.json",
 		Args: exactly("FILE"),
@@ -42,7 +42,7 @@ func (a *app) configCommand() *cobra.Command {
 	return parent
 }
 
-// configProblem is a problem in JSON.
+// configProblem is the JSON form of a config.Problem.
 type configProblem struct {
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
@@ -55,7 +55,7 @@ func (a *app) checkConfig(_ context.Context, name string) error {
 	var bad *config.Error
 	switch {
 	case errors.As(err, &bad):
-		return a.tellProblems(name, bad)
+		return a.reportProblems(name, bad)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("there is no file %s", name)
 	case err != nil:
@@ -78,7 +78,7 @@ func (a *app) checkConfig(_ context.Context, name string) error {
 	return nil
 }
 
-func (a *app) tellProblems(name string, bad *config.Error) error {
+func (a *app) reportProblems(name string, bad *config.Error) error {
 	if a.json {
 		problems := make([]configProblem, len(bad.Problems))
 		for i, p := range bad.Problems {
@@ -98,7 +98,7 @@ func (a *app) tellProblems(name string, bad *config.Error) error {
 	return fmt.Errorf("%s in %s", plural(len(bad.Problems), "problem"), name)
 }
 
-// levelsOf are the levels of a document with their defaults filled in.
+// levelsOf returns the retry levels of a document with defaults filled in.
 func levelsOf(d *config.Document) (snapshot.RetryLevels, error) {
 	levels := make(snapshot.RetryLevels)
 	add := func(key string, r config.Retry) error {

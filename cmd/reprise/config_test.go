@@ -32,7 +32,7 @@ llm_call: disabled
 	assert.InDelta(t, 5, told.Retry["all"]["max_attempts"], 0)
 
 	bad := file("bad.json", `{"al": 5, "all": {"jitter": 5}}`)
-	problems := bad + `:1:2: al: unknown key; did you mean "all"?; known are actors, agent_call, all, llm_call, tool_call
+	problems := bad + `:1:2: al: unknown key; did you mean "all"?; known keys are actors, agent_call, all, llm_call, tool_call
 ` + bad + `:1:29: all.jitter: got 5, want true, false, a fraction above 0 and up to 1, none, full or decorrelated
 `
 	got := call(t, dir, "config", "check", bad)

@@ -5,6 +5,6 @@ import (
 	"syscall"
 )
 
-// endWithUs has the program asked to end when this process is killed. The kernel
-// does so when the thread ends that starts the program.
-func endWithUs(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }
+// endWithParent makes the kernel send the program SIGTERM when this process is killed.
+// The kernel sends the signal when the thread that started the program ends.
+func endWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }

@@ -4,6 +4,6 @@ package main
 
 import "os/exec"
 
-// endWithUs does nothing: no other system asks a program to end when the process
-// is killed that started it.
-func endWithUs(*exec.Cmd) {}
+// endWithParent does nothing: other systems cannot signal a child process when its
+// parent is killed.
+func endWithParent(*exec.Cmd) {}

@@ -16,11 +16,11 @@ func (a *app) deleteCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:     "delete RUN",
-		GroupID: groupKeep,
+		GroupID: groupMaintain,
 		Aliases: []string{"rm"},
 		Short:   "Delete a run",
-		Long: "Delete a run permanently. It asks first, unless --yes is given. Artifacts are kept until\n" +
-			"`reprise gc`, since other runs may refer to them.",
+		Long: "Delete a run permanently. The command asks first, unless --yes is given. Artifacts are\n" +
+			"kept until `reprise gc`, since other runs may refer to them.",
 		Example: "  reprise delete weather-42\n" +
 			"  reprise delete --yes weather-42",
 		Args: exactly("RUN"),
@@ -33,7 +33,7 @@ func (a *app) deleteCommand() *cobra.Command {
 	return cmd
 }
 
-// errNotConfirmed is a question that got no yes.
+// errNotConfirmed means that the user did not confirm a deletion.
 var errNotConfirmed = errors.New("nothing was deleted")
 
 func (a *app) delete(ctx context.Context, runID string, yes bool) error {
@@ -45,11 +45,11 @@ func (a *app) delete(ctx context.Context, runID string, yes bool) error {
 		return err
 	}
 	if !yes {
-		// Damage is no reason not to delete it.
+		// A damaged run can be deleted.
 		if _, err := store.Load(ctx, runID); errors.Is(err, snapshot.ErrNotFound) {
 			return a.explain(runID, err)
 		}
-		if err := a.confirm(ctx, fmt.Sprintf("Delete run %s for ever?", runID)); err != nil {
+		if err := a.confirm(ctx, fmt.Sprintf("Delete run %s permanently?", runID)); err != nil {
 			return err
 		}
 	}
@@ -63,27 +63,27 @@ func (a *app) delete(ctx context.Context, runID string, yes bool) error {
 	return nil
 }
 
-// confirm asks at the terminal. Only y and yes are a yes.
+// confirm asks the user at the terminal. Only y and yes confirm.
 func (a *app) confirm(ctx context.Context, question string) error {
 	if !a.terminal {
-		return errors.New("there is no terminal to ask at; --yes deletes without asking")
+		return errors.New("no terminal to ask for confirmation; --yes deletes without asking")
 	}
 	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
-	said := make(chan string, 1)
-	// Reading from a terminal cannot be given up: after an interrupt this ends
+	answer := make(chan string, 1)
+	// A read from a terminal cannot be canceled: after an interrupt this goroutine ends
 	// with the process.
 	go func() {
 		line, _ := bufio.NewReader(a.stdin).ReadString('\n')
-		said <- line
+		answer <- line
 	}()
 	select {
-	case line := <-said:
+	case line := <-answer:
 		switch strings.ToLower(strings.TrimSpace(line)) {
 		case "y", "yes":
 			return nil
 		}
 		if !strings.HasSuffix(line, "\n") {
-			fmt.Fprintln(a.stderr) // the input ended instead of an answer
+			fmt.Fprintln(a.stderr) // the input ended without an answer
 		}
 		return errNotConfirmed
 	case <-ctx.Done():

@@ -14,11 +14,11 @@ func (a *app) diffCommand() *cobra.Command {
 	var exitCode bool
 	cmd := &cobra.Command{
 		Use:     "diff A B",
-		GroupID: groupLook,
+		GroupID: groupInspect,
 		Short:   "Show the differences between two runs",
-		Long: "Show what is only in run B (+), what is only in run A (-) and what differs\n" +
-			"(~): calls, values, step results, artifacts, the status and the metadata.\n" +
-			"Times, durations and sequence numbers do not count.",
+		Long: "Show what is only in run B (+), what is only in run A (-) and what differs (~): calls,\n" +
+			"values, step results, artifacts, the status and the metadata. Times, durations and\n" +
+			"sequence numbers are ignored.",
 		Example: "  reprise diff weather-42 weather-43\n" +
 			"  reprise diff --exit-code weather-42 weather-42-again",
 		Args: exactly("A", "B"),
@@ -56,7 +56,7 @@ func (a *app) diff(d diff.Difference) error {
 	return nil
 }
 
-// difference is a diff.Difference in JSON.
+// difference is the JSON form of a diff.Difference.
 type difference struct {
 	Status    []textChange  `json:"status"`
 	Metadata  []textChange  `json:"metadata"`
@@ -74,7 +74,7 @@ type eventChange struct {
 	After   *record.Record `json:"after,omitempty"`
 }
 
-// textChange has previews where values are large.
+// textChange is a change of a text. Large values are shown as previews.
 type textChange struct {
 	Change string `json:"change"`
 	Name   string `json:"name"`
@@ -89,10 +89,10 @@ func differenceOf(d diff.Difference) difference {
 		Artifacts: []textChange{},
 	}
 	for _, c := range d.Events {
-		out.Events = append(out.Events, eventChange{wordOf(c.Change), c.Address, c.Kind, c.Before, c.After})
+		out.Events = append(out.Events, eventChange{changeName(c.Change), c.Address, c.Kind, c.Before, c.After})
 	}
 	for _, c := range d.Artifacts {
-		out.Artifacts = append(out.Artifacts, textChange{Change: wordOf(c.Change), Name: c.Reference})
+		out.Artifacts = append(out.Artifacts, textChange{Change: changeName(c.Change), Name: c.Reference})
 	}
 	return out
 }
@@ -100,7 +100,7 @@ func differenceOf(d diff.Difference) difference {
 func textsOf(changes []diff.TextChange) []textChange {
 	out := []textChange{}
 	for _, c := range changes {
-		out = append(out, textChange{wordOf(c.Change), c.Name, c.Before, c.After})
+		out = append(out, textChange{changeName(c.Change), c.Name, c.Before, c.After})
 	}
 	return out
 }
@@ -108,12 +108,12 @@ func textsOf(changes []diff.TextChange) []textChange {
 func valuesOf(changes []diff.ValueChange) []textChange {
 	out := []textChange{}
 	for _, c := range changes {
-		out = append(out, textChange{wordOf(c.Change), c.Key, record.Preview(c.Before), record.Preview(c.After)})
+		out = append(out, textChange{changeName(c.Change), c.Key, record.Preview(c.Before), record.Preview(c.After)})
 	}
 	return out
 }
 
-func wordOf(c diff.Change) string {
+func changeName(c diff.Change) string {
 	switch c {
 	case diff.Added:
 		return "added"

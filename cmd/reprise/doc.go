@@ -1,13 +1,12 @@
-// Command reprise looks at stored runs and works on them: it lists them, shows
-// them as they happened, compares, forks, exports, verifies, repairs and
-// deletes them, answers the questions that they wait for, interrupts those that
-// run, and cancels any. It serves the agents of a program, so that runs can be
-// started over HTTP.
+// Command reprise inspects and changes stored runs. It lists and shows them, compares,
+// forks, exports, verifies, repairs and deletes them, answers their questions, and
+// interrupts or cancels them. It can also serve the agents of a program, so that runs
+// can be started over HTTP.
 //
 //	go install github.com/reprise-go/reprise/cmd/reprise@latest
 //	reprise --dir ./reprise-data runs
 //	reprise help
 //
-// It exits with 0, with 1 if something failed, was found damaged, or was lost in
-// a repair, with 2 if it was used wrongly, and with 130 if it was interrupted.
+// The exit code is 0 on success, 1 if something failed, was damaged, or was lost in a
+// repair, 2 for wrong usage, and 130 if the command was interrupted.
 package main

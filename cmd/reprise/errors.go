@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The exit codes. That of an interrupt is what shells give for Ctrl-C.
+// Exit codes. The code for an interrupt is the one that shells use for Ctrl-C.
 const (
 	exitOK          = 0
 	exitFailure     = 1
@@ -20,7 +20,7 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is the command used wrongly.
+// A usageError reports wrong arguments or flags.
 type usageError struct{ message string }
 
 func (e *usageError) Error() string { return e.message }
@@ -29,18 +29,18 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// outputError is output that could not be written.
+// An outputError reports output that could not be written.
 type outputError struct{ err error }
 
 func (e *outputError) Error() string { return fmt.Sprintf("write the output: %v", e.err) }
 
 func (e *outputError) Unwrap() error { return e.err }
 
-// errReported fails the command without a message: what there was to say is in its
-// output.
+// errReported makes the command fail without an error message, because its output has
+// described the problem.
 var errReported = errors.New("reported")
 
-// hintError is an error with what to do about it.
+// A hintError is an error with a hint about what to do.
 type hintError struct {
 	err  error
 	hint string
@@ -50,8 +50,7 @@ func (e *hintError) Error() string { return message(e.err) + "; " + e.hint }
 
 func (e *hintError) Unwrap() error { return e.err }
 
-// report writes the error, if it was not reported yet, and returns the exit
-// code.
+// report writes err to stderr, unless it has been reported, and returns the exit code.
 func (a *app) report(ctx context.Context, err error) int {
 	code := a.exitCode(ctx, err)
 	switch {
@@ -86,7 +85,7 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 		return exitOK
 	case errors.As(err, &output):
 		return exitFailure
-	case !a.begun, errors.As(err, &usage):
+	case !a.parsed, errors.As(err, &usage):
 		return exitUsage
 	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))):
 		return exitInterrupted
@@ -94,15 +93,14 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 	return exitFailure
 }
 
-// isGone reports whether nobody reads the output any more, such as `head`
-// when it has had enough. That is not an error.
+// isGone reports whether the reader of the output has gone away, such as `head` after
+// enough lines. That is not an error.
 func isGone(err error) bool {
 	var output *outputError
 	return errors.As(err, &output) && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF))
 }
 
-// message is the text of an error without the name of the package that it
-// comes from.
+// message returns the text of an error without the prefix of its package.
 func message(err error) string {
 	text := err.Error()
 	for _, prefix := range []string{"snapshot: ", "state: ", "core: "} {
@@ -111,7 +109,7 @@ func message(err error) string {
 	return text
 }
 
-// oneLine joins the lines of several errors, and of cobra's suggestions.
+// oneLine joins the lines of a joined error or of cobra's suggestions.
 func oneLine(text string) string {
 	if text, names, ok := strings.Cut(text, "\n\nDid you mean this?\n"); ok {
 		return text + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
@@ -119,7 +117,7 @@ func oneLine(text string) string {
 	return strings.ReplaceAll(text, "\n", "; ")
 }
 
-// kindOf is the kind of an error in JSON.
+// kindOf returns the code of an error in JSON.
 func kindOf(code int, err error) string {
 	var lost *lostError
 	switch {
@@ -147,7 +145,7 @@ func kindOf(code int, err error) string {
 	return "failure"
 }
 
-// explain adds to an error about a run what to do about it.
+// explain adds a hint to an error about a run.
 func (a *app) explain(runID string, err error) error {
 	var (
 		locked *snapshot.LockedError
@@ -161,15 +159,15 @@ func (a *app) explain(runID string, err error) error {
 	case errors.Is(err, snapshot.ErrNotFound):
 		return &notFoundError{runID, a.dir, a.command}
 	case errors.As(err, &locked):
-		return &hintError{locked, fmt.Sprintf("it can be read meanwhile; to change it, wait until that program has closed it, or stop it, with `%s interrupt %s`", a.command, runID)}
+		return &hintError{locked, fmt.Sprintf("it can still be read; to change it, wait until that program has closed it, or stop it with `%s interrupt %s`", a.command, runID)}
 	case errors.As(err, &damage):
 		return &hintError{damage, fmt.Sprintf("`%s repair %s` saves what can be read", a.command, runID)}
 	}
 	return err
 }
 
-// unadvised is the damage of a run without the advice of the library, which is
-// for programs.
+// unadvised returns the damage of a run without the advice of the library, which is
+// addressed to programs.
 func unadvised(err error) error {
 	var damage *snapshot.CorruptError
 	if errors.As(err, &damage) {
@@ -178,11 +176,11 @@ func unadvised(err error) error {
 	return err
 }
 
-// notFoundError is a run that the store does not have.
+// A notFoundError reports a run that is not in the store.
 type notFoundError struct{ runID, dir, command string }
 
 func (e *notFoundError) Error() string {
-	return fmt.Sprintf("there is no run %s in %s; `%s runs` lists those that there are", e.runID, e.dir, e.command)
+	return fmt.Sprintf("there is no run %s in %s; `%s runs` lists the runs", e.runID, e.dir, e.command)
 }
 
 func (e *notFoundError) Unwrap() error { return snapshot.ErrNotFound }

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The formats of an export.
+// Export formats.
 const (
 	formatLines    = "jsonl"
 	formatDocument = "json"
@@ -27,13 +27,13 @@ func (a *app) exportCommand() *cobra.Command {
 	var redact redaction
 	cmd := &cobra.Command{
 		Use:     "export RUN",
-		GroupID: groupLook,
+		GroupID: groupInspect,
 		Short:   "Write a run for other programs",
-		Long: "Write a run for other programs: its records as lines of JSON (jsonl), or the whole\n" +
-			"run as one document (json, or msgpack, which import reads). In JSON, inputs and\n" +
-			"outputs are previews of at most 500 characters; msgpack has them in full, except\n" +
-			"artifacts. Texts are written as they were recorded, even if the program redacts\n" +
-			"them when it shows them; use --redact for that.",
+		Long: "Write a run for other programs: its records as lines of JSON (jsonl), or the whole run\n" +
+			"as one document (json, or msgpack, which import reads). In JSON, inputs and outputs are\n" +
+			"previews of at most 500 characters; msgpack has them in full, except artifacts. The\n" +
+			"store keeps unredacted text, even if the program redacts it for display; use --redact\n" +
+			"to redact the output.",
 		Example: "  reprise export weather-42 | jq 'select(.execution_status == \"failed\")'\n" +
 			"  reprise export weather-42 --format json -o weather-42.json\n" +
 			"  reprise export weather-42 --format msgpack -o weather-42.run",
@@ -45,7 +45,7 @@ func (a *app) exportCommand() *cobra.Command {
 				return usagef("--format %q: want jsonl, json or msgpack", printable(format))
 			}
 			if format == formatMsgpack && redact.rules != nil {
-				return usagef("--format msgpack has all of a run, and --redact would take values from it: use one or the other")
+				return usagef("--format msgpack writes a complete run, and --redact would remove values from it: use one or the other")
 			}
 			_, found, err := a.load(cmd.Context(), args[0])
 			if err != nil {
@@ -70,7 +70,7 @@ func (a *app) export(ctx context.Context, found *snapshot.Snapshot, format, file
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 		return exportTo(ctx, file, found, format) // a pipe or a device
 	}
-	// The file is replaced when the new one is whole.
+	// Replace the file only when the new one is complete.
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func exportTo(ctx context.Context, file string, found *snapshot.Snapshot, format
 	return exportInto(ctx, f, found, format)
 }
 
-// exportInto writes and closes a file.
+// exportInto writes a run to f and closes f.
 func exportInto(ctx context.Context, f *os.File, found *snapshot.Snapshot, format string) error {
 	w := bufio.NewWriter(f)
 	err := writeRun(ctx, w, found, format)
@@ -106,7 +106,7 @@ func exportInto(ctx context.Context, f *os.File, found *snapshot.Snapshot, forma
 	return err
 }
 
-// document is a run in JSON.
+// document is the JSON form of a run.
 type document struct {
 	snapshot.Info
 	Records []record.Record `json:"records"`

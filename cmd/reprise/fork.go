@@ -21,15 +21,15 @@ func (a *app) forkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "fork RUN ADDRESS NEW",
 		GroupID: groupWork,
-		Short:   "Begin a new run from the records of another before a call",
-		Long: "Begin the run NEW from the records of RUN before the call at ADDRESS. The program\n" +
-			"that opens NEW has the outcomes of the earlier calls, and makes that call and all\n" +
-			"later ones again, with the idempotency keys that they have in RUN. RUN does not change.\n" +
-			"Calls that RUN has compensated cannot be kept: NEW then begins at or before them.\n\n" +
-			"Calls behind ADDRESS may have had effects: those that are irreversible, that have a\n" +
-			"compensation, or that are in doubt. If there are any, nothing is written and they are\n" +
-			"listed, until --take-over or --repeat-effects decides about them. NEW never repeats what\n" +
-			"an irreversible call did: it takes the effect over, or asks.",
+		Short:   "Start a new run from a call of another run",
+		Long: "Create the run NEW from the records of RUN before the call at ADDRESS. The program that\n" +
+			"opens NEW reuses the outcomes of the earlier calls. It makes the call at ADDRESS and all\n" +
+			"later calls again, with the same idempotency keys as in RUN. RUN does not change. NEW\n" +
+			"cannot keep calls that RUN has compensated: fork at or before them.\n\n" +
+			"Calls after ADDRESS may have had effects: irreversible calls, calls with a compensation,\n" +
+			"and calls in doubt. If there are any, the command lists them and does nothing, unless\n" +
+			"--take-over or --repeat-effects is given. NEW never repeats the effect of an\n" +
+			"irreversible call: it takes the effect over, or asks.",
 		Example: "  reprise fork weather-42 assistant/get_weather weather-42-again\n" +
 			"  reprise fork weather-42 'assistant/get_weather#2' second-try\n" +
 			"  reprise fork weather-42 assistant/get_weather sunny --set 'assistant/get_weather={\"temp\": 31}'",
@@ -49,10 +49,10 @@ func (a *app) forkCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeAddresses,
 	}
-	cmd.Flags().BoolVar(&options.NewKeys, "new-keys", false, "give the calls of NEW idempotency keys of their own")
-	cmd.Flags().BoolVar(&takeOver, "take-over", false, "let NEW take over what irreversible calls behind ADDRESS did")
-	cmd.Flags().BoolVar(&repeat, "repeat-effects", false, "let NEW also repeat the effects of the other calls behind ADDRESS")
-	cmd.Flags().StringArrayVar(&outputs, "set", nil, "set another output of a recorded call, or another answer to a question: ADDRESS=JSON or QUESTION=JSON; may be repeated")
+	cmd.Flags().BoolVar(&options.NewKeys, "new-keys", false, "give the calls of NEW new idempotency keys")
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "let NEW take over the effects of irreversible calls after ADDRESS")
+	cmd.Flags().BoolVar(&repeat, "repeat-effects", false, "let NEW also repeat the effects of the other calls after ADDRESS")
+	cmd.Flags().StringArrayVar(&outputs, "set", nil, "replace the output of a recorded call or the answer to a question: ADDRESS=JSON or QUESTION=JSON; may be repeated")
 	return cmd
 }
 
@@ -69,7 +69,7 @@ func parseOutputs(set []string) (map[string]any, error) {
 			return nil, usagef("--set %s: %q is not JSON: %v", key, text, err)
 		}
 		if _, twice := outputs[key]; twice {
-			return nil, usagef("--set %s: it is set twice", key)
+			return nil, usagef("--set %s: set twice", key)
 		}
 		outputs[key] = value
 	}
@@ -96,7 +96,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 		return a.explain(runID, err)
 	}
 	if err := state.Fork(ctx, store, runID, address, newID, options); errors.Is(err, snapshot.ErrExists) {
-		return fmt.Errorf("run %s exists already; choose another ID", newID)
+		return fmt.Errorf("run %s already exists; choose another ID", newID)
 	} else if refused := (*state.EffectsError)(nil); errors.As(err, &refused) {
 		return a.refuseEffects(runID, address, refused.Calls)
 	} else if err != nil {
@@ -116,35 +116,35 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 		}
 		a.printf("%s %s\n", printable(c.String()), what)
 	}
-	a.printf("run %s begins before %s of run %s, with %s; open it to go on\n",
+	a.printf("run %s begins before %s of run %s, with %s; open it to continue\n",
 		newID, printable(address.String()), runID, plural(forked.Len(), "record"))
 	return nil
 }
 
-// forkedRun is the new run, with the calls of the old one that it does not keep.
+// forkedRun is the new run and the calls of the old run that it does not keep.
 type forkedRun struct {
 	snapshot.Info
 	Behind []state.BehindCall `json:"behind,omitempty"`
 }
 
-// refuseEffects lists the calls that somebody has to decide about.
+// refuseEffects returns an error that lists the calls whose effects need a decision.
 func (a *app) refuseEffects(runID string, address record.Address, behind []state.BehindCall) error {
 	calls := make([]string, len(behind))
-	decision, compensable := "--take-over, so that the new run takes over what they did", false
+	decision, compensable := "--take-over, so that the new run takes over their effects", false
 	for i, c := range behind {
 		if calls[i] = printable(c.String()); !c.Irreversible {
-			decision = "--repeat-effects, so that the new run makes those again that are not irreversible"
+			decision = "--repeat-effects, so that the new run repeats the calls that are not irreversible"
 		}
 		compensable = compensable || c.Compensable
 	}
 	if compensable {
-		decision += "; or compensate them first: a run that is cancelled does"
+		decision += "; or compensate them first by cancelling the run"
 	}
-	return fmt.Errorf("run %s has calls with effects behind %s: %s; decide with %s", runID, printable(address.String()), strings.Join(calls, ", "), decision)
+	return fmt.Errorf("run %s has calls with effects after %s: %s; decide with %s", runID, printable(address.String()), strings.Join(calls, ", "), decision)
 }
 
-// addressesOf are those of the calls of a run, in the order of their
-// beginning.
+// addressesOf returns the addresses of the calls of a run, in the order in which they
+// began.
 func addressesOf(found *snapshot.Snapshot) []string {
 	var addresses []string
 	seen := make(map[record.Address]bool)
@@ -157,7 +157,7 @@ func addressesOf(found *snapshot.Snapshot) []string {
 	return addresses
 }
 
-// maxAddresses is how many addresses an error lists.
+// maxAddresses is the maximum number of addresses listed in an error.
 const maxAddresses = 10
 
 func (a *app) noCall(runID string, address record.Address, addresses []string) error {
@@ -165,7 +165,7 @@ func (a *app) noCall(runID string, address record.Address, addresses []string) e
 	case n == 0:
 		return fmt.Errorf("run %s has no calls to fork at", runID)
 	case n > maxAddresses:
-		return fmt.Errorf("run %s has no call at %s; its first calls of %d are %s, and `%s export %s` has all",
+		return fmt.Errorf("run %s has no call at %s; the first of its %d calls are %s; `%s export %s` lists all",
 			runID, address, n, strings.Join(addresses[:maxAddresses], ", "), a.command, runID)
 	}
 	return fmt.Errorf("run %s has no call at %s; its calls are %s", runID, address, strings.Join(addresses, ", "))

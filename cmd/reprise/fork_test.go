@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestForkListsEffectsAndNeedsADecision: a payment and a booking lie behind the fork, and
-// the ledgers of both say what the fork has repeated.
+// TestForkListsEffectsAndNeedsADecision forks before a payment and a booking. The
+// ledgers of both show what the fork has repeated.
 func TestForkListsEffectsAndNeedsADecision(t *testing.T) {
 	dir := t.TempDir()
 	var ledger []string
@@ -47,13 +47,13 @@ func TestForkListsEffectsAndNeedsADecision(t *testing.T) {
 	}
 	travel("old")
 	call(t, dir, "fork", "old", "trip/pay", "new").failed(t, exitFailure,
-		"run old has calls with effects behind trip/pay: trip/pay (irreversible); decide with --take-over, so that the new run takes over what they did")
+		"run old has calls with effects after trip/pay: trip/pay (irreversible); decide with --take-over, so that the new run takes over their effects")
 	call(t, dir, "fork", "old", "trip", "new", "--take-over").failed(t, exitFailure,
-		"run old has calls with effects behind trip: trip/book (has a compensation), trip/pay (irreversible); "+
-			"decide with --repeat-effects, so that the new run makes those again that are not irreversible; or compensate them first: a run that is cancelled does")
+		"run old has calls with effects after trip: trip/book (has a compensation), trip/pay (irreversible); "+
+			"decide with --repeat-effects, so that the new run repeats the calls that are not irreversible; or compensate them first by cancelling the run")
 
 	assert.Equal(t, "trip/pay (irreversible) will not be repeated: its effect is taken over, or the run asks\n"+
-		"run taken begins before trip/pay of run old, with 4 records; open it to go on\n", call(t, dir, "fork", "old", "trip/pay", "taken", "--take-over").text(t))
+		"run taken begins before trip/pay of run old, with 4 records; open it to continue\n", call(t, dir, "fork", "old", "trip/pay", "taken", "--take-over").text(t))
 	assert.Equal(t, "receipt for hotel", travel("taken"))
 	assert.Contains(t, call(t, dir, "fork", "old", "trip", "repeated", "--repeat-effects").text(t), "trip/book (has a compensation) will be repeated\n")
 	assert.Equal(t, "receipt for hotel", travel("repeated"))

@@ -17,11 +17,11 @@ func (a *app) gcCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "gc",
-		GroupID: groupKeep,
+		GroupID: groupMaintain,
 		Short:   "Remove artifacts that no run refers to",
-		Long: "Remove artifacts that no run refers to and that are older than the grace. Runs\n" +
-			"may continue meanwhile: while a run is open, what was stored since it was opened is\n" +
-			"kept, because it may be recorded later. If any run cannot be read, nothing is removed.",
+		Long: "Remove artifacts that no run refers to and that are older than the grace period. Runs\n" +
+			"may continue meanwhile: artifacts stored since an open run was opened are kept, because\n" +
+			"the run may record them later. If any run cannot be read, nothing is removed.",
 		Example: "  reprise gc --dry-run\n" +
 			"  reprise gc --grace 24h",
 		Args: exactly(),
@@ -41,7 +41,7 @@ func (a *app) gcCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
-	cmd.Flags().DurationVar(&grace, "grace", time.Hour, "how old an artifact must be, as a `duration`")
+	cmd.Flags().DurationVar(&grace, "grace", time.Hour, "the grace period: remove only artifacts older than this `duration`")
 	return cmd
 }
 
@@ -57,7 +57,7 @@ func (a *app) gc(ctx context.Context, store *filestore.Store, grace time.Duratio
 	return nil
 }
 
-// garbage lists what gc would remove.
+// garbage lists the artifacts that gc would remove.
 func (a *app) garbage(ctx context.Context, store *filestore.Store, grace time.Duration) error {
 	references, err := store.Garbage(ctx, grace)
 	switch {
@@ -77,5 +77,5 @@ func (a *app) notCollected(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	return &hintError{err, "`" + a.command + " verify` tells what cannot be read; repair or delete it first"}
+	return &hintError{err, "`" + a.command + " verify` shows what cannot be read; repair or delete it first"}
 }

@@ -20,8 +20,8 @@ func (a *app) importCommand() *cobra.Command {
 		Long: "Import a run that `reprise export --format msgpack` wrote into this store, under its\n" +
 			"own ID or as RUN. The program that opens it continues where the run stopped. The\n" +
 			"whole run is imported, or nothing. The directory is created if it does not exist.\n" +
-			"Artifacts are not in the file: copy the directory artifacts of the other store,\n" +
-			"too. - reads stdin.",
+			"The file does not contain artifacts: copy the artifacts directory of the other store\n" +
+			"too. If FILE is -, stdin is read.",
 		Example: "  reprise --dir old export weather-42 --format msgpack -o weather-42.run\n" +
 			"  reprise --dir new import weather-42.run",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ func (a *app) importRun(ctx context.Context, file, runID string) error {
 	}
 	info, err := store.Create(ctx, &imported)
 	if errors.Is(err, snapshot.ErrExists) {
-		return fmt.Errorf("run %s exists already; choose another ID: `%s import %s RUN`", imported.RunID, a.command, shellWord(file))
+		return fmt.Errorf("run %s already exists; choose another ID: `%s import %s RUN`", imported.RunID, a.command, shellWord(file))
 	} else if err != nil {
 		return a.explain(imported.RunID, err)
 	}
@@ -69,7 +69,7 @@ func (a *app) importRun(ctx context.Context, file, runID string) error {
 		return err
 	}
 	if missing > 0 && !a.json {
-		fmt.Fprintf(a.stderr, "reprise: run %s refers to %s that this store does not have; copy the directory artifacts of the other store\n",
+		fmt.Fprintf(a.stderr, "reprise: run %s refers to %s that this store does not have; copy the artifacts directory of the other store\n",
 			info.RunID, plural(missing, "artifact"))
 	}
 	if a.json {
@@ -79,7 +79,7 @@ func (a *app) importRun(ctx context.Context, file, runID string) error {
 	return nil
 }
 
-// readRun reads a document, whose records must all be readable.
+// readRun reads an exported run and checks that all its records are readable.
 func (a *app) readRun(file string) (*snapshot.Run, error) {
 	in := a.stdin
 	if file != "-" {
@@ -87,7 +87,7 @@ func (a *app) readRun(file string) (*snapshot.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = f.Close() }() // nothing was written
+		defer func() { _ = f.Close() }() // only read
 		in = f
 	}
 	data, err := readDocument(in)
@@ -107,10 +107,10 @@ func (a *app) readRun(file string) (*snapshot.Run, error) {
 	return run, nil
 }
 
-// readDocument reads all of in. Of what does not begin as a document it reads the
-// beginning alone: it may have no end.
+// readDocument reads all of in if it begins like an exported run. Otherwise it reads
+// only the beginning, since in may be endless.
 func readDocument(in io.Reader) ([]byte, error) {
-	data := make([]byte, 64) // a document begins within
+	data := make([]byte, 64) // long enough to recognize a document
 	n, err := io.ReadFull(in, data)
 	data = data[:n]
 	switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// export writes a run as a document and returns the name of its file.
+// export writes a run to a file and returns the name of the file.
 func export(t *testing.T, dir, runID string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "exported.run")
@@ -81,7 +81,7 @@ func TestImportedIsWhatWasExported(t *testing.T) {
 	got := call(t, other, "import", file)
 	require.Equal(t, exitOK, got.code)
 	assert.Regexp(t, `^imported run oslo \(\d+ records, completed\)\n$`, got.stdout)
-	assert.Equal(t, "reprise: run oslo refers to 1 artifact that this store does not have; copy the directory artifacts of the other store\n", got.stderr)
+	assert.Equal(t, "reprise: run oslo refers to 1 artifact that this store does not have; copy the artifacts directory of the other store\n", got.stderr)
 	run, err := newStore(t, one).Load(t.Context(), "oslo")
 	require.NoError(t, err)
 	for rec, err := range run.Records() {
@@ -97,7 +97,7 @@ func TestImportedIsWhatWasExported(t *testing.T) {
 	assert.Contains(t, call(t, other, "verify").text(t), "ok       oslo")
 
 	again := call(t, other, "import", file)
-	again.failed(t, exitFailure, "run oslo exists already; choose another ID: `reprise import "+file+" RUN`")
+	again.failed(t, exitFailure, "run oslo already exists; choose another ID: `reprise import "+file+" RUN`")
 	assert.Regexp(t, `^imported run bergen \(`, call(t, other, "import", file, "bergen").text(t))
 	assert.Contains(t, call(t, other, "import", file, "--json", "moss").text(t), `"run_id": "moss"`)
 
@@ -112,7 +112,7 @@ func TestImportIntoADirectoryThatDoesNotExistMakesAStore(t *testing.T) {
 	weather(t, one, "oslo", false, snapshot.Metadata{})
 	got := call(t, other, "import", export(t, one, "oslo"))
 	require.Equal(t, exitOK, got.code)
-	assert.Contains(t, got.stderr, "reprise: there was no directory "+other+"; this is a new store\n")
+	assert.Contains(t, got.stderr, "reprise: created a new store in "+other+"\n")
 	assert.Regexp(t, `(?m)^oslo +completed `, call(t, other, "runs").text(t))
 }
 
@@ -152,7 +152,7 @@ func TestWhatIsNoWholeRunIsNotImported(t *testing.T) {
 	}
 }
 
-// zeros has no end.
+// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {

@@ -16,9 +16,9 @@ func (a *app) interruptCommand() *cobra.Command {
 		Use:     "interrupt RUN",
 		GroupID: groupWork,
 		Short:   "Ask the program that runs a run to stop",
-		Long: "Ask the program that has a run open to stop it, even during a wait. The run continues\n" +
-			"where it was when it is resumed. If no program has the run open, it does not change,\n" +
-			"and the command fails.",
+		Long: "Ask the program that has a run open to stop it, even during a wait. When the run is\n" +
+			"resumed, it continues from where it stopped. If no program has the run open, it does\n" +
+			"not change, and the command fails.",
 		Example: "  reprise interrupt weather-42\n" +
 			"  reprise interrupt weather-42 --message 'a new version is rolled out'",
 		Args: exactly("RUN"),
@@ -31,14 +31,14 @@ func (a *app) interruptCommand() *cobra.Command {
 	return cmd
 }
 
-// stopFlags adds the flags of commands that stop a run.
+// stopFlags adds the flags shared by the commands that stop a run.
 func (a *app) stopFlags(cmd *cobra.Command, by, message *string) {
-	cmd.Flags().StringVar(message, "message", "", "why, as a `text` that is shown with the run")
+	cmd.Flags().StringVar(message, "message", "", "the reason, a `text` that is shown with the run")
 	_ = cmd.RegisterFlagCompletionFunc("message", cobra.NoFileCompletions)
 	a.byFlag(cmd, by, "`who` asks")
 }
 
-// byFlag adds the flag for the name of the user.
+// byFlag adds the flag --by.
 func (a *app) byFlag(cmd *cobra.Command, by *string, usage string) {
 	cmd.Flags().StringVar(by, "by", a.user(), usage)
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.NoFileCompletions)

@@ -58,9 +58,9 @@ func TestVerifyFindsDamageAndRepairSavesTheRest(t *testing.T) {
 	assert.Equal(t, exitFailure, got.code)
 	assert.Regexp(t, `(?m)^repaired: \d+ records kept, [1-9]\d* known to be lost$`, got.stdout)
 	assert.Regexp(t, `(?m)\.damaged$`, got.stdout)
-	assert.Regexp(t, `^reprise: WARNING: run oslo lost \d+ records: calls whose outcomes were lost are made again .*reprise fork.*\n$`, got.stderr)
+	assert.Regexp(t, `^reprise: WARNING: run oslo lost \d+ records: when it is opened, calls whose outcomes were lost run again.*reprise fork.*\n$`, got.stderr)
 	assert.Regexp(t, `(?m)^oslo +interrupted `, call(t, dir, "runs").text(t))
-	assert.Regexp(t, `^run oslo is whole \(\d+ records\); nothing was done\n$`, call(t, dir, "repair", "oslo").text(t))
+	assert.Regexp(t, `^run oslo is not damaged \(\d+ records\); nothing was done\n$`, call(t, dir, "repair", "oslo").text(t))
 	call(t, dir, "verify").text(t)
 	assert.Contains(t, call(t, dir, "repair", "oslo", "--json").text(t), `"damaged": false`)
 }
@@ -83,7 +83,7 @@ func TestRepairThatLosesNothingExitsWithZero(t *testing.T) {
 	name := newest(t, dir, "oslo")
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
-	at := bytes.LastIndex(data, []byte("checksums")) // behind the records
+	at := bytes.LastIndex(data, []byte("checksums")) // after the records
 	require.Positive(t, at)
 	data[at] ^= 1
 	require.NoError(t, os.WriteFile(name, data, 0o600))
@@ -124,7 +124,7 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	got := call(t, dir, "gc")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Contains(t, got.stderr, "run bad is damaged")
-	assert.Contains(t, got.stderr, "`reprise verify` tells what cannot be read; repair or delete it first")
+	assert.Contains(t, got.stderr, "`reprise verify` shows what cannot be read; repair or delete it first")
 }
 
 func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
@@ -146,7 +146,7 @@ func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
 	assert.Contains(t, call(t, dir, "show", "oslo", "--json").stderr, `"code":"format"`)
 }
 
-// compact has all of a run in one document.
+// compact rewrites a run as one document.
 func compact(t *testing.T, dir, runID string) {
 	t.Helper()
 	s := newStore(t, dir)
@@ -161,15 +161,14 @@ func compact(t *testing.T, dir, runID string) {
 	require.Equal(t, ".snapshot", filepath.Ext(newest(t, dir, runID)))
 }
 
-// fromTheFuture makes a document, which docs/format.md describes, one of
-// version 99.
+// fromTheFuture sets the version of a document, described in docs/format.md, to 99.
 func fromTheFuture(t *testing.T, data []byte) {
 	t.Helper()
 	at := bytes.Index(data, []byte("\xa7version\x01"))
 	require.Positive(t, at)
 	data[at+len("\xa7version")] = 99
 
-	// The checksums at its end are right: what does not match them is damaged.
+	// Fix the checksums at the end; otherwise the file would count as damaged.
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	lines := int(binary.BigEndian.Uint32(data[len(data)-8:]))
 	table := data[len(data)-8-12*lines:]

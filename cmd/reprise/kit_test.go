@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// result is what an execution of the command left.
+// A result is the output and exit code of the command.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -50,8 +50,7 @@ func callContext(ctx context.Context, dir string, change func(*environment), arg
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// failed asserts that the command failed with the message, and wrote nothing
-// else.
+// failed asserts that the command failed with the message and wrote nothing else.
 func (r result) failed(t *testing.T, code int, message string) {
 	t.Helper()
 	assert.Equal(t, code, r.code, r.stderr)
@@ -59,7 +58,7 @@ func (r result) failed(t *testing.T, code int, message string) {
 	assert.Empty(t, r.stdout)
 }
 
-// text is the output of a command that went well.
+// text returns the output of a successful command.
 func (r result) text(t *testing.T) string {
 	t.Helper()
 	require.Equal(t, exitOK, r.code, r.stderr)
@@ -72,12 +71,12 @@ var (
 	stamp    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// timeless is text in which every time is the same.
+// timeless replaces every time in text by the same one.
 func timeless(text string) string {
 	return duration.ReplaceAllString(stamp.ReplaceAllString(text, "2026-01-31T08:00:00Z"), "1ms")
 }
 
-// define makes an actor that never waits.
+// define returns an actor that never waits.
 func define[In, Out any](t testing.TB, kind record.Kind, name string, handler core.Handler[In, Out]) *core.Definition[In, Out] {
 	t.Helper()
 	retry := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}
@@ -88,8 +87,8 @@ func define[In, Out any](t testing.TB, kind record.Kind, name string, handler co
 
 var errDown = core.Retryable(errors.New("the service is down"))
 
-// weather runs an agent with two tools, of which the first fails once, and the
-// second for ever if it is told so. It returns the ID of the run.
+// weather runs an agent with two tools and returns the ID of the run. The first tool
+// fails once. The second always fails if requested.
 func weather(t testing.TB, dir, runID string, fail bool, m snapshot.Metadata) string {
 	t.Helper()
 	calls := 0
@@ -103,7 +102,7 @@ func weather(t testing.TB, dir, runID string, fail bool, m snapshot.Metadata) st
 		if fail {
 			return "", errDown
 		}
-		return strings.Repeat("sunny ", 20_000), nil // which is an artifact
+		return strings.Repeat("sunny ", 20_000), nil // large enough to become an artifact
 	})
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, in string) (string, error) {
 		out, err := look.Event().Execute(ctx, in)
@@ -145,7 +144,7 @@ func newStore(t testing.TB, dir string) *filestore.Store {
 	return store
 }
 
-// damage flips a bit in the middle of what the newest file of a run holds.
+// damage flips a bit in the middle of the newest file of a run.
 func damage(t testing.TB, dir, runID string) {
 	t.Helper()
 	name := newest(t, dir, runID)
@@ -155,7 +154,7 @@ func damage(t testing.TB, dir, runID string) {
 	require.NoError(t, os.WriteFile(name, data, 0o600))
 }
 
-// newest is the journal of a run, or its snapshot where that has all of it.
+// newest returns the journal of a run, or its snapshot if there is no journal.
 func newest(t testing.TB, dir, runID string) string {
 	t.Helper()
 	for _, suffix := range []string{"*.journal", "*.snapshot"} {
@@ -169,12 +168,12 @@ func newest(t testing.TB, dir, runID string) string {
 	return ""
 }
 
-// atTerminal answers questions with the text.
+// atTerminal returns an environment whose terminal answers with text.
 func atTerminal(text string) func(*environment) {
 	return func(env *environment) { env.stdin, env.terminal = strings.NewReader(text), true }
 }
 
-// brokenWriter fails with an error.
+// brokenWriter returns an error for every Write.
 type brokenWriter struct{ err error }
 
 func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }

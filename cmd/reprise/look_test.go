@@ -105,7 +105,7 @@ func TestFiltersThatCannotBeAreMisuse(t *testing.T) {
 		`--status "done": want one of queued, running, paused, interrupted, completed, failed, cancelled`)
 	for _, value := range []string{"yesterday", "-1h", "2026-13-01T00:00:00Z", "99999999999d", "d", "24"} {
 		call(t, dir, "runs", "--since="+value).failed(t, exitUsage,
-			`--since "`+value+`": want a time such as 2026-01-31T08:00:00Z, or how long ago, such as 90s, 24h or 7d`)
+			`--since "`+value+`": want a time such as 2026-01-31T08:00:00Z, or an age such as 90s, 24h or 7d`)
 	}
 	call(t, dir, "runs", "--limit", "-1").failed(t, exitUsage, "--limit -1: want 1 or more, or 0 for all")
 }
@@ -238,7 +238,7 @@ func TestALimitedListHasWhatIsBehindManyRunsThatCrashed(t *testing.T) {
 			_ = j.Close(context.WithoutCancel(t.Context()), snapshot.End{Status: snapshot.StatusCompleted})
 		})
 	}
-	require.NoError(t, os.CopyFS(copied, os.DirFS(dir))) // nobody has them open there
+	require.NoError(t, os.CopyFS(copied, os.DirFS(dir))) // no process has the runs open there
 	assert.Contains(t, call(t, copied, "runs", "--status", "failed", "--limit", "1").text(t), "failed")
 	assert.Equal(t, 4, strings.Count(call(t, copied, "runs", "--limit", "3").text(t), "\n"))
 }

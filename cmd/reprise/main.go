@@ -23,8 +23,8 @@ func main() {
 	os.Exit(code)
 }
 
-// isTerminal reports whether somebody may sit at f. The null device looks like
-// a terminal too, but says nothing.
+// isTerminal reports whether f may be a terminal. It is also true for the null device,
+// which never answers.
 func isTerminal(f *os.File) bool {
 	stat, err := f.Stat()
 	return err == nil && stat.Mode()&os.ModeCharDevice != 0

@@ -39,7 +39,7 @@ func TestProgramAsAProcess(t *testing.T) {
 	assert.Regexp(t, `^reprise \S+ \(go`, execute("--version").text(t))
 	execute("show", "nobody").failed(t, exitFailure, noRun("nobody", dir))
 	execute("show").failed(t, exitUsage, "RUN is missing: usage is reprise show RUN [flags]")
-	execute("delete", "oslo").stderrIs(t, exitFailure, "Delete run oslo for ever? [y/N] \nreprise: nothing was deleted\n") // the null device
+	execute("delete", "oslo").stderrIs(t, exitFailure, "Delete run oslo permanently? [y/N] \nreprise: nothing was deleted\n") // stdin is the null device
 	assert.Contains(t, execute("completion", "zsh").text(t), "#compdef reprise")
 
 	t.Run("says nothing when nobody reads it", func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestProgramAsAProcess(t *testing.T) {
 	})
 }
 
-// The process is asked whether it may delete, by a terminal at which nobody
-// answers, and gets a real Ctrl-C.
+// The process asks for confirmation at a terminal where nobody answers, and receives a
+// real Ctrl-C.
 func TestSignalInterruptsTheProcess(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestSignalInterruptsTheProcess(t *testing.T) {
 			stderr, err := cmd.StderrPipe()
 			require.NoError(t, err)
 			require.NoError(t, cmd.Start())
-			const question = "Delete run oslo for ever? [y/N] "
+			const question = "Delete run oslo permanently? [y/N] "
 			asked := make([]byte, len(question))
 			_, err = io.ReadFull(stderr, asked)
 			require.NoError(t, err)

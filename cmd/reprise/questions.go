@@ -14,13 +14,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// question is a core.Question in JSON.
+// question is the JSON form of a core.Question.
 type question struct {
 	ID   string      `json:"id"`
 	Text string      `json:"text"`
 	Asks record.Asks `json:"asks"` // answer or doubt
 
-	// Due is when the question has its default as the answer.
+	// Due is the time at which the default answer applies.
 	Due     time.Time `json:"due_at,omitzero"`
 	Refused string    `json:"refused,omitempty"`
 
@@ -32,10 +32,10 @@ func (a *app) questionsCommand() *cobra.Command {
 	var redact redaction
 	cmd := &cobra.Command{
 		Use:     "questions RUN",
-		GroupID: groupLook,
+		GroupID: groupInspect,
 		Short:   "List the open questions of a run",
-		Long: "List the questions that a run waits for, in the order of asking. If an answer did not\n" +
-			"fit, the question is asked again, with the reason.",
+		Long: "List the questions that a run waits for, in the order in which they were asked. If an\n" +
+			"answer was rejected, the question is asked again, with the reason.",
 		Example: "  reprise questions refund-7\n" +
 			"  reprise questions refund-7 --json",
 		Args: exactly("RUN"),
@@ -68,7 +68,7 @@ func (a *app) questions(runID string, open []core.Question) error {
 		return a.writeJSON(out)
 	}
 	if len(open) == 0 {
-		fmt.Fprintf(a.stderr, "run %s waits for no answer\n", runID)
+		fmt.Fprintf(a.stderr, "run %s has no open questions\n", runID)
 		return nil
 	}
 	rows := [][]string{{"QUESTION", "ANSWER", "TEXT"}}
@@ -101,7 +101,7 @@ func (a *app) questions(runID string, open []core.Question) error {
 	a.printf("\nto answer:\n")
 	for _, q := range open {
 		_, arguments := printer.HowToAnswer(runID, q)
-		if arguments == "" { // an ID that shells read in different ways: this is for those of POSIX
+		if arguments == "" { // the ID cannot be quoted portably: quote for POSIX shells
 			arguments = "answer " + runID + " " + printable(shellWord(q.ID)) + " JSON"
 		}
 		a.printf("  %s %s\n", a.command, arguments)

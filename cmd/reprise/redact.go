@@ -9,15 +9,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// redaction is the flag --redact: what matches is not shown. A store keeps
-// texts as they were, also those of a program that redacts what it shows.
+// redaction is the flag --redact. It hides matching text in the output. The store keeps
+// unredacted text, even if the program redacts it for display.
 type redaction struct {
 	pattern string
 	rules   *redact.Rules // nil for none
 }
 
 func (r *redaction) flag(cmd *cobra.Command) {
-	cmd.Flags().Var(r, "redact", "show \"(redacted)\" for what matches the `regexp` in texts, errors, inputs and outputs")
+	cmd.Flags().Var(r, "redact", "replace matches of the `regexp` in texts, errors, inputs and outputs with \"(redacted)\"")
 	_ = cmd.RegisterFlagCompletionFunc("redact", cobra.NoFileCompletions)
 }
 
@@ -41,7 +41,7 @@ func (r *redaction) text(text string) string {
 	return r.rules.Text(text)
 }
 
-// beginning redacts a text that may have been cut.
+// beginning redacts a text that may be truncated.
 func (r *redaction) beginning(text string) string {
 	if r.rules == nil {
 		return text
@@ -49,7 +49,7 @@ func (r *redaction) beginning(text string) string {
 	return redact.Beginning(r.rules, text)
 }
 
-// function is for what takes one: nil for none.
+// function returns the redaction as a function, or nil for none.
 func (r *redaction) function() func(string) string {
 	if r.rules == nil {
 		return nil
@@ -57,7 +57,7 @@ func (r *redaction) function() func(string) string {
 	return r.text
 }
 
-// redaction is for what takes one: nil for none.
+// redaction returns the redaction as an interface, or nil for none.
 func (r *redaction) redaction() redact.Redaction {
 	if r.rules == nil {
 		return nil
@@ -65,7 +65,7 @@ func (r *redaction) redaction() redact.Redaction {
 	return r.rules
 }
 
-// apply leaves nothing that matches in a run that was loaded.
+// apply redacts a loaded run.
 func (r *redaction) apply(found *snapshot.Snapshot) {
 	redact := r.function()
 	found.Metadata.Description = r.text(found.Metadata.Description)
@@ -81,7 +81,7 @@ func (r *redaction) apply(found *snapshot.Snapshot) {
 	}
 }
 
-// question is a question as it is shown.
+// question returns q redacted.
 func (r *redaction) question(q core.Question) core.Question {
 	q.Text, q.Refused = r.text(q.Text), r.text(q.Refused)
 	rec := record.Record{Detail: &record.Detail{InDoubt: q.Call}}

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// secretive makes a run that has a secret in every text.
+// secretive returns a run with a secret in every text.
 func secretive(t *testing.T, dir string) {
 	t.Helper()
 	store, err := filestore.New(dir)
@@ -91,9 +91,9 @@ func TestRedactMustMatchSomething(t *testing.T) {
 	call(t, dir, "show", "r", "--redact", "(").failed(t, exitUsage,
 		"invalid argument \"(\" for \"--redact\" flag: redact: \"(\": error parsing regexp: missing closing ): `(`; see reprise show --help")
 	call(t, dir, "show", "r", "--redact", "a*").failed(t, exitUsage,
-		`invalid argument "a*" for "--redact" flag: redact: "a*": it can match an empty text, and so everywhere; want one that matches at least a character; see reprise show --help`)
+		`invalid argument "a*" for "--redact" flag: redact: "a*": the pattern can match the empty string, and thus everywhere; want a pattern that matches at least one character; see reprise show --help`)
 	call(t, dir, "export", "r", "--format", "msgpack", "--redact", "a").failed(t, exitUsage,
-		"--format msgpack has all of a run, and --redact would take values from it: use one or the other")
+		"--format msgpack writes a complete run, and --redact would remove values from it: use one or the other")
 }
 
 func TestShowPrintsInputsAndOutputsWhole(t *testing.T) {

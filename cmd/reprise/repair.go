@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// repaired is a filestore.RepairReport in JSON.
+// repaired is the JSON form of a filestore.RepairReport.
 type repaired struct {
 	RunID   string   `json:"run_id"`
 	Damaged bool     `json:"damaged"`
@@ -25,13 +25,13 @@ type repaired struct {
 func (a *app) repairCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "repair RUN",
-		GroupID: groupKeep,
+		GroupID: groupMaintain,
 		Short:   "Repair a damaged run so that it can be opened",
-		Long: "Repair a damaged run so that it can be opened: it keeps the records before the first\n" +
-			"damage, which are an earlier state of the run. The damaged files stay in the\n" +
+		Long: "Repair a damaged run so that it can be opened. The command keeps the records before the\n" +
+			"first damage, which are an earlier state of the run. The damaged files stay in the\n" +
 			"directory of the run, as *.damaged. A run that is not damaged does not change.\n\n" +
 			"Calls whose outcomes come after the damage run again when the run is resumed, even\n" +
-			"those that must run only once. The command warns of that, and exits with 1.",
+			"those that must run only once. The command warns about this and exits with 1.",
 		Example: "  reprise verify weather-42\n" +
 			"  reprise repair weather-42",
 		Args: exactly("RUN"),
@@ -52,7 +52,7 @@ func (a *app) repair(ctx context.Context, runID string) error {
 	}
 	report, err := store.Repair(ctx, runID)
 	if errors.Is(err, snapshot.ErrCorrupt) {
-		return err // to repair it is what was tried
+		return err // no hint: the user has just tried to repair it
 	} else if err != nil {
 		return a.explain(runID, err)
 	}
@@ -71,7 +71,7 @@ func (a *app) repaired(report *filestore.RepairReport) error {
 		return a.writeJSON(out)
 	}
 	if report.Damage == nil {
-		a.printf("run %s is whole (%s); nothing was done\n", report.RunID, plural(int(report.Kept), "record"))
+		a.printf("run %s is not damaged (%s); nothing was done\n", report.RunID, plural(int(report.Kept), "record"))
 		return nil
 	}
 	a.printf("%s\n", printable(message(report.Damage)))
@@ -82,7 +82,7 @@ func (a *app) repaired(report *filestore.RepairReport) error {
 	return nil
 }
 
-// lostError is a run that was repaired and has lost records.
+// A lostError reports a run that lost records in a repair.
 type lostError struct {
 	runID        string
 	n            uint64
@@ -90,11 +90,11 @@ type lostError struct {
 }
 
 func (e *lostError) Error() string {
-	lost := "records, how many is not known"
+	lost := "an unknown number of records"
 	if e.n > 0 {
 		lost = plural(int(e.n), "record")
 	}
-	return fmt.Sprintf("WARNING: run %s lost %s: calls whose outcomes were lost are made again when it is opened, also those that must happen only once; "+
-		"before you open it, see with `%s show %s` and in %s/artifacts what is left of them, or leave it as it is and go on in a fork from a call before the loss, with `%s fork`",
+	return fmt.Sprintf("WARNING: run %s lost %s: when it is opened, calls whose outcomes were lost run again, even those that must run only once; "+
+		"before you open it, check with `%s show %s` and in %s/artifacts what is left of them, or leave the run unchanged and continue in a fork from a call before the loss, with `%s fork`",
 		e.runID, lost, e.command, e.runID, e.dir, e.command)
 }

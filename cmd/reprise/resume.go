@@ -11,36 +11,36 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// continuing is a command that has stopped runs go on.
+// A continuation command makes stopped runs continue.
 type continuing struct {
-	name   string          // of the command
-	status snapshot.Status // of the runs that can go on with it
-	done   string          // what has happened to a run
-	goOn   func(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error)
+	name   string          // name of the command
+	status snapshot.Status // status of the runs that it applies to
+	done   string          // past tense, for messages
+	resume func(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error)
 }
 
-// continueFlags are the flags that choose runs.
+// continueFlags holds the flags that select runs.
 type continueFlags struct{ status, reason, program, since string }
 
 func (a *app) resumeCommand() *cobra.Command {
 	return a.continueCommand(&continuing{"resume", snapshot.StatusInterrupted, "is queued", state.Resume}, &cobra.Command{
 		Use:   "resume [RUN]",
-		Short: "Have interrupted runs go on",
-		Long: "Have an interrupted run go on where it was, or all that the flags choose. It is queued,\n" +
-			"and a runner with its program continues it. A run that no runner has started is\n" +
-			"continued by the program that opened it.",
+		Short: "Resume interrupted runs",
+		Long: "Resume an interrupted run, or all runs that the flags select. The run is queued, and a\n" +
+			"runner with its program continues it from where it stopped. A run that was not started\n" +
+			"by a runner is continued by the program that opens it.",
 		Example: "  reprise resume refund-7\n" +
 			"  reprise resume --reason divergence --program refund --since 2h",
 	})
 }
 
 func (a *app) retryCommand() *cobra.Command {
-	return a.continueCommand(&continuing{"retry", snapshot.StatusFailed, "is queued, and tries again what failed", state.Retry}, &cobra.Command{
+	return a.continueCommand(&continuing{"retry", snapshot.StatusFailed, "is queued, and its failed calls are made again", state.Retry}, &cobra.Command{
 		Use:   "retry [RUN]",
-		Short: "Have failed runs try again what failed",
-		Long: "Have a failed run go on under its own ID, or all that the flags choose: what failed for\n" +
-			"good is tried again with all its attempts, and what has completed stays as it is. The\n" +
-			"run is queued, and a runner with its program continues it.",
+		Short: "Retry failed runs",
+		Long: "Retry a failed run under its own ID, or all runs that the flags select. Calls that failed\n" +
+			"permanently are made again with all their attempts; completed calls are kept. The run is\n" +
+			"queued, and a runner with its program continues it.",
 		Example: "  reprise retry refund-7\n" +
 			"  reprise retry --reason exhausted --since 2h",
 	})
@@ -54,9 +54,9 @@ func (a *app) continueCommand(what *continuing, cmd *cobra.Command) *cobra.Comma
 		chosen := f != continueFlags{}
 		switch {
 		case len(args) == 0 && !chosen:
-			return usagef("RUN is missing: name a run, or choose runs with --status, --reason, --program or --since")
+			return usagef("RUN is missing: name a run, or select runs with --status, --reason, --program or --since")
 		case len(args) > 0 && chosen:
-			return usagef("RUN %s and flags that choose runs: want one of them", printable(args[0]))
+			return usagef("RUN %s and flags that select runs: want one or the other", printable(args[0]))
 		case len(args) > 1:
 			return usagef("%q is one argument too many: usage is %s", printable(args[1]), cmd.UseLine())
 		case chosen:
@@ -85,21 +85,21 @@ func (a *app) continueOne(ctx context.Context, what *continuing, runID string) e
 	if err != nil {
 		return err
 	}
-	info, err := what.goOn(ctx, store, runID)
+	info, err := what.resume(ctx, store, runID)
 	switch {
 	case err != nil:
 		return a.explain(runID, err)
 	case a.json:
 		return a.writeJSON(map[string]string{"run_id": runID, "status": string(info.Status)})
 	case info.Status != snapshot.StatusQueued:
-		a.printf("run %s is %s, and stays as it is\n", runID, info.Status)
+		a.printf("run %s is %s and does not change\n", runID, info.Status)
 	default:
 		a.printf("run %s %s; a runner with program %s continues it\n", runID, what.done, printable(info.Program))
 	}
 	return nil
 }
 
-// continueAll has the chosen runs go on. One that cannot does not stop the others.
+// continueAll continues the selected runs. If one cannot continue, the others still do.
 func (a *app) continueAll(ctx context.Context, what *continuing, f continueFlags) error {
 	since, err := a.time("--since", f.since)
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *app) continueAll(ctx context.Context, what *continuing, f continueFlags
 	}
 	choice := state.Choice{Status: snapshot.Status(f.status), Reason: f.reason, Program: f.program, Since: since}
 	chosen, err := choice.Each(ctx, store, what.status, func(ctx context.Context, runID string) error {
-		_, err := what.goOn(ctx, store, runID)
+		_, err := what.resume(ctx, store, runID)
 		return err
 	})
 	if errors.Is(err, state.ErrChoice) {
@@ -132,7 +132,7 @@ func (a *app) continueAll(ctx context.Context, what *continuing, f continueFlags
 	return nil
 }
 
-// continued writes what came of the chosen runs.
+// continued writes the results for the selected runs.
 func (a *app) continued(what *continuing, chosen []state.Chosen, failed int) error {
 	if a.json {
 		type line struct {

@@ -46,10 +46,10 @@ func TestRetryHasAFailedRunGoOn(t *testing.T) {
 	dir := t.TempDir()
 	store := newStore(t, dir)
 	require.Equal(t, snapshot.StatusFailed, serveUntil(t, store, "order-1", true).Status)
-	assert.Contains(t, call(t, dir, "show", "order-1").text(t), "to try again what failed: reprise")
+	assert.Contains(t, call(t, dir, "show", "order-1").text(t), "to retry the failed calls: reprise")
 
 	call(t, dir, "resume", "order-1").failed(t, exitFailure, "resume run order-1: only a run that was interrupted can be resumed; it has failed: retry it")
-	assert.Equal(t, "run order-1 is queued, and tries again what failed; a runner with program order continues it\n", call(t, dir, "retry", "order-1").text(t))
+	assert.Equal(t, "run order-1 is queued, and its failed calls are made again; a runner with program order continues it\n", call(t, dir, "retry", "order-1").text(t))
 	assert.JSONEq(t, `{"run_id":"order-1","status":"queued"}`, call(t, dir, "retry", "order-1", "--json").text(t))
 	require.Equal(t, snapshot.StatusCompleted, serveUntil(t, store, "order-1", false).Status)
 	call(t, dir, "retry", "order-1").failed(t, exitFailure, "retry run order-1: only a run that has failed can be tried again; it is completed")
@@ -64,7 +64,7 @@ func TestManyRunsAreRetriedAtOnce(t *testing.T) {
 	assert.Equal(t, result{0, "", "no runs\n"}, call(t, dir, "retry", "--program", "other"))
 	assert.Equal(t, result{0, "", "no runs\n"}, call(t, dir, "resume", "--reason", "divergence", "--since", "1h"))
 	text := call(t, dir, "retry", "--status", "failed", "--reason", "permanent", "--program", "order").text(t)
-	assert.Contains(t, text, "run order-0 is queued, and tries again what failed\n")
+	assert.Contains(t, text, "run order-0 is queued, and its failed calls are made again\n")
 	assert.Contains(t, text, "3 runs queued\n")
 	for i := range 3 {
 		require.Equal(t, snapshot.StatusCompleted, serveUntil(t, store, fmt.Sprint("order-", i), false).Status)
@@ -75,8 +75,8 @@ func TestWhatGoesOnIsNamedOrChosen(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
 	for _, name := range []string{"resume", "retry"} {
-		call(t, dir, name).failed(t, exitUsage, "RUN is missing: name a run, or choose runs with --status, --reason, --program or --since")
-		call(t, dir, name, "r", "--since", "1h").failed(t, exitUsage, "RUN r and flags that choose runs: want one of them")
+		call(t, dir, name).failed(t, exitUsage, "RUN is missing: name a run, or select runs with --status, --reason, --program or --since")
+		call(t, dir, name, "r", "--since", "1h").failed(t, exitUsage, "RUN r and flags that select runs: want one or the other")
 		call(t, dir, name, "r", "s").failed(t, exitUsage, `"s" is one argument too many: usage is reprise `+name+" [RUN] [flags]")
 		call(t, dir, name, "--status", "queued").failed(t, exitUsage, `runs cannot be chosen so: status "queued": want `+map[string]string{"resume": "interrupted", "retry": "failed"}[name])
 	}

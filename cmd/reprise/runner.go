@@ -18,17 +18,16 @@ func (a *app) runnerCommand() *cobra.Command {
 		Use:     "runner PROGRAM [FLAG]...",
 		GroupID: groupWork,
 		Short:   "Serve the agents of a program: start, resume and answer runs over HTTP",
-		Long: "Run a program whose main function calls service.Main with its agents, on the runs\n" +
-			"of this directory, until Ctrl-C:\n\n" +
+		Long: "Run a program whose main function calls service.Main with its agents, on the runs of\n" +
+			"this directory, until Ctrl-C:\n\n" +
 			"  func main() {\n" +
 			"  \tservice.Main(func(r *runner.Runner) error {\n" +
 			"  \t\trunner.Register(r, support)\n" +
 			"  \t\treturn nil\n" +
 			"  \t})\n" +
 			"  }\n\n" +
-			"PROGRAM is the binary, or the folder of its main package, which is built first.\n" +
-			"The flags after it are those of service.Main: -addr, -limit and -grace; -h lists\n" +
-			"them.",
+			"PROGRAM is a binary, or the directory of a main package, which is built first. The flags\n" +
+			"after it are passed to service.Main: -addr, -limit and -grace; -h lists them.",
 		Example: "  reprise runner ./cmd/agents\n" +
 			"  reprise --dir /var/lib/agents runner ./agents -addr 127.0.0.1:9090 -limit 20",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -42,7 +41,7 @@ func (a *app) runnerCommand() *cobra.Command {
 		},
 		DisableFlagsInUseLine: true,
 	}
-	cmd.Flags().SetInterspersed(false) // the flags after PROGRAM are its own
+	cmd.Flags().SetInterspersed(false) // flags after PROGRAM belong to the program
 	return cmd
 }
 
@@ -64,7 +63,8 @@ func (a *app) runner(ctx context.Context, program string, args []string) error {
 	return a.runProgram(ctx, program, binary, args)
 }
 
-// buildProgram builds the main package in a folder into the empty dir.
+// buildProgram builds the main package in folder into dir, which must be empty. It
+// returns the name of the binary.
 func (a *app) buildProgram(ctx context.Context, folder, dir string) (string, error) {
 	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), ".")
 	build.Dir, build.Stdout, build.Stderr = folder, a.stderr, a.stderr
@@ -82,12 +82,12 @@ func (a *app) buildProgram(ctx context.Context, folder, dir string) (string, err
 	return filepath.Join(dir, built[0].Name()), nil
 }
 
-// runProgram returns when the program has ended. At the end of ctx the program is
-// asked to end, and has its time for that.
+// runProgram runs the program until it ends. When ctx is done, it asks the program to
+// end and waits until it has.
 func (a *app) runProgram(ctx context.Context, program, binary string, args []string) error {
 	cmd := exec.CommandContext(ctx, binary, append([]string{"-dir", a.dir}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.stdin, a.stdout, a.stderr
-	endWithUs(cmd)
+	endWithParent(cmd)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.Cancel = func() error {

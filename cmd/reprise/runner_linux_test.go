@@ -20,7 +20,7 @@ func TestProgramEndsWithARunnerThatIsKilled(t *testing.T) {
 	require.Equal(t, http.StatusCreated, status, said)
 	p.until(t, "r", "run_paused")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGKILL))
-	_, err := io.ReadAll(p.says) // until the program has ended, too
+	_, err := io.ReadAll(p.says) // returns only when the program has ended too
 	require.NoError(t, err)
 	_ = p.cmd.Wait()
 	s, err := filestore.New(dir)

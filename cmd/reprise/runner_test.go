@@ -23,7 +23,7 @@ import (
 // A programServed is a program that "reprise runner" serves in a process.
 type programServed struct {
 	cmd  *exec.Cmd
-	says *bufio.Reader // what it writes to its standard error
+	says *bufio.Reader // standard error of the program
 	url  string
 }
 
@@ -32,7 +32,7 @@ func runnerOf(t *testing.T, reprise, dir, program string) *programServed {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), reprise, "--dir", dir, "runner", program, "-addr", "127.0.0.1:0", "-grace", "10ms")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with the program
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // kill the program too
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -50,7 +50,7 @@ func runnerOf(t *testing.T, reprise, dir, program string) *programServed {
 	return p
 }
 
-// end asks the process to end, and returns what it said and its exit code.
+// end asks the process to end. It returns its output and exit code.
 func (p *programServed) end(t *testing.T) (said string, code int) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -73,7 +73,7 @@ func (p *programServed) until(t *testing.T, run, event string) {
 
 func TestRunnerServesTheAgentsOfAProgram(t *testing.T) {
 	reprise, dir := build(t), t.TempDir()
-	p := runnerOf(t, reprise, dir, "testdata/agents") // which it builds
+	p := runnerOf(t, reprise, dir, "testdata/agents") // built by the command
 	status, said := post(t, p.url+"/api/runs", `{"program":"greet","run_id":"r","input":{"name":"Ada"}}`)
 	require.Equal(t, http.StatusCreated, status, said)
 	p.until(t, "r", "run_paused")

@@ -12,16 +12,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// statuses are those of a run.
+// statuses lists the statuses of runs.
 var statuses = [...]snapshot.Status{
 	snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
 	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 }
 
-// statusUnreadable is that of a run that is damaged or of a newer version.
+// statusUnreadable is shown for a run that is damaged or was written by a newer
+// version.
 const statusUnreadable snapshot.Status = "unreadable"
 
-// runFilter is the flags that pick runs.
+// runFilter holds the flags that select runs.
 type runFilter struct {
 	status       []string
 	tags         []string
@@ -34,15 +35,15 @@ func (a *app) runsCommand() *cobra.Command {
 	var f runFilter
 	cmd := &cobra.Command{
 		Use:     "runs",
-		GroupID: groupLook,
+		GroupID: groupInspect,
 		Aliases: []string{"list", "ls"},
-		Short:   "List runs, the last updated first",
-		Long: "List runs, the last updated first. A run is listed if all filters\n" +
-			"match it. A time is RFC 3339 (2026-01-31T08:00:00Z) or how long ago\n" +
-			"(90s, 24h, 7d). A run that is damaged, or of a newer version, is unreadable; then\n" +
-			"the command lists the others, and exits with 1. TOKENS is the number of input and\n" +
-			"output tokens that the run had consumed when it was last closed. STOPPED is who or\n" +
-			"what stopped an interrupted or cancelled run: a person, a shutdown, a crash.",
+		Short:   "List runs, last updated first",
+		Long: "List runs, last updated first. A run is listed if it matches all filters. A time is an\n" +
+			"RFC 3339 time (2026-01-31T08:00:00Z) or an age (90s, 24h, 7d). A run that is damaged or\n" +
+			"was written by a newer version has the status unreadable; the command then lists the\n" +
+			"other runs and exits with 1. TOKENS is the number of input and output tokens that the\n" +
+			"run had consumed when it was last closed. STOPPED shows who or what stopped an\n" +
+			"interrupted or cancelled run: a person, a shutdown, a crash.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
@@ -52,7 +53,7 @@ func (a *app) runsCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.status, "status", nil, "runs with any of these `statuses`: "+statusNames())
-	flags.StringArrayVar(&f.tags, "tag", nil, "runs with this `tag`; repeated, with all of them")
+	flags.StringArrayVar(&f.tags, "tag", nil, "runs with this `tag`; if repeated, runs with all of the tags")
 	flags.StringVar(&f.pipeline, "pipeline", "", "runs of this `pipeline`")
 	flags.StringVar(&f.since, "since", "", "runs updated at this `time` or later")
 	flags.StringVar(&f.until, "until", "", "runs updated before this `time`")
@@ -73,7 +74,7 @@ func statusNames() string {
 	return strings.Join(names, ", ")
 }
 
-// filter reads the flags.
+// filter converts the flags to a filter.
 func (a *app) filter(f runFilter) (snapshot.Filter, error) {
 	out := snapshot.Filter{Tags: f.tags, Pipeline: f.pipeline, Limit: f.limit}
 	for _, name := range f.status {
@@ -109,12 +110,12 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 		if err != nil {
 			return err
 		}
-		if info.Open { // its records go on since they were counted
+		if info.Open { // it may have more records by now
 			if now, err := store.Info(cmd.Context(), info.RunID); err == nil {
 				info = now
 			}
 		}
-		if info.Created.IsZero() { // every run that can be read has a beginning
+		if info.Created.IsZero() { // every readable run has a creation time
 			info.Status = statusUnreadable
 			unreadable++
 		}
@@ -152,7 +153,7 @@ func runRows(infos []snapshot.Info) [][]string {
 	return rows
 }
 
-// tokens is empty for none, as for a run that was never closed.
+// tokens returns "" for none, as for a run that was never closed.
 func tokens(u record.Usage) string {
 	if u.TotalTokens() == 0 {
 		return ""

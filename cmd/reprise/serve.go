@@ -17,27 +17,27 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// serving is how the dashboard is served.
-type serving struct {
+// serveOptions holds the flags of serve.
+type serveOptions struct {
 	address string
 	control bool
 	clients int
-	proxied string // the host under which a proxy forwards; empty for none
+	proxied string // host that the proxy serves; empty for no proxy
 	redact  redaction
 }
 
 func (a *app) serveCommand() *cobra.Command {
-	s := serving{address: "127.0.0.1:8080", clients: 1000}
+	s := serveOptions{address: "127.0.0.1:8080", clients: 1000}
 	cmd := &cobra.Command{
 		Use:     "serve",
-		GroupID: groupLook,
+		GroupID: groupInspect,
 		Short:   "Show runs in a browser, live",
-		Long: "Serve a dashboard of all runs until Ctrl-C, including the runs that other processes\n" +
-			"are writing. It is served only to this machine, and not to requests that a proxy\n" +
-			"forwards. To show it to others, put a proxy that authenticates them on this machine\n" +
-			"and pass its host as --behind-proxy, or mount streamer.New in a program of your own.\n" +
-			"Texts are shown as they were recorded, even if the program redacts them when it\n" +
-			"shows them; use --redact for that.",
+		Long: "Serve a dashboard of all runs until Ctrl-C, including runs that other processes are\n" +
+			"writing. The dashboard is available only on this machine, and not to requests that a\n" +
+			"proxy forwards. To show it to others, run a proxy on this machine that authenticates\n" +
+			"them and pass its host as --behind-proxy, or mount streamer.New in your own program.\n" +
+			"The store keeps unredacted text, even if the program redacts it for display; use\n" +
+			"--redact to redact the pages.",
 		Example: "  reprise serve\n" +
 			"  reprise serve --addr 127.0.0.1:0 --control\n" +
 			"  reprise --dir /var/lib/agents serve",
@@ -48,22 +48,22 @@ func (a *app) serveCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&s.address, "addr", s.address, "the loopback `address` to listen on; port 0 takes a free one")
+	flags.StringVar(&s.address, "addr", s.address, "the loopback `address` to listen on; port 0 selects a free port")
 	flags.BoolVar(&s.control, "control", false, "let the page interrupt and cancel runs and answer their questions")
-	flags.StringVar(&s.proxied, "behind-proxy", "", "also serve requests that a proxy on this machine forwards for this `host`; the proxy must check who sends them")
+	flags.StringVar(&s.proxied, "behind-proxy", "", "also serve requests that a proxy on this machine forwards for this `host`; the proxy must authenticate the clients")
 	s.redact.flag(cmd)
 	flags.IntVar(&s.clients, "clients", s.clients, "the maximum `number` of pages and programs that watch at the same time")
 	return cmd
 }
 
-// Limits on connections. A client that sends the head of its request byte by
-// byte is cut off, and those that are more than there can be streams, with
-// some room for what is asked besides, wait.
+// Limits on connections. readHeaderTimeout cuts off clients that send their request
+// header byte by byte. The number of connections is limited to the number of streams
+// plus extraConnections for other requests; further connections wait.
 const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = time.Minute
 	maxHeaderBytes    = 16 << 10
-	besides           = 100
+	extraConnections  = 100
 	closeTimeout      = 5 * time.Second
 )
 
@@ -74,10 +74,10 @@ func newServer(handler http.Handler) *http.Server {
 }
 
 func limit(l net.Listener, clients int) net.Listener {
-	return netutil.LimitListener(l, clients+besides)
+	return netutil.LimitListener(l, clients+extraConnections)
 }
 
-func (a *app) serve(ctx context.Context, s serving) error {
+func (a *app) serve(ctx context.Context, s serveOptions) error {
 	if s.clients < 1 {
 		return usagef("--clients is %d: want 1 or more", s.clients)
 	}
@@ -115,14 +115,15 @@ func (a *app) serve(ctx context.Context, s serving) error {
 	})
 }
 
-// listen refuses addresses that others reach: nobody there is known.
+// listen listens on a loopback address. It refuses other addresses because clients are
+// not authenticated.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, usagef("--addr is %q: want a host and a port, such as 127.0.0.1:8080", printable(address))
 	}
 	if !isLoopback(host) {
-		return nil, usagef("--addr is %q: want a loopback address, such as 127.0.0.1:8080; others would be served without being asked who they are", printable(address))
+		return nil, usagef("--addr is %q: want a loopback address, such as 127.0.0.1:8080; clients are not authenticated", printable(address))
 	}
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", address)
@@ -133,10 +134,10 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// authorizeProxied lets in what the proxy forwards. The name must be the
-// proxy's or this machine's: a page elsewhere whose name an attacker has pointed
-// at this machine would otherwise read what is served here.
-func (s *serving) authorizeProxied(req *http.Request) (streamer.Scope, error) {
+// authorizeProxied accepts requests forwarded by the proxy. The host must be the
+// proxy's or this machine's. Otherwise a page under another name that an attacker has
+// pointed at this machine could read what is served here (DNS rebinding).
+func (s *serveOptions) authorizeProxied(req *http.Request) (streamer.Scope, error) {
 	host, _, err := net.SplitHostPort(req.Host)
 	if err != nil {
 		host = strings.Trim(req.Host, "[]")
@@ -147,7 +148,7 @@ func (s *serving) authorizeProxied(req *http.Request) (streamer.Scope, error) {
 	return streamer.Scope{Control: true}, nil
 }
 
-// announce tells where the dashboard is, at once.
+// announce writes the URL of the dashboard immediately.
 func (a *app) announce(address net.Addr) error {
 	url := fmt.Sprintf("http://%s/", address)
 	if a.json {
@@ -163,20 +164,20 @@ func (a *app) announce(address net.Addr) error {
 	return nil
 }
 
-// serveUntil serves until ctx ends, which is how this command ends well, or
-// until something fails.
+// serveUntil serves until ctx is done or something fails. The end of ctx is not an
+// error.
 func (a *app) serveUntil(ctx context.Context, server *http.Server, listener net.Listener, handler *streamer.Handler, follow func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var all sync.WaitGroup
-	all.Go(func() { cancel(server.Serve(listener)) })
-	all.Go(func() { cancel(follow(ctx)) })
+	var servers sync.WaitGroup
+	servers.Go(func() { cancel(server.Serve(listener)) })
+	servers.Go(func() { cancel(follow(ctx)) })
 	<-ctx.Done()
 	err := context.Cause(ctx)
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer stop()
 	closed := errors.Join(handler.Close(closing), server.Shutdown(closing))
-	all.Wait()
+	servers.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}

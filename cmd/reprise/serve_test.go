@@ -22,8 +22,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// served runs "reprise serve" on a directory until the test ends, and returns
-// where.
+// served runs "reprise serve" on a directory until the test ends and returns its URL.
 func served(t *testing.T, dir string, args ...string) (url string) {
 	t.Helper()
 	r, w := io.Pipe()
@@ -37,7 +36,7 @@ func served(t *testing.T, dir string, args ...string) (url string) {
 	})
 	t.Cleanup(func() {
 		cancel()
-		go io.Copy(io.Discard, r) // what else it says
+		go io.Copy(io.Discard, r) // discard further output
 		command.Wait()
 		http.DefaultClient.CloseIdleConnections()
 	})
@@ -184,7 +183,7 @@ func TestServeOutlivesSlowAndManyConnections(t *testing.T) {
 	serving.Go(func() { _ = server.Serve(limit(listener, 1)) })
 	defer serving.Wait()
 	defer server.Close()
-	for range 5 * (1 + besides) {
+	for range 5 * (1 + extraConnections) {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })

@@ -21,12 +21,12 @@ func (a *app) showCommand() *cobra.Command {
 	var redact redaction
 	cmd := &cobra.Command{
 		Use:     "show RUN",
-		GroupID: groupLook,
-		Short:   "Show a run as it happened",
-		Long: "Show a run as the printer shows it while it runs, with every attempt, followed by a\n" +
-			"summary. With --json: the info of the run and its records. Texts are shown as they\n" +
-			"were recorded, even if the program redacts them when it shows them\n" +
-			"(state.WithRedaction); use --redact for that.",
+		GroupID: groupInspect,
+		Short:   "Show the events of a run",
+		Long: "Show a run in the form in which the printer shows it while it runs, with every attempt,\n" +
+			"followed by a summary. With --json: the info of the run and its records. The store keeps\n" +
+			"unredacted text, even if the program redacts it for display (state.WithRedaction); use\n" +
+			"--redact to redact the output.",
 		Example: "  reprise show weather-42\n" +
 			"  reprise show weather-42 --previews\n" +
 			"  reprise show weather-42 --redact 'tok_[a-z0-9]+'\n" +
@@ -61,16 +61,17 @@ func (a *app) showCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
-	cmd.Flags().BoolVar(&previews, "previews", false, "show inputs and outputs, if they were kept")
-	cmd.Flags().BoolVar(&ascii, "ascii", false, "plain ASCII instead of symbols")
-	cmd.Flags().StringVar(&input, "input", "", "show the input of the call at this `address`, whole, as JSON")
-	cmd.Flags().StringVar(&output, "output", "", "show the output of the call at this `address`, whole, as JSON")
+	cmd.Flags().BoolVar(&previews, "previews", false, "show inputs and outputs, if they were recorded")
+	cmd.Flags().BoolVar(&ascii, "ascii", false, "use plain ASCII instead of symbols")
+	cmd.Flags().StringVar(&input, "input", "", "show the complete input of the call at this `address` as JSON")
+	cmd.Flags().StringVar(&output, "output", "", "show the complete output of the call at this `address` as JSON")
 	cmd.MarkFlagsMutuallyExclusive("input", "output")
 	redact.flag(cmd)
 	return cmd
 }
 
-// payloadOf returns the input of the call at an address, or the output of one, as JSON.
+// payloadOf returns the input or output of a call as JSON. Exactly one of the arguments
+// input and output is the address of the call.
 func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *snapshot.Snapshot, input, output string, redact func(string) string) (string, error) {
 	address, err := record.ParseAddress(cmp.Or(input, output))
 	if err != nil {
@@ -83,10 +84,10 @@ func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *sna
 			}
 		}
 	}
-	payload, isThere, err := record.PayloadOf(records, address)
+	payload, ok, err := record.PayloadOf(records, address)
 	if err != nil {
 		return "", err
-	} else if !isThere {
+	} else if !ok {
 		return "", fmt.Errorf("run %s has no call %s", found.RunID, address)
 	}
 	encoded := payload.Input
@@ -100,7 +101,7 @@ func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *sna
 	}
 	switch {
 	case encoded == nil && output != "":
-		return "", fmt.Errorf("call %s of run %s has no output that was recorded", address, found.RunID)
+		return "", fmt.Errorf("call %s of run %s has no recorded output", address, found.RunID)
 	case encoded == nil:
 		return "", fmt.Errorf("the input of call %s of run %s was not recorded; state.WithPayloads records inputs", address, found.RunID)
 	}
@@ -108,8 +109,8 @@ func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *sna
 	return escaped(text), err
 }
 
-// escaped returns JSON in which characters that a terminal would obey, or that nobody sees,
-// are escapes.
+// escaped returns JSON with escapes in place of control characters and invisible
+// characters.
 func escaped(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -141,7 +142,7 @@ func (a *app) show(ctx context.Context, found *snapshot.Snapshot, p *printer.Pri
 		return &outputError{err}
 	}
 	if found.Status == snapshot.StatusFailed && found.Program != "" {
-		a.printf("to try again what failed: %s retry %s\n", a.command, printable(found.RunID))
+		a.printf("to retry the failed calls: %s retry %s\n", a.command, printable(found.RunID))
 	}
 	return nil
 }

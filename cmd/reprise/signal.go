@@ -15,13 +15,14 @@ func (a *app) signalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "signal RUN NAME JSON-VALUE",
 		GroupID: groupWork,
-		Short:   "Put a signal into a run, which nobody was asked for",
-		Long: "Put a signal into a run, even while a program has the run open: something that has\n" +
-			"happened outside. The value is JSON: true, 42, \"a text in quotes\", {\"amount\": 3}. It\n" +
-			"waits until the run receives it, with core.Receive and the name; signals of one name\n" +
-			"are received in the order in which they were sent. Of several with one --id, the first\n" +
-			"counts. A run that waits for it continues when a program resumes it. Write -- before a\n" +
-			"value that begins with a minus.",
+		Short:   "Send a signal to a run",
+		Long: "Send a signal to a run, even while a program has the run open. A signal tells the run\n" +
+			"about an external event. The value is JSON: true, 42, \"a string in quotes\",\n" +
+			"{\"amount\": 3}. The signal is stored until the run receives it with core.Receive and\n" +
+			"the name. Signals with the same name are received in the order in which they were sent.\n" +
+			"If several have the same --id, the first counts. A run that waits for the signal\n" +
+			"continues when a program resumes it. Write -- before a value that begins with a minus\n" +
+			"sign.",
 		Example: "  reprise signal ticket-7 called '{\"at\": \"10:00\"}'\n" +
 			"  reprise signal ticket-7 paid 40 --id invoice-17 --by bank",
 		Args: exactly("RUN", "NAME", "JSON-VALUE"),
@@ -30,7 +31,7 @@ func (a *app) signalCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
-	cmd.Flags().StringVar(&o.ID, "id", "", "the `ID` of the signal among those of the run; random by default")
+	cmd.Flags().StringVar(&o.ID, "id", "", "the `ID` of the signal, unique within the run; random by default")
 	a.byFlag(cmd, &o.By, "`who` sends it")
 	return cmd
 }
@@ -38,7 +39,7 @@ func (a *app) signalCommand() *cobra.Command {
 func (a *app) signal(ctx context.Context, runID, name, text string, o state.SignalOptions) error {
 	value, err := state.JSONAnswer([]byte(text))
 	if err != nil {
-		return usagef("the value is not JSON: %v; write a text in double quotes, inside single quotes of the shell: '\"yes\"'", err)
+		return usagef("the value is not JSON: %v; write a string in double quotes, inside single quotes for the shell: '\"yes\"'", err)
 	}
 	store, _, err := a.load(ctx, runID)
 	if err != nil {
@@ -53,6 +54,6 @@ func (a *app) signal(ctx context.Context, runID, name, text string, o state.Sign
 	if a.json {
 		return a.writeJSON(map[string]any{"run_id": runID, "signal": name, "id": o.ID, "by": o.By})
 	}
-	a.printf("signal %s waits in run %s until the run receives it\n", printable(name), runID)
+	a.printf("signal %s was sent to run %s and is stored until the run receives it\n", printable(name), runID)
 	return nil
 }

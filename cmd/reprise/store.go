@@ -14,8 +14,8 @@ import (
 
 func (a *app) runsDir() string { return filepath.Join(a.dir, "runs") }
 
-// store opens the store in the directory. It never makes one: a directory
-// that is not there is mistyped.
+// store opens the existing store in the directory. It never creates one: a missing
+// directory is probably a typo.
 func (a *app) store() (*filestore.Store, error) {
 	if a.dir == "" {
 		return nil, usagef("--dir is empty; name the directory that the program gave to filestore.New")
@@ -38,19 +38,19 @@ func (a *app) store() (*filestore.Store, error) {
 	return a.openStore()
 }
 
-// storeToFill is store, or a new one where there is no directory yet.
+// storeToFill is like store, but creates a store if the directory does not exist.
 func (a *app) storeToFill() (*filestore.Store, error) {
 	if _, err := os.Stat(a.dir); a.dir == "" || !errors.Is(err, fs.ErrNotExist) {
 		return a.store()
 	}
 	if !a.json {
-		fmt.Fprintf(a.stderr, "reprise: there was no directory %s; this is a new store\n", a.dir)
+		fmt.Fprintf(a.stderr, "reprise: created a new store in %s\n", a.dir)
 	}
 	return a.openStore()
 }
 
-// storeToServe is store, or a new one in a directory that is empty: the programs whose runs
-// are served may begin later.
+// storeToServe is like store, but creates a store in an empty directory, since the
+// programs whose runs are served may start later.
 func (a *app) storeToServe() (*filestore.Store, error) {
 	if entries, err := os.ReadDir(a.dir); a.dir == "" || err != nil || len(entries) > 0 {
 		return a.store()
@@ -64,7 +64,7 @@ func (a *app) openStore() (*filestore.Store, error) {
 			return
 		}
 		var damage *snapshot.CorruptError
-		if errors.As(err, &damage) { // without what the library advises: the command has one of its own
+		if errors.As(err, &damage) { // the command has its own hint, so omit the library's
 			fmt.Fprintf(a.stderr, "reprise: %s\n", printable(message(damage)))
 			return
 		}
@@ -76,7 +76,7 @@ func (a *app) openStore() (*filestore.Store, error) {
 	return s, err
 }
 
-// checkRunID refuses what cannot be the ID of a run.
+// checkRunID returns a usage error if runID is not a valid run ID.
 func checkRunID(runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return usagef("%s", message(err))
@@ -84,7 +84,7 @@ func checkRunID(runID string) error {
 	return nil
 }
 
-// load reads a run.
+// load opens the store and reads a run with its records.
 func (a *app) load(ctx context.Context, runID string) (*filestore.Store, *snapshot.Snapshot, error) {
 	if err := checkRunID(runID); err != nil {
 		return nil, nil, err

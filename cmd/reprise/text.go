@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// printable returns s on one line, with everything escaped that a terminal
-// might obey or hide. Text in runs comes from models and tools.
+// printable returns s on one line, with control characters and invisible characters
+// escaped. Text in runs comes from models and tools.
 func printable(s string) string {
 	if !strings.ContainsFunc(s, isSpecial) {
 		return s
@@ -31,7 +31,7 @@ func isSpecial(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// shellWord is s as it is typed in a POSIX shell as one argument.
+// shellWord returns s quoted as one argument of a POSIX shell.
 func shellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, needsQuotes) {
 		return s
@@ -43,7 +43,7 @@ func needsQuotes(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._/:@%+,=-", c)
 }
 
-// table writes rows in columns.
+// table writes rows in aligned columns.
 func (a *app) table(rows [][]string) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -67,7 +67,7 @@ func (a *app) table(rows [][]string) error {
 	return nil
 }
 
-// writeJSON writes v as one indented document.
+// writeJSON writes v as an indented JSON document.
 func (a *app) writeJSON(v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *app) writeJSON(v any) error {
 	return nil
 }
 
-// timeText is a time as the flags read it, in UTC.
+// timeText formats a time in UTC, in the form that flags accept.
 func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -87,7 +87,7 @@ func timeText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// plural is "1 run" or "2 runs".
+// plural returns a count with its noun, such as "1 run" or "2 runs".
 func plural[N int | uint64](n N, what string) string {
 	text := strconv.FormatUint(uint64(n), 10) + " " + what
 	if n != 1 {

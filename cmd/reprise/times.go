@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// time reads the value of a flag: a time as in RFC 3339, or how long ago.
+// time parses the value of a flag: an RFC 3339 time or an age.
 func (a *app) time(flag, value string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
@@ -14,17 +14,17 @@ func (a *app) time(flag, value string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, value); err == nil {
 		return t, nil
 	}
-	if d, ok := ago(value); ok {
+	if d, ok := parseAge(value); ok {
 		return a.now().Add(-d), nil
 	}
-	return time.Time{}, usagef("%s %q: want a time such as 2026-01-31T08:00:00Z, or how long ago, such as 90s, 24h or 7d", flag, printable(value))
+	return time.Time{}, usagef("%s %q: want a time such as 2026-01-31T08:00:00Z, or an age such as 90s, 24h or 7d", flag, printable(value))
 }
 
-// maxDays keeps a number of days within a time.Duration.
+// maxDays keeps the number of days within the range of time.Duration.
 const maxDays = 100_000
 
-// ago reads a duration that is not negative; days are 24 hours.
-func ago(value string) (time.Duration, bool) {
+// parseAge parses a non-negative duration. It also accepts days of 24 hours.
+func parseAge(value string) (time.Duration, bool) {
 	if days, ok := strings.CutSuffix(value, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 32)
 		return time.Duration(n) * 24 * time.Hour, err == nil && n <= maxDays

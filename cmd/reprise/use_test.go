@@ -17,10 +17,10 @@ import (
 )
 
 func noRun(runID, dir string) string {
-	return "there is no run " + runID + " in " + dir + "; `reprise runs` lists those that there are"
+	return "there is no run " + runID + " in " + dir + "; `reprise runs` lists the runs"
 }
 
-// everyCommand has a line for each command that takes a run, with %.
+// everyCommand has a line for each command that takes a run, with % in place of its ID.
 var everyCommand = []string{
 	"show %", "diff % %", "export %", "questions %", "answer % q true", "interrupt %", "resume %", "retry %", "cancel %", "fork % agent new", "verify %", "repair %", "delete -y %",
 }
@@ -172,7 +172,7 @@ func TestHelpListsTheCommandsInGroups(t *testing.T) {
 	help := call(t, "", "help").text(t)
 	assert.Equal(t, help, call(t, "").text(t))
 	for _, want := range []string{
-		"Look at runs:\n  diff ", "Work on runs:\n  answer ", "Keep the store in order:\n  delete ",
+		"Inspect runs:\n  diff ", "Work on runs:\n  answer ", "Maintain the store:\n  delete ",
 		"  completion  Generate the autocompletion script", `(default "./reprise-data")`,
 	} {
 		assert.Contains(t, help, want)

@@ -15,11 +15,12 @@ import (
 func (a *app) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "verify [RUN…]",
-		GroupID: groupKeep,
-		Short:   "Read all data and report what is damaged",
-		Long: "Read runs, or all runs, to the last byte, and the artifacts that they refer to:\n" +
-			"checksums of the files, the order of the records, the hashes of the artifacts and\n" +
-			"of the inputs that were kept. Nothing is changed. It exits with 1 if anything is damaged.",
+		GroupID: groupMaintain,
+		Short:   "Read all data and report damage",
+		Long: "Read the given runs, or all runs, completely, with the artifacts that they refer to.\n" +
+			"The command checks the checksums of the files, the order of the records, and the hashes\n" +
+			"of artifacts and recorded inputs. Nothing is changed. Exits with 1 if anything is\n" +
+			"damaged.",
 		Example: "  reprise verify\n" +
 			"  reprise verify weather-42 weather-43\n" +
 			"  reprise verify --json",
@@ -30,13 +31,13 @@ func (a *app) verifyCommand() *cobra.Command {
 	}
 }
 
-// verdict is what was found of one run.
+// A verdict is the result of checking one run.
 type verdict struct {
 	RunID     string   `json:"run_id"`
 	OK        bool     `json:"ok"`
 	Records   int      `json:"records"`
 	Artifacts int      `json:"artifacts"`
-	Torn      string   `json:"torn,omitempty"` // an end that a crash left, which is not a problem
+	Torn      string   `json:"torn,omitempty"` // incomplete data left by a crash, which is not a problem
 	Problems  []string `json:"problems,omitempty"`
 }
 
@@ -71,7 +72,7 @@ func (a *app) verify(ctx context.Context, runIDs []string) error {
 		}
 		all = append(all, v)
 		if !a.json {
-			a.tell(v)
+			a.printVerdict(v)
 		}
 	}
 	if a.json {
@@ -89,25 +90,26 @@ func (a *app) verify(ctx context.Context, runIDs []string) error {
 		failed, plural(len(all), "run"), a.command)
 }
 
-func (a *app) tell(v verdict) {
+func (a *app) printVerdict(v verdict) {
 	if v.OK {
 		a.printf("ok       %s (%s, %s)\n", v.RunID, plural(v.Records, "record"), plural(v.Artifacts, "artifact"))
 	}
 	if v.Torn != "" {
-		a.printf("torn     %s: %s; the next opening cuts them off\n", v.RunID, v.Torn)
+		a.printf("torn     %s: %s; they are removed when the run is opened\n", v.RunID, v.Torn)
 	}
 	for _, problem := range v.Problems {
 		a.printf("BAD      %s: %s\n", v.RunID, printable(problem))
 	}
 }
 
-// A checker reads runs. Artifacts that several of them share are read once.
+// A checker checks runs. It reads artifacts shared by several runs only once.
 type checker struct {
 	store     *filestore.Store
 	artifacts map[string]error
 }
 
-// run checks a run. The error is that there is none, or an interrupt.
+// run checks a run. It returns an error only if the run does not exist or the check was
+// interrupted.
 func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 	v := verdict{RunID: runID}
 	run, torn, err := c.store.Verify(ctx, runID)
@@ -125,7 +127,7 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 	}
 	v.Records = len(found.Records)
 	if torn != nil {
-		v.Torn = fmt.Sprintf("%s ends with %d bytes that a crash left unfinished, from byte %d", torn.File, torn.Size, torn.Offset)
+		v.Torn = fmt.Sprintf("%s ends with %d incomplete bytes left by a crash, from byte %d", torn.File, torn.Size, torn.Offset)
 	}
 	seen := make(map[string]bool)
 	for i := range found.Records {
@@ -156,26 +158,26 @@ func (c *checker) artifact(ctx context.Context, ref string) error {
 	if err, known := c.artifacts[ref]; known {
 		return err
 	}
-	_, err := c.store.Get(ctx, ref) // which compares the hash
+	_, err := c.store.Get(ctx, ref) // compares the hash
 	if ctx.Err() == nil {
 		c.artifacts[ref] = err
 	}
 	return err
 }
 
-// unreadable tells which values of a record are none.
+// unreadable returns the problems of a record whose values cannot be decoded.
 func unreadable(r *record.Record) (problems []string) {
-	const none = "(unreadable)" // what record.Preview says then; a text would be in quotes
+	const none = "(unreadable)" // returned by record.Preview for invalid data; text would be quoted
 	if record.Preview(r.Detail.Input) == none {
-		problems = append(problems, fmt.Sprintf("record %d, %s: the input is no msgpack", r.Seq, where(r)))
+		problems = append(problems, fmt.Sprintf("record %d, %s: the input is not valid msgpack", r.Seq, where(r)))
 	}
 	if record.Preview(r.Detail.Output) == none {
-		problems = append(problems, fmt.Sprintf("record %d, %s: the output is no msgpack", r.Seq, where(r)))
+		problems = append(problems, fmt.Sprintf("record %d, %s: the output is not valid msgpack", r.Seq, where(r)))
 	}
 	return problems
 }
 
-// where is what a record is about.
+// where names the subject of a record.
 func where(r *record.Record) string {
 	if r.Address.IsZero() {
 		return r.Kind.String()

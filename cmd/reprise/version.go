@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// version is that of the module as it was built, with Go's and the platform.
+// version returns the version of the module, of Go, and the platform.
 func version() string {
 	v := "(unknown)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

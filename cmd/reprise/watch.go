@@ -14,26 +14,26 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// watching is what is watched, and how it is shown.
-type watching struct {
+// watchOptions holds the arguments and flags of watch.
+type watchOptions struct {
 	client  streamer.Client
 	headers []string
 	ascii   bool
 }
 
 func (a *app) watchCommand() *cobra.Command {
-	var w watching
+	var w watchOptions
 	cmd := &cobra.Command{
 		Use:     "watch URL [RUN]",
-		GroupID: groupLook,
+		GroupID: groupInspect,
 		Short:   "Show the runs of a server, live",
-		Long: "Show the runs of a server on the console, as the printer does where they run. The\n" +
-			"server is \"reprise serve\", or a program that serves a streamer.Handler. A run is\n" +
-			"shown from its first record until it has completed or failed; without RUN, all runs\n" +
-			"are shown from now on, until Ctrl-C. If the connection is lost or the server is\n" +
-			"restarted, the command reconnects and continues. On a terminal, the output of a\n" +
-			"model is shown as it arrives, if the program of the server runs it. With --json,\n" +
-			"each record is a line.",
+		Long: "Show the runs of a server on the console, in the form in which a printer shows them\n" +
+			"where they run. The server is \"reprise serve\" or a program that serves a\n" +
+			"streamer.Handler. RUN is shown from its first record until it has completed or failed.\n" +
+			"Without RUN, all runs are shown from now on, until Ctrl-C. If the connection is lost or\n" +
+			"the server restarts, the command reconnects and continues. On a terminal, the output of\n" +
+			"a model is shown as it is generated, if the run is in the process of the server. With\n" +
+			"--json, each record is one line.",
 		Example: "  reprise watch http://localhost:8080/\n" +
 			"  reprise watch http://localhost:8080/ refund-7\n" +
 			"  reprise watch https://ops.example.com/runs/ --header 'Authorization: Bearer ...'",
@@ -58,12 +58,12 @@ func (a *app) watchCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&w.headers, "header", nil, "a `header` of every request, \"Name: value\"; may be repeated")
-	flags.BoolVar(&w.ascii, "ascii", false, "plain ASCII instead of symbols")
+	flags.BoolVar(&w.ascii, "ascii", false, "use plain ASCII instead of symbols")
 	return cmd
 }
 
-// watch shows the events of a client until they end.
-func (a *app) watch(ctx context.Context, w watching) error {
+// watch shows the events of a client until the stream ends.
+func (a *app) watch(ctx context.Context, w watchOptions) error {
 	client := &w.client
 	client.Header = make(http.Header)
 	for _, h := range w.headers {
@@ -88,7 +88,7 @@ func (a *app) watch(ctx context.Context, w watching) error {
 	if a.json {
 		show = a.writeRecords()
 	}
-	defer func() { _ = show.close() }() // its error counts where nothing else went wrong
+	defer func() { _ = show.close() }() // an earlier error takes precedence
 	if err := checkRun(ctx, client); err != nil {
 		return a.explainWatch(ctx, client, err)
 	}
@@ -103,8 +103,9 @@ func (a *app) watch(ctx context.Context, w watching) error {
 	return show.close()
 }
 
-// checkRun returns streamer.ErrNotFound if the run of the client does not exist, since its
-// events would wait for it. Whatever else is wrong the events tell, which try again.
+// checkRun returns streamer.ErrNotFound if the run of the client does not exist; its
+// event stream would wait for the run to begin. Other errors are left to the event
+// stream, which retries.
 func checkRun(ctx context.Context, client *streamer.Client) error {
 	if client.Run == "" {
 		return nil
@@ -117,7 +118,7 @@ func checkRun(ctx context.Context, client *streamer.Client) error {
 	return nil
 }
 
-// explainWatch is err in words for people. Ctrl-C is how watching ends well.
+// explainWatch returns err with a hint. The end of ctx, by Ctrl-C, is not an error.
 func (a *app) explainWatch(ctx context.Context, client *streamer.Client, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -125,20 +126,20 @@ func (a *app) explainWatch(ctx context.Context, client *streamer.Client, err err
 	case errors.Is(err, streamer.ErrNotFound) && client.Run != "":
 		return fmt.Errorf("there is no run %s at %s", printable(client.Run), printable(client.URL))
 	case errors.Is(err, streamer.ErrUnauthenticated):
-		return fmt.Errorf("%w; --header 'Authorization: ...' says who you are", err)
+		return fmt.Errorf("%w; authenticate with --header 'Authorization: ...'", err)
 	}
 	return err
 }
 
-// shown is where events go.
-type shown struct {
+// An eventSink receives events.
+type eventSink struct {
 	event func(streamer.Event) error
 	close func() error
 }
 
-// writeRecords writes the data of each event on a line.
-func (a *app) writeRecords() shown {
-	return shown{
+// writeRecords returns a sink that writes the data of each event on a line.
+func (a *app) writeRecords() eventSink {
+	return eventSink{
 		event: func(e streamer.Event) error {
 			if _, err := fmt.Fprintf(a.stdout, "%s\n", e.Data); err != nil {
 				return &outputError{err}
@@ -149,9 +150,10 @@ func (a *app) writeRecords() shown {
 	}
 }
 
-// printRecords prints what a printer does, and on stderr what was missed.
-func (a *app) printRecords(w watching) shown {
-	options := []printer.Option{printer.WithCommand("")} // which runs on the machine of the store
+// printRecords returns a sink that prints records with a printer, and notices about
+// missed events to stderr.
+func (a *app) printRecords(w watchOptions) eventSink {
+	options := []printer.Option{printer.WithCommand("")} // no hints: the command would have to run on the machine of the store
 	if w.ascii {
 		options = append(options, printer.WithASCII())
 	}
@@ -162,14 +164,14 @@ func (a *app) printRecords(w watching) shown {
 		}
 		return nil
 	}
-	return shown{
+	return eventSink{
 		event: func(e streamer.Event) error {
 			switch e.Name {
 			case "gap", "reset", "unreadable":
 				if err := closed(); err != nil {
 					return err
 				}
-				p = printer.New(a.stdout, options...) // which knows nothing of what was before
+				p = printer.New(a.stdout, options...) // a new printer, without the earlier state
 				fmt.Fprintf(a.stderr, "reprise: %s\n", notice(e))
 				return nil
 			case "delta":
@@ -191,18 +193,18 @@ func (a *app) printRecords(w watching) shown {
 	}
 }
 
-// notice is what an event says that has no record.
+// notice returns the message of an event that has no record.
 func notice(e streamer.Event) string {
 	var body struct {
 		Missed          uint64
 		Reason, Message string
 	}
-	_ = e.Decode(&body) // what it does not have is not said
+	_ = e.Decode(&body) // missing fields stay empty
 	switch e.Name {
 	case "gap":
 		return fmt.Sprintf("%d events are no longer kept by the server", body.Missed)
 	case "reset":
-		return "shown anew: " + printable(body.Reason)
+		return "showing the run from the beginning: " + printable(body.Reason)
 	}
 	return printable(body.Message)
 }

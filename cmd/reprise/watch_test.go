@@ -34,7 +34,7 @@ func TestWatchShowsARunThatEnded(t *testing.T) {
 	url := served(t, dir)
 	shown := timeless(call(t, dir, "show", "oslo").text(t))
 	watched := timeless(call(t, dir, "watch", url, "oslo").text(t))
-	lines, _, _ := strings.Cut(shown, "📊") // the summary
+	lines, _, _ := strings.Cut(shown, "📊") // cut off the summary
 	assert.Contains(t, lines, "↻")
 	assert.Equal(t, strings.TrimSpace(lines), strings.TrimSpace(watched))
 
@@ -65,7 +65,7 @@ func TestWatchSaysWhatIsWrong(t *testing.T) {
 	defer locked.Close()
 	got := call(t, dir, "watch", locked.URL)
 	assert.Equal(t, exitFailure, got.code)
-	assert.Contains(t, got.stderr, "--header 'Authorization: ...' says who you are")
+	assert.Contains(t, got.stderr, "authenticate with --header 'Authorization: ...'")
 	assert.Empty(t, call(t, dir, "watch", locked.URL, "--header", "Authorization: Bearer me").text(t))
 }
 
@@ -88,7 +88,7 @@ func TestWatchSaysWhatWasMissed(t *testing.T) {
 	assert.Contains(t, got.stdout, "COMPLETED")
 }
 
-// What a model is saying is shown on a terminal; elsewhere lines are of records.
+// The output of a model is shown on a terminal; elsewhere only records are shown.
 func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
 	dash, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
 		model := define(t, record.KindLLM, "model", func(ctx context.Context, _ int) (string, error) {
 			live.Emit(ctx, live.Delta{Part: live.PartText, Text: "It is"})
 			close(asked)
-			for dash.Stats().Clients == 0 && ctx.Err() == nil { // until it is watched
+			for dash.Stats().Clients == 0 && ctx.Err() == nil { // until a client watches
 				runtime.Gosched()
 			}
 			return "It is 4 °C.", nil
@@ -120,7 +120,7 @@ func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
 	}
 }
 
-// process is a program that runs beside the test.
+// A process is a program that runs beside the test.
 type process struct {
 	*exec.Cmd
 	out *bufio.Reader
@@ -136,7 +136,7 @@ func start(t *testing.T, program string, args ...string) *process {
 	return &process{Cmd: cmd, out: bufio.NewReader(out)}
 }
 
-// until reads lines up to the first that has the text in it.
+// until reads lines up to the first that contains text.
 func (p *process) until(t *testing.T, text string) (lines []string) {
 	t.Helper()
 	for {
@@ -149,7 +149,7 @@ func (p *process) until(t *testing.T, text string) (lines []string) {
 	}
 }
 
-// interrupt is Ctrl-C.
+// interrupt sends what Ctrl-C sends.
 func (p *process) interrupt(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Process.Signal(os.Interrupt))
@@ -157,7 +157,7 @@ func (p *process) interrupt(t *testing.T) {
 	require.NoError(t, p.Wait(), "Ctrl-C is a good end")
 }
 
-// freeAddress is an address that a server can come back on.
+// freeAddress returns an address at which a server can be restarted.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	free, err := ports.Free(1)
@@ -165,8 +165,8 @@ func freeAddress(t *testing.T) string {
 	return fmt.Sprint("127.0.0.1:", free[0])
 }
 
-// TestWatchGoesOnOverARestartOfTheServer has a process that serves a directory,
-// and is killed in the middle, and one that watches a run there.
+// TestWatchGoesOnOverARestartOfTheServer starts a process that serves a directory and
+// one that watches a run there, and kills the server in the middle.
 func TestWatchGoesOnOverARestartOfTheServer(t *testing.T) {
 	program, dir, address := build(t), t.TempDir(), freeAddress(t)
 	serve := func() *process {
@@ -193,7 +193,7 @@ func TestWatchGoesOnOverARestartOfTheServer(t *testing.T) {
 	lines := watch.until(t, "✔ one")
 	require.NoError(t, server.Process.Kill())
 	_ = server.Wait()
-	step("two") // while nobody serves
+	step("two") // while no server runs
 	server = serve()
 	lines = append(lines, watch.until(t, "✔ two")...)
 	step("three")
@@ -209,7 +209,8 @@ func TestWatchGoesOnOverARestartOfTheServer(t *testing.T) {
 	server.interrupt(t)
 }
 
-// TestWatchGoesOnOverARestartOfTheExample, whose runs are in memory.
+// TestWatchGoesOnOverARestartOfTheExample does the same for a server whose runs are in
+// memory.
 func TestWatchGoesOnOverARestartOfTheExample(t *testing.T) {
 	program, address := build(t), freeAddress(t)
 	example := filepath.Join(t.TempDir(), "dashboard")

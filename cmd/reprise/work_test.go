@@ -34,14 +34,14 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	assert.Equal(t, []question{{ID: "refund?1", Asks: record.AsksAnswer, Text: "refund \x1b[31mit\x1b[0m?"}}, open)
 
 	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
-		`run r7 has asked no question "refund?2"; it waits for refund?1`)
-	assert.Equal(t, "question refund?1 of run r7 is answered; no program has gone on with the run yet: resume it\n",
+		`run r7 has not asked question "refund?2"; it waits for refund?1`)
+	assert.Equal(t, "question refund?1 of run r7 is answered; no program has resumed the run yet: resume it\n",
 		call(t, dir, "answer", "r7", "refund?1", "true", "--by", "ann").text(t))
 	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
 		"question refund?1 of run r7 was already answered, and the first answer counts")
 	call(t, dir, "answer", "r7", "other", "true").failed(t, exitFailure,
-		`run r7 has asked no question "other", and waits for no answer`)
-	assert.Equal(t, result{exitOK, "", "run r7 waits for no answer\n"}, call(t, dir, "questions", "r7"))
+		`run r7 has not asked question "other" and does not wait for an answer`)
+	assert.Equal(t, result{exitOK, "", "run r7 has no open questions\n"}, call(t, dir, "questions", "r7"))
 	assert.Equal(t, "[]\n", call(t, dir, "questions", "r7", "--json").text(t))
 
 	approved, err := refund(t, dir, "r7")
@@ -65,10 +65,10 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	_, err := wait()
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	assert.Contains(t, call(t, dir, "show", "r8").text(t), "QUESTION wait?1: paid")
-	assert.Equal(t, result{exitOK, "", "run r8 waits for no answer\n"}, call(t, dir, "questions", "r8"))
-	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); write a text in double quotes, inside single quotes of the shell: '\"yes\"'")
+	assert.Equal(t, result{exitOK, "", "run r8 has no open questions\n"}, call(t, dir, "questions", "r8"))
+	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); write a string in double quotes, inside single quotes for the shell: '\"yes\"'")
 	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, `signal "paid?" to run r8: it cannot be sent: the name has 1 to 64 letters, digits, dots, dashes and underscores; nothing was sent`)
-	assert.Equal(t, "signal paid waits in run r8 until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))
+	assert.Equal(t, "signal paid was sent to run r8 and is stored until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))
 	amount, err := wait()
 	require.NoError(t, err)
 	assert.Equal(t, 40, amount)
@@ -99,7 +99,7 @@ func TestAnswerThatDoesNotFitIsAskedForAgain(t *testing.T) {
 	refund(t, dir, "r7")
 	call(t, dir, "answer", "r7", "refund?1", `"perhaps"`).failed(t, exitFailure,
 		"the answer does not fit: got a string, want a boolean; nothing was recorded, and question refund?1 is still open: `reprise questions r7` shows how to answer it")
-	perhaps, err := record.Encode("perhaps") // as an answer to what an older program asked
+	perhaps, err := record.Encode("perhaps") // as the answer to a question of an older program
 	require.NoError(t, err)
 	require.NoError(t, newStore(t, dir).Post(t.Context(), "r7", snapshot.Message{Record: record.Record{
 		Time: time.Now(), Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "refund?1", Detail: &record.Detail{Output: perhaps},
@@ -166,20 +166,20 @@ func TestAnswersAreValuesOfJSON(t *testing.T) {
 		"1e999": "the number 1e999 is too large", "yes": "invalid character 'y' looking for beginning of value",
 	} {
 		call(t, t.TempDir(), "answer", "r7", "q", text).failed(t, exitUsage,
-			"the answer is not JSON: "+want+"; write a text in double quotes, inside single quotes of the shell: '\"yes\"'")
+			"the answer is not JSON: "+want+"; write a string in double quotes, inside single quotes for the shell: '\"yes\"'")
 	}
 }
 
 func TestForkBeginsBeforeTheCall(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "old", true, snapshot.Metadata{})
-	assert.Regexp(t, `^run new begins before agent/tell of run old, with \d+ records; open it to go on\n$`,
+	assert.Regexp(t, `^run new begins before agent/tell of run old, with \d+ records; open it to continue\n$`,
 		call(t, dir, "fork", "old", "agent/tell", "new").text(t))
 	assert.Contains(t, call(t, dir, "runs").text(t), "old", "the fork says what it is one of")
-	weather(t, dir, "new", false, snapshot.Metadata{}) // goes on: only agent/tell is made
+	weather(t, dir, "new", false, snapshot.Metadata{}) // resumes: only agent/tell is called
 
-	call(t, dir, "fork", "old", "agent/tell", "new").failed(t, exitFailure, "run new exists already; choose another ID")
-	call(t, dir, "fork", "old", "agent/tell", "old").failed(t, exitFailure, "run old exists already; choose another ID")
+	call(t, dir, "fork", "old", "agent/tell", "new").failed(t, exitFailure, "run new already exists; choose another ID")
+	call(t, dir, "fork", "old", "agent/tell", "old").failed(t, exitFailure, "run old already exists; choose another ID")
 	call(t, dir, "fork", "old", "agent/nothing", "newer").failed(t, exitFailure,
 		"run old has no call at agent/nothing; its calls are agent, agent/look, agent/tell")
 	assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent//x", "newer").code)
@@ -230,16 +230,16 @@ func TestForkRefusesToKeepACompensatedCallAndMayHaveNewKeys(t *testing.T) {
 func TestDeleteAsksFirst(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
-	call(t, dir, "delete", "oslo").failed(t, exitFailure, "there is no terminal to ask at; --yes deletes without asking")
+	call(t, dir, "delete", "oslo").failed(t, exitFailure, "no terminal to ask for confirmation; --yes deletes without asking")
 	for _, said := range []string{"n\n", "\n", "yep\n"} {
-		assert.Equal(t, result{exitFailure, "", "Delete run oslo for ever? [y/N] reprise: nothing was deleted\n"},
+		assert.Equal(t, result{exitFailure, "", "Delete run oslo permanently? [y/N] reprise: nothing was deleted\n"},
 			callWith(t, dir, atTerminal(said), "delete", "oslo"))
 	}
-	assert.Equal(t, result{exitFailure, "", "Delete run oslo for ever? [y/N] \nreprise: nothing was deleted\n"},
+	assert.Equal(t, result{exitFailure, "", "Delete run oslo permanently? [y/N] \nreprise: nothing was deleted\n"},
 		callWith(t, dir, atTerminal(""), "delete", "oslo"))
 	assert.Contains(t, call(t, dir, "runs").text(t), "oslo")
 
-	assert.Equal(t, result{exitOK, "deleted oslo\n", "Delete run oslo for ever? [y/N] "},
+	assert.Equal(t, result{exitOK, "deleted oslo\n", "Delete run oslo permanently? [y/N] "},
 		callWith(t, dir, atTerminal("Yes\n"), "delete", "oslo"))
 	assert.Equal(t, "no runs\n", call(t, dir, "runs").stderr)
 	call(t, dir, "delete", "--yes", "oslo").failed(t, exitFailure, noRun("oslo", dir))
@@ -279,7 +279,7 @@ func TestRunThatIsOpenIsReadButNotChanged(t *testing.T) {
 	for _, args := range [][]string{{"delete", "-y", "r7"}, {"repair", "r7"}} {
 		got := call(t, dir, args...)
 		assert.Equal(t, exitFailure, got.code)
-		assert.Regexp(t, `^reprise: run r7 is open for writing in process \d+; it can be read meanwhile; to change it, wait until that program has closed it, or stop it, with .reprise interrupt r7.\n$`, got.stderr)
+		assert.Regexp(t, `^reprise: run r7 is open for writing in process \d+; it can still be read; to change it, wait until that program has closed it, or stop it with .reprise interrupt r7.\n$`, got.stderr)
 	}
 	got := call(t, dir, "delete", "-y", "r7", "--json")
 	assert.Regexp(t, `^\{"error":"run r7 is open .*","code":"locked"\}\n$`, got.stderr)
@@ -297,11 +297,11 @@ func TestAnswerAndInterruptReachARunThatIsOpen(t *testing.T) {
 	st, err := state.Open(t.Context(), newStore(t, dir), "r7")
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
-	assert.Equal(t, "question refund?1 of run r7 is answered; a program has the run open, and the call goes on when that resumes it\n",
+	assert.Equal(t, "question refund?1 of run r7 is answered; a program has the run open, and the call continues when that program resumes the run\n",
 		call(t, dir, "answer", "r7", "refund?1", "true").text(t))
 	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
 		"question refund?1 of run r7 was already answered, and the first answer counts")
-	assert.Equal(t, result{exitOK, "", "run r7 waits for no answer\n"}, call(t, dir, "questions", "r7"))
+	assert.Equal(t, result{exitOK, "", "run r7 has no open questions\n"}, call(t, dir, "questions", "r7"))
 
 	assert.Equal(t, "run r7 was asked to stop; its calls end when they notice\n",
 		call(t, dir, "interrupt", "r7", "--message", "deploy", "--by", "ops").text(t))
@@ -332,7 +332,7 @@ func TestCancelEndsARunForGood(t *testing.T) {
 	st, err := state.Open(t.Context(), newStore(t, dir), "r8")
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
-	assert.Equal(t, "run r8 was asked to stop, and is cancelled when the program that has it open closes it\n", call(t, dir, "cancel", "r8").text(t))
+	assert.Equal(t, "run r8 was asked to stop, and will be cancelled when the program that has it open closes it\n", call(t, dir, "cancel", "r8").text(t))
 	<-ctx.Done()
 	require.NoError(t, st.Close())
 	assert.Equal(t, state.StatusCancelled, st.Status())

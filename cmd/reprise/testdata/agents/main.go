@@ -1,4 +1,4 @@
-// Command agents is a program of two lines, and what it serves.
+// Command agents serves the agents of a small program.
 package main
 
 import (
