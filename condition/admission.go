@@ -13,21 +13,21 @@ import (
 	"github.com/reprise-go/reprise/internal/nearest"
 )
 
-// functions are those that a condition may call.
+// functions lists the functions that a condition may call.
 var functions = []string{"len", "lower", "upper"}
 
-// operators are those that a condition may have.
+// operators lists the operators that a condition may use.
 var operators = []string{
 	"and", "&&", "or", "||", "not", "!", "==", "!=", "<", "<=", ">", ">=", "in", "contains", "startsWith", "endsWith",
 	"matches", "+", "-", "*", "/", "%", "**", "^", "??",
 }
 
-// admission refuses what a condition must not have, and puts NoETL's way of
-// writing into that of the language. Nodes are visited after what is in them.
+// An admission is a visitor that rejects disallowed expressions and rewrites NoETL
+// syntax to that of the expression language. Children are visited before their parent.
 type admission struct {
 	source string
 	names  uses
-	err    error // the first
+	err    error // the first error
 }
 
 // Visit implements ast.Visitor.
@@ -39,22 +39,22 @@ func (a *admission) Visit(node *ast.Node) {
 		a.name(node, n)
 	case *ast.MemberNode:
 		if n.Method {
-			a.refuse(n, "methods cannot be called")
+			a.reject(n, "methods cannot be called")
 		}
 	case *ast.UnaryNode:
 		if !slices.Contains(operators, n.Operator) {
-			a.refuse(n, fmt.Sprintf("the operator %s is not allowed; want one of %s", n.Operator, strings.Join(operators, " ")))
+			a.reject(n, fmt.Sprintf("the operator %s is not allowed; want one of %s", n.Operator, strings.Join(operators, " ")))
 		}
 	case *ast.BinaryNode:
 		a.binary(node, n)
 	case *ast.BuiltinNode:
 		if !slices.Contains(functions, n.Name) {
-			a.refuse(n, fmt.Sprintf("the function %s is not allowed; want one of %s", n.Name, strings.Join(functions, ", ")))
+			a.reject(n, fmt.Sprintf("the function %s is not allowed; want one of %s", n.Name, strings.Join(functions, ", ")))
 		}
 	case *ast.CallNode:
-		a.refuse(n, fmt.Sprintf("only the functions %s can be called", strings.Join(functions, ", ")))
+		a.reject(n, fmt.Sprintf("only the functions %s can be called", strings.Join(functions, ", ")))
 	default:
-		a.refuse(n, "loops, variables, maps, slices and ranges are not allowed in a condition")
+		a.reject(n, "loops, variables, maps, slices and ranges are not allowed in a condition")
 	}
 }
 
@@ -71,7 +71,7 @@ func (a *admission) name(node *ast.Node, n *ast.IdentifierNode) {
 			if meant := nearest.To(n.Value, names[:]); meant != "" {
 				problem += fmt.Sprintf("; did you mean %q?", meant)
 			}
-			a.refuse(n, problem+"; want one of "+strings.Join(names[:], ", "))
+			a.reject(n, problem+"; want one of "+strings.Join(names[:], ", "))
 			return
 		}
 		a.names |= 1 << i
@@ -81,26 +81,26 @@ func (a *admission) name(node *ast.Node, n *ast.IdentifierNode) {
 func (a *admission) binary(node *ast.Node, n *ast.BinaryNode) {
 	switch {
 	case !slices.Contains(operators, n.Operator):
-		a.refuse(n, fmt.Sprintf("the operator %s is not allowed; want one of %s", n.Operator, strings.Join(operators, " ")))
+		a.reject(n, fmt.Sprintf("the operator %s is not allowed; want one of %s", n.Operator, strings.Join(operators, " ")))
 	case n.Operator == "matches":
 		pattern, ok := n.Right.(*ast.StringNode)
 		if !ok {
-			a.refuse(n, "the pattern of matches must be a literal text")
+			a.reject(n, "the pattern of matches must be a string literal")
 			return
 		}
 		if _, err := regexp.Compile(pattern.Value); err != nil {
-			a.refuse(n, err.Error())
+			a.reject(n, err.Error())
 		}
 	case n.Operator == "in" && n.Right.Type() != nil && n.Right.Type().Kind() == reflect.String:
-		// Python's and Jinja's way of asking for a part of a text.
+		// In Python and Jinja, in also tests for a substring.
 		ast.Patch(node, &ast.BinaryNode{Operator: "contains", Left: n.Right, Right: n.Left})
 	}
 }
 
-func (a *admission) refuse(n ast.Node, problem string) {
+func (a *admission) reject(n ast.Node, problem string) {
 	if a.err != nil {
 		return
 	}
-	at := (&file.Error{Location: n.Location()}).Bind(file.NewSource(a.source))
-	a.err = &Error{at.Line, at.Column + 1, problem}
+	location := (&file.Error{Location: n.Location()}).Bind(file.NewSource(a.source))
+	a.err = &Error{location.Line, location.Column + 1, problem}
 }

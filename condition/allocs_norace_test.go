@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// With the race detector, a pool forgets at random.
+// Under the race detector, sync.Pool drops values at random.
 func TestHoldsAllocatesTwiceAtMost(t *testing.T) {
 	half := 0.5
 	done := core.Attempt{Number: 3, Output: &response{StatusCode: 200, Success: true, Data: &data{State: "ready", Score: &half}}}

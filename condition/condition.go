@@ -14,14 +14,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// MaxLength is the longest text of a condition, in bytes.
+// MaxLength is the maximum length of a condition, in bytes.
 const MaxLength = 4096
 
-// maxNodes is how many names, literals and operators a condition may have.
+// maxNodes is the maximum number of names, literals and operators in a condition.
 const maxNodes = 500
 
-// A Condition is a compiled expression that is true or false of an attempt. It
-// does not change, and is for many goroutines.
+// A Condition is a compiled boolean expression about an attempt. It is immutable and
+// safe for concurrent use. Create one with [Compile].
 type Condition struct {
 	text    string
 	program *vm.Program
@@ -29,16 +29,18 @@ type Condition struct {
 	idle    sync.Pool // of *evaluation
 }
 
-// An Error says why a text is no condition, and where.
+// An Error describes why a condition is invalid, and where.
 type Error struct {
-	Line, Column int // in the text, from 1
+	Line, Column int // position in the text, starting at 1
 	Problem      string
 }
 
-// Error is a line such as `1:5: unknown name "statuscode"; did you mean "status_code"?`.
+// Error returns a line such as `1:5: unknown name "statuscode"; did you mean
+// "status_code"?`.
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Problem) }
 
-// Compile parses and type-checks a condition. The error is an *[Error].
+// Compile parses and type-checks a condition. If it is invalid, the error is an
+// *[Error].
 func Compile(text string) (*Condition, error) {
 	source, err := unwrap(text)
 	if err != nil {
@@ -47,24 +49,24 @@ func Compile(text string) (*Condition, error) {
 	admitted := &admission{source: source}
 	_, err = expr.Compile(source, append(limits(), expr.Env(typedNames{}), expr.Patch(admitted))...)
 	if admitted.err != nil {
-		return nil, admitted.err // what is not allowed says more than that its types are wrong
+		return nil, admitted.err // more useful than a type error that follows from it
 	}
 	if err != nil {
 		return nil, explain(source, err)
 	}
-	// Compiled again, with operators to which values may be missing.
-	again := &admission{source: source}
-	program, err := expr.Compile(source, append(limits(), expr.Env(values{}), expr.Patch(again), expr.Patch(tolerance{}))...)
+	// Compile again with operators that accept missing values.
+	untyped := &admission{source: source}
+	program, err := expr.Compile(source, append(limits(), expr.Env(values{}), expr.Patch(untyped), expr.Patch(tolerance{}))...)
 	if err != nil {
 		return nil, explain(source, err)
 	}
 	return &Condition{text: text, program: program, names: admitted.names}, nil
 }
 
-// String is the text that was compiled.
+// String returns the text of the condition.
 func (c *Condition) String() string { return c.text }
 
-// Holds reports whether the condition is true of the attempt. It never panics.
+// Holds reports whether the condition is true for the attempt. It never panics.
 func (c *Condition) Holds(a core.Attempt) bool {
 	e, _ := c.idle.Get().(*evaluation)
 	if e == nil {
@@ -78,13 +80,14 @@ func (c *Condition) Holds(a core.Attempt) bool {
 	return err == nil && ok && holds
 }
 
-// evaluation is what one evaluation needs, kept for the next.
+// An evaluation is the state of one evaluation. It is reused.
 type evaluation struct {
 	machine vm.VM
 	values  values
 }
 
-// unwrap blanks out the braces of NoETL's {{ … }}, so that columns stay right.
+// unwrap replaces the braces of NoETL's {{ … }} by blanks, so that columns in errors
+// stay correct.
 func unwrap(text string) (string, error) {
 	if len(text) > MaxLength {
 		return "", &Error{1, 1, fmt.Sprintf("the expression has %d bytes; at most %d are allowed", len(text), MaxLength)}
@@ -98,12 +101,12 @@ func unwrap(text string) (string, error) {
 		source = text[:from] + "  " + text[from+2:to] + "  " + text[to+2:]
 	}
 	if strings.TrimSpace(source) == "" {
-		return "", &Error{1, 1, "the expression is empty; want one that is true or false, such as status_code >= 500"}
+		return "", &Error{1, 1, "the expression is empty; want a boolean expression such as status_code >= 500"}
 	}
 	return source, nil
 }
 
-// limits are the options that both compilations have.
+// limits returns the options common to both compilations.
 func limits() []expr.Option {
 	options := []expr.Option{expr.AsBool(), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins()}
 	for _, name := range functions {
@@ -112,13 +115,13 @@ func limits() []expr.Option {
 	return options
 }
 
-// explain makes an Error of the compiler's.
+// explain converts an error of the compiler to an *Error.
 func explain(source string, err error) error {
 	var at *file.Error
 	if !errors.As(err, &at) {
 		problem := err.Error()
 		if strings.HasPrefix(problem, "expected bool") {
-			problem = "the expression is not true or false: " + problem + "; compare it with something"
+			problem = "the expression is not boolean: " + problem + "; compare it with a value"
 		}
 		return &Error{1, 1, problem}
 	}
@@ -128,7 +131,7 @@ func explain(source string, err error) error {
 	return &Error{at.Line, at.Column + 1, at.Message}
 }
 
-// It is found in errors of calls that were recorded, too.
+// Make errors.As find an *Error in recorded errors too.
 func init() {
 	record.RegisterErrorType[*Error]("condition.Error")
 }

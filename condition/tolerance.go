@@ -9,8 +9,8 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// tolerance replaces what would fail on missing values by functions that do
-// not. Nodes are visited after what is in them.
+// A tolerance is a visitor that replaces operations that fail on missing values by
+// functions that do not. Children are visited before their parent.
 type tolerance struct{}
 
 // Visit implements ast.Visitor.
@@ -58,12 +58,12 @@ func binary(node *ast.Node, n *ast.BinaryNode) {
 	}
 }
 
-// call makes node a call of f.
+// call replaces node by a call of f.
 func call[F func(any) any | func(any) bool | func(a, b any) any | func(a, b any) bool](node *ast.Node, f F, arguments ...ast.Node) {
 	*node = &ast.CallNode{Callee: &ast.ConstantNode{Value: f}, Arguments: arguments}
 }
 
-// truth is n as a truth value: a missing one is false.
+// truth converts n to a boolean. A missing value is false.
 func truth(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.BoolNode, *ast.UnaryNode:
@@ -81,8 +81,8 @@ func truth(n ast.Node) ast.Node {
 	return n
 }
 
-// unaries, arithmetic and comparisons are what stands for operators and
-// functions that take one value, give a value, and are true or false.
+// Functions that replace operators and builtins: with one operand, with two operands
+// and a value as the result, and with two operands and a boolean as the result.
 var (
 	unaries = map[string]func(any) any{
 		"-":     unary(runtime.Negate),
@@ -115,7 +115,8 @@ var (
 	}
 )
 
-// in reports whether a list has a value, a map or a struct a key, a text a part.
+// in reports whether a list contains a value, a map or struct has a key, or a string
+// contains a substring.
 func in(a, b any) bool {
 	if text, ok := b.(string); ok {
 		return strings.Contains(text, a.(string))
@@ -127,8 +128,9 @@ func in(a, b any) bool {
 	return member(b, a) != nil
 }
 
-// unary, combination and comparison give nothing where values are missing or
-// cannot be combined, which the operators of package runtime say by a panic.
+// The functions unary, combination and comparison wrap an operator. The wrapped
+// operator returns nil or false if operands are missing or incompatible; the operators
+// of package runtime panic in that case.
 
 func unary(f func(a any) any) func(any) any {
 	return func(a any) (out any) {

@@ -11,10 +11,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// names are those that a condition may use, in the order of the bits of uses.
+// names lists the names that a condition may use. The index is the bit number in uses.
 var names = [...]string{"result", "data", "status_code", "error", "success", "attempt", "execution_id", "node_id"}
 
-// uses is a set of names.
+// uses is a set of names, as bits.
 type uses uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	usesNodeID
 )
 
-// typedNames are the names with the types that conditions are checked with.
+// typedNames declares the types used for type-checking.
 type typedNames struct {
 	Result      any    `expr:"result"`
 	Data        any    `expr:"data"`
@@ -40,7 +40,7 @@ type typedNames struct {
 	NodeID      string `expr:"node_id"`
 }
 
-// values are what the names stand for; nil is a missing value.
+// values holds the values of the names for one attempt; nil is a missing value.
 type values struct {
 	Result      any `expr:"result"`
 	Data        any `expr:"data"`
@@ -52,7 +52,7 @@ type values struct {
 	NodeID      any `expr:"node_id"`
 }
 
-// fill sets those that are used: some cost something.
+// fill sets the values of the used names. Some are expensive to compute.
 func (v *values) fill(a core.Attempt, used uses) {
 	var result any
 	if a.Err == nil {
@@ -77,8 +77,8 @@ func (v *values) fill(a core.Attempt, used uses) {
 		v.Error = a.Err.Error()
 	}
 	if used&usesSuccess != 0 {
-		said, ok := member(result, "success").(bool)
-		v.Success = a.Err == nil && (!ok || said)
+		success, ok := member(result, "success").(bool)
+		v.Success = a.Err == nil && (!ok || success)
 	}
 	if used&usesAttempt != 0 {
 		v.Attempt = a.Number
@@ -91,8 +91,9 @@ func (v *values) fill(a core.Attempt, used uses) {
 	}
 }
 
-// plain makes a nil pointer or value nil, and what is a number, a text or a
-// truth value by its kind one by its type.
+// plain converts v to a basic type: named numbers, strings and booleans to their
+// underlying types, pointers to their elements, and nil pointers and unsupported kinds
+// to nil.
 func plain(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int, float64, string, map[string]any, []any:
@@ -109,7 +110,7 @@ func plain(v any) any {
 			return nil
 		}
 		if r.Kind() == reflect.Pointer && r.Elem().Kind() == reflect.Struct {
-			return r.Interface() // not copied
+			return r.Interface() // avoid a copy
 		}
 		r = r.Elem()
 	}
@@ -135,22 +136,22 @@ func plain(v any) any {
 		}
 	case reflect.Struct, reflect.Array:
 	default:
-		return nil // functions, channels and the like
+		return nil // functions, channels and similar kinds
 	}
 	return r.Interface()
 }
 
-// member is that of a value by key: of a map, a struct by its names in JSON, a
-// list by its number. It is nil where there is none.
-func member(of, key any) any {
-	switch of := of.(type) {
+// member returns a member of a value: of a map by key, of a struct by JSON name, of a
+// list by index. It returns nil if there is none.
+func member(container, key any) any {
+	switch m := container.(type) {
 	case nil:
 		return nil
 	case map[string]any:
 		name, _ := key.(string)
-		return plain(of[name])
+		return plain(m[name])
 	}
-	r := reflect.ValueOf(of)
+	r := reflect.ValueOf(container)
 	for r.Kind() == reflect.Pointer {
 		r = r.Elem()
 	}
@@ -179,7 +180,7 @@ func plainValue(v reflect.Value) any {
 	return plain(v.Interface())
 }
 
-// plainField is nil where an embedded pointer on the way is.
+// plainField returns nil if an embedded pointer on the path is nil.
 func plainField(r reflect.Value, index []int) any {
 	field, err := r.FieldByIndexErr(index)
 	if err != nil {
@@ -200,8 +201,9 @@ func index(key any) (int, bool) {
 	return 0, false
 }
 
-// fieldsOf are the fields of struct types by their names in JSON:
-// map[reflect.Type]map[string][]int. There are as many as types of outputs.
+// fieldsOf caches the fields of struct types by JSON name, as
+// map[reflect.Type]map[string][]int. Its size is bounded by the number of output types
+// in the program.
 var fieldsOf sync.Map
 
 func fieldOf(t reflect.Type, name string) []int {

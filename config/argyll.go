@@ -15,21 +15,22 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// ArgyllVersion is that of Argyll's documentation of retries. The two contradict
-// each other about a max_retries of 0.
+// ArgyllVersion is a version of Argyll's documentation of retries. The versions
+// disagree about a max_retries of 0.
 type ArgyllVersion int
 
-// The versions.
+// The versions of Argyll's documentation.
 const (
-	// ArgyllV1 has backoff, and a max_retries of 0 disables retries.
+	// ArgyllV1 uses the key backoff, and a max_retries of 0 disables retries.
 	ArgyllV1 ArgyllVersion = 1
-	// ArgyllV2 has init_backoff, and what is 0 or empty has the global default.
+	// ArgyllV2 uses the key init_backoff, and values of 0 or "" stand for the global
+	// default.
 	ArgyllV2 ArgyllVersion = 2
 )
 
-// ArgyllDefaults are the global defaults of an Argyll engine. A nil pointer is a
-// default that is not known: Reprise's own holds instead, with a warning where
-// it is needed.
+// ArgyllDefaults holds the global defaults of an Argyll engine. A nil field is an
+// unknown default: the default of Reprise is used instead, and a warning is returned if
+// it matters.
 type ArgyllDefaults struct {
 	MaxRetries  *int // -1 for no limit, 0 for none
 	Backoff     *time.Duration
@@ -44,10 +45,10 @@ const (
 	wantMilliseconds = "a number of milliseconds, 0 to 315360000000"
 )
 
-// ArgyllEnvironment reads the defaults of an engine from its environment:
-// RETRY_MAX_RETRIES, RETRY_BACKOFF and RETRY_MAX_BACKOFF (in milliseconds), and
-// RETRY_BACKOFF_TYPE; getenv is os.Getenv. Empty variables are ignored. The error
-// is an *[Error].
+// ArgyllEnvironment reads the defaults of an engine from its environment variables:
+// RETRY_MAX_RETRIES, RETRY_BACKOFF and RETRY_MAX_BACKOFF in milliseconds, and
+// RETRY_BACKOFF_TYPE. Pass [os.Getenv] as getenv. Empty variables are ignored. If a
+// value is invalid, the error is an *[Error].
 func ArgyllEnvironment(getenv func(string) string) (ArgyllDefaults, error) {
 	var d ArgyllDefaults
 	var problems []Problem
@@ -85,17 +86,19 @@ func ArgyllEnvironment(getenv func(string) string) (ArgyllDefaults, error) {
 	return d, nil
 }
 
-// argyllBackoff is the strategy of that index in argyllBackoffs.
+// argyllBackoff returns the strategy named argyllBackoffs[i], or 0 for -1.
 func argyllBackoff(i int) core.Backoff {
 	return []core.Backoff{0, core.Constant, core.Linear, core.Exponential}[i+1]
 }
 
-// ReadArgyll reads the retry configuration of a step of Argyll, as YAML or JSON:
-// its work_config, and the timeout of its http in milliseconds. The other keys of
-// a step are not looked at. Network errors and HTTP 5xx are retried, whatever
-// else fails is permanent, except what a circuit breaker refuses; max_retries of
-// n are n+1 attempts; there is no jitter. What a service asks for by Retry-After
-// is cut to max_backoff. A list of steps is an error. Warnings say what the documentation leaves open, and what is not kept.
+// ReadArgyll reads the retry configuration of an Argyll step, as YAML or JSON. It uses
+// the key work_config and the timeout of the key http, in milliseconds; other keys are
+// ignored. The result has Argyll's behavior: network errors, HTTP 5xx responses and
+// refusals of a circuit breaker are retried, all other errors are permanent;
+// max_retries of n means n+1 attempts; there is no jitter; delays requested by
+// Retry-After are limited to max_backoff. A list of steps is an error. Warnings
+// describe what the documentation leaves open and what is not supported. If the step is
+// invalid, the error is an *[Error].
 func ReadArgyll(step []byte, version ArgyllVersion, defaults ArgyllDefaults) (r Retry, warnings []Problem, err error) {
 	if version != ArgyllV1 && version != ArgyllV2 {
 		return Retry{}, nil, fmt.Errorf("config: ReadArgyll: got version %d, want ArgyllV1 or ArgyllV2", version)
@@ -108,12 +111,12 @@ func ReadArgyll(step []byte, version ArgyllVersion, defaults ArgyllDefaults) (r 
 	return r, warnings, nil
 }
 
-// argyll is one reading of a step.
+// argyll holds the state of reading one step.
 type argyll struct {
 	version  ArgyllVersion
 	defaults ArgyllDefaults
 
-	configured             bool // there is a work_config
+	configured             bool // the step has a work_config
 	retries                *int
 	backoff, maxBackoff    time.Duration
 	hasBackoff, hasMaximum bool
@@ -128,7 +131,7 @@ func (a *argyll) step(v value) Retry {
 			v.part("a mapping", map[string]func(value){"timeout": func(v value) { a.attemptTimeout = v.milliseconds() }})
 		},
 		"compensate": func(v value) {
-			v.warn("Argyll calls this endpoint to compensate the step; Reprise does not call it by itself")
+			v.warn("Argyll calls this endpoint to compensate the step; Reprise does not call it automatically")
 		},
 	})
 	return a.retry(v)
@@ -154,7 +157,7 @@ func (a *argyll) workConfig(v value) {
 		},
 		other: func(v value) { v.fail("in version %d of Argyll the key is %q", a.version, first) },
 	})
-	if a.version == ArgyllV2 { // 0 is the global default
+	if a.version == ArgyllV2 { // 0 stands for the global default
 		a.hasBackoff, a.hasMaximum = a.backoff > 0, a.maxBackoff > 0
 		if a.retries != nil && *a.retries == 0 {
 			a.retries = nil
@@ -164,7 +167,7 @@ func (a *argyll) workConfig(v value) {
 	}
 }
 
-// retry is the configuration, with what is left out from the defaults.
+// retry returns the configuration, with missing values filled in from the defaults.
 func (a *argyll) retry(v value) Retry {
 	r := Retry{Jitter: core.NoJitter, AttemptTimeout: a.attemptTimeout, LossesCount: true}
 	retries := a.retries
@@ -182,14 +185,14 @@ func (a *argyll) retry(v value) Retry {
 		r.MaxAttempts = *retries + 1
 	}
 	r.RetryOn = []record.Class{record.ClassTimeout, record.ClassConnection, record.ClassEOF, record.ClassNetwork, record.ClassServer, record.ClassBreaker}
-	r.StopWhen = clientErrors() // of which some, such as 408, have one of those classes
+	r.StopWhen = clientErrors() // some of them, such as 408, belong to one of these classes
 	a.delays(v, &r)
 	return r
 }
 
 func (a *argyll) delays(v value, r *Retry) {
 	if a.configured && a.version == ArgyllV1 && (!a.hasBackoff || !a.hasMaximum || a.backoffType == 0) {
-		v.warn("version 1 of Argyll does not say what is left out of a work_config; the global default is used")
+		v.warn("version 1 of Argyll does not define missing keys of a work_config; the global default is used")
 	}
 	backoff, most, kind := &a.backoff, &a.maxBackoff, &a.backoffType
 	if !a.hasBackoff {
@@ -213,7 +216,7 @@ func (a *argyll) delays(v value, r *Retry) {
 	r.capRetryAfter()
 }
 
-// orNone is d, of which 0 is none and not the default.
+// orNone returns d, or core.NoDelay for 0, since 0 would select the default.
 func orNone(d time.Duration) time.Duration {
 	if d == 0 {
 		return core.NoDelay
@@ -221,15 +224,16 @@ func orNone(d time.Duration) time.Duration {
 	return d
 }
 
-// orDefault is the global default of a field, with a warning if there is none.
+// orDefault returns the global default of a field. It adds a warning if the default is
+// unknown.
 func orDefault[T any](v value, known *T, field, variable, own string) *T {
 	if known == nil {
-		v.warn("%s is left out, and the engine's default (%s) is not given; that of Reprise is used: %s", field, variable, own)
+		v.warn("%s is missing, and the engine's default (%s) is unknown; using the default of Reprise: %s", field, variable, own)
 	}
 	return known
 }
 
-// clientErrors is true of the responses that are permanent failures in Argyll.
+// clientErrors matches responses that are permanent failures in Argyll.
 var clientErrors = sync.OnceValue(func() *condition.Condition {
 	c, err := condition.Compile("status_code >= 400 and status_code < 500")
 	if err != nil {

@@ -11,15 +11,16 @@
 //	    backoff: constant
 //	    retry_on: [timeout, rate_limit]
 //
-// [Document.Options] returns a document as options of a run. The names are the same as in
-// printed configuration; docs/retry.schema.json describes them for editors. Levels do not
-// merge: only the most specific one applies, and its missing fields have the defaults of
-// [core.RetryConfig]. Levels can share parts by the anchors, aliases and merge keys of
-// YAML.
+// [Document.Options] converts a document to options of a run. The keys are the same as
+// in printed configuration; docs/retry.schema.json describes them for editors. Levels
+// do not merge: only the most specific level applies, and its missing fields have the
+// defaults of [core.RetryConfig]. Levels can share parts by YAML anchors, aliases and
+// merge keys.
 //
-// A document is read as a whole or not at all: for unknown keys, wrong types and values
-// out of range, the error is an [*Error] that lists each with its line and column.
+// A document is read completely or not at all: if it has unknown keys, wrong types or
+// values out of range, the error is an [*Error] that lists each problem with its line
+// and column.
 //
 // [ReadArgyll], [ReadTasker] and [ReadNoETL] read the retry configuration of steps of
-// these systems, with the meaning that it has there.
+// these systems and preserve its meaning.
 package config

@@ -14,18 +14,19 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A Document is the retry configuration of a program's runs.
+// A Document is the retry configuration of a program's runs. The zero value sets
+// nothing.
 type Document struct {
-	All    *Retry                // of all calls for which nothing else is set; nil if not set
-	Kinds  map[record.Kind]Retry // of the calls of a kind
-	Actors map[string]Retry      // of the calls of an actor, by its name; instead of the actor's own
+	All    *Retry                // for calls without a more specific level; nil if not set
+	Kinds  map[record.Kind]Retry // for calls of a kind
+	Actors map[string]Retry      // for calls of an actor, by name; replaces the actor's own configuration
 }
 
-// kinds are those whose calls are retried.
+// kinds lists the kinds of calls that are retried.
 var kinds = []record.Kind{record.KindTool, record.KindLLM, record.KindAgent}
 
-// Parse reads a YAML or JSON document. The error is an *[Error]; there is no
-// document then.
+// Parse reads a YAML or JSON document. If the document is invalid, Parse returns nil
+// and an *[Error].
 func Parse(data []byte) (*Document, error) {
 	d := new(Document)
 	if err := read(data, func(v value) { v.document(d) }); err != nil {
@@ -34,7 +35,7 @@ func Parse(data []byte) (*Document, error) {
 	return d, nil
 }
 
-// ReadFile reads the document in a file, as [Parse] does; problems name the file.
+// ReadFile is like [Parse] for a file. The problems of an *[Error] name the file.
 func ReadFile(name string) (*Document, error) {
 	data, err := readFile(name)
 	if err != nil {
@@ -44,13 +45,13 @@ func ReadFile(name string) (*Document, error) {
 	return d, inFile(name, err)
 }
 
-// readFile reads no more than can be a document.
+// readFile reads a file up to the maximum size of a document.
 func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read
 	data, err := readSome(f)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
@@ -58,7 +59,7 @@ func readFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// inFile puts the name of the file into the problems of err.
+// inFile sets the file name in the problems of err.
 func inFile(name string, err error) error {
 	var bad *Error
 	if !errors.As(err, &bad) {
@@ -70,8 +71,8 @@ func inFile(name string, err error) error {
 	return bad
 }
 
-// Options are those of state.New, state.Open and the like that give a run the
-// configuration.
+// Options returns the options that configure a run, for state.New, state.Open and
+// similar functions.
 func (d *Document) Options() []state.Option {
 	var options []state.Option
 	if d.All != nil {
@@ -102,14 +103,14 @@ func (v value) document(d *Document) {
 	v.fields("a mapping with the keys "+strings.Join(slices.Sorted(maps.Keys(fields)), ", "), fields)
 }
 
-// actors reads the configurations of actors by name.
+// actors reads the configurations of actors, by name.
 func (v value) actors() map[string]Retry {
 	actors := make(map[string]Retry)
-	for _, e := range v.entries("a mapping of names of actors to their configurations") {
+	for _, e := range v.entries("a mapping from actor names to configurations") {
 		if err := core.CheckName(e.key); err != nil {
 			key := e.value
 			key.node = e.keyNode
-			key.fail("this is not the name of an actor: %s", strings.TrimPrefix(err.Error(), "core: "))
+			key.fail("invalid actor name: %s", strings.TrimPrefix(err.Error(), "core: "))
 			continue
 		}
 		actors[e.key] = e.value.retry()

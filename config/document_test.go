@@ -24,7 +24,7 @@ func parse(t *testing.T, text string) *config.Document {
 	return d
 }
 
-// all is the configuration of the key all.
+// all returns the configuration at the key all.
 func all(t *testing.T, text string) config.Retry {
 	t.Helper()
 	d := parse(t, "all: "+text)
@@ -71,7 +71,7 @@ actors:
 	assert.Len(t, d.Options(), 6)
 }
 
-// allClasses are the names of the classes of errors.
+// allClasses returns the names of the error classes.
 func allClasses() (names []string) {
 	for c := record.ClassUnknown; c <= record.ClassBreaker; c++ {
 		names = append(names, c.String())
@@ -141,22 +141,22 @@ func TestJSONIsReadWhole(t *testing.T) {
 
 func TestEveryProblemHasItsPlaceAndWhatIsAllowed(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
-		{"al: 5", `1:1: al: unknown key; did you mean "all"?; known are actors, agent_call, all, llm_call, tool_call`},
-		{"all:\n  max_attempt: 5", `2:3: all.max_attempt: unknown key; did you mean "max_attempts"?; known are attempt_timeout, backoff, cap_retry_after, disabled,`},
-		{"all:\n  zebra: 5", `2:3: all.zebra: unknown key; known are`},
+		{"al: 5", `1:1: al: unknown key; did you mean "all"?; known keys are actors, agent_call, all, llm_call, tool_call`},
+		{"all:\n  max_attempt: 5", `2:3: all.max_attempt: unknown key; did you mean "max_attempts"?; known keys are attempt_timeout, backoff, cap_retry_after, disabled,`},
+		{"all:\n  zebra: 5", `2:3: all.zebra: unknown key; known keys are`},
 		{"5", "1:1: got 5, want a mapping with the keys actors, agent_call, all, llm_call, tool_call"},
 		{"[1]", "1:1: got a list, want a mapping"},
 		{"~", "1:1: got nothing, want a mapping"},
 		{"all:", "1:5: all: got nothing, want true, false, a number of attempts, or a mapping"},
 		{"all: yes", `1:6: all: got "yes", want true, false, a number of attempts`},
-		{"all: 0", "1:6: all: got 0, want 1 to 2147483647, the first included, or unlimited"},
+		{"all: 0", "1:6: all: got 0, want 1 to 2147483647, including the first, or unlimited"},
 		{"all: -1", "1:6: all: got -1, want 1 to 2147483647"},
 		{"all: 2.5", "1:6: all: got 2.5, want 1 to 2147483647"},
 		{"all: {max_attempts: 2147483648}", "1:21: all.max_attempts: got 2147483648, want 1 to"},
 		{"all: {max_attempts: 99999999999999999999999}", "1:21: all.max_attempts: got 99999999999999999999999, want 1 to"},
 		{"all: {max_attempts: '3'}", `1:21: all.max_attempts: got "3", want 1 to`},
 		{"all: {max_attempts: 0x10}", "1:21: all.max_attempts: got 0x10, want"},
-		{"all: {backoff: fibonaci}", `1:16: all.backoff: got "fibonaci"; did you mean "fibonacci"? Known are constant, linear, exponential, fibonacci`},
+		{"all: {backoff: fibonaci}", `1:16: all.backoff: got "fibonaci"; did you mean "fibonacci"? Known names are constant, linear, exponential, fibonacci`},
 		{"all: {backoff: 1}", "1:16: all.backoff: got 1, want one of constant, linear, exponential, fibonacci"},
 		{"all: {initial_delay: -1}", "1:22: all.initial_delay: got -1, want a duration of 0 to 87600h, such as 1.5s, or a number of seconds"},
 		{"all: {initial_delay: -1s}", `1:22: all.initial_delay: got "-1s", want a duration`},
@@ -171,19 +171,19 @@ func TestEveryProblemHasItsPlaceAndWhatIsAllowed(t *testing.T) {
 		{"all: {jitter: 0}", "1:15: all.jitter: got 0, want true, false, a fraction"},
 		{"all: {jitter: ful}", `1:15: all.jitter: got "ful"; did you mean "full"?`},
 		{"all: {disabled: 1}", "1:17: all.disabled: got 1, want true or false"},
-		{"all: {disabled: true, max_attempts: 3}", "1:6: all: disabled is one attempt, and max_attempts is 3; want only one of them"},
-		{"all: {losses_count: true, max_losses: 2}", "1:6: all: losses_count makes losses count against max_attempts, and max_losses is set; want only one of them"},
-		{"all: {retry_on: timeout}", `1:17: all.retry_on: got "timeout", want a list of classes of errors`},
+		{"all: {disabled: true, max_attempts: 3}", "1:6: all: disabled means one attempt, but max_attempts is 3; want only one of them"},
+		{"all: {losses_count: true, max_losses: 2}", "1:6: all: losses_count counts losses against max_attempts, but max_losses is set; want only one of them"},
+		{"all: {retry_on: timeout}", `1:17: all.retry_on: got "timeout", want a list of error classes`},
 		{"all: {retry_on: [timeout, ratelimit]}", `1:27: all.retry_on[1]: got "ratelimit"; did you mean "rate_limit"?`},
 		{"all: {retry_when: statuscode > 1}", `1:19: all.retry_when: in the condition, at 1:1: unknown name "statuscode"; did you mean "status_code"?`},
 		{"all: {stop_when: 5}", "1:18: all.stop_when: got 5, want a condition"},
-		{"all: {stop_when: status_code}", "1:18: all.stop_when: in the condition, at 1:1: the expression is not true or false"},
+		{"all: {stop_when: status_code}", "1:18: all.stop_when: in the condition, at 1:1: the expression is not boolean"},
 		{"all: {a: 1, a: 2}", "1:7: all.a: unknown key"},
-		{"all: 1\nall: 2", "2:1: all: the key is there twice"},
-		{"1: 2", "1:1: got 1 as a key, want a text"},
-		{"? [a]\n: 2", "1:3: got a list as a key, want a text"},
-		{"actors: [1]", "1:9: actors: got a list, want a mapping of names of actors"},
-		{"actors: {'': 1}", `1:10: actors."": this is not the name of an actor`},
+		{"all: 1\nall: 2", "2:1: all: duplicate key"},
+		{"1: 2", "1:1: got 1 as a key, want a string"},
+		{"? [a]\n: 2", "1:3: got a list as a key, want a string"},
+		{"actors: [1]", "1:9: actors: got a list, want a mapping from actor names"},
+		{"actors: {'': 1}", `1:10: actors."": invalid actor name`},
 		{"actors: {a: {jitter: x}}", `1:22: actors.a.jitter: got "x", want one of none, full, decorrelated`},
 		{"actors: {'a.b': {jitter: x}}", `1:26: actors."a.b".jitter: got`},
 		{"all: &a\n  <<: *a", `2:7: all.<<: the anchor "a" contains itself`},

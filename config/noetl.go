@@ -9,13 +9,13 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// ReadNoETL reads the retry configuration of a step of a NoETL playbook, as YAML
-// or JSON: true, false, a number of attempts or a mapping at its key retry, and no
-// retries if there is none. The other keys of a step are not looked at. Every
-// failure but a permanent one is retried, or those of which retry_when is true;
-// stop_when is asked first. Successes are never made another attempt of. What a
-// service asks for by Retry-After is cut to max_delay. A whole playbook, or a
-// list of steps, is an error.
+// ReadNoETL reads the retry configuration of a step of a NoETL playbook, as YAML or
+// JSON. The key retry is true, false, a number of attempts, or a mapping; without it
+// there are no retries. Other keys of the step are ignored. Every error except a
+// permanent one is retried, or only those that match retry_when; stop_when takes
+// precedence. A successful attempt is never retried. Delays requested by Retry-After
+// are limited to max_delay. A whole playbook or a list of steps is an error. If the
+// step is invalid, the error is an *[Error].
 func ReadNoETL(step []byte) (r Retry, warnings []Problem, err error) {
 	r.Disabled = true
 	warnings, err = readStep(step, func(v value) {
@@ -57,13 +57,13 @@ func (v value) noetl() Retry {
 		},
 		"stop_when": func(v value) { r.StopWhen = v.condition() },
 	})
-	r.capRetryAfter() // to the max_delay that was read
+	r.capRetryAfter() // now with the max_delay of the step
 	return r
 }
 
-const wantNoETLAttempts = "1 to 2147483647, the first included"
+const wantNoETLAttempts = "1 to 2147483647, including the first"
 
-// seconds is a number of them, of which 0 is none.
+// seconds returns a duration given in seconds. It returns core.NoDelay for 0.
 func (v value) seconds() time.Duration {
 	const want = "a number of seconds, 0 to 315360000"
 	problems := len(v.r.problems)
@@ -74,8 +74,8 @@ func (v value) seconds() time.Duration {
 	return orNone(d)
 }
 
-// ofFailures is the condition of failures alone. Reprise asks retry_when about
-// successes too, NoETL does not.
+// ofFailures restricts a condition to failures. NoETL evaluates retry_when only for
+// failures, Reprise also for successes.
 func (v value) ofFailures(c *condition.Condition) *condition.Condition {
 	text := strings.TrimSpace(c.String())
 	if inside, ok := strings.CutPrefix(text, "{{"); ok {
@@ -83,7 +83,7 @@ func (v value) ofFailures(c *condition.Condition) *condition.Condition {
 	}
 	both, err := condition.Compile("error != None and (" + text + ")")
 	if err != nil {
-		v.fail("the condition is too long or too deep: %v", err)
+		v.fail("the condition is too long or too deeply nested: %v", err)
 	}
 	return both
 }

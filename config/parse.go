@@ -11,23 +11,23 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxSize is the size in bytes of the largest document that is read.
+// MaxSize is the maximum size of a document, in bytes.
 const MaxSize = 1 << 20
 
-// maxDepth is how deep a document may be nested.
+// maxDepth is the maximum nesting depth of a document.
 const maxDepth = 100
 
-// maxProblems is how many problems of a document are listed.
+// maxProblems is the maximum number of problems listed for a document.
 const maxProblems = 100
 
-// reader reads one document.
+// A reader reads one document.
 type reader struct {
 	problems, warnings []Problem
-	visits             int // of values, repeated ones included
+	visits             int // number of visited values, including values repeated by aliases
 }
 
-// read parses a YAML or JSON document and has decode read its value. Where there
-// was any problem, the error lists all.
+// read parses a YAML or JSON document and passes its value to decode. If there were
+// problems, the error lists them.
 func read(data []byte, decode func(value)) error {
 	r := new(reader)
 	if node := r.parse(data); node != nil {
@@ -46,14 +46,14 @@ func (r *reader) report(p Problem) {
 	}
 }
 
-// parse returns the root of the document; nil if it is none.
+// parse returns the root of the document, or nil if the document cannot be parsed.
 func (r *reader) parse(data []byte) *yaml.Node {
 	if len(data) > MaxSize {
 		r.report(Problem{Line: 1, Column: 1, Text: fmt.Sprintf("the document has %d bytes; at most %d are read", len(data), MaxSize)})
 		return nil
 	}
 	if !utf8.Valid(data) {
-		line, column := placeOf(data, invalidAt(data))
+		line, column := position(data, invalidAt(data))
 		r.report(Problem{Line: line, Column: column, Text: "the document is not UTF-8"})
 		return nil
 	}
@@ -62,7 +62,7 @@ func (r *reader) parse(data []byte) *yaml.Node {
 		in.tokens.UseNumber()
 		node, err := in.next(0)
 		if err != nil {
-			line, column := placeOf(data, in.at)
+			line, column := position(data, in.offset)
 			r.report(Problem{Line: line, Column: column, Text: err.Error()})
 		}
 		return node
@@ -79,7 +79,7 @@ func (r *reader) parseYAML(data []byte) *yaml.Node {
 	var document, second yaml.Node
 	switch err := loader.Load(&document); {
 	case errors.Is(err, io.EOF):
-		return &yaml.Node{Kind: yaml.MappingNode, Tag: tagMap, Line: 1, Column: 1} // empty, or comments alone
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: tagMap, Line: 1, Column: 1} // empty, or only comments
 	case err != nil:
 		r.syntax(err)
 		return nil
@@ -110,20 +110,20 @@ func (r *reader) syntax(err error) {
 	r.report(p)
 }
 
-// jsonReader makes nodes of JSON, which YAML's reader does not take in whole:
-// tabs between tokens, escaped surrogate pairs.
+// A jsonReader converts JSON to YAML nodes. The YAML parser does not accept all of
+// JSON, such as tabs between tokens and escaped surrogate pairs.
 type jsonReader struct {
 	data   []byte
 	tokens *json.Decoder
-	at     int // of the token that was read last
+	offset int // offset of the last token
 }
 
 func (in *jsonReader) next(depth int) (*yaml.Node, error) {
-	in.at = int(in.tokens.InputOffset())
-	for in.at < len(in.data) && bytes.IndexByte([]byte(" \t\r\n,:"), in.data[in.at]) >= 0 {
-		in.at++
+	in.offset = int(in.tokens.InputOffset())
+	for in.offset < len(in.data) && bytes.IndexByte([]byte(" \t\r\n,:"), in.data[in.offset]) >= 0 {
+		in.offset++
 	}
-	line, column := placeOf(in.data, in.at)
+	line, column := position(in.data, in.offset)
 	node := &yaml.Node{Kind: yaml.ScalarNode, Line: line, Column: column}
 	token, err := in.tokens.Token()
 	if err != nil {
@@ -145,7 +145,7 @@ func (in *jsonReader) next(depth int) (*yaml.Node, error) {
 			}
 			node.Content = append(node.Content, child)
 		}
-		_, err = in.tokens.Token() // the end
+		_, err = in.tokens.Token() // closing delimiter
 		return node, err
 	case string:
 		node.Tag, node.Value = tagText, token
@@ -162,8 +162,8 @@ func (in *jsonReader) next(depth int) (*yaml.Node, error) {
 	return node, nil
 }
 
-// placeOf is the line and the column, in characters from 1, of an offset.
-func placeOf(data []byte, offset int) (line, column int) {
+// position returns the line and column of an offset, in characters, starting at 1.
+func position(data []byte, offset int) (line, column int) {
 	before := data[:min(offset, len(data))]
 	line = 1 + bytes.Count(before, []byte("\n"))
 	return line, 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])

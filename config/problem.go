@@ -9,17 +9,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Problem is something wrong at one place of a document, or something in it
-// that another system does and Reprise does not.
+// A Problem is an error at one place of a document, or a warning about a setting that
+// Reprise does not support.
 type Problem struct {
-	File         string // empty if the document is none
-	Line, Column int    // from 1; 0 for what is in no document, as in the environment
-	Key          string // such as "actors.get_weather.jitter"; empty for the document as a whole
+	File         string // empty if the document is not a file
+	Line, Column int    // starting at 1; 0 outside of a document, as for environment variables
+	Key          string // such as "actors.get_weather.jitter"; empty for the whole document
 	Text         string
 }
 
-// String is a line such as
-// "retry.yaml:3:12: all.max_attempts: got -1, want 1 to 2147483647, or unlimited".
+// String returns a line such as "retry.yaml:3:12: all.max_attempts: got -1, want 1 to
+// 2147483647, or unlimited".
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -38,12 +38,12 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// An Error lists everything that is wrong with a document, in its order.
+// An Error lists all problems of a document, ordered by position.
 type Error struct {
 	Problems []Problem
 }
 
-// Error has a line for each problem.
+// Error returns a line for each problem.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -58,7 +58,7 @@ func sortProblems(problems []Problem) {
 	})
 }
 
-// It is found in errors of calls that were recorded, too.
+// Make errors.As find an *Error in recorded errors too.
 func init() {
 	record.RegisterErrorType[*Error]("config.Error")
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Retry is one retry configuration as documents have it: a [core.RetryConfig]
-// whose functions are names of classes and conditions. Its zero value stands for
-// the defaults.
+// A Retry is a retry configuration in the form of a document: like [core.RetryConfig],
+// but with names of error classes and conditions instead of functions. The zero value
+// stands for the defaults.
 type Retry struct {
 	Disabled       bool
 	MaxAttempts    int // 0 for the default, or core.Unlimited
@@ -26,17 +26,17 @@ type Retry struct {
 	MaxRetryAfter  time.Duration
 	CapRetryAfter  bool
 	MaxLosses      int  // core.Unlimited for no limit
-	LossesCount    bool // a process that ends during an attempt ends the attempt
+	LossesCount    bool // the end of the process during an attempt counts as a failed attempt
 
-	// RetryOn, if not nil, are the classes of errors that are retried, and
-	// Exclude those that are not.
+	// RetryOn, if not nil, lists the classes of errors that are retried. Exclude lists
+	// classes that are not retried.
 	RetryOn, Exclude []record.Class
 
-	// RetryWhen and StopWhen are conditions, nil for none.
+	// RetryWhen and StopWhen are conditions on attempts; nil for none.
 	RetryWhen, StopWhen *condition.Condition
 }
 
-// Config is the configuration for actors, events and runs.
+// Config returns the configuration in the form that actors, events and runs use.
 func (r Retry) Config() core.RetryConfig {
 	c := core.RetryConfig{
 		Disabled: r.Disabled, MaxAttempts: r.MaxAttempts, Backoff: r.Backoff,
@@ -61,7 +61,7 @@ func (r Retry) Config() core.RetryConfig {
 
 const (
 	wantRetry    = "true, false, a number of attempts, or a mapping such as {max_attempts: 5}"
-	wantAttempts = "1 to 2147483647, the first included, or unlimited"
+	wantAttempts = "1 to 2147483647, including the first, or unlimited"
 	wantLosses   = "1 to 2147483647, or unlimited"
 	wantJitter   = "true, false, a fraction above 0 and up to 1, none, full or decorrelated"
 	unlimited    = "unlimited"
@@ -73,19 +73,18 @@ var (
 	jitters  = []string{"none", "full", "decorrelated"}
 )
 
-// classNames are those of all classes of errors, in their order.
+// classNames returns the names of all error classes, in the order of their values.
 func classNames() (names []string) {
 	for c := record.ClassUnknown; ; c++ {
 		name := c.String()
-		if new(record.Class).UnmarshalText([]byte(name)) != nil { // after the last
+		if new(record.Class).UnmarshalText([]byte(name)) != nil { // past the last class
 			return names
 		}
 		names = append(names, name)
 	}
 }
 
-// retry reads a configuration: a truth value, a number of attempts, or a
-// mapping.
+// retry reads a configuration: a boolean, a number of attempts, or a mapping.
 func (v value) retry() (r Retry) {
 	switch {
 	case v.isBool():
@@ -123,21 +122,21 @@ func (v value) retryFields() (r Retry) {
 		"retry_when":      func(v value) { r.RetryWhen = v.condition() },
 		"stop_when":       func(v value) { r.StopWhen = v.condition() },
 	})
-	if noDelay { // a cap of nothing leaves no delay
+	if noDelay { // a maximum of 0 leaves no delay
 		r.InitialDelay, r.MaxDelay = core.NoDelay, 0
 	}
 	if r.Disabled && attempts && r.MaxAttempts != 1 {
-		v.fail("disabled is one attempt, and max_attempts is %d; want only one of them", r.MaxAttempts)
+		v.fail("disabled means one attempt, but max_attempts is %d; want only one of them", r.MaxAttempts)
 	}
 	if r.LossesCount && r.MaxLosses != 0 {
-		v.fail("losses_count makes losses count against max_attempts, and max_losses is set; want only one of them")
+		v.fail("losses_count counts losses against max_attempts, but max_losses is set; want only one of them")
 	}
 	return r
 }
 
 const maxMultiplier = 1e6
 
-// attemptsOr is a number of attempts, or that there is no limit.
+// attemptsOr returns a number of attempts, or core.Unlimited for the word unlimited.
 func (v value) attemptsOr(want string) int {
 	if v.isText() && v.node.Value == unlimited {
 		return core.Unlimited
@@ -145,7 +144,8 @@ func (v value) attemptsOr(want string) int {
 	return int(v.integer(1, math.MaxInt32, want))
 }
 
-// delay is a duration of which 0 is none, and not the default.
+// delay returns a duration. It returns core.NoDelay for 0, since 0 would select the
+// default.
 func (v value) delay() time.Duration {
 	problems := len(v.r.problems)
 	d := v.duration(time.Second, "seconds")
@@ -180,7 +180,7 @@ func (v value) jitter() core.Jitter {
 
 func (v value) classes() []record.Class {
 	found := []record.Class{}
-	for _, item := range v.items("a list of classes of errors, such as [timeout, rate_limit]") {
+	for _, item := range v.items("a list of error classes, such as [timeout, rate_limit]") {
 		if i := item.oneOf(classes); i >= 0 {
 			found = append(found, record.Class(i))
 		}
@@ -188,8 +188,8 @@ func (v value) classes() []record.Class {
 	return found
 }
 
-// condition compiles a condition. Its error is at the place in the document,
-// where the text stands as it is in one line.
+// condition compiles a condition. An error is reported at the position of the text in
+// the document.
 func (v value) condition() *condition.Condition {
 	text := v.text("a condition, such as status_code >= 500")
 	if !v.isText() {

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/config"
 )
 
-// retrySchema is the schema of the documents.
+// retrySchema returns the JSON schema of documents.
 func retrySchema(t testing.TB) *jsonschema.Resolved {
 	t.Helper()
 	data, err := os.ReadFile("../docs/retry.schema.json")
@@ -23,7 +23,7 @@ func retrySchema(t testing.TB) *jsonschema.Resolved {
 	return resolved
 }
 
-// Every value at every key: what the schema takes, the reader takes, and no more.
+// The schema and the reader accept the same values at every key.
 func TestSchemaTakesWhatTheReaderTakes(t *testing.T) {
 	schema := retrySchema(t)
 	keys := []string{
@@ -51,7 +51,7 @@ func TestSchemaTakesWhatTheReaderTakes(t *testing.T) {
 	for _, value := range values {
 		for _, key := range keys {
 			if isText := len(value) > 2 && value[0] == '"'; isText && (key == "retry_when" || key == "stop_when") && value != `"success"` {
-				continue // a schema does not know what an expression is
+				continue // a schema cannot check expressions
 			}
 			check(`{"all": {"` + key + `": ` + value + `}}`)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/internal/nearest"
 )
 
-// readStep reads a document of another system.
+// readStep reads a step of another system. It also returns warnings.
 func readStep(data []byte, decode func(value)) (warnings []Problem, err error) {
 	err = read(data, func(v value) {
 		decode(v)
@@ -24,7 +24,7 @@ func readStep(data []byte, decode func(value)) (warnings []Problem, err error) {
 	return warnings, err
 }
 
-// warn says at the value what another system does and Reprise does not.
+// warn adds a warning at the position of the value.
 func (v value) warn(format string, args ...any) {
 	problems := len(v.r.problems)
 	v.fail(format, args...)
@@ -34,9 +34,9 @@ func (v value) warn(format string, args ...any) {
 	}
 }
 
-// step calls the function of each key of a document that is one step of the
-// system. The configuration of its retries is at the key own. A document of
-// several steps is a problem: that of which one is wanted is not known.
+// step calls the function of each known key of a document that must be one step of the
+// given system. The step's retry configuration is at the key own. A document with
+// several steps is a problem, because it is not known which one is wanted.
 func (v value) step(system, own string, fields map[string]func(value)) {
 	want := "one step of " + system + ": a mapping"
 	if v.node.Kind == yaml.SequenceNode {
@@ -44,36 +44,36 @@ func (v value) step(system, own string, fields map[string]func(value)) {
 		return
 	}
 	entries := v.entries(want)
-	if at, found := severalSteps(entries, own); found != "" {
-		at.fail("got %s, want %s", found, want)
+	if second, found := severalSteps(entries, own); found != "" {
+		second.fail("got %s, want %s", found, want)
 		return
 	}
 	known(entries, fields)
 }
 
-// plurals are the keys under which documents have several steps.
+// plurals lists the keys that hold several steps in documents of other systems.
 var plurals = []string{"workflow", "steps", "step_templates", "tasks"}
 
-// severalSteps describes what a document has instead of one step, and where. The
-// text is empty for one step.
-func severalSteps(entries []entry, own string) (at value, found string) {
-	var with []entry // steps, by their names
+// severalSteps describes what a document contains instead of one step, and returns its
+// position. The description is empty for one step.
+func severalSteps(entries []entry, own string) (place value, found string) {
+	var steps []entry // entries that look like steps
 	for _, e := range entries {
 		if slices.Contains(plurals, e.key) && isCollection(e.value.node) {
 			return e.value, "the steps of a whole document"
 		}
 		if hasKey(e.value.node, own) {
-			with = append(with, e)
+			steps = append(steps, e)
 		}
 	}
 	isOne := slices.ContainsFunc(entries, func(e entry) bool { return e.key == own })
-	if isOne || len(with) < 2 {
+	if isOne || len(steps) < 2 {
 		return value{}, ""
 	}
-	return with[1].value, fmt.Sprintf("a second step with the key %q, after that at %q", own, with[0].key)
+	return steps[1].value, fmt.Sprintf("a second step with the key %q, after the one at %q", own, steps[0].key)
 }
 
-// isCollection reports whether a list or a mapping has anything in it.
+// isCollection reports whether node is a non-empty list or mapping.
 func isCollection(node *yaml.Node) bool {
 	return (node.Kind == yaml.SequenceNode || node.Kind == yaml.MappingNode) && len(node.Content) > 0
 }
@@ -90,12 +90,11 @@ func hasKey(node *yaml.Node, key string) bool {
 	return false
 }
 
-// part calls the function of each key that is known, of a mapping that has others
-// which are not about retries.
+// part calls the function of each known key of a mapping and ignores other keys.
 func (v value) part(want string, fields map[string]func(value)) { known(v.entries(want), fields) }
 
-// known calls the function of each key that is known. A key that is nearly a
-// known one is a problem.
+// known calls the function of each known key. A key that resembles a known one is
+// reported as a typo; other unknown keys are ignored.
 func known(entries []entry, fields map[string]func(value)) {
 	names := slices.Sorted(maps.Keys(fields))
 	for _, e := range entries {
@@ -107,23 +106,23 @@ func known(entries []entry, fields map[string]func(value)) {
 	}
 }
 
-// capRetryAfter cuts what a service asks for by Retry-After to the longest delay
-// of the configuration.
+// capRetryAfter limits delays requested by Retry-After to the maximum delay of the
+// configuration.
 func (r *Retry) capRetryAfter() {
 	r.CapRetryAfter, r.MaxRetryAfter = true, r.MaxDelay
 	if r.MaxDelay == core.NoDelay {
 		r.InitialDelay, r.MaxDelay = core.NoDelay, 0
-		r.MaxRetryAfter = 1 // 0 is the default
+		r.MaxRetryAfter = 1 // since 0 would select the default
 	}
 }
 
-// milliseconds is a duration as a number of them.
+// milliseconds returns a duration given in milliseconds.
 func (v value) milliseconds() time.Duration {
 	return time.Duration(v.integer(0, maxDuration.Milliseconds(), wantMilliseconds)) * time.Millisecond
 }
 
-// anyError are all classes: those of errors that are never retried are left out
-// by the rules of core.
+// anyError returns all error classes. The rules of core exclude the errors that are
+// never retried.
 func anyError() []record.Class {
 	all := make([]record.Class, len(classes))
 	for i := range all {

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/config"
 )
 
-// FuzzReadSteps: whatever the documents of other systems have in them, what is
-// read is valid for a run, and nothing is half read: an error says where it is.
+// FuzzReadSteps checks that the configuration read from any document is valid for a
+// run, and that errors have a position.
 func FuzzReadSteps(f *testing.F) {
 	for _, step := range []string{
 		"work_config: {max_retries: 3, init_backoff: 1000, max_backoff: 30000, backoff_type: exponential}\nhttp: {timeout: 5000}",
@@ -54,7 +54,7 @@ func FuzzReadSteps(f *testing.F) {
 	})
 }
 
-// FuzzArgyllEnvironment: each variable is read, or the error names it.
+// FuzzArgyllEnvironment checks that each variable is either read or named in the error.
 func FuzzArgyllEnvironment(f *testing.F) {
 	for _, text := range []string{"3", "-1", "0", "linear", "99999999999999999999", "1.5", "\x00", " 7 ", "-9223372036854775808"} {
 		f.Add(text)

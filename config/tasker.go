@@ -6,12 +6,12 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// ReadTasker reads the retry configuration of a step of Tasker, as YAML or JSON:
-// the mapping at its key retry. The other keys of a step are not looked at.
-// Every error but a permanent one is retried; there is no jitter; max_attempts
-// includes the first, which always runs; what a service asks for by Retry-After
-// is cut to max_backoff_ms. A whole task, or a list of steps, is an error.
-// Warnings say what has another effect than it seems.
+// ReadTasker reads the retry configuration of a Tasker step, as YAML or JSON. It uses
+// the key retry; other keys are ignored. The result has Tasker's behavior: every error
+// except a permanent one is retried; there is no jitter; max_attempts includes the
+// first attempt, which always runs; delays requested by Retry-After are limited to
+// max_backoff_ms. A whole task or a list of steps is an error. Warnings describe
+// settings with a surprising effect. If the step is invalid, the error is an *[Error].
 func ReadTasker(step []byte) (r Retry, warnings []Problem, err error) {
 	warnings, err = readStep(step, func(v value) {
 		v.step("Tasker", "retry", map[string]func(value){"retry": func(v value) { r = v.tasker() }})
@@ -19,13 +19,13 @@ func ReadTasker(step []byte) (r Retry, warnings []Problem, err error) {
 	if err != nil {
 		return Retry{}, nil, err
 	}
-	if r.RetryOn == nil && !r.Disabled { // no retry at all in the step
+	if r.RetryOn == nil && !r.Disabled { // the step has no key retry
 		r = taskerRetry()
 	}
 	return r, warnings, nil
 }
 
-// taskerRetry is what Tasker does where nothing is said: retryable, 3 attempts.
+// taskerRetry returns Tasker's default configuration: retryable, 3 attempts.
 func taskerRetry() Retry {
 	return Retry{MaxAttempts: 3, Backoff: core.Exponential, Jitter: core.NoJitter, RetryOn: anyError(), CapRetryAfter: true, LossesCount: true}
 }
@@ -36,9 +36,9 @@ func (v value) tasker() Retry {
 		"retryable": func(v value) { retryable = v.bool("true or false") },
 		"max_attempts": func(v value) {
 			counted = true
-			r.MaxAttempts = int(v.integer(0, math.MaxInt32, "0 to 2147483647, the first included"))
+			r.MaxAttempts = int(v.integer(0, math.MaxInt32, "0 to 2147483647, including the first"))
 			if r.MaxAttempts == 0 && v.node.Value == "0" {
-				v.warn("0 attempts are probably a mistake; the first is never withheld, so that this is 1")
+				v.warn("0 attempts is probably a mistake; the first attempt always runs, so this means 1")
 			}
 		},
 		"backoff":         func(v value) { v.oneOf([]string{"exponential"}) },
@@ -46,7 +46,7 @@ func (v value) tasker() Retry {
 		"max_backoff_ms":  func(v value) { r.MaxDelay = orNone(v.milliseconds()) },
 	})
 	if !retryable && counted && r.MaxAttempts > 1 {
-		v.warn("retryable is false, so that max_attempts of %d have no effect: there is one attempt", r.MaxAttempts)
+		v.warn("retryable is false, so max_attempts of %d has no effect: there is one attempt", r.MaxAttempts)
 	}
 	r.capRetryAfter()
 	if !retryable || r.MaxAttempts <= 1 {
@@ -55,10 +55,10 @@ func (v value) tasker() Retry {
 	return r
 }
 
-// TaskerEligible reports whether Tasker makes another attempt of a step that was
-// claimed that many times: the first always, every other only if the step is
-// retryable and attempts are left. An attempt counts when it is claimed, so a
-// crash counts.
+// TaskerEligible reports whether Tasker would attempt a step that has been claimed the
+// given number of times. The first attempt is always made, further ones only if the
+// step is retryable and attempts are left. An attempt counts as soon as it is claimed,
+// so a crash counts.
 func TaskerEligible(attempts, maxAttempts int, retryable bool) bool {
 	return attempts == 0 || retryable && attempts < maxAttempts
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/internal/nearest"
 )
 
-// The tags of the values that documents have.
+// The YAML tags of values in documents.
 const (
 	tagMap   = "!!map"
 	tagList  = "!!seq"
@@ -25,24 +25,24 @@ const (
 	tagMerge = "!!merge"
 )
 
-// value is one value of a document, with the keys that lead to it. What is asked
-// of it and it is not is reported, with the zero value.
+// A value is a value in a document, with the path of keys that leads to it. Methods
+// that read a value of the wrong kind report a problem and return the zero value.
 type value struct {
 	r      *reader
 	node   *yaml.Node
 	path   string
-	within []*yaml.Node // the nodes around it
+	within []*yaml.Node // the nodes that contain it
 }
 
-// fail reports a problem at the value.
+// fail reports a problem at the position of the value.
 func (v value) fail(format string, args ...any) {
 	v.r.report(Problem{Line: v.node.Line, Column: v.node.Column, Key: v.path, Text: fmt.Sprintf(format, args...)})
 }
 
-// got reports that the value is not what is wanted.
+// got reports that the value is not what was wanted.
 func (v value) got(want string) { v.fail("got %s, want %s", v.describe(), want) }
 
-// describe is the value in a message.
+// describe returns a description of the value for messages.
 func (v value) describe() string {
 	switch v.node.Tag {
 	case tagMap:
@@ -57,22 +57,23 @@ func (v value) describe() string {
 	return strconv.Quote(cut(v.node.Value))
 }
 
-// cut keeps messages short.
+// cut truncates text for messages.
 func cut(text string) string {
-	const most = 60
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
+	const maxRunes = 60
+	if r := []rune(text); len(r) > maxRunes {
+		return string(r[:maxRunes]) + "…"
 	}
 	return text
 }
 
-// maxVisits is how many values a document may have, with those that aliases
-// repeat.
+// maxVisits is the maximum number of values in a document, counting values repeated by
+// aliases.
 const maxVisits = 200_000
 
-// resolve follows aliases. It reports false for a cycle of aliases.
+// resolve follows aliases. It returns false for cycles and documents that are too deep
+// or too large, and reports a problem.
 func (v value) resolve(node *yaml.Node) (value, bool) {
-	at := node
+	original := node
 	if v.r.visits++; v.r.visits >= maxVisits {
 		if v.r.visits == maxVisits {
 			v.fail("aliases make the document too large: more than %d values", maxVisits)
@@ -85,26 +86,26 @@ func (v value) resolve(node *yaml.Node) (value, bool) {
 	inner := value{r: v.r, node: node, path: v.path, within: append(slices.Clip(v.within), v.node)}
 	switch {
 	case slices.Contains(inner.within, node):
-		inner.node = at
-		inner.fail("the anchor %q contains itself", at.Value)
+		inner.node = original
+		inner.fail("the anchor %q contains itself", original.Value)
 		return inner, false
 	case len(inner.within) > maxDepth:
-		inner.node = at
+		inner.node = original
 		inner.fail("nested deeper than %d levels", maxDepth)
 		return inner, false
 	}
 	return inner, true
 }
 
-// entry is a key of a mapping and its value.
+// An entry is a key of a mapping with its value.
 type entry struct {
 	key     string
 	keyNode *yaml.Node
 	value   value
 }
 
-// entries are those of a mapping; a key that is there twice is reported.
-// Merge keys are replaced by what they stand for.
+// entries returns the entries of a mapping. It reports duplicate keys and expands merge
+// keys.
 func (v value) entries(want string) []entry {
 	if v.node.Kind != yaml.MappingNode {
 		v.got(want)
@@ -122,16 +123,16 @@ func (v value) entries(want string) []entry {
 			continue
 		}
 		if key.node.Kind != yaml.ScalarNode || key.node.Tag != tagText {
-			key.fail("got %s as a key, want a text", key.describe())
+			key.fail("got %s as a key, want a string", key.describe())
 			continue
 		}
-		at := v
-		at.path = join(v.path, key.node.Value)
-		inner, ok := at.resolve(v.node.Content[i+1])
+		child := v
+		child.path = join(v.path, key.node.Value)
+		inner, ok := child.resolve(v.node.Content[i+1])
 		switch {
 		case seen[key.node.Value]:
 			key.path = inner.path
-			key.fail("the key is there twice")
+			key.fail("duplicate key")
 		case ok:
 			own = append(own, entry{key.node.Value, key.node, inner})
 		}
@@ -147,7 +148,7 @@ func (v value) entries(want string) []entry {
 	return own
 }
 
-// merge are the entries of what a merge key has: a mapping or several.
+// merge returns the entries of a merge key's value: a mapping or a list of mappings.
 func (v value) merge(node *yaml.Node) (entries []entry) {
 	v.path = join(v.path, "<<")
 	inner, ok := v.resolve(node)
@@ -163,8 +164,7 @@ func (v value) merge(node *yaml.Node) (entries []entry) {
 	return entries
 }
 
-// fields calls the function of each key of a mapping that may have those keys
-// and no others.
+// fields calls the function of each key of a mapping. Other keys are problems.
 func (v value) fields(want string, fields map[string]func(value)) {
 	names := make([]string, 0, len(fields))
 	for name := range fields {
@@ -181,24 +181,24 @@ func (v value) fields(want string, fields map[string]func(value)) {
 	}
 }
 
-func unknown(at value, name string, names []string) {
+func unknown(key value, name string, names []string) {
 	text := "unknown key"
 	if meant := nearest.To(name, names); meant != "" {
 		text += fmt.Sprintf("; did you mean %q?", meant)
 	}
-	at.fail("%s; known are %s", text, strings.Join(names, ", "))
+	key.fail("%s; known keys are %s", text, strings.Join(names, ", "))
 }
 
-// items are those of a list.
+// items returns the items of a list.
 func (v value) items(want string) (items []value) {
 	if v.node.Kind != yaml.SequenceNode {
 		v.got(want)
 		return nil
 	}
 	for i, node := range v.node.Content {
-		at := v
-		at.path = fmt.Sprintf("%s[%d]", v.path, i)
-		if inner, ok := at.resolve(node); ok {
+		item := v
+		item.path = fmt.Sprintf("%s[%d]", v.path, i)
+		if inner, ok := item.resolve(node); ok {
 			items = append(items, inner)
 		}
 	}
@@ -219,7 +219,7 @@ func (v value) bool(want string) bool {
 	return strings.EqualFold(v.node.Value, "true")
 }
 
-// integer is a number without fraction within the limits.
+// integer returns an integer within the limits.
 func (v value) integer(least, most int64, want string) int64 {
 	n, err := strconv.ParseInt(v.node.Value, 10, 64)
 	if v.node.Tag != tagInt || err != nil || n < least || n > most {
@@ -229,7 +229,7 @@ func (v value) integer(least, most int64, want string) int64 {
 	return n
 }
 
-// number is a finite one within the limits.
+// number returns a finite number within the limits.
 func (v value) number(least, most float64, want string) float64 {
 	n, err := strconv.ParseFloat(v.node.Value, 64)
 	if !v.isNumber() || err != nil || !(n >= least && n <= most) || strings.ContainsAny(v.node.Value, "xX_") {
@@ -247,7 +247,7 @@ func (v value) text(want string) string {
 	return v.node.Value
 }
 
-// oneOf is the index of a text among names, -1 if it is none of them.
+// oneOf returns the index of the text in names, or -1.
 func (v value) oneOf(names []string) int {
 	want := "one of " + strings.Join(names, ", ")
 	if !v.isText() {
@@ -258,7 +258,7 @@ func (v value) oneOf(names []string) int {
 	if i < 0 {
 		text := v.node.Value
 		if meant := nearest.To(text, names); meant != "" {
-			v.fail("got %s; did you mean %q? Known are %s", v.describe(), meant, strings.Join(names, ", "))
+			v.fail("got %s; did you mean %q? Known names are %s", v.describe(), meant, strings.Join(names, ", "))
 		} else {
 			v.got(want)
 		}
@@ -266,10 +266,11 @@ func (v value) oneOf(names []string) int {
 	return i
 }
 
-// maxDuration is the longest that documents may have: ten years.
+// maxDuration is the maximum duration in a document: ten years.
 const maxDuration = 87600 * time.Hour
 
-// duration is a text such as 1.5s, or a number of units: 0 or more.
+// duration returns a duration given as a text such as 1.5s or as a number of units. It
+// is not negative.
 func (v value) duration(unit time.Duration, unitName string) time.Duration {
 	want := fmt.Sprintf("a duration of 0 to %dh, such as 1.5s, or a number of %s", maxDuration/time.Hour, unitName)
 	if v.isNumber() {
@@ -284,8 +285,7 @@ func (v value) duration(unit time.Duration, unitName string) time.Duration {
 	return d
 }
 
-// join is the path of a key within another. Keys that could be mistaken for
-// several are quoted.
+// join appends a key to a path. It quotes keys that could be mistaken for several.
 func join(path, key string) string {
 	if strings.ContainsAny(key, ".[]: \t\n\"") || key == "" {
 		key = strconv.Quote(cut(key))

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// written is a Retry as documents have it.
+// written is the serialized form of a Retry.
 type written struct {
 	Disabled       bool      `json:"disabled,omitempty" yaml:"disabled,omitempty"`
 	MaxAttempts    any       `json:"max_attempts,omitempty" yaml:"max_attempts,omitempty"`
@@ -58,13 +58,13 @@ func (r Retry) written() written {
 	return w
 }
 
-// MarshalJSON writes what documents have.
+// MarshalJSON returns the configuration in the form that documents use.
 func (r Retry) MarshalJSON() ([]byte, error) { return json.Marshal(r.written()) }
 
-// MarshalYAML writes the same for YAML.
+// MarshalYAML returns the configuration in the form that documents use.
 func (r Retry) MarshalYAML() (any, error) { return r.written(), nil }
 
-// byName are the parts of a document by their keys.
+// byName returns the parts of a document by key.
 func (d Document) byName() map[string]any {
 	parts := make(map[string]any)
 	if d.All != nil {
@@ -83,16 +83,16 @@ func (d Document) byName() map[string]any {
 	return parts
 }
 
-// MarshalJSON writes what [Parse] reads.
+// MarshalJSON returns a document that [Parse] can read.
 func (d Document) MarshalJSON() ([]byte, error) { return json.Marshal(d.byName()) }
 
-// MarshalYAML writes what [Parse] reads.
+// MarshalYAML returns a document that [Parse] can read.
 func (d Document) MarshalYAML() (any, error) { return d.byName(), nil }
 
-// YAML is the document in YAML.
+// YAML returns the document as YAML.
 func (d Document) YAML() ([]byte, error) { return yaml.Dump(d.byName()) }
 
-// durationText is empty for the default.
+// durationText formats a duration. It returns "" for the default.
 func durationText(d time.Duration) string {
 	switch d {
 	case 0:
@@ -121,10 +121,12 @@ func conditionText(c *condition.Condition) string {
 	return c.String()
 }
 
-// readSome reads a little more than can be a document, so that it is refused.
+// readSome reads one byte more than the maximum size of a document, so that Parse can
+// reject larger ones.
 func readSome(in io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(in, MaxSize+1)) }
 
-// limitText is a number that may be core.Unlimited, nil for the default.
+// limitText returns the serialized form of a limit that may be core.Unlimited. It
+// returns nil for the default.
 func limitText(n int) any {
 	switch n {
 	case 0:

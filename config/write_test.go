@@ -20,9 +20,9 @@ import (
 
 var errBoom = errors.New("boom")
 
-// conditions are compiled once.
+// conditions returns some compiled conditions. They are compiled only once.
 var conditions = func() []*condition.Condition {
-	all := make([]*condition.Condition, 150) // mostly none: compiling is what takes time here
+	all := make([]*condition.Condition, 150) // mostly nil: compiling is slow
 	for _, text := range []string{"success", "{{ status_code >= 500 or error != None }}", "error contains 'a\"b' or error == ': #'", " attempt <\n 3 ", "result.名 == 'é: x'"} {
 		c, err := condition.Compile(text)
 		if err != nil {
@@ -33,7 +33,7 @@ var conditions = func() []*condition.Condition {
 	return all
 }()
 
-// randomRetry is a configuration with any of its fields set.
+// randomRetry returns a configuration with random fields set.
 func randomRetry(r *rand.Rand) config.Retry {
 	var c config.Retry
 	some := func() bool { return r.IntN(2) == 0 }
@@ -99,7 +99,7 @@ func randomDocument(r *rand.Rand) *config.Document {
 	return d
 }
 
-// withoutConditions is d with the texts of its conditions beside it.
+// withoutConditions returns d without its conditions, and their texts.
 func withoutConditions(d *config.Document) (config.Document, map[string]string) {
 	texts := make(map[string]string)
 	strip := func(key string, c config.Retry) config.Retry {
@@ -182,7 +182,7 @@ type timeoutError struct{}
 func (timeoutError) Error() string       { return "timeout" }
 func (timeoutError) Class() record.Class { return record.ClassTimeout }
 
-// What a run was opened with can be taken over as a document.
+// The configuration of a run can be written as a document.
 func TestPrintedRetryLevelsAreReadAsDocuments(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for i := range 2000 {

@@ -94,7 +94,7 @@ func TestArgyllV1WithoutMaxRetriesHasNone(t *testing.T) {
 func TestArgyllV1SaysThatAMissingBackoffIsNotDefined(t *testing.T) {
 	r, warnings, err := config.ReadArgyll([]byte(`{"work_config": {"max_retries": 1}}`), config.ArgyllV1, engine(t))
 	require.NoError(t, err)
-	warned(t, warnings, "version 1 of Argyll does not say what is left out")
+	warned(t, warnings, "version 1 of Argyll does not define missing keys")
 	assert.Equal(t, milliseconds(100), runStep(t, r, errUnavailable).delays)
 }
 
@@ -195,7 +195,7 @@ func TestArgyllDocumentsWithMistakesAreRefused(t *testing.T) {
 		`[]`:                                        "1:1: got a list of 0, want one step of Argyll: a mapping",
 		`{"goals": ["a"], "steps": [{"id": "a", "work_config": {"max_retries": 1}}]}`: `1:27: steps: got the steps of a whole document, want one step of Argyll: a mapping`,
 		`{"steps": {"a": {"work_config": {"max_retries": 1}}}}`:                       `1:11: steps: got the steps of a whole document`,
-		`{"a": {"work_config": {}}, "b": {"work_config": {}}}`:                        `1:33: b: got a second step with the key "work_config", after that at "a", want one step of Argyll: a mapping`,
+		`{"a": {"work_config": {}}, "b": {"work_config": {}}}`:                        `1:33: b: got a second step with the key "work_config", after the one at "a", want one step of Argyll: a mapping`,
 	} {
 		r, warnings, err := config.ReadArgyll([]byte(step), config.ArgyllV2, engine(t))
 		refused(t, err, want)

@@ -139,7 +139,7 @@ func TestNoETLContextVariables(t *testing.T) {
 
 func TestNoETLDocumentsWithMistakesAreRefused(t *testing.T) {
 	for step, want := range map[string]string{
-		"retry: 0":                               "1:8: retry: got 0, want 1 to 2147483647, the first included",
+		"retry: 0":                               "1:8: retry: got 0, want 1 to 2147483647, including the first",
 		"retry: -1":                              "1:8: retry: got -1, want",
 		"retry: often":                           `1:8: retry: got "often", want true, false, a number of attempts, or a mapping`,
 		"retry: {initial_delay: 1s}":             `1:24: retry.initial_delay: got "1s", want a number of seconds`,
@@ -148,12 +148,12 @@ func TestNoETLDocumentsWithMistakesAreRefused(t *testing.T) {
 		"retry: {jitter: 0.5}":                   "1:17: retry.jitter: got 0.5, want true or false",
 		"retry: {retry_wen: x}":                  `1:9: retry.retry_wen: unknown key; did you mean "retry_when"?`,
 		"retry: {retry_when: '{{ eror }}'}":      `1:21: retry.retry_when: in the condition, at 1:4: unknown name "eror"; did you mean "error"?`,
-		"retry: {stop_when: '{{ error }}'}":      `1:20: retry.stop_when: in the condition, at 1:1: the expression is not true or false`,
+		"retry: {stop_when: '{{ error }}'}":      `1:20: retry.stop_when: in the condition, at 1:1: the expression is not boolean`,
 		"rety: true":                             `1:1: rety: unknown key; did you mean "retry"?`,
 		"workflow:\n  - step: a\n    retry: 5\n": `2:3: workflow: got the steps of a whole document, want one step of NoETL: a mapping`,
 		"- step: a\n  retry: 5\n- step: b\n":     "1:1: got a list of 2, want one step of NoETL: a mapping",
 		"retry: 5\ntasks: {a: {retry: 3}}":       `2:8: tasks: got the steps of a whole document`,
-		"a: {retry: 5}\nb: {retry: 3}":           `2:4: b: got a second step with the key "retry", after that at "a"`,
+		"a: {retry: 5}\nb: {retry: 3}":           `2:4: b: got a second step with the key "retry", after the one at "a"`,
 	} {
 		_, _, err := config.ReadNoETL([]byte(step))
 		refused(t, err, want)

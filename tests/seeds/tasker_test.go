@@ -22,7 +22,7 @@ func tasker(t *testing.T, step string, warnings ...string) config.Retry {
 	return r
 }
 
-// "max_attempts": total attempts, the first included.
+// "max_attempts": total attempts, including the first.
 func TestTaskerCountsTheFirstAttempt(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		r := tasker(t, fmt.Sprintf("retry:\n  retryable: true\n  max_attempts: %d\n  backoff: exponential\n", n))
@@ -33,7 +33,7 @@ func TestTaskerCountsTheFirstAttempt(t *testing.T) {
 // "Edge Cases": test_max_attempts_zero_allows_first_execution and
 // test_max_attempts_zero_blocks_after_first.
 func TestTaskerRunsTheFirstAttemptOfNone(t *testing.T) {
-	r := tasker(t, "retry:\n  max_attempts: 0\n", "2:17: retry.max_attempts: 0 attempts are probably a mistake")
+	r := tasker(t, "retry:\n  max_attempts: 0\n", "2:17: retry.max_attempts: 0 attempts is probably a mistake")
 	assert.Equal(t, 1, runStep(t, r, times(9, errUnavailable)...).attempts)
 	assert.NoError(t, runStep(t, r).err)
 }
@@ -57,7 +57,7 @@ func TestTaskerRetriesTwiceOfThree(t *testing.T) {
 // test_first_attempt_ignores_retryable_flag, test_retries_require_retryable_true,
 // and "retryable=false with max_attempts > 1".
 func TestTaskerFirstAttemptDoesNotAskWhetherItIsRetryable(t *testing.T) {
-	r := tasker(t, "retry:\n  retryable: false\n  max_attempts: 3\n", "2:3: retry: retryable is false, so that max_attempts of 3 have no effect")
+	r := tasker(t, "retry:\n  retryable: false\n  max_attempts: 3\n", "2:3: retry: retryable is false, so max_attempts of 3 has no effect")
 	assert.NoError(t, runStep(t, r).err)
 	assert.Equal(t, 1, runStep(t, r, times(9, errUnavailable)...).attempts)
 	assert.Equal(t, 1, runStep(t, tasker(t, "retry: {retryable: false}"), times(9, errUnavailable)...).attempts)
@@ -136,7 +136,7 @@ func TestTaskerCapsRetryAfter(t *testing.T) {
 
 func TestTaskerDocumentsWithMistakesAreRefused(t *testing.T) {
 	for step, want := range map[string]string{
-		"retry: {max_attempts: -1}":     "1:23: retry.max_attempts: got -1, want 0 to 2147483647, the first included",
+		"retry: {max_attempts: -1}":     "1:23: retry.max_attempts: got -1, want 0 to 2147483647, including the first",
 		"retry: {retryable: 1}":         "1:20: retry.retryable: got 1, want true or false",
 		"retry: {retry_limit: 1}":       "1:9: retry.retry_limit: unknown key",
 		"retry: {backoff: linear}":      `1:18: retry.backoff: got "linear", want one of exponential`,
