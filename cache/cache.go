@@ -13,72 +13,73 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Storage keeps bytes by key: 64 hexadecimal digits. [Memory] and [Dir] are
-// storages. It is for many goroutines.
+// A Storage stores values by key. A key has 64 hexadecimal digits. Implementations must
+// be safe for concurrent use. [Memory] and [Dir] are storages.
 type Storage interface {
-	// Get returns what was put under the key, and false for nothing, or for what
-	// is out of date.
+	// Get returns the value stored under the key. It returns ok == false if there is
+	// none or if it has expired. The caller owns the value.
 	Get(ctx context.Context, key string) (value []byte, ok bool, err error)
 
-	// Put keeps the value under the key, in the place of any other, until then;
-	// the zero Time is for ever. It must not keep the slice.
-	Put(ctx context.Context, key string, value []byte, until time.Time) error
+	// Put stores the value under the key until it expires, replacing any other. The
+	// zero Time means that it never expires. Put must not retain the slice.
+	Put(ctx context.Context, key string, value []byte, expires time.Time) error
 
-	// Delete drops what is kept under the key, if anything.
+	// Delete removes the value stored under the key, if any.
 	Delete(ctx context.Context, key string) error
 }
 
 // Options configure a [Cache].
 type Options struct {
-	// OnError is called with what goes wrong with the storage, for which there is
-	// then nothing kept. Defaults to a warning of slog.Default.
+	// OnError is called with errors of the storage. A call does not fail because of
+	// them; it is made as if nothing were cached. Defaults to a warning of
+	// slog.Default.
 	OnError func(error)
 }
 
-// Cache keeps outputs of calls for later calls, of the same run or another. It is
-// for many goroutines. What goes wrong with its storage does not fail a call: there
-// is then nothing kept for it. Make one with [New].
+// A Cache reuses the outputs of calls for later calls of the same or another run. It is
+// safe for concurrent use. If the storage fails, calls are made as if nothing were
+// cached. Create one with [New].
 type Cache struct {
 	storage Storage
 	onError func(error)
 
 	mu      sync.Mutex
-	flights map[string]*flight // by key
+	pending map[string]*pendingCall // by key
 }
 
-// flight is a call that is being made.
-type flight struct {
+// A pendingCall is a call in progress.
+type pendingCall struct {
 	ctx  context.Context // of the call
-	over chan struct{}   // closed when it has ended
+	done chan struct{}   // closed when the call has ended
 }
 
-// New returns a cache that keeps outputs in the storage. It panics if that is
-// nil.
+// New returns a cache that stores outputs in storage. It panics if storage is nil.
 func New(storage Storage, o Options) *Cache {
 	if storage == nil {
 		panic("cache: New needs a storage, such as NewMemory(64<<20)")
 	}
 	if o.OnError == nil {
-		o.OnError = func(err error) { slog.Default().Warn("cache: what is kept cannot be used", "error", err) }
+		o.OnError = func(err error) { slog.Default().Warn("cache: storage failed", "error", err) }
 	}
-	return &Cache{storage: storage, onError: o.OnError, flights: make(map[string]*flight)}
+	return &Cache{storage: storage, onError: o.OnError, pending: make(map[string]*pendingCall)}
 }
 
-// Interceptor returns what answers calls with the outputs of earlier ones that
-// completed at most ttl ago; 0 stands for ever. Calls are the same if the kind and
-// the name of the actor, the version and the input are the same, see
-// [core.CallInfo.InputHash]. Change the version when the actor does something else.
-// It panics if ttl is below 0.
+// Interceptor returns an interceptor that answers calls with cached outputs. An output
+// is used for ttl after it was produced; with a ttl of 0 it never expires. Two calls
+// are the same if they have the same kind, actor name, version and input; see
+// [core.CallInfo.InputHash]. Change the version when the behavior of the actor changes.
+// Interceptor panics if ttl is negative.
 //
-// If several calls are the same, one is made and the others wait for it until
-// their context ends; a call that is made inside does not wait.
+// If several calls that are the same run concurrently, one is made and the others wait
+// for it, until their context ends. A call made inside another call of the cache does
+// not wait.
 //
-// A hit is a completed call with Detail.Cached set in its record. If the
-// postconditions do not hold, or the output does not fit the type, it is dropped
-// and the handler runs. A hit is not compensated, emits no deltas and uses nothing.
+// On a hit the call completes with Detail.Cached set in its record. If the cached
+// output violates a postcondition or does not fit the output type, it is dropped and
+// the handler runs. A hit is not compensated, emits no deltas and consumes nothing.
 func (c *Cache) Interceptor(version string, ttl time.Duration) core.Interceptor {
 	if ttl < 0 {
-		panic(fmt.Sprintf("cache: a time to live of %v; want more than 0, or 0 for ever", ttl))
+		panic(fmt.Sprintf("cache: ttl is %v, want a positive duration, or 0 for no expiration", ttl))
 	}
 	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		key, err := outputKey(call, version)
@@ -94,12 +95,12 @@ func (c *Cache) Interceptor(version string, ttl time.Duration) core.Interceptor 
 		if err != nil || !hit || call.Answer(encoded) == nil {
 			return err
 		}
-		c.forget(ctx, key)
+		c.delete(ctx, key)
 		return next(ctx)
 	}}
 }
 
-// outputKey returns the key of the output: 64 hexadecimal digits.
+// outputKey returns the key of a call's output.
 func outputKey(call *core.CallInfo, version string) (string, error) {
 	hash, err := call.InputHash()
 	if err != nil {
@@ -114,9 +115,9 @@ func outputKey(call *core.CallInfo, version string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// do returns the value under the key. If there is none, it calls produce and keeps
-// the result, unless produce fails or its context has ended. The error is that of
-// produce, or of ctx.
+// do returns the value stored under the key. If there is none, it calls produce and
+// stores the result, unless produce fails or its context has ended. It returns the
+// error of produce or of ctx.
 func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error) {
 	for {
 		if encoded, ok := c.get(ctx, key); ok {
@@ -127,44 +128,44 @@ func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce f
 		}
 		own, other := c.begin(ctx, key)
 		if own != nil {
-			return c.fly(ctx, own, key, ttl, produce)
+			return c.call(ctx, own, key, ttl, produce)
 		}
 		select {
-		case <-other.over:
-		case <-other.ctx.Done(): // it was left behind: somebody else has to make the call
+		case <-other.done:
+		case <-other.ctx.Done(): // the call was abandoned: try again
 		case <-ctx.Done():
 			return nil, false, context.Cause(ctx)
 		}
 	}
 }
 
-// insideKey is the context key of what is made for a cache.
+// insideKey is the key of a context that belongs to a call made for the cache.
 type insideKey struct{ cache *Cache }
 
-// begin returns the flight of the caller, or the one of another that is under
-// way.
-func (c *Cache) begin(ctx context.Context, key string) (own, other *flight) {
+// begin registers a call in progress for the caller, or returns the one that another
+// has registered.
+func (c *Cache) begin(ctx context.Context, key string) (own, other *pendingCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if other := c.flights[key]; other != nil && other.ctx.Err() == nil {
+	if other := c.pending[key]; other != nil && other.ctx.Err() == nil {
 		return nil, other
 	}
-	own = &flight{ctx, make(chan struct{})}
-	c.flights[key] = own
+	own = &pendingCall{ctx, make(chan struct{})}
+	c.pending[key] = own
 	return own, nil
 }
 
-// fly makes the call, while others that want the same wait.
-func (c *Cache) fly(ctx context.Context, own *flight, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) ([]byte, bool, error) {
+// call makes the call while others that want the same output wait.
+func (c *Cache) call(ctx context.Context, own *pendingCall, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) ([]byte, bool, error) {
 	defer func() { // also if produce panics
 		c.mu.Lock()
-		if c.flights[key] == own {
-			delete(c.flights, key)
+		if c.pending[key] == own {
+			delete(c.pending, key)
 		}
 		c.mu.Unlock()
-		close(own.over)
+		close(own.done)
 	}()
-	if encoded, ok := c.get(ctx, key); ok { // another flight has just ended
+	if encoded, ok := c.get(ctx, key); ok { // another call has just ended
 		return encoded, true, nil
 	}
 	return c.produce(context.WithValue(ctx, insideKey{c}, true), key, ttl, produce)
@@ -175,11 +176,11 @@ func (c *Cache) produce(ctx context.Context, key string, ttl time.Duration, prod
 	if err != nil || ctx.Err() != nil {
 		return encoded, false, err
 	}
-	var until time.Time
+	var expires time.Time
 	if ttl > 0 {
-		until = time.Now().Add(ttl)
+		expires = time.Now().Add(ttl)
 	}
-	if err := c.storage.Put(ctx, key, encoded, until); err != nil {
+	if err := c.storage.Put(ctx, key, encoded, expires); err != nil {
 		c.onError(err)
 	}
 	return encoded, false, nil
@@ -193,7 +194,7 @@ func (c *Cache) get(ctx context.Context, key string) ([]byte, bool) {
 	return encoded, ok && err == nil
 }
 
-func (c *Cache) forget(ctx context.Context, key string) {
+func (c *Cache) delete(ctx context.Context, key string) {
 	if err := c.storage.Delete(ctx, key); err != nil {
 		c.onError(err)
 	}

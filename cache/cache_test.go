@@ -34,7 +34,7 @@ type city struct {
 	Trace string `json:"trace,omitempty"`
 }
 
-// oracle counts how often it is asked.
+// An oracle counts how often it is asked.
 type oracle struct{ asked atomic.Int64 }
 
 func (o *oracle) tool(c *cache.Cache, version string, ttl time.Duration, opts ...actors.Option) actors.Tool[city, string] {
@@ -47,7 +47,7 @@ func memory() *cache.Cache { return cache.New(cache.NewMemory(1<<20), cache.Opti
 
 func pause(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // on the fake clock
 
-// storages are the kinds of them.
+// storages returns a storage of each kind.
 func storages(t *testing.T) map[string]cache.Storage {
 	dir, err := cache.OpenDir(filepath.Join(t.TempDir(), "cache"))
 	require.NoError(t, err)
@@ -115,8 +115,8 @@ func TestIdentityOfTheInputDecides(t *testing.T) {
 	}
 }
 
-// The identity of a request leaves out what tools returned, on which the answer
-// depends.
+// The idempotency key of a request does not cover the results of tools, but the answer
+// depends on them.
 func TestModelsAreAskedAgainWhereAToolReturnedSomethingElse(t *testing.T) {
 	asked := 0
 	llm := decorators.LLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
@@ -166,7 +166,7 @@ func TestAThousandCallersMakeOneCall(t *testing.T) {
 	})
 }
 
-// One that fails leaves the call to the next that waits.
+// If the call fails, the next waiting caller makes it.
 func TestNextCallerMakesTheCallThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := 0
@@ -192,10 +192,10 @@ func TestNextCallerMakesTheCallThatFailed(t *testing.T) {
 	})
 }
 
-// A handler that was left behind keeps nobody waiting, and nothing of it.
+// Nobody waits for an abandoned handler, and its output is not cached.
 func TestAbandonedCallIsMadeByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var made atomic.Int64 // by the one left behind, too
+		var made atomic.Int64 // including the abandoned call
 		tool := decorators.Tool("deaf", "", func(context.Context, city) (string, error) {
 			if made.Add(1) == 1 {
 				pause(time.Hour)
@@ -230,7 +230,7 @@ func TestCallInsideItselfWaitsForNobody(t *testing.T) {
 	})
 }
 
-// What does not fit any more is dropped, and made again.
+// A cached output that no longer fits is dropped, and the call is made again.
 func TestStaleOutputsAreMadeAgain(t *testing.T) {
 	c := memory()
 	old := decorators.Tool("look_up", "", func(context.Context, city) (string, error) { return "text", nil }, actors.WithCache(c, "1", 0))
@@ -290,7 +290,7 @@ func (w *watched) Get(ctx context.Context, key string) ([]byte, bool, error) {
 	return w.Storage.Get(ctx, key)
 }
 
-// The effect of a hit is that of another call, which is not to be undone.
+// A hit refers to the effect of another call, which must not be undone.
 func TestHitIsNotCompensated(t *testing.T) {
 	var o oracle
 	undone := 0
@@ -308,7 +308,7 @@ func TestHitIsNotCompensated(t *testing.T) {
 	require.NoError(t, st.Close())
 }
 
-// A hit says nothing about what the actor calls.
+// A hit emits nothing on behalf of the actor.
 func TestHitIsNoProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker.New(breaker.Options{Name: "x", Failures: 1, OpenFor: time.Second})
@@ -389,7 +389,7 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 	}
 	var o oracle
 	assert.Contains(t, panics(func() { o.tool(nil, "1", 0) }), `"look_up": WithCache got nil`)
-	assert.Contains(t, panics(func() { o.tool(memory(), "1", -1) }), "a time to live of -1ns; want more than 0")
+	assert.Contains(t, panics(func() { o.tool(memory(), "1", -1) }), "ttl is -1ns, want a positive duration")
 	assert.Contains(t, panics(func() { o.tool(memory(), "1", 0, actors.WithNoStore()) }), "NoStore")
 	assert.Contains(t, panics(func() { cache.New(nil, cache.Options{}) }), "needs a storage")
 	assert.Contains(t, panics(func() { cache.NewMemory(0) }), "NewMemory(0)")

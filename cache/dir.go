@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// Dir is a storage in a directory, which outlives the process and which several
-// processes of one machine can use. A value is there as a whole or not at all,
-// also after a crash; nothing is synced to the disk, since a cache may lose what
-// it has. It is for many goroutines. Make one with [OpenDir].
+// A Dir is a storage in a directory. It outlives the process and can be shared by
+// several processes of one machine. Writes are atomic, even in a crash, but are not
+// synced to disk: a cache may lose entries. A Dir is safe for concurrent use. Create
+// one with [OpenDir].
 type Dir struct{ root *os.Root }
 
-// OpenDir opens the directory, which is made if there is none. It can be one
-// inside that of a filestore.Store, such as its "cache". No link leads out of
-// it.
+// OpenDir opens the directory at path and creates it if it does not exist. It may be
+// inside the directory of a filestore.Store, for example "cache". Symbolic links that
+// lead out of the directory are not followed. The caller must call Close.
 func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
@@ -34,10 +34,10 @@ func OpenDir(path string) (*Dir, error) {
 	return &Dir{root}, nil
 }
 
-// Close frees the directory. The storage must not be used after it.
+// Close releases the directory. The storage must not be used afterwards.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Get implements Storage. A file that is damaged is an error.
+// Get implements Storage. It returns an error for a damaged file and deletes it.
 func (d *Dir) Get(ctx context.Context, key string) ([]byte, bool, error) {
 	name, err := nameOf(key)
 	if err != nil {
@@ -50,18 +50,18 @@ func (d *Dir) Get(ctx context.Context, key string) ([]byte, bool, error) {
 	case err != nil:
 		return nil, false, fmt.Errorf("cache: %w", err)
 	}
-	value, until, err := decode(file)
+	value, expires, err := decode(file)
 	switch {
 	case err != nil:
 		return nil, false, errors.Join(fmt.Errorf("cache: %s: %w", name, err), d.Delete(ctx, key))
-	case isOver(until):
+	case hasExpired(expires):
 		return nil, false, d.Delete(ctx, key)
 	}
 	return value, true, nil
 }
 
 // Put implements Storage.
-func (d *Dir) Put(_ context.Context, key string, value []byte, until time.Time) error {
+func (d *Dir) Put(_ context.Context, key string, value []byte, expires time.Time) error {
 	name, err := nameOf(key)
 	if err != nil {
 		return err
@@ -70,17 +70,17 @@ func (d *Dir) Put(_ context.Context, key string, value []byte, until time.Time) 
 	if err := d.root.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("cache: %w", err)
 	}
-	fresh := name + "." + rand.Text() + temporary
-	f, err := d.root.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	temp := name + "." + rand.Text() + tempSuffix
+	f, err := d.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("cache: %w", err)
 	}
-	_, err = f.Write(encode(value, until))
+	_, err = f.Write(encode(value, expires))
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = d.root.Rename(fresh, name)
+		err = d.root.Rename(temp, name)
 	}
 	if err != nil {
-		return fmt.Errorf("cache: %w", errors.Join(err, d.root.Remove(fresh)))
+		return fmt.Errorf("cache: %w", errors.Join(err, d.root.Remove(temp)))
 	}
 	return nil
 }
@@ -97,13 +97,13 @@ func (d *Dir) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// Purge deletes what is out of date or damaged, and what crashes have left
-// behind more than an hour ago. It returns how many files it deleted.
+// Purge deletes expired and damaged files, and temporary files older than an hour that
+// crashes have left. It returns the number of deleted files.
 func (d *Dir) Purge(ctx context.Context) (deleted int, err error) {
 	var problems []error
 	err = fs.WalkDir(d.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // somebody else deleted it
+		case errors.Is(err, fs.ErrNotExist): // deleted concurrently
 			return nil
 		case err != nil || ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
@@ -123,29 +123,29 @@ func (d *Dir) Purge(ctx context.Context) (deleted int, err error) {
 	return deleted, nil
 }
 
-// isOld reports whether the file can be deleted.
+// isOld reports whether Purge should delete the file.
 func (d *Dir) isOld(name string, entry fs.DirEntry) bool {
-	if strings.HasSuffix(name, temporary) {
+	if strings.HasSuffix(name, tempSuffix) {
 		info, err := entry.Info()
 		return err == nil && time.Since(info.ModTime()) > time.Hour
 	}
 	if len(name) != len("ab/")+2*keyBytes-2 {
-		return false // of somebody else
+		return false // not a file of the cache
 	}
 	file, err := d.root.ReadFile(name)
 	if err != nil {
 		return false
 	}
-	_, until, err := decode(file)
-	return err != nil || isOver(until)
+	_, expires, err := decode(file)
+	return err != nil || hasExpired(expires)
 }
 
 const (
-	temporary = ".tmp"
-	keyBytes  = 32
+	tempSuffix = ".tmp"
+	keyBytes   = 32
 )
 
-// nameOf is the file of a key.
+// nameOf returns the file name for a key.
 func nameOf(key string) (string, error) {
 	if b, err := hex.DecodeString(key); err != nil || len(b) != keyBytes || key != strings.ToLower(key) {
 		return "", fmt.Errorf("cache: the key %q is not %d hexadecimal digits", key, 2*keyBytes)
@@ -153,32 +153,32 @@ func nameOf(key string) (string, error) {
 	return key[:2] + "/" + key[2:], nil
 }
 
-func isOver(until time.Time) bool { return !until.IsZero() && !time.Now().Before(until) }
+func hasExpired(expires time.Time) bool { return !expires.IsZero() && !time.Now().Before(expires) }
 
-// A file is the CRC-32C of the rest in 4 bytes; when it is out of date, in
-// nanoseconds since 1970 in 8 bytes, 0 for never; and the value.
-const headBytes = 12
+// A file consists of the CRC-32C of the rest in 4 bytes, the expiration time in
+// nanoseconds since 1970 in 8 bytes (0 for never), and the value.
+const headerBytes = 12
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func encode(value []byte, until time.Time) []byte {
-	file := make([]byte, headBytes, headBytes+len(value))
-	if !until.IsZero() {
-		binary.BigEndian.PutUint64(file[4:], uint64(until.UnixNano()))
+func encode(value []byte, expires time.Time) []byte {
+	file := make([]byte, headerBytes, headerBytes+len(value))
+	if !expires.IsZero() {
+		binary.BigEndian.PutUint64(file[4:], uint64(expires.UnixNano()))
 	}
 	file = append(file, value...)
 	binary.BigEndian.PutUint32(file, crc32.Checksum(file[4:], castagnoli))
 	return file
 }
 
-var errDamaged = errors.New("it is damaged")
+var errDamaged = errors.New("damaged file")
 
-func decode(file []byte) (value []byte, until time.Time, err error) {
-	if len(file) < headBytes || binary.BigEndian.Uint32(file) != crc32.Checksum(file[4:], castagnoli) {
+func decode(file []byte) (value []byte, expires time.Time, err error) {
+	if len(file) < headerBytes || binary.BigEndian.Uint32(file) != crc32.Checksum(file[4:], castagnoli) {
 		return nil, time.Time{}, errDamaged
 	}
-	if at := binary.BigEndian.Uint64(file[4:]); at != 0 {
-		until = time.Unix(0, int64(at))
+	if nanos := binary.BigEndian.Uint64(file[4:]); nanos != 0 {
+		expires = time.Unix(0, int64(nanos))
 	}
-	return file[headBytes:], until, nil
+	return file[headerBytes:], expires, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The second run asks nobody.
+// The second run uses the cached output.
 func Example() {
 	type City struct {
 		Name string `json:"name"`

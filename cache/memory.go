@@ -9,30 +9,31 @@ import (
 	"time"
 )
 
-// Memory is a storage in memory, for the life of the process. It is for many
-// goroutines. Make one with [NewMemory].
+// A Memory is a storage in memory that evicts the least recently used values. It is
+// safe for concurrent use. Create one with [NewMemory].
 type Memory struct {
 	limit int
 
 	mu    sync.Mutex
 	bytes int
 	byKey map[string]*list.Element
-	used  list.List // of *kept, the latest first
+	used  list.List // of *entry, most recently used first
 }
 
-type kept struct {
-	key   string
-	value []byte
-	until time.Time // zero for ever
+type entry struct {
+	key     string
+	value   []byte
+	expires time.Time // zero for no expiration
 }
 
-// entryBytes is about what an entry takes beside its value.
+// entryBytes is the approximate overhead of an entry beyond its value.
 const entryBytes = 256
 
-func (k *kept) size() int { return len(k.value) + entryBytes }
+func (e *entry) size() int { return len(e.value) + entryBytes }
 
-// NewMemory returns a storage that keeps up to so many bytes: beyond that, what
-// was used longest ago is dropped. It panics if limit is not above 0.
+// NewMemory returns a storage that holds up to limit bytes, including some overhead for
+// each value. Beyond that it evicts the least recently used values. It panics if limit
+// is not positive.
 func NewMemory(limit int) *Memory {
 	if limit <= 0 {
 		panic(fmt.Sprintf("cache: NewMemory(%d): want more than 0, such as 64<<20", limit))
@@ -48,8 +49,8 @@ func (m *Memory) Get(_ context.Context, key string) ([]byte, bool, error) {
 	if e == nil {
 		return nil, false, nil
 	}
-	k := e.Value.(*kept) //nolint:forcetypeassert // nothing else is in the list
-	if !k.until.IsZero() && !time.Now().Before(k.until) {
+	k := e.Value.(*entry) //nolint:forcetypeassert // nothing else is in the list
+	if !k.expires.IsZero() && !time.Now().Before(k.expires) {
 		m.drop(e)
 		return nil, false, nil
 	}
@@ -57,14 +58,14 @@ func (m *Memory) Get(_ context.Context, key string) ([]byte, bool, error) {
 	return slices.Clone(k.value), true, nil
 }
 
-// Put implements Storage. A value that is larger than the limit is not kept.
-func (m *Memory) Put(_ context.Context, key string, value []byte, until time.Time) error {
+// Put implements Storage. A value that is larger than the limit is not stored.
+func (m *Memory) Put(_ context.Context, key string, value []byte, expires time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.byKey[key]; e != nil {
 		m.drop(e)
 	}
-	k := &kept{key, slices.Clone(value), until}
+	k := &entry{key, slices.Clone(value), expires}
 	if k.size() > m.limit {
 		return nil
 	}
@@ -86,9 +87,9 @@ func (m *Memory) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// drop takes e out. The lock is held.
+// drop removes e. The caller holds m.mu.
 func (m *Memory) drop(e *list.Element) {
-	k := m.used.Remove(e).(*kept) //nolint:forcetypeassert // nothing else is in the list
+	k := m.used.Remove(e).(*entry) //nolint:forcetypeassert // nothing else is in the list
 	delete(m.byKey, k.key)
 	m.bytes -= k.size()
 }

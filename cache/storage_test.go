@@ -25,7 +25,7 @@ func TestMemoryDropsWhatWasUsedLongestAgo(t *testing.T) {
 		require.NoError(t, err)
 		return ok
 	}
-	assert.True(t, has(0)) // which 1 is not now
+	assert.True(t, has(0)) // now more recently used than 1
 	require.NoError(t, m.Put(t.Context(), keyOf(3), make([]byte, 100), time.Time{}))
 	assert.Equal(t, []bool{true, false, true, true}, []bool{has(0), has(1), has(2), has(3)})
 	require.NoError(t, m.Put(t.Context(), keyOf(2), make([]byte, 10_000), time.Time{}))
@@ -97,7 +97,7 @@ func TestPurgeDeletesWhatIsOfNoMoreUse(t *testing.T) {
 	require.NoError(t, d.Put(t.Context(), keyOf(1), []byte("over"), time.Now().Add(-time.Second)))
 	require.NoError(t, d.Put(t.Context(), keyOf(2), []byte("kept"), time.Now().Add(time.Hour)))
 	folder := filepath.Join(path, keyOf(1)[:2])
-	left, fresh, other := filepath.Join(folder, "x"+temporary), filepath.Join(folder, "y"+temporary), filepath.Join(path, "README")
+	left, fresh, other := filepath.Join(folder, "x"+tempSuffix), filepath.Join(folder, "y"+tempSuffix), filepath.Join(path, "README")
 	for _, name := range []string{left, fresh, other} {
 		require.NoError(t, os.WriteFile(name, nil, 0o600))
 	}
@@ -126,7 +126,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !until.IsZero() || len(file) >= headBytes && string(file[4:headBytes]) == "\x00\x00\x00\x00\x00\x00\x00\x00" {
+		if !until.IsZero() || len(file) >= headerBytes && string(file[4:headerBytes]) == "\x00\x00\x00\x00\x00\x00\x00\x00" {
 			assert.Equal(t, file, encode(value, until))
 		}
 	})
