@@ -14,61 +14,59 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Options say when a breaker opens and closes.
+// Options configure a [Breaker].
 type Options struct {
-	// Name is that of what the actors call, for errors and records. Required.
+	// Name is the name of the service, used in errors and records. Required.
 	Name string
 
-	// Failures is how many attempts in a row must fail for the breaker to open.
-	// Defaults to 5, or to none if Ratio is set.
+	// Failures is the number of consecutive failed attempts that opens the breaker.
+	// Defaults to 5, or to no such limit if Ratio is set.
 	Failures int
 
-	// Ratio is which part of the attempts within Window must fail for the
-	// breaker to open, from MinAttempts on: above 0 and up to 1. Defaults to
-	// none.
+	// Ratio is the fraction of failed attempts within Window that opens the breaker,
+	// once Window has MinAttempts attempts. It must be greater than 0 and at most 1.
+	// Defaults to no such limit.
 	Ratio float64
 
-	// MinAttempts is how many attempts Window must have before Ratio counts.
+	// MinAttempts is the minimum number of attempts within Window for Ratio to apply.
 	// Defaults to 10.
 	MinAttempts int
 
-	// Window is the time within which attempts count, while the breaker is
-	// closed. Defaults to 1 min.
+	// Window is the period over which attempts are counted while the breaker is closed.
+	// Defaults to 1 min.
 	Window time.Duration
 
-	// OpenFor is how long the breaker refuses attempts before it lets the first
+	// OpenFor is how long an open breaker refuses all attempts. It then lets probes
 	// through. Defaults to 30 s.
 	OpenFor time.Duration
 
-	// Probes is how many attempts it lets through then, and how many of them must
-	// succeed for it to close. The first that fails opens it again. Defaults to
-	// 1.
+	// Probes is the number of attempts that are let through to probe the service. If
+	// all succeed, the breaker closes; the first failure opens it again. Defaults to 1.
 	Probes int
 
-	// Counts reports whether an error of an attempt is a failure of what it
-	// called; any other counts as a success, as that has answered. Attempts that
-	// were interrupted, and panics, count as nothing. Defaults to timeouts,
-	// errors of the network, HTTP 408, 425, 429 and 5xx.
+	// Counts reports whether the error of an attempt counts as a failure of the
+	// service. Other errors count as a success, because the service has answered.
+	// Interrupted attempts and panics are not counted. By default timeouts, network
+	// errors and the HTTP statuses 408, 425, 429 and 5xx are failures.
 	Counts func(error) bool
 }
 
-// Breaker is a circuit breaker: it refuses attempts while the service that they
-// call is failing. It is for many goroutines, and is shared by many runs. Make
+// A Breaker is a circuit breaker: it refuses attempts while the service that they call
+// is failing. It is safe for concurrent use and is usually shared by many runs. Create
 // one with [New].
 //
-// A breaker belongs to the process and is not stored: in a new process it begins
-// closed. A call that it had refused still waits for the rest of the delay that
-// was promised.
+// The state of a breaker is not stored: in a new process it is closed. A call that was
+// refused before a restart still waits for the rest of its delay.
 type Breaker struct {
 	name string
 
-	mu      sync.Mutex // held while gobreaker is called, so that what changed is the caller's doing
+	mu      sync.Mutex // held during calls of gobreaker, so that changes can be attributed to the caller
 	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
-	until   time.Time // when it lets an attempt through again, if it is open
+	until   time.Time // when an open breaker lets probes through
 	changes []change
 }
 
-// New panics if an option is out of range.
+// New returns a closed breaker. It panics if an option is out of range.
 func New(o Options) *Breaker {
 	o.check()
 	b := &Breaker{name: o.Name}
@@ -78,16 +76,17 @@ func New(o Options) *Breaker {
 			return o.Failures > 0 && c.ConsecutiveFailures >= uint32(o.Failures) ||
 				o.Ratio > 0 && c.Requests >= uint32(o.MinAttempts) && float64(c.TotalFailures) >= o.Ratio*float64(c.Requests)
 		},
-		IsExcluded:   func(err error) bool { return err == errNotMade }, //nolint:errorlint // itself
-		IsSuccessful: func(err error) bool { return err == nil || !counts(o.Counts, err) },
+		IsExcluded:   func(err error) bool { return err == errInconclusive }, //nolint:errorlint // compares identity
+		IsSuccessful: func(err error) bool { return err == nil || !isFailure(o.Counts, err) },
 		OnStateChange: func(_ string, _, to gobreaker.State) {
-			b.note(to, o.OpenFor)
+			b.noteChange(to, o.OpenFor)
 		},
 	})
 	return b
 }
 
-// check fills in the defaults.
+// check validates the options and fills in defaults. It panics if an option is out of
+// range.
 func (o *Options) check() {
 	must := func(ok bool, field string, value any, allowed string) {
 		if !ok {
@@ -120,9 +119,9 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// counts asks a function of the user. One that panics has not said that it was
-// no failure.
-func counts(f func(error) bool, err error) (failed bool) {
+// isFailure calls the user's Counts function. If it panics, the error counts as a
+// failure.
+func isFailure(f func(error) bool, err error) (failed bool) {
 	defer func() {
 		if recover() != nil {
 			failed = true
@@ -131,19 +130,18 @@ func counts(f func(error) bool, err error) (failed bool) {
 	return f(err)
 }
 
-// isOutage reports whether the error is one that what was called is to blame
-// for.
+// isOutage reports whether err was caused by the called service.
 func isOutage(err error) bool {
 	switch class := record.Classify(err); class {
-	case record.ClassCondition, record.ClassArtifact, record.ClassBreaker: // which came from elsewhere
+	case record.ClassCondition, record.ClassArtifact, record.ClassBreaker: // errors that did not come from the service
 		return false
 	default:
 		return class.IsTransient()
 	}
 }
 
-// note takes in a change of state. The lock is held.
-func (b *Breaker) note(to gobreaker.State, openFor time.Duration) {
+// noteChange records a change of state. The caller holds b.mu.
+func (b *Breaker) noteChange(to gobreaker.State, openFor time.Duration) {
 	change := change{breaker: b.name}
 	switch to {
 	case gobreaker.StateOpen:
@@ -157,9 +155,9 @@ func (b *Breaker) note(to gobreaker.State, openFor time.Duration) {
 	b.changes = append(b.changes, change)
 }
 
-// Interceptor returns what asks the breaker before each attempt and reports to it
-// how the attempt ended. An attempt that it refuses fails with an [*OpenError].
-// Changes of its state are lines in the log of the run whose call caused them.
+// Interceptor returns an interceptor that asks the breaker before each attempt and
+// reports the result to it. A refused attempt fails with an [*OpenError]. Each change
+// of state is logged in the run whose call caused it.
 func (b *Breaker) Interceptor() core.Interceptor {
 	return core.Interceptor{Attempt: b.attempt}
 }
@@ -169,21 +167,22 @@ func (b *Breaker) attempt(ctx context.Context, call *core.CallInfo, next func(co
 	if err != nil {
 		return err
 	}
-	ended := errNotMade // also where the handler ends its goroutine
+	ended := errInconclusive // if the handler calls runtime.Goexit
 	defer func() { done(ended) }()
 	err = next(ctx)
-	if !call.Answered() && isOfService(err) {
+	if !call.Answered() && isConclusive(err) {
 		ended = err
 	}
 	return err
 }
 
-// errNotMade stands for an attempt that says nothing about the service.
-var errNotMade = errors.New("breaker: the attempt was not made to its end")
+// errInconclusive stands for an attempt that says nothing about the service.
+var errInconclusive = errors.New("breaker: the attempt was not completed")
 
-// isOfService reports whether the end of an attempt says something about the
-// service: it was not interrupted, it did not panic, and no breaker refused it.
-func isOfService(err error) bool {
+// isConclusive reports whether the result of an attempt says something about the
+// service: the attempt was not interrupted, did not panic, and was not refused by a
+// breaker.
+func isConclusive(err error) bool {
 	if err == nil {
 		return true
 	}
@@ -191,17 +190,17 @@ func isOfService(err error) bool {
 	return !core.IsSuspension(err) && class != record.ClassPanic && class != record.ClassBreaker
 }
 
-// allow asks for an attempt. Unless that is refused, done must be called once
-// with its end.
+// allow asks the breaker to permit an attempt. If it does, done must be called once
+// with the result of the attempt.
 func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	b.mu.Lock()
 	end, err := b.circuit.Allow()
-	changes, after := b.take(), time.Until(b.until)
+	changes, after := b.takeChanges(), time.Until(b.until)
 	b.mu.Unlock()
 	log(call, changes)
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState):
-		// It opens after that instant, not with it.
+		// Wait one millisecond more: the breaker is still open at that instant.
 		return nil, &OpenError{Breaker: b.name, After: max(after, 0).Truncate(time.Millisecond) + time.Millisecond}
 	case err != nil:
 		return nil, &OpenError{Breaker: b.name}
@@ -209,14 +208,14 @@ func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	return func(err error) {
 		b.mu.Lock()
 		end(err)
-		changes := b.take()
+		changes := b.takeChanges()
 		b.mu.Unlock()
 		log(call, changes)
 	}, nil
 }
 
-// take returns the changes since the last time. The lock is held.
-func (b *Breaker) take() []change {
+// takeChanges returns the changes since the last call. The caller holds b.mu.
+func (b *Breaker) takeChanges() []change {
 	changes := b.changes
 	b.changes = nil
 	return changes

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// service is unavailable until it is mended, and counts how often it is called.
+// A service is unavailable until it is repaired, and counts its calls.
 type service struct {
 	mended atomic.Bool
 	called atomic.Int64
@@ -113,7 +113,7 @@ func TestRefusedAttemptsWaitForTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s service
 		b := breaker.New(breaker.Options{Name: "payments", Failures: 1, OpenFor: 10 * time.Minute})
-		_, err := s.tool(b, once).Call(t.Context(), 1) // outside a run it opens too
+		_, err := s.tool(b, once).Call(t.Context(), 1) // failures outside a run open it too
 		require.ErrorIs(t, err, errUnavailable)
 		s.mended.Store(true)
 		st := state.New()
@@ -178,7 +178,7 @@ func TestAThousandCallersMakeOneProbe(t *testing.T) {
 	})
 }
 
-// A probe that was interrupted says nothing: the next call is the probe.
+// An interrupted probe is inconclusive: the next call is the probe.
 func TestInterruptedProbeLeavesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s service
@@ -234,7 +234,7 @@ func TestBreakerOpensByRatio(t *testing.T) {
 		for i := range 6 {
 			s.mended.Store(i%2 == 0)
 			_, _ = pay.Call(t.Context(), 1)
-			if i == 2 { // the first three are forgotten
+			if i == 2 { // the first three have left the window
 				time.Sleep(20 * time.Second) //nolint:forbidigo // on the fake clock
 			}
 			assert.Equal(t, "closed", b.State())
@@ -245,8 +245,8 @@ func TestBreakerOpensByRatio(t *testing.T) {
 	})
 }
 
-// Calls that are recalled ask no breaker, and one that was refused waits for
-// what is left of its delay in the next process.
+// Recalled calls do not ask the breaker. A refused call waits for the rest of its delay
+// in the next process.
 func TestResumedCallsWaitForTheBreakerOfBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, s := memstore.New(), service{}

@@ -1,10 +1,12 @@
-// Package breaker has circuit breakers for actors: they refuse attempts while the service
-// that an actor calls is failing, and later let single attempts through to find out
-// whether it has recovered. They wrap the circuit breakers of github.com/sony/gobreaker,
-// and add how long a refused attempt has to wait, and a record of each change.
+// Package breaker implements circuit breakers for actors. A breaker refuses attempts
+// while the service that an actor calls is failing, and lets single attempts through
+// later to find out whether the service has recovered. The package wraps
+// github.com/sony/gobreaker; it tells a refused attempt how long to wait and records
+// each change of state.
 //
 //	payments := breaker.New(breaker.Options{Name: "payments", OpenFor: 30 * time.Second})
 //	pay := decorators.Tool("pay", "", call, actors.WithBreaker(payments))
 //
-// All actors that call one service share a breaker, over all runs of a process.
+// All actors that call a service should share its breaker, across all runs of a
+// process.
 package breaker

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/httperror"
 )
 
-// After two failures in a row, the service is left alone.
+// After two failures in a row, the service is no longer called.
 func Example() {
 	payments := breaker.New(breaker.Options{Name: "payments", Failures: 2, OpenFor: time.Minute})
 	pay := decorators.Tool("pay", "Pays an order.",

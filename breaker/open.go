@@ -9,15 +9,15 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An OpenError refuses an attempt: its handler does not run. Its class is
-// [record.ClassBreaker], which is retried by default when the breaker lets an
-// attempt through.
+// An OpenError is the error of an attempt that a breaker refused; the handler did not
+// run. Its class is [record.ClassBreaker]. By default the call is retried when the
+// breaker lets attempts through again.
 type OpenError struct {
-	Breaker string        // the name
-	After   time.Duration // when the breaker lets an attempt through again; 0 while another probes
+	Breaker string        // name of the breaker
+	After   time.Duration // time until the breaker lets attempts through; 0 while another attempt probes
 }
 
-// Error is a line such as `circuit breaker "payments" is open for another 5s`.
+// Error returns a message such as `circuit breaker "payments" is open for another 5s`.
 func (e *OpenError) Error() string {
 	if e.After <= 0 {
 		return fmt.Sprintf("circuit breaker %q is open while another call probes", e.Breaker)
@@ -25,22 +25,22 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("circuit breaker %q is open for another %v", e.Breaker, e.After)
 }
 
-// Class is [record.ClassBreaker].
+// Class returns [record.ClassBreaker].
 func (e *OpenError) Class() record.Class { return record.ClassBreaker }
 
-// RetryAfter is After.
+// RetryAfter returns e.After.
 func (e *OpenError) RetryAfter() time.Duration { return e.After }
 
 func init() { record.RegisterErrorType[*OpenError]("breaker.OpenError") }
 
-// change is a change of the state of a breaker.
+// A change is a change of the state of a breaker.
 type change struct {
-	breaker string        // the name
+	breaker string        // name of the breaker
 	state   string        // "open", "half_open" or "closed"
 	openFor time.Duration // how long it stays open
 }
 
-// text returns a line such as `circuit breaker "payments" is open for 30s`.
+// text returns a message such as `circuit breaker "payments" is open for 30s`.
 func (c change) text() string {
 	switch c.state {
 	case "open":

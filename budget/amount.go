@@ -8,28 +8,29 @@ import (
 	"time"
 )
 
-// An Amount is what calls use. As a limit, a zero field is no limit.
+// An Amount is what calls consume. In a limit, a zero field means that there is no
+// limit.
 type Amount struct {
 	Tokens int64         `json:"tokens,omitempty"` // input and output
 	Cost   float64       `json:"cost,omitempty"`   // in the currency of the prices
 	Calls  int64         `json:"calls,omitempty"`  // attempts that were made
-	Time   time.Duration `json:"time,omitempty"`   // of all calls together, in nanoseconds
+	Time   time.Duration `json:"time,omitempty"`   // total time of all calls, in nanoseconds
 }
 
-// Plus returns the sum of both.
+// Plus returns the sum a + b.
 func (a Amount) Plus(b Amount) Amount {
 	return Amount{a.Tokens + b.Tokens, a.Cost + b.Cost, a.Calls + b.Calls, a.Time + b.Time}
 }
 
-// Minus returns the difference of both.
+// Minus returns the difference a - b.
 func (a Amount) Minus(b Amount) Amount {
 	return Amount{a.Tokens - b.Tokens, a.Cost - b.Cost, a.Calls - b.Calls, a.Time - b.Time}
 }
 
-// IsZero reports whether the amount is nothing.
+// IsZero reports whether all fields are zero.
 func (a Amount) IsZero() bool { return a == Amount{} }
 
-// String lists what is not zero, such as "12000 tokens, 3 calls".
+// String returns the fields that are not zero, such as "12000 tokens, 3 calls".
 func (a Amount) String() string {
 	var parts []string
 	for _, part := range [...]struct {
@@ -60,7 +61,8 @@ func plural(n int64, unit string) string {
 
 func money(cost float64) string { return strconv.FormatFloat(cost, 'g', 6, 64) }
 
-// check returns an error for a negative or infinite field.
+// check returns an error if a field is negative or not finite. The error calls the
+// amount what.
 func (a Amount) check(what string) error {
 	for _, field := range [...]struct {
 		name  string
@@ -79,11 +81,11 @@ func (a Amount) check(what string) error {
 	return nil
 }
 
-// tolerance is of sums of costs.
+// tolerance is the rounding error allowed in sums of costs.
 const tolerance = 1e-9
 
-// exceeded returns which limit the amount is above, such as "11 of 10 calls"; empty
-// for none.
+// exceeded describes a limit that the amount exceeds, such as "11 of 10 calls". It
+// returns "" if there is none.
 func (a Amount) exceeded(limit Amount) string {
 	switch {
 	case limit.Calls > 0 && a.Calls > limit.Calls:

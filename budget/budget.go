@@ -16,49 +16,51 @@ import (
 
 // Options configure a [Budget].
 type Options struct {
-	// Name is that of the budget, in errors and in its storage. Required.
+	// Name is the name of the budget, used in errors and in its storage. Required.
 	Name string
 
-	// Limit is what may be used. A field that is zero is not limited; one must be
-	// set.
+	// Limit is the amount that may be used. At least one field must be set; zero fields
+	// are not limited.
 	Limit Amount
 
-	// For says what each has the budget for itself. Defaults to [Run].
+	// For determines which calls share an account. Defaults to [Run].
 	For Key
 
-	// Daily makes the limit one for each day, which begins at midnight in
-	// Location. Location defaults to UTC.
+	// Daily makes the limit apply to each day, which begins at midnight in Location.
+	// Location defaults to UTC.
 	Daily    bool
 	Location *time.Location
 
-	// Price returns what the usage of a model costs, and false if that is not
-	// known; a call is then refused. Required if Limit.Cost is set and the service
-	// does not tell the cost (record.Usage.Cost) itself. [Prices.Of] is one. The
-	// costs are added to the usage of the attempt, and so are in its record.
+	// Price returns the cost of a usage of a model. It returns false if the price is
+	// unknown; the call is then refused. Price is required if Limit.Cost is set and the
+	// service does not report costs (record.Usage.Cost). [Prices.Of] is such a
+	// function. The cost is added to the usage in the record of the attempt.
 	Price func(model string, u core.Usage) (cost float64, known bool)
 
-	// EstimateTokens returns how many tokens of input and output a call will use, from
-	// its encoded input, which must not be changed. Defaults to 0.3 for each byte as
-	// input, and actors.Options.MaxTokens, if the request has it, as output.
+	// EstimateTokens returns the estimated number of input and output tokens of a call.
+	// The argument is its encoded input, which must not be modified. By default the
+	// input is estimated as 0.3 tokens per byte and the output as
+	// actors.Options.MaxTokens of the request, or 0 without it.
 	EstimateTokens func(input []byte) (in, out int)
 
-	// Storage keeps what was used. Defaults to one in memory: a budget of a run then
-	// begins with what the records of the run say that was used, and any other
-	// begins anew with the process.
+	// Storage stores the amounts used. Defaults to a new [Memory]. With a [Memory], the
+	// budget of a run starts with the amount in the run's records, and all other
+	// budgets start from zero with each process.
 	Storage Storage
 }
 
-// A Key says who has a budget: it returns the key of an account from the ID and the
-// tags of a run, and false if the calls of the run are not limited.
+// A Key determines the account of a run: it returns the key of the account, given the
+// ID and tags of the run. It returns false if the calls of the run are not limited.
 type Key func(runID string, tags []string) (key string, ok bool)
 
-// Run gives each run a budget of its own. Calls outside a run are not limited.
+// Run is a [Key] that gives each run its own account. Calls outside a run are not
+// limited.
 func Run(runID string, _ []string) (string, bool) { return runID, runID != "" }
 
-// All has all calls share the budget.
+// All is a [Key] with one account for all calls.
 func All(string, []string) (string, bool) { return "all", true }
 
-// Tag gives the runs that have the same tag with the prefix a budget, such as
+// Tag returns a [Key] with an account for each tag that begins with the prefix, such as
 // "tenant:". Runs without such a tag are not limited.
 func Tag(prefix string) Key {
 	return func(_ string, tags []string) (string, bool) {
@@ -71,19 +73,20 @@ func Tag(prefix string) Key {
 	}
 }
 
-// Thread gives each conversation of package conversation a budget: all runs that are
-// turns of it.
+// Thread is a [Key] with an account for each conversation of package conversation. All
+// runs that are turns of the conversation share it.
 func Thread(runID string, tags []string) (string, bool) { return Tag("conversation:")(runID, tags) }
 
-// A Budget bounds what calls use. It is for many goroutines. Make one with [New].
+// A Budget limits what calls consume. It is safe for concurrent use. Create one with
+// [New].
 type Budget struct {
 	o Options
 
 	mu     sync.Mutex
-	seeded map[string]bool // accounts of runs whose records were looked at
+	seeded map[string]bool // accounts whose initial amount was read from records
 }
 
-// New panics if an option is out of range.
+// New returns a budget. It panics if an option is out of range.
 func New(o Options) *Budget {
 	must := func(ok bool, problem string, values ...any) {
 		if !ok {
@@ -110,11 +113,11 @@ func New(o Options) *Budget {
 	return &Budget{o: o, seeded: make(map[string]bool)}
 }
 
-// Interceptor returns what counts the calls that it is around, and refuses those
+// Interceptor returns an interceptor that counts the calls it wraps and refuses calls
 // that the budget does not allow.
 func (b *Budget) Interceptor() core.Interceptor { return core.Interceptor{Attempt: b.attempt} }
 
-// account returns the name of the account of a key at present.
+// account returns the current account name for a key.
 func (b *Budget) account(key string) string {
 	account := b.o.Name + "/" + key
 	if b.o.Daily {
@@ -143,22 +146,22 @@ func (b *Budget) attempt(ctx context.Context, call *core.CallInfo, next func(con
 	if b.o.Limit.Time > 0 {
 		limited, cancel := context.WithTimeout(ctx, left.Time)
 		defer cancel()
-		return b.make(ctx, limited, call, next, account, reserved)
+		return b.run(ctx, limited, call, next, account, reserved)
 	}
-	return b.make(ctx, ctx, call, next, account, reserved)
+	return b.run(ctx, ctx, call, next, account, reserved)
 }
 
-// make makes the attempt, and puts what it has used in the place of what was
-// reserved, also if the handler panics or ends its goroutine.
-func (b *Budget) make(ctx, limited context.Context, call *core.CallInfo, next func(context.Context) error, account string, reserved Amount) (err error) {
+// run makes the attempt and replaces the reserved amount by the amount used, even if
+// the handler panics or calls runtime.Goexit.
+func (b *Budget) run(ctx, limited context.Context, call *core.CallInfo, next func(context.Context) error, account string, reserved Amount) (err error) {
 	began, returned := time.Now(), false
 	defer func() {
 		estimated := reserved
 		estimated.Time = time.Since(began)
 		used, unpriced := b.used(call, estimated, returned && isRefused(err))
 		_, stored := b.o.Storage.Add(context.WithoutCancel(ctx), account, used.Minus(reserved))
-		if stored != nil { // the reservation stays
-			call.Log(slog.LevelWarn, fmt.Sprintf("budget %q: %v is not on account: %v", b.o.Name, used, stored), nil)
+		if stored != nil { // the reservation remains
+			call.Log(slog.LevelWarn, fmt.Sprintf("budget %q: cannot book %v: %v", b.o.Name, used, stored), nil)
 		}
 		if err == nil {
 			err = unpriced
@@ -169,8 +172,8 @@ func (b *Budget) make(ctx, limited context.Context, call *core.CallInfo, next fu
 	return err
 }
 
-// isRefused reports whether the service did nothing for a request: the others that
-// failed may have been paid for.
+// isRefused reports whether the service rejected the request without processing it.
+// Other failed requests may have been charged.
 func isRefused(err error) bool {
 	switch record.Classify(err) {
 	case record.ClassRateLimit, record.ClassClient, record.ClassTooEarly:
@@ -179,11 +182,11 @@ func isRefused(err error) bool {
 	return false
 }
 
-// used returns what the attempt has used. If the service did not say so, the estimate
-// has to do.
+// used returns the amount that the attempt used. If the service did not report its
+// usage, it returns the estimate.
 func (b *Budget) used(call *core.CallInfo, estimated Amount, refused bool) (Amount, error) {
 	took := estimated.Time
-	if !call.Made() { // by an interceptor inside
+	if !call.Made() { // answered or refused by an inner interceptor
 		return Amount{}, nil
 	}
 	u := call.Usage()
@@ -202,8 +205,8 @@ func (b *Budget) used(call *core.CallInfo, estimated Amount, refused bool) (Amou
 	return Amount{Tokens: int64(u.TotalTokens()), Cost: u.Cost, Calls: 1, Time: took}, err
 }
 
-// estimate returns what an attempt is going to use, as far as that is known before.
-// Time is counted when it has passed.
+// estimate returns the amount that an attempt is expected to use. Time is not
+// estimated; it is counted afterwards.
 func (b *Budget) estimate(call *core.CallInfo) (Amount, error) {
 	a := Amount{Calls: 1}
 	if b.o.Limit.Tokens == 0 && b.o.Limit.Cost == 0 {
@@ -229,7 +232,7 @@ func estimate(input []byte) (in, out int) {
 			MaxTokens int `json:"max_tokens"`
 		} `json:"options"`
 	}
-	_ = record.Decode(input, &request) // another input has no such limit
+	_ = record.Decode(input, &request) // other inputs have no such limit
 	return len(input) * 3 / 10, request.Options.MaxTokens
 }
 
@@ -237,15 +240,15 @@ func (b *Budget) price(model string, u core.Usage) (float64, error) {
 	cost, known := b.o.Price(model, u)
 	switch {
 	case !known:
-		return 0, core.Permanent(fmt.Errorf("budget %q: there is no price for the model %q; Options.Price has to know it", b.o.Name, model))
+		return 0, core.Permanent(fmt.Errorf("budget %q: no price for model %q; add it to Options.Price", b.o.Name, model))
 	case cost < 0 || math.IsNaN(cost) || math.IsInf(cost, 0):
-		return 0, core.Permanent(fmt.Errorf("budget %q: Options.Price returned %v for the model %q; a price must be 0 or more, and finite", b.o.Name, cost, model))
+		return 0, core.Permanent(fmt.Errorf("budget %q: Options.Price returned %v for model %q; want a finite price of 0 or more", b.o.Name, cost, model))
 	}
 	return cost, nil
 }
 
-// reserve puts the amount on account, and returns what is left without it. The error
-// says which limit does not allow that.
+// reserve books the amount and returns what is left after it. If a limit does not allow
+// the amount, it returns an error that names the limit.
 func (b *Budget) reserve(ctx context.Context, key, account string, amount Amount) (left Amount, err error) {
 	limit, err := b.limit(ctx, account)
 	if err != nil {
@@ -268,27 +271,27 @@ func (b *Budget) reserve(ctx context.Context, key, account string, amount Amount
 	return left, fmt.Errorf("%w: the call would use %s of %q for %q", core.ErrBudget, problem, b.o.Name, key)
 }
 
-// limit returns the limit of an account with what it was raised by.
+// limit returns the limit of an account, including what it was raised by.
 func (b *Budget) limit(ctx context.Context, account string) (Amount, error) {
-	more, err := b.add(ctx, account+raised, Amount{})
+	raise, err := b.add(ctx, account+raisedSuffix, Amount{})
 	if err != nil {
 		return Amount{}, err
 	}
 	limit := b.o.Limit
-	for _, field := range [...]struct{ is, add *int64 }{{&limit.Tokens, &more.Tokens}, {&limit.Calls, &more.Calls}, {(*int64)(&limit.Time), (*int64)(&more.Time)}} {
-		if *field.is > 0 { // what is not limited cannot be raised
-			*field.is += *field.add
+	for _, field := range [...]struct{ limit, raise *int64 }{{&limit.Tokens, &raise.Tokens}, {&limit.Calls, &raise.Calls}, {(*int64)(&limit.Time), (*int64)(&raise.Time)}} {
+		if *field.limit > 0 { // no limit to raise
+			*field.limit += *field.raise
 		}
 	}
 	if limit.Cost > 0 {
-		limit.Cost += more.Cost
+		limit.Cost += raise.Cost
 	}
 	return limit, nil
 }
 
-// raised is the end of the name of the account that has by how much another one was
-// raised.
-const raised = "/raised"
+// raisedSuffix is the suffix of the account that stores by how much another account's
+// limit was raised.
+const raisedSuffix = "/raised"
 
 func (b *Budget) add(ctx context.Context, account string, a Amount) (Amount, error) {
 	sum, err := b.o.Storage.Add(ctx, account, a)
@@ -298,8 +301,8 @@ func (b *Budget) add(ctx context.Context, account string, a Amount) (Amount, err
 	return sum, nil
 }
 
-// seed puts on account what the records say that a run has used, if nothing is on
-// account yet.
+// seed books the amount that a run has used according to its records, if nothing has
+// been booked yet.
 func (b *Budget) seed(ctx context.Context, account string, call *core.CallInfo) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -316,7 +319,7 @@ func (b *Budget) seed(ctx context.Context, account string, call *core.CallInfo) 
 		}
 	}
 	if len(b.seeded) >= maxSeeded {
-		clear(b.seeded) // they are looked at again, and have something on account
+		clear(b.seeded) // they are read again, and then are not zero
 	}
 	b.seeded[account] = true
 	return nil
@@ -324,17 +327,17 @@ func (b *Budget) seed(ctx context.Context, account string, call *core.CallInfo) 
 
 const maxSeeded = 10_000
 
-// restored returns what a run has used according to its records.
+// restored returns the amount that a run has used according to its records.
 func restored(n record.Counts) Amount {
 	return Amount{Tokens: int64(n.Usage.TotalTokens()), Cost: n.Usage.Cost, Calls: int64(n.LLMs.Calls() - n.LLMs.Running)}
 }
 
-var errOutside = errors.New("budget: the context is not that of a run with this budget")
+var errOutside = errors.New("budget: the context does not belong to a run with this budget")
 
-// Left returns what is left for the run that ctx belongs to, or for what it shares
-// the budget with. Fields that are not limited are zero; below zero, the limit was
-// exceeded. What calls under way have reserved is not left. An agent that is told
-// must read it in a step, since it changes: actors.WithInstructionsFunc does.
+// Left returns what is left in the account of the run that ctx belongs to. Fields
+// without a limit are zero; a negative field means that the limit was exceeded. Amounts
+// reserved by calls in progress are not left. An agent that uses the result must read
+// it in a step, since it changes over time; actors.WithInstructionsFunc does this.
 func (b *Budget) Left(ctx context.Context) (Amount, error) {
 	s := core.ScopeOf(ctx)
 	if s == nil {
@@ -347,8 +350,8 @@ func (b *Budget) Left(ctx context.Context) (Amount, error) {
 	return b.LeftOf(ctx, key)
 }
 
-// LeftOf returns what is left for a key, such as a run ID or a tag, as
-// [Budget.Left].
+// LeftOf is like [Budget.Left] for the account with the given key, such as a run ID or
+// a tag.
 func (b *Budget) LeftOf(ctx context.Context, key string) (Amount, error) {
 	account := b.account(key)
 	limit, err := b.limit(ctx, account)
@@ -375,13 +378,14 @@ func (b *Budget) LeftOf(ctx context.Context, key string) (Amount, error) {
 	return left, nil
 }
 
-// Raise raises the limit for a key, such as a run ID or a tag, by an amount; a
-// daily one for today. A run that has failed with [core.ErrBudget] goes on when it is
-// retried.
+// Raise raises the limit of the account with the given key, such as a run ID or a tag.
+// A daily limit is raised for the current day only. A run that failed with
+// [core.ErrBudget] continues when it is retried. Raise returns an error if a field of
+// by is negative.
 func (b *Budget) Raise(ctx context.Context, key string, by Amount) error {
 	if err := by.check("the amount to raise by"); err != nil {
 		return err
 	}
-	_, err := b.add(ctx, b.account(key)+raised, by)
+	_, err := b.add(ctx, b.account(key)+raisedSuffix, by)
 	return err
 }

@@ -32,7 +32,7 @@ var (
 	each     = core.Usage{InputTokens: 80, OutputTokens: 20}
 )
 
-// A service answers, and counts how often it was asked.
+// A service answers and counts its calls.
 type service struct {
 	mu    sync.Mutex
 	asked int
@@ -61,10 +61,10 @@ func newBudget(limit budget.Amount) *budget.Budget {
 	return budget.New(budget.Options{Name: "small", Limit: limit, Price: perToken, EstimateTokens: hundred})
 }
 
-// hundred estimates what calls use.
+// hundred estimates 100 tokens for each call.
 func hundred([]byte) (in, out int) { return 80, 20 }
 
-// perToken is a price of 0.01 for each token.
+// perToken is a price of 0.01 per token.
 func perToken(_ string, u core.Usage) (float64, bool) { return float64(u.TotalTokens()) / 100, true }
 
 func TestCallThatWouldExceedTheBudgetDoesNotBegin(t *testing.T) {
@@ -114,7 +114,7 @@ func TestTimeThatIsLeftBoundsTheCall(t *testing.T) {
 	})
 }
 
-// Without an estimate of the user's, MaxTokens is what an answer may have.
+// Without an estimator, MaxTokens is the estimate of the output.
 func TestLimitOfTheAnswerIsReserved(t *testing.T) {
 	s := &service{usage: each}
 	llm := s.llm(budget.New(budget.Options{Name: "b", Limit: budget.Amount{Tokens: 1000}}))
@@ -129,7 +129,7 @@ func TestLimitOfTheAnswerIsReserved(t *testing.T) {
 	assert.Equal(t, 1, s.asked)
 }
 
-// However many calls begin at once, no more are made than the budget has.
+// However many calls begin at once, no more are made than the budget allows.
 func TestBudgetHoldsForCallsThatBeginAtOnce(t *testing.T) {
 	storages := map[string]func(*testing.T) budget.Storage{
 		"memory": func(*testing.T) budget.Storage { return budget.NewMemory() },
@@ -196,13 +196,13 @@ func TestThreadIsAConversation(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// In a new process a run has used what its records say.
+// In a new process, the amount used by a run is restored from its records.
 func TestRestoredUsageCounts(t *testing.T) {
 	store := memstore.New()
 	asked := 0
 	for _, want := range []int{2, 1, 0} {
 		s := &service{usage: each}
-		llm := s.llm(newBudget(budget.Amount{Calls: 3, Tokens: 1000})) // in a storage of its own
+		llm := s.llm(newBudget(budget.Amount{Calls: 3, Tokens: 1000})) // with its own storage
 		st, err := state.Open(t.Context(), store, "run", state.WithFurtherCalls())
 		require.NoError(t, err)
 		asked += 2
@@ -216,7 +216,7 @@ func TestRestoredUsageCounts(t *testing.T) {
 	}
 }
 
-// A run fails for its budget, a human raises that, and the run goes on.
+// A run fails because of its budget, a person raises the limit, and the run continues.
 func TestRunGoesOnWhenItsBudgetIsRaised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{usage: each}
@@ -279,10 +279,11 @@ func TestAgentKnowsWhatIsLeft(t *testing.T) {
 	}
 	assert.Equal(t, []string{"1000 tokens, 10 calls", "900 tokens, 9 calls"}, told)
 	_, err := b.Left(t.Context())
-	assert.ErrorContains(t, err, "not that of a run")
+	assert.ErrorContains(t, err, "does not belong to a run")
 }
 
-// What a refusal has not used is given back, and what may have been paid for is not.
+// The reservation of a refused call is returned, but not that of a call that may have
+// been charged.
 func TestFailedCallsCountWhatTheyMayHaveUsed(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -306,7 +307,7 @@ func TestFailedCallsCountWhatTheyMayHaveUsed(t *testing.T) {
 	}
 }
 
-// What an interceptor inside refuses has used nothing.
+// A call refused by an inner interceptor has used nothing.
 func TestCallThatIsNotMadeUsesNothing(t *testing.T) {
 	s := &service{usage: each}
 	b := newBudget(budget.Amount{Calls: 1})
@@ -349,8 +350,8 @@ func TestBadInputSaysWhatIsAllowed(t *testing.T) {
 		price func(string, core.Usage) (float64, bool)
 		why   string
 	}{
-		{func(string, core.Usage) (float64, bool) { return 0, false }, `there is no price for the model "model"`},
-		{func(string, core.Usage) (float64, bool) { return -1, true }, `returned -1 for the model "model"; a price must be 0 or more`},
+		{func(string, core.Usage) (float64, bool) { return 0, false }, `no price for model "model"`},
+		{func(string, core.Usage) (float64, bool) { return -1, true }, `returned -1 for model "model"; want a finite price of 0 or more`},
 		{func(string, core.Usage) (float64, bool) { return math.Inf(1), true }, "returned +Inf"},
 	} {
 		s := &service{usage: each}
@@ -387,7 +388,7 @@ func TestPrices(t *testing.T) {
 		assert.InDelta(t, c.cost, cost, 1e-9, c.model)
 	}
 	_, err = budget.ParsePrices([]byte(`{"a": {"input": -1}}`))
-	require.EqualError(t, err, `budget: the price input of the model "a" is -1; it must be 0 or more, and finite`)
+	require.EqualError(t, err, `budget: the input price of model "a" is -1; want a finite price of 0 or more`)
 	_, err = budget.ParsePrices([]byte(`[`))
 	require.Error(t, err)
 	known := budget.KnownPrices()

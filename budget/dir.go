@@ -14,12 +14,12 @@ import (
 	"sync"
 )
 
-// Dir is a storage in a directory, which outlives the process and which several
-// processes of one machine can use. An amount is on the disk when Add returns. It
-// is for many goroutines. Make one with [OpenDir].
+// A Dir is a storage in a directory. It outlives the process and can be shared by
+// several processes of one machine. Add returns after the amount has been synced to
+// disk. A Dir is safe for concurrent use. Create one with [OpenDir].
 //
-// An account is a file to which each Add appends a line. It grows by about 200
-// bytes for each call; the accounts of days that are over can be removed.
+// Each account is a file to which Add appends a line. It grows by about 200 bytes per
+// call. Files of past days can be removed.
 type Dir struct {
 	root *os.Root
 
@@ -27,14 +27,14 @@ type Dir struct {
 	files map[string]*file
 }
 
-// file is what was read of an account so far.
+// A file holds what has been read of an account's file.
 type file struct {
 	read int64
 	sum  Amount
 }
 
-// OpenDir opens the directory, which is made if there is none. No link leads out of
-// it.
+// OpenDir opens the directory at path and creates it if it does not exist. Symbolic
+// links that lead out of the directory are not followed. The caller must call Close.
 func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("budget: %w", err)
@@ -46,10 +46,10 @@ func OpenDir(path string) (*Dir, error) {
 	return &Dir{root: root, files: make(map[string]*file)}, nil
 }
 
-// Close frees the directory. The storage must not be used after it.
+// Close releases the directory. The storage must not be used afterwards.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// line is one line of an account.
+// A line is one line of an account's file.
 type line struct {
 	Account string `json:"account"`
 	Amount
@@ -84,8 +84,7 @@ func (d *Dir) addTo(f *os.File, name, account string, a Amount) (Amount, error) 
 		if err != nil {
 			return Amount{}, err
 		}
-		// The line break comes first: what another process has not finished is then
-		// a line of its own.
+		// Begin with a line break: it ends an incomplete line of another process.
 		if _, err := f.Write(append(append([]byte{'\n'}, data...), '\n')); err != nil {
 			return Amount{}, err
 		}
@@ -98,12 +97,12 @@ func (d *Dir) addTo(f *os.File, name, account string, a Amount) (Amount, error) 
 		known = new(file)
 		d.files[name] = known
 	}
-	return known.readOn(f, account)
+	return known.readNew(f, account)
 }
 
-// readOn reads the whole lines that have been added. A line that was cut off by a
-// crash was never on account: Add had not returned.
-func (k *file) readOn(f *os.File, account string) (Amount, error) {
+// readNew reads the complete lines that have been added. A line cut off by a crash does
+// not count, since its Add did not return.
+func (k *file) readNew(f *os.File, account string) (Amount, error) {
 	data, err := io.ReadAll(io.NewSectionReader(f, k.read, 1<<62))
 	if err != nil {
 		return Amount{}, err
@@ -123,7 +122,7 @@ func (k *file) readOn(f *os.File, account string) (Amount, error) {
 	return k.sum, nil
 }
 
-// nameOf is the name of the file of an account, which may be any text.
+// nameOf returns the file name of an account. The account may be any string.
 func nameOf(account string) string {
 	sum := sha256.Sum256([]byte(account))
 	return hex.EncodeToString(sum[:16]) + ".account"

@@ -14,7 +14,7 @@ import (
 
 func TestDirAddsUpOverProcesses(t *testing.T) {
 	path := t.TempDir()
-	dirs := []*budget.Dir{openDir(t, path), openDir(t, path)} // as of two processes
+	dirs := []*budget.Dir{openDir(t, path), openDir(t, path)} // as in two processes
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
@@ -33,7 +33,7 @@ func TestDirAddsUpOverProcesses(t *testing.T) {
 	assert.True(t, sum.IsZero())
 }
 
-// A crash cuts off the last line: it was not on account yet.
+// A crash cuts off the last line, which was not booked yet.
 func TestDirReadsPastALineThatWasCutOff(t *testing.T) {
 	path := t.TempDir()
 	dir := openDir(t, path)
@@ -52,7 +52,7 @@ func TestDirReadsPastALineThatWasCutOff(t *testing.T) {
 		sum, err := openDir(t, path).Add(t.Context(), "a", budget.Amount{})
 		require.NoError(t, err)
 		want := int64(11)
-		if cut == len(whole)-1 { // all of it but the line break
+		if cut == len(whole)-1 { // everything except the line break
 			want = 12
 		}
 		assert.Equal(t, want, sum.Calls, "cut at %d", cut)

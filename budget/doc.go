@@ -1,5 +1,5 @@
-// Package budget bounds what calls of models may use: tokens, money, calls and time,
-// of a run, of a conversation, of a tenant, of a day.
+// Package budget limits what model calls may consume: tokens, money, calls and time,
+// per run, conversation, tenant or day.
 //
 //	limit := budget.New(budget.Options{
 //		Name:    "tenant",
@@ -11,19 +11,18 @@
 //	})
 //	llm := openai.New("gpt-4o-mini", actors.WithInterceptors(limit.Interceptor()))
 //
-// A call that would exceed the budget does not begin: it fails with
-// core.ErrBudget. What it is going to use is reserved before it begins, as far as
-// that is known: one call, its time, and an estimate of its tokens and their price.
-// When it ends, what it has used takes that place. So a budget of calls holds
-// exactly, and one of tokens or money may be exceeded by as much as the calls under
-// way use more than was estimated. If a process ends during a call, its
-// reservation stays.
+// A call that would exceed the budget does not begin: it fails with core.ErrBudget.
+// Before a call begins, the budget reserves one call, its time, and an estimate of its
+// tokens and their price. When the call ends, the actual amount replaces the
+// reservation. A limit on calls is therefore exact. A limit on tokens or money may be
+// exceeded by the amount that calls in progress use beyond their estimates. If the
+// process ends during a call, its reservation remains.
 //
-// An agent that knows how much is left can be told: see [Budget.Left]. A human may
-// raise a budget ([Budget.Raise]); a run that has failed for it then goes on with
-// state.Retry, or "reprise retry".
+// An agent can be told how much is left: see [Budget.Left]. A person can raise a budget
+// with [Budget.Raise]; a run that failed because of it then continues with state.Retry
+// or "reprise retry".
 //
-// Give the interceptor to the models that are paid for, as the innermost one, behind
-// limiters, breakers and caches. In a list for all calls of a run, a model that asks
-// another model counts as a call, too.
+// Attach the interceptor to the models that cost money, as the innermost one, inside
+// rate limiters, breakers and caches. If it is attached to all calls of a run, a model
+// that calls another model is counted as well.
 package budget

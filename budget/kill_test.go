@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { process.Main(m, process.Programs{"spend": spend}) }
 
-// spend goes on with a run that asks a service without end. In its third call, after
-// the service has answered, the process is killed.
+// spend continues a run that calls a service endlessly. The process is killed in its
+// third call, after the service has answered.
 func spend(args ...string) error {
 	ctx := context.Background()
 	store, err := filestore.New(args[0])
@@ -54,7 +54,7 @@ func spend(args ...string) error {
 				return actors.Response{}, err
 			}
 			_ = self.Kill()
-			select {} // until the kill has come
+			select {} // wait for the kill
 		}
 		return actors.Response{Message: actors.Assistant("yes")}, nil
 	}, actors.WithInterceptors(b.Interceptor()), actors.WithRetry(core.RetryConfig{Disabled: true}))
@@ -76,8 +76,8 @@ func spend(args ...string) error {
 	return st.Close()
 }
 
-// Killed in each third call, after it was paid for, the run makes as many paid calls
-// as the budget has.
+// Killed in every third call, after it was charged, the run makes exactly as many
+// charged calls as the budget allows.
 func TestBudgetHoldsOverKills(t *testing.T) {
 	var paid atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

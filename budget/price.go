@@ -11,21 +11,21 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Price is what a million tokens cost.
+// A Price is the price of a million tokens.
 type Price struct {
 	Input  float64 `json:"input"`
-	Output float64 `json:"output"` // reasoning included
+	Output float64 `json:"output"` // including reasoning
 
-	// Parts of the input with prices of their own. Default to Input.
-	Cached     float64 `json:"cached,omitempty"`      // read from the cache of the service
-	CacheWrite float64 `json:"cache_write,omitempty"` // written to it
+	// Prices of parts of the input. Default to Input.
+	Cached     float64 `json:"cached,omitempty"`      // read from the service's cache
+	CacheWrite float64 `json:"cache_write,omitempty"` // written to the service's cache
 }
 
-// Prices are the prices of models by their names.
+// Prices holds prices by model name.
 type Prices map[string]Price
 
-// ParsePrices reads prices from JSON, an object by model. The error names the model
-// and the field that is wrong.
+// ParsePrices parses a JSON object from model names to prices. It returns an error that
+// names the model and the field if a price is invalid.
 func ParsePrices(data []byte) (Prices, error) {
 	var p Prices
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -39,17 +39,17 @@ func (p Prices) Check() error {
 	for model, price := range p {
 		for field, v := range map[string]float64{"input": price.Input, "output": price.Output, "cached": price.Cached, "cache_write": price.CacheWrite} {
 			if v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("budget: the price %s of the model %q is %v; it must be 0 or more, and finite", field, model, v)
+				return fmt.Errorf("budget: the %s price of model %q is %v; want a finite price of 0 or more", field, model, v)
 			}
 		}
 	}
 	return nil
 }
 
-// Of returns what the usage of a model costs, for [Options].Price. A version of a
-// model has the price of the model: "gpt-4o-2024-08-06" that of "gpt-4o",
-// "claude-3-5-haiku-latest" that of "claude-3-5-haiku". A name of the provider before a
-// slash does not count.
+// Of returns the cost of a usage of a model, for [Options].Price. It returns false if
+// the model is unknown. A versioned name has the price of its model:
+// "gpt-4o-2024-08-06" costs the same as "gpt-4o", and "claude-3-5-haiku-latest" the
+// same as "claude-3-5-haiku". A provider name before a slash is ignored.
 func (p Prices) Of(model string, u core.Usage) (cost float64, known bool) {
 	price, ok := p.find(model)
 	if !ok {
@@ -68,8 +68,8 @@ func (p Prices) Of(model string, u core.Usage) (cost float64, known bool) {
 		float64(u.CacheWriteTokens)*written + float64(u.OutputTokens)*price.Output) / million, true
 }
 
-// version matches what follows the name of a model in that of a version of it. A word
-// would be another model: gpt-4o-audio is not gpt-4o.
+// version matches the suffix that a versioned name adds to a model name. A word would
+// be a different model: gpt-4o-audio is not gpt-4o.
 var version = regexp.MustCompile(`^(-[0-9]|@|-latest$)`)
 
 func (p Prices) find(model string) (Price, bool) {
@@ -94,13 +94,13 @@ func (p Prices) find(model string) (Price, bool) {
 //go:embed prices.json
 var pricesJSON []byte
 
-// KnownPrices returns list prices in US dollars of models of the large services,
-// without discounts, surcharges and tiers, as they were known at the end of 2025. Prices change: a
-// budget that must be exact has a table of its own. The caller owns the result.
+// KnownPrices returns list prices of models of the large providers in US dollars, as of
+// the end of 2025, without discounts, surcharges and tiers. Prices change: a budget
+// that must be exact needs its own table. The caller owns the result.
 func KnownPrices() Prices {
 	p, err := ParsePrices(pricesJSON)
 	if err != nil {
-		panic(err) // the file is part of the program, and tested
+		panic(err) // the file is embedded and tested
 	}
 	return p
 }

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// A Storage keeps amounts by account. [Memory] and [Dir] are storages; one of several
-// machines is a table or a hash whose fields are counted up. It is for many
-// goroutines.
+// A Storage stores amounts by account. [Memory] and [Dir] are storages for one machine.
+// A storage shared by several machines can be a database table or a hash with atomic
+// increments. Implementations must be safe for concurrent use.
 type Storage interface {
-	// Add adds the amount, whose fields may be below zero, to the account, and
-	// returns the sum of all that was added, with this. The sum is exact if several
-	// callers add at once: of two, one sees the other. An account to which nothing
-	// was added is zero.
+	// Add adds the amount to the account and returns the new total. Fields of the
+	// amount may be negative. Add is atomic: of two concurrent calls, one sees the
+	// amount of the other. An account to which nothing was added is zero.
 	Add(ctx context.Context, account string, a Amount) (sum Amount, err error)
 }
 
-// Memory is a storage in memory. Make one with [NewMemory].
+// A Memory is a storage in memory. It is safe for concurrent use. Create one with
+// [NewMemory].
 type Memory struct {
 	mu       sync.Mutex
 	accounts map[string]Amount

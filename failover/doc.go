@@ -1,15 +1,14 @@
-// Package failover makes one model of several: if the first does not answer, the next
-// is asked.
+// Package failover combines several models into one: if a model does not answer, the
+// next one is called.
 //
 //	llm := failover.New("assistant-model", failover.Options{},
 //		openai.New("gpt-4o-mini"),
 //		openai.New("claude-haiku-4-5", openai.WithBaseURL("https://api.anthropic.com/v1"), openai.WithAPIKey(key)))
 //
-// Each model that is asked is a call of its own inside that of the failover: it has
-// its own retries, is on record with its error or its answer, and is not asked again
-// when the run is resumed. The attribute answered_by of the failover says which one
-// has answered.
+// Each model is called inside the call of the failover. It has its own retries, its
+// error or answer is recorded, and it is not called again when the run is resumed. The
+// attribute answered_by of the failover names the model that answered.
 //
-// What a model has streamed before it gave up is withdrawn: the failover shows the
-// deltas of its models as its own, and begins again with each model.
+// The failover emits the deltas of its models as its own. If a model fails after it has
+// emitted deltas, they are withdrawn, and the next model starts from the beginning.
 package failover

@@ -16,36 +16,36 @@ import (
 
 // Options configure a failover.
 type Options struct {
-	// On reports whether the next model is asked after a model has failed with the
-	// error. It must depend on the error alone, which may be one that was restored
+	// On reports whether the next model is called after a model has failed with the
+	// error. The result must depend only on the error, which may have been restored
 	// from a record. Defaults to [Unavailable].
 	On func(error) bool
 
-	// HedgeAfter, if it is above 0, asks the next model as well when one has not
-	// answered within that time, and takes the answer that comes first. The others
-	// are interrupted. That makes slow answers rare, and costs: a model that is
-	// interrupted is paid for all the same, so one answer may be paid twice or more.
-	// Defaults to asking one model after the other.
+	// HedgeAfter, if positive, enables hedging: if a model has not answered within this
+	// time, the next one is called as well. The first answer is used, and the other
+	// models are interrupted. Hedging makes slow answers rare but costs more, since
+	// interrupted calls are charged too. By default models are called one after the
+	// other.
 	HedgeAfter time.Duration
 
-	// Retry is the retry configuration of each model here, such as
-	// core.RetryConfig{Disabled: true} to ask the next model at the first failure.
-	// Nil leaves it to the models.
+	// Retry replaces the retry configuration of each model, for example by
+	// core.RetryConfig{Disabled: true} to call the next model after the first failure.
+	// If Retry is nil, each model uses its own configuration.
 	Retry *core.RetryConfig
 
-	// Actor are options of the failover as an actor, such as
-	// actors.WithInterceptors. By default it has one attempt, and no time limit beside
-	// those of the models.
+	// Actor holds options of the failover as an actor, such as actors.WithInterceptors.
+	// By default the failover has one attempt and no timeout; the timeouts of the
+	// models apply.
 	Actor []actors.Option
 }
 
-// New returns a model that asks the models in their order. The name is that of the
-// call around theirs. New panics if there are fewer than two models, if two have the
-// same name, or if an option is invalid.
+// New returns a model that calls the given models in order. The name is that of the
+// outer call, which contains the calls of the models. New panics if there are fewer
+// than two models, if two have the same name, or if an option is invalid.
 //
-// The model of a request ([actors.Options].Model) is one of the service of the first
-// model: the others are asked without it. If none answers, the error is that of all of
-// them, and errors.Is and errors.As find each.
+// The field Model of a request ([actors.Options].Model) applies only to the first
+// model; the others are called without it. If all models fail, the error is an
+// [*Error]; errors.Is and errors.As find the error of each model.
 func New(name string, o Options, models ...actors.LLM) actors.LLM {
 	f := &failover{name: name, o: o, models: models}
 	if f.o.On == nil {
@@ -58,12 +58,11 @@ func New(name string, o Options, models ...actors.LLM) actors.LLM {
 	return actors.NewLLM(name, "", f.ask, own...)
 }
 
-// Unavailable reports whether another model may answer where one has failed: after an
-// error of a transient class, such as a timeout, a rate limit or HTTP 5xx; if its
-// service refuses the key, the account or the name of the model (401 to 404); and if
-// its quota or a budget is used up ([actors.ErrQuota], [core.ErrBudget]). It is false
-// for a request that the model finds malformed, for panics, and for conditions of the
-// model that do not hold.
+// Unavailable reports whether another model may succeed after err. It is true for
+// errors of a transient class, such as timeouts, rate limits and HTTP 5xx; if the
+// service rejects the key, the account or the model name (401 to 404); and if a quota
+// or a budget is used up ([actors.ErrQuota], [core.ErrBudget]). It is false for
+// malformed requests, panics, and conditions of the model that do not hold.
 func Unavailable(err error) bool {
 	if errors.Is(err, actors.ErrQuota) || errors.Is(err, core.ErrBudget) {
 		return true
@@ -76,7 +75,7 @@ func Unavailable(err error) bool {
 	return class.IsTransient() && class != record.ClassCondition
 }
 
-// failover does not change once it is made.
+// A failover is immutable.
 type failover struct {
 	name   string
 	o      Options
@@ -93,7 +92,7 @@ func (f *failover) check() error {
 		case name == "":
 			return fmt.Errorf("failover: model %d of %q is the zero LLM", i+1, f.name)
 		case seen[name]:
-			return fmt.Errorf("failover: %q has two models of the name %q; each must have its own", f.name, name)
+			return fmt.Errorf("failover: %q has two models named %q; names must be unique", f.name, name)
 		default:
 			seen[name] = true
 		}
@@ -109,9 +108,9 @@ func (f *failover) check() error {
 	return nil
 }
 
-// ask is the handler.
+// ask is the handler of the model.
 func (f *failover) ask(ctx context.Context, req actors.Request) (actors.Response, error) {
-	show := newStage(live.Emitter(ctx), len(f.models))
+	show := newDisplay(live.Emitter(ctx), len(f.models))
 	var (
 		resp actors.Response
 		i    int
@@ -130,8 +129,8 @@ func (f *failover) ask(ctx context.Context, req actors.Request) (actors.Response
 	return resp, nil
 }
 
-// call asks model i.
-func (f *failover) call(ctx context.Context, i int, req actors.Request, show *stage) (actors.Response, error) {
+// call calls model i.
+func (f *failover) call(ctx context.Context, i int, req actors.Request, show *display) (actors.Response, error) {
 	if i > 0 {
 		req.Options.Model = ""
 	}
@@ -139,15 +138,15 @@ func (f *failover) call(ctx context.Context, i int, req actors.Request, show *st
 	if f.o.Retry != nil {
 		event = event.WithRetry(*f.o.Retry)
 	}
-	resp, err := event.Execute(show.of(ctx, i), req)
+	resp, err := event.Execute(show.contextFor(ctx, i), req)
 	if err != nil {
 		show.fail(i)
 	}
 	return resp, err
 }
 
-// inOrder asks one model after the other.
-func (f *failover) inOrder(ctx context.Context, req actors.Request, show *stage) (actors.Response, int, error) {
+// inOrder calls one model after the other.
+func (f *failover) inOrder(ctx context.Context, req actors.Request, show *display) (actors.Response, int, error) {
 	failed := &Error{Name: f.name}
 	for i := range f.models {
 		resp, err := f.call(ctx, i, req, show)
@@ -162,28 +161,28 @@ func (f *failover) inOrder(ctx context.Context, req actors.Request, show *stage)
 	return actors.Response{}, 0, failed
 }
 
-// An Error says why none of the models has answered.
+// An Error is the error of a failover in which all models failed.
 type Error struct {
-	Name   string   // of the failover
-	Models []string // that were asked
-	Errs   []error  // of each
+	Name   string   // name of the failover
+	Models []string // names of the models called
+	Errs   []error  // their errors
 }
 
 func (e *Error) add(model string, err error) {
 	e.Models, e.Errs = append(e.Models, model), append(e.Errs, err)
 }
 
-// Error lists the models with their errors.
+// Error returns a message that lists the models with their errors.
 func (e *Error) Error() string {
 	texts := make([]string, len(e.Errs))
 	for i, err := range e.Errs {
 		texts[i] = fmt.Sprintf("%s: %v", e.Models[i], err)
 	}
-	return fmt.Sprintf("failover: no model of %q has answered: %s", e.Name, strings.Join(texts, "; "))
+	return fmt.Sprintf("failover: all models of %q failed: %s", e.Name, strings.Join(texts, "; "))
 }
 
 // Unwrap returns the errors of the models.
 func (e *Error) Unwrap() []error { return e.Errs }
 
-// errors.As finds it in recorded errors of calls, too.
+// Make errors.As find an *Error in recorded errors too.
 func init() { record.RegisterErrorType[*Error]("failover.Error") }

@@ -31,7 +31,7 @@ var (
 	busy     = &httperror.Error{Code: http.StatusServiceUnavailable}
 )
 
-// A model says words, one each second, and then answers with them or fails.
+// A model emits one word per second, and then answers with all words or fails.
 type model struct {
 	name  string
 	words string
@@ -39,7 +39,7 @@ type model struct {
 
 	mu    sync.Mutex
 	asked int
-	as    string // the model of the last request
+	as    string // model name in the last request
 }
 
 func (m *model) llm() actors.LLM {
@@ -68,7 +68,7 @@ func llms(models ...*model) (all []actors.LLM) {
 	return all
 }
 
-// answeredBy is the attribute of the record of the failover.
+// answeredBy returns the attribute of the failover's record.
 func answeredBy(t *testing.T, st *state.ExecutionState) any {
 	for _, r := range slices.Backward(testkit.Records(t, st)) {
 		if r.Address.String() == "any" && r.Status == record.StatusCompleted {
@@ -118,7 +118,7 @@ func TestFailureOfAllNamesEach(t *testing.T) {
 			a, b := &model{name: "a", fails: busy}, &model{name: "b", fails: core.Permanent(actors.ErrQuota)}
 			_, ctx := testkit.Run(t)
 			_, err := failover.New("any", failover.Options{Retry: once, HedgeAfter: hedge}, llms(a, b)...).Call(ctx, question)
-			require.ErrorContains(t, err, `failover: no model of "any" has answered: a: `)
+			require.ErrorContains(t, err, `failover: all models of "any" failed: a: `)
 			require.ErrorIs(t, err, actors.ErrQuota)
 			require.ErrorIs(t, err, busy)
 			var all *failover.Error
@@ -146,7 +146,8 @@ func TestUnavailableIsByClass(t *testing.T) {
 	}
 }
 
-// deltas watches what is shown, and checks that all of it is the failover's.
+// deltas collects the emitted deltas, and checks that all have the address of the
+// failover.
 func deltas(t *testing.T, ctx context.Context, began time.Time) (context.Context, func() []string) {
 	var mu sync.Mutex
 	var shown []string
@@ -175,7 +176,7 @@ func TestStreamOfAModelThatGaveUpIsWithdrawn(t *testing.T) {
 	})
 }
 
-// A model that takes long is not waited for alone, and what is shown is that of one.
+// A second model is called if the first is slow, and only one of them is shown.
 func TestHedgingTakesTheFirstAnswer(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		a, b, c := &model{name: "a", words: strings.Repeat("hm ", 60)}, &model{name: "b", words: "yes sir"}, &model{name: "c", words: "no"}
@@ -220,7 +221,7 @@ func TestInterruptIsNoReasonToAskAnother(t *testing.T) {
 	})
 }
 
-// Over real HTTP: the first service breaks its stream off, and the second answers.
+// Uses real HTTP: the first service breaks off its stream, and the second answers.
 func TestServiceThatBreaksOffIsReplaced(t *testing.T) {
 	first := openaitest.New(t, openaitest.Text("It is four").CutAfter(2))
 	second := openaitest.New(t, openaitest.Text("It is 4 degrees."))
@@ -247,7 +248,7 @@ func TestBadInputPanicsAndSaysWhatIsAllowed(t *testing.T) {
 	a, b := (&model{name: "a"}).llm(), (&model{name: "b"}).llm()
 	for want, f := range map[string]func(){
 		`failover: "any" has 1 models; want 2 or more`:                                  func() { failover.New("any", failover.Options{}, a) },
-		`failover: "any" has two models of the name "a"; each must have its own`:        func() { failover.New("any", failover.Options{}, a, b, a) },
+		`failover: "any" has two models named "a"; names must be unique`:        func() { failover.New("any", failover.Options{}, a, b, a) },
 		`failover: model 2 of "any" is the zero LLM`:                                    func() { failover.New("any", failover.Options{}, a, actors.LLM{}) },
 		`failover: Options.HedgeAfter of "any" is -1s; want more than 0, or 0 for none`: func() { failover.New("any", failover.Options{HedgeAfter: -time.Second}, a, b) },
 		`failover: Options.Retry of "any": core: RetryConfig.MaxDelay is -1ns; want more than 0, or 0 for the default of 1m0s (or InitialDelay, if longer)`: func() {

@@ -10,32 +10,32 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// answered is the result of a branch.
-type answered struct {
-	Model    int             `json:"model"` // that answered
+// An answer is the result of a branch.
+type answer struct {
+	Model    int             `json:"model"` // index of the model that answered
 	Response actors.Response `json:"response"`
 }
 
-var errNotAsked = errors.New("not asked, since a model before it failed with an error that another model does not mend")
+var errNotAsked = errors.New("not called because an earlier model failed with an error that does not allow a failover")
 
-// hedge asks the next model when one has failed or takes long, in a group in which the
-// first answer wins.
-func (f *failover) hedge(ctx context.Context, req actors.Request, show *stage) (actors.Response, int, error) {
-	h := &hedging{next: make([]chan struct{}, len(f.models)+1), over: make(chan struct{})}
-	branches := make([]func(context.Context) (answered, error), len(f.models))
+// hedge calls the next model when one has failed or is slow. The calls are branches of
+// a group in which the first answer wins.
+func (f *failover) hedge(ctx context.Context, req actors.Request, show *display) (actors.Response, int, error) {
+	h := &hedger{next: make([]chan struct{}, len(f.models)+1), stopped: make(chan struct{})}
+	branches := make([]func(context.Context) (answer, error), len(f.models))
 	errs := make([]error, len(f.models))
 	for i := range f.models {
 		h.next[i+1] = make(chan struct{})
-		branches[i] = func(ctx context.Context) (answered, error) {
+		branches[i] = func(ctx context.Context) (answer, error) {
 			if i > 0 {
 				if err := h.wait(ctx, i, time.Duration(i)*f.o.HedgeAfter); err != nil {
-					return answered{}, err
+					return answer{}, err
 				}
 			}
 			resp, err := f.call(ctx, i, req, show)
 			switch {
 			case err == nil:
-				return answered{i, resp}, nil
+				return answer{i, resp}, nil
 			case core.IsSuspension(err):
 			case f.o.On(err):
 				close(h.next[i+1])
@@ -43,18 +43,18 @@ func (f *failover) hedge(ctx context.Context, req actors.Request, show *stage) (
 				h.end()
 			}
 			errs[i] = err
-			return answered{}, err
+			return answer{}, err
 		}
 	}
-	won, err := actors.First(ctx, actors.Group{Name: "models"}, branches...)
+	winner, err := actors.First(ctx, actors.Group{Name: "models"}, branches...)
 	if err == nil || core.IsSuspension(err) {
-		return won.Response, won.Model, err
+		return winner.Response, winner.Model, err
 	}
 	return actors.Response{}, 0, f.failed(err, errs)
 }
 
-// failed is the error of a group in which no model has answered. What is not in errs
-// was recalled, and is in the error of the group.
+// failed returns the error of a group in which all models failed. Errors that are
+// missing in errs were recalled and are contained in the error of the group.
 func (f *failover) failed(group error, errs []error) error {
 	failed := &Error{Name: f.name}
 	for i, err := range errs {
@@ -72,18 +72,18 @@ func (f *failover) failed(group error, errs []error) error {
 	return failed
 }
 
-// hedging says when models are asked.
-type hedging struct {
-	next []chan struct{} // closed when the model before has failed
-	over chan struct{}   // closed when no further model is to be asked
-	once sync.Once
+// A hedger coordinates when models are called.
+type hedger struct {
+	next    []chan struct{} // next[i] is closed when model i-1 has failed
+	stopped chan struct{}   // closed when no further model may be called
+	once    sync.Once
 }
 
-func (h *hedging) end() { h.once.Do(func() { close(h.over) }) }
+func (h *hedger) end() { h.once.Do(func() { close(h.stopped) }) }
 
-// wait returns when model i is to be asked: after that time, or when the model before
-// it has failed.
-func (h *hedging) wait(ctx context.Context, i int, d time.Duration) error {
+// wait returns when model i should be called: after d, or as soon as the previous model
+// has failed.
+func (h *hedger) wait(ctx context.Context, i int, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -91,7 +91,7 @@ func (h *hedging) wait(ctx context.Context, i int, d time.Duration) error {
 		return nil
 	case <-h.next[i]:
 		return nil
-	case <-h.over:
+	case <-h.stopped:
 		return errNotAsked
 	case <-ctx.Done():
 		return context.Cause(ctx)

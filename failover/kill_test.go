@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { process.Main(m, process.Programs{"ask": ask}) }
 
-// askAt is a model at a URL.
+// askAt returns a model at a URL.
 func askAt(name, url string) actors.LLM {
 	return actors.NewLLM(name, "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/"+name, nil)
@@ -47,8 +47,8 @@ func askAt(name, url string) actors.LLM {
 	})
 }
 
-// ask asks three times. When the answer is there, and the call around that of the
-// model has not ended, the process is killed, once for each of them.
+// ask makes three calls. The process is killed once in each of them, when the model has
+// answered but the outer call has not ended.
 func ask(args ...string) error {
 	ctx := context.Background()
 	store, err := filestore.New(args[0])
@@ -67,7 +67,7 @@ func ask(args ...string) error {
 			return failed
 		}
 		_ = self.Kill()
-		select {} // until the kill has come
+		select {} // wait for the kill
 	}}
 	o := failover.Options{Retry: &core.RetryConfig{Disabled: true}, Actor: []actors.Option{actors.WithInterceptors(killing)}}
 	if args[3] == "hedging" {
@@ -96,7 +96,7 @@ func ask(args ...string) error {
 	return errors.Join(err, st.Close())
 }
 
-// Killed after the answer of the second model, the run does not ask again.
+// A run that was killed after the answer of the second model does not call it again.
 func TestKillAfterAnAnswerDoesNotPayAgain(t *testing.T) {
 	for _, how := range []string{"in order", "hedging"} {
 		t.Run(how, func(t *testing.T) {

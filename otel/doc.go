@@ -1,4 +1,4 @@
-// Package otel gives what a runner does to OpenTelemetry: metrics of its queue,
+// Package otel exports the activity of a runner to OpenTelemetry: metrics of its queue,
 // its runs and their retries, and a span for each run and each call.
 //
 //	telemetry, err := otel.New(otel.Options{})

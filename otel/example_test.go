@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A runner whose metrics and traces go to the global providers.
+// The runner exports its metrics and traces to the global providers.
 func Example() {
 	telemetry, err := otel.New(otel.Options{})
 	if err != nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// spans are those of a run that is open.
+// spans holds the open spans of an open run.
 type spans struct {
-	run   context.Context //nolint:containedctx // what OpenTelemetry keeps a span in
+	run   context.Context //nolint:containedctx // OpenTelemetry keeps a span in a context
 	calls map[record.Address]*call
-	paths map[string]*call // by the path of the scope that an attempt is
+	paths map[string]*call // by the scope path of each attempt
 }
 
-// A call is one that has not ended.
+// A call is a call that has not ended.
 type call struct {
 	ctx    context.Context      //nolint:containedctx // as above
-	paths  []string             // of its attempts
-	failed []attribute.KeyValue // the attributes of the attempt that is tried again
+	paths  []string             // scope paths of its attempts
+	failed []attribute.KeyValue // attributes of the failed attempt that will be retried
 }
 
-// span begins or ends the span that the record is about.
+// span starts or ends the span that the record belongs to.
 func (t *Telemetry) span(rec *record.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,8 +53,8 @@ func (t *Telemetry) span(rec *record.Record) {
 	}
 }
 
-// begin begins the span of a run. The run was told of by a process that did not
-// close it, if it has one.
+// begin starts the span of a run. It replaces the spans of the run if an earlier
+// process did not close them.
 func (t *Telemetry) begin(rec *record.Record) {
 	ctx, _ := t.tracer.Start(context.Background(), "run", trace.WithTimestamp(rec.Time), trace.WithNewRoot(),
 		trace.WithAttributes(attribute.String("reprise.run_id", rec.RunID), attribute.Int64("reprise.generation", int64(rec.Generation)))) //nolint:gosec // small
@@ -67,13 +67,13 @@ func (s *spans) end(rec *record.Record) {
 	if rec.Status == record.StatusFailed {
 		span.SetStatus(codes.Error, message(rec))
 	}
-	for _, c := range s.calls { // whose handlers have not returned
+	for _, c := range s.calls { // calls whose handlers have not returned
 		trace.SpanFromContext(c.ctx).End(trace.WithTimestamp(rec.Time))
 	}
 	span.End(trace.WithTimestamp(rec.Time))
 }
 
-// beginCall begins the span of a call with its first attempt here.
+// beginCall starts the span of a call with its first attempt in this process.
 func (t *Telemetry) beginCall(s *spans, rec *record.Record) {
 	c := s.calls[rec.Address]
 	if c == nil {
@@ -101,8 +101,8 @@ func (s *spans) retry(rec *record.Record) {
 	}
 }
 
-// conventional are the names that the semantic conventions of OpenTelemetry for
-// generative AI have for attributes of attempts.
+// conventional converts an attribute of an attempt. It uses the names of
+// OpenTelemetry's semantic conventions for generative AI where they exist.
 func conventional(key string, value any) attribute.KeyValue {
 	text := fmt.Sprint(value)
 	switch key {
@@ -127,7 +127,8 @@ func conventional(key string, value any) attribute.KeyValue {
 	return attribute.String(key, text)
 }
 
-// attributesOf are those of the attempt that the record ends, in order.
+// attributesOf returns the attributes of the attempt that the record ends, sorted by
+// key.
 func attributesOf(rec *record.Record) []attribute.KeyValue {
 	if rec.Detail == nil {
 		return nil

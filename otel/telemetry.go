@@ -16,17 +16,17 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// scopeName is the name of the instrumentation.
+// scopeName is the name of the instrumentation scope.
 const scopeName = "github.com/reprise-go/reprise/otel"
 
-// Options say where telemetry goes. The zero Options stand for the global
-// providers.
+// Options configure [Telemetry]. The zero value uses the global providers.
 type Options struct {
 	Meter  metric.MeterProvider
 	Tracer trace.TracerProvider
 }
 
-// Telemetry gives runs to OpenTelemetry. It is for many goroutines.
+// Telemetry exports runs to OpenTelemetry. It is safe for concurrent use. Create one
+// with [New].
 type Telemetry struct {
 	meter  metric.Meter
 	tracer trace.Tracer
@@ -34,13 +34,13 @@ type Telemetry struct {
 	started, ended, crashed, troubles, attempts, retries, exhausted metric.Int64Counter
 	openFor, callFor                                                metric.Float64Histogram
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	runs map[string]*spans
 }
 
 var _ state.Publisher = (*Telemetry)(nil)
 
-// New returns telemetry for any number of runners.
+// New returns telemetry that can be shared by any number of runners.
 func New(o Options) (*Telemetry, error) {
 	if o.Meter == nil {
 		o.Meter = global.GetMeterProvider()
@@ -77,8 +77,8 @@ func New(o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// Watch has the queue of the runner observed with each collection of metrics,
-// until stop is called.
+// Watch exports the state of the runner's queue with each collection of metrics, until
+// stop is called.
 func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
 	runs, err := t.meter.Int64ObservableGauge("reprise.runs", metric.WithUnit("{run}"), metric.WithDescription("Runs that wait or are open"))
 	if err != nil {
@@ -102,7 +102,7 @@ func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
 	return registration.Unregister, nil
 }
 
-// Observe takes an event of a runner. It is for runner.Options.Observe.
+// Observe counts an event of a runner. Use it as runner.Options.Observe.
 func (t *Telemetry) Observe(e runner.Event) {
 	ctx := context.Background()
 	program := []attribute.KeyValue{attribute.String("program", e.Program), attribute.String("version", e.Version)}
@@ -120,7 +120,7 @@ func (t *Telemetry) Observe(e runner.Event) {
 	}
 }
 
-// Publish implements [state.Publisher].
+// Publish implements [state.Publisher]. It ignores replayed records.
 func (t *Telemetry) Publish(rec record.Record) {
 	if rec.Replayed {
 		return
@@ -131,7 +131,7 @@ func (t *Telemetry) Publish(rec record.Record) {
 	t.span(&rec)
 }
 
-// count adds what the record says to the metrics of calls.
+// count updates the metrics of calls from the record.
 func (t *Telemetry) count(rec *record.Record) {
 	ctx := context.Background()
 	of := callAttributes(rec)

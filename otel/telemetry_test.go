@@ -55,7 +55,8 @@ func newKit(t *testing.T, o runner.Options) *kit {
 	return k
 }
 
-// metrics are the numbers by name and attributes; those of histograms are sums.
+// metrics returns the values by name and attributes. The value of a histogram is its
+// sum.
 func (k *kit) metrics(t *testing.T) map[string]float64 {
 	var all metricdata.ResourceMetrics
 	require.NoError(t, k.reader.Collect(t.Context(), &all))

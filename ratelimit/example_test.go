@@ -11,11 +11,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The second call waits until the service takes one again.
+// The second call waits until the service accepts requests again.
 func Example() {
 	limiter := ratelimit.New(ratelimit.Options{Name: "models"})
 	llm := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
-		// With a client of net/http, limiter.Transport does this.
+		// With a net/http client, limiter.Transport does this.
 		limiter.Learn(http.StatusOK, http.Header{
 			"Ratelimit-Policy": {`"default";q=1;w=0.1`}, "Ratelimit": {`"default";r=0;t=0.1`},
 		})
@@ -34,7 +34,7 @@ func Example() {
 	// models: 1 request in 100ms <nil>
 }
 
-// waits shows which calls wait.
+// waits prints the calls that wait.
 type waits struct{}
 
 func (waits) Publish(r record.Record) {

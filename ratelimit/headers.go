@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// A reading is what a response says of one limit.
+// A reading is the information about one limit in a response.
 type reading struct {
 	name   string // such as "requests"
-	tokens bool   // it counts tokens, not requests
+	tokens bool   // a limit on tokens, not on requests
 
-	limit   float64       // 0 if it is not known
-	period  time.Duration // of the limit; 0 if it is not known
-	left    float64       // below 0 if it is not known
-	resetIn time.Duration // until all of the limit is there; 0 if it is not known
-	void    bool          // the limit is zero, which services say that have none
+	limit     float64       // 0 if unknown
+	period    time.Duration // window of the limit; 0 if unknown
+	left      float64       // negative if unknown
+	resetIn   time.Duration // time until the limit is fully available; 0 if unknown
+	unlimited bool          // the limit is zero, which some services send if there is no limit
 }
 
-// longest is the longest time until a reset that is believed.
-const longest = 32 * 24 * time.Hour
+// maxReset is the maximum time until a reset that is accepted.
+const maxReset = 32 * 24 * time.Hour
 
-// readings returns what the headers say, sorted by name. What is malformed is left
-// out.
+// readings returns the limits in the headers, sorted by name. Malformed values are
+// ignored.
 func readings(header http.Header, now time.Time) []reading {
 	found := make(map[string]*reading)
-	at := func(name string) *reading {
+	get := func(name string) *reading {
 		if found[name] == nil {
 			found[name] = &reading{name: name, left: -1, tokens: strings.Contains(name, "token")}
 		}
@@ -40,16 +40,16 @@ func readings(header http.Header, now time.Time) []reading {
 			continue
 		}
 		if value := strings.Join(values, ","); field == "ratelimit" || field == "ratelimit-policy" {
-			readDraft(value, at)
+			readDraft(value, get)
 		} else if kind, name, period := split(field); kind != "" {
-			r := at(name)
+			r := get(name)
 			r.period = max(r.period, period)
 			readField(r, kind, value, now)
 		}
 	}
 	var all []reading
 	for _, r := range found {
-		if !r.void && (r.limit > 0 || r.left >= 0) {
+		if !r.unlimited && (r.limit > 0 || r.left >= 0) {
 			all = append(all, *r)
 		}
 	}
@@ -57,14 +57,13 @@ func readings(header http.Header, now time.Time) []reading {
 	return all
 }
 
-// periods are the words for a window in the names of headers.
+// periods maps the words for a window in header names to its length.
 var periods = map[string]time.Duration{
 	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
 }
 
-// split takes apart the name of a header such as
-// anthropic-ratelimit-input-tokens-remaining. Kind is "limit", "remaining" or
-// "reset"; empty for none.
+// split parses the name of a header such as anthropic-ratelimit-input-tokens-remaining.
+// Kind is "limit", "remaining", "reset", or empty.
 func split(field string) (kind, name string, period time.Duration) {
 	var rest []string
 	for word := range strings.SplitSeq(field, "-") {
@@ -83,7 +82,7 @@ func split(field string) (kind, name string, period time.Duration) {
 	}
 	name = strings.Join(rest, "-")
 	if period == 0 && (strings.Contains(name, "requests") || strings.Contains(name, "tokens")) {
-		period = time.Minute // as services mean it that do not say so
+		period = time.Minute // the usual default of services
 	}
 	return kind, name, period
 }
@@ -94,7 +93,7 @@ func readField(r *reading, kind, value string, now time.Time) {
 	switch kind {
 	case "limit":
 		if n, ok := number(first); ok {
-			r.limit, r.void = n, n == 0
+			r.limit, r.unlimited = n, n == 0
 		}
 		if _, w, ok := strings.Cut(params, "w="); ok { // "100, 100;w=60"
 			r.setWindow(w)
@@ -112,20 +111,20 @@ func readField(r *reading, kind, value string, now time.Time) {
 
 func (r *reading) setWindow(seconds string) {
 	seconds = strings.TrimRight(strings.TrimSpace(seconds), ",; ")
-	if n, ok := number(seconds); ok && n > 0 && n <= longest.Seconds() {
+	if n, ok := number(seconds); ok && n > 0 && n <= maxReset.Seconds() {
 		r.period = time.Duration(n * float64(time.Second))
 	}
 }
 
-// readDraft reads RateLimit and RateLimit-Policy: items such as "default";r=50;t=30
-// or, in older drafts, limit=100, remaining=50, reset=5.
-func readDraft(value string, at func(name string) *reading) {
+// readDraft reads RateLimit and RateLimit-Policy headers: items such as
+// "default";r=50;t=30 or, in older drafts, limit=100, remaining=50, reset=5.
+func readDraft(value string, get func(name string) *reading) {
 	for item := range strings.SplitSeq(value, ",") {
 		name, params, _ := strings.Cut(strings.TrimSpace(item), ";")
 		if strings.Contains(name, "=") {
 			name, params = "", item
 		}
-		r := at(strings.ToLower(strings.Trim(name, `" `)))
+		r := get(strings.ToLower(strings.Trim(name, `" `)))
 		for param := range strings.SplitSeq(params, ";") {
 			key, text, _ := strings.Cut(strings.TrimSpace(param), "=")
 			n, ok := number(text)
@@ -136,25 +135,25 @@ func readDraft(value string, at func(name string) *reading) {
 				r.tokens = r.tokens || strings.Contains(text, "token")
 			case !ok:
 			case key == "q" || key == "limit":
-				r.limit, r.void = n, n == 0
+				r.limit, r.unlimited = n, n == 0
 			case key == "r" || key == "remaining":
 				r.left = n
-			case (key == "t" || key == "reset") && n <= longest.Seconds():
+			case (key == "t" || key == "reset") && n <= maxReset.Seconds():
 				r.resetIn = time.Duration(n * float64(time.Second))
 			}
 		}
 	}
 }
 
-// number reads a number that is not below 0.
+// number parses a non-negative number.
 func number(text string) (float64, bool) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	return n, err == nil && n >= 0 && n < 1e15
 }
 
-// parseReset reads how long it takes until a limit is reset: seconds, a duration
-// such as "6m0s" or "1d2h", a time in seconds or milliseconds since 1970, or one
-// of RFC 3339.
+// parseReset parses the time until a limit is reset: a number of seconds, a duration
+// such as "6m0s" or "1d2h", a Unix time in seconds or milliseconds, or an RFC 3339
+// time.
 func parseReset(text string, now time.Time) (time.Duration, bool) {
 	text = strings.TrimSpace(text)
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
@@ -189,4 +188,4 @@ func parseReset(text string, now time.Time) (time.Duration, bool) {
 	return within(days + d)
 }
 
-func within(d time.Duration) (time.Duration, bool) { return d, d > 0 && d <= longest }
+func within(d time.Duration) (time.Duration, bool) { return d, d > 0 && d <= maxReset }

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A limited server refuses more than so many requests in a window, and tells how
-// many are left.
+// A limited server refuses requests above a limit in each window, and reports how many
+// are left.
 type limited struct {
 	limit  int
 	window time.Duration
@@ -63,7 +63,7 @@ func (s *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"id":"1","model":"m","choices":[{"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`)
 }
 
-// Over real HTTP, in a short window: nothing is refused once it is over.
+// Uses real HTTP and a short window: after the first window no request is refused.
 func TestNothingIsRefusedOverHTTP(t *testing.T) {
 	server := &limited{limit: 40, window: time.Second}
 	srv := httptest.NewServer(server)

@@ -9,43 +9,43 @@ import (
 
 // A limit is one limit of the service, on requests or on tokens.
 //
-// Two things bound what may be sent. If the length of the window is known, no span
-// of that length may have more in it than the limit: that is enough for services
-// with fixed and with sliding windows, and for those that refill a bucket. And the
-// service says how much is left until when, which counts what others have used;
-// requests under way are not in that yet.
+// Two conditions bound what may be sent. First, if the length of the window is known,
+// no period of that length may contain more than the limit. This is sufficient for
+// services with fixed windows, with sliding windows and with token buckets. Second, the
+// service reports how much is left until the next reset. This includes the use by other
+// processes, but not yet the requests in flight.
 type limit struct {
 	name   string
 	tokens bool
-	size   float64       // 0 if it is not known
-	period time.Duration // 0 if it is not known
+	size   float64       // 0 if unknown
+	period time.Duration // 0 if unknown
 
-	left  float64   // according to the service, until then
-	until time.Time // zero if the service has said nothing
-	since time.Time // when the request was sent whose response told until
-	alone bool      // what is not left was used by this limiter
+	left      float64   // what is left until that time, according to the service
+	until     time.Time // zero if the service has not reported anything
+	since     time.Time // when the request was sent whose response reported until
+	exclusive bool      // only this limiter uses the limit
 
-	total float64 // of the costs of all requests that were ever sent
+	total float64 // costs of all requests ever sent
 
 	log []*sent // requests that the service has counted, by time
-	sum float64 // of their costs
+	sum float64 // sum of their costs
 }
 
-// sent is a request that the service has counted.
+// A sent is a request that the service has counted.
 type sent struct {
-	at   time.Time
-	cost float64
-	gone bool // it is out of the window
+	at      time.Time
+	cost    float64
+	expired bool // no longer in the window
 }
 
-// maxLogged is the longest window for which requests are logged. For longer ones
-// the word of the service has to do.
+// maxLogged is the maximum window for which requests are logged. For longer windows
+// only the report of the service is used.
 const maxLogged = time.Hour
 
 func (l *limit) isLogged() bool { return l.size > 0 && l.period > 0 && l.period <= maxLogged }
 
-// costOf returns what a ticket costs. One that is above the whole limit is sent
-// when all of it is there.
+// costOf returns the cost of a ticket. It is at most the whole limit: a larger request
+// is sent when the whole limit is available.
 func (l *limit) costOf(t *ticket) float64 {
 	cost := 1.0
 	if l.tokens {
@@ -57,55 +57,56 @@ func (l *limit) costOf(t *ticket) float64 {
 	return cost
 }
 
-// waitFor returns how long a request of that cost has to wait; 0 for not.
-func (l *limit) waitFor(cost, flying float64, now time.Time) time.Duration {
-	l.forget(now)
-	return max(l.waitForService(cost, flying, now), l.waitForWindow(cost, flying, now))
+// waitFor returns how long a request with the given cost has to wait. It returns 0 if
+// it may be sent now.
+func (l *limit) waitFor(cost, inFlight float64, now time.Time) time.Duration {
+	l.dropExpired(now)
+	return max(l.waitForService(cost, inFlight, now), l.waitForWindow(cost, inFlight, now))
 }
 
-func (l *limit) waitForService(cost, flying float64, now time.Time) time.Duration {
+func (l *limit) waitForService(cost, inFlight float64, now time.Time) time.Duration {
 	switch {
-	case l.alone && l.isLogged():
+	case l.exclusive && l.isLogged():
 		return 0
-	case now.Before(l.until) && l.left-flying < cost:
+	case now.Before(l.until) && l.left-inFlight < cost:
 		return l.until.Sub(now)
-	case now.Before(l.until) || l.isLogged() || l.size == 0 || flying == 0 || flying+cost <= l.size:
+	case now.Before(l.until) || l.isLogged() || l.size == 0 || inFlight == 0 || inFlight+cost <= l.size:
 		return 0
 	}
-	return recheck // all of it is there again, and under way
+	return recheckInterval // the limit has been reset, but is taken by requests in flight
 }
 
-func (l *limit) waitForWindow(cost, flying float64, now time.Time) time.Duration {
+func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Duration {
 	if !l.isLogged() {
 		return 0
 	}
-	over := l.sum + flying + cost - l.size
+	over := l.sum + inFlight + cost - l.size
 	for _, s := range l.log {
-		if over <= slack {
+		if over <= epsilon {
 			break
 		}
 		over -= s.cost
-		if over <= slack {
+		if over <= epsilon {
 			return s.at.Add(l.period).Sub(now)
 		}
 	}
-	if over > slack { // those under way have to end first
-		return recheck
+	if over > epsilon { // requests in flight have to end first
+		return recheckInterval
 	}
 	return 0
 }
 
 const (
-	slack   = 1e-6 // of sums of floating point numbers
-	recheck = time.Second
+	epsilon         = 1e-6 // rounding error of floating-point sums
+	recheckInterval = time.Second
 )
 
-// forget drops the requests that are out of the window.
-func (l *limit) forget(now time.Time) {
+// dropExpired removes the requests that are no longer in the window.
+func (l *limit) dropExpired(now time.Time) {
 	n := 0
 	for n < len(l.log) && (!l.isLogged() || now.Sub(l.log[n].at) >= l.period) {
 		l.sum -= l.log[n].cost
-		l.log[n].gone = true
+		l.log[n].expired = true
 		n++
 	}
 	l.log = l.log[n:]
@@ -114,7 +115,7 @@ func (l *limit) forget(now time.Time) {
 	}
 }
 
-// add logs a request.
+// add logs a request. It returns nil if the limit is not logged.
 func (l *limit) add(at time.Time, cost float64) *sent {
 	if !l.isLogged() {
 		return nil
@@ -127,19 +128,19 @@ func (l *limit) add(at time.Time, cost float64) *sent {
 	return s
 }
 
-// correct sets what a logged request has cost.
+// correct sets the actual cost of a logged request.
 func (l *limit) correct(s *sent, cost float64) {
-	if !s.gone {
+	if !s.expired {
 		l.sum += cost - s.cost
 		s.cost = cost
 	}
 }
 
-// sameReset is by how much the times of a reset differ that mean the same one.
+// sameReset is the maximum difference between two reported times of the same reset.
 const sameReset = 500 * time.Millisecond
 
-// learn takes in what the response to a request says that was sent then. Own is what
-// this limiter may have used of the window by then, at most.
+// learn updates the limit from a response. The request was sent at sentAt. Own is the
+// maximum that this limiter had used of the window when the service answered.
 func (l *limit) learn(r *reading, own float64, sentAt, now time.Time) {
 	if r.limit > 0 {
 		l.size = r.limit
@@ -152,19 +153,19 @@ func (l *limit) learn(r *reading, own float64, sentAt, now time.Time) {
 	}
 	until := now.Add(r.resetIn)
 	if r.resetIn == 0 {
-		until = now.Add(recheck)
+		until = now.Add(recheckInterval)
 	}
 	switch {
-	case now.After(l.until), until.After(l.until.Add(sameReset)): // of a new window, or of a bucket that was used since
+	case now.After(l.until), until.After(l.until.Add(sameReset)): // a new window, or a bucket that was used since
 		l.left, l.until, l.since = r.left, until, sentAt
-		l.alone = l.size-r.left <= own+slack
-	case !sentAt.Before(l.since): // responses come in any order, and what is left only falls
+		l.exclusive = l.size-r.left <= own+epsilon
+	case !sentAt.Before(l.since): // responses arrive in any order, and what is left only decreases
 		l.left = min(l.left, r.left)
-		l.alone = l.alone && l.size-r.left <= own+slack
+		l.exclusive = l.exclusive && l.size-r.left <= own+epsilon
 	}
 }
 
-// String names the limit, such as "60 requests in 1m0s".
+// String returns a description such as "60 requests in 1m0s".
 func (l *limit) String() string {
 	unit := "requests"
 	if l.tokens {

@@ -14,48 +14,48 @@ import (
 
 // Options configure a [Limiter].
 type Options struct {
-	// Name is that of the service, for log lines. Required.
+	// Name is the name of the service, used in log lines. Required.
 	Name string
 
-	// Requests and Tokens are how many the service allows in a minute. They are for
-	// services that do not say so in their headers, which take precedence. Default
-	// to what the headers say, and to no limit before.
+	// Requests and Tokens are the limits of the service per minute. Set them if the
+	// service does not report its limits in headers, which take precedence. By default
+	// there is no limit until a header reports one.
 	Requests, Tokens int
 
-	// EstimateTokens returns how many tokens a call will use, from its encoded
-	// input, which must not be changed. Defaults to an estimate by the length of
-	// the input and by what calls have used so far.
+	// EstimateTokens returns the estimated number of tokens of a call. The argument is
+	// its encoded input, which must not be modified. The default estimate is based on
+	// the length of the input and the usage of earlier calls.
 	EstimateTokens func(input []byte) int
 }
 
-// A Limiter has calls wait before their attempts until the limits of a service
-// allow them. The wait is a line in the log, and "paced" among the attributes of the
-// attempt. It is no attempt of its own, and does not count against the timeout of
-// the attempt. It ends when the run is interrupted. If it is long, as at a daily limit,
-// it parks the run (state.WithParking), as [core.CallInfo.WaitFor] says.
+// A Limiter delays attempts until the limits of a service allow them. Each delay is
+// logged and is recorded as the attribute "paced" of the attempt. It is not an attempt
+// and does not count against the attempt timeout. An interruption of the run ends it. A
+// long delay, such as for a daily limit, parks the run (state.WithParking); see
+// [core.CallInfo.WaitFor].
 //
-// When several runs wait, each of them gets its turn after the other, however many
-// calls it makes at once. The calls of one run go in the order in which they came.
+// If several runs wait, they take turns, however many calls each makes at once. Calls
+// of the same run are served in order of arrival.
 //
-// Tokens are counted by an estimate while a call is under way, and then by its usage.
-// A call for which the estimate is above the whole limit goes when all of it is
-// there.
+// While a call is in progress, its tokens are counted by the estimate; afterwards by
+// its actual usage. A call whose estimate exceeds the whole limit is made when the
+// whole limit is available.
 //
-// A Limiter is for many goroutines. Make one with [New].
+// A Limiter is safe for concurrent use. Create one with [New].
 type Limiter struct {
 	name     string
 	estimate func([]byte) int
 
-	mu      sync.Mutex
-	limits  []*limit
-	held    time.Time // nothing is sent before: the service asked for that
-	flying  map[*ticket]struct{}
-	queue   queue
-	timer   *time.Timer
-	perByte float64 // of input: tokens that calls have used; 0 for not known
+	mu           sync.Mutex
+	limits       []*limit
+	blockedUntil time.Time // no requests before this time, as the service asked
+	sentTickets  map[*ticket]struct{}
+	queue        queue
+	timer        *time.Timer
+	perByte      float64 // average number of tokens per byte of input; 0 if unknown
 }
 
-// New panics if an option is out of range.
+// New returns a limiter. It panics if an option is out of range.
 func New(o Options) *Limiter {
 	must := func(ok bool, field string, value any, allowed string) {
 		if !ok {
@@ -65,7 +65,7 @@ func New(o Options) *Limiter {
 	must(core.CheckName(o.Name) == nil, "Name", fmt.Sprintf("%q", o.Name), "1 to 128 bytes of printable text")
 	must(o.Requests >= 0, "Requests", o.Requests, "1 or more in a minute, or 0 for what the service says")
 	must(o.Tokens >= 0, "Tokens", o.Tokens, "1 or more in a minute, or 0 for what the service says")
-	l := &Limiter{name: o.Name, estimate: o.EstimateTokens, flying: make(map[*ticket]struct{})}
+	l := &Limiter{name: o.Name, estimate: o.EstimateTokens, sentTickets: make(map[*ticket]struct{})}
 	if o.Requests > 0 {
 		l.limits = append(l.limits, &limit{name: "requests", size: float64(o.Requests), period: time.Minute})
 	}
@@ -75,10 +75,10 @@ func New(o Options) *Limiter {
 	return l
 }
 
-// Interceptor returns what has attempts wait.
+// Interceptor returns an interceptor that delays attempts.
 func (l *Limiter) Interceptor() core.Interceptor { return core.Interceptor{Attempt: l.attempt} }
 
-// ticketKey is the context key of the ticket that a request is sent with.
+// ticketKey is the context key of the ticket of a request.
 type ticketKey struct{ limiter *Limiter }
 
 func (l *Limiter) attempt(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
@@ -88,7 +88,7 @@ func (l *Limiter) attempt(ctx context.Context, call *core.CallInfo, next func(co
 	}
 	began := time.Now()
 	for !l.enter(t) {
-		ready, expected, why := l.outlook(t)
+		ready, expected, why := l.waitInfo(t)
 		if err := call.WaitFor(ctx, ready, expected, why); err != nil {
 			l.leave(t)
 			return err
@@ -97,36 +97,36 @@ func (l *Limiter) attempt(ctx context.Context, call *core.CallInfo, next func(co
 	if paced := time.Since(began).Round(time.Millisecond); paced > 0 {
 		call.Annotate("paced", paced.String())
 	}
-	err = errGoexit // unless next returns
+	err = errGoexit // replaced when next returns
 	defer func() { l.done(t, call.Usage().TotalTokens(), err) }()
 	err = next(context.WithValue(ctx, ticketKey{l}, t))
 	return err
 }
 
-var errGoexit = errors.New("ratelimit: the handler ended its goroutine")
+var errGoexit = errors.New("ratelimit: the handler called runtime.Goexit")
 
-// A ticket is an attempt that is sent, or waits to be.
+// A ticket is an attempt that waits or is in progress.
 type ticket struct {
 	run    string
-	size   int     // of the input, in bytes
-	tokens float64 // estimated
+	size   int     // size of the input, in bytes
+	tokens float64 // estimated, later actual number of tokens
 
-	granted bool
-	sent    time.Time
-	heard   bool             // a response told what is left, with this request in it
-	counted bool             // by the service
-	shares  map[*limit]share // of the limits that were known when it was sent
-	ready   chan struct{}    // closed when it is granted, or is to look again; nil before it waits
-	told    time.Time        // when its turn is likely to come, as it knows it
+	granted   bool
+	sent      time.Time
+	reported  bool             // a response has reported what is left after this request
+	counted   bool             // counted by the service
+	shares    map[*limit]share // per limit known when it was sent
+	ready     chan struct{}    // closed when the ticket is granted or should check again; nil before it waits
+	announced time.Time        // when its turn is expected, as it was told
 }
 
-// A share is what a ticket is to a limit.
+// A share is the part of a limit that a ticket uses.
 type share struct {
-	own, total float64 // what of the window was used when it was sent, and ever; with this
-	sent       *sent   // once it is counted; nil if it is not logged
+	own, total float64 // amount used in the window and in total when the ticket was sent, including it
+	sent       *sent   // set when the request is counted; nil if it is not logged
 }
 
-// wake closes ready.
+// wake closes t.ready unless it is closed.
 func (t *ticket) wake() {
 	select {
 	case <-t.ready:
@@ -152,13 +152,13 @@ func (l *Limiter) newTicket(call *core.CallInfo) (*ticket, error) {
 		return t, nil
 	}
 	if perByte == 0 {
-		perByte = 0.3 // of text, with its answer
+		perByte = 0.3 // a typical value for text with its answer
 	}
 	t.tokens = perByte * float64(t.size)
 	return t, nil
 }
 
-// enter reports whether the ticket is granted. If it is not, it is in the queue.
+// enter reports whether the ticket is granted. If not, the ticket is in the queue.
 func (l *Limiter) enter(t *ticket) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,18 +173,18 @@ func (l *Limiter) enter(t *ticket) bool {
 	return t.granted
 }
 
-// outlook returns what the ticket waits for, and for how long probably.
-func (l *Limiter) outlook(t *ticket) (ready <-chan struct{}, expected time.Duration, why string) {
+// waitInfo returns a channel to wait on, the expected wait, and its reason.
+func (l *Limiter) waitInfo(t *ticket) (ready <-chan struct{}, expected time.Duration, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	expected, why = l.expected(t, now)
-	t.told = now.Add(expected)
+	t.announced = now.Add(expected)
 	return t.ready, expected, fmt.Sprintf("the limit of %s of %q", why, l.name)
 }
 
-// expected returns how long a ticket in the queue is likely to wait, and for which
-// limit. The lock is held.
+// expected returns how long a queued ticket is expected to wait, and for which limit.
+// The caller holds l.mu.
 func (l *Limiter) expected(t *ticket, now time.Time) (expected time.Duration, why string) {
 	expected, why = l.waitOf(l.queue.first(), now)
 	requests, tokens := l.queue.before(t)
@@ -202,13 +202,13 @@ func (l *Limiter) expected(t *ticket, now time.Time) (expected time.Duration, wh
 	return max((expected + more).Round(time.Millisecond), time.Millisecond), why
 }
 
-// waitOf returns how long a ticket has to wait, and for which limit. The lock is
-// held.
+// waitOf returns how long a ticket at the head of the queue has to wait, and for which
+// limit. The caller holds l.mu.
 func (l *Limiter) waitOf(t *ticket, now time.Time) (wait time.Duration, why string) {
 	if t == nil {
 		return 0, "its turn"
 	}
-	wait, why = max(0, l.held.Sub(now)), "requests, as it asks by Retry-After,"
+	wait, why = max(0, l.blockedUntil.Sub(now)), "requests, as it asks by Retry-After,"
 	for _, lim := range l.limits {
 		if d := lim.waitFor(lim.costOf(t), l.inFlight(lim), now); d > wait {
 			wait, why = d, lim.String()
@@ -217,17 +217,17 @@ func (l *Limiter) waitOf(t *ticket, now time.Time) (wait time.Duration, why stri
 	return wait, why
 }
 
-// inFlight returns what the requests cost that the service may not have counted
-// yet. The lock is held.
+// inFlight returns the cost of the requests that the service may not have counted yet.
+// The caller holds l.mu.
 func (l *Limiter) inFlight(lim *limit) (cost float64) {
-	for t := range l.flying {
+	for t := range l.sentTickets {
 		cost += lim.costOf(t)
 	}
 	return cost
 }
 
-// usedBy returns what of the limit this limiter may have used at most when the
-// service answered a request. The lock is held.
+// usedBy returns the maximum amount of the limit that this limiter had used when the
+// service answered the request of t. The caller holds l.mu.
 func (l *Limiter) usedBy(t *ticket, lim *limit) float64 {
 	if t != nil {
 		if s, ok := t.shares[lim]; ok {
@@ -237,8 +237,8 @@ func (l *Limiter) usedBy(t *ticket, lim *limit) float64 {
 	return lim.sum + l.inFlight(lim)
 }
 
-// dispatch grants tickets in their order, as far as the limits allow, and looks
-// again when they allow the next. The lock is held.
+// dispatch grants queued tickets in order, as far as the limits allow, and sets a timer
+// for the next one. The caller holds l.mu.
 func (l *Limiter) dispatch() {
 	if l.timer != nil {
 		l.timer.Stop()
@@ -256,7 +256,7 @@ func (l *Limiter) dispatch() {
 		}
 		l.queue.pop()
 		t.granted, t.sent = true, now
-		l.flying[t] = struct{}{}
+		l.sentTickets[t] = struct{}{}
 		t.shares = make(map[*limit]share, len(l.limits))
 		for _, lim := range l.limits {
 			lim.total += lim.costOf(t)
@@ -266,46 +266,46 @@ func (l *Limiter) dispatch() {
 	}
 }
 
-// leave takes back a ticket whose attempt is not made.
+// leave withdraws a ticket whose attempt is not made.
 func (l *Limiter) leave(t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.granted {
-		delete(l.flying, t)
+		delete(l.sentTickets, t)
 	} else {
 		l.queue.remove(t)
 	}
 	l.dispatch()
 }
 
-// onTheWay is how long after it was sent a request may come in at the service: it
-// counts from then on.
-const onTheWay = time.Second
+// maxTransit is the maximum time that a request is assumed to take to reach the
+// service. The service counts it from then on.
+const maxTransit = time.Second
 
-// count takes in that the service has counted a request. The lock is held.
+// count records that the service has counted a request. The caller holds l.mu.
 func (l *Limiter) count(t *ticket, now time.Time) {
 	if t.counted {
 		return
 	}
-	delete(l.flying, t)
+	delete(l.sentTickets, t)
 	t.counted = true
-	at := t.sent.Add(min(now.Sub(t.sent), onTheWay))
+	at := t.sent.Add(min(now.Sub(t.sent), maxTransit))
 	for _, lim := range l.limits {
 		s := t.shares[lim]
 		s.sent = lim.add(at, lim.costOf(t))
 		t.shares[lim] = s
-		if !t.heard {
+		if !t.reported {
 			lim.left -= lim.costOf(t)
 		}
 	}
 }
 
-// done takes in how many tokens an attempt has used that is over.
+// done records the number of tokens used by an attempt that has ended.
 func (l *Limiter) done(t *ticket, tokens int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if tokens > 0 && t.size > 0 {
-		const weight = 0.2 // of the newest
+		const weight = 0.2 // weight of the newest value
 		if per := float64(tokens) / float64(t.size); l.perByte == 0 {
 			l.perByte = per
 		} else {
@@ -313,7 +313,7 @@ func (l *Limiter) done(t *ticket, tokens int, err error) {
 		}
 	}
 	l.count(t, time.Now())
-	if tokens > 0 || err != nil { // else the service does not say, and the estimate has to do
+	if tokens > 0 || err != nil { // otherwise the service did not report usage: keep the estimate
 		t.tokens = float64(tokens)
 	}
 	for lim, s := range t.shares {
@@ -324,20 +324,19 @@ func (l *Limiter) done(t *ticket, tokens int, err error) {
 	l.dispatch()
 }
 
-// Waiting returns how many attempts wait.
+// Waiting returns the number of attempts that wait.
 func (l *Limiter) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queue.len()
 }
 
-// String returns the name and the limits that are known, such as
-// "openai: 60 requests in 1m0s".
+// String returns the name and the known limits, such as "openai: 60 requests in 1m0s".
 func (l *Limiter) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.limits) == 0 {
-		return l.name + ": no limit is known"
+		return l.name + ": no known limits"
 	}
 	var texts []string
 	for _, lim := range l.limits {

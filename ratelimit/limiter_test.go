@@ -25,11 +25,11 @@ var question = actors.Request{Messages: []actors.Message{actors.User("How are yo
 
 func newLimiter() *ratelimit.Limiter { return ratelimit.New(ratelimit.Options{Name: "service"}) }
 
-// patient retries until it is answered.
+// patient is a retry configuration without a limit.
 var patient = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: time.Second, MaxDelay: 5 * time.Second})
 
-// Fifty agents together ask for more than a service allows: after the first
-// minute nothing is refused, and at least nine tenths of the limit are used.
+// Fifty agents together exceed the limit of a service: after the first minute no
+// request is refused, and at least 90% of the limit is used.
 func TestNothingIsRefusedAfterTheFirstMinute(t *testing.T) {
 	for algorithm, style := range map[string]string{"fixed": "openai", "sliding": "draft", "bucket": "anthropic"} {
 		for _, s := range []*service{
@@ -87,8 +87,7 @@ func testManyAgents(t *testing.T, s *service) {
 	assert.GreaterOrEqual(t, requests, 0.9*most*(minutes-1), "%v of %v tokens", tokens, s.tokens*(minutes-1))
 }
 
-// A run that makes forty calls at once does not have another one wait for all of
-// them.
+// A run that makes forty calls at once does not block another run until all are done.
 func TestRunsHaveTheirTurnsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 10, window: time.Minute, algorithm: "sliding", style: "openai"}
@@ -121,7 +120,8 @@ func TestRunsHaveTheirTurnsInOrder(t *testing.T) {
 	})
 }
 
-// The wait is no attempt, is not part of its time, and is seen.
+// The wait is visible, is not an attempt, and does not count against the attempt
+// timeout.
 func TestWaitIsSeenAndDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 1, window: time.Minute, algorithm: "fixed", style: "openai", takes: time.Second}
@@ -168,7 +168,7 @@ func TestInterruptEndsTheWait(t *testing.T) {
 	})
 }
 
-// A daily limit parks the run, and others that wait already.
+// A daily limit parks the run, and other runs that already wait.
 func TestDailyLimitParksRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 1, window: 24 * time.Hour, algorithm: "fixed", style: "draft", takes: 30 * time.Second}
@@ -189,7 +189,7 @@ func TestDailyLimitParksRuns(t *testing.T) {
 			assert.NoError(t, st.Close())
 		})
 		synctest.Wait()
-		for _, id := range []string{"second", "third"} { // they wait for a minute, as far as they know
+		for _, id := range []string{"second", "third"} { // as far as they know, they wait for a minute
 			waiting.Go(func() {
 				st, err := call(id)
 				assert.ErrorIs(t, err, core.ErrInterrupted)
@@ -213,15 +213,15 @@ func TestDailyLimitParksRuns(t *testing.T) {
 	})
 }
 
-// A service without headers of limits says by Retry-After when it takes requests
-// again: nobody asks before.
+// A service without rate limit headers sends Retry-After: no request is sent before
+// that time.
 func TestRetryAfterHoldsAllCallsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter()
 		answers := &service{requests: 1000, window: time.Minute, algorithm: "sliding"}
 		llm := answers.llm(l)
 		l.Learn(http.StatusServiceUnavailable, http.Header{"Retry-After": {"30"}})
-		l.Learn(http.StatusBadRequest, http.Header{"Retry-After": {"3000"}}) // means something else
+		l.Learn(http.StatusBadRequest, http.Header{"Retry-After": {"3000"}}) // unrelated to the rate limit
 		st, ctx := testkit.Run(t)
 		began := time.Now()
 		var all sync.WaitGroup
@@ -237,7 +237,7 @@ func TestRetryAfterHoldsAllCallsBack(t *testing.T) {
 	})
 }
 
-// What is left is less than what this process has not used: others use the account,
+// The service reports less than this process has left, since others use the account
 // too.
 func TestOthersUseTheAccountToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -266,8 +266,8 @@ func TestBadOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// A limit of zero is not believed, and a call that is above the whole limit goes when
-// all of it is there.
+// A limit of zero is ignored, and a call above the whole limit is made when the whole
+// limit is available.
 func TestImpossibleLimitsDoNotStopCallsForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ratelimit.New(ratelimit.Options{Name: "service", Tokens: 10, EstimateTokens: func(in []byte) int { return len(in) * 1000 }})

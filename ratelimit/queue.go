@@ -2,12 +2,12 @@ package ratelimit
 
 import "slices"
 
-// A queue holds tickets of several runs: each run has its turn after the others.
+// A queue holds waiting tickets. Runs take turns.
 type queue struct {
-	runs []*waiting // the next first
+	runs []*waiting // in the order of their turns
 }
 
-// waiting are the tickets of one run, the oldest first. There is at least one.
+// waiting holds the tickets of one run, oldest first. It is not empty.
 type waiting struct {
 	run     string
 	tickets []*ticket
@@ -23,7 +23,7 @@ func (q *queue) push(t *ticket) {
 	q.runs = append(q.runs, &waiting{t.run, []*ticket{t}})
 }
 
-// first returns the ticket whose turn it is; nil for none.
+// first returns the ticket whose turn it is, or nil.
 func (q *queue) first() *ticket {
 	if len(q.runs) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (q *queue) first() *ticket {
 	return q.runs[0].tickets[0]
 }
 
-// pop removes the first ticket. Its run comes after the others then.
+// pop removes the first ticket and moves its run to the end of the queue.
 func (q *queue) pop() {
 	w := q.runs[0]
 	q.runs = q.runs[1:]
@@ -53,7 +53,7 @@ func (q *queue) remove(t *ticket) {
 	}
 }
 
-// all returns the tickets that wait.
+// all returns all waiting tickets.
 func (q *queue) all() (all []*ticket) {
 	for _, w := range q.runs {
 		all = append(all, w.tickets...)
@@ -68,10 +68,10 @@ func (q *queue) len() (n int) {
 	return n
 }
 
-// before returns how many requests and tokens are likely to be sent before the
+// before returns how many requests and tokens are expected to be sent before the
 // ticket.
 func (q *queue) before(t *ticket) (requests, tokens float64) {
-	turn, own := 0, 0 // of the ticket in its run, and of its run
+	turn, own := 0, 0 // index of the ticket in its run, and of its run
 	for i, w := range q.runs {
 		if at := slices.Index(w.tickets, t); at >= 0 {
 			turn, own = at, i

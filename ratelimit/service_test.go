@@ -20,13 +20,13 @@ import (
 	"github.com/reprise-go/reprise/ratelimit"
 )
 
-// A service is a transport that refuses what is above its limits.
+// A service is a transport that refuses requests above its limits.
 type service struct {
-	requests, tokens float64 // in a window; 0 for no limit
+	requests, tokens float64 // per window; 0 for no limit
 	window           time.Duration
 	algorithm        string        // "fixed", "sliding" or "bucket"
-	style            string        // of its headers: "openai", "draft", "anthropic"
-	takes            time.Duration // for each answer
+	style            string        // style of the headers: "openai", "draft", "anthropic"
+	takes            time.Duration // time for each answer
 	each             int           // tokens of each answer
 
 	mu      sync.Mutex
@@ -40,7 +40,7 @@ type grant struct {
 	tokens float64
 }
 
-// used is what counts at present, and when all of it is given back.
+// used returns the amount that currently counts, and when it will be fully released.
 func (s *service) used(now time.Time) (requests, tokens float64, reset time.Duration) {
 	since := now.Add(-s.window)
 	switch s.algorithm {
@@ -125,7 +125,7 @@ func (s *service) admit(now time.Time) *http.Response {
 	return resp
 }
 
-// llm asks the service.
+// llm returns a model that calls the service.
 func (s *service) llm(l *ratelimit.Limiter, opts ...actors.Option) actors.LLM {
 	client := &http.Client{Transport: l.Transport(s)}
 	opts = append([]actors.Option{actors.WithInterceptors(l.Interceptor())}, opts...)
@@ -146,7 +146,7 @@ func (s *service) llm(l *ratelimit.Limiter, opts ...actors.Option) actors.LLM {
 	}, opts...)
 }
 
-// refusedAfter is how many requests were refused after the first window.
+// refusedAfter returns the number of requests refused after the first window.
 func (s *service) refusedAfter(t *testing.T) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/httperror"
 )
 
-// Transport returns a transport that sends requests by next and has the limiter
-// read the headers of the responses. It changes neither. Nil stands for
-// [http.DefaultTransport].
+// Transport returns a transport that sends requests with next and lets the limiter read
+// the headers of the responses. Requests and responses are not modified. If next is
+// nil, [http.DefaultTransport] is used.
 func (l *Limiter) Transport(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -27,30 +27,30 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := time.Now()
 	resp, err := t.next.RoundTrip(req)
 	if err == nil {
-		of, _ := req.Context().Value(ticketKey{t.limiter}).(*ticket)
-		t.limiter.learn(of, sent, resp.StatusCode, resp.Header)
+		tk, _ := req.Context().Value(ticketKey{t.limiter}).(*ticket)
+		t.limiter.learn(tk, sent, resp.StatusCode, resp.Header)
 	}
 	return resp, err
 }
 
-// Learn takes in the status and the headers of a response, for clients that do not
-// use [Limiter.Transport].
+// Learn updates the limits from the status and headers of a response. It is for clients
+// that do not use [Limiter.Transport].
 func (l *Limiter) Learn(status int, header http.Header) { l.learn(nil, time.Now(), status, header) }
 
-// learn takes in a response to a request that was sent then; the ticket is nil if
-// the request had none.
+// learn updates the limits from the response to a request sent at sentAt. The ticket is
+// nil if the request had none.
 func (l *Limiter) learn(t *ticket, sentAt time.Time, status int, header http.Header) {
 	now := time.Now()
 	found := readings(header, now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.held
-	if after, ok := httperror.RetryAfter(header, now); ok && holds(status) {
-		if until := now.Add(min(after, longest)); until.After(l.held) {
-			l.held = until
+	before := l.blockedUntil
+	if after, ok := httperror.RetryAfter(header, now); ok && blocksAll(status) {
+		if until := now.Add(min(after, maxReset)); until.After(l.blockedUntil) {
+			l.blockedUntil = until
 		}
 	}
-	if len(found) == 0 && l.held.Equal(before) {
+	if len(found) == 0 && l.blockedUntil.Equal(before) {
 		return
 	}
 	for i := range found {
@@ -58,26 +58,27 @@ func (l *Limiter) learn(t *ticket, sentAt time.Time, status int, header http.Hea
 			lim.learn(&found[i], l.usedBy(t, lim), sentAt, now)
 		}
 	}
-	if t != nil && len(found) > 0 && !t.heard {
-		t.heard = true
+	if t != nil && len(found) > 0 && !t.reported {
+		t.reported = true
 		l.count(t, now)
 	}
 	l.dispatch()
-	if l.held.Sub(now) > long && !l.held.Equal(before) || longReset(found) {
-		l.lookAgain(now)
+	if l.blockedUntil.Sub(now) > longWait && !l.blockedUntil.Equal(before) || longReset(found) {
+		l.wakeDelayed(now)
 	}
 }
 
-// holds reports whether all requests have to wait if a response with that status
-// asks for a delay.
-func holds(status int) bool {
+// blocksAll reports whether a Retry-After header in a response with the given status
+// applies to all requests.
+func blocksAll(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == 529
 }
 
-// maxLimits is how many limits of a service are kept.
+// maxLimits is the maximum number of limits tracked.
 const maxLimits = 32
 
-// limit returns the limit that a reading is of; nil if there are too many.
+// limit returns the limit for a reading and adds it if necessary. It returns nil if
+// there are too many.
 func (l *Limiter) limit(r *reading) *limit {
 	for _, lim := range l.limits {
 		if lim.name == r.name {
@@ -92,23 +93,23 @@ func (l *Limiter) limit(r *reading) *limit {
 	return lim
 }
 
-// long is from when on a wait may be worth parking a run for.
-const long = 10 * time.Second
+// longWait is the minimum wait for which a run may be parked.
+const longWait = 10 * time.Second
 
 func longReset(found []reading) bool {
 	for _, r := range found {
-		if r.left == 0 && r.resetIn > long {
+		if r.left == 0 && r.resetIn > longWait {
 			return true
 		}
 	}
 	return false
 }
 
-// lookAgain has those ask anew for how long they wait for which it is much longer
-// than they know: it may be a reason to park their runs. The lock is held.
-func (l *Limiter) lookAgain(now time.Time) {
+// wakeDelayed wakes the tickets whose expected wait has become much longer, so that
+// their runs can be parked. The caller holds l.mu.
+func (l *Limiter) wakeDelayed(now time.Time) {
 	for _, t := range l.queue.all() {
-		if expected, _ := l.expected(t, now); now.Add(expected).Sub(t.told) > max(long, t.told.Sub(now)) {
+		if expected, _ := l.expected(t, now); now.Add(expected).Sub(t.announced) > max(longWait, t.announced.Sub(now)) {
 			t.wake()
 		}
 	}

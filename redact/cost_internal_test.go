@@ -11,7 +11,7 @@ import (
 // megabyte is a text with a secret in each line.
 var megabyte = strings.Repeat("A line of words with a key sk-0123456789abcdef0123 in it; skip the sk.\n", 1<<20/72+1)
 
-// A stream of 1 MB reads each character at most twice: once is a pass.
+// A stream of 1 MB reads each character at most twice; one pass reads it once.
 func TestAStreamCostsAtMostTwoPasses(t *testing.T) {
 	rules, err := New(`sk-[0-9a-f]{20}`, `password=\S+`, `(?s)-----BEGIN.*?-----END`, `[0-9]{30,}`)
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
-// Package redact hides secrets in texts, also in those that arrive in pieces.
+// Package redact removes secrets from texts, including texts that arrive in pieces.
 //
-// [New] makes [Rules] of regular expressions, which know themselves how far they reach: of a
-// text that streams, they hold back what may be the beginning of a secret, and nothing else.
-// [Func] and [Within] take a function instead.
+// [New] returns [Rules] for regular expressions. For a text that streams in, rules hold
+// back only what may be the beginning of a secret. [Func] and [Within] use a function
+// instead.
 package redact

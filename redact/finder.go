@@ -7,20 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// A finder finds the matches of one rule in a text that arrives in pieces: those that
-// regexp.FindAllStringIndex finds in the whole, by the same machine of threads. It differs
-// in that it can stop anywhere, and knows where a match may have begun.
+// A finder finds the matches of one rule in a text that arrives in pieces. It finds the
+// same matches as regexp.FindAllStringIndex in the complete text, with the same
+// algorithm (a Pike VM). Unlike package regexp it can stop anywhere in the text and
+// knows where a match may have begun.
 type finder struct {
 	rule *rule
-	at   int  // how far it has read, in all of the text
-	prev rune // before that; -1 at the beginning
+	at   int  // position in the complete text
+	prev rune // previous rune; -1 at the beginning
 
-	threads []thread // that wait for the next rune, the preferred one first
-	found   span     // a match, which a preferred thread may still replace; empty for none
+	threads []thread // waiting for the next rune, in order of preference
+	found   span     // a match that a preferred thread may still replace; empty for none
 
-	// scratch is reused from rune to rune: the instructions that were reached, and the
-	// threads that stand at a rune.
-	reached []int // the count of the rune at which it was, by instruction
+	// The fields below are reused from rune to rune. They hold the instructions reached
+	// and the threads that stop at a rune.
+	reached []int // by instruction: count when it was last reached
 	count   int
 	ready   []thread
 	stack   []uint32
@@ -35,8 +36,7 @@ func newFinder(r *rule) finder {
 	return finder{rule: r, prev: -1, reached: make([]int, len(r.program.Inst))}
 }
 
-// incomplete returns how many bytes at the end of a text are a rune that has not come
-// whole.
+// incomplete returns the number of bytes of an incomplete rune at the end of text.
 func incomplete(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
@@ -49,7 +49,7 @@ func incomplete(text []byte) int {
 	return 0
 }
 
-// settled returns up to where it is certain what is a secret.
+// settled returns the position before which all secrets are known.
 func (f *finder) settled() int {
 	switch {
 	case f.found.end > 0:
@@ -60,7 +60,7 @@ func (f *finder) settled() int {
 	return f.at
 }
 
-// mayBeEmpty reports whether the rule has matches of no characters.
+// mayBeEmpty reports whether the rule can match the empty string.
 func (f *finder) mayBeEmpty() bool {
 	const anywhere = ^syntax.EmptyOp(0)
 	f.count++
@@ -68,7 +68,8 @@ func (f *finder) mayBeEmpty() bool {
 	return slices.ContainsFunc(f.ready, func(t thread) bool { return f.rule.program.Inst[t.pc].Op == syntax.InstMatch })
 }
 
-// advance reads the text, which begins at base, and appends what it finds.
+// advance reads text, whose first byte is at position base, and appends the matches to
+// found. If ends is true, the text ends there.
 func (f *finder) advance(text []byte, base int, ends bool, found []span) []span {
 	for {
 		f.skip(text, base)
@@ -84,7 +85,7 @@ func (f *finder) advance(text []byte, base int, ends bool, found []span) []span 
 		default:
 			return found
 		}
-		if len(f.threads) == 0 && f.found.end > 0 { // nothing can replace it
+		if len(f.threads) == 0 && f.found.end > 0 { // final: no thread can replace it
 			found = append(found, f.found)
 			if f.at != f.found.end {
 				f.at = f.found.end
@@ -95,7 +96,8 @@ func (f *finder) advance(text []byte, base int, ends bool, found []span) []span 
 	}
 }
 
-// skip goes on to where a match can begin, if all have the same beginning.
+// skip moves to the next position where a match can begin, if all matches have a common
+// prefix.
 func (f *finder) skip(text []byte, base int) {
 	if f.rule.prefix == "" || len(f.threads) > 0 {
 		return
@@ -115,7 +117,7 @@ func (f *finder) skip(text []byte, base int) {
 	}
 }
 
-// step reads a rune, or -1 at the end of the text.
+// step processes a rune, or -1 at the end of the text.
 func (f *finder) step(r rune) {
 	f.count++
 	f.ready = f.ready[:0]
@@ -131,7 +133,7 @@ func (f *finder) step(r rune) {
 		inst := &f.rule.program.Inst[t.pc]
 		if inst.Op == syntax.InstMatch {
 			f.found = span{t.begin, f.at}
-			return // the other threads are not preferred
+			return // the remaining threads are less preferred
 		}
 		if r >= 0 && inst.MatchRune(r) {
 			f.threads = append(f.threads, thread{inst.Out, t.begin})
@@ -139,7 +141,7 @@ func (f *finder) step(r rune) {
 	}
 }
 
-// follow adds the threads that t becomes before the next rune, the preferred one first.
+// follow adds the threads that t leads to before the next rune, in order of preference.
 func (f *finder) follow(t thread, context syntax.EmptyOp) {
 	f.stack = append(f.stack[:0], t.pc)
 	for len(f.stack) > 0 {
@@ -155,7 +157,7 @@ func (f *finder) follow(t thread, context syntax.EmptyOp) {
 		case syntax.InstCapture, syntax.InstNop:
 			f.stack = append(f.stack, inst.Out)
 		case syntax.InstEmptyWidth:
-			if syntax.EmptyOp(inst.Arg)&^context == 0 { //nolint:gosec // a set of few flags
+			if syntax.EmptyOp(inst.Arg)&^context == 0 { //nolint:gosec // a small set of flags
 				f.stack = append(f.stack, inst.Out)
 			}
 		case syntax.InstFail:

@@ -2,35 +2,36 @@ package redact
 
 import "strings"
 
-// A Redaction hides secrets in texts. It is safe for concurrent use.
+// A Redaction removes secrets from texts. Implementations must be safe for concurrent
+// use.
 type Redaction interface {
-	// Text returns a text without its secrets.
+	// Text returns the text without its secrets.
 	Text(text string) string
 
-	// Stream begins a text that arrives in pieces.
+	// Stream returns a Stream for a text that arrives in pieces.
 	Stream() Stream
 }
 
-// A Stream is a text that arrives in pieces. What Add and End return is, one after the
-// other, the text without its secrets. It is for one goroutine at a time.
+// A Stream redacts a text that arrives in pieces. The concatenated results of Add and
+// End are the text without its secrets. A Stream is not safe for concurrent use.
 type Stream interface {
-	// Add takes the next piece, and returns what can be shown now: what follows it can
-	// no longer make it part of a secret.
+	// Add adds the next piece. It returns the text that can be shown now, because no
+	// further text can make it part of a secret.
 	Add(piece string) string
 
-	// End returns the rest. The Stream is not used after it.
+	// End ends the text and returns the rest. The Stream must not be used afterwards.
 	End() string
 }
 
-// hidden replaces a secret that rules have found, and a text on which a function
-// panics.
-const hidden = "(redacted)"
+// replacement replaces a secret found by rules, and a text on which a function panics.
+const replacement = "(redacted)"
 
-// Beginning returns the beginning of a text without its secrets. One that ends with "…" was
-// cut there: what may have been the beginning of a secret is left out, as in a stream.
+// Beginning redacts a text that may be the beginning of a longer one. If it ends with
+// "…", it was truncated there, and a possible beginning of a secret at its end is
+// removed as well.
 func Beginning(r Redaction, text string) string {
-	begin, isCut := strings.CutSuffix(text, "…")
-	if !isCut {
+	begin, truncated := strings.CutSuffix(text, "…")
+	if !truncated {
 		return r.Text(text)
 	}
 	return r.Stream().Add(begin) + "…"

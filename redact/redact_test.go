@@ -13,7 +13,8 @@ import (
 	"github.com/reprise-go/reprise/redact"
 )
 
-// forms are rules and secrets of so many characters that they find.
+// forms lists rules, each with a function that returns a matching secret of the given
+// length.
 var forms = map[string]struct {
 	pattern string
 	secret  func(n int) string
@@ -46,7 +47,7 @@ func pem(n int) string {
 	return "-----BEGIN-----" + lines.String() + "-----END-----"
 }
 
-// leaks reports whether 6 characters of the secret in a row are in a text.
+// leaks reports whether text contains 6 consecutive characters of the secret.
 func leaks(shown, secret string) bool {
 	for i := 0; i+6 <= len(secret); i++ {
 		if strings.Contains(shown, secret[i:i+6]) {
@@ -99,7 +100,7 @@ func TestFunctionsHoldBackTheLine(t *testing.T) {
 	assert.Equal(t, "and more", s.End())
 }
 
-// One line of 100 KB, such as the arguments of a tool.
+// A single line of 100 KB, such as the arguments of a tool.
 func TestFunctionsHoldBack8KBOfALongLine(t *testing.T) {
 	const secret = "sk-0123456789"
 	calls := 0
@@ -148,7 +149,7 @@ func TestAFunctionThatPanicsShowsNothing(t *testing.T) {
 func TestPatternsThatHideEverythingAreRefused(t *testing.T) {
 	for _, pattern := range []string{"", "a*", `\b`, `x|\bfoo?|$`, "(a?b?)*"} {
 		_, err := redact.New("fine", pattern)
-		require.ErrorContains(t, err, "it can match an empty text", pattern)
+		require.ErrorContains(t, err, "can match the empty string", pattern)
 	}
 	_, err := redact.New("(")
 	require.ErrorContains(t, err, "missing closing )")
@@ -175,8 +176,8 @@ var patterns = []string{
 	`abc|bcdefg`, `a{3,5}`, `\xff|a\x{10000}`, `[^a]b`, `a(.b)?`, `ab`, `abcab`, `\pL{3}`,
 }
 
-// What a stream shows is what is shown of the whole, however it is cut, by rules that are
-// matched as package regexp does.
+// A stream shows the same as the redacted whole text, however it is cut into pieces, if
+// the rules match as package regexp does.
 func FuzzStream(f *testing.F) {
 	f.Add("xabab\nabc aab é\u00c4b", uint32(1), uint64(3))
 	f.Add("aaaaab\xffaaab\xe2\x82", uint32(0xffffffff), uint64(0x1111111111111111))
@@ -205,7 +206,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// A text that was cut in a secret shows nothing of it.
+// A text that was truncated within a secret shows nothing of the secret.
 func TestNoPartOfASecretIsShownOfATextThatWasCut(t *testing.T) {
 	rules, err := redact.New(`sk-[a-z0-9]{20}`)
 	require.NoError(t, err)

@@ -9,24 +9,25 @@ import (
 	"strings"
 )
 
-// Rules hide what matches one of several regular expressions: "(redacted)" replaces it.
-// Where matches of two overlap, one "(redacted)" replaces both. The zero Rules hide nothing.
+// Rules replace the matches of regular expressions by "(redacted)". Overlapping matches
+// are replaced by one "(redacted)". The zero value hides nothing. Rules are safe for
+// concurrent use.
 type Rules struct{ rules []rule }
 
 type rule struct {
 	pattern *regexp.Regexp
 	program *syntax.Prog
-	prefix  string // of all matches
+	prefix  string // common prefix of all matches
 }
 
 var _ Redaction = (*Rules)(nil)
 
-// New returns the rules of regular expressions, in the syntax of package regexp. It fails
-// for a pattern that cannot be compiled, and for one that can match without a character, as
-// a* and \b do.
+// New returns rules for regular expressions in the syntax of package regexp. It returns
+// an error if a pattern cannot be compiled or can match the empty string, as a* and \b
+// do.
 //
-// A pattern that may go on without end, such as password=(?s:.*), holds back all that
-// follows its beginning until the text ends.
+// A pattern without an upper length, such as password=(?s:.*), holds back everything
+// from the beginning of a match to the end of the text.
 func New(patterns ...string) (*Rules, error) {
 	r := new(Rules)
 	for _, pattern := range patterns {
@@ -39,7 +40,7 @@ func New(patterns ...string) (*Rules, error) {
 	return r, nil
 }
 
-var errEmpty = errors.New("it can match an empty text, and so everywhere; want one that matches at least a character")
+var errEmpty = errors.New("the pattern can match the empty string, and thus everywhere; want a pattern that matches at least one character")
 
 func compile(pattern string) (rule, error) {
 	compiled, err := regexp.Compile(pattern)
@@ -62,7 +63,7 @@ func compile(pattern string) (rule, error) {
 	return one, nil
 }
 
-// span is where a secret is in a text.
+// A span is the position of a secret in a text.
 type span struct{ begin, end int }
 
 // Text implements [Redaction].
@@ -82,7 +83,7 @@ func (r *Rules) Text(text string) string {
 	for _, s := range secrets {
 		if s.begin >= done {
 			shown.WriteString(text[done:s.begin])
-			shown.WriteString(hidden)
+			shown.WriteString(replacement)
 		}
 		done = max(done, s.end)
 	}
@@ -90,9 +91,9 @@ func (r *Rules) Text(text string) string {
 	return shown.String()
 }
 
-// Stream implements [Redaction]. Each piece is read once, and nothing is searched again: a
-// stream costs the same however it is cut. It holds back what may be the beginning of a
-// secret, and what of a rune has come.
+// Stream implements [Redaction]. Each byte is read about once, however the text is cut
+// into pieces. The stream holds back a possible beginning of a secret and an incomplete
+// rune.
 func (r *Rules) Stream() Stream {
 	s := &ruleStream{finders: make([]finder, len(r.rules))}
 	for i := range r.rules {
@@ -103,10 +104,10 @@ func (r *Rules) Stream() Stream {
 
 type ruleStream struct {
 	finders []finder
-	text    []byte // what is not shown yet
-	base    int    // of text, in all of the text
-	done    int    // what is shown, or hidden
-	secrets []span // found, and not hidden yet, in order
+	text    []byte // text that has not been shown yet
+	base    int    // position of text in the complete text
+	done    int    // position up to which the text was shown or hidden
+	secrets []span // found but not yet hidden, in order
 }
 
 // Add implements [Stream].
@@ -135,29 +136,29 @@ func (s *ruleStream) advance(ends bool) string {
 	return s.show(settled)
 }
 
-// show returns what is to be shown of the text up to there.
+// show returns the redacted text up to the given position.
 func (s *ruleStream) show(settled int) string {
 	var shown strings.Builder
-	over := 0
-	for ; over < len(s.secrets) && s.secrets[over].begin < settled; over++ {
-		secret := s.secrets[over]
+	n := 0
+	for ; n < len(s.secrets) && s.secrets[n].begin < settled; n++ {
+		secret := s.secrets[n]
 		if secret.begin >= s.done {
 			shown.Write(s.text[s.done-s.base : secret.begin-s.base])
-			shown.WriteString(hidden)
+			shown.WriteString(replacement)
 		}
 		s.done = max(s.done, secret.end)
 	}
-	s.secrets = slices.Delete(s.secrets, 0, over)
+	s.secrets = slices.Delete(s.secrets, 0, n)
 	if s.done < settled {
 		shown.Write(s.text[s.done-s.base : settled-s.base])
 		s.done = settled
 	}
-	s.forget(min(s.done, settled))
+	s.discard(min(s.done, settled))
 	return shown.String()
 }
 
-// forget drops what is not needed any more. It copies no more than it drops.
-func (s *ruleStream) forget(to int) {
+// discard drops text that is no longer needed. It never copies more than it drops.
+func (s *ruleStream) discard(to int) {
 	if n := to - s.base; n >= len(s.text)-n {
 		s.text = s.text[:copy(s.text, s.text[n:])]
 		s.base += n

@@ -5,26 +5,26 @@ import (
 	"unicode/utf8"
 )
 
-// lineReach is how far a function reaches that does not say it, in a line that does not
-// end.
+// lineReach is the assumed maximum length of a secret in a line that does not end, for
+// functions without a known reach.
 const lineReach = 8 << 10
 
-// Func returns the redaction that a function does. How far it reaches is not known: a text
-// that streams is held back to the end of the line, and in longer lines than 16 KB all but
-// 8 KB are shown. Of a secret that goes over several lines, or is longer than 8 KB, the
-// lines that have come are shown: use [New] or [Within] for such secrets.
+// Func returns a redaction that applies a function. The length of its secrets is
+// unknown, so a stream holds back text until the end of the line. Of a line longer than
+// 16 KB it holds back the last 8 KB. Parts of secrets that span several lines or are
+// longer than 8 KB may be shown: use [New] or [Within] for such secrets.
 //
-// A text on which the function panics becomes "(redacted)".
+// If the function panics, the text becomes "(redacted)".
 func Func(redact func(text string) string) Redaction {
 	return &function{redact: redact, reach: lineReach, lines: true}
 }
 
-// Within is Func for a function that recognizes secrets of at most reach bytes, over
-// several lines too. Of a text that streams, so much is held back at least, and twice as
-// much at most. It panics if reach is below 1.
+// Within is like Func for a function that recognizes secrets of at most reach bytes,
+// which may span several lines. A stream holds back between reach and 2*reach bytes.
+// Within panics if reach is less than 1.
 func Within(reach int, redact func(text string) string) Redaction {
 	if reach < 1 {
-		panic("redact: Within got a reach below 1")
+		panic("redact: Within: reach is less than 1")
 	}
 	return &function{redact: redact, reach: reach}
 }
@@ -32,7 +32,7 @@ func Within(reach int, redact func(text string) string) Redaction {
 type function struct {
 	redact func(string) string
 	reach  int
-	lines  bool // secrets end with their line
+	lines  bool // secrets do not span lines
 }
 
 // Text implements [Redaction].
@@ -42,7 +42,7 @@ func (f *function) Text(text string) (shown string) {
 	}
 	defer func() {
 		if recover() != nil {
-			shown = hidden
+			shown = replacement
 		}
 	}()
 	return f.redact(text)
@@ -53,8 +53,8 @@ func (f *function) Stream() Stream { return &window{function: f, limit: 2 * f.re
 
 type window struct {
 	*function
-	text  []byte // what is held back
-	limit int    // how long it may become
+	text  []byte // text held back
+	limit int    // length at which it is cut
 }
 
 // Add implements [Stream].
@@ -74,41 +74,42 @@ func (w *window) Add(piece string) string {
 // End implements [Stream].
 func (w *window) End() string { return w.settle(len(w.text)) }
 
-// settle shows the text up to there.
+// settle returns the redacted text up to end and removes it.
 func (w *window) settle(end int) string {
 	shown := w.Text(string(w.text[:end]))
-	w.forget(end)
+	w.discard(end)
 	return shown
 }
 
-func (w *window) forget(end int) {
+func (w *window) discard(end int) {
 	w.text = w.text[:copy(w.text, w.text[end:])]
 	w.limit = max(2*w.reach, 2*len(w.text))
 }
 
-// cut shows the beginning of the text, if no secret lies over the cut: the two parts of it
-// show the same as the whole. Otherwise it cuts before that secret, and if that does not do
-// either, there will be another cut once there is twice the text.
+// cut returns the redacted beginning of the text if no secret spans the cut: redacting
+// both parts separately must give the same result as redacting the whole. Otherwise it
+// cuts before that secret. If that does not work either, it waits until the text is
+// twice as long.
 func (w *window) cut() string {
 	text := string(w.text)
 	shown, end := w.Text(text), wholeRunes(text[:len(text)-w.reach])
 	if shown == text && end > 0 {
-		w.forget(end)
+		w.discard(end)
 		return text[:end]
 	}
 	for range 2 {
 		begin := w.Text(text[:end])
 		if end > 0 && shown == begin+w.Text(text[end:]) {
-			w.forget(end)
+			w.discard(end)
 			return begin
 		}
-		end = wholeRunes(text[:end-min(end, len(begin)-common(begin, shown))])
+		end = wholeRunes(text[:end-min(end, len(begin)-commonPrefix(begin, shown))])
 	}
 	w.limit = 2 * len(w.text)
 	return ""
 }
 
-// wholeRunes returns the length of a text without a rune at its end that is cut.
+// wholeRunes returns the length of text without an incomplete rune at its end.
 func wholeRunes(text string) int {
 	if r, size := utf8.DecodeLastRuneInString(text); r != utf8.RuneError || size != 1 {
 		return len(text)
@@ -116,8 +117,8 @@ func wholeRunes(text string) int {
 	return len(text) - incomplete([]byte(text[max(0, len(text)-utf8.UTFMax):]))
 }
 
-// common returns the length of the beginning that two texts have in common.
-func common(a, b string) int {
+// commonPrefix returns the length of the common prefix of a and b.
+func commonPrefix(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++

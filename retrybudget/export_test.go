@@ -1,4 +1,4 @@
 package retrybudget
 
-// Text is what the budget allows.
+// Text returns the description of the budget.
 func (b *Budget) Text() string { return b.text() }

@@ -10,40 +10,41 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Budget limits the retries of all calls that share it, of one run or many. It
-// is for many goroutines. Make one with [New].
+// A Budget limits the retries of all calls that share it, in one or many runs. It is
+// safe for concurrent use. Create one with [New].
 type Budget struct {
 	options Options
 	slot    time.Duration
 
 	mu    sync.Mutex
-	slots [slots]slot // a ring, by the number of the slot
+	slots [slots]slot // a ring buffer indexed by slot number
 }
 
-// Options say how many retries a [Budget] allows.
+// Options configure a [Budget].
 type Options struct {
-	// Retries is how many retries are allowed in any window, however many calls
-	// begin. Defaults to none; one of Retries and Ratio must be set.
+	// Retries is the number of retries allowed in each window, independent of the
+	// number of calls. Defaults to 0; at least one of Retries and Ratio must be set.
 	Retries int
 
-	// Ratio is how many retries each call that begins in the window adds, such
-	// as 0.1. Defaults to none.
+	// Ratio is the number of additional retries allowed for each call that begins in
+	// the window, such as 0.1. Defaults to 0.
 	Ratio float64
 
 	// Window is the length of the window. Defaults to 1 min.
 	Window time.Duration
 }
 
-// slots is the number of slots that the window is divided into, and one more for
-// the slot that is not over.
+// slots is the number of slots that the window is divided into, plus one for the
+// current slot.
 const slots = 11
 
 type slot struct {
-	number         int64 // of the slot, since the zero of the clock
+	number         int64 // slot number since the Unix epoch
 	calls, retries int
 }
 
-// New panics if an option is out of range, or Retries and Ratio are both 0.
+// New returns a budget. It panics if an option is out of range or if Retries and Ratio
+// are both 0.
 func New(o Options) *Budget {
 	if o.Window == 0 {
 		o.Window = time.Minute
@@ -54,7 +55,7 @@ func New(o Options) *Budget {
 	case o.Ratio < 0 || math.IsNaN(o.Ratio) || math.IsInf(o.Ratio, 1):
 		panic(fmt.Sprintf("retrybudget: Options.Ratio is %v; want 0 or more, and finite", o.Ratio))
 	case o.Retries == 0 && o.Ratio == 0:
-		panic("retrybudget: Options: Retries and Ratio are 0, which allows no retry at all; core.RetryConfig.Disabled says that")
+		panic("retrybudget: Options: Retries and Ratio are both 0, which allows no retries; use core.RetryConfig.Disabled to disable retries")
 	case o.Window < time.Millisecond:
 		panic(fmt.Sprintf("retrybudget: Options.Window is %v; want 1ms or more, or 0 for the default of 1m0s", o.Window))
 	}
@@ -75,9 +76,9 @@ func (b *Budget) text() string {
 	}
 }
 
-// now returns the slot of the present, and empties it if it is from an earlier
-// round. b.mu must be held.
-func (b *Budget) now() *slot {
+// currentSlot returns the slot of the current time and clears it if it is outdated. The
+// caller holds b.mu.
+func (b *Budget) currentSlot() *slot {
 	number := time.Now().UnixNano() / int64(b.slot)
 	s := &b.slots[number%slots]
 	if s.number != number {
@@ -86,9 +87,9 @@ func (b *Budget) now() *slot {
 	return s
 }
 
-// rest returns how many retries are left. b.mu must be held.
-func (b *Budget) rest() float64 {
-	first := b.now().number - slots
+// remaining returns the number of retries left. The caller holds b.mu.
+func (b *Budget) remaining() float64 {
+	first := b.currentSlot().number - slots
 	calls, retries := 0, 0
 	for i := range b.slots {
 		if s := &b.slots[i]; s.number > first {
@@ -99,19 +100,19 @@ func (b *Budget) rest() float64 {
 	return float64(b.options.Retries) + b.options.Ratio*float64(calls) - float64(retries)
 }
 
-// Interceptor returns what counts the calls that it is around, and takes a retry
-// for each that is promised. When the budget is used up, a call that would be
-// retried fails with [core.ErrBudget].
+// Interceptor returns an interceptor that counts the calls it wraps and takes a retry
+// from the budget for each retry scheduled. If the budget is used up, a call that would
+// be retried fails with [core.ErrBudget].
 func (b *Budget) Interceptor() core.Interceptor {
 	return core.Interceptor{
 		Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 			if call.Number == 1 {
-				b.count()
+				b.addCall()
 			}
 			return next(ctx)
 		},
 		Retry: func(*core.CallInfo, error) (giveBack func(), refused error) {
-			if !b.take() {
+			if !b.takeRetry() {
 				return nil, fmt.Errorf("the retry budget %s is used up", b.text())
 			}
 			return b.giveBack, nil
@@ -119,27 +120,27 @@ func (b *Budget) Interceptor() core.Interceptor {
 	}
 }
 
-// count counts a call that begins.
-func (b *Budget) count() {
+// addCall counts a call that begins.
+func (b *Budget) addCall() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.now().calls++
+	b.currentSlot().calls++
 }
 
-// take takes a retry, and reports whether there was one.
-func (b *Budget) take() bool {
+// takeRetry takes a retry from the budget and reports whether one was left.
+func (b *Budget) takeRetry() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.rest() < 1-1e-9 { // ten calls of 0.1 are one
+	if b.remaining() < 1-1e-9 { // tolerate rounding: ten calls at 0.1 allow one retry
 		return false
 	}
-	b.now().retries++
+	b.currentSlot().retries++
 	return true
 }
 
-// giveBack undoes take.
+// giveBack returns a retry to the budget.
 func (b *Budget) giveBack() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.now().retries--
+	b.currentSlot().retries--
 }

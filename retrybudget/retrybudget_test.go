@@ -21,7 +21,7 @@ import (
 
 var errFlaky = core.Retryable(errors.New("flaky"))
 
-// limited is a tool that always fails, and whose retries have the budget.
+// limited returns a tool that always fails and whose retries are limited by the budget.
 func limited(t testing.TB, b *retrybudget.Budget, attempts *atomic.Int64) *testkit.Definition {
 	retry := core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay}
 	return testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &retry, Interceptors: []core.Interceptor{b.Interceptor()}}, func(context.Context, string) (string, error) {
@@ -37,7 +37,7 @@ func TestBudgetEndsRetrying(t *testing.T) {
 		d := limited(t, b, &attempts)
 		st, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, d)
-		testkit.Failed(t, err, record.ReasonExhausted) // with two of the three
+		testkit.Failed(t, err, record.ReasonExhausted) // used two of the three retries
 		_, err = testkit.Call(ctx, d)
 		failed := testkit.Failed(t, err, record.ReasonBudget)
 		require.ErrorIs(t, err, core.ErrBudget)
@@ -54,7 +54,7 @@ func TestBudgetEndsRetrying(t *testing.T) {
 	})
 }
 
-// In no window of that length there are more retries than that.
+// No window contains more retries than allowed.
 func TestBudgetHoldsInEveryWindow(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		const window, most = 10 * time.Second, 7
@@ -107,7 +107,7 @@ func TestBudgetOfACallIsTakenBesideThatOfItsActor(t *testing.T) {
 	testkit.Failed(t, err, record.ReasonExhausted)
 }
 
-// What a resumed run was promised it gets, and recalled calls take nothing.
+// A resumed run keeps the retries it was promised, and recalled calls take none.
 func TestBudgetIsThatOfTheProcess(t *testing.T) {
 	var attempts atomic.Int64
 	st := state.New()
@@ -120,7 +120,7 @@ func TestBudgetIsThatOfTheProcess(t *testing.T) {
 
 func TestBudgetRefusesWhatCannotWork(t *testing.T) {
 	for want, c := range map[string]retrybudget.Options{
-		"Retries and Ratio are 0": {},
+		"Retries and Ratio are both 0": {},
 		"Retries is -1":           {Retries: -1},
 		"Ratio is NaN":            {Ratio: math.NaN()},
 		"Ratio is -1":             {Ratio: -1},

@@ -1,21 +1,21 @@
-// Package window keeps conversations within the context of a model, however long they
-// get.
+// Package window keeps conversations within the context window of a model, however long
+// they get.
 //
 //	llm := window.New("assistant-model", window.Options{Tokens: 128_000}, openai.New("gpt-4o-mini"))
 //	agent := actors.NewAgent("assistant", llm, actors.WithTools(search, window.ReadTool()))
 //
-// Before a request is sent, what does not fit is taken out of it:
+// If a request does not fit, it is shortened before it is sent:
 //
-//   - Results of tools that are too large are given in part. The whole result is kept
-//     with the run, and the tool of [ReadTool] reads on.
-//   - Old turns are left out, or replaced by a summary that a model has made
-//     ([Options].Summarizer), in a call that is on record. System messages and the
-//     question that is being answered stay.
+//   - Large tool results are truncated. The complete result is stored with the run, and
+//     the model can read more of it with the tool of [ReadTool].
+//   - Old turns are left out, or replaced by a summary that a model writes
+//     ([Options].Summarizer) in a recorded call. System messages and the current
+//     question are kept.
 //
-// Tokens are estimated from the content, with a correction that is learned from the
-// counts of the service. If the service says that the conversation is too long all the
-// same ([actors.ErrContextTooLong]), it is shortened and sent once more.
+// Tokens are estimated from the content, with a correction learned from the token
+// counts of the service. If the service still finds the conversation too long
+// ([actors.ErrContextTooLong]), it is shortened further and sent once more.
 //
-// The agent keeps the whole conversation, and so do its records: only what the model
-// gets is shorter.
+// The agent and its records keep the complete conversation; only the request to the
+// model is shortened.
 package window

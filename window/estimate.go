@@ -6,17 +6,17 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// What is estimated for parts of a message.
+// Estimates for parts of a message.
 const (
 	bytesPerToken  = 4
-	perMessage     = 4    // for its role and the like
-	perMedia       = 1100 // a picture of medium size; services do not count its bytes as text
+	perMessage     = 4    // for its role and similar overhead
+	perMedia       = 1100 // a medium-sized picture; services do not count its bytes as text
 	bytesPerSecond = 16_000
-	perSecond      = 32 // of audio
+	perSecond      = 32 // for audio
 )
 
-// Estimate returns how many tokens a message has, by its length: a service knows
-// better. Pictures and files count as such, and not by their bytes.
+// Estimate returns the approximate number of tokens of a message, based on its length.
+// Pictures and files count as a fixed number, not by their size.
 func Estimate(m actors.Message) int {
 	n := perMessage + tokensOf(m.Text) + tokensOf(m.Reasoning)
 	for _, p := range m.Parts {
@@ -39,7 +39,7 @@ func Estimate(m actors.Message) int {
 
 func tokensOf(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 
-// estimateTools returns how many tokens the descriptions of the tools have.
+// estimateTools returns the approximate number of tokens of the tool descriptions.
 func estimateTools(tools []actors.FunctionSpec) (n int) {
 	for _, f := range tools {
 		n += perMessage + tokensOf(f.Name) + tokensOf(f.Description) + len(f.Parameters)/bytesPerToken

@@ -12,18 +12,18 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// shorten returns the beginning of a text, of so many tokens, and says that there is
-// more, and how it can be read.
+// shorten truncates a text to the given number of tokens. It appends how much was left
+// out, and how to read it.
 func shorten(text string, tokens int, how string) string {
 	if tokensOf(text) <= tokens {
 		return text
 	}
-	at := cutAt(text, tokens*bytesPerToken)
+	at := runeBoundary(text, tokens*bytesPerToken)
 	return fmt.Sprintf("%s\n[%d of %d bytes were left out%s]", text[:at], len(text)-at, len(text), how)
 }
 
-// cutAt is the last beginning of a character up to the byte.
-func cutAt(text string, at int) int {
+// runeBoundary returns the last rune boundary at or before the given byte offset.
+func runeBoundary(text string, at int) int {
 	if at >= len(text) {
 		return len(text)
 	}
@@ -33,21 +33,21 @@ func cutAt(text string, at int) int {
 	return at
 }
 
-// markOf tells conversations apart: by roles, lengths and beginnings, since it is made
-// for each request.
-func markOf(messages []actors.Message) uint64 {
+// fingerprint returns a hash that identifies a conversation. It covers only roles,
+// lengths and the beginnings of texts, because it is computed for each request.
+func fingerprint(messages []actors.Message) uint64 {
 	if len(messages) == 0 {
 		return 0
 	}
 	h := fnv.New64a()
 	for _, m := range messages {
-		_, _ = fmt.Fprintf(h, "%s %d %d %d %q %q\n", m.Role, len(m.Text), len(m.Parts), len(m.ToolCalls), m.ToolCallID, m.Text[:cutAt(m.Text, 64)])
+		_, _ = fmt.Fprintf(h, "%s %d %d %d %q %q\n", m.Role, len(m.Text), len(m.Parts), len(m.ToolCalls), m.ToolCallID, m.Text[:runeBoundary(m.Text, 64)])
 	}
 	return h.Sum64()
 }
 
-// cutResults gives results of tools in part that are too large, from that message on, and keeps the whole as
-// a value of the run, which is an artifact if it is large.
+// cutResults truncates large tool results, starting with message from. It stores the
+// complete results as values of the run; large values become artifacts.
 func (w *window) cutResults(ctx context.Context, req actors.Request, from int) ([]actors.Message, error) {
 	most := w.o.Result
 	if most == 0 {
@@ -63,10 +63,10 @@ func (w *window) cutResults(ctx context.Context, req actors.Request, from int) (
 		}
 		how := ""
 		if key := resultKey(ctx, m.ToolCallID); key != "" && hasReadTool(req.Tools) {
-			if err := keep(ctx, key, m.Text); err != nil {
+			if err := store(ctx, key, m.Text); err != nil {
 				return nil, err
 			}
-			how = fmt.Sprintf("; %s with the id %q and the offset %d reads on", readToolName, m.ToolCallID, cutAt(m.Text, most*bytesPerToken))
+			how = fmt.Sprintf("; call %s with the id %q and the offset %d to read on", readToolName, m.ToolCallID, runeBoundary(m.Text, most*bytesPerToken))
 		}
 		cut[i].Text = shorten(m.Text, most, how)
 	}
@@ -76,8 +76,8 @@ func (w *window) cutResults(ctx context.Context, req actors.Request, from int) (
 	return cut, nil
 }
 
-func keep(ctx context.Context, key, text string) error {
-	if kept, ok, err := state.Get[string](ctx, key); err != nil || ok && kept == text {
+func store(ctx context.Context, key, text string) error {
+	if stored, ok, err := state.Get[string](ctx, key); err != nil || ok && stored == text {
 		return err
 	}
 	return state.Put(ctx, key, text)
@@ -102,29 +102,29 @@ func hasReadTool(tools []actors.FunctionSpec) bool {
 	return false
 }
 
-// Read is what the model asks for of a result.
+// Read is the input of the tool read_result.
 type Read struct {
 	ID     string `json:"id"`
 	Offset int    `json:"offset"`
 	Length int    `json:"length,omitempty"`
 }
 
-// mostRead is how many bytes are read at once, at most and by default.
-const mostRead = 8000
+// maxRead is the maximum and default number of bytes read at once.
+const maxRead = 8000
 
 const readSchema = `{"type":"object","additionalProperties":false,"required":["id","offset"],"properties":{
-	"id":{"type":"string","description":"The id that the end of the result names."},
-	"offset":{"type":"integer","minimum":0,"description":"The byte to begin with."},
-	"length":{"type":"integer","minimum":1,"maximum":8000,"description":"How many bytes; 8000 if it is left out."}}}`
+	"id":{"type":"string","description":"The id given at the end of the truncated result."},
+	"offset":{"type":"integer","minimum":0,"description":"The byte offset to start at."},
+	"length":{"type":"integer","minimum":1,"maximum":8000,"description":"The number of bytes to read. Defaults to 8000."}}}`
 
-// ReadTool returns the tool read_result, with which a model reads on in a result that it
-// was given in part. It is for agents whose model is a window.
+// ReadTool returns the tool read_result, with which a model can read more of a
+// truncated tool result. Give it to agents whose model was made by [New].
 func ReadTool(opts ...actors.Option) actors.Tool[Read, string] {
 	schema, err := actors.ParseSchema([]byte(readSchema))
 	if err != nil {
-		panic(err) // it is a constant
+		panic(err) // cannot happen: the schema is a constant
 	}
-	return actors.NewTool(readToolName, "Reads more of a tool result that was given in part.", schema, read, opts...)
+	return actors.NewTool(readToolName, "Reads more of a truncated tool result.", schema, read, opts...)
 }
 
 func read(ctx context.Context, r Read) (string, error) {
@@ -137,27 +137,26 @@ func read(ctx context.Context, r Read) (string, error) {
 	case err != nil:
 		return "", err
 	case !ok:
-		return "", core.Permanent(fmt.Errorf("there is no result %q that was given in part", r.ID))
+		return "", core.Permanent(fmt.Errorf("there is no truncated result %q", r.ID))
 	case r.Offset > len(text):
-		return "", core.Permanent(fmt.Errorf("the result %q has %d bytes, and the offset is %d", r.ID, len(text), r.Offset))
+		return "", core.Permanent(fmt.Errorf("result %q has %d bytes, but the offset is %d", r.ID, len(text), r.Offset))
 	}
 	if r.Length == 0 {
-		r.Length = mostRead
+		r.Length = maxRead
 	}
-	begin := cutAt(text, r.Offset)
-	end := cutAt(text, begin+max(utf8.UTFMax, min(r.Length, mostRead)))
+	begin := runeBoundary(text, r.Offset)
+	end := runeBoundary(text, begin+max(utf8.UTFMax, min(r.Length, maxRead)))
 	if end < len(text) {
-		return fmt.Sprintf("%s\n[%d more bytes, from the offset %d on]", text[begin:end], len(text)-end, end), nil
+		return fmt.Sprintf("%s\n[%d more bytes, starting at offset %d]", text[begin:end], len(text)-end, end), nil
 	}
 	return text[begin:], nil
 }
 
-const summarizing = "Summarise this part of a conversation between a user and an assistant for the assistant, who will go on without it. " +
+const summaryPrompt = "Summarize this part of a conversation between a user and an assistant. The assistant will continue with your summary in its place. " +
 	"Keep every fact, name, number, decision and open question that may matter later. Answer with the summary alone."
 
-// summarize replaces the summary by one of what it stands for and of the messages that
-// are gone.
-func (w *window) summarize(ctx context.Context, gone []actors.Message, room int, m *memory) error {
+// summarize updates the summary to include the messages that are dropped.
+func (w *window) summarize(ctx context.Context, dropped []actors.Message, room int, m *memory) error {
 	if w.o.Summarizer.Name() == "" {
 		return nil
 	}
@@ -165,8 +164,8 @@ func (w *window) summarize(ctx context.Context, gone []actors.Message, room int,
 	if m.Summary != "" {
 		fmt.Fprintf(&b, "summary of what came before: %s\n", m.Summary)
 	}
-	share := max(50, room/2/(len(gone)+1))
-	for _, message := range gone {
+	share := max(50, room/2/(len(dropped)+1))
+	for _, message := range dropped {
 		text := message.Text
 		for _, c := range message.ToolCalls {
 			text += fmt.Sprintf(" [calls %s %s]", c.Name, c.Arguments)
@@ -179,12 +178,12 @@ func (w *window) summarize(ctx context.Context, gone []actors.Message, room int,
 		}
 		fmt.Fprintf(&b, "%s: %s\n", message.Role, shorten(text, share, ""))
 	}
-	resp, err := w.o.Summarizer.Call(ctx, actors.Request{Messages: []actors.Message{actors.System(summarizing), actors.User(shorten(b.String(), room, ""))}})
+	resp, err := w.o.Summarizer.Call(ctx, actors.Request{Messages: []actors.Message{actors.System(summaryPrompt), actors.User(shorten(b.String(), room, ""))}})
 	if err != nil {
 		return err
 	}
-	// One that is longer than what it replaces is of no use.
-	most := min(room/4, estimateAll(gone)+tokensOf(m.Summary))
+	// A summary longer than what it replaces is useless.
+	most := min(room/4, estimateAll(dropped)+tokensOf(m.Summary))
 	m.Summary = shorten(resp.Message.Text, most, "")
 	return nil
 }

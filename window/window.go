@@ -14,29 +14,30 @@ import (
 
 // Options configure a window.
 type Options struct {
-	// Tokens is how many tokens the context of the model has, with the answer.
-	// Required, 100 or more.
+	// Tokens is the size of the model's context window in tokens, including the answer.
+	// Required; at least 100.
 	Tokens int
 
-	// Answer is how many of them are left for the answer. Defaults to MaxTokens of the
-	// request, and without that to an eighth of Tokens.
+	// Answer is the number of tokens reserved for the answer. Defaults to MaxTokens of
+	// the request or, without it, an eighth of Tokens.
 	Answer int
 
-	// Result is how many tokens of a result of a tool the model gets at most. Defaults
-	// to an eighth of Tokens.
+	// Result is the maximum number of tokens of a tool result. Larger results are
+	// truncated. Defaults to an eighth of Tokens.
 	Result int
 
-	// Summarizer makes a summary of the turns that are left out, which takes their
-	// place. It gets them as one text. Defaults to none: they are left out.
+	// Summarizer is a model that summarizes the turns that are left out. It receives
+	// them as one text. By default there is no summary.
 	Summarizer actors.LLM
 
-	// Actor are options of the window as an actor. By default it has one attempt, and
-	// no time limit beside those of the model.
+	// Actor holds options of the window as an actor. By default the window has one
+	// attempt and no timeout; the timeout of the model applies.
 	Actor []actors.Option
 }
 
-// New returns a model that asks llm with as much of the conversation as fits. The name
-// is that of the call around that of llm. New panics if an option is out of range.
+// New returns a model that calls llm with as much of the conversation as fits. The name
+// is that of the outer call, which contains the call of llm. New panics if llm is the
+// zero LLM or an option is out of range.
 func New(name string, o Options, llm actors.LLM) actors.LLM {
 	if err := o.check(name, llm); err != nil {
 		panic(err.Error())
@@ -60,20 +61,20 @@ func (o *Options) check(name string, llm actors.LLM) error {
 	return nil
 }
 
-// window does not change once it is made.
+// A window is immutable.
 type window struct {
 	o   Options
 	llm actors.LLM
 }
 
-// memory is what a run knows of a conversation. It is a value of the run, so that a
-// resumed run sends what it would have sent.
+// A memory is what a run remembers about a conversation. It is stored as a value of the
+// run, so that a resumed run sends the same requests.
 type memory struct {
-	Left    int     `json:"left"`    // how many messages are left out
-	Mark    uint64  `json:"mark"`    // of these
-	Summary string  `json:"summary"` // of these
-	Scale   float64 `json:"scale"`   // tokens of the service for each that was estimated; 0 for 1
-	Refused int     `json:"refused"` // the fewest estimated tokens that the service found too long; 0 for none
+	Left    int     `json:"left"`    // number of messages left out
+	Mark    uint64  `json:"mark"`    // their fingerprint
+	Summary string  `json:"summary"` // their summary
+	Scale   float64 `json:"scale"`   // actual tokens per estimated token; 0 for 1
+	Refused int     `json:"refused"` // the lowest estimate that the service found too long; 0 for none
 }
 
 func (m *memory) scale() float64 {
@@ -83,7 +84,7 @@ func (m *memory) scale() float64 {
 	return m.Scale
 }
 
-// ask is the handler.
+// ask is the handler of the model.
 func (w *window) ask(ctx context.Context, req actors.Request) (actors.Response, error) {
 	key := keyOf(ctx, "window")
 	var known memory
@@ -94,7 +95,7 @@ func (w *window) ask(ctx context.Context, req actors.Request) (actors.Response, 
 		}
 	}
 	now := known
-	if len(req.Messages) < now.Left || markOf(req.Messages[:now.Left]) != now.Mark { // another conversation
+	if len(req.Messages) < now.Left || fingerprint(req.Messages[:now.Left]) != now.Mark { // a different conversation
 		now.Left, now.Mark, now.Summary = 0, 0, ""
 	}
 	messages, err := w.cutResults(ctx, req, now.Left)
@@ -131,8 +132,8 @@ func (w *window) send(ctx context.Context, req actors.Request, messages []actors
 	return w.llm.Call(ctx, req)
 }
 
-// keyOf is the key of a value for the attempt around the call of ctx; empty outside a
-// run.
+// keyOf returns the key of a value of the attempt that contains the call of ctx. It
+// returns "" outside a run.
 func keyOf(ctx context.Context, what string) string {
 	if state.From(ctx) == nil {
 		return ""
@@ -140,7 +141,7 @@ func keyOf(ctx context.Context, what string) string {
 	return what + ":" + core.ScopeOf(ctx).Address().Scope()
 }
 
-// room is how many tokens the messages may have.
+// room returns the number of tokens available for messages.
 func (w *window) room(req *actors.Request) int {
 	answer := w.o.Answer
 	if answer == 0 {
@@ -152,7 +153,7 @@ func (w *window) room(req *actors.Request) int {
 	return max(w.o.Tokens/8, w.o.Tokens-answer-estimateTools(req.Tools))
 }
 
-// learn takes in what the service has counted.
+// learn updates the scale from the token count of the service.
 func (m *memory) learn(counted, estimated int) {
 	const most, same = 8, 0.1
 	if counted == 0 || estimated == 0 {
@@ -164,10 +165,10 @@ func (m *memory) learn(counted, estimated int) {
 	}
 }
 
-// fit returns what is sent of the messages, which are the whole conversation with its
-// results in part. It leaves out more of them if they have no
-// room: then so many that half of the room is free, since each time changes the
-// beginning that a service may have cached.
+// fit returns the messages to send. whole is the complete conversation, messages the
+// same with truncated results. If they do not fit, fit leaves out more turns, until
+// half of the room is free: cutting rarely but much keeps the beginning of the
+// conversation stable, which services cache.
 func (w *window) fit(ctx context.Context, whole, messages []actors.Message, room int, m *memory) ([]actors.Message, error) {
 	room = int(float64(room) / m.scale())
 	if m.Refused > 0 {
@@ -177,7 +178,7 @@ func (w *window) fit(ctx context.Context, whole, messages []actors.Message, room
 	if estimateAll(sent) <= room {
 		return sent, nil
 	}
-	first := max(m.Left, leading(messages))
+	first := max(m.Left, countSystem(messages))
 	cut, rest := first, estimateAll(messages[first:])
 	for _, next := range boundaries(messages, first) {
 		rest -= estimateAll(messages[cut:next])
@@ -186,25 +187,25 @@ func (w *window) fit(ctx context.Context, whole, messages []actors.Message, room
 		}
 	}
 	if cut > first {
-		gone := messages[first:cut]
-		if err := w.summarize(ctx, gone, room, m); err != nil {
+		dropped := messages[first:cut]
+		if err := w.summarize(ctx, dropped, room, m); err != nil {
 			return nil, err
 		}
-		m.Left, m.Mark = cut, markOf(whole[:cut])
+		m.Left, m.Mark = cut, fingerprint(whole[:cut])
 	}
 	return squeeze(compose(messages, m), room), nil
 }
 
-// leading is the number of system messages at the beginning.
-func leading(messages []actors.Message) (n int) {
+// countSystem returns the number of system messages at the beginning.
+func countSystem(messages []actors.Message) (n int) {
 	for n < len(messages) && messages[n].Role == actors.RoleSystem {
 		n++
 	}
 	return n
 }
 
-// boundaries are where a conversation can be cut: before messages that are not the
-// results of a call before, so that each result has its call.
+// boundaries returns the positions where a conversation can be cut. A cut must not
+// separate a tool result from its call.
 func boundaries(messages []actors.Message, from int) (cuts []int) {
 	for i := from + 1; i < len(messages); i++ {
 		if messages[i].Role != actors.RoleTool {
@@ -214,19 +215,19 @@ func boundaries(messages []actors.Message, from int) (cuts []int) {
 	return cuts
 }
 
-const note = "[Earlier turns of the conversation were left out, since they are too long.]"
+const note = "[Earlier turns of the conversation were left out because they did not fit.]"
 
-// compose returns the system messages, what stands for the messages that are left out,
-// the question that is being answered, and the rest.
+// compose returns the system messages, the note or summary that replaces the messages
+// left out, the current question, and the remaining messages.
 func compose(messages []actors.Message, m *memory) []actors.Message {
-	n := leading(messages)
+	n := countSystem(messages)
 	if m.Left <= n {
 		return messages
 	}
 	sent := slices.Clone(messages[:n])
 	text := note
 	if m.Summary != "" {
-		text = "[Earlier turns of the conversation, in short:]\n" + m.Summary
+		text = "[Summary of earlier turns of the conversation:]\n" + m.Summary
 	}
 	sent = append(sent, actors.User(text))
 	for i := m.Left - 1; i >= n; i-- {
@@ -240,8 +241,8 @@ func compose(messages []actors.Message, m *memory) []actors.Message {
 
 func isUser(m actors.Message) bool { return m.Role == actors.RoleUser }
 
-// squeeze cuts texts and takes out pictures, the largest first, until the messages have
-// room. System messages stay.
+// squeeze truncates texts and removes pictures, largest first, until the messages fit.
+// System messages are kept.
 func squeeze(messages []actors.Message, room int) []actors.Message {
 	over := estimateAll(messages) - room
 	if over <= 0 {
@@ -264,7 +265,7 @@ func squeeze(messages []actors.Message, room int) []actors.Message {
 			continue
 		}
 		if len(m.Parts) > 0 {
-			m.Parts, m.Text = nil, m.Text+"\n[Pictures and files were left out, since they are too long.]"
+			m.Parts, m.Text = nil, m.Text+"\n[Pictures and files were left out because they did not fit.]"
 		}
 		m.Text = shorten(m.Text, max(share, before-over), "")
 		messages[i] = m

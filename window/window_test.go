@@ -25,14 +25,14 @@ import (
 	"github.com/reprise-go/reprise/window"
 )
 
-// A service has a context of so many tokens, and counts a third of the bytes, which
-// is more than the estimate.
+// A service has a limited context. It counts a token for every three bytes, which is
+// more than the estimate.
 type service struct {
 	t       *testing.T
 	tokens  int
 	answer  func(req actors.Request) actors.Message
 	asked   []actors.Request
-	refused []int // how often it refused before each answer
+	refused []int // number of refusals before each answer
 	inRow   int
 }
 
@@ -68,7 +68,8 @@ func (s *service) llm() actors.LLM {
 	})
 }
 
-// check is what real services refuse: results without their calls.
+// check returns an error for requests that real services refuse: results without their
+// calls.
 func (s *service) check(req actors.Request) {
 	calls := make(map[string]bool)
 	for _, m := range req.Messages {
@@ -92,7 +93,8 @@ type page struct {
 	N int `json:"n"`
 }
 
-// book is a tool with results of 100 KB and a picture. The first has a secret.
+// book returns a tool whose results have 100 KB and a picture. The first result
+// contains a secret.
 func book() actors.Tool[page, actors.ToolOutput] {
 	return decorators.Tool("book", "Reads a page.", func(_ context.Context, p page) (actors.ToolOutput, error) {
 		text := fmt.Sprintf("page %d. ", p.N)
@@ -103,7 +105,7 @@ func book() actors.Tool[page, actors.ToolOutput] {
 	})
 }
 
-// reader reads so many pages, and then says what it knows of the first.
+// reader reads a number of pages, and then answers with what it knows about the first.
 func reader(pages int) func(actors.Request) actors.Message {
 	return func(req actors.Request) actors.Message {
 		read := 0
@@ -124,7 +126,7 @@ func reader(pages int) func(actors.Request) actors.Message {
 	}
 }
 
-// summarizer keeps the sentence with the secret, if it is there.
+// summarizer keeps the sentence with the secret, if present.
 func summarizer(made *int) actors.LLM {
 	return actors.NewLLM("summarizer", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		*made++
@@ -136,7 +138,8 @@ func summarizer(made *int) actors.LLM {
 	})
 }
 
-// Hundreds of turns with results of 100 KB and pictures, on a service of 32,000 tokens.
+// Hundreds of turns with results of 100 KB and pictures fit a service with 32,000
+// tokens.
 func TestConversationOutgrowsItsModel(t *testing.T) {
 	for _, summarized := range []bool{false, true} {
 		t.Run(fmt.Sprint("summarized ", summarized), func(t *testing.T) {
@@ -171,7 +174,7 @@ func TestConversationOutgrowsItsModel(t *testing.T) {
 	}
 }
 
-// What is stored grows with the results, and not with what is sent again.
+// Storage grows with the results, not with the requests.
 func TestStoreGrowsLinearly(t *testing.T) {
 	sizes := make(map[int]int64)
 	for _, turns := range []int{10, 40} {
@@ -200,7 +203,7 @@ func TestStoreGrowsLinearly(t *testing.T) {
 	assert.Less(t, sizes[40], 5*sizes[10], "four times the turns")
 }
 
-// question is the last message of the user.
+// question returns the last message of the user.
 func question(req actors.Request) (text string) {
 	for _, m := range req.Messages {
 		if m.Role == actors.RoleUser {
@@ -210,8 +213,8 @@ func question(req actors.Request) (text string) {
 	return text
 }
 
-// Interrupted in each of its calls, the run sends what it would have sent, and asks for
-// nothing twice.
+// A run that is interrupted in each of its calls sends the same requests as without
+// interruptions, and none twice.
 func TestResumedRunSendsTheSame(t *testing.T) {
 	const turns = 30
 	story := func(stops bool) ([]actors.Request, string) {
@@ -281,12 +284,12 @@ func TestModelReadsOnInAResult(t *testing.T) {
 	_, err := agent.Call(ctx, actors.Ask("?"))
 	require.NoError(t, err)
 	require.Len(t, results, 5)
-	assert.Len(t, results[0], 4000+len("\n[96029 of 100029 bytes were left out; read_result with the id \"c1\" and the offset 4000 reads on]"))
-	assert.Contains(t, results[0], `[96029 of 100029 bytes were left out; read_result with the id "c1" and the offset 4000 reads on]`)
-	assert.Equal(t, "ord word w\n[96019 more bytes, from the offset 4010 on]", results[1])
+	assert.Len(t, results[0], 4000+len("\n[96029 of 100029 bytes were left out; call read_result with the id \"c1\" and the offset 4000 to read on]"))
+	assert.Contains(t, results[0], `[96029 of 100029 bytes were left out; call read_result with the id "c1" and the offset 4000 to read on]`)
+	assert.Equal(t, "ord word w\n[96019 more bytes, starting at offset 4010]", results[1])
 	assert.Equal(t, "ord word ", results[2])
-	assert.Contains(t, results[3], `there is no result "c9" that was given in part`)
-	assert.Contains(t, results[4], `the result "c1" has 100029 bytes, and the offset is 1000000`)
+	assert.Contains(t, results[3], `there is no truncated result "c9"`)
+	assert.Contains(t, results[4], `result "c1" has 100029 bytes, but the offset is 1000000`)
 }
 
 func TestConversationThatFitsIsSentAsItIs(t *testing.T) {
@@ -301,8 +304,8 @@ func TestConversationThatFitsIsSentAsItIs(t *testing.T) {
 	assert.Equal(t, []actors.Request{req, req}, s.asked, "a picture is not counted by its bytes")
 }
 
-// Over real HTTP: the service says that the conversation is too long, and gets a
-// shorter one, once.
+// Uses real HTTP: the service reports that the conversation is too long, and then
+// receives a shorter one, once.
 func TestRefusedForItsLengthTheConversationIsSentShorter(t *testing.T) {
 	long := actors.Request{Messages: []actors.Message{actors.System("Be brief.")}}
 	for i := range 20 {
@@ -334,7 +337,7 @@ func TestRefusedForItsLengthTheConversationIsSentShorter(t *testing.T) {
 	}
 }
 
-// A summary that is longer than what it replaces is cut.
+// A summary that is longer than what it replaces is truncated.
 func TestLongSummaryIsCut(t *testing.T) {
 	s := &service{t: t, tokens: 2_000, answer: func(actors.Request) actors.Message { return actors.Assistant("yes") }}
 	wordy := actors.NewLLM("summarizer", "", func(context.Context, actors.Request) (actors.Response, error) {
@@ -349,12 +352,12 @@ func TestLongSummaryIsCut(t *testing.T) {
 	_, err := window.New("any", window.Options{Tokens: 2_000, Summarizer: wordy}, s.llm()).Call(ctx, req)
 	require.NoError(t, err)
 	sent := s.asked[0]
-	assert.Contains(t, sent.Messages[1].Text, "in short:]\nbla bla")
+	assert.Contains(t, sent.Messages[1].Text, "Summary of earlier turns of the conversation:]\nbla bla")
 	assert.Less(t, window.Estimate(sent.Messages[1]), 2_000/3)
 	assert.Equal(t, "And now?", question(sent))
 }
 
-// A message that is too long alone is cut, and the instructions are not.
+// A single message that is too long is truncated; instructions are not.
 func TestMessageThatIsTooLongAloneIsCut(t *testing.T) {
 	s := &service{t: t, tokens: 1_000, answer: func(actors.Request) actors.Message { return actors.Assistant("yes") }}
 	req := actors.Request{Messages: []actors.Message{actors.System(strings.Repeat("rule ", 100)), actors.User(strings.Repeat("ä", 50_000), actors.Image("image/png", []byte{1}))}}
