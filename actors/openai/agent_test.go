@@ -18,14 +18,14 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// place is what the typed agents of the tests answer with.
+// place is the answer type of the typed agents in the tests.
 type place struct {
 	Name string `json:"name"`
 	Size int    `json:"size"`
 }
 
-// TestATypedAnswerIsCheckedWhateverTheServiceDoes with the format that it is sent:
-// it keeps to it, ignores it, or refuses it.
+// TestATypedAnswerIsCheckedWhateverTheServiceDoes with the requested format: the
+// service may follow it, ignore it or refuse it.
 func TestATypedAnswerIsCheckedWhateverTheServiceDoes(t *testing.T) {
 	const fits, other = `{"name":"Oslo","size":7}`, `{"name":"Oslo","size":"big"}`
 	for name, c := range map[string]struct {
@@ -54,8 +54,8 @@ func TestATypedAnswerIsCheckedWhateverTheServiceDoes(t *testing.T) {
 
 var refusesFormats = openaitest.Raw(400, `{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model","param":"response_format"}}`)
 
-// inTrouble is an agent that calls tools, over a service that fails now and then.
-// It returns the records of its run.
+// inTrouble runs an agent that calls tools on a service that fails occasionally. It
+// returns the records of the run.
 func inTrouble(t *testing.T, watch func(context.Context) context.Context) string {
 	t.Helper()
 	srv := openaitest.NewLocal(t,
@@ -75,7 +75,7 @@ func inTrouble(t *testing.T, watch func(context.Context) context.Context) string
 	return string(data)
 }
 
-// TestStreamingLeavesTheSameRecords, in bubbles, which all begin at the same time.
+// TestStreamingLeavesTheSameRecords runs in bubbles, which all start at the same time.
 func TestStreamingLeavesTheSameRecords(t *testing.T) {
 	var plain, streamed string
 	var s seen
@@ -89,8 +89,8 @@ func TestStreamingLeavesTheSameRecords(t *testing.T) {
 	require.Equal(t, plain, strings.ReplaceAll(streamed, "   \"first_token\": 0,\n", ""), "but for what only a stream can tell")
 }
 
-// TestALoopThatIsLeftAtOnceLeavesNothing of a stream over HTTP: the call ends as it
-// would have, and the bubble has no goroutine left.
+// TestALoopThatIsLeftAtOnceLeavesNothing of a stream over HTTP: the call ends normally,
+// and no goroutine is left in the bubble.
 func TestALoopThatIsLeftAtOnceLeavesNothing(t *testing.T) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		synctest.Test(t, func(t *testing.T) {

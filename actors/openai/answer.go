@@ -10,45 +10,45 @@ import (
 	"github.com/reprise-go/reprise/live"
 )
 
-// answer puts a model's answer together, of one reply or of the pieces of a
-// stream, and emits the pieces as deltas.
+// An answer assembles a model's answer from a complete reply or from the events of a
+// stream. It emits the pieces as deltas.
 type answer struct {
-	emit func(live.Delta) // nil without a watcher
+	emit func(live.Delta) // nil if nobody watches
 
-	id, model  string
-	finish     string // as the service names it
-	deltas     bool   // a stream has sent some
-	usage      core.Usage
-	text       strings.Builder
-	reasoning  strings.Builder
-	refusal    strings.Builder
-	calls      []*callParts
-	commentary strings.Builder
-	asides     map[int]bool // the items of a stream that are commentary
-	parts      []actors.Part
-	audio      audio
-	citations  []actors.Citation
-	logprobs   []actors.Logprob
-	keepsRaw   bool
-	raw        []json.RawMessage          // the reply, or the events of a stream
-	streamed   bool                       // raw is of a stream
-	message    map[string]json.RawMessage // fields that go back as they came
-	details    []json.RawMessage          // reasoning_details, in pieces
-	items      []json.RawMessage          // of the Responses API
-	mustGoBack bool                       // an item of it says more than the message does
-	doneItems  []json.RawMessage          // of its stream, before the end of it
-	said       int                        // bytes that a stream of it has shown
-	started    func()                     // called for each piece that a model said
+	id, model       string
+	finish          string // finish reason of the service
+	deltas          bool   // the stream has sent deltas
+	usage           core.Usage
+	text            strings.Builder
+	reasoning       strings.Builder
+	refusal         strings.Builder
+	calls           []*callParts
+	commentary      strings.Builder
+	commentaryItems map[int]bool // indexes of stream items that are commentary
+	parts           []actors.Part
+	audio           audio
+	citations       []actors.Citation
+	logprobs        []actors.Logprob
+	keepsRaw        bool
+	raw             []json.RawMessage          // the reply, or the events of a stream
+	streamed        bool                       // raw holds events of a stream
+	message         map[string]json.RawMessage // fields that must be sent back unchanged
+	details         []json.RawMessage          // pieces of reasoning_details
+	items           []json.RawMessage          // output items of the Responses API
+	needsItems      bool                       // items contain more than the message does, and must be sent back
+	doneItems       []json.RawMessage          // completed items of a Responses stream, before its last event
+	streamedBytes   int                        // bytes received in deltas of a Responses stream
+	started         func()                     // called for each piece of the answer
 }
 
-// callParts is one tool call.
+// callParts holds the parts of one tool call.
 type callParts struct {
 	index, id, name string
 	arguments       strings.Builder
 	extra           json.RawMessage // extra_content
 }
 
-func (a *answer) show(part live.Part, index int, name, text string) {
+func (a *answer) emitDelta(part live.Part, index int, name, text string) {
 	if name == "" && text == "" {
 		return
 	}
@@ -60,27 +60,28 @@ func (a *answer) show(part live.Part, index int, name, text string) {
 	}
 }
 
-func (a *answer) say(text string) {
+func (a *answer) addText(text string) {
 	a.text.WriteString(text)
-	a.show(live.PartText, 0, "", text)
+	a.emitDelta(live.PartText, 0, "", text)
 }
 
-func (a *answer) think(text string) {
+func (a *answer) addReasoning(text string) {
 	a.reasoning.WriteString(text)
-	a.show(live.PartReasoning, 0, "", text)
+	a.emitDelta(live.PartReasoning, 0, "", text)
 }
 
-func (a *answer) refuse(text string) {
+func (a *answer) addRefusal(text string) {
 	a.refusal.WriteString(text)
-	a.show(live.PartText, 0, "", text)
+	a.emitDelta(live.PartText, 0, "", text)
 }
 
-// isEmpty reports whether the model has said nothing at all.
+// isEmpty reports whether the model has produced nothing at all.
 func (a *answer) isEmpty() bool {
 	return a.text.Len() == 0 && len(a.parts)+len(a.audio.data) == 0 && a.refusal.Len() == 0 && a.reasoning.Len() == 0 && len(a.calls) == 0
 }
 
-// response is the answer to req. Wire is where opaque data goes back to.
+// response returns the answer to req. Wire identifies where opaque data must be sent
+// back to.
 func (a *answer) response(req actors.Request, wire string) actors.Response {
 	message := actors.Assistant(a.text.String())
 	message.Reasoning = a.reasoning.String()
@@ -92,7 +93,7 @@ func (a *answer) response(req actors.Request, wire string) actors.Response {
 	if message.Text == "" && len(message.ToolCalls) == 0 {
 		message.Text, message.Commentary = message.Commentary, ""
 	}
-	message.Parts = a.madeParts(req)
+	message.Parts = a.outputParts(req)
 	message.Citations, message.Logprobs = a.citations, a.logprobs
 	message.Opaque = a.opaque(wire, message.ToolCalls)
 	resp := actors.Response{
@@ -105,12 +106,12 @@ func (a *answer) response(req actors.Request, wire string) actors.Response {
 	case len(message.ToolCalls) > 0 && resp.Finish == actors.FinishStop:
 		resp.Finish = actors.FinishToolCalls
 	case len(message.ToolCalls) == 0 && resp.Finish == actors.FinishToolCalls:
-		resp.Finish = actors.FinishStop // there is nothing to wait for
+		resp.Finish = actors.FinishStop // no calls to wait for
 	}
 	return resp
 }
 
-// finishOf translates the word of a service; none at all is a stop.
+// finishOf translates the finish reason of a service. An empty reason means stop.
 func finishOf(reason string) actors.Finish {
 	switch strings.ToLower(reason) {
 	case "", "stop", "end_turn", "eos", "stop_sequence", "completed":
@@ -129,24 +130,24 @@ func finishOf(reason string) actors.Finish {
 	return actors.FinishOther
 }
 
-// toolCalls gives each call an ID of its own: some services send none, or one
-// twice, and then their results could not be distinguished. No ID is given that
-// the conversation has already.
+// toolCalls returns the tool calls, each with a unique ID. Some services send no IDs,
+// or the same ID twice; results could not be assigned to such calls. New IDs do not
+// occur elsewhere in the conversation.
 func (a *answer) toolCalls(req actors.Request) []actors.ToolCall {
 	if len(a.calls) == 0 {
 		return nil
 	}
 	out := make([]actors.ToolCall, len(a.calls))
 	seen := make(map[string]bool, len(a.calls))
-	var taken map[string]bool
+	var used map[string]bool
 	n := 0
 	for i, call := range a.calls {
 		for call.id == "" || seen[call.id] {
-			if taken == nil {
-				taken = a.takenIDs(req)
+			if used == nil {
+				used = a.usedIDs(req)
 			}
 			n++
-			if id := fmt.Sprintf("call_%d", n); !taken[id] {
+			if id := fmt.Sprintf("call_%d", n); !used[id] {
 				call.id = id
 			}
 		}
@@ -156,16 +157,16 @@ func (a *answer) toolCalls(req actors.Request) []actors.ToolCall {
 	return out
 }
 
-// takenIDs are those of the calls in the conversation and in the answer.
-func (a *answer) takenIDs(req actors.Request) map[string]bool {
-	taken := make(map[string]bool)
+// usedIDs returns the IDs of the calls in the conversation and in the answer.
+func (a *answer) usedIDs(req actors.Request) map[string]bool {
+	used := make(map[string]bool)
 	for _, msg := range req.Messages {
 		for _, call := range msg.ToolCalls {
-			taken[call.ID] = true
+			used[call.ID] = true
 		}
 	}
 	for _, call := range a.calls {
-		taken[call.id] = true
+		used[call.id] = true
 	}
-	return taken
+	return used
 }

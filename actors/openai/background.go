@@ -9,27 +9,27 @@ import (
 	"github.com/reprise-go/reprise/httperror"
 )
 
-// A request in background mode is answered at once, with a response that has not been
-// made yet. It has to be asked for until it is there: to fail and to be retried would be to
-// begin, and pay for, another.
+// In background mode the service replies to a request at once, with a response that is
+// not complete yet. The response has to be polled until it is complete. If the attempt
+// failed and were retried instead, a second response would be created and charged.
 
-// How often a response is asked for, and how many failures in a row may keep it from being
-// seen.
+// The polling intervals, and the maximum number of consecutive failures.
 const (
 	firstPoll    = time.Second
-	longestPoll  = 10 * time.Second
+	maxPoll      = 10 * time.Second
 	pollFailures = 10
 )
 
-// pendingError is a response that the service has not made yet.
+// A pendingError reports a response that is not complete yet.
 type pendingError struct{ id, status string }
 
-// Error says in which state the response is.
+// Error returns a message with the status of the response.
 func (e *pendingError) Error() string {
-	return fmt.Sprintf("openai: the response %s is %s", e.id, e.status)
+	return fmt.Sprintf("openai: response %s is %s", e.id, e.status)
 }
 
-// poll asks for a response until it is there, or ctx ends. It returns the last exchange.
+// poll requests a response until it is complete or ctx ends. It returns the last
+// exchange.
 func (c *caller) poll(ctx context.Context, w wire, a *answer, id string) (*exchange, error) {
 	failures := 0
 	delay := firstPoll
@@ -41,7 +41,7 @@ func (c *caller) poll(ctx context.Context, w wire, a *answer, id string) (*excha
 		case <-time.After(delay):
 		}
 		err := c.send(ctx, x, w, a, id, nil)
-		_, isPending := err.(*pendingError) //nolint:errorlint // nothing wraps it
+		_, isPending := err.(*pendingError) //nolint:errorlint // never wrapped
 		switch {
 		case isPending:
 			failures = 0
@@ -52,14 +52,15 @@ func (c *caller) poll(ctx context.Context, w wire, a *answer, id string) (*excha
 				return x, err
 			}
 		}
-		delay = min(2*delay, longestPoll)
+		delay = min(2*delay, maxPoll)
 		if after, ok := httperror.RetryAfter(x.replied, time.Now()); ok {
 			delay = max(delay, after)
 		}
 	}
 }
 
-// isPassing reports whether a failure with the status, 0 for none, says nothing of the response.
+// isPassing reports whether a failure with the given status, or 0 for none, is
+// temporary and unrelated to the response.
 func isPassing(status int) bool {
 	switch status {
 	case 0, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:

@@ -20,24 +20,25 @@ import (
 	"github.com/reprise-go/reprise/live"
 )
 
-// caller asks a model. What it learns of the service is all that changes once it is made.
+// A caller calls a model. After construction, only the set of models without encrypted
+// reasoning changes.
 type caller struct {
-	model   Model
-	service endpoint
-	unready error    // why nothing can be asked; nil if it can
-	hint    string   // for the error of a service that wants a key
-	plain   sync.Map // names of models without encrypted reasoning
-	foreign bool     // the client is the user's own
-	host    string   // of the service; empty if it is not known
-	usual   wire     // for the model's own name
+	model       Model
+	service     endpoint
+	configErr   error    // nil if requests can be sent
+	hint        string   // appended to errors about a missing key
+	noEncrypted sync.Map // names of models that do not support encrypted reasoning
+	external    bool     // the client was passed to WithClient
+	host        string   // host of the service; empty if unknown
+	defaultWire wire     // wire for the model's own name
 }
 
-// connect makes the client of the fields and the environment. Without a key
-// that is needed there is none. The key of OPENAI_API_KEY goes to OpenAI, or to where
-// the environment says: a program with a service of its own has not asked for it.
+// connect creates the client from the fields of the model and the environment. If a
+// required key is missing, it sets configErr. The key in OPENAI_API_KEY is sent only to
+// OpenAI or to the base URL in the environment, not to a base URL set by the program.
 func (c *caller) connect() {
 	m := &c.model
-	own := m.BaseURL != "" // by the program, and not by the environment
+	own := m.BaseURL != "" // set by the program, not by the environment
 	m.BaseURL = cmp.Or(m.BaseURL, os.Getenv("OPENAI_BASE_URL"), defaultBaseURL)
 	if u, err := url.Parse(m.BaseURL); err == nil {
 		c.host = u.Hostname()
@@ -52,27 +53,27 @@ func (c *caller) connect() {
 	if m.APIKey == "" {
 		switch {
 		case m.APIKeyEnv != "":
-			c.unready = fmt.Errorf("openai: there is no API key: the environment variable %s (APIKeyEnv) is not set", env)
+			c.configErr = fmt.Errorf("openai: no API key: environment variable %s (APIKeyEnv) is not set", env)
 			return
 		case m.BaseURL == defaultBaseURL:
-			c.unready = errNoKey
+			c.configErr = errNoKey
 			return
 		case env == "" && os.Getenv("OPENAI_API_KEY") != "":
-			c.hint = fmt.Sprintf(" (no key was sent: that of OPENAI_API_KEY is not sent to %s unless openai.WithAPIKeyEnv says so)", c.host)
+			c.hint = fmt.Sprintf(" (no key was sent: OPENAI_API_KEY is not sent to %s unless selected with openai.WithAPIKeyEnv)", c.host)
 		}
 	}
 	c.service = newEndpoint(m)
 }
 
-var errNoKey = errors.New("openai: there is no API key: set the environment variable OPENAI_API_KEY, or give openai.WithAPIKey; a service at another base URL (OPENAI_BASE_URL, openai.WithBaseURL) may need none")
+var errNoKey = errors.New("openai: no API key: set the environment variable OPENAI_API_KEY or use openai.WithAPIKey; a service at another base URL (OPENAI_BASE_URL, openai.WithBaseURL) may not need one")
 
-// ask is the handler: one request to the service, one attempt.
+// ask is the handler of the model. Each call is one attempt.
 func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, error) {
-	if c.unready != nil {
-		return actors.Response{}, core.Permanent(c.unready)
+	if c.configErr != nil {
+		return actors.Response{}, core.Permanent(c.configErr)
 	}
 	req.Options = req.Options.Or(c.model.Options)
-	name, w := c.model.Name, c.usual
+	name, w := c.model.Name, c.defaultWire
 	if other := req.Options.Model; other != "" && other != name {
 		name, w = other, c.wireFor(other)
 	}
@@ -86,7 +87,7 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 	}
 	resp, err := c.try(ctx, c.wireOf(name, w), name, req)
 	if r, ok := w.(responsesWire); ok && r.encrypted && refusesReasoning(err) {
-		c.plain.Store(name, true) // the refusal cost nothing
+		c.noEncrypted.Store(name, true) // the refused request was free
 		resp, err = c.try(ctx, c.wireOf(name, w), name, req)
 	}
 	if err != nil {
@@ -95,17 +96,18 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 	return withoutFormatTool(resp, formatTool), nil
 }
 
-// wireOf is the wire for a model, of which the service may have refused something.
+// wireOf returns the wire for a model, without features that the service has refused.
 func (c *caller) wireOf(name string, w wire) wire {
 	if r, ok := w.(responsesWire); ok && r.encrypted {
-		_, refused := c.plain.Load(name)
+		_, refused := c.noEncrypted.Load(name)
 		r.encrypted = !refused
 		return r
 	}
 	return w
 }
 
-// refusesReasoning reports whether the service has no encrypted reasoning for the model.
+// refusesReasoning reports whether err means that the model does not support encrypted
+// reasoning.
 func refusesReasoning(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
@@ -116,7 +118,7 @@ func refusesReasoning(err error) bool {
 		strings.Contains(text, "encrypted content is not supported")
 }
 
-// try makes one request, and asks for its answer as long as the service has it in its queue.
+// try makes one request. If the response is queued, it polls for it.
 func (c *caller) try(ctx context.Context, w wire, name string, req actors.Request) (actors.Response, error) {
 	emit := live.Emitter(ctx)
 	x := c.newExchange()
@@ -125,22 +127,22 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 	if err != nil {
 		return actors.Response{}, core.Permanent(err)
 	}
-	reqCtx, silence := newSilence(ctx, c.model.FirstToken, c.model.Idle)
-	defer silence.stop()
+	reqCtx, watchdog := newWatchdog(ctx, c.model.FirstToken, c.model.Idle)
+	defer watchdog.stop()
 	a := &answer{emit: emit, keepsRaw: req.Options.Raw}
-	if silence != nil {
-		a.started = silence.said
+	if watchdog != nil {
+		a.started = watchdog.answered
 	}
 	x.body = body
-	err = c.send(reqCtx, x, w, a, name, silence)
+	err = c.send(reqCtx, x, w, a, name, watchdog)
 	if pending := (*pendingError)(nil); errors.As(err, &pending) {
 		x, err = c.poll(reqCtx, w, a, pending.id)
 	}
-	if err = silence.cause(reqCtx, err); err == nil {
+	if err = watchdog.cause(reqCtx, err); err == nil {
 		return a.response(req, w.from()), nil
 	}
 	err = x.explain(ctx, err)
-	if resp, ok := mistake(err); ok {
+	if resp, ok := rejectedOutput(err); ok {
 		resp.Usage = x.spent(body, a)
 		return resp, nil
 	}
@@ -148,10 +150,10 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 }
 
 func (c *caller) newExchange() *exchange {
-	return &exchange{foreign: c.foreign, hint: c.hint}
+	return &exchange{external: c.external, hint: c.hint}
 }
 
-// spent is the usage of a request that failed.
+// spent returns the usage of a failed request.
 func (x *exchange) spent(body []byte, a *answer) core.Usage {
 	if !x.stream {
 		return a.usage
@@ -166,13 +168,13 @@ func (c *caller) body(w wire, name string, req actors.Request, stream bool) ([]b
 	if completionsOnly.MatchString(name) && w.path() == chatPath {
 		return nil, fmt.Errorf("openai: %q: %w", name, goopenai.ErrChatCompletionInvalidModel)
 	}
-	req.Messages = paired(req.Messages)
+	req.Messages = pairResults(req.Messages)
 	return w.body(name, req, stream)
 }
 
-// send makes the request for a model and reads the reply. Without a body, the name is that
-// of a response to ask for.
-func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name string, silence *silence) error {
+// send sends a request for a model and reads the reply. If x.body is nil, name is the
+// ID of a response to retrieve.
+func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name string, watchdog *watchdog) error {
 	if x.stream {
 		var end context.CancelFunc
 		ctx, end = context.WithCancel(ctx)
@@ -183,36 +185,36 @@ func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name 
 	if err != nil {
 		return err
 	}
-	return x.send(c.service.client, req, w, a, silence)
+	return x.send(c.service.client, req, w, a, watchdog)
 }
 
-// wireFor is the API for a model.
+// wireFor returns the wire for a model name.
 func (c *caller) wireFor(name string) wire {
 	if c.model.API == Responses || c.model.API == Auto && responsesOnly.MatchString(name) {
 		return responsesWire{origin: c.origin("responses"), encrypted: true, host: c.host}
 	}
-	w := chatWire{origin: c.origin("chat"), tokenField: "max_tokens", plain: c.foreign, host: c.host}
-	if c.isOpenAI() || reasons.MatchString(name) {
+	w := chatWire{origin: c.origin("chat"), tokenField: "max_tokens", plain: c.external, host: c.host}
+	if c.isOpenAI() || reasoningModels.MatchString(name) {
 		w.tokenField = "max_completion_tokens"
 	}
 	return w
 }
 
 var (
-	// responsesOnly are the models of OpenAI that take tools, or anything, by
-	// the Responses API alone.
+	// responsesOnly matches models of OpenAI that accept tools, or any request, only on
+	// the Responses API.
 	responsesOnly = regexp.MustCompile(`^(gpt-([6-9]|[1-9][0-9])|o[0-9]+-(pro|deep-research)|o[0-9]+-mini-deep-research|gpt-5[0-9.]*-(pro|codex)|codex-|computer-use-)`)
 
-	// completionsOnly are models of OpenAI from before there was chat.
+	// completionsOnly matches models of OpenAI that predate the chat completions API.
 	completionsOnly = regexp.MustCompile(`^((text|code)-)?(davinci|curie|babbage|ada)(-|$)`)
 
-	// reasons are the models of OpenAI that think, and know no max_tokens.
-	reasons = regexp.MustCompile(`^(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex-|computer-use-)`)
+	// reasoningModels matches models of OpenAI that do not accept max_tokens.
+	reasoningModels = regexp.MustCompile(`^(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex-|computer-use-)`)
 )
 
-// isOpenAI reports whether the service is OpenAI's, which knows
-// max_completion_tokens. Compatible services know max_tokens, and some ignore
-// the other and generate for ever.
+// isOpenAI reports whether the service is OpenAI's, which accepts
+// max_completion_tokens. Compatible services accept max_tokens; some ignore
+// max_completion_tokens and generate without a limit.
 func (c *caller) isOpenAI() bool {
 	for _, domain := range [...]string{"openai.com", "azure.com", "azure.us", "azure.cn"} {
 		if c.host == domain || strings.HasSuffix(c.host, "."+domain) {
@@ -222,7 +224,7 @@ func (c *caller) isOpenAI() bool {
 	return c.model.AzureAPIVersion != ""
 }
 
-// origin names an API of a service, for what goes back there alone.
+// origin identifies an API of a service, for data that is sent back only there.
 func (c *caller) origin(api string) string {
 	if c.host == "" {
 		return api
@@ -230,7 +232,7 @@ func (c *caller) origin(api string) string {
 	return api + " " + c.host
 }
 
-// withFormatTool has the model answer by a tool call.
+// withFormatTool makes the model answer with a tool call.
 func withFormatTool(req actors.Request) actors.Request {
 	f := req.Options.Format
 	req.Options.Format = nil
@@ -244,8 +246,8 @@ func withFormatTool(req actors.Request) actors.Request {
 	return req
 }
 
-// withoutFormatTool makes the call of that tool the text of the answer. If the
-// model asks for others too, it does not know the answer yet.
+// withoutFormatTool converts the call of the format tool to the text of the answer. If
+// the model also calls other tools, the answer is not final and the call is dropped.
 func withoutFormatTool(resp actors.Response, name string) actors.Response {
 	if name == "" {
 		return resp

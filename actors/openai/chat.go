@@ -9,12 +9,12 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// chatWire is the chat completions API.
+// chatWire implements the chat completions API.
 type chatWire struct {
-	origin     string // of opaque data: where it came from and goes back to
+	origin     string // identifies the source of opaque data
 	tokenField string // max_tokens or max_completion_tokens
 	host       string
-	plain      bool // fields that go-openai does not know are not sent back
+	plain      bool // omit fields that go-openai does not support
 }
 
 type chatBody struct {
@@ -37,11 +37,11 @@ type chatBody struct {
 
 type chatMessage struct {
 	Role       string         `json:"role"`
-	Content    any            `json:"content,omitempty"` // a text, or parts
+	Content    any            `json:"content,omitempty"` // string or list of parts
 	ToolCalls  []chatToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string         `json:"tool_call_id,omitempty"`
 
-	text string // that Content points to
+	text string // Content may point to it
 }
 
 type chatToolCall struct {
@@ -102,8 +102,8 @@ func (w chatWire) body(model string, req actors.Request, stream bool) ([]byte, e
 	return withExtra(out, o.Extra)
 }
 
-// messages translates a conversation. The API takes pictures of users alone:
-// those that tools returned follow their results as a message of the user.
+// messages converts a conversation. The API accepts pictures only in user messages, so
+// pictures returned by tools follow the results in a user message.
 func (w chatWire) messages(all []actors.Message) ([]any, error) {
 	out := make([]any, 0, len(all))
 	messages := make([]chatMessage, len(all))
@@ -114,7 +114,7 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 		}
 		sent, made := msg.Parts, []actors.Part(nil)
 		if msg.Role == actors.RoleAssistant {
-			sent, made = split(msg.Parts)
+			sent, made = assistantParts(msg.Parts)
 		}
 		parts, err := chatParts(sent, w.host)
 		if err != nil {
@@ -144,7 +144,8 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 	return out, nil
 }
 
-// message translates one into out, and returns what is sent of it.
+// message converts one message. It uses out for the result unless extra fields are
+// needed.
 func (w chatWire) message(out *chatMessage, msg actors.Message, parts []any) (any, error) {
 	*out = chatMessage{Role: string(msg.Role), ToolCallID: msg.ToolCallID, text: cmp.Or(errorText(msg), msg.Commentary)}
 	opaque, err := w.opaque(msg.Opaque)
@@ -153,7 +154,7 @@ func (w chatWire) message(out *chatMessage, msg actors.Message, parts []any) (an
 	}
 	for _, call := range msg.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, chatToolCall{
-			ID: call.ID, Type: "function", Function: chatCallee{sentName(call.Name), arguments(call.Arguments)},
+			ID: call.ID, Type: "function", Function: chatCallee{validName(call.Name), arguments(call.Arguments)},
 			ExtraContent: w.sendable("extra_content", opaque.Calls[call.ID]),
 		})
 	}
@@ -170,8 +171,7 @@ func (w chatWire) message(out *chatMessage, msg actors.Message, parts []any) (an
 	return w.withFields(out, opaque.Message, extraFor(msg.Extra, w.host))
 }
 
-// opaque reads what the wire keeps in a message. What came from elsewhere does
-// not go back here.
+// opaque decodes opaque data of this wire. Data of other wires is ignored.
 func (w chatWire) opaque(o *actors.Opaque) (chatOpaque, error) {
 	if o == nil || o.Wire != w.origin {
 		return chatOpaque{}, nil
@@ -183,7 +183,7 @@ func (w chatWire) opaque(o *actors.Opaque) (chatOpaque, error) {
 	return opaque, nil
 }
 
-// withFields returns a message with its opaque fields and those that were given for the
+// withFields returns a message with its opaque fields and the extra fields for the
 // service.
 func (w chatWire) withFields(msg *chatMessage, opaque map[string]json.RawMessage, given map[string]any) (any, error) {
 	if len(opaque)+len(given) == 0 {
@@ -203,7 +203,7 @@ func (w chatWire) withFields(msg *chatMessage, opaque map[string]json.RawMessage
 	return json.RawMessage(data), err
 }
 
-// sendable is nil for a field that cannot be sent.
+// sendable returns value, or nil if the field cannot be sent.
 func (w chatWire) sendable(field string, value json.RawMessage) json.RawMessage {
 	if w.plain && field != "reasoning_content" {
 		return nil

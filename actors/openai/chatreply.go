@@ -13,25 +13,25 @@ type chatReply struct {
 	Choices []chatChoice    `json:"choices"`
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
-	Sources json.RawMessage `json:"citations"` // of Perplexity and xAI, which are URLs
+	Sources json.RawMessage `json:"citations"` // list of URLs, sent by Perplexity and xAI
 	Groq    *lenient[groq]  `json:"x_groq"`
 
-	// What else says that something failed.
+	// Other fields that can indicate an error.
 	Object  objectKind      `json:"object"`
 	Message json.RawMessage `json:"message"`
 	Detail  json.RawMessage `json:"detail"`
 }
 
-// groq is what Groq sends beside the events of a stream.
+// groq holds the fields that Groq adds to the events of a stream.
 type groq struct {
 	Usage *usage          `json:"usage"`
 	Error json.RawMessage `json:"error"`
 }
 
-// objectKind is what a reply calls itself, as far as it matters.
+// objectKind is the field object of a reply, reduced to what is needed.
 type objectKind struct{ isError bool }
 
-// UnmarshalJSON reads anything.
+// UnmarshalJSON accepts any value.
 func (o *objectKind) UnmarshalJSON(data []byte) error {
 	o.isError = string(data) == `"error"`
 	return nil
@@ -65,7 +65,7 @@ type chatAnswer struct {
 
 	Annotations *lenient[[]wireAnnotation] `json:"annotations"`
 	Audio       *lenient[chatAudio]        `json:"audio"`
-	Images      *lenient[[]chatImage]      `json:"images"` // OpenRouter's
+	Images      *lenient[[]chatImage]      `json:"images"` // sent by OpenRouter
 }
 
 type chatImage struct {
@@ -124,57 +124,56 @@ func (u *usage) core() core.Usage {
 	return out
 }
 
-// read takes a whole reply.
+// read processes a complete reply.
 func (w chatWire) read(a *answer, data []byte) (complete bool, err error) {
 	var reply chatReply
 	if err := readJSON(data, &reply); err != nil {
 		return false, malformed(err)
 	}
-	a.takeHead(&reply)
+	a.addHead(&reply)
 	if err := reply.failure(data); err != nil {
 		return false, err
 	}
 	if len(reply.Choices) == 0 {
 		return false, errNoChoices
 	}
-	return true, a.takeChoice(&reply.Choices[0], reply.Choices[0].Message)
+	return true, a.addChoice(&reply.Choices[0], reply.Choices[0].Message)
 }
 
-// event takes one event of a stream.
+// event processes one event of a stream.
 func (w chatWire) event(a *answer, data []byte) (complete bool, err error) {
 	if isDone(data) {
 		return !a.isEmpty() || a.finish != "", errDone
 	}
-	reply := chatReply{ID: lenientText(a.id), Model: lenientText(a.model)} // mostly the same in all events
+	reply := chatReply{ID: lenientText(a.id), Model: lenientText(a.model)} // usually the same in all events
 	if err := readJSON(data, &reply); err != nil {
 		return false, malformed(err)
 	}
-	a.takeHead(&reply)
+	a.addHead(&reply)
 	if err := reply.failure(data); err != nil {
 		return false, err
 	}
 	for i := range reply.Choices {
 		choice := &reply.Choices[i]
 		if choice.Index != 0 {
-			continue // one answer is used
+			continue // only the first choice is used
 		}
 		piece := choice.Delta
 		switch {
 		case piece != nil:
 			a.deltas = true
-		case !a.deltas: // else the message repeats them
+		case !a.deltas: // otherwise the message repeats the deltas
 			piece = choice.Message
 		}
-		if err := a.takeChoice(choice, piece); err != nil {
+		if err := a.addChoice(choice, piece); err != nil {
 			return false, err
 		}
 	}
 	return a.finish != "", nil
 }
 
-// failure is the error that the reply is in place of an answer; nil for none.
-// Services say it in many ways, and some end the stream then as if it were
-// whole.
+// failure returns the error contained in the reply, or nil. Services report errors in
+// many ways, and some then end the stream as if the answer were complete.
 func (r *chatReply) failure(data []byte) error {
 	switch err := errorIn(r.Error); {
 	case err != nil:
@@ -189,25 +188,25 @@ func (r *chatReply) failure(data []byte) error {
 	return nil
 }
 
-func (a *answer) takeHead(reply *chatReply) {
+func (a *answer) addHead(reply *chatReply) {
 	if reply.ID != "" {
 		a.id = string(reply.ID)
 	}
 	if reply.Model != "" {
 		a.model = string(reply.Model)
 	}
-	a.takeUsage(reply.Usage)
+	a.addUsage(reply.Usage)
 	if len(reply.Sources) > 0 {
-		a.takeSources(reply.Sources)
+		a.addSources(reply.Sources)
 	}
 	if reply.Groq != nil {
-		a.takeUsage(reply.Groq.value.Usage)
+		a.addUsage(reply.Groq.value.Usage)
 	}
 }
 
-// takeUsage takes what is there: some services send it once, and nothing but
-// zeros with everything else.
-func (a *answer) takeUsage(u *usage) {
+// addUsage updates the usage unless all values are zero: some services send the usage
+// once and zeros in all other events.
+func (a *answer) addUsage(u *usage) {
 	if u == nil {
 		return
 	}
@@ -216,8 +215,8 @@ func (a *answer) takeUsage(u *usage) {
 	}
 }
 
-func (a *answer) takeChoice(choice *chatChoice, piece *chatAnswer) error {
-	a.takeUsage(choice.Usage)
+func (a *answer) addChoice(choice *chatChoice, piece *chatAnswer) error {
+	a.addUsage(choice.Usage)
 	if err := errorIn(choice.Error); err != nil {
 		return err
 	}
@@ -225,79 +224,79 @@ func (a *answer) takeChoice(choice *chatChoice, piece *chatAnswer) error {
 		a.finish = string(choice.FinishReason)
 	}
 	if a.finish == "error" {
-		return &Error{Message: "the service broke the answer off and did not say why"}
+		return &Error{Message: "the service ended the answer with an error and gave no reason"}
 	}
 	if choice.Logprobs != nil {
-		a.takeLogprobs(choice.Logprobs.value.Content)
-		a.takeLogprobs(choice.Logprobs.value.Refusal)
+		a.addLogprobs(choice.Logprobs.value.Content)
+		a.addLogprobs(choice.Logprobs.value.Refusal)
 	}
 	if piece != nil {
-		a.takePiece(piece, choice.Message == piece)
+		a.addPiece(piece, choice.Message == piece)
 	}
 	return nil
 }
 
-// takePiece adds what a message says, which is whole or a part of one.
-func (a *answer) takePiece(m *chatAnswer, whole bool) {
+// addPiece adds the content of a message or of a delta.
+func (a *answer) addPiece(m *chatAnswer, whole bool) {
 	if m.Content.reasoning != "" {
-		a.think(m.Content.reasoning)
+		a.addReasoning(m.Content.reasoning)
 	}
 	if m.ReasoningContent != nil && *m.ReasoningContent != "" {
-		a.think(*m.ReasoningContent)
+		a.addReasoning(*m.ReasoningContent)
 	} else if m.Reasoning != nil && m.Reasoning.text != "" {
-		a.think(m.Reasoning.text)
+		a.addReasoning(m.Reasoning.text)
 	}
-	a.keepReasoning("reasoning_content", m.ReasoningContent != nil)
-	a.keepReasoning("reasoning", m.ReasoningContent == nil && m.Reasoning != nil)
+	a.markReasoning("reasoning_content", m.ReasoningContent != nil)
+	a.markReasoning("reasoning", m.ReasoningContent == nil && m.Reasoning != nil)
 	if m.Content.text != "" {
-		a.say(m.Content.text)
+		a.addText(m.Content.text)
 	}
 	if refusal := string(m.Refusal) + m.Content.refusal; refusal != "" {
-		a.refuse(refusal)
+		a.addRefusal(refusal)
 	}
 	if isSet(m.ExtraContent) {
-		a.keep("extra_content", m.ExtraContent)
+		a.keepField("extra_content", m.ExtraContent)
 	}
-	a.takeDetails(m.ReasoningDetails, whole)
+	a.addDetails(m.ReasoningDetails, whole)
 	if m.Annotations != nil {
-		a.takeAnnotations(m.Annotations.value)
+		a.addAnnotations(m.Annotations.value)
 	}
 	for _, url := range m.Content.images {
-		a.takeImage(url)
+		a.addImage(url)
 	}
 	if m.Images != nil {
 		for _, image := range m.Images.value {
-			a.takeImage(string(image.ImageURL))
+			a.addImage(string(image.ImageURL))
 		}
 	}
 	if m.Audio != nil {
-		a.takeAudio(&m.Audio.value)
+		a.addAudio(&m.Audio.value)
 	}
 	for i := range m.ToolCalls {
-		a.takeCall(&m.ToolCalls[i], whole, len(m.ToolCalls)-i)
+		a.addCall(&m.ToolCalls[i], whole, len(m.ToolCalls)-i)
 	}
 	if m.FunctionCall != nil && *m.FunctionCall != (chatFunction{}) {
-		a.takeCall(&chatCall{Function: *m.FunctionCall}, false, 1)
+		a.addCall(&chatCall{Function: *m.FunctionCall}, false, 1)
 	}
 }
 
-// takeCall adds a tool call, or a piece of one. Pieces belong together by
-// their index; some services leave it out, or send the same for all. The place
-// is that of the piece in its list, from the end.
-func (a *answer) takeCall(c *chatCall, whole bool, place int) {
+// addCall adds a tool call or a piece of one. Pieces are matched by index; some
+// services omit it or send the same index for all calls. fromEnd is the position of the
+// piece in its list, counted from the end.
+func (a *answer) addCall(c *chatCall, whole bool, fromEnd int) {
 	if c.Custom != nil && *c.Custom != (chatCustom{}) {
 		c.Function = chatFunction{lenientText(c.Custom.Name), c.Custom.Input}
 	}
 	id, index := string(c.ID), string(c.Index)
 	if id == "" && c.Function == (chatFunction{}) && !isSet(c.ExtraContent) {
-		return // a service that leaves no field out
+		return // an empty placeholder sent by some services
 	}
 	at := -1
 	if !whole {
 		at = a.openCall(id, index, string(c.Function.Name))
 	}
-	if at < 0 && !whole && index == "" && c.Function.Name == "" && place <= len(a.calls) {
-		at = len(a.calls) - place // the rest of a call, with an ID that was made up
+	if at < 0 && !whole && index == "" && c.Function.Name == "" && fromEnd <= len(a.calls) {
+		at = len(a.calls) - fromEnd // a continuation with an ID invented by the service
 	}
 	if at < 0 {
 		at = len(a.calls)
@@ -313,18 +312,19 @@ func (a *answer) takeCall(c *chatCall, whole bool, place int) {
 	if isSet(c.ExtraContent) {
 		call.extra = c.ExtraContent
 	}
-	a.show(live.PartToolCall, at, name, string(c.Function.Arguments))
+	a.emitDelta(live.PartToolCall, at, name, string(c.Function.Arguments))
 }
 
-// openCall finds the call that a piece belongs to, -1 for a new one. The index
-// counts more than the ID: some services make up an ID for each piece.
+// openCall returns the index of the call that a piece belongs to, or -1 for a new call.
+// The index takes precedence over the ID, since some services invent an ID for each
+// piece.
 func (a *answer) openCall(id, index, name string) int {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		call := a.calls[i]
 		switch {
 		case index != "" && call.index != "" && index != call.index:
 			continue
-		case id != "" && call.id != "" && id != call.id && (index == "" || call.endsBefore(name)):
+		case id != "" && call.id != "" && id != call.id && (index == "" || call.isNewCall(name)):
 			continue
 		case id == "" && index == "" || id != "" && id == call.id || index != "" && index == call.index:
 			return i
@@ -333,8 +333,8 @@ func (a *answer) openCall(id, index, name string) int {
 	return -1
 }
 
-// endsBefore reports whether a piece with that name begins another call: some
-// services send all calls with one index.
-func (c *callParts) endsBefore(name string) bool {
+// isNewCall reports whether a piece with the given name begins another call. Some
+// services send all calls with the same index.
+func (c *callParts) isNewCall(name string) bool {
 	return name != "" && (name != c.name || isObject(c.arguments.String()))
 }

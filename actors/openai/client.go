@@ -15,14 +15,14 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// clientDoer sends requests through a client of go-openai that the user made. Such a client
-// says neither where its service is nor with which key, and has methods in place of
-// requests: what its types do not know cannot be sent and is not seen, and its streams do not
-// show the headers of a failure.
+// A clientDoer sends requests through a go-openai client of the user. Such a client
+// does not expose its base URL and key, and has methods instead of HTTP requests.
+// Fields unknown to its types cannot be sent or received, and its streams do not expose
+// the headers of a failed request.
 type clientDoer struct{ client *goopenai.Client }
 
-// Do implements [goopenai.HTTPDoer]. The header of a response is nil if the client does not
-// show it.
+// Do implements [goopenai.HTTPDoer]. The header of a response is nil if the client does
+// not expose it.
 func (d clientDoer) Do(req *http.Request) (*http.Response, error) {
 	ctx, stream := req.Context(), req.Header.Get("Accept") == "text/event-stream"
 	if id, ok := strings.CutPrefix(req.URL.Path, responsesPath+"/"); ok {
@@ -41,7 +41,7 @@ func (d clientDoer) Do(req *http.Request) (*http.Response, error) {
 
 func (d clientDoer) chat(ctx context.Context, body []byte, stream bool) (*http.Response, error) {
 	var req goopenai.ChatCompletionRequest
-	if err := carry(body, &req); err != nil {
+	if err := decodeRequest(body, &req); err != nil {
 		return nil, err
 	}
 	if !stream {
@@ -72,14 +72,14 @@ func (d clientDoer) respond(ctx context.Context, body []byte, stream bool) (*htt
 	return streamOf(events), nil
 }
 
-// responseOf returns the response that a reply or an error came of.
+// responseOf returns an HTTP response for a reply or an error of the client.
 func responseOf(reply any, header http.Header, err error) (*http.Response, error) {
 	var (
 		refusal *goopenai.APIError
 		other   *goopenai.RequestError
 	)
 	switch {
-	case errors.As(err, &other): // it may wrap an APIError that could be read in part
+	case errors.As(err, &other): // may wrap an APIError that was only partly decoded
 		return response(other.HTTPStatusCode, other.HTTPStatus, header, other.Body), nil
 	case errors.As(err, &refusal):
 		body, err := json.Marshal(goopenai.ErrorResponse{Error: refusal})
@@ -100,18 +100,18 @@ func response(status int, text string, header http.Header, body []byte) *http.Re
 	return &http.Response{StatusCode: status, Status: text, Header: header, Body: io.NopCloser(bytes.NewReader(body))}
 }
 
-// A replyError is a success that go-openai cannot read.
+// A replyError is a successful reply that go-openai cannot decode.
 type replyError struct {
 	header http.Header
 	err    error
 }
 
-// Error is that of go-openai.
+// Error returns the message of go-openai's error.
 func (e *replyError) Error() string { return e.err.Error() }
 
 func (e *replyError) Unwrap() error { return e.err }
 
-// receiver is a stream of go-openai.
+// A receiver is a go-openai stream.
 type receiver interface {
 	RecvRaw() ([]byte, error)
 	Close() error
@@ -121,14 +121,14 @@ func streamOf(events receiver) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: &streamBody{events: events}}
 }
 
-// streamBody is the events of a stream of go-openai, as the service sent them.
+// A streamBody is the body of a go-openai stream, as server-sent events.
 type streamBody struct {
 	events receiver
-	rest   []byte // of an event
-	err    error  // after rest
+	rest   []byte // unread rest of an event
+	err    error  // returned after rest
 }
 
-// Read returns a piece of an event.
+// Read implements [io.Reader].
 func (b *streamBody) Read(p []byte) (int, error) {
 	for len(b.rest) == 0 && b.err == nil {
 		event, err := b.events.RecvRaw()
@@ -150,12 +150,12 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	return n, b.err
 }
 
-// Close ends the stream.
+// Close closes the stream.
 func (b *streamBody) Close() error { return b.events.Close() }
 
-// carry reads body into a request of go-openai's, and says what it could not
-// take along.
-func carry(body []byte, into *goopenai.ChatCompletionRequest) error {
+// decodeRequest decodes body into a request of go-openai. It returns an error if the
+// type cannot represent the complete body.
+func decodeRequest(body []byte, into *goopenai.ChatCompletionRequest) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return cannotSend(err.Error())
 	}
@@ -174,10 +174,10 @@ func carry(body []byte, into *goopenai.ChatCompletionRequest) error {
 }
 
 func cannotSend(what string) error {
-	return core.Permanent(fmt.Errorf("openai: a client given by WithClient cannot send %s; have openai.New make the client (WithAPIKey, WithBaseURL, WithHTTPClient)", what))
+	return core.Permanent(fmt.Errorf("openai: a client passed to WithClient cannot send %s; let openai.New create the client (WithAPIKey, WithBaseURL, WithHTTPClient)", what))
 }
 
-// missing is the path of the first value in want that got has not.
+// missing returns the path of the first value in want that is not in got, or "".
 func missing(path string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:

@@ -1,19 +1,19 @@
-// Package openai is the LLM actor for OpenAI and all compatible services. Programs that have
-// a client of github.com/sashabaranov/go-openai can ask through it, see [WithClient]. That
-// package is called goopenai below, since both have the name openai.
+// Package openai provides LLM actors for OpenAI and compatible services. It can also
+// use an existing client of github.com/sashabaranov/go-openai; see [WithClient]. That
+// package is imported as goopenai below, since both are named openai.
 //
 //	llm := openai.New("gpt-4o-mini")
 //
-// The API key is set by the environment variable OPENAI_API_KEY or by [WithAPIKey], the
-// base URL by OPENAI_BASE_URL or [WithBaseURL]:
+// The API key is read from the environment variable OPENAI_API_KEY or set with
+// [WithAPIKey], the base URL from OPENAI_BASE_URL or with [WithBaseURL]:
 //
 //	llm := openai.New("llama3.2", openai.WithBaseURL("http://localhost:11434/v1"))
 //
-// The key in OPENAI_API_KEY is not sent to a base URL that the program sets, unless it is
-// OpenAI's: [WithAPIKeyEnv] names the variable whose key is.
+// The key in OPENAI_API_KEY is not sent to a base URL set by the program, unless it is
+// OpenAI's. Use [WithAPIKeyEnv] to select the variable whose key is sent.
 //
-// A [Model] has more settings: Azure, headers, time limits, and the options of each
-// request.
+// A [Model] has more settings: Azure, headers, time limits, and default options for
+// requests.
 //
 //	llm := openai.Model{
 //		Name:       "gpt-4o-mini",
@@ -23,72 +23,75 @@
 //
 // # Two APIs
 //
-// Models are called by the chat completions API, which every compatible service has, or by
-// the Responses API, which the newest models of OpenAI need for tools: see [API]. Messages
-// are the same for both. Data that a service requires back unchanged (signatures, encrypted
-// reasoning) is in actors.Message.Opaque, and is sent only to the API and the host that it
-// came from.
+// Models are called through the chat completions API, which every compatible service
+// has, or through the Responses API, which the newest models of OpenAI require for
+// tools: see [API]. Messages are the same for both. Data that a service requires back
+// unchanged, such as signatures and encrypted reasoning, is stored in
+// actors.Message.Opaque and sent only to the API and host that it came from.
 //
-// On the Responses API, encrypted reasoning is asked for. If the service refuses that for a
-// model, the request is made once more without it, and so are all that follow.
+// On the Responses API, encrypted reasoning is requested. If the service refuses this
+// for a model, the request is repeated without it, as are all later requests for the
+// model.
 //
-// A response of background mode (Extra "background" and "store") is asked for until it is
-// there. Bound it with [actors.WithAttemptTimeout], which is 10 minutes by default.
+// Responses in background mode (Extra "background" and "store") are polled until they
+// are complete. Limit the time with [actors.WithAttemptTimeout], which defaults to 10
+// minutes.
 //
 // # Beside the text
 //
-// Tools that the service runs itself, such as web search, are Options.Extra "tools", which
-// are added to the tools of the agent. The answer has citations, log probabilities,
-// images and audio, where the service sends them, in the fields of actors.Message; what a
-// model says about its work, in the phase "commentary", is not in its Text. Options.Raw keeps
-// the reply as it came. Fields that one service has in messages, such as cache_control, are
-// set by actors.Extra.
+// Tools that the service runs itself, such as web search, are set as Options.Extra
+// "tools" and added to the tools of the agent. Citations, log probabilities, images and
+// audio are returned in the fields of actors.Message if the service sends them. Text in
+// the phase "commentary", in which a model describes its work, is not part of Text.
+// With Options.Raw, the unmodified reply is returned. Message fields specific to one
+// service, such as cache_control, are set with actors.Extra.
 //
-// A tool call that the service refuses to read (tool_use_failed of Groq) is not an error but a
-// response with actors.FinishMalformedCall: an agent tells the model.
+// A tool call that the service itself rejects as malformed (Groq's tool_use_failed) is
+// not an error but a response with actors.FinishMalformedCall; an agent then tells the
+// model.
 //
-// The limit on tokens is sent as max_completion_tokens to OpenAI and as max_tokens to other
-// services, since some ignore the former and generate without a limit.
+// The token limit is sent as max_completion_tokens to OpenAI and as max_tokens to other
+// services, since some of them ignore the former and generate without a limit.
 //
 // # Streams
 //
-// A reply is streamed if the call is watched (live.Watch, actors.Stream), or if
-// [Model] has a limit for the first token or for silence. The answer and the records are
-// the same. However a stream ends, the answer is complete or the attempt has failed; a
-// stream that broke off is retried from the beginning, and its usage is estimated.
+// Replies are streamed if the call is watched (live.Watch, actors.Stream) or if [Model]
+// has a limit for the first token or for idle time. The answer and the records are the
+// same as without streaming. A stream ends with a complete answer or a failed attempt.
+// A stream that breaks off is retried from the beginning, and its usage is estimated.
 //
 // # Failures
 //
-// If the service refuses a request, the error is an [*Error]: its status decides whether it
-// is retried (408, 425, 429 and 5xx are), and its Retry-After or Retry-After-Ms is the
-// shortest delay. Beyond that:
+// If the service reports an error, the call fails with an [*Error]. Its status
+// determines whether it is retried (408, 425, 429 and 5xx are), and a Retry-After or
+// Retry-After-Ms header sets the minimum delay. In addition:
 //
-//   - errors.Is finds its meaning: actors.ErrQuota, actors.ErrContextTooLong,
-//     actors.ErrFiltered and actors.ErrFormatUnsupported. These are permanent, whatever
-//     their status, since waiting does not help.
-//   - The delay may also be in the body (Google's RetryInfo) or, for a 429, in the headers
-//     that say when a limit is lifted.
-//   - An error that is sent with a status of success, in a reply or within a stream, is an
-//     error. Its class is determined by the status or the code in it.
-//   - The status of a failure counts even if its body is truncated; at most 64 KB of a body
-//     are read.
-//   - A redirect that turns the request into a GET is permanent.
-//   - The header X-Should-Retry is obeyed: "false" is permanent, "true" is
-//     retried whatever the status.
-//   - A broken connection, a truncated or malformed reply, and a reply
-//     without choices are retried.
-//   - A request that cannot be sent (an API key with a line break in it, an unknown host,
-//     a model that has no chat) is not retried.
-//   - A conversation that is too long is actors.ErrContextTooLong, in the words of some
-//     twenty services, also where OpenAI reports a request that is above a limit per
-//     minute by itself as a 429.
+//   - errors.Is matches actors.ErrQuota, actors.ErrContextTooLong, actors.ErrFiltered
+//     and actors.ErrFormatUnsupported. These errors are permanent whatever their
+//     status, since waiting does not help.
+//   - The delay may also be given in the body (Google's RetryInfo) or, for a 429, in
+//     rate limit headers.
+//   - An error sent in a reply or stream with a success status is treated as an error.
+//     Its class is determined by the status or code in it.
+//   - The status of a failure counts even if its body is truncated. At most 64 KB of
+//     the body are read.
+//   - A redirect that turns the request into a GET is a permanent error.
+//   - The header X-Should-Retry is respected: "false" makes an error permanent, "true"
+//     retryable, whatever the status.
+//   - Broken connections, truncated or malformed replies, and replies without choices
+//     are retried.
+//   - A request that cannot be sent is not retried, for example because of a line break
+//     in the API key, an unknown host, or a model without chat support.
+//   - actors.ErrContextTooLong is recognized in the error messages of about twenty
+//     services, including OpenAI's 429 for a single request that exceeds the limit per
+//     minute.
 //
-// A model may take minutes, and the default HTTP client waits without a limit: bound
-// the attempts with [actors.WithAttemptTimeout].
+// A model may take minutes, and the default HTTP client has no timeout: limit attempts
+// with [actors.WithAttemptTimeout].
 //
-// Each request to the service is a recorded attempt, except those that ask for a response
-// which was begun before, and the one that is refused for encrypted reasoning. net/http repeats a request by itself
-// only if the service has not received it, such as on a connection that was closed before a
-// byte was written. It would repeat more requests if they had an Idempotency-Key header, so
-// none is sent.
+// Each request to the service is a recorded attempt, except polling requests and a
+// request that is refused because of encrypted reasoning. net/http retries a request on
+// its own only if the service cannot have received it, for example if the connection
+// was closed before a byte was written. It would retry more requests if they had an
+// Idempotency-Key header, so none is sent.
 package openai

@@ -13,12 +13,12 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// endpoint is where a service is, and who asks. Of a client of the user's own, only the
-// client is known.
+// An endpoint holds the address and credentials of a service. For a client passed to
+// WithClient, only the field client is set.
 type endpoint struct {
 	baseURL      string
 	key          string // empty for none
-	azureVersion string // of Azure's API; empty if the service is another
+	azureVersion string // API version of Azure; empty for other services
 	header       http.Header
 	client       goopenai.HTTPDoer
 }
@@ -37,8 +37,8 @@ func newEndpoint(m *Model) endpoint {
 	return e
 }
 
-// request makes the request for a model. Without a body, the name is that of a response to
-// ask for.
+// request returns the HTTP request for a model. If body is nil, name is the ID of a
+// response to retrieve.
 func (e *endpoint) request(ctx context.Context, w wire, name string, body []byte, stream bool) (*http.Request, error) {
 	method, content := http.MethodPost, io.Reader(bytes.NewReader(body))
 	path := e.path(w.path(), name)
@@ -67,7 +67,7 @@ func (e *endpoint) request(ctx context.Context, w wire, name string, body []byte
 	return req, nil
 }
 
-// path adds to the path of an API what Azure has in it.
+// path adds Azure's path elements and query to the path of an API.
 func (e *endpoint) path(path, name string) string {
 	if e.azureVersion == "" {
 		return path

@@ -16,24 +16,24 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Error is a failure that the service reported. Its texts, and those of
-// the error that it wraps, do not show the API key that was sent. errors.As
-// finds it live and in what was recorded; errors.Is finds what it means in
-// [actors.ErrContextTooLong] and its neighbours.
+// An Error is an error reported by the service. Its texts, including those of the
+// wrapped error, never contain the API key that was sent. errors.As finds an Error in
+// live and in recorded errors. errors.Is matches [actors.ErrContextTooLong],
+// [actors.ErrQuota], [actors.ErrFiltered] and [actors.ErrFormatUnsupported].
 type Error struct {
-	Status    int    // of the HTTP response, 400 or more; 0 if it was reported in a reply or a stream without one
-	Type      string // such as "invalid_request_error"; empty if the service named none
-	Code      string // such as "rate_limit_exceeded"; empty if the service named none
-	Param     string // the field of the request that is wrong; empty if the service named none
-	Message   string // in the words of the service
-	RequestID string // by which the service's support finds the request; empty if there is none
+	Status    int    // HTTP status, 400 or more; 0 if the error was reported in a successful reply or a stream without a status
+	Type      string // such as "invalid_request_error"; may be empty
+	Code      string // such as "rate_limit_exceeded"; may be empty
+	Param     string // the invalid field of the request; may be empty
+	Message   string // message of the service
+	RequestID string // identifies the request to the service's support; may be empty
 
-	err       error         // of go-openai; nil in what was recorded
-	delay     time.Duration // that the body asks for; 0 for none
-	generated string        // what the model wrote, where that is what was refused
+	err       error         // error of go-openai; nil in recorded errors
+	delay     time.Duration // delay requested in the body; 0 for none
+	generated string        // output of the model, if the service rejected it
 }
 
-// Error is a line such as `openai: status 429, type requests, code
+// Error returns a message such as `openai: status 429, type requests, code
 // rate_limit_exceeded, request req_1: Rate limit reached`.
 func (e *Error) Error() string {
 	var parts []string
@@ -57,15 +57,16 @@ func (e *Error) Error() string {
 	return text + ": " + e.Message
 }
 
-// Unwrap returns the error as go-openai has it: *goopenai.APIError, or
-// *goopenai.RequestError for a body of another form. Nil for an error in a reply or a
-// stream, and in what was recorded.
+// Unwrap returns go-openai's error: a *goopenai.APIError, or a *goopenai.RequestError
+// if the body has another form. It returns nil for errors in a reply or a stream, and
+// for recorded errors.
 func (e *Error) Unwrap() error { return e.err }
 
-// HTTPStatusCode is the status, for [record.Classify].
+// HTTPStatusCode returns the status. [record.Classify] uses it.
 func (e *Error) HTTPStatusCode() int { return e.Status }
 
-// Class is what type and code mean, where there is no status.
+// Class returns the error class according to Type and Code. If there is a status, it
+// returns [record.ClassUnknown], and the status determines the class.
 func (e *Error) Class() record.Class {
 	kind := strings.ToLower(e.Type + " " + e.Code)
 	has := func(words ...string) bool {
@@ -73,17 +74,17 @@ func (e *Error) Class() record.Class {
 	}
 	switch {
 	case e.Status != 0:
-		return record.ClassUnknown // the status decides
+		return record.ClassUnknown // the status determines the class
 	case has("rate_limit", "too_many_requests", "resource_exhausted"):
 		return record.ClassRateLimit
 	case has("invalid", "not_found", "permission", "authentication", "unsupported", "context_length"):
 		return record.ClassClient
 	}
-	return record.ClassServer // it had accepted the request
+	return record.ClassServer // the service had accepted the request
 }
 
-// Is matches what the failure means: [actors.ErrContextTooLong],
-// [actors.ErrQuota], [actors.ErrFiltered], [actors.ErrFormatUnsupported].
+// Is reports whether target is the meaning of the error: [actors.ErrContextTooLong],
+// [actors.ErrQuota], [actors.ErrFiltered] or [actors.ErrFormatUnsupported].
 func (e *Error) Is(target error) bool { return target != nil && e.meaning() == target }
 
 func (e *Error) meaning() error {
@@ -110,9 +111,10 @@ func (e *Error) meaning() error {
 	return nil
 }
 
-// mistake returns what the model wrote where a service refuses that, and not the
-// request. It is for the model to correct: the same request may fail again and again.
-func mistake(err error) (resp actors.Response, ok bool) {
+// rejectedOutput returns the output of the model if err means that the service rejected
+// the output rather than the request. The model should correct it: the same request
+// might fail again and again.
+func rejectedOutput(err error) (resp actors.Response, ok bool) {
 	var e *Error
 	if !errors.As(err, &e) {
 		return resp, false
@@ -135,8 +137,8 @@ func mistake(err error) (resp actors.Response, ok bool) {
 	return resp, true
 }
 
-// contextTooLong are what services say about a conversation that is too long, in
-// lower case.
+// contextTooLong lists phrases, in lower case, with which services report that a
+// conversation is too long.
 var contextTooLong = []string{
 	"maximum context length", "context length exceeded", "context_length_exceeded", "context window", // OpenAI, vLLM, Together, DeepSeek, OpenRouter
 	"exceeds the available context", "exceeds the context", // llama.cpp, Ollama
@@ -158,9 +160,9 @@ var contextTooLong = []string{
 
 func init() { record.RegisterErrorType[*Error]("openai.Error") }
 
-// judge marks e where the service knows better than its status says whether
-// to try again.
-func judge(e *Error, header http.Header) error {
+// markRetry marks e as permanent or retryable if its meaning or a header overrides the
+// status.
+func markRetry(e *Error, header http.Header) error {
 	shouldRetry := header.Get("X-Should-Retry")
 	switch {
 	case shouldRetry == "false", e.meaning() != nil:
@@ -174,36 +176,36 @@ func judge(e *Error, header http.Header) error {
 var (
 	errNoChoices = errors.New("openai: the reply has no choices")
 
-	// errDone ends a stream that its service has ended.
+	// errDone reports the regular end of a stream.
 	errDone = errors.New("done")
 
-	// errCut is a stream that ended in the middle.
-	errCut = fmt.Errorf("openai: the stream ended before the answer did: %w", io.ErrUnexpectedEOF)
+	// errTruncated reports a stream that ended too early.
+	errTruncated = fmt.Errorf("openai: the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
 )
 
 func malformed(err error) error { return fmt.Errorf("openai: malformed reply: %w", err) }
 
-// wireError is the error object of all services together.
+// wireError is the union of the error objects of all services.
 type wireError struct {
-	Message lenientText `json:"message"`
-	Type    lenientText `json:"type"`
-	Code    lenientText `json:"code"`
-	Param   lenientText `json:"param"`
-	Wrote   lenientText `json:"failed_generation"` // Groq's
-	Status  lenientText `json:"status"`            // Google's word for the type
-	Details []struct {
+	Message   lenientText `json:"message"`
+	Type      lenientText `json:"type"`
+	Code      lenientText `json:"code"`
+	Param     lenientText `json:"param"`
+	Generated lenientText `json:"failed_generation"` // sent by Groq
+	Status    lenientText `json:"status"`            // Google's name for the type
+	Details   []struct {
 		RetryDelay string `json:"retryDelay"`
-	} `json:"details"` // Google's
+	} `json:"details"` // sent by Google
 	Inner struct {
 		Code lenientText `json:"code"`
 	} `json:"innererror"` // Azure's
 	Metadata struct {
 		Raw lenientText `json:"raw"`
-	} `json:"metadata"` // OpenRouter's: the words of the service behind it
+	} `json:"metadata"` // OpenRouter: message of the upstream service
 }
 
-// errorIn reads the error object in a reply; nil if there is none. Some services
-// send an empty one with each success.
+// errorIn decodes the error object in a reply. It returns nil if there is none. Some
+// services send an empty error object with each success.
 func errorIn(raw json.RawMessage) error {
 	switch string(raw) {
 	case "", "null", "false", "0", `""`, "{}", "[]":
@@ -216,7 +218,7 @@ func errorIn(raw json.RawMessage) error {
 	var w wireError
 	err := json.Unmarshal(raw, &w)
 	if isZero(raw) {
-		return nil // a service that leaves no field out
+		return nil // an empty error object
 	}
 	if err != nil && w.Message == "" {
 		return &Error{Message: record.Truncate(string(raw), maxMessage)}
@@ -224,7 +226,7 @@ func errorIn(raw json.RawMessage) error {
 	return errorOf(w)
 }
 
-// isZero reports whether there is nothing but zero values in a document.
+// isZero reports whether a document contains only zero values.
 func isZero(document json.RawMessage) bool {
 	var v any
 	return json.Unmarshal(document, &v) == nil && isZeroValue(v)
@@ -250,7 +252,7 @@ const maxMessage = 2000
 func errorOf(w wireError) *Error {
 	e := &Error{
 		Type: string(w.Type), Code: string(w.Code), Param: string(w.Param),
-		Message: record.Truncate(string(w.Message), maxMessage), generated: string(w.Wrote),
+		Message: record.Truncate(string(w.Message), maxMessage), generated: string(w.Generated),
 	}
 	if e.Type == "" {
 		e.Type = string(w.Status)
@@ -261,7 +263,7 @@ func errorOf(w wireError) *Error {
 	if inner := string(w.Inner.Code); inner == "ResponsibleAIPolicyViolation" {
 		e.Code = "content_filter"
 	}
-	// A number is a status, and no code.
+	// A number is a status, not a code.
 	if n, err := strconv.Atoi(e.Code); err == nil {
 		e.Code = ""
 		if n >= 400 && n <= 599 {
@@ -278,8 +280,8 @@ func errorOf(w wireError) *Error {
 	return e
 }
 
-// errorOfBody reads the body of a failure. One of another form is shown in
-// short.
+// errorOfBody decodes the body of a failed request. The error of an unknown format is
+// the beginning of the body.
 func errorOfBody(body []byte) *Error {
 	var reply struct {
 		Error   json.RawMessage `json:"error"`
@@ -289,7 +291,7 @@ func errorOfBody(body []byte) *Error {
 	trimmed := strings.TrimSpace(string(body))
 	var list []json.RawMessage
 	if json.Unmarshal([]byte(trimmed), &list) == nil && len(list) > 0 {
-		trimmed = string(list[0]) // Google's errors come in a list
+		trimmed = string(list[0]) // Google sends errors in a list
 	}
 	if json.Unmarshal([]byte(trimmed), &reply) == nil && isSet(reply.Error) {
 		var e *Error
@@ -306,38 +308,38 @@ func errorOfBody(body []byte) *Error {
 	return &Error{Message: record.Truncate(strings.Join(strings.Fields(trimmed), " "), 200)}
 }
 
-// flatError reads an error that is not in a field "error"; nil if the document is
-// not one.
+// flatError decodes an error object that is not in a field "error". It returns nil if
+// the document is not one.
 func flatError(document []byte) *Error {
 	var w wireError
 	if json.Unmarshal(document, &w) != nil || w.Message == "" {
 		return nil
 	}
-	if w.Type == "error" { // the type of an event
+	if w.Type == "error" { // type of the event, not of the error
 		w.Type = ""
 	}
 	if w.Code+w.Type == "" && len(w.Message) <= 200 {
-		return nil // all of the document can be shown
+		return nil // short enough to show the whole document
 	}
 	return errorOf(w)
 }
 
-// connectionError is a connection that ended before its response had come,
-// where core cannot see it.
+// A connectionError marks the failure of a connection before its response, for errors
+// that core does not recognize.
 type connectionError struct{ error }
 
 func (e *connectionError) Unwrap() error       { return e.error }
 func (e *connectionError) Class() record.Class { return record.ClassConnection }
 
-// A silenceError ends a request to a service that said nothing for too long.
-type silenceError struct {
+// A stallError reports that the service sent nothing for too long.
+type stallError struct {
 	what  string
 	limit time.Duration
 }
 
-func (e *silenceError) Error() string {
+func (e *stallError) Error() string {
 	return fmt.Sprintf("openai: the service sent %s within %v", e.what, e.limit)
 }
 
-// Class is that of a timeout, which is retried.
-func (e *silenceError) Class() record.Class { return record.ClassTimeout }
+// Class returns [record.ClassTimeout], which is retried.
+func (e *stallError) Class() record.Class { return record.ClassTimeout }

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The service asks to be left alone for 20 ms, and then answers.
+// The service asks the client to wait for 20 ms, and then answers.
 func Example() {
 	srv, err := openaitest.Start(
 		openaitest.RateLimitedMillis(20*time.Millisecond),
@@ -25,7 +25,7 @@ func Example() {
 	}
 	defer srv.Close()
 	llm := openai.New("gpt-4o-mini", openai.WithBaseURL(srv.URL()), actors.WithRetry(core.RetryConfig{
-		InitialDelay: core.NoDelay, // the service decides
+		InitialDelay: core.NoDelay, // use only the delay of the service
 	}))
 
 	st := state.New()

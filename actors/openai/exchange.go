@@ -20,50 +20,50 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// What is read of a reply, and of the body of a failure.
+// Maximum sizes of a reply and of the body of a failure, in bytes.
 const (
 	maxReply   = 256 << 20
 	maxFailure = 64 << 10
 )
 
-// exchange is one request and what comes back.
+// An exchange is one request and its response.
 //
-// The hooks of net/http run on goroutines of its own, and some after the
-// request is over.
+// Hooks of net/http run on its own goroutines, some of them after the request has
+// ended.
 type exchange struct {
-	body    []byte // to send; nil for none
-	stream  bool
-	foreign bool   // sent by a client of the user's own
-	hint    string // for the error of a service that wants a key
-	end     func() // ends a stream that goes on after its last event; nil for any other
+	body     []byte // request body; nil for none
+	stream   bool
+	external bool   // sent by a client passed to WithClient
+	hint     string // appended to errors about a missing key
+	end      func() // cancels a stream that does not end after its last event; nil without a stream
 
-	status  int // 0 if there was no response
+	status  int // 0 without a response
 	replied http.Header
-	failure []byte // the body of a failure, without the key
+	failure []byte // body of a failure, with secrets redacted
 
 	trace     httptrace.ClientTrace
 	connected atomic.Bool
 
-	sent    http.Header // whose secrets are not in secrets yet
+	sent    http.Header // request header, not yet searched for secrets
 	mu      sync.Mutex
 	secrets []string
 }
 
-// watch returns ctx for the request. Where a client of the user's own sends it, net/http
-// has to tell what is in its headers.
+// watch returns a context with the hooks for the request. For a client passed to
+// WithClient, they also observe the request headers.
 func (x *exchange) watch(ctx context.Context) context.Context {
 	x.trace.GotConn = x.gotConn
-	if x.foreign {
-		x.trace.WroteHeaderField = x.wrote
+	if x.external {
+		x.trace.WroteHeaderField = x.addSecrets
 	}
 	return httptrace.WithClientTrace(ctx, &x.trace)
 }
 
 func (x *exchange) gotConn(httptrace.GotConnInfo) { x.connected.Store(true) }
 
-// wrote remembers what must not be shown. Services quote the key in the error
-// about it.
-func (x *exchange) wrote(name string, values []string) {
+// addSecrets remembers credentials in a request header. Services quote the key in error
+// messages.
+func (x *exchange) addSecrets(name string, values []string) {
 	switch http.CanonicalHeaderKey(name) {
 	case "Authorization", "Proxy-Authorization", "Api-Key", "X-Api-Key":
 	default:
@@ -72,7 +72,7 @@ func (x *exchange) wrote(name string, values []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, value := range values {
-		_, secret, found := strings.Cut(value, " ") // Bearer …
+		_, secret, found := strings.Cut(value, " ") // as in "Bearer KEY"
 		if !found {
 			secret = value
 		}
@@ -82,13 +82,13 @@ func (x *exchange) wrote(name string, values []string) {
 	}
 }
 
-// minSecret keeps placeholders, such as "none" for a server without keys, from
-// being cut out of words.
+// minSecret is the minimum length of a secret. Shorter values are placeholders, such as
+// "none" for a server without keys, and would be redacted inside words.
 const minSecret = 8
 
 func (x *exchange) redact(text string) string {
 	for name, values := range x.sent {
-		x.wrote(name, values)
+		x.addSecrets(name, values)
 	}
 	x.sent = nil
 	x.mu.Lock()
@@ -99,25 +99,25 @@ func (x *exchange) redact(text string) string {
 	return text
 }
 
-// send makes the request and reads the reply.
-func (x *exchange) send(client goopenai.HTTPDoer, req *http.Request, w wire, a *answer, silence *silence) error {
+// send sends the request and reads the reply.
+func (x *exchange) send(client goopenai.HTTPDoer, req *http.Request, w wire, a *answer, watchdog *watchdog) error {
 	x.sent = req.Header
 	resp, err := client.Do(req)
 	if err != nil {
-		return x.unanswered(err)
+		return x.requestError(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // only read
 	x.status, x.replied = resp.StatusCode, resp.Header
 	switch sent := resp.Request; {
 	case sent != nil && sent.Method != req.Method:
-		return core.Permanent(fmt.Errorf("openai: the service redirects from %s to %s, and net/http follows without the request's body; make the latter the base URL", req.URL.Redacted(), sent.URL.Redacted()))
+		return core.Permanent(fmt.Errorf("openai: the service redirects from %s to %s, but net/http would follow without the request body; use the latter as the base URL", req.URL.Redacted(), sent.URL.Redacted()))
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return errors.New("openai: the service redirects")
+		return errors.New("openai: unexpected redirect")
 	case resp.StatusCode < 200 || resp.StatusCode >= 400:
-		return x.refused(resp)
-	case x.stream, strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"): // some services always do
+		return x.responseError(resp)
+	case x.stream, strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"): // some services always stream
 		x.stream = true
-		err := x.readStream(w, a, resp.Body, silence)
+		err := x.readStream(w, a, resp.Body, watchdog)
 		if err == nil && x.end != nil {
 			drain(resp.Body, x.end)
 		}
@@ -133,8 +133,8 @@ func (x *exchange) send(client goopenai.HTTPDoer, req *http.Request, w wire, a *
 	return x.readWhole(w, a, bytes.TrimPrefix(body, byteOrderMark), "JSON")
 }
 
-// unanswered returns the error of a request that has no response.
-func (x *exchange) unanswered(err error) error {
+// requestError returns the error of a request without a response.
+func (x *exchange) requestError(err error) error {
 	var reply *replyError
 	if errors.As(err, &reply) {
 		x.status, x.replied = http.StatusOK, reply.header
@@ -143,9 +143,10 @@ func (x *exchange) unanswered(err error) error {
 	return err
 }
 
-// refused returns the error of a response with a status of failure, as go-openai has it.
-func (x *exchange) refused(resp *http.Response) error {
-	// What came of a body that was cut off says more than its end does.
+// responseError returns the error of a response with a failure status, in the types of
+// go-openai.
+func (x *exchange) responseError(resp *http.Response) error {
+	// A truncated body is more useful than the error of reading it.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
 	x.failure = []byte(x.redact(string(body)))
 	var reply goopenai.ErrorResponse
@@ -161,7 +162,7 @@ func (x *exchange) refused(resp *http.Response) error {
 	return refusal
 }
 
-// explain gives the failure of the request what core needs to know of it.
+// explain adds to an error what core needs: its class, and how long to wait.
 func (x *exchange) explain(ctx context.Context, err error) error {
 	err = x.classify(ctx, err)
 	var e *Error
@@ -173,7 +174,7 @@ func (x *exchange) explain(ctx context.Context, err error) error {
 }
 
 func (x *exchange) classify(ctx context.Context, err error) error {
-	if e := x.refusal(err); e != nil {
+	if e := x.serviceError(err); e != nil {
 		if e.RequestID == "" {
 			e.RequestID = x.replied.Get("X-Request-Id")
 		}
@@ -183,10 +184,10 @@ func (x *exchange) classify(ctx context.Context, err error) error {
 		if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
 			e.Message += x.hint
 		}
-		if x.foreign && x.replied == nil {
-			e.Message += " (a client given by WithClient shows no headers of it, such as Retry-After)"
+		if x.external && x.replied == nil {
+			e.Message += " (a client passed to WithClient does not expose its headers, such as Retry-After)"
 		}
-		return judge(e, x.replied)
+		return markRetry(e, x.replied)
 	}
 	switch {
 	case ctx.Err() != nil, record.Classify(err) != record.ClassUnknown:
@@ -194,15 +195,16 @@ func (x *exchange) classify(ctx context.Context, err error) error {
 	case x.status != 0:
 		return core.Retryable(err)
 	case x.connected.Load(), errors.Is(err, io.EOF):
-		// net/http has no type for most of what happens to a connection:
-		// closed while it was idle, HTTP/2's GOAWAY, a plain EOF.
+		// net/http has no error types for most connection failures: an idle connection
+		// closed by the server, an HTTP/2 GOAWAY, a plain EOF.
 		return &connectionError{err}
 	}
 	return err
 }
 
-// refusal is the service's own error, without the key; nil if err is none.
-func (x *exchange) refusal(err error) *Error {
+// serviceError returns the error reported by the service, with secrets redacted, or nil
+// if err is another error.
+func (x *exchange) serviceError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		return e
@@ -215,13 +217,13 @@ func (x *exchange) refusal(err error) *Error {
 	return e
 }
 
-// estimate is what a stream that broke off will have cost, at four bytes a
-// token: the service does not report it then.
+// estimate returns the approximate usage of a stream that broke off, at four bytes per
+// token. The service does not report it in that case.
 func estimate(body []byte, a *answer) core.Usage {
 	if !a.usage.IsZero() {
 		return a.usage
 	}
-	said := a.said + a.text.Len() + a.reasoning.Len() + a.refusal.Len()
+	said := a.streamedBytes + a.text.Len() + a.reasoning.Len() + a.refusal.Len()
 	for _, call := range a.calls {
 		said += call.arguments.Len()
 	}

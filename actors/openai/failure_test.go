@@ -26,8 +26,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Each on a connection of its own and on one that was used before, where
-// net/http has more to say and more to hide.
+// Each case uses a new connection and a reused one, for which net/http returns
+// different errors.
 func TestTransientFailuresAreRetried(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -53,14 +53,14 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), record.ClassUnknown, "openai: the reply has no choices"},
 	} {
 		for n := range 4 {
-			reused, foreign := n%2 == 1, n > 1
-			t.Run(fmt.Sprintf("%s/reused=%v/foreign=%v", tc.name, reused, foreign), func(t *testing.T) {
+			reused, external := n%2 == 1, n > 1
+			t.Run(fmt.Sprintf("%s/reused=%v/foreign=%v", tc.name, reused, external), func(t *testing.T) {
 				steps := []openaitest.Step{tc.step, openaitest.Text("Fine.")}
 				if reused {
 					steps = append([]openaitest.Step{openaitest.Text("Hi.")}, steps...)
 				}
 				srv, st, llm := setup(t, steps, atOnce)
-				if foreign {
+				if external {
 					llm = openai.New("gpt-4o-mini", openai.WithClient(newClient(t, srv.URL())), atOnce)
 				}
 				ctx := st.Context(t.Context())
@@ -87,8 +87,8 @@ func TestAMalformedReplySaysWhereAndWhatIsWrong(t *testing.T) {
 	for _, tc := range []struct{ reply, want string }{
 		{`{"choices":"none"}`, "openai: malformed reply: choices: got string, want an array"},
 		{`[]`, "openai: malformed reply: the document: got array, want an object"},
-		{"<html>\n<b>Log in</b></html>", "openai: malformed reply: no JSON, but: <html> <b>Log in</b></html>"},
-		{"Your key is " + secret, "openai: malformed reply: no JSON, but: Your key is [redacted]"},
+		{"<html>\n<b>Log in</b></html>", "openai: malformed reply: want JSON, got: <html> <b>Log in</b></html>"},
+		{"Your key is " + secret, "openai: malformed reply: want JSON, got: Your key is [redacted]"},
 		{`{"success":false,"reason":"key ` + secret + `"}`, `openai: the reply has no choices: {"success":false,"reason":"key [redacted]"}`},
 		{`{"success":false,"message":"no such deployment"}`, `openai: request req_1: {"success":false,"message":"no such deployment"}`},
 		{`{"object":"error","message":"no such model","code":404}`, "openai: status 404, request req_1: no such model"},
@@ -154,7 +154,7 @@ func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
 	lineBreak := goopenai.DefaultConfig(secret + "\n")
 	opts := func(opts ...actors.Option) []actors.Option { return append(opts, atOnce) }
 	at := openai.WithBaseURL
-	patient := &http.Client{Transport: &http.Transport{}} // a slow machine may need longer for a handshake than the default client waits
+	patient := &http.Client{Transport: &http.Transport{}} // on a slow machine, a handshake may take longer than the default client allows
 	defer patient.CloseIdleConnections()
 	for _, tc := range []struct {
 		name  string
@@ -226,8 +226,8 @@ func TestTheKeyIsNotShown(t *testing.T) {
 		{"gateway", `<p>no such key: %s%s</p>`, false, false},
 		{"Azure", `{"error":{"message":"no such key: %s%s","code":"401"}}`, true, false},
 	} {
-		for _, foreign := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/foreign=%v", tc.name, foreign), func(t *testing.T) {
+		for _, external := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/foreign=%v", tc.name, external), func(t *testing.T) {
 				srv := httptest.NewUnstartedServer(refuse(tc.body))
 				srv.EnableHTTP2 = tc.http2
 				srv.StartTLS()
@@ -238,7 +238,7 @@ func TestTheKeyIsNotShown(t *testing.T) {
 					model.AzureAPIVersion = "2024-10-21"
 					config = goopenai.DefaultAzureConfig(secret, "")
 				}
-				if foreign {
+				if external {
 					config.BaseURL, config.HTTPClient = srv.URL, srv.Client()
 					model = openai.Model{Name: "gpt-4o-mini", Client: goopenai.NewClientWithConfig(config)}
 				}
@@ -290,7 +290,7 @@ func TestRetryAfterIsTheDelayBeforeTheNextAttempt(t *testing.T) {
 	}
 }
 
-// An hour, in no time: in a bubble the clock moves when everybody waits.
+// In a bubble the clock advances when all goroutines wait, so an hour takes no time.
 func TestRetryAfterOfAnHourIsWaitedFor(t *testing.T) {
 	for name, value := range map[string]func() string{
 		"seconds": func() string { return "3600" },
@@ -337,7 +337,7 @@ func TestARetryAfterThatIsTooLongFailsAtOnce(t *testing.T) {
 	require.Equal(t, time.Hour, after)
 }
 
-// Services are asked by HTTP/2, for whose failures net/http has no types.
+// Services use HTTP/2, for whose failures net/http has no error types.
 func TestABrokenHTTP2StreamIsRetried(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -370,7 +370,7 @@ func TestABrokenHTTP2StreamIsRetried(t *testing.T) {
 	}
 }
 
-// Retry-After depends on it, and go-openai does not promise it.
+// Retry-After depends on this behavior, which go-openai does not guarantee.
 func TestGoOpenAIReturnsTheHeadersOfAFailure(t *testing.T) {
 	for _, step := range []openaitest.Step{
 		openaitest.RateLimited(time.Second),
@@ -388,8 +388,8 @@ func TestGoOpenAIReturnsTheHeadersOfAFailure(t *testing.T) {
 	}
 }
 
-// untilFine is for tests in which a busy machine may let more than one attempt take
-// too long.
+// untilFine retries without limit, for tests in which several attempts may time out on
+// a busy machine.
 var untilFine = actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay, MaxAttempts: core.Unlimited})
 
 func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {

@@ -17,14 +17,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Services differ in the JSON types of what they send. These types read what
-// means the same.
+// Services use different JSON types for the same fields. The types below accept them
+// all.
 
-// lenient reads what has another shape than expected as nothing. It is for what an answer can do
-// without.
+// A lenient value ignores data of an unexpected type. It is used for optional parts of
+// an answer.
 type lenient[T any] struct{ value T }
 
-// UnmarshalJSON reads anything.
+// UnmarshalJSON accepts any value.
 func (l *lenient[T]) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &l.value) != nil {
 		l.value = *new(T)
@@ -32,10 +32,10 @@ func (l *lenient[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// lenientText reads a string, a number, true or false; null is empty.
+// A lenientText accepts a string, a number or a boolean. null is empty.
 type lenientText string
 
-// UnmarshalJSON reads all that has a text.
+// UnmarshalJSON implements [json.Unmarshaler].
 func (t *lenientText) UnmarshalJSON(data []byte) error {
 	switch {
 	case string(data) == "null":
@@ -48,8 +48,8 @@ func (t *lenientText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// unquote reads a string. Those without an escape, as most are in a stream, need
-// no decoder, and one that is there already no memory.
+// unquote decodes a string. Strings without escapes, which most strings in streams are,
+// need no decoder. A string equal to *into needs no allocation.
 func unquote(data []byte, into *string) error {
 	if bytes.IndexByte(data, '\\') >= 0 || !utf8.Valid(data) {
 		return jsonv1.Unmarshal(data, into)
@@ -60,8 +60,7 @@ func unquote(data []byte, into *string) error {
 	return nil
 }
 
-// lenientInt reads an integer, also one that is written 12.0 or "12"; null is
-// zero.
+// A lenientInt accepts an integer, also in the forms 12.0 and "12". null is zero.
 type lenientInt int
 
 // UnmarshalJSON reads all that is a number.
@@ -79,7 +78,8 @@ func (n *lenientInt) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// lenientIndex is an integer as text: it identifies something; null is empty.
+// A lenientIndex is an integer stored as text, since it is only used as an identifier.
+// null is empty.
 type lenientIndex string
 
 // UnmarshalJSON reads all that is a number.
@@ -96,8 +96,8 @@ func (i *lenientIndex) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// lenientArguments reads the arguments of a tool call: a string that holds
-// JSON, or the JSON itself; null is empty.
+// A lenientArguments accepts the arguments of a tool call as a string that contains
+// JSON or as a JSON value. null is empty.
 type lenientArguments string
 
 // UnmarshalJSON reads either form.
@@ -117,9 +117,8 @@ func (a *lenientArguments) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// content is what a message says: a text, or a list of parts. Thoughts may be
-// among the parts. Where a JSON document was asked for, some services send it
-// as it is.
+// content is the content of a message: a string or a list of parts, which may include
+// reasoning. If a JSON document was requested, some services send it as a JSON value.
 type content struct {
 	text, reasoning, refusal string
 	images                   []string
@@ -129,7 +128,7 @@ type contentPart struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
 	Refusal  string          `json:"refusal"`
-	Thinking json.RawMessage `json:"thinking"` // a text, or parts
+	Thinking json.RawMessage `json:"thinking"` // string or list of parts
 	ImageURL imageURL        `json:"image_url"`
 }
 
@@ -166,8 +165,8 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readJSON reads a reply or an event as encoding/json does, with a quarter of the
-// allocations. What has another shape is an error that says where.
+// readJSON decodes a reply or an event like encoding/json, with a quarter of the
+// allocations. The error for an unexpected type names the field.
 func readJSON(data []byte, into any) error {
 	err := jsonv1.Unmarshal(data, into)
 	if err == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// What models make beside text, and what they say about it.
+// Output other than text: log probabilities, citations, images and audio.
 
-// wireLogprob is the probability of a token on either wire.
+// wireLogprob is the log probability of a token, on both wires.
 type wireLogprob struct {
 	Token   string        `json:"token"`
 	Logprob float64       `json:"logprob"`
@@ -26,14 +26,14 @@ func (l wireLogprob) actors() actors.Logprob {
 	return out
 }
 
-func (a *answer) takeLogprobs(tokens []wireLogprob) {
+func (a *answer) addLogprobs(tokens []wireLogprob) {
 	for _, token := range tokens {
 		a.logprobs = append(a.logprobs, token.actors())
 	}
 }
 
-// wireAnnotation is a citation. On the chat completions API its fields are in an object
-// of its type.
+// wireAnnotation is a citation. On the chat completions API its fields are in a nested
+// object.
 type wireAnnotation struct {
 	citation
 	URLCitation  *citation `json:"url_citation"`
@@ -50,7 +50,7 @@ type citation struct {
 	End      lenientInt `json:"end_index"`
 }
 
-func (a *answer) takeAnnotations(annotations []wireAnnotation) {
+func (a *answer) addAnnotations(annotations []wireAnnotation) {
 	for _, annotation := range annotations {
 		c := &annotation.citation
 		if annotation.URLCitation != nil {
@@ -71,8 +71,9 @@ func (a *answer) takeAnnotations(annotations []wireAnnotation) {
 	}
 }
 
-// takeSources takes a list of URLs, which comes whole with each event of a stream.
-func (a *answer) takeSources(list json.RawMessage) {
+// addSources sets the citations from a list of URLs. Each event of a stream contains
+// the complete list.
+func (a *answer) addSources(list json.RawMessage) {
 	var urls []string
 	if json.Unmarshal(list, &urls) != nil || len(urls) == 0 {
 		return
@@ -83,7 +84,7 @@ func (a *answer) takeSources(list json.RawMessage) {
 	}
 }
 
-// imageURL is the URL of an image: a string, or an object that has it.
+// An imageURL is the URL of an image: a string or an object with a field url.
 type imageURL string
 
 // UnmarshalJSON reads either form; null is empty.
@@ -99,8 +100,8 @@ func (u *imageURL) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// takeImage takes an image: its data, in base64 or a data URL, or where it is.
-func (a *answer) takeImage(image string) {
+// addImage adds an image given as base64 data, as a data URL, or as another URL.
+func (a *answer) addImage(image string) {
 	if image == "" {
 		return
 	}
@@ -126,28 +127,29 @@ type chatAudio struct {
 	Transcript string `json:"transcript"`
 }
 
-// audio is what a model said aloud.
+// audio is the spoken answer of a model.
 type audio struct {
 	id   string
 	data []byte
 }
 
-// takeAudio takes all of it, or a piece. Its text is that of the answer.
-func (a *answer) takeAudio(piece *chatAudio) {
+// addAudio adds audio data or a piece of it. The transcript becomes the text of the
+// answer.
+func (a *answer) addAudio(piece *chatAudio) {
 	if piece.ID != "" {
 		a.audio.id = piece.ID
-		a.keep("audio", mustMarshal(map[string]string{"id": piece.ID}))
+		a.keepField("audio", mustMarshal(map[string]string{"id": piece.ID}))
 	}
 	if data, err := base64.StdEncoding.DecodeString(piece.Data); err == nil {
 		a.audio.data = append(a.audio.data, data...)
 	}
 	if piece.Transcript != "" {
-		a.say(piece.Transcript)
+		a.addText(piece.Transcript)
 	}
 }
 
-// madeParts are the images and the audio of the answer.
-func (a *answer) madeParts(req actors.Request) []actors.Part {
+// outputParts returns the images and the audio of the answer.
+func (a *answer) outputParts(req actors.Request) []actors.Part {
 	if len(a.audio.data) == 0 {
 		return a.parts
 	}
@@ -164,14 +166,14 @@ func (a *answer) madeParts(req actors.Request) []actors.Part {
 	return append(a.parts, actors.Part{MIME: mime, Data: a.audio.data, Name: a.audio.id})
 }
 
-// keepReply keeps a reply as it came, or an event of a stream.
+// keepReply keeps a raw reply or an event of a stream, if requested.
 func (a *answer) keepReply(data []byte, streamed bool) {
 	if a.keepsRaw && json.Valid(data) {
 		a.raw, a.streamed = append(a.raw, json.RawMessage(string(data))), streamed
 	}
 }
 
-// rawReply is the reply as it came; nil if it was not asked for.
+// rawReply returns the raw reply, or nil if it was not requested.
 func (a *answer) rawReply() json.RawMessage {
 	switch {
 	case len(a.raw) == 0:

@@ -96,7 +96,7 @@ func TestImagesAndAudioComeOutAsParts(t *testing.T) {
 	}
 }
 
-// What a model made goes back in the form that services take.
+// Generated output is sent back in a form that services accept.
 func TestImagesOfTheModelGoBackAsThoseOfTheUser(t *testing.T) {
 	made := actors.Message{Role: actors.RoleAssistant, Text: "Here.", Parts: []actors.Part{actors.Image("image/png", png), {MIME: "audio/wav", Data: wav}}}
 	req := actors.Request{Messages: []actors.Message{actors.User("Draw."), made, actors.User("Larger.")}}

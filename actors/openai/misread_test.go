@@ -22,9 +22,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What services were seen to send, and was misread.
+// Replies that real services have sent and that were misread.
 
-// streamOf is a stream of these events.
+// streamOf returns a stream of the given events.
 func streamOf(events ...string) openaitest.Step {
 	return openaitest.Raw(200, "data: "+strings.Join(events, "\n\ndata: ")+"\n\ndata: [DONE]\n\n").WithHeader("Content-Type", "text/event-stream")
 }
@@ -37,7 +37,7 @@ func once(t *testing.T, api openai.API, step openaitest.Step) (actors.Response, 
 	return model.LLM(actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(t.Context(), question)
 }
 
-// Snowflake, and gateways that leave no field out.
+// Snowflake, and gateways that send all fields.
 func TestFieldsFilledWithZerosAreNotThere(t *testing.T) {
 	const zeros = `"refusal":"","function_call":{"name":"","arguments":""},"tool_calls":[{"index":0,"id":"","type":"","function":{"name":"","arguments":""},"custom":{"name":"","input":""}}],"audio":{"id":"","data":"","transcript":"","expires_at":0},"annotations":[],"images":null,"extra_content":null`
 	const failure = `"error":{"message":"","type":"","param":"","code":0,"metadata":{"raw":""}}`
@@ -108,7 +108,7 @@ func TestGroqsUsageIsFound(t *testing.T) {
 	require.Equal(t, core.Usage{InputTokens: 21, OutputTokens: 3}, got.Usage)
 }
 
-// Groq's words of a call that its parser does not take, in a reply and in a stream.
+// Groq reports a call that its parser rejects, in a reply and in a stream.
 func TestACallThatGroqCannotReadGoesToTheModel(t *testing.T) {
 	const body = `{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=f>{\"n\": one}</function>"}}`
 	for name, step := range map[string]openaitest.Step{
@@ -139,7 +139,8 @@ func TestACallThatGroqCannotReadGoesToTheModel(t *testing.T) {
 	require.Equal(t, actors.FinishMalformedCall, got.Finish)
 }
 
-// inBackground answers POST with a queued response and GET with each of the others in turn.
+// inBackground answers POST with a queued response and each GET with the next of the
+// given responses.
 func inBackground(t *testing.T, asked *[]string, then ...func() (*http.Response, error)) *http.Client {
 	return &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		*asked = append(*asked, r.Method+" "+r.URL.Path)
@@ -164,14 +165,14 @@ func answering200(body string) func() (*http.Response, error) {
 }
 
 func TestAQueuedResponseIsAskedForAndNotBegunAgain(t *testing.T) {
-	for _, foreign := range []bool{false, true} {
-		t.Run(fmt.Sprintf("foreign=%v", foreign), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { askInBackground(t, foreign) })
+	for _, external := range []bool{false, true} {
+		t.Run(fmt.Sprintf("foreign=%v", external), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { askInBackground(t, external) })
 		})
 	}
 }
 
-func askInBackground(t *testing.T, foreign bool) {
+func askInBackground(t *testing.T, external bool) {
 	var asked []string
 	client := inBackground(t, &asked,
 		answering200(`{"id":"resp_1","status":"in_progress","output":[]}`),
@@ -179,7 +180,7 @@ func askInBackground(t *testing.T, foreign bool) {
 		func() (*http.Response, error) { return reply(nil, 503, `busy`, "Retry-After", "60"), nil },
 		answering200(`{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Fine."}]}],"usage":{"input_tokens":3,"output_tokens":2}}`))
 	model := openai.Model{Name: "m", API: openai.Responses, BaseURL: "https://service.example/v1", HTTPClient: client}
-	if foreign {
+	if external {
 		model = openai.Model{Name: "m", API: openai.Responses, Client: newClientOn(client, "https://service.example/v1")}
 	}
 	began := time.Now()
@@ -284,10 +285,10 @@ func TestTheKeyOfTheEnvironmentIsSentToOthersOnlyIfAskedFor(t *testing.T) {
 	require.Equal(t, "Bearer sk-of-the-environment", header)
 	require.NoError(t, ask("https://a.example/v1", openai.WithAPIKeyEnv("OTHER_KEY")))
 	require.Equal(t, "Bearer sk-of-the-other", header)
-	require.ErrorContains(t, ask("https://a.example/v1", openai.WithAPIKeyEnv("NO_SUCH_KEY")), "the environment variable NO_SUCH_KEY (APIKeyEnv) is not set")
+	require.ErrorContains(t, ask("https://a.example/v1", openai.WithAPIKeyEnv("NO_SUCH_KEY")), "environment variable NO_SUCH_KEY (APIKeyEnv) is not set")
 
 	status = 401
-	require.ErrorContains(t, ask("https://a.example/v1"), "that of OPENAI_API_KEY is not sent to a.example unless openai.WithAPIKeyEnv says so")
+	require.ErrorContains(t, ask("https://a.example/v1"), "OPENAI_API_KEY is not sent to a.example unless selected with openai.WithAPIKeyEnv")
 	require.NotContains(t, ask("https://api.openai.com/v1").Error(), "WithAPIKeyEnv")
 
 	t.Setenv("OPENAI_BASE_URL", "https://a.example/v1")

@@ -173,7 +173,7 @@ func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
 	}
 }
 
-// Services that are compatible know max_tokens, and some ignore the other;
+// Compatible services accept max_tokens, and some ignore max_completion_tokens;
 // OpenAI's newer models refuse max_tokens.
 func TestTheLimitOnTokensIsSentInTheFieldThatTheServiceKnows(t *testing.T) {
 	for _, tc := range []struct{ baseURL, model, want string }{
@@ -205,11 +205,11 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 	client := goopenai.NewClient("key")
 	with := func(o actors.Options) openai.Model { return openai.Model{Name: "m", Options: o} }
 	for want, model := range map[string]openai.Model{
-		"a client is given":           {Client: client, APIKey: "k", Name: "m"},
+		"is combined with a key":           {Client: client, APIKey: "k", Name: "m"},
 		"the name is empty":           {Client: client},
 		"ends with a space":           {Client: client, Name: "m\n"},
 		"Model.API is \"grpc\"":       {Name: "m", API: "grpc"},
-		"AzureAPIVersion is set, and": {Name: "m", AzureAPIVersion: "1"},
+		"AzureAPIVersion is set, but": {Name: "m", AzureAPIVersion: "1"},
 		"FirstToken or Idle":          {Name: "m", Idle: -1},
 		"is not a URL":                {Name: "m", BaseURL: "localhost"},
 		"Options.Model is set":        with(actors.Options{Model: "other"}),

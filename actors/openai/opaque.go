@@ -6,34 +6,34 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// chatOpaque is what the chat wire keeps in a message.
+// chatOpaque is the opaque data of a message on the chat completions API.
 type chatOpaque struct {
 	Message map[string]json.RawMessage `json:"message,omitempty"`
-	Calls   map[string]json.RawMessage `json:"calls,omitempty"` // extra_content, by the ID of the call
+	Calls   map[string]json.RawMessage `json:"calls,omitempty"` // extra_content by call ID
 }
 
-func (o *chatOpaque) keep(field string, value json.RawMessage) {
+func (o *chatOpaque) keepField(field string, value json.RawMessage) {
 	if o.Message == nil {
 		o.Message = make(map[string]json.RawMessage)
 	}
 	o.Message[field] = value
 }
 
-func (a *answer) keep(field string, value json.RawMessage) {
+func (a *answer) keepField(field string, value json.RawMessage) {
 	o := chatOpaque{Message: a.message}
-	o.keep(field, value)
+	o.keepField(field, value)
 	a.message = o.Message
 }
 
-// keepReasoning marks a field that goes back with all that was thought; its
-// value is made at the end.
-func (a *answer) keepReasoning(field string, there bool) {
+// markReasoning marks a field that must be sent back with the complete reasoning. Its
+// value is set by finishMessage.
+func (a *answer) markReasoning(field string, there bool) {
 	if there && a.reasoning.Len() > 0 {
-		a.keep(field, nil)
+		a.keepField(field, nil)
 	}
 }
 
-// finishMessage fills the fields that were marked.
+// finishMessage sets the values of marked fields.
 func (a *answer) finishMessage() {
 	for _, field := range [...]string{"reasoning_content", "reasoning"} {
 		if value, marked := a.message[field]; marked && value == nil {
@@ -42,20 +42,20 @@ func (a *answer) finishMessage() {
 	}
 }
 
-func (a *answer) takeDetails(details json.RawMessage, whole bool) {
+func (a *answer) addDetails(details json.RawMessage, whole bool) {
 	if !isSet(details) {
 		return
 	}
 	var pieces []json.RawMessage
 	if whole || json.Unmarshal(details, &pieces) != nil {
-		a.keep("reasoning_details", details)
+		a.keepField("reasoning_details", details)
 		return
 	}
 	a.details = append(a.details, pieces...)
 }
 
-// joinDetails puts the pieces of a stream together: a text that came in
-// several goes back as one.
+// joinDetails joins the pieces of a stream. A text that arrived in several pieces is
+// sent back as one.
 func joinDetails(pieces []json.RawMessage) json.RawMessage {
 	var joined []map[string]any
 	for _, piece := range pieces {
@@ -86,13 +86,13 @@ func extend(detail, piece map[string]any) {
 }
 
 func (a *answer) opaque(wire string, calls []actors.ToolCall) *actors.Opaque {
-	if a.mustGoBack {
+	if a.needsItems {
 		return &actors.Opaque{Wire: wire, Data: mustMarshal(a.items)}
 	}
 	a.finishMessage()
 	o := chatOpaque{Message: a.message}
 	if len(a.details) > 0 {
-		o.keep("reasoning_details", joinDetails(a.details))
+		o.keepField("reasoning_details", joinDetails(a.details))
 	}
 	for i, call := range a.calls {
 		if len(call.extra) == 0 {

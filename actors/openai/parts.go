@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// checkPart says what is wrong with a part before it is sent, and what its
-// MIME type is.
+// checkPart validates a part and returns its MIME type.
 func checkPart(p actors.Part) (mime string, err error) {
 	set := 0
 	for _, there := range [...]bool{p.Text != "", len(p.Data) > 0, p.URL != ""} {
@@ -23,7 +22,7 @@ func checkPart(p actors.Part) (mime string, err error) {
 	}
 	switch {
 	case set == 0:
-		return "", errors.New("it is empty; set Text, Data or URL")
+		return "", errors.New("empty part; set Text, Data or URL")
 	case set > 1:
 		return "", errors.New("more than one of Text, Data and URL is set")
 	case p.Text != "":
@@ -40,10 +39,10 @@ func checkPart(p actors.Part) (mime string, err error) {
 		case "image/png", "image/jpeg", "image/gif", "image/webp":
 			return detected, nil
 		}
-		return "", fmt.Errorf("it is declared as %s, and its data is %s; services take PNG, JPEG, GIF and WebP", p.MIME, detected)
+		return "", fmt.Errorf("declared as %s, but the data is %s; services take PNG, JPEG, GIF and WebP", p.MIME, detected)
 	}
 	if p.MIME == "application/pdf" && detected != "application/pdf" {
-		return "", fmt.Errorf("it is declared as %s, and its data is %s", p.MIME, detected)
+		return "", fmt.Errorf("declared as %s, but the data is %s", p.MIME, detected)
 	}
 	return p.MIME, nil
 }
@@ -51,16 +50,16 @@ func checkPart(p actors.Part) (mime string, err error) {
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
-		return fmt.Errorf("its URL cannot be read: %w", err)
+		return fmt.Errorf("invalid URL: %w", err)
 	}
 	switch u.Scheme {
 	case "https", "http", "data":
 		return nil
 	}
-	return fmt.Errorf("its URL has the scheme %q; services fetch http, https and data", u.Scheme)
+	return fmt.Errorf("the URL has scheme %q; want http, https or data", u.Scheme)
 }
 
-// dataURL is the data with its type in a URL.
+// dataURL returns data as a data URL.
 func dataURL(mime string, data []byte) string {
 	return "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(data)
 }
@@ -74,7 +73,7 @@ func source(p actors.Part, mime string) string {
 
 func textPart(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
 
-// chatParts translates parts for the chat completions API.
+// chatParts converts parts for the chat completions API.
 func chatParts(parts []actors.Part, host string) ([]any, error) {
 	var out []any
 	for i, p := range parts {
@@ -94,9 +93,9 @@ func chatParts(parts []actors.Part, host string) ([]any, error) {
 	return out, nil
 }
 
-// split returns the parts of an assistant that are texts, and those that are pictures.
-// Services take audio back by its ID alone.
-func split(parts []actors.Part) (texts, pictures []actors.Part) {
+// assistantParts returns the texts and the pictures among the parts of an assistant. Audio is
+// omitted: services accept it back only by its ID.
+func assistantParts(parts []actors.Part) (texts, pictures []actors.Part) {
 	for _, p := range parts {
 		switch {
 		case p.Text != "":
@@ -123,7 +122,7 @@ func chatPart(p actors.Part, mime string) (map[string]any, error) {
 			"data": base64.StdEncoding.EncodeToString(p.Data), "format": format,
 		}}, err
 	case p.URL != "":
-		return nil, fmt.Errorf("a URL of the type %q cannot be sent on the chat completions API; it takes URLs of images and videos: set MIME, or give the Data", p.MIME)
+		return nil, fmt.Errorf("a URL of type %q cannot be sent on the chat completions API, which accepts only URLs of images and videos: set MIME, or use Data", p.MIME)
 	}
 	return map[string]any{"type": "file", "file": map[string]any{"filename": fileName(p), "file_data": dataURL(mime, p.Data)}}, nil
 }
@@ -135,7 +134,7 @@ func audioFormat(mime string) (string, error) {
 	case "audio/mpeg", "audio/mp3":
 		return "mp3", nil
 	}
-	return "", fmt.Errorf("audio of the type %q cannot be sent; services take audio/wav and audio/mpeg", mime)
+	return "", fmt.Errorf("audio of type %q cannot be sent; want audio/wav or audio/mpeg", mime)
 }
 
 func fileName(p actors.Part) string {
@@ -145,7 +144,7 @@ func fileName(p actors.Part) string {
 	return p.Name
 }
 
-// responsesParts translates parts for the Responses API.
+// responsesParts converts parts for the Responses API.
 func responsesParts(parts []actors.Part, host string) ([]any, error) {
 	var out []any
 	for i, p := range parts {
@@ -173,7 +172,7 @@ func responsesPart(p actors.Part, mime string) (map[string]any, error) {
 	case kind == "image":
 		return map[string]any{"type": "input_image", "image_url": source(p, mime)}, nil
 	case kind == "audio" || kind == "video":
-		return nil, fmt.Errorf("%s cannot be sent on the Responses API; the chat completions API takes it: set Model.API to openai.Chat", mime)
+		return nil, fmt.Errorf("%s cannot be sent on the Responses API; the chat completions API accepts it: set Model.API to openai.Chat", mime)
 	case p.URL != "":
 		return map[string]any{"type": "input_file", "file_url": p.URL}, nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pieces of streams: each says a word or a few letters, and a long answer has
-// thousands.
+// The events of streams: each has a word or a few letters, and a long answer has
+// thousands of events.
 var pieces = map[string]struct {
 	wire  wire
 	event string

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/httperror"
 )
 
-// retryAfter is the delay that a failure asks for: by Retry-After, by its
-// body, and of a 429 by when a limit is lifted.
+// retryAfter returns the delay that a failure requests: in the Retry-After header, in
+// its body, or, for a 429, in rate limit headers.
 func retryAfter(e *Error, header http.Header, now time.Time) (time.Duration, bool) {
 	if d, ok := httperror.RetryAfter(header, now); ok {
 		return d, true
@@ -26,8 +26,8 @@ func retryAfter(e *Error, header http.Header, now time.Time) (time.Duration, boo
 	return 0, false
 }
 
-// limitReset is when the limit that was reached is lifted: the latest of those
-// that have nothing left, and where none says so the earliest.
+// limitReset returns the time until the exhausted limit is reset: the latest reset of
+// the limits with nothing left, or else the earliest reset.
 func limitReset(header http.Header, now time.Time) (time.Duration, bool) {
 	var latest, earliest time.Duration
 	for name, values := range header {
@@ -52,8 +52,8 @@ func limitReset(header http.Header, now time.Time) (time.Duration, bool) {
 	return earliest, earliest > 0
 }
 
-// parseReset reads what services write: a duration such as "6m0s" or "1d2h",
-// seconds, a time in seconds or milliseconds since 1970, or RFC 3339.
+// parseReset parses the time until a reset: a duration such as "6m0s" or "1d2h", a
+// number of seconds, a Unix time in seconds or milliseconds, or an RFC 3339 time.
 func parseReset(text string, now time.Time) (time.Duration, bool) {
 	text = strings.TrimSpace(text)
 	if n, err := strconv.ParseFloat(text, 64); err == nil {

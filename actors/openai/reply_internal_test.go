@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// chatDocuments are replies and events as services send them, and odder ones.
+// chatDocuments lists replies and events that services send, and stranger ones.
 var chatDocuments = []string{
 	`{"id":"x","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"word "},"finish_reason":null}]}`,
 	`{"id":7,"model":null,"choices":[{"index":"0","delta":{"content":null,"reasoning_content":"Hm.","refusal":null}}],"usage":null}`,
@@ -28,7 +28,7 @@ var chatDocuments = []string{
 	`null`, ` null `, `[]`, `"x"`, `1`, `true`, ``, ` `, `{`, `{"a":}`, `{}x`, `[1,]`,
 }
 
-// responsesDocuments are events of the Responses API.
+// responsesDocuments lists events of the Responses API.
 var responsesDocuments = []string{
 	`{"type":"response.output_text.delta","delta":"word ","output_index":0,"sequence_number":4,"obfuscation":"xyz"}`,
 	`{"type":"response.function_call_arguments.delta","delta":{"n":1},"output_index":"2"}`,

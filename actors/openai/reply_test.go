@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// asked is an assistant's message that asks for tools.
+// asked returns an assistant message with tool calls.
 func asked(calls ...actors.ToolCall) actors.Message {
 	return actors.Message{Role: actors.RoleAssistant, ToolCalls: calls}
 }
@@ -130,8 +130,8 @@ func TestUsageIsReadInEveryForm(t *testing.T) {
 	}
 }
 
-// In a success, since services pass on what happens behind them after they
-// have sent the status.
+// With a success status, since services forward errors that happen after they have sent
+// the status.
 func TestAnErrorInASuccessIsAnError(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string
@@ -145,7 +145,7 @@ func TestAnErrorInASuccessIsAnError(t *testing.T) {
 		{"invalid", `{"error":{"type":"invalid_request_error","message":"bad","code":null}}`, "type invalid_request_error, request req_1: bad", record.ClassClient, false},
 		{"a text", `{"error":"overloaded"}`, "openai: request req_1: overloaded", record.ClassServer, true},
 		{"null", `{"error":null,"choices":[{"finish_reason":"error","message":{"content":"Half of"},"error":{"code":502,"message":"the provider failed","metadata":{"raw":"boom"}}}]}`, "status 502, request req_1: the provider failed: boom", record.ClassServer, true},
-		{"no words", `{"choices":[{"finish_reason":"error","message":{"content":"Half of"}}]}`, "broke the answer off", record.ClassServer, true},
+		{"no words", `{"choices":[{"finish_reason":"error","message":{"content":"Half of"}}]}`, "ended the answer with an error", record.ClassServer, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			steps := []openaitest.Step{openaitest.Raw(200, tc.body)}
@@ -162,7 +162,7 @@ func TestAnErrorInASuccessIsAnError(t *testing.T) {
 	}
 }
 
-// withStatus answers with a status and a body that breaks off.
+// withStatus answers with a status and a truncated body.
 func TestTheStatusOfAFailureCountsEvenIfItsBodyIsCut(t *testing.T) {
 	for status, want := range map[int]record.Class{400: record.ClassClient, 401: record.ClassClient, 403: record.ClassClient, 429: record.ClassRateLimit, 500: record.ClassServer} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -229,9 +229,9 @@ func TestARedirectThatLosesTheRequestIsAnError(t *testing.T) {
 	require.Equal(t, "gpt-4o-mini", got.Message.Text)
 }
 
-// The next attempt comes when the service has said.
+// The next attempt is made at the time requested by the service.
 func TestADelayIsFoundWhereverTheServicePutsIt(t *testing.T) {
-	begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of every bubble
+	begin := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // initial time of every bubble
 	google := `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}]`
 	const plain = `{"error":{"message":"limit"}}`
 	for _, tc := range []struct {
@@ -330,8 +330,8 @@ func TestWhatAFailureMeansIsFoundLiveAndOnReplay(t *testing.T) {
 	}
 }
 
-// What a service wants back: DeepSeek its thoughts, Gemini its signatures,
-// OpenRouter its details.
+// Data that services require back: DeepSeek's reasoning, Gemini's signatures,
+// OpenRouter's details.
 func TestWhatAServiceWantsBackGoesBackToIt(t *testing.T) {
 	const first = `{"choices":[{"message":{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","data":"xyz","index":0}],
 		"annotations":[],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]},"finish_reason":"tool_calls"}]}`
@@ -354,7 +354,7 @@ func TestWhatAServiceWantsBackGoesBackToIt(t *testing.T) {
 	require.JSONEq(t, `{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","data":"xyz","index":0}],
 		"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}`, string(body.Messages[1]))
 
-	// Elsewhere it would be refused.
+	// Other services would refuse it.
 	next.Messages[1].Opaque.Wire = "chat api.elsewhere.example"
 	_, err = llm.Call(t.Context(), next)
 	require.NoError(t, err)

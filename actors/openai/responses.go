@@ -8,12 +8,12 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// responsesWire is the Responses API. Nothing is stored at the service: what
-// it must know comes with each request.
+// responsesWire implements the Responses API. By default nothing is stored at the
+// service: each request contains the whole conversation.
 type responsesWire struct {
-	origin    string // of opaque data: where it came from and goes back to
+	origin    string // identifies the source of opaque data
 	host      string
-	encrypted bool // reasoning comes back encrypted, and is sent again
+	encrypted bool // request encrypted reasoning and send it back
 }
 
 type responsesBody struct {
@@ -54,7 +54,7 @@ func (w responsesWire) body(model string, req actors.Request, stream bool) ([]by
 	}
 	for _, spec := range req.Tools {
 		tool := functionToolOf(spec)
-		tool.Type, tool.Strict = "function", &spec.Strict // strict is the default of this API alone
+		tool.Type, tool.Strict = "function", &spec.Strict // this API defaults to strict
 		out.Tools = append(out.Tools, tool)
 	}
 	if hasTools(&req) {
@@ -81,7 +81,7 @@ func (w responsesWire) body(model string, req actors.Request, stream bool) ([]by
 }
 
 func cannotCarry(option string) error {
-	return fmt.Errorf("openai: the Responses API has no Options.%s; leave it out, or set Model.API to openai.Chat where the model allows it", option)
+	return fmt.Errorf("openai: the Responses API does not support Options.%s; leave it out, or set Model.API to openai.Chat if the model allows it", option)
 }
 
 type inputMessage struct {
@@ -103,14 +103,14 @@ type inputCallOutput struct {
 	Output any    `json:"output"` // a text, or parts
 }
 
-// items translates one message.
+// items converts one message.
 func (w responsesWire) items(msg actors.Message) ([]any, error) {
 	if msg.Role == actors.RoleAssistant && msg.Opaque != nil && msg.Opaque.Wire == w.origin {
 		return w.opaqueItems(msg)
 	}
 	sent := msg.Parts
 	if msg.Role == actors.RoleAssistant {
-		sent, _ = split(msg.Parts)
+		sent, _ = assistantParts(msg.Parts)
 	}
 	parts, err := responsesParts(sent, w.host)
 	if err != nil {
@@ -141,7 +141,7 @@ func (w responsesWire) items(msg actors.Message) ([]any, error) {
 		items = append(items, item)
 	}
 	for _, call := range msg.ToolCalls {
-		items = append(items, inputCall{"function_call", call.ID, sentName(call.Name), arguments(call.Arguments)})
+		items = append(items, inputCall{"function_call", call.ID, validName(call.Name), arguments(call.Arguments)})
 	}
 	return items, nil
 }
@@ -155,9 +155,10 @@ func (w responsesWire) withExtra(item inputMessage, extra actors.Extra) (any, er
 	return json.RawMessage(data), err
 }
 
-// opaqueItems are the items that the service sent, in their order. Of a call,
-// the message knows better: its ID may be another, and torn arguments are
-// gone. The service knows no item by its ID, since it stores none.
+// opaqueItems returns the items that the service sent, in order. For calls, the IDs and
+// arguments of the message are used, since IDs may have been replaced and malformed
+// arguments removed. Items are sent without their IDs, since the service does not store
+// them.
 func (w responsesWire) opaqueItems(msg actors.Message) ([]any, error) {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(msg.Opaque.Data, &raw); err != nil {
@@ -173,7 +174,7 @@ func (w responsesWire) opaqueItems(msg actors.Message) ([]any, error) {
 		switch head.Type {
 		case "function_call":
 			if len(calls) > 0 && calls[0].Name == string(head.Name) {
-				items = append(items, inputCall{"function_call", calls[0].ID, sentName(calls[0].Name), arguments(calls[0].Arguments)})
+				items = append(items, inputCall{"function_call", calls[0].ID, validName(calls[0].Name), arguments(calls[0].Arguments)})
 				calls = calls[1:]
 			}
 		case "reasoning":
@@ -182,7 +183,7 @@ func (w responsesWire) opaqueItems(msg actors.Message) ([]any, error) {
 			}
 		case "message":
 			var a answer
-			a.takeItem(&head, nil)
+			a.addItem(&head, nil)
 			text := cmp.Or(a.text.String()+a.commentary.String()+a.refusal.String(), noText)
 			items = append(items, inputMessage{"assistant", text, head.Phase})
 		default:

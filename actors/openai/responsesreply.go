@@ -43,24 +43,24 @@ type outputItem struct {
 	CallID           lenientText      `json:"call_id"`
 	Name             lenientText      `json:"name"`
 	Arguments        lenientArguments `json:"arguments"`
-	Input            lenientArguments `json:"input"` // of a custom tool
+	Input            lenientArguments `json:"input"` // for custom tools
 	EncryptedContent string           `json:"encrypted_content"`
-	Result           lenientText      `json:"result"` // of the generation of an image
+	Result           lenientText      `json:"result"` // for generated images
 }
 
-// commentary is the phase of what a model says about its work beside the answer.
+// commentary is the phase of text in which a model describes its work.
 const commentary = "commentary"
 
-// read takes a whole response.
+// read processes a complete response.
 func (w responsesWire) read(a *answer, data []byte) (complete bool, err error) {
 	var reply responsesReply
 	if err := json.Unmarshal(data, &reply); err != nil {
 		return false, malformed(err)
 	}
-	return w.take(a, &reply)
+	return w.addReply(a, &reply)
 }
 
-func (w responsesWire) take(a *answer, reply *responsesReply) (complete bool, err error) {
+func (w responsesWire) addReply(a *answer, reply *responsesReply) (complete bool, err error) {
 	a.id, a.model = string(reply.ID), string(reply.Model)
 	if u := reply.Usage; u != nil {
 		a.usage = (&usage{Input: u.Input, Output: u.Output, InputDetails: u.InputDetails, OutputDetails: u.OutputDetails, Cost: u.Cost}).core()
@@ -89,7 +89,7 @@ func (w responsesWire) take(a *answer, reply *responsesReply) (complete bool, er
 		if err := json.Unmarshal(raw, &item); err != nil {
 			return false, malformed(err)
 		}
-		a.takeItem(&item, raw)
+		a.addItem(&item, raw)
 	}
 	if len(reply.Output) == 0 && reply.Status != "incomplete" {
 		return false, errNoChoices
@@ -97,19 +97,19 @@ func (w responsesWire) take(a *answer, reply *responsesReply) (complete bool, er
 	return true, nil
 }
 
-// takeItem adds what an item of the output says, and keeps the item.
-func (a *answer) takeItem(item *outputItem, raw json.RawMessage) {
+// addItem adds the content of an output item, and keeps the raw item.
+func (a *answer) addItem(item *outputItem, raw json.RawMessage) {
 	if raw != nil {
 		a.items = append(a.items, raw)
 	}
 	switch item.Type {
 	default:
-		a.mustGoBack = true
+		a.needsItems = true
 	case "image_generation_call":
-		a.mustGoBack = true
-		a.takeImage(string(item.Result))
+		a.needsItems = true
+		a.addImage(string(item.Result))
 	case "message":
-		a.mustGoBack = a.mustGoBack || item.Phase != ""
+		a.needsItems = a.needsItems || item.Phase != ""
 		said := &a.text
 		if item.Phase == commentary {
 			said = &a.commentary
@@ -117,11 +117,11 @@ func (a *answer) takeItem(item *outputItem, raw json.RawMessage) {
 		for _, part := range item.Content {
 			said.WriteString(part.Text)
 			a.refusal.WriteString(part.Refusal)
-			a.takeAnnotations(part.Annotations.value)
-			a.takeLogprobs(part.Logprobs.value)
+			a.addAnnotations(part.Annotations.value)
+			a.addLogprobs(part.Logprobs.value)
 		}
 	case "reasoning":
-		a.mustGoBack = a.mustGoBack || item.EncryptedContent != ""
+		a.needsItems = a.needsItems || item.EncryptedContent != ""
 		for _, part := range item.Summary {
 			a.reasoning.WriteString(part.Text)
 		}
@@ -147,8 +147,8 @@ type responsesEvent struct {
 	Param       lenientText      `json:"param"`
 }
 
-// event takes one event of a stream. What is said in pieces is shown; the
-// answer is that of the last event, which has all of it.
+// event processes one event of a stream. Deltas are only emitted; the answer is taken
+// from the last event, which contains all of it.
 func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) {
 	if isDone(data) {
 		return a.finish != "", errDone
@@ -160,28 +160,28 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
 		part := live.PartText
-		if a.asides[int(e.OutputIndex)] {
+		if a.commentaryItems[int(e.OutputIndex)] {
 			part = live.PartReasoning
 		}
-		a.show(part, 0, "", string(e.Delta))
-		a.said += len(e.Delta)
+		a.emitDelta(part, 0, "", string(e.Delta))
+		a.streamedBytes += len(e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		a.show(live.PartReasoning, 0, "", string(e.Delta))
-		a.said += len(e.Delta)
+		a.emitDelta(live.PartReasoning, 0, "", string(e.Delta))
+		a.streamedBytes += len(e.Delta)
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		a.show(live.PartToolCall, int(e.OutputIndex), "", string(e.Delta))
-		a.said += len(e.Delta)
+		a.emitDelta(live.PartToolCall, int(e.OutputIndex), "", string(e.Delta))
+		a.streamedBytes += len(e.Delta)
 	case "response.output_item.added":
 		var item outputItem
 		switch err := json.Unmarshal(e.Item, &item); {
 		case err != nil:
 		case item.Phase == commentary:
-			if a.asides == nil {
-				a.asides = make(map[int]bool)
+			if a.commentaryItems == nil {
+				a.commentaryItems = make(map[int]bool)
 			}
-			a.asides[int(e.OutputIndex)] = true
+			a.commentaryItems[int(e.OutputIndex)] = true
 		case item.Type == "function_call", item.Type == "custom_tool_call":
-			a.show(live.PartToolCall, int(e.OutputIndex), string(item.Name), "")
+			a.emitDelta(live.PartToolCall, int(e.OutputIndex), string(item.Name), "")
 		}
 	case "response.output_item.done":
 		a.doneItems = append(a.doneItems, e.Item)
@@ -197,8 +197,8 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 	return false, nil
 }
 
-// last takes the response at the end of a stream. Some services leave the
-// output out there, and have sent it item by item.
+// last processes the response at the end of a stream. Some services omit the output
+// there and have sent it item by item.
 func (w responsesWire) last(a *answer, data []byte) (complete bool, err error) {
 	var reply responsesReply
 	if err := json.Unmarshal(data, &reply); err != nil {
@@ -207,7 +207,7 @@ func (w responsesWire) last(a *answer, data []byte) (complete bool, err error) {
 	if len(reply.Output) == 0 {
 		reply.Output = a.doneItems
 	}
-	complete, err = w.take(a, &reply)
+	complete, err = w.addReply(a, &reply)
 	if complete {
 		err = errDone
 	}

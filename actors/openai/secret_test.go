@@ -30,7 +30,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// each publishes to several.
+// each publishes to several publishers.
 type each []state.Publisher
 
 func (all each) Publish(r record.Record) {
@@ -39,7 +39,7 @@ func (all each) Publish(r record.Record) {
 	}
 }
 
-// A service quotes the key wherever it can; it is found nowhere afterwards.
+// The service quotes the key wherever it can; it must not appear anywhere afterwards.
 func TestAPlantedKeyIsNowhere(t *testing.T) {
 	bodies := []string{
 		`{"error":{"message":"KEY","type":"KEY","code":"KEY","param":"KEY"}}`,
@@ -51,8 +51,8 @@ func TestAPlantedKeyIsNowhere(t *testing.T) {
 		"data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"KEY\",\"message\":\"KEY\"}}}\n\n",
 		"data: {\"type\":\"error\",\"code\":\"KEY\",\"message\":\"KEY\",\"param\":\"KEY\"}\n\n",
 	}
-	// What the service answers; a client of the user's own shows its headers to
-	// net/http alone.
+	// Replies of the service. A client passed to WithClient shows its headers only to
+	// net/http.
 	type answer struct {
 		status int
 		body   string

@@ -23,7 +23,7 @@ var (
 	atOnce   = actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})
 )
 
-// newClient is a client with connections of its own.
+// newClient returns a client with its own connections.
 func newClient(t *testing.T, url string) *goopenai.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -36,8 +36,7 @@ func newClientOn(client *http.Client, url string) *goopenai.Client {
 	return goopenai.NewClientWithConfig(config)
 }
 
-// setup starts a server and a run, and makes the LLM that asks the one in the
-// other.
+// setup starts a server and a run, and returns an LLM that uses both.
 func setup(t *testing.T, steps []openaitest.Step, opts ...actors.Option) (*openaitest.Server, *state.ExecutionState, actors.LLM) {
 	srv := openaitest.New(t, steps...)
 	st := state.New()
@@ -45,7 +44,7 @@ func setup(t *testing.T, steps []openaitest.Step, opts ...actors.Option) (*opena
 	return srv, st, llmAt(t, srv.URL(), opts...)
 }
 
-// llmAt asks the service at url, with connections of its own.
+// llmAt returns an LLM for the service at url, with its own connections.
 func llmAt(t *testing.T, url string, opts ...actors.Option) actors.LLM {
 	return modelAt(t, url).LLM(opts...)
 }
@@ -56,7 +55,7 @@ func modelAt(t *testing.T, url string) openai.Model {
 	return openai.Model{Name: "gpt-4o-mini", APIKey: secret, BaseURL: url, HTTPClient: &http.Client{Transport: transport}}
 }
 
-// records are those of calls with that status.
+// records returns the records of calls with the given status.
 func records(t testing.TB, st *state.ExecutionState, status record.Status) []record.Record {
 	var out []record.Record
 	for _, rec := range testkit.Records(t, st) {
@@ -72,7 +71,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// anyObject is a schema for the tools of tests.
+// anyObject is a schema for the tools of the tests.
 type anyObject struct{}
 
 func (anyObject) JSON() json.RawMessage          { return json.RawMessage(`{"type":"object"}`) }

@@ -9,32 +9,31 @@ import (
 	"io"
 )
 
-// maxEvent bounds one event of a stream, and maxStray what is kept of a body
+// maxEvent is the maximum size of an event, maxStray that of the text kept from a body
 // that is not a stream.
 const (
 	maxEvent = 32 << 20
 	maxStray = 32 << 20
 )
 
-// eventReader reads server-sent events as the WHATWG standard has them: line
-// ends of any kind, comments, several data lines. Beyond that it hands out an
-// event whose last line has no end, and keeps lines that belong to no stream:
-// what they say is the only explanation of a service that did not stream.
+// An eventReader reads server-sent events according to the WHATWG standard, with any
+// line ends, comments and multiple data lines. In addition, it returns a last event
+// without a line end, and keeps lines that are not part of a stream: they may explain
+// why the service did not stream.
 type eventReader struct {
 	lines *bufio.Scanner
 
-	begun   bool // a line has been read
+	begun   bool // the first line has been read
 	skipLF  bool // the last line ended with a carriage return
 	name    []byte
 	data    []byte
-	lengths []int    // of the data lines
-	pending [][]byte // events that came without an empty line between them
+	lengths []int    // lengths of the data lines
+	pending [][]byte // events without an empty line between them
 	events  int
 	stray   []byte
 }
 
-// newEventReader reads from r. It calls touched whenever something came: the
-// connection is alive.
+// newEventReader returns a reader of r that calls touched for all data received.
 func newEventReader(r io.Reader, touched func()) *eventReader {
 	e := &eventReader{lines: bufio.NewScanner(touchingReader{r, touched})}
 	e.lines.Buffer(make([]byte, 0, 4096), maxEvent)
@@ -42,8 +41,8 @@ func newEventReader(r io.Reader, touched func()) *eventReader {
 	return e
 }
 
-// next returns the data of the next event; it is valid until the next call.
-// isError says that the event calls itself an error. At the end it is io.EOF.
+// next returns the data of the next event, which is valid until the next call. isError
+// reports whether the event is named "error". At the end, err is io.EOF.
 func (e *eventReader) next() (data []byte, isError bool, err error) {
 	if len(e.pending) > 0 {
 		data, e.pending = e.pending[0], e.pending[1:]
@@ -75,10 +74,10 @@ func (e *eventReader) next() (data []byte, isError bool, err error) {
 	return nil, false, io.EOF
 }
 
-// byteOrderMark begins what some services send.
+// byteOrderMark precedes the replies of some services.
 var byteOrderMark = []byte("\ufeff")
 
-// touchingReader calls touched for each piece that it reads.
+// A touchingReader calls touched after each read with data.
 type touchingReader struct {
 	r       io.Reader
 	touched func()
@@ -96,7 +95,7 @@ func (e *eventReader) field(line []byte) {
 	name, value, found := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch {
-	case found && len(name) == 0: // a comment
+	case found && len(name) == 0: // comment
 	case string(name) == "data":
 		if len(e.lengths) > 0 {
 			e.data = append(e.data, '\n')
@@ -111,8 +110,8 @@ func (e *eventReader) field(line []byte) {
 	}
 }
 
-// dispatch returns the event. Some services leave out the empty line between
-// events: data lines that are JSON only one by one are events one by one.
+// dispatch returns the event. Some services omit the empty line between events: if the
+// data lines are valid JSON only separately, each is an event.
 func (e *eventReader) dispatch() []byte {
 	e.events++
 	if len(e.lengths) == 1 || json.Valid(e.data) {
@@ -134,9 +133,8 @@ func (e *eventReader) dispatch() []byte {
 
 func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
 
-// splitLines is a bufio.SplitFunc for lines that end with \n, \r\n or \r. A
-// line that ends with \r is complete at once; the \n after it is skipped when
-// it comes.
+// splitLines is a bufio.SplitFunc for lines that end with \n, \r\n or \r. A line that
+// ends with \r is complete immediately; a following \n is skipped later.
 func (e *eventReader) splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	begin := 0
 	if e.skipLF && len(data) > 0 {

@@ -12,22 +12,22 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// readStream takes the events of a stream until its end. The answer is whole,
-// or there is an error.
-func (x *exchange) readStream(w wire, a *answer, body io.Reader, silence *silence) error {
-	events := newEventReader(body, silence.heard)
+// readStream processes the events of a stream to its end. It returns an error unless
+// the answer is complete.
+func (x *exchange) readStream(w wire, a *answer, body io.Reader, watchdog *watchdog) error {
+	events := newEventReader(body, watchdog.received)
 	complete, data := false, 0
 	for {
 		event, isError, err := events.next()
 		switch {
 		case errors.Is(err, io.EOF) && complete:
 			return nil
-		case errors.Is(err, io.EOF) && x.foreign:
-			return fmt.Errorf("%w (a client given by WithClient does not show what ended it)", errCut)
+		case errors.Is(err, io.EOF) && x.external:
+			return fmt.Errorf("%w (a client passed to WithClient does not report why)", errTruncated)
 		case errors.Is(err, io.EOF) && data == 0:
 			return x.readWhole(w, a, events.stray, "stream")
 		case errors.Is(err, io.EOF):
-			return errCut
+			return errTruncated
 		case err != nil:
 			return err
 		case isError:
@@ -51,18 +51,18 @@ func (x *exchange) readStream(w wire, a *answer, body io.Reader, silence *silenc
 	}
 }
 
-// drainTime is how long a stream that has said its end may take to end.
+// drainTime is how long a stream may take to end after its last event.
 const drainTime = 50 * time.Millisecond
 
-// drain reads on until the response ends: then net/http uses the connection for
-// the next request. One that does not end soon is ended.
+// drain reads to the end of the response, so that net/http can reuse the connection. It
+// cancels a response that does not end soon.
 func drain(events io.Reader, end func()) {
 	timer := time.AfterFunc(drainTime, end)
 	defer timer.Stop()
-	_, _ = io.CopyN(io.Discard, events, maxFailure) // what is there has no meaning
+	_, _ = io.CopyN(io.Discard, events, maxFailure) // the rest is ignored
 }
 
-// listError is the error in a list, as Google sends it.
+// listError returns the error in a list, as sent by Google.
 func listError(event []byte) error {
 	if e := errorOfBody(event); e.Status != 0 || e.Code+e.Type != "" {
 		return e
@@ -70,7 +70,7 @@ func listError(event []byte) error {
 	return malformed(errors.New("the document: got array, want an object"))
 }
 
-// eventError is the error of an event that is called so.
+// eventError returns the error in an event named "error".
 func eventError(event []byte) error {
 	e := errorOfBody(event)
 	if e.Message == string(event) || e.Message == "" {
@@ -81,8 +81,8 @@ func eventError(event []byte) error {
 	return e
 }
 
-// readWhole takes a reply in one piece, which some services give in place of a
-// stream, too. want is what was to come.
+// readWhole processes a reply that is not a stream. Some services send one although a
+// stream was requested. want names what was expected.
 func (x *exchange) readWhole(w wire, a *answer, body []byte, want string) error {
 	body = bytes.TrimSpace(body)
 	switch {
@@ -90,10 +90,10 @@ func (x *exchange) readWhole(w wire, a *answer, body []byte, want string) error 
 		return malformed(fmt.Errorf("the %s is empty", want))
 	case body[0] == '[':
 		if e := errorOfBody(body); e.Status != 0 || e.Code+e.Type != "" {
-			return e // Google's come in a list
+			return e // Google sends errors in a list
 		}
 	case body[0] != '{':
-		return malformed(fmt.Errorf("no %s, but: %s", want, x.brief(body)))
+		return malformed(fmt.Errorf("want %s, got: %s", want, x.brief(body)))
 	}
 	a.keepReply(body, false)
 	complete, err := w.read(a, body)
@@ -101,57 +101,57 @@ func (x *exchange) readWhole(w wire, a *answer, body []byte, want string) error 
 	case errors.Is(err, errNoChoices):
 		return fmt.Errorf("%w: %s", err, x.brief(body))
 	case err == nil && !complete:
-		return errCut
+		return errTruncated
 	}
 	return err
 }
 
-// brief is the beginning of a body, for a message.
+// brief returns the beginning of a body for a message.
 func (x *exchange) brief(body []byte) string {
 	text := x.redact(string(body[:min(len(body), maxFailure)]))
 	return record.Truncate(strings.Join(strings.Fields(text), " "), 200)
 }
 
-// silence ends a request that its service leaves without a word for too long.
-// A nil silence never does.
-type silence struct {
-	first, idle time.Duration // limits, 0 for none
+// A watchdog cancels a request if the service sends nothing for too long. A nil
+// watchdog does nothing.
+type watchdog struct {
+	first, idle time.Duration // limits; 0 for none
 	end         context.CancelCauseFunc
 
 	firstTimer, idleTimer *time.Timer
 }
 
-// newSilence returns a context for the request that ends with it.
-func newSilence(ctx context.Context, first, idle time.Duration) (context.Context, *silence) {
+// newWatchdog returns a watchdog and the context that it cancels.
+func newWatchdog(ctx context.Context, first, idle time.Duration) (context.Context, *watchdog) {
 	if first <= 0 && idle <= 0 {
 		return ctx, nil
 	}
 	ctx, end := context.WithCancelCause(ctx)
-	s := &silence{first: first, idle: idle, end: end}
+	s := &watchdog{first: first, idle: idle, end: end}
 	if first > 0 {
-		s.firstTimer = time.AfterFunc(first, func() { end(&silenceError{"no part of an answer", first}) })
+		s.firstTimer = time.AfterFunc(first, func() { end(&stallError{"no part of an answer", first}) })
 	}
 	if idle > 0 {
-		s.idleTimer = time.AfterFunc(idle, func() { end(&silenceError{"nothing", idle}) })
+		s.idleTimer = time.AfterFunc(idle, func() { end(&stallError{"nothing", idle}) })
 	}
 	return ctx, s
 }
 
-// heard is called for each line, comments too.
-func (s *silence) heard() {
+// received is called for all data received, including comments.
+func (s *watchdog) received() {
 	if s != nil && s.idleTimer != nil {
 		s.idleTimer.Reset(s.idle)
 	}
 }
 
-// said is called for each piece of an answer.
-func (s *silence) said() {
+// answered is called for each piece of an answer.
+func (s *watchdog) answered() {
 	if s != nil && s.firstTimer != nil {
 		s.firstTimer.Stop()
 	}
 }
 
-func (s *silence) stop() {
+func (s *watchdog) stop() {
 	if s == nil {
 		return
 	}
@@ -163,12 +163,12 @@ func (s *silence) stop() {
 	s.end(nil)
 }
 
-// cause is err, or the silence that it comes from.
-func (s *silence) cause(ctx context.Context, err error) error {
+// cause returns err, or the timeout that caused it.
+func (s *watchdog) cause(ctx context.Context, err error) error {
 	if s == nil || err == nil {
 		return err
 	}
-	var e *silenceError
+	var e *stallError
 	if errors.As(context.Cause(ctx), &e) {
 		return e
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// seen collects deltas, the texts of which are put together by attempt and part.
+// seen collects deltas and joins their texts by attempt and part.
 type seen struct {
 	mu    sync.Mutex
 	parts map[string]string
@@ -48,15 +48,15 @@ func (s *seen) part(part live.Part, attempt int) string {
 	return s.parts[fmt.Sprintf("%v@%d", part, attempt)]
 }
 
-// onWires makes the model once for each of the APIs, by a client of ours and
-// of the user's own.
+// onWires creates the model for each of the APIs, with our client and with a client of
+// the user.
 func onWires(t *testing.T, test func(t *testing.T, model func(srv *openaitest.Server) openai.Model)) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
-		for _, foreign := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/foreign=%v", api, foreign), func(t *testing.T) {
+		for _, external := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/foreign=%v", api, external), func(t *testing.T) {
 				test(t, func(srv *openaitest.Server) openai.Model {
 					model := modelAt(t, srv.URL())
-					if foreign {
+					if external {
 						model = openai.Model{Name: model.Name, Client: newClient(t, srv.URL())}
 					}
 					model.API = api
@@ -117,15 +117,15 @@ const (
 
 func piece(text string) string { return fmt.Sprintf(chunk, text) }
 
-// Every way in which a stream can end: the whole text, or an error; never a
-// torn success.
+// Every way in which a stream can end gives the complete text or an error, never a
+// truncated success.
 func TestAStreamIsWholeOrAnError(t *testing.T) {
 	const usage = `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}` + "\n\n"
 	two := piece("Fi") + piece("ne.")
 	for _, tc := range []struct {
 		name, body string
-		fails      string       // a part of the error; empty for success
-		class      record.Class // of the error
+		fails      string       // part of the error; empty for success
+		class      record.Class // class of the error
 	}{
 		{"as it should", two + finish + usage + done, "", 0},
 		{"without [DONE]", two + finish + usage, "", 0},
@@ -149,18 +149,18 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 		{"messages instead of deltas", strings.ReplaceAll(two, "delta", "message") + finish + done, "", 0},
 		{"a finish reason called null", strings.ReplaceAll(two, `"finish_reason":null`, `"finish_reason":"null"`) + finish, "", 0},
 
-		{"cut, after a finish reason called null", strings.ReplaceAll(two, `"finish_reason":null`, `"finish_reason":"null"`), "stream ended before the answer did", record.ClassEOF},
+		{"cut, after a finish reason called null", strings.ReplaceAll(two, `"finish_reason":null`, `"finish_reason":"null"`), "stream ended before the answer was complete", record.ClassEOF},
 		{"an object that is an error", piece("Fi") + `data: {"object":"error","message":"oh no","type":"server_error","code":null}` + "\n\n" + done, "type server_error, request req_1: oh no", record.ClassServer},
 		{"an object that is an error with status", piece("Fi") + `data: {"object":"error","message":"slow down","code":429}` + "\n\n" + done, "status 429, request req_1: slow down", record.ClassRateLimit},
 		{"a detail and no choices", piece("Fi") + `data: {"detail":"oh no"}` + "\n\n" + done, `{"detail":"oh no"}`, record.ClassServer},
 		{"a message and no choices", piece("Fi") + `data: {"success":false,"message":"oh no"}` + "\n\n" + done, "oh no", record.ClassServer},
-		{"cut after a piece", two, "stream ended before the answer did", record.ClassEOF},
+		{"cut after a piece", two, "stream ended before the answer was complete", record.ClassEOF},
 		{"cut in a piece", two + `data: {"choices":[{"del`, "malformed reply", record.ClassUnknown},
-		{"cut in a comment", two + ": keep", "stream ended before the answer did", record.ClassEOF},
+		{"cut in a comment", two + ": keep", "stream ended before the answer was complete", record.ClassEOF},
 		{"[DONE] alone", done, "no choices", record.ClassUnknown},
 		{"nothing", "", "the stream is empty", record.ClassUnknown},
 		{"comments alone", ": a\n\n: b\n\n", "the stream is empty", record.ClassUnknown},
-		{"HTML", "<html>Bad gateway</html>", "no stream, but: <html>Bad gateway</html>", record.ClassUnknown},
+		{"HTML", "<html>Bad gateway</html>", "want stream, got: <html>Bad gateway</html>", record.ClassUnknown},
 		{"an error as JSON", `{"error":{"message":"oh no","type":"server_error"}}`, "type server_error, request req_1: oh no", record.ClassServer},
 		{"an error as JSON over lines", "{\n \"error\": {\n  \"message\": \"oh no\",\n  \"code\": \"rate_limit_exceeded\"}}", "oh no", record.ClassRateLimit},
 		{"error event", two + `data: {"error":{"message":"oh no","type":"server_error","code":null}}` + "\n\n", "oh no", record.ClassServer},
@@ -172,7 +172,7 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 		{"an event called error", two + "event: error\n" + `data: {"message":"oh no"}` + "\n\n" + done, "oh no", record.ClassServer},
 		{"an event called error, with error", two + "event: error\n" + `data: {"error":{"message":"oh no","code":429}}` + "\n\n" + done, "oh no", record.ClassRateLimit},
 		{"error in a choice", two + `data: {"choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"oh no"}}]}` + "\n\n" + done, "status 502, request req_1: oh no", record.ClassServer},
-		{"finish reason error", two + `data: {"choices":[{"delta":{},"finish_reason":"error"}]}` + "\n\n" + done, "broke the answer off", record.ClassServer},
+		{"finish reason error", two + `data: {"choices":[{"delta":{},"finish_reason":"error"}]}` + "\n\n" + done, "ended the answer with an error", record.ClassServer},
 	} {
 		for _, contentType := range []string{"text/event-stream", "text/plain", "application/json"} {
 			t.Run(tc.name+"/"+contentType, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 	}
 }
 
-// pipes is a listener in memory.
+// pipes is an in-memory listener.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -216,12 +216,12 @@ func (l *pipes) Close() error {
 func (*pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 // The end of a response may take 50 ms, which do not pass on the clock of a bubble
-// while it is under way.
+// during the request.
 func TestStreamsUseOneConnectionOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
-			for _, part := range []string{piece("Fine."), finish, done} { // the end of the response comes after [DONE]
+			for _, part := range []string{piece("Fine."), finish, done} { // the response ends after [DONE]
 				_, _ = io.WriteString(w, part)
 				_ = http.NewResponseController(w).Flush()
 			}
@@ -261,7 +261,7 @@ func TestAStreamThatIsLeftOpenAfterItsEndHoldsUpNoCall(t *testing.T) {
 	require.Equal(t, "Fine.", got.Message.Text)
 }
 
-// slowBody is read a byte every 20 seconds.
+// slowBody returns a byte every 20 seconds.
 type slowBody struct{ strings.Reader }
 
 func (b *slowBody) Read(p []byte) (int, error) {
@@ -285,7 +285,7 @@ func TestALongLineThatComesSlowlyIsNoSilence(t *testing.T) {
 func TestAReplyThatIsStreamedUnaskedIsRead(t *testing.T) {
 	for _, tc := range []struct{ body, fails string }{
 		{piece("Fi") + piece("ne.") + finish + done, ""},
-		{piece("Fi"), "stream ended before the answer did"},
+		{piece("Fi"), "stream ended before the answer was complete"},
 		{piece("Fi") + `data: {"error":{"message":"oh no"}}` + "\n\n" + done, "oh no"},
 	} {
 		srv := openaitest.New(t, openaitest.Raw(200, tc.body).WithHeader("Content-Type", "text/event-stream; charset=utf-8"))
@@ -313,7 +313,7 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 		{"as it should", delta + completed, "", 0},
 		{"with [DONE]", delta + completed + done, "", 0},
 		{"output item by item", delta + `data: {"type":"response.output_item.done","item":` + item + `}` + "\n\n" + `data: {"type":"response.completed","response":{"status":"completed","output":[]}}` + "\n\n", "", 0},
-		{"not completed", delta, "stream ended before the answer did", record.ClassEOF},
+		{"not completed", delta, "stream ended before the answer was complete", record.ClassEOF},
 		{"[DONE] alone", delta + done, "no choices", record.ClassUnknown},
 		{"failed", delta + `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oh no"}}}` + "\n\n", "code server_error, request req_1: oh no", record.ClassServer},
 		{"failed without words", delta + `data: {"type":"response.failed","response":{"status":"failed","error":null}}` + "\n\n", `status "failed"`, record.ClassServer},
@@ -340,7 +340,7 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 	}
 }
 
-// A client of the user's own hides much, but never makes a torn text whole.
+// A client of the user hides much, but a truncated text is never taken as complete.
 func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
 	for body, whole := range map[string]bool{
 		piece("Fine.") + finish + done: true,
@@ -362,7 +362,7 @@ func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
 	llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{Disabled: true}))
 	_, err := llm.Call(live.Watch(t.Context(), new(seen).watch), question)
 	require.ErrorContains(t, err, "status 429")
-	require.ErrorContains(t, err, "shows no headers")
+	require.ErrorContains(t, err, "does not expose its headers")
 }
 
 func TestAStreamThatBreaksOffIsRetriedAndItsUsageEstimated(t *testing.T) {
@@ -470,7 +470,7 @@ func TestASilentServiceIsLeftAndAskedAgain(t *testing.T) {
 	}
 }
 
-// Comments keep the connection alive, and are no answer.
+// Comments keep the connection alive, but are not an answer.
 func TestCommentsAreNotAFirstToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -549,7 +549,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// go-openai shows no headers of a stream that is refused.
+// go-openai does not expose the headers of a refused stream.
 func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, api := range []openai.API{openai.Chat, openai.Responses} {

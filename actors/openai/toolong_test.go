@@ -13,7 +13,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// tooLong is what services say of a conversation that is too long.
+// tooLong lists the messages with which services report that a conversation is too
+// long.
 var tooLong = []struct {
 	service string
 	status  int
@@ -67,7 +68,7 @@ func TestAConversationThatIsTooLongIsKnownInTheWordsOfEachService(t *testing.T) 
 			require.ErrorIs(t, err, core.ErrPermanent)
 			require.Equal(t, 1, asked)
 
-			// It means the same once it was recorded.
+			// The meaning is the same in a recorded error.
 			var failure *openai.Error
 			require.ErrorAs(t, err, &failure)
 			data, err := json.Marshal(failure)

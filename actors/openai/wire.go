@@ -13,29 +13,29 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// wire is one of the two APIs.
+// A wire is the wire format of one of the two APIs.
 type wire interface {
-	// from names the API and the service, for opaque data: where it came from
-	// and goes back to.
+	// from identifies the API and the service that opaque data came from and is sent
+	// back to.
 	from() string
 
-	// path is that of the API at the service.
+	// path returns the URL path of the API.
 	path() string
 
-	// body is the request in the API's form. Its error names what cannot be
-	// said in it.
+	// body returns the encoded request. It returns an error for options that the API
+	// does not support.
 	body(model string, req actors.Request, stream bool) ([]byte, error)
 
-	// read takes a whole reply. complete says that the answer is all there.
+	// read processes a complete reply. It reports whether the answer is complete.
 	read(a *answer, data []byte) (complete bool, err error)
 
-	// event takes one event of a stream; errDone says that it was the last.
+	// event processes one event of a stream. It returns errDone for the last event.
 	event(a *answer, data []byte) (complete bool, err error)
 }
 
-// functionTool describes a function on either wire.
+// A functionTool describes a function, on both wires.
 type functionTool struct {
-	Type        string          `json:"type,omitempty"` // on the Responses wire
+	Type        string          `json:"type,omitempty"` // only on the Responses API
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters"`
@@ -54,7 +54,7 @@ func functionToolOf(spec actors.FunctionSpec) functionTool {
 	return tool
 }
 
-// toolChoice is that of the options in the service's form; nil leaves it to
+// toolChoice returns the tool choice in the form of the API, or nil for the default of
 // the service.
 func toolChoice(choice string, named func(string) any) any {
 	switch choice {
@@ -66,13 +66,13 @@ func toolChoice(choice string, named func(string) any) any {
 	return named(choice)
 }
 
-// hasTools reports whether the request has tools, of its own or of the service.
+// hasTools reports whether the request has tools, including those of the service.
 func hasTools(req *actors.Request) bool {
 	return len(req.Tools) > 0 || req.Options.Extra["tools"] != nil
 }
 
-// withExtra marshals a body with more fields in it. A field that is nil is
-// taken out. Tools are added to those of the body.
+// withExtra encodes a body with additional fields. A nil value removes a field. Tools
+// are appended to those of the body.
 func withExtra(body any, extra map[string]any) ([]byte, error) {
 	data, err := json.Marshal(body)
 	if err != nil || len(extra) == 0 {
@@ -101,7 +101,7 @@ func withExtra(body any, extra map[string]any) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// joined returns the items of two arrays in one.
+// joined concatenates two JSON arrays.
 func joined(a, b json.RawMessage) (json.RawMessage, error) {
 	var all, more []json.RawMessage
 	if err := errors.Join(json.Unmarshal(a, &all), json.Unmarshal(b, &more)); err != nil {
@@ -110,9 +110,9 @@ func joined(a, b json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(append(all, more...))
 }
 
-// paired returns messages in which each result of a tool has the ID of a call. Results
-// whose IDs no call before them has answer the calls that have no result, in their order.
-func paired(messages []actors.Message) []actors.Message {
+// pairResults returns messages in which each tool result has the ID of a call. Results with
+// unknown IDs are assigned, in order, to the calls without a result.
+func pairResults(messages []actors.Message) []actors.Message {
 	changed := false
 	for i := range messages {
 		calls := messages[i].ToolCalls
@@ -147,7 +147,7 @@ func isOf(calls []actors.ToolCall, id string) bool {
 	return slices.ContainsFunc(calls, func(c actors.ToolCall) bool { return c.ID == id })
 }
 
-// extraFor returns the fields that are for a service.
+// extraFor returns the extra fields for a service.
 func extraFor(extra actors.Extra, host string) map[string]any {
 	if len(extra) == 0 {
 		return nil
@@ -161,12 +161,11 @@ func extraFor(extra actors.Extra, host string) map[string]any {
 	return fields
 }
 
-// noText stands for an empty text: some services refuse a message without
-// content.
+// noText replaces an empty text, since some services refuse messages without content.
 const noText = "(empty)"
 
-// errorText is the text of a message. The APIs have no other mark for the
-// error of a tool.
+// errorText returns the text of a message. Errors of tools get a prefix, since the APIs
+// have no other way to mark them.
 func errorText(msg actors.Message) string {
 	if msg.IsError && !strings.HasPrefix(msg.Text, "error: ") {
 		return "error: " + msg.Text
@@ -174,8 +173,7 @@ func errorText(msg actors.Message) string {
 	return msg.Text
 }
 
-// arguments is what goes back of a call's arguments: services refuse what is
-// not an object.
+// arguments returns the arguments of a call in a form that services accept: an object.
 func arguments(text string) string {
 	if !isObject(text) {
 		return "{}"
@@ -189,10 +187,10 @@ func isObject(text string) bool {
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// sentName is the name of a function as it goes back. A model may have called
-// one that no service takes the name of, and would take no more of the
-// conversation then.
-func sentName(name string) string {
+// validName returns a function name in a form that services accept. A model may have
+// called a function with an invalid name; sending it back would make the conversation
+// unusable.
+func validName(name string) string {
 	if actors.CheckFunctionName(name) == nil {
 		return name
 	}
@@ -202,7 +200,7 @@ func sentName(name string) string {
 
 func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// mustMarshal is for what was read as JSON, or is made of texts and numbers.
+// mustMarshal encodes values that cannot fail to encode: raw JSON, strings and numbers.
 func mustMarshal(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

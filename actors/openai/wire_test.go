@@ -94,7 +94,7 @@ func TestHeadersOfTheModelAreSent(t *testing.T) {
 	require.Equal(t, "Reprise", srv.Requests()[0].Header.Get("X-Title"))
 }
 
-// The same conversation in both forms.
+// The same conversation on both APIs.
 func TestEveryMessageGoesOutInTheFormOfItsAPI(t *testing.T) {
 	failed := actors.ToolResult("c", "boom")
 	failed.IsError = true
@@ -175,7 +175,7 @@ func TestAudioAndVideoGoOutOnTheChatAPI(t *testing.T) {
 		{"type":"video_url","video_url":{"url":"https://example.com/a.mp4"}}]}]`, string(body["messages"]))
 }
 
-// Before anything is sent.
+// Errors found before anything is sent.
 func TestWhatCannotBeSaidIsAnErrorThatSaysWhy(t *testing.T) {
 	user := func(p actors.Part) actors.Request {
 		return actors.Request{Messages: []actors.Message{actors.User("?", p)}}
@@ -190,17 +190,17 @@ func TestWhatCannotBeSaidIsAnErrorThatSaysWhy(t *testing.T) {
 		req  actors.Request
 		want string
 	}{
-		{"no image", both, user(actors.Image("image/png", []byte("hello"))), "message 1: part 1: it is declared as image/png, and its data is text/plain"},
-		{"no PDF", both, user(actors.File("a", "application/pdf", png)), "it is declared as application/pdf, and its data is image/png"},
-		{"empty part", both, user(actors.Part{}), "it is empty"},
+		{"no image", both, user(actors.Image("image/png", []byte("hello"))), "message 1: part 1: declared as image/png, but the data is text/plain"},
+		{"no PDF", both, user(actors.File("a", "application/pdf", png)), "declared as application/pdf, but the data is image/png"},
+		{"empty part", both, user(actors.Part{}), "empty part"},
 		{"two in one", both, user(actors.Part{Text: "a", URL: "https://x"}), "more than one of"},
-		{"URL", both, user(actors.ImageURL("file:///etc/passwd")), `its URL has the scheme "file"`},
-		{"URL that is none", both, user(actors.ImageURL("http://[")), "its URL cannot be read"},
-		{"audio", both[:1], user(actors.Part{MIME: "audio/ogg", Data: wav}), "services take audio/wav and audio/mpeg"},
+		{"URL", both, user(actors.ImageURL("file:///etc/passwd")), `the URL has scheme "file"`},
+		{"URL that is none", both, user(actors.ImageURL("http://[")), "invalid URL"},
+		{"audio", both[:1], user(actors.Part{MIME: "audio/ogg", Data: wav}), "want audio/wav or audio/mpeg"},
 		{"audio on Responses", both[1:], user(actors.Part{MIME: "audio/wav", Data: wav}), "audio/wav cannot be sent on the Responses API"},
 		{"file by URL on chat", both[:1], user(actors.Part{MIME: "application/pdf", URL: "https://x/a.pdf"}), "cannot be sent on the chat completions API"},
-		{"seed on Responses", both[1:], with(actors.Options{Seed: actors.Ptr[int64](1)}), "the Responses API has no Options.Seed"},
-		{"stop on Responses", both[1:], with(actors.Options{Stop: []string{"x"}}), "the Responses API has no Options.Stop"},
+		{"seed on Responses", both[1:], with(actors.Options{Seed: actors.Ptr[int64](1)}), "the Responses API does not support Options.Seed"},
+		{"stop on Responses", both[1:], with(actors.Options{Stop: []string{"x"}}), "the Responses API does not support Options.Stop"},
 		{"temperature", both, with(actors.Options{Temperature: actors.Ptr(math.Inf(1))}), "Options.Temperature is +Inf; it must be from 0 to 2"},
 		{"schema", both, with(actors.Options{Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"string"}`)}}), "services take an object alone"},
 	} {
@@ -218,8 +218,8 @@ func TestWhatCannotBeSaidIsAnErrorThatSaysWhy(t *testing.T) {
 	}
 }
 
-// Reasoning comes back encrypted, and goes back in its place, to that API
-// alone; torn arguments and IDs that occur twice do not.
+// Encrypted reasoning is sent back in its place, only to that API. Malformed arguments
+// and duplicate IDs are not.
 func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 	const output = `{"id":"resp_1","model":"gpt-6-sol","status":"completed","output":[
 		{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[{"type":"summary_text","text":"Hm."}]},
@@ -256,7 +256,7 @@ func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 		{"type":"function_call_output","call_id":"a","output":"1"},
 		{"type":"function_call_output","call_id":"call_1","output":"2"}]`, marshaled(t, body.Input))
 
-	// The other API gets the message without them.
+	// The other API gets the message without the items.
 	model.API = openai.Chat
 	model.Name = "gpt-4o"
 	_, err = model.LLM().Call(t.Context(), next)
@@ -290,7 +290,7 @@ func TestAResponseIsReadAsItIs(t *testing.T) {
 	}
 }
 
-// The answer as the arguments of a tool, where a service has no formats.
+// The answer is requested as the arguments of a tool if a service has no formats.
 func TestAFormatCanBeATool(t *testing.T) {
 	format := &actors.Format{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`), ByTool: true}
 	onWires(t, func(t *testing.T, model func(*openaitest.Server) openai.Model) {
@@ -335,7 +335,7 @@ func TestAClientOfTheUsersOwnSaysWhatItCannotSend(t *testing.T) {
 			require.NoError(t, err)
 			continue
 		}
-		require.ErrorContains(t, err, "a client given by WithClient cannot send "+want)
+		require.ErrorContains(t, err, "a client passed to WithClient cannot send "+want)
 		require.ErrorIs(t, err, core.ErrPermanent)
 	}
 	require.Len(t, srv.Requests(), 1)

@@ -7,24 +7,25 @@ import (
 	"syscall"
 )
 
-// Reset returns a step that resets the connection (RST) instead of answering.
-// The client sees "connection reset by peer".
+// Reset returns a step that resets the connection (RST) instead of answering. The
+// client sees "connection reset by peer".
 func Reset() Step { return Step{player: breakage{"connection reset", (*exchange).reset}} }
 
 // HangUp returns a step that closes the connection instead of answering. The
 // client sees EOF.
 func HangUp() Step { return Step{player: breakage{"hang-up", (*exchange).hangUp}} }
 
-// Stall returns a step that never answers: it waits until the client
-// disconnects or the server closes. To learn when the request is there, return
-// it from a Respond function.
+// Stall returns a step that never answers: it waits until the client disconnects or the
+// server closes. To find out when the request has arrived, return the step from a
+// Respond function.
 func Stall() Step { return Step{player: breakage{"stall", (*exchange).stall}} }
 
-// Truncated returns a step that answers status 200, promises a whole reply and
-// closes the connection after half of it. The client sees an unexpected EOF.
+// Truncated returns a step that answers with status 200 and the Content-Length of a
+// complete reply, but closes the connection after half of it. The client sees an
+// unexpected EOF.
 func Truncated() Step { return Step{player: breakage{"truncated reply", (*exchange).truncate}} }
 
-// breakage is a connection that does not carry a whole reply.
+// A breakage is a connection that does not deliver a complete reply.
 type breakage struct {
 	name string
 	do   func(*exchange)
@@ -40,7 +41,7 @@ func (x *exchange) reset() {
 	}
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
-		x.hangUp() // The connection is gone already.
+		x.hangUp() // The connection is already closed.
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // Close then sends RST, not FIN.
@@ -54,10 +55,10 @@ func (x *exchange) hangUp() { panic(http.ErrAbortHandler) }
 func (x *exchange) stall() { hold[struct{}](x, nil) }
 
 func (x *exchange) truncate() {
-	text := "This reply is longer than what arrives of it."
+	text := "Only half of this reply is sent to the client."
 	body := reply{text: &text}.body(x)
 	x.header(strconv.Itoa(len(body)))
 	x.w.WriteHeader(http.StatusOK)
-	// net/http closes a connection that was given less than was promised.
+	// net/http closes a connection if less is written than was announced.
 	_, _ = x.w.Write(body[:len(body)/2])
 }

@@ -1,10 +1,11 @@
-// Package openaitest is a scripted OpenAI-compatible server for tests and example programs:
-// it uses real HTTP on the loopback interface, and needs no network and no key.
+// Package openaitest provides a scripted OpenAI-compatible server for tests and example
+// programs. It uses real HTTP on the loopback interface and needs neither network
+// access nor a key.
 //
-// A script is a list of [Step] values. Each request to
-// {URL}/chat/completions or {URL}/responses is answered by the next step: with
-// text, with tool calls, or with one of the ways in which a model provider
-// fails. A request for a stream is answered with a stream of the same content.
+// A script is a list of [Step] values. Each request to {URL}/chat/completions or
+// {URL}/responses is answered by the next step: with text, with tool calls, or with a
+// failure of the kinds that model providers have. A streaming request is answered with
+// a stream of the same content.
 //
 //	func TestAgentSurvivesARateLimit(t *testing.T) {
 //		srv := openaitest.New(t,
@@ -18,37 +19,37 @@
 //		…
 //	}
 //
-// # It fails loudly
+// # Unexpected requests
 //
-// A request that the script does not expect is answered with status 400 and an error body
-// that says why. It is also reported to the test, and by [Server.Err]. A request is
-// unexpected if it
+// An unexpected request is answered with status 400 and an error body that explains
+// why. It is also reported to the test and by [Server.Err]. A request is unexpected if
+// it
 //
-//   - has another path or another method,
+//   - has a different path or method,
 //   - is malformed: it is not JSON, or has no model, no messages or an unknown role,
-//   - has a tool call without its result, or the result of a call that was not made, which
-//     the real API refuses, too,
+//   - has a tool call without its result, or the result of an unknown call, which the
+//     real API refuses too,
 //   - comes after the last step,
-//   - does not meet a [Step.Expect] of its step,
+//   - fails a [Step.Expect] check of its step,
 //   - is answered with [Refuse] by the script.
 //
-// A request that fails an expectation, or that a [Respond] function refuses, uses up its
-// step; the others are refused before they are given one. Unused steps are reported when
-// the server closes.
+// A request that fails a check or that a [Respond] function refuses uses up its step.
+// Other unexpected requests do not. Unused steps are reported when the server closes.
 //
 // # Order and concurrency
 //
-// Steps are used in the order in which requests arrive. If several conversations run at
-// once, or one program runs several times, that order is not reliable: use [Respond], which
-// chooses the step by the request, with [Repeat] or [Forever].
+// Steps are used in the order in which requests arrive. If several conversations run
+// concurrently or a program runs several times, this order is not deterministic: use
+// [Respond], which chooses the step depending on the request, with [Repeat] or
+// [Forever].
 //
 // # Limits
 //
-// The connections of New and Start are real. In a testing/synctest bubble the
-// clock stands still while a goroutine waits for one, so a [Step.After] would
-// never end: use [NewLocal] there, whose requests never leave the process.
+// Servers started with New and Start use real connections. In a testing/synctest bubble
+// the clock does not advance while a goroutine waits for a connection, so [Step.After]
+// would never end: use [NewLocal] there, which handles requests within the process.
 //
-// A request with an Idempotency-Key header is sent again by net/http itself
-// when its reused connection breaks: a [Reset] or [HangUp] is then seen by
-// the transport and not by the code under test.
+// net/http itself retries a request with an Idempotency-Key header if its reused
+// connection breaks: the transport then sees a [Reset] or [HangUp], and the code under
+// test does not.
 package openaitest

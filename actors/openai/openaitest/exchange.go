@@ -15,17 +15,17 @@ type exchange struct {
 	w      http.ResponseWriter
 	ctx    context.Context // ends when the client disconnects
 	req    Request
-	number int // of the request, counted from 1
+	number int // number of the request, starting at 1
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	s.running.Add(1) // For hijacked connections; its own connection keeps the count above 0.
+	s.running.Add(1) // For hijacked connections; the current connection keeps the counter above 0.
 	defer s.running.Done()
 
 	at := time.Now()
 	body, err := io.ReadAll(r.Body)
 	if err != nil || s.isClosed() {
-		panic(http.ErrAbortHandler) // The client left before it had asked, or we leave.
+		panic(http.ErrAbortHandler) // The client disconnected before it had sent its request, or the server is closing.
 	}
 	req := Request{Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: body, At: at}
 	problem := req.read()
@@ -39,8 +39,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	x.play(st)
 }
 
-// arrive records the request and hands out its step under one lock, so that
-// the order of requests is the order of steps.
+// arrive records the request and takes its step under one lock, so that the order of
+// requests is the order of steps.
 func (s *Server) arrive(x *exchange, req Request, problem error) (Step, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Server) arrive(x *exchange, req Request, problem error) (Step, error) {
 	if problem == nil {
 		var ok bool
 		if st, req.Step, ok = s.script.take(); !ok {
-			problem = fmt.Errorf("the script has ended: all of its steps (%d) are played", len(s.script.steps))
+			problem = fmt.Errorf("the script has ended: all of its steps (%d) have been played", len(s.script.steps))
 		}
 	}
 	s.requests = append(s.requests, req)
@@ -73,7 +73,7 @@ func (x *exchange) play(st Step) {
 	st.player.play(x)
 }
 
-// wait keeps the answer back for as long as st says.
+// wait delays the answer as st requires.
 func (x *exchange) wait(st Step) {
 	if st.delay > 0 {
 		timer := time.NewTimer(st.delay)
@@ -85,8 +85,9 @@ func (x *exchange) wait(st Step) {
 	}
 }
 
-// hold waits for c. It does not return when the client or the server leaves
-// first: an empty status 200 would be a wrong last word.
+// hold waits for c. If the client disconnects or the server closes first, it aborts the
+// exchange instead of returning, because net/http would send an empty reply with status
+// 200.
 func hold[V any](x *exchange, c <-chan V) {
 	select {
 	case <-c:
@@ -97,8 +98,8 @@ func hold[V any](x *exchange, c <-chan V) {
 	}
 }
 
-// refuse reports the request as unexpected and answers so that no client tries
-// again.
+// refuse reports the request as unexpected and answers it in a way that clients do not
+// retry.
 func (x *exchange) refuse(reason string) {
 	err := fmt.Errorf("%w %d: %s; %s", ErrUnexpected, x.number, reason, x.req.summary())
 	if x.req.Step > 0 {
@@ -116,7 +117,7 @@ func (x *exchange) refuse(reason string) {
 func (x *exchange) write(status int, body []byte) {
 	x.header(strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write(body) // A client that left is not a fault.
+	_, _ = x.w.Write(body) // A disconnected client is not an error.
 }
 
 func (x *exchange) header(length string) {
@@ -128,8 +129,8 @@ func (x *exchange) header(length string) {
 	h.Set("X-Request-Id", fmt.Sprintf("req_%d", x.number))
 }
 
-// guard runs a function of the user. A panic in it becomes an error, which is
-// reported, where net/http would swallow it.
+// guard calls a function of the user. It converts a panic to an error, so that it is
+// reported; net/http would swallow it.
 func guard(what string, fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// A Check says why a request is not the one a step expects; nil if it is. It
-// runs on the goroutine of its request and must not change it.
+// A Check returns an error if a request is not the one that a step expects. It is
+// called on the goroutine of the request and must not modify the request.
 type Check func(Request) error
 
-// HasModel expects the request to be for that model.
+// HasModel returns a check for the model of the request.
 func HasModel(model string) Check {
 	return func(r Request) error {
 		if r.Model != model {
@@ -21,8 +21,8 @@ func HasModel(model string) Check {
 	}
 }
 
-// HasAPIKey expects the request to carry that key as its bearer token. The
-// error does not show the key that came.
+// HasAPIKey returns a check for the key in the Authorization header (a bearer token).
+// Its error does not contain the key that was received.
 func HasAPIKey(key string) Check {
 	return func(r Request) error {
 		switch r.Header.Get("Authorization") {
@@ -31,12 +31,12 @@ func HasAPIKey(key string) Check {
 		case "":
 			return errors.New("an API key expected, got no Authorization header")
 		default:
-			return errors.New("another Authorization header expected")
+			return errors.New("a different Authorization header expected")
 		}
 	}
 }
 
-// LastMessageContains expects text in the last message.
+// LastMessageContains returns a check for a text in the last message.
 func LastMessageContains(text string) Check {
 	return func(r Request) error {
 		if last := r.LastMessage(); !strings.Contains(last.Content, text) {
@@ -46,7 +46,7 @@ func LastMessageContains(text string) Check {
 	}
 }
 
-// HasMessage expects a message from role with text in it.
+// HasMessage returns a check for a message with the given role that contains text.
 func HasMessage(role, text string) Check {
 	return func(r Request) error {
 		for _, m := range r.Messages {
@@ -58,7 +58,7 @@ func HasMessage(role, text string) Check {
 	}
 }
 
-// HasTool expects the model to be offered a tool called name.
+// HasTool returns a check that the model is offered the tool called name.
 func HasTool(name string) Check {
 	return func(r Request) error {
 		var names []string
@@ -72,7 +72,7 @@ func HasTool(name string) Check {
 	}
 }
 
-// HasToolResult expects text in a result of call, which is the ID of a tool
+// HasToolResult returns a check for text in a result of call, which is the ID of a tool
 // call or the name of a tool.
 func HasToolResult(call, text string) Check {
 	return func(r Request) error {

@@ -20,7 +20,7 @@ func TestChecksTellTheRequestTheyExpect(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		check openaitest.Check
-		want  string // of the error; empty is none
+		want  string // part of the error; empty for none
 	}{
 		{"model", openaitest.HasModel("gpt-4o"), ""},
 		{"other model", openaitest.HasModel("gpt-5"), `model "gpt-5" expected, got "gpt-4o"`},
@@ -65,7 +65,7 @@ func TestAPIKeyIsExpectedAndNotShown(t *testing.T) {
 	_, err := ask(t, srv)
 	require.NoError(t, err)
 	_, err = ask(t, srv)
-	require.ErrorContains(t, err, "another Authorization header expected")
+	require.ErrorContains(t, err, "a different Authorization header expected")
 	require.NotContains(t, err.Error(), "secret")
 }
 

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Failure returns a step that answers with an HTTP status and an error body
-// like OpenAI's, of the type and code OpenAI gives to that status. It panics
-// unless status is 400 to 599.
+// Failure returns a step that answers with an HTTP status and an error body like
+// OpenAI's, with the type and code that OpenAI uses for the status. It panics unless
+// status is between 400 and 599.
 func Failure(status int, message string) Step {
 	if status < 400 || status > 599 {
 		panic(fmt.Sprintf("openaitest: Failure(%d, …): the status must be 400 to 599", status))
@@ -30,9 +30,9 @@ func Failure(status int, message string) Step {
 	return Step{player: f}
 }
 
-// WithErrorCode returns a failure with another error code: "insufficient_quota"
-// makes a 429 one that no retry will mend. It panics on steps other than
-// Failure and RateLimited.
+// WithErrorCode returns a copy of a Failure or RateLimited step with another error
+// code. For example, "insufficient_quota" makes a 429 permanent. It panics for other
+// steps.
 func (st Step) WithErrorCode(code string) Step {
 	f, ok := st.player.(failure)
 	if !ok {
@@ -43,21 +43,22 @@ func (st Step) WithErrorCode(code string) Step {
 	return st
 }
 
-// RateLimited returns a step that answers status 429 with Retry-After in
-// seconds, rounded up; 0 if it is negative. For a 429 without the header use
+// RateLimited returns a step that answers with status 429 and a Retry-After header in
+// seconds, rounded up; 0 if retryAfter is negative. For a 429 without the header use
 // Failure.
 func RateLimited(retryAfter time.Duration) Step {
 	return rateLimited("Retry-After", roundUp(retryAfter, time.Second))
 }
 
-// RateLimitedMillis returns a step that answers status 429 with Retry-After-Ms
-// in milliseconds, rounded up, and no Retry-After; 0 if it is negative.
+// RateLimitedMillis returns a step that answers with status 429 and a Retry-After-Ms
+// header in milliseconds, rounded up, and no Retry-After header; 0 if retryAfter is
+// negative.
 func RateLimitedMillis(retryAfter time.Duration) Step {
 	return rateLimited("Retry-After-Ms", roundUp(retryAfter, time.Millisecond))
 }
 
-// RateLimitedUntil returns a step that answers status 429 with Retry-After as
-// an HTTP date, which knows no fractions of a second: those of t are cut off.
+// RateLimitedUntil returns a step that answers with status 429 and a Retry-After header
+// with t as an HTTP date, truncated to seconds.
 func RateLimitedUntil(t time.Time) Step {
 	return rateLimited("Retry-After", t.UTC().Format(http.TimeFormat))
 }
@@ -87,7 +88,7 @@ func (f failure) play(x *exchange) {
 		Error failure `json:"error"`
 	}{f})
 	if err != nil {
-		panic(err) // Strings only.
+		panic(err) // Cannot happen: it contains only strings.
 	}
 	x.write(f.status, body)
 }
@@ -96,9 +97,9 @@ func (f failure) String() string {
 	return fmt.Sprintf("status %d: %s", f.status, short(f.Message))
 }
 
-// Raw returns a step that answers with status and body as they are, such as
-// the HTML page of a gateway. The content type is JSON unless WithHeader says
-// otherwise. It panics unless status is 200 to 599.
+// Raw returns a step that answers with the given status and body, such as the HTML page
+// of a gateway. The content type is JSON unless set by WithHeader. It panics unless
+// status is between 200 and 599.
 func Raw(status int, body string) Step {
 	if status < 200 || status > 599 {
 		panic(fmt.Sprintf("openaitest: Raw(%d, …): the status must be 200 to 599", status))
@@ -106,8 +107,8 @@ func Raw(status int, body string) Step {
 	return Step{player: raw{status, body}}
 }
 
-// MalformedJSON returns a step that answers status 200 with a body of the
-// promised length that is not JSON.
+// MalformedJSON returns a step that answers with status 200 and a complete body that is
+// not valid JSON.
 func MalformedJSON() Step {
 	return Raw(http.StatusOK, `{"id":"chatcmpl-malformed","choices":[{]}`)
 }

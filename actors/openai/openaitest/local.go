@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// localTransport hands requests to a server within the process.
+// A localTransport passes requests to a server within the process.
 type localTransport struct{ srv *Server }
 
-// RoundTrip implements [http.RoundTripper]. The body of the response is read
-// as it is written.
+// RoundTrip implements [http.RoundTripper]. The response body is streamed as the server
+// writes it.
 func (t localTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body == nil {
 		req.Body = http.NoBody
@@ -44,7 +44,7 @@ func (t localTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// localBody is the body of a response. Closing it disconnects the client.
+// A localBody is the body of a response. Closing it disconnects the client.
 type localBody struct {
 	*io.PipeReader
 	leave context.CancelFunc
@@ -58,37 +58,37 @@ func (b *localBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-// localWriter is the server's side of an exchange.
+// A localWriter is the server's side of an exchange.
 type localWriter struct {
 	header http.Header
 	body   *io.PipeWriter
-	began  chan struct{} // closed when the status is known, or that there is none
+	began  chan struct{} // closed when the status is known or the server has aborted
 	leave  context.CancelFunc
 
 	once    sync.Once
-	status  int // 0 if the server left without an answer
+	status  int // 0 if the server aborted without an answer
 	sent    http.Header
-	length  int64 // promised, -1 for none
+	length  int64 // Content-Length; -1 if not set
 	written int64
 
 	mu      sync.Mutex
 	failure error
 }
 
-// serve answers the request, and ends the response as net/http would.
+// serve answers the request and ends the response as net/http does.
 func (w *localWriter) serve(s *Server, req *http.Request) {
 	finished := make(chan struct{})
 	s.running.Go(func() {
 		select {
 		case <-s.closed:
-			_ = w.body.CloseWithError(io.ErrUnexpectedEOF) // a client that has stopped reading must not block Close
+			_ = w.body.CloseWithError(io.ErrUnexpectedEOF) // a client that does not read must not block Close
 		case <-finished:
 		}
 	})
 	defer close(finished)
 	aborted := true
 	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // what net/http compares too
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it too
 			panic(p)
 		}
 		if !aborted {
@@ -116,7 +116,7 @@ func (w *localWriter) begin(status int) {
 	})
 }
 
-// fail says what the client sees of a connection that breaks.
+// fail sets the error that the client sees if the connection breaks.
 func (w *localWriter) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,5 +146,5 @@ func (w *localWriter) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// Flush implements [http.Flusher]: nothing is held back.
+// Flush implements [http.Flusher]. It does nothing, since writes are not buffered.
 func (w *localWriter) Flush() {}

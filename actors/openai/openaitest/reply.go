@@ -14,9 +14,9 @@ func Text(text string) Step {
 	return Step{player: reply{text: &text}}
 }
 
-// ToolCalls returns a step that answers with tool calls and no text. Calls
-// without an ID get call_1, call_2 and so on, counted over the whole server in
-// the order in which they are answered. It panics without calls.
+// ToolCalls returns a step that answers with tool calls and no text. Calls without an
+// ID get call_1, call_2 and so on, in the order in which the server sends them. It
+// panics without calls.
 func ToolCalls(calls ...ToolCall) Step {
 	if len(calls) == 0 {
 		panic("openaitest: ToolCalls without a call")
@@ -24,17 +24,17 @@ func ToolCalls(calls ...ToolCall) Step {
 	return Step{player: reply{calls: slices.Clone(calls)}}
 }
 
-// A ToolCall is one call of a tool: in a script what the model asks for, in a
-// Request what the conversation says it asked for.
+// A ToolCall is a call of a tool: in a script, a call that the model makes; in a
+// Request, a call in the conversation.
 type ToolCall struct {
 	ID        string // In a script, defaults to the next call_N.
 	Name      string
-	Arguments string // JSON, unless a script wants the model to get it wrong.
+	Arguments string // JSON, unless a script tests malformed arguments.
 }
 
-// Call returns a call of the tool called name. Arguments given as string,
-// []byte or json.RawMessage are sent as they are, well-formed or not; nil is
-// {}; any other value is marshalled, and Call panics if it cannot be.
+// Call returns a call of the tool called name. Arguments of type string, []byte or
+// json.RawMessage are sent unchanged, even if malformed; nil is sent as {}; other
+// values are encoded as JSON. Call panics if a value cannot be encoded.
 func Call(name string, arguments any) ToolCall {
 	switch args := arguments.(type) {
 	case nil:
@@ -53,33 +53,33 @@ func Call(name string, arguments any) ToolCall {
 	return ToolCall{Name: name, Arguments: string(args)}
 }
 
-// WithText returns a step that says text, beside its tool calls if it has
-// some. It panics on steps other than Text and ToolCalls.
+// WithText returns a copy of the step that answers with text, in addition to its tool
+// calls if there are any. It panics for steps other than Text and ToolCalls.
 func (st Step) WithText(text string) Step {
 	return st.withReply("WithText", func(r *reply) { r.text = &text })
 }
 
-// WithUsage returns a step that reports token numbers; their sum is the total.
-// They default to 0. It panics on steps other than Text and ToolCalls.
+// WithUsage returns a copy of the step that reports the given token counts; the total
+// is their sum. They default to 0. It panics for steps other than Text and ToolCalls.
 func (st Step) WithUsage(prompt, completion int) Step {
 	return st.withReply("WithUsage", func(r *reply) { r.prompt, r.completion = prompt, completion })
 }
 
-// WithFinishReason returns a step that ends for another reason, such as
-// "length" or "content_filter". It defaults to "tool_calls" with tool calls
-// and to "stop" without. It panics on steps other than Text and ToolCalls.
+// WithFinishReason returns a copy of the step with another finish reason, such as
+// "length" or "content_filter". It defaults to "tool_calls" with tool calls and "stop"
+// without. It panics for steps other than Text and ToolCalls.
 func (st Step) WithFinishReason(reason string) Step {
 	return st.withReply("WithFinishReason", func(r *reply) { r.finish = reason })
 }
 
-// WithReasoning returns a step that also shows what the model thought. It
-// panics on steps other than Text and ToolCalls.
+// WithReasoning returns a copy of the step that also sends reasoning text. It panics
+// for steps other than Text and ToolCalls.
 func (st Step) WithReasoning(text string) Step {
 	return st.withReply("WithReasoning", func(r *reply) { r.reasoning = text })
 }
 
-// WithRefusal returns a step in which the model refuses to answer, in these
-// words. It panics on steps other than Text and ToolCalls.
+// WithRefusal returns a copy of the step in which the model refuses to answer with the
+// given text. It panics for steps other than Text and ToolCalls.
 func (st Step) WithRefusal(text string) Step {
 	return st.withReply("WithRefusal", func(r *reply) { r.refusal, r.text = text, nil })
 }
@@ -94,16 +94,16 @@ func (st Step) withReply(method string, change func(*reply)) Step {
 	return st
 }
 
-// reply is an assistant message.
+// A reply is an assistant message.
 type reply struct {
-	text               *string // nil is null on the wire
+	text               *string // nil is sent as null
 	calls              []ToolCall
 	prompt, completion int
 	finish             string
 	reasoning, refusal string
 
-	// Of a stream.
-	chunks   []string // of the text; nil for its words
+	// For streams only.
+	chunks   []string // pieces of the text; nil for single words
 	pace     time.Duration
 	breakage streamBreakage
 }
@@ -160,7 +160,7 @@ func (r reply) body(x *exchange) []byte {
 		Usage: wireUsage{r.prompt, r.completion, r.prompt + r.completion},
 	})
 	if err != nil {
-		panic(err) // Strings and numbers only.
+		panic(err) // Cannot happen: it contains only strings and numbers.
 	}
 	return body
 }
@@ -176,7 +176,7 @@ func (r reply) finishReason() string {
 	}
 }
 
-// identify returns calls with an ID for each.
+// identify returns the calls with an ID for each.
 func (s *Server) identify(calls []ToolCall) []ToolCall {
 	calls = slices.Clone(calls)
 	s.mu.Lock()

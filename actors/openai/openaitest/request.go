@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Request is one thing the server was asked. What it does not name is in
-// Body. Requests share their memory: do not change one.
+// A Request is a request received by the server. Fields of the API that have no field
+// here are in Body. Copies share memory: do not modify them.
 type Request struct {
 	API      API
 	Model    string
@@ -23,35 +23,35 @@ type Request struct {
 	Path   string
 	Header http.Header
 	Body   []byte
-	At     time.Time // when it arrived
-	Step   int       // the number of its step, from 1; 0 if it was refused before the script
+	At     time.Time // time of arrival
+	Step   int       // number of its step, starting at 1; 0 if it was refused before it got a step
 }
 
 // A Message is one message of the conversation.
 type Message struct {
 	Role       string
 	Name       string
-	Content    string // The text; of content in parts, the text parts joined.
+	Content    string // The text, or the joined text parts.
 	ToolCalls  []ToolCall
 	ToolCallID string
 }
 
-// A Tool is a tool the model was offered.
+// A Tool is a tool offered to the model.
 type Tool struct {
 	Name        string
 	Description string
 	Parameters  json.RawMessage // JSON Schema; nil if there is none
 }
 
-// A ToolResult is what a tool message brought back.
+// A ToolResult is the content of a tool message.
 type ToolResult struct {
 	CallID  string
-	Name    string // of the tool, from the call
+	Name    string // name of the tool, from the call
 	Content string
 }
 
-// LastMessage returns the last message of the conversation, the zero Message
-// if there is none.
+// LastMessage returns the last message of the conversation, or the zero Message if
+// there is none.
 func (r Request) LastMessage() Message {
 	if len(r.Messages) == 0 {
 		return Message{}
@@ -59,7 +59,7 @@ func (r Request) LastMessage() Message {
 	return r.Messages[len(r.Messages)-1]
 }
 
-// ToolResults returns the results of all tool calls, in order of arrival.
+// ToolResults returns the results of all tool calls, in order.
 func (r Request) ToolResults() []ToolResult {
 	names := map[string]string{}
 	var results []ToolResult
@@ -74,11 +74,11 @@ func (r Request) ToolResults() []ToolResult {
 	return results
 }
 
-// read fills r from its body and says why it is not a request to answer.
+// read decodes the body into r. It returns an error if the request is invalid.
 func (r *Request) read() error {
 	var known bool
 	if r.API, known = apiOf(r.Path); !known {
-		return fmt.Errorf("path %s: only %s and %s are served, and these two of Azure", r.Path, chatPath, responsesPath)
+		return fmt.Errorf("path %s: only %s, %s and the corresponding paths of Azure are served", r.Path, chatPath, responsesPath)
 	}
 	if r.Method != http.MethodPost {
 		return fmt.Errorf("method %s: only POST is served", r.Method)
@@ -117,15 +117,15 @@ func (r *Request) check() error {
 	return r.pairTools()
 }
 
-// pairTools says which tool call lacks its result, and which result its call.
-// The real API refuses such conversations too.
+// pairTools returns an error for a tool call without its result or a result without its
+// call. The real API refuses such conversations too.
 func (r *Request) pairTools() error {
 	var open []ToolCall
 	for i, m := range r.Messages {
 		if m.Role == "tool" {
 			rest := without(open, m.ToolCallID)
 			if len(rest) == len(open) {
-				return fmt.Errorf("messages[%d] is the result of %q, which is no open tool call before it", i, m.ToolCallID)
+				return fmt.Errorf("messages[%d] is the result of %q, which is not an open tool call of an earlier message", i, m.ToolCallID)
 			}
 			open = rest
 			continue
@@ -159,7 +159,7 @@ func without(calls []ToolCall, id string) []ToolCall {
 	return rest
 }
 
-// summary says in half a line what was asked.
+// summary describes the request in a few words.
 func (r Request) summary() string {
 	if len(r.Messages) == 0 {
 		return fmt.Sprintf("the request: %s %s %q", r.Method, r.Path, short(string(r.Body)))
@@ -169,7 +169,7 @@ func (r Request) summary() string {
 		r.Model, len(r.Messages), last.Role, short(last.Content))
 }
 
-// short cuts a text to what a report can carry.
+// short truncates text for reports.
 func short(text string) string {
 	const most = 120
 	if runes := []rune(text); len(runes) > most {
@@ -224,7 +224,7 @@ func (m wireMessage) message() (Message, error) {
 	return msg, nil
 }
 
-// text reads content that is a string, a list of parts or null.
+// text decodes content that is a string, a list of parts, or null.
 func text(content json.RawMessage) (string, error) {
 	if !bytes.HasPrefix(content, []byte("[")) {
 		var s string

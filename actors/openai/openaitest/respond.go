@@ -2,13 +2,12 @@ package openaitest
 
 import "errors"
 
-// Respond returns a step that answers with the step fn returns. With Forever
-// it serves any number of conversations in any order, each by what it asks.
+// Respond returns a step that answers with the step returned by fn. With Forever it
+// serves any number of conversations in any order.
 //
-// fn runs on the goroutine of its request: fn of a repeated step may run many
-// times at once. It returns Refuse, or the zero Step, for a request it does
-// not expect, and must not return a Repeat or Forever step. It must not change
-// the request.
+// fn is called on the goroutine of its request; for a repeated step it may be called
+// concurrently. For an unexpected request it returns Refuse or the zero Step. It must
+// not return a Repeat or Forever step, and must not modify the request.
 func Respond(fn func(Request) Step) Step {
 	if fn == nil {
 		panic("openaitest: Respond(nil)")
@@ -36,8 +35,8 @@ func (fn responder) play(x *exchange) {
 
 func (responder) String() string { return "Respond" }
 
-// Refuse returns a step that treats its request as unexpected: it answers
-// status 400 with reason in the error, and reports it.
+// Refuse returns a step that treats its request as unexpected: it answers with status
+// 400 and the reason, and reports it.
 func Refuse(reason string) Step {
 	return Step{player: refusal(reason)}
 }

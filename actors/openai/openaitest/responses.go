@@ -24,9 +24,9 @@ type wireItem struct {
 	Output    json.RawMessage `json:"output"`
 }
 
-// readResponses fills r from the body of a request to the Responses API. Its
-// items become messages: function calls those of an assistant, their outputs
-// those of a tool.
+// readResponses decodes a request to the Responses API into r. Items become messages:
+// function calls become messages of the assistant, and their outputs become tool
+// messages.
 func (r *Request) readResponses() error {
 	var wire wireResponsesRequest
 	if err := json.Unmarshal(r.Body, &wire); err != nil {
@@ -93,10 +93,10 @@ func (r *Request) addItem(item wireItem) error {
 		}
 		r.Messages = append(r.Messages, Message{Role: "tool", ToolCallID: item.CallID, Content: content})
 	}
-	return nil // reasoning and its like are not for us to read
+	return nil // reasoning and other items are ignored
 }
 
-// response is the reply of the Responses API. Calls have their IDs.
+// response returns the reply of the Responses API. All calls must have IDs.
 func (r reply) response(x *exchange, calls []ToolCall) map[string]any {
 	status, incomplete := "completed", any(nil)
 	switch r.finish {
@@ -164,7 +164,7 @@ func (s *streamer) responses(calls []ToolCall) {
 	s.piece(event(last, map[string]any{"response": whole}))
 }
 
-// deltas are the events of an item, and what they say.
+// deltas returns the event type for the deltas of an item, and the deltas.
 func (r reply) deltas(item map[string]any) (event string, pieces []string) {
 	switch item["type"] {
 	case "reasoning":

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// script hands out steps in order. Its Server's mutex guards it.
+// A script hands out steps in order. The mutex of its Server guards it.
 type script struct {
 	steps  []Step
-	next   int // index of the step to hand out
-	played int // how often that step has been handed out
+	next   int // index of the next step
+	played int // how often that step has been played
 }
 
 func newScript(steps []Step) script {
@@ -21,8 +21,8 @@ func newScript(steps []Step) script {
 	return script{steps: slices.Clone(steps)}
 }
 
-// take hands out the next step with its number, counted from 1. At the end of
-// the script it reports false.
+// take returns the next step and its number, starting at 1. It returns false at the end
+// of the script.
 func (sc *script) take() (Step, int, bool) {
 	if sc.next == len(sc.steps) {
 		return Step{}, 0, false
@@ -34,8 +34,8 @@ func (sc *script) take() (Step, int, bool) {
 	return st, number, true
 }
 
-// unplayed returns an ErrUnplayed for the rest of the script, nil if there is
-// none. A Forever step is never left over.
+// unplayed returns an ErrUnplayed error if steps are left, or nil. A Forever step does
+// not count as left.
 func (sc *script) unplayed() error {
 	if sc.next == len(sc.steps) || sc.steps[sc.next].times == forever {
 		return nil

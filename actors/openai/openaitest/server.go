@@ -18,7 +18,7 @@ const (
 	responsesPath = basePath + "/responses"
 )
 
-// API is the API that a request was made by.
+// An API is the API that a request was made to.
 type API string
 
 // The APIs.
@@ -27,7 +27,7 @@ const (
 	Responses API = "responses"
 )
 
-// apiOf reads a path, of OpenAI or of Azure.
+// apiOf returns the API for a path of OpenAI or Azure.
 func apiOf(path string) (api API, known bool) {
 	azure := strings.HasPrefix(path, "/openai/deployments/") && strings.HasSuffix(path, "/chat/completions")
 	switch {
@@ -40,42 +40,42 @@ func apiOf(path string) (api API, known bool) {
 }
 
 var (
-	// ErrUnexpected is the kind of a request the script did not expect.
+	// ErrUnexpected is matched by errors about requests that the script did not expect.
 	ErrUnexpected = errors.New("unexpected request")
 
-	// ErrUnplayed is the kind of a script that ended before its last step.
+	// ErrUnplayed is matched by the error about steps that were not played.
 	ErrUnplayed = errors.New("unplayed steps")
 )
 
-// T is the part of *testing.T and *testing.B that New needs. Errorf is called
-// from the goroutines that serve requests, and never after Close.
+// T is the subset of *testing.T and *testing.B that New needs. Errorf is called from
+// the goroutines that serve requests, but never after Close.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Cleanup(func())
 }
 
-// A Server answers requests from a script. It is for many goroutines. Make
-// one with New, NewLocal or Start.
+// A Server answers requests according to a script. It is safe for concurrent use.
+// Create one with New, NewLocal or Start.
 type Server struct {
 	t    T // nil outside of tests
 	http http.Server
-	addr string // empty for a local one
+	addr string // empty for a local server
 
 	closing sync.Once
-	closed  chan struct{}  // closed when Close begins: ends every wait
+	closed  chan struct{}  // closed when Close begins; ends all waits
 	running sync.WaitGroup // the accept loop, connections and exchanges
 
 	mu       sync.Mutex
 	script   script
 	requests []Request
 	faults   []error
-	calls    int // tool call IDs given
+	calls    int // number of tool call IDs assigned
 }
 
-// New starts a server that plays steps, reports to t whatever the script did
-// not expect, and closes when the test ends. Like httptest.NewServer it panics
-// when the loopback interface gives no port; it also panics when a step
+// New starts a server that plays steps. It reports unexpected requests and unplayed
+// steps to t, and closes the server when the test ends. Like httptest.NewServer it
+// panics if it cannot listen on the loopback interface. It also panics if a step
 // follows a Forever step.
 func New(t T, steps ...Step) *Server {
 	t.Helper()
@@ -85,27 +85,26 @@ func New(t T, steps ...Step) *Server {
 	}
 	t.Cleanup(func() {
 		t.Helper()
-		_ = s.Close() // Close has reported it to t already.
+		_ = s.Close() // Close has already reported the error to t.
 	})
 	return s
 }
 
-// NewLocal is New without a socket: what its Client sends is answered within
-// the process. In a testing/synctest bubble the clock moves while all wait, so
-// that delays of an hour take no time.
+// NewLocal is like New without a socket: requests of Client are answered within the
+// process. Use it in a testing/synctest bubble, where delays take no real time.
 func NewLocal(t T, steps ...Step) *Server {
 	t.Helper()
 	s := newServer(t, steps)
 	t.Cleanup(func() {
 		t.Helper()
-		_ = s.Close() // Close has reported it to t already.
+		_ = s.Close() // Close has already reported the error to t.
 	})
 	return s
 }
 
-// Start starts a server that plays steps, for programs that are not tests. The
-// caller closes it; Close and Err say what went wrong. Start panics when a
-// step follows a Forever step.
+// Start starts a server that plays steps, for programs that are not tests. The caller
+// must close it; Close and Err report unexpected requests. Start panics if a step
+// follows a Forever step.
 func Start(steps ...Step) (*Server, error) {
 	return start(nil, steps)
 }
@@ -119,7 +118,7 @@ func start(t T, steps []Step) (*Server, error) {
 	s.addr = ln.Addr().String()
 	s.http.Handler = http.HandlerFunc(s.serve)
 	s.http.ConnState = s.track
-	s.http.ErrorLog = log.New(io.Discard, "", 0) // What matters is a fault, not a log line.
+	s.http.ErrorLog = log.New(io.Discard, "", 0) // Problems are reported by Err, not logged.
 	s.running.Go(func() { _ = s.http.Serve(ln) })
 	return s, nil
 }
@@ -128,13 +127,13 @@ func newServer(t T, steps []Step) *Server {
 	return &Server{t: t, closed: make(chan struct{}), script: newScript(steps)}
 }
 
-// track counts the connections, so that Close can wait for them.
+// track counts connections, so that Close can wait for them.
 func (s *Server) track(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		s.running.Add(1)
 		if s.isClosed() {
-			// Accepted too late for http.Server.Close to know of it.
+			// Accepted too late for http.Server.Close to close it.
 			_ = conn.Close()
 		}
 	case http.StateClosed, http.StateHijacked:
@@ -142,10 +141,10 @@ func (s *Server) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// URL is the base URL to give to a client: "http://127.0.0.1:port/v1".
+// URL returns the base URL for clients: "http://127.0.0.1:port/v1".
 func (s *Server) URL() string { return s.AzureURL() + basePath }
 
-// AzureURL is the base URL of a client that asks for paths as Azure has them.
+// AzureURL returns the base URL for clients that use Azure's paths.
 func (s *Server) AzureURL() string {
 	if s.addr == "" {
 		return "http://openaitest.invalid"
@@ -153,31 +152,30 @@ func (s *Server) AzureURL() string {
 	return "http://" + s.addr
 }
 
-// Client returns an HTTP client whose requests are answered by the server
-// within the process, whatever their host: no socket is used.
+// Client returns an HTTP client whose requests are answered by the server within the
+// process, whatever their host.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: localTransport{s}} }
 
-// Requests returns everything the server was asked, refused requests too, in
-// order of arrival.
+// Requests returns all requests received so far, including refused ones, in order of
+// arrival.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Err returns what went wrong so far: each unexpected request (ErrUnexpected)
-// and, once Close has been called, the unplayed rest of the script
-// (ErrUnplayed). It is nil when all went by the script.
+// Err returns the errors so far: one for each unexpected request (ErrUnexpected) and,
+// after Close, one for unplayed steps (ErrUnplayed). It returns nil if there are none.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.faults...)
 }
 
-// Close ends the server and waits for all that it started. A reply that is
-// being delayed is dropped and its connection closed. Close returns Err, with
-// the unplayed steps in it; called again, it does nothing more and returns the
-// same. It must not be called from a Respond or Expect function.
+// Close shuts the server down and waits for all its goroutines. Delayed replies are
+// dropped and their connections closed. Close returns Err, including unplayed steps.
+// Further calls only return Err. Close must not be called from a Respond or Expect
+// function.
 func (s *Server) Close() error {
 	if s.t != nil {
 		s.t.Helper()
@@ -206,7 +204,7 @@ func (s *Server) isClosed() bool {
 	}
 }
 
-// report keeps err for Err and tells the test.
+// report records err for Err and reports it to the test.
 func (s *Server) report(err error) {
 	err = fmt.Errorf("openaitest: %w", err)
 	s.mu.Lock()

@@ -255,7 +255,7 @@ func TestCloseWaitsForAnExchange(t *testing.T) {
 	var finished atomic.Bool
 	srv := openaitest.New(t, openaitest.Respond(func(openaitest.Request) openaitest.Step {
 		close(arrived)
-		<-time.After(20 * time.Millisecond) // Long enough for a Close that does not wait to be found out.
+		<-time.After(20 * time.Millisecond) // Long enough to detect a Close that does not wait.
 		finished.Store(true)
 		return openaitest.Reset()
 	}))
@@ -294,7 +294,7 @@ func TestCloseIsSafeWhileClientsArrive(t *testing.T) {
 	}
 }
 
-// A bubble ends only when every goroutine that was started in it has.
+// A bubble ends only when all goroutines started in it have ended.
 func TestNoGoroutineOutlivesClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := []openaitest.Step{

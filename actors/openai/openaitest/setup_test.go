@@ -18,7 +18,7 @@ import (
 
 const hello = `{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}]}`
 
-// fakeT is a test that is expected to fail.
+// A fakeT is a test that is expected to fail.
 type fakeT struct {
 	mu       sync.Mutex
 	errors   []string
@@ -47,7 +47,7 @@ func (f *fakeT) reported() []string {
 	return append([]string(nil), f.errors...)
 }
 
-// newClient returns a client with connections of its own.
+// newClient returns a client with its own connections.
 func newClient(t *testing.T) *http.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -69,7 +69,7 @@ func ask(t *testing.T, srv *openaitest.Server, messages ...openai.ChatCompletion
 	return goOpenAI(t, srv).CreateChatCompletion(t.Context(), openai.ChatCompletionRequest{Model: "gpt-4o", Messages: messages})
 }
 
-// post sends body as it is.
+// post sends body unchanged.
 func post(ctx context.Context, client *http.Client, srv *openaitest.Server, body string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL()+"/chat/completions", strings.NewReader(body))
 	if err != nil {
@@ -89,7 +89,7 @@ func answer(t *testing.T, srv *openaitest.Server, body string) (int, http.Header
 	return res.StatusCode, res.Header, string(got)
 }
 
-// errorBody is the error of an answer.
+// errorBody is the error in an answer.
 func errorBody(t *testing.T, body string) (e struct{ Message, Type, Code string }) {
 	t.Helper()
 	var wire struct {

@@ -6,49 +6,49 @@ import (
 	"time"
 )
 
-// A Step answers one request. Its methods return changed copies, so a Step can
-// be used in several places and by several servers.
+// A Step answers one request. Its methods return modified copies, so a Step can be used
+// several times and by several servers.
 //
-// The zero Step refuses the request it is handed.
+// The zero Step refuses its request.
 type Step struct {
 	player player
 	checks []Check
 	delay  time.Duration
 	gates  []<-chan struct{}
 	header http.Header
-	times  int // 0 is once
+	times  int // 0 means once
 }
 
-// A player is what a step does once the request has been found good.
+// A player answers a request that has passed all checks.
 type player interface {
 	play(x *exchange)
-	String() string // the name of the step in reports
+	String() string // name of the step in reports
 }
 
-// Expect returns a step that also demands every one of checks of its request.
-// A request that fails one is unexpected, and uses the step up.
+// Expect returns a copy of the step that also requires its request to pass all checks.
+// A request that fails a check is unexpected and uses up the step.
 func (st Step) Expect(checks ...Check) Step {
 	st.checks = append(slices.Clip(st.checks), checks...)
 	return st
 }
 
-// After returns a step that waits d before it answers. The wait ends at once,
-// without an answer, when the client disconnects or the server closes.
+// After returns a copy of the step that waits for d before it answers. If the client
+// disconnects or the server closes, the wait ends without an answer.
 func (st Step) After(d time.Duration) Step {
 	st.delay = d
 	return st
 }
 
-// Until returns a step that does not answer before gate is closed or sent to.
-// The wait ends at once, without an answer, when the client disconnects or the
-// server closes.
+// Until returns a copy of the step that does not answer before it receives from gate or
+// gate is closed. If the client disconnects or the server closes, the wait ends without
+// an answer.
 func (st Step) Until(gate <-chan struct{}) Step {
 	st.gates = append(slices.Clip(st.gates), gate)
 	return st
 }
 
-// WithHeader returns a step whose answer carries one more header. It sets
-// nothing on steps that break the connection.
+// WithHeader returns a copy of the step with an additional response header. It has no
+// effect on steps that break the connection.
 func (st Step) WithHeader(key, value string) Step {
 	st.header = st.header.Clone()
 	if st.header == nil {
@@ -58,7 +58,7 @@ func (st Step) WithHeader(key, value string) Step {
 	return st
 }
 
-// String is how reports name the step.
+// String returns the name of the step for reports.
 func (st Step) String() string {
 	if st.player == nil {
 		return "zero Step"

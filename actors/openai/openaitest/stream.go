@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Stream returns a step that answers with status 200 and body as a stream of
-// server-sent events, whatever is in it.
+// Stream returns a step that answers with status 200, the content type of server-sent
+// events, and the unmodified body.
 func Stream(body string) Step {
 	return Raw(http.StatusOK, body).WithHeader("Content-Type", "text/event-stream")
 }
 
-// WithChunks returns a step that streams its text in these pieces, which
-// together are its text. By default a piece is a word. It panics on steps
-// other than Text and ToolCalls.
+// WithChunks returns a copy of the step that streams the given pieces; its text is
+// their concatenation. By default each piece is a word. It panics for steps other than
+// Text and ToolCalls.
 func (st Step) WithChunks(pieces ...string) Step {
 	return st.withReply("WithChunks", func(r *reply) {
 		text := strings.Join(pieces, "")
@@ -25,39 +25,39 @@ func (st Step) WithChunks(pieces ...string) Step {
 	})
 }
 
-// WithPace returns a step that waits d before each piece of its stream. It
-// panics on steps other than Text and ToolCalls.
+// WithPace returns a copy of the step that waits for d before each piece of its stream.
+// It panics for steps other than Text and ToolCalls.
 func (st Step) WithPace(d time.Duration) Step {
 	return st.withReply("WithPace", func(r *reply) { r.pace = d })
 }
 
-// CutAfter returns a step that closes the connection after n pieces of its
-// stream. Where no stream is asked for, the reply is truncated. It panics on
-// steps other than Text and ToolCalls.
+// CutAfter returns a copy of the step that closes the connection after n pieces of its
+// stream. A reply that is not streamed is truncated. It panics for steps other than
+// Text and ToolCalls.
 func (st Step) CutAfter(n int) Step {
 	return st.withReply("CutAfter", func(r *reply) { r.breakage = streamBreakage{how: cut, after: n} })
 }
 
-// StallAfter returns a step that says nothing more after n pieces of its
-// stream, until the client disconnects or the server closes. It panics on
-// steps other than Text and ToolCalls.
+// StallAfter returns a copy of the step that sends nothing after n pieces of its
+// stream, until the client disconnects or the server closes. It panics for steps other
+// than Text and ToolCalls.
 func (st Step) StallAfter(n int) Step {
 	return st.withReply("StallAfter", func(r *reply) { r.breakage = streamBreakage{how: stalled, after: n} })
 }
 
-// FailAfter returns a step that reports an error after n pieces of its stream,
-// and ends it. Where no stream is asked for, that is the answer, with status
-// 500. It panics on steps other than Text and ToolCalls.
+// FailAfter returns a copy of the step that ends its stream with an error after n
+// pieces. A request without streaming is answered with the error and status 500. It
+// panics for steps other than Text and ToolCalls.
 func (st Step) FailAfter(n int, code, message string) Step {
 	return st.withReply("FailAfter", func(r *reply) {
 		r.breakage = streamBreakage{how: failed, after: n, code: code, message: message}
 	})
 }
 
-// streamBreakage is how a stream ends before its end.
+// A streamBreakage describes how a stream breaks off.
 type streamBreakage struct {
 	how           breakKind
-	after         int // pieces
+	after         int // number of pieces
 	code, message string
 }
 
@@ -70,12 +70,12 @@ const (
 	failed
 )
 
-// streamer sends the pieces of one stream.
+// A streamer sends the pieces of a stream.
 type streamer struct {
 	x     *exchange
 	r     reply
-	sent  int // pieces
-	event int // of the Responses API, numbered
+	sent  int // number of pieces sent
+	event int // sequence number of Responses API events
 }
 
 func (r reply) stream(x *exchange) {
@@ -94,8 +94,7 @@ func (r reply) stream(x *exchange) {
 	s.chat(calls)
 }
 
-// piece sends one event that holds a piece of the answer, unless the stream is
-// to break before it.
+// piece sends an event with a piece of the answer, or breaks the stream off.
 func (s *streamer) piece(v any) {
 	if s.r.breakage.how != whole && s.sent == s.r.breakage.after {
 		s.breakOff()
@@ -117,7 +116,7 @@ func (s *streamer) breakOff() {
 		} else {
 			s.send("", map[string]any{"error": f})
 		}
-		panic(http.ErrAbortHandler) // the stream ends, and nothing after it says that it was whole
+		panic(http.ErrAbortHandler) // end the stream without a regular end
 	}
 	s.x.hangUp()
 }
@@ -127,10 +126,10 @@ func (s *streamer) send(name string, v any) {
 		_, _ = fmt.Fprintf(s.x.w, "event: %s\n", name)
 	}
 	_, _ = fmt.Fprintf(s.x.w, "data: %s\n\n", marshal(v))
-	_ = http.NewResponseController(s.x.w).Flush() // A client that left is not a fault.
+	_ = http.NewResponseController(s.x.w).Flush() // A disconnected client is not an error.
 }
 
-// marshal is for texts and numbers.
+// marshal encodes values that consist of strings and numbers.
 func marshal(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -139,7 +138,7 @@ func marshal(v any) []byte {
 	return data
 }
 
-// pieces are the text as it is streamed.
+// pieces returns the pieces of the text.
 func (r reply) pieces() []string {
 	switch {
 	case r.chunks != nil:
@@ -190,13 +189,13 @@ func (s *streamer) chat(calls []ToolCall) {
 	_, _ = fmt.Fprint(x.w, "data: [DONE]\n\n")
 }
 
-// halves cuts a text in two, where it has two.
+// halves splits a text into two halves, unless it is too short.
 func halves(text string) []string {
 	if len(text) < 2 {
 		return []string{text}
 	}
 	at := len(text) / 2
-	for at < len(text) && text[at]&0xC0 == 0x80 { // inside a character
+	for at < len(text) && text[at]&0xC0 == 0x80 { // inside a UTF-8 sequence
 		at++
 	}
 	return []string{text[:at], text[at:]}

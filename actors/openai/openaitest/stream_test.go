@@ -18,7 +18,7 @@ import (
 
 const streamed = `{"model":"gpt-4o","stream":true,"messages":[{"role":"user","content":"Hello"}]}`
 
-// The client of others reads the streams too.
+// Other clients can read the streams too.
 func TestAStreamIsReadByGoOpenAI(t *testing.T) {
 	srv := openaitest.New(t,
 		openaitest.Text("It is 4 °C.").WithChunks("It is", " 4 °C", ".").WithReasoning("Hm, hm.").WithUsage(3, 4),
