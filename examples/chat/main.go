@@ -20,9 +20,9 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "chat-data", "the `directory` that remembers the conversations")
+	dir := flag.String("dir", "chat-data", "the `directory` in which conversations are stored")
 	id := flag.String("id", "chat", "the `name` of the conversation")
-	model := flag.String("model", "gpt-4o-mini", "the model to use where OPENAI_API_KEY is set")
+	model := flag.String("model", "gpt-4o-mini", "the model to use if OPENAI_API_KEY is set")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "chat: unexpected argument %q; it takes flags only, see -help\n", flag.Arg(0))
@@ -36,8 +36,7 @@ func main() {
 	}
 }
 
-// run reads questions line by line and answers them, until the input or ctx
-// ends.
+// run reads questions line by line and answers them until the input or ctx ends.
 func run(ctx context.Context, dir, id, model string, in io.Reader, out io.Writer) error {
 	llm, err := connect(model)
 	if err != nil {
@@ -86,7 +85,7 @@ func run(ctx context.Context, dir, id, model string, in io.Reader, out io.Writer
 	}
 }
 
-// end is the error that the program ends with: Ctrl-C is none.
+// end returns the error that the program ends with. An interrupt is not an error.
 func end(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, core.ErrInterrupted) {
 		return nil
@@ -102,8 +101,8 @@ func read(in io.Reader, lines chan<- string) {
 	}
 }
 
-// show makes a turn and writes the answer as it comes. A retry begins a line
-// of its own.
+// show executes a turn and writes the answer as it is generated. A retry starts a new
+// line.
 func show(ctx context.Context, out io.Writer, turn func(context.Context) (actors.Answer, error)) error {
 	shown := false
 	ctx = live.Watch(ctx, func(d live.Delta) {
@@ -119,7 +118,7 @@ func show(ctx context.Context, out io.Writer, turn func(context.Context) (actors
 	})
 	answer, err := turn(ctx)
 	if err == nil && !shown {
-		fmt.Fprint(out, answer.Text) // it was known already
+		fmt.Fprint(out, answer.Text) // recalled from an earlier process
 	}
 	fmt.Fprintln(out)
 	return err
@@ -127,7 +126,7 @@ func show(ctx context.Context, out io.Writer, turn func(context.Context) (actors
 
 type nothing struct{}
 
-// assistant is the agent. Its instructions are built anew for each turn.
+// assistant returns the agent. Its instructions are computed for each turn.
 func assistant(llm actors.LLM) conversation.Agent {
 	clock := decorators.Tool("clock", "The time of day.", func(context.Context, nothing) (string, error) {
 		return time.Now().Format("15:04"), nil

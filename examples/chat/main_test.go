@@ -37,7 +37,7 @@ func TestATurnThatWasEndedGoesOn(t *testing.T) {
 	assert.Equal(t, "(we have spoken 1 times before)\n> My name is Ada\nNice to meet you, Ada!\n> Your name is Ada, you told me.\n> \n", again.String())
 }
 
-// cancelAfter ends the context as soon as a text was written.
+// cancelAfter cancels the context as soon as text is written.
 type cancelAfter struct {
 	bytes.Buffer
 	after  string

@@ -10,14 +10,14 @@ import (
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 )
 
-// model is the LLM, and the server behind it if it is scripted.
+// A model is the LLM, with the server behind it if it is scripted.
 type model struct {
 	actor    actors.LLM
 	scripted *openaitest.Server
 }
 
-// connect talks to the service of the environment, or else to a scripted one
-// on loopback.
+// connect returns a model of the service in the environment, or else a scripted one on
+// the loopback interface.
 func connect(name string) (*model, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" {
 		return &model{actor: openai.New(name)}, nil
@@ -31,7 +31,7 @@ func connect(name string) (*model, error) {
 
 func (m *model) Close() {
 	if m.scripted != nil {
-		_ = m.scripted.Close() // a script that is played for ever has no rest
+		_ = m.scripted.Close() // a Forever script has no unplayed steps
 	}
 }
 
@@ -41,8 +41,7 @@ var (
 	asksTime   = regexp.MustCompile(`(?i)\btime\b`)
 )
 
-// nextTurn plays the model: it knows names that it was told, and looks up the
-// time.
+// nextTurn plays the model: it remembers names that it was told, and looks up the time.
 func nextTurn(req openaitest.Request) openaitest.Step {
 	last := req.LastMessage()
 	switch {
@@ -65,7 +64,7 @@ func say(text string) openaitest.Step {
 	return openaitest.Text(text).WithPace(40 * time.Millisecond)
 }
 
-// nameIn is the last name that somebody has told.
+// nameIn returns the last name that the user gave.
 func nameIn(messages []openaitest.Message) (name string) {
 	for _, m := range messages {
 		if found := introduces.FindStringSubmatch(m.Content); m.Role == "user" && found != nil {

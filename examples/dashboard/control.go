@@ -7,13 +7,13 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// control lets the page interrupt runs and answer their questions.
+// A control lets the page interrupt runs and answer their questions.
 type control struct {
 	*stored.Control
 	agents *fleet
 }
 
-// Answer answers a question of a run that waits, and lets the run go on.
+// Answer answers a question of a waiting run, and resumes the run.
 func (c control) Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error {
 	if err := c.Control.Answer(ctx, runID, questionID, by, value); err != nil {
 		return err

@@ -1,10 +1,11 @@
-// Dashboard runs a lively set of agents and serves the page to watch them on:
-// support tickets that ask a human before they refund, research with nested
-// agents and parallel groups, imports that run into the rate limit of a model.
-// Every minute the services have a bad time, and retries pile up.
+// Dashboard runs many agents and serves the page to watch them: support tickets that
+// ask for approval of refunds, research with nested agents and parallel groups, and
+// imports that exceed the rate limit of a model. In part of every minute the services
+// fail often, and retries pile up.
 //
 //	go run ./examples/dashboard
 //
-// prints the address. The page can answer the questions and interrupt runs:
-// an answered run goes on from where it asked. Ctrl-C ends everything.
+// The program prints the address. On the page, questions can be answered and runs
+// interrupted: a run whose question is answered continues from there. Ctrl-C stops the
+// program.
 package main

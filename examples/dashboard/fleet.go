@@ -16,43 +16,43 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A job is what a run is for. Its agent is called when the run begins, and
-// again when it goes on after an answer.
+// A job is the work of a run. Its agent is called when the run starts, and again when
+// it is resumed after an answer.
 type job struct {
 	pipeline    string
 	description string
 	call        func(ctx context.Context) error
 }
 
-// fleet keeps runs going.
+// A fleet starts runs and resumes them.
 type fleet struct {
-	store   snapshot.Store
-	world   *world
-	dash    *streamer.Handler
-	offices []office
+	store      snapshot.Store
+	world      *world
+	dash       *streamer.Handler
+	generators []generator
 
-	count int            // of runs begun
-	runs  sync.WaitGroup // that are open
-	wake  chan struct{}  // a run was answered
+	count int            // number of runs started
+	runs  sync.WaitGroup // open runs
+	wake  chan struct{}  // signals that a run was answered
 
 	mu       sync.Mutex
-	open     int            // how many run
-	waiting  map[string]job // those that wait for an answer
-	answered []string       // those of them that go on
-	ended    []string       // the oldest first
+	open     int            // number of open runs
+	waiting  map[string]job // runs that wait for an answer
+	answered []string       // answered runs that have not been resumed
+	ended    []string       // oldest first
 }
 
-// An office makes jobs of one kind.
-type office struct {
-	share float64 // of all runs
-	asks  bool    // its runs may ask a human
+// A generator makes jobs of one kind.
+type generator struct {
+	share float64 // fraction of all runs
+	asks  bool    // its runs may ask a question
 	next  func() job
 }
 
 const (
-	mostOpen      = 30  // runs at a time
-	mostQuestions = 3   // that wait for an answer, before no more runs that ask are begun
-	mostEnded     = 200 // that are kept
+	maxOpen    = 30  // maximum number of open runs
+	maxWaiting = 3   // maximum number of waiting runs; above it no runs that may ask are started
+	maxEnded   = 200 // number of ended runs to keep
 )
 
 func newFleet(store snapshot.Store, w *world) *fleet {
@@ -60,16 +60,15 @@ func newFleet(store snapshot.Store, w *world) *fleet {
 		store: store, world: w, wake: make(chan struct{}, 1),
 		waiting: make(map[string]job),
 	}
-	f.offices = []office{
-		{share: 0.40, asks: true, next: supportOffice(w)},
-		{share: 0.35, next: researchOffice(w)},
-		{share: 0.25, next: importOffice(w)},
+	f.generators = []generator{
+		{share: 0.40, asks: true, next: supportJobs(w)},
+		{share: 0.35, next: researchJobs(w)},
+		{share: 0.25, next: importJobs(w)},
 	}
 	return f
 }
 
-// work begins rate runs a minute until ctx ends, and returns when all of them
-// have ended.
+// work starts rate runs per minute until ctx ends. It returns when all runs have ended.
 func (f *fleet) work(ctx context.Context, rate float64) {
 	defer f.runs.Wait()
 	next := time.NewTicker(time.Duration(float64(time.Minute) / rate))
@@ -82,21 +81,21 @@ func (f *fleet) work(ctx context.Context, rate float64) {
 		case <-next.C:
 			f.begin(ctx)
 		case <-f.wake:
-			f.goOn(ctx)
+			f.resumeAnswered(ctx)
 		}
 	}
 }
 
-// begin begins one run, unless there are enough.
+// begin starts a run, unless there are too many.
 func (f *fleet) begin(ctx context.Context) {
 	f.mu.Lock()
-	full, quiet := f.open >= mostOpen, len(f.waiting) < mostQuestions
+	full, quiet := f.open >= maxOpen, len(f.waiting) < maxWaiting
 	f.mu.Unlock()
 	if full {
 		return
 	}
 	luck := f.world.roll()
-	for _, o := range f.offices {
+	for _, o := range f.generators {
 		if luck -= o.share; luck < 0 && (quiet || !o.asks) {
 			f.count++
 			j := o.next()
@@ -106,12 +105,12 @@ func (f *fleet) begin(ctx context.Context) {
 	}
 }
 
-// goOn resumes the runs that were answered.
-func (f *fleet) goOn(ctx context.Context) {
+// resumeAnswered resumes the runs that were answered.
+func (f *fleet) resumeAnswered(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range f.answered {
-		if j, ok := f.waiting[id]; ok { // else it is still being closed, which looks for answers
+		if j, ok := f.waiting[id]; ok { // otherwise it is still being closed, and closed will see the answer
 			delete(f.waiting, id)
 			f.start(ctx, id, j)
 		}
@@ -127,8 +126,8 @@ func (f *fleet) start(ctx context.Context, id string, j job) {
 	})
 }
 
-// run opens the run, makes its call and keeps what became of it. What the call
-// returns is in the records; the error is of the run itself.
+// run opens a run, calls the agent, and closes the run. The result of the call is in
+// the records; the returned error concerns the run itself.
 func (f *fleet) run(ctx context.Context, id string, j job) error {
 	st, err := state.Open(ctx, f.store, id,
 		state.WithPublisher(f.dash), state.WithPayloads(),
@@ -144,9 +143,9 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 	return errors.Join(err, f.closed(ctx, id, j, st.Status()))
 }
 
-// closed takes in what became of a run.
+// closed updates the fleet after a run was closed.
 func (f *fleet) closed(ctx context.Context, id string, j job, status state.Status) error {
-	ctx = context.WithoutCancel(ctx) // the end of everything is an end of runs, too
+	ctx = context.WithoutCancel(ctx) // also needed when the program ends
 	if status != state.StatusPaused {
 		return f.ends(ctx, id)
 	}
@@ -156,37 +155,37 @@ func (f *fleet) closed(ctx context.Context, id string, j job, status state.Statu
 	f.mu.Unlock()
 	questions, err := state.Questions(ctx, f.store, id)
 	if err == nil && len(questions) == 0 {
-		f.resume(id) // it was answered while it was being closed
+		f.resume(id) // answered while the run was being closed
 	}
 	return err
 }
 
-// ends keeps a run that is over, and deletes the oldest of them.
+// ends records that a run has ended, and deletes the oldest ended runs.
 func (f *fleet) ends(ctx context.Context, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open--
 	f.ended = append(f.ended, id)
 	var errs []error
-	for len(f.ended) > mostEnded {
+	for len(f.ended) > maxEnded {
 		errs = append(errs, f.store.Delete(ctx, f.ended[0]))
 		f.ended = slices.Delete(f.ended, 0, 1)
 	}
 	return errors.Join(errs...)
 }
 
-// resume lets a run go on that was answered.
+// resume schedules an answered run to be resumed.
 func (f *fleet) resume(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answered = append(f.answered, id)
 	select {
 	case f.wake <- struct{}{}:
-	default: // work is awake
+	default: // already signaled
 	}
 }
 
-// log writes a line into the run.
+// log adds a line to the log of the run.
 func log(ctx context.Context, severity slog.Level, message string, metadata map[string]any) {
 	state.From(ctx).Log(severity, message, metadata)
 }

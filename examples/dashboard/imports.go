@@ -11,20 +11,20 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// Batch is a number of items of the catalog.
+// A Batch is a range of catalog items.
 type Batch struct {
 	First int `json:"first"`
 	Size  int `json:"size"`
 }
 
-// Item is one of them.
+// An Item is a catalog item.
 type Item struct {
 	SKU int `json:"sku"`
 }
 
-// importOffice makes batches for the importer. Their many parallel calls are
-// what a rate limit hits hardest.
-func importOffice(w *world) func() job {
+// importJobs returns a function that makes import jobs. Their many parallel calls are
+// affected most by a rate limit.
+func importJobs(w *world) func() job {
 	agent := importAgent(w)
 	first := 1000
 	return func() job {

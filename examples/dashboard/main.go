@@ -31,11 +31,11 @@ type flags struct {
 
 func parseFlags() flags {
 	var f flags
-	flag.StringVar(&f.addr, "addr", "127.0.0.1:7717", "the loopback `address` to serve the dashboard on; port 0 takes a free one")
-	flag.Uint64Var(&f.seed, "seed", 0, "the `number` that decides what the services and the runs do (default: another each time)")
-	flag.Float64Var(&f.rate, "rate", 24, "how many `runs` begin in a minute, above 0 and up to 600")
+	flag.StringVar(&f.addr, "addr", "127.0.0.1:7717", "the loopback `address` to serve the dashboard on; port 0 selects a free port")
+	flag.Uint64Var(&f.seed, "seed", 0, "the `seed` of the random behavior of services and runs (default: a different one each time)")
+	flag.Float64Var(&f.rate, "rate", 24, "the number of `runs` started per minute, greater than 0 and at most 600")
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "Runs agents whose services fail and recover, and serves a page to watch them on.\n\nUsage: dashboard [flags]\n\n")
+		fmt.Fprintf(flag.CommandLine.Output(), "Runs agents whose services fail and recover, and serves a page to watch them.\n\nUsage: dashboard [flags]\n\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -61,7 +61,7 @@ func (f *flags) check() error {
 		return fmt.Errorf("-addr: %w; want host:port, such as 127.0.0.1:7717", err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("-addr is on %q: want this machine's own 127.0.0.1, ::1 or localhost, because everybody who reaches the page may interrupt runs", host)
+		return fmt.Errorf("-addr is on %q: want this machine's own 127.0.0.1, ::1 or localhost, because anyone who can reach the page can interrupt runs", host)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func main() {
 func serve(ctx context.Context, f flags) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.addr)
 	if err != nil {
-		return fmt.Errorf("%w; -addr takes another address", err)
+		return fmt.Errorf("%w; use -addr to choose another address", err)
 	}
 	store := memstore.New()
 	agents := newFleet(store, newWorld(f.seed))
@@ -107,12 +107,12 @@ func serve(ctx context.Context, f flags) error {
 	case <-ctx.Done():
 	}
 	cancel()
-	<-ended // every run has recorded that it was interrupted
+	<-ended // wait until every run has recorded its interruption
 	return errors.Join(err, shutDown(dash, server))
 }
 
-// shutDown ends the event streams, which otherwise would never end, and the
-// server. Clients have half a second.
+// shutDown closes the event streams, which would not end by themselves, and the server.
+// Clients have half a second.
 func shutDown(dash *streamer.Handler, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()

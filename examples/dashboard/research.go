@@ -14,19 +14,19 @@ import (
 	"github.com/reprise-go/reprise/httperror"
 )
 
-// Topic is what to find out about.
+// A Topic is the subject of a research job.
 type Topic struct {
 	Name    string `json:"name"`
 	Sources int    `json:"sources"`
 }
 
-// Source is one page to read.
+// A Source is a page to read.
 type Source struct {
 	URL string `json:"url"`
 }
 
-// researchOffice makes topics for the research agent.
-func researchOffice(w *world) func() job {
+// researchJobs returns a function that makes research jobs.
+func researchJobs(w *world) func() job {
 	agent := researchAgent(w)
 	return func() job {
 		t := Topic{
@@ -40,7 +40,8 @@ func researchOffice(w *world) func() job {
 	}
 }
 
-// researchAgent plans, lets readers read the sources in parallel, and writes.
+// researchAgent returns an agent that plans, reads sources in parallel with another
+// agent, and writes a report.
 func researchAgent(w *world) actors.Agent[Topic, string] {
 	model, reader := modelOf(w, "large_model"), readerAgent(w)
 	return decorators.Agent("researcher", "Finds out about a topic.", func(ctx context.Context, t Topic) (string, error) {
@@ -65,7 +66,7 @@ func researchAgent(w *world) actors.Agent[Topic, string] {
 	})
 }
 
-// readerAgent fetches a page and notes what is in it.
+// readerAgent returns an agent that fetches a page and takes notes on it.
 func readerAgent(w *world) actors.Agent[Source, string] {
 	model := modelOf(w, "small_model")
 	fetch := decorators.Tool("fetch_page", "Fetches a page.", func(ctx context.Context, s Source) (string, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/live"
 )
 
-// Ticket is what a customer writes.
+// A Ticket is a customer's complaint.
 type Ticket struct {
 	Customer string  `json:"customer"`
 	Order    string  `json:"order"`
@@ -23,8 +23,8 @@ type Ticket struct {
 	Amount   float64 `json:"amount"`
 }
 
-// supportOffice makes tickets for the support agent.
-func supportOffice(w *world) func() job {
+// supportJobs returns a function that makes support jobs.
+func supportJobs(w *world) func() job {
 	agent := supportAgent(w)
 	number := 4700
 	return func() job {
@@ -42,11 +42,11 @@ func supportOffice(w *world) func() job {
 	}
 }
 
-// approvalAbove is the amount from which on a human decides.
+// approvalAbove is the largest refund, in euros, that needs no approval.
 const approvalAbove = 120
 
-// supportAgent reads a ticket, refunds it, after asking a human if the amount is large, and
-// writes back.
+// supportAgent returns an agent that classifies a ticket, refunds the amount, after
+// approval if it is large, and replies.
 func supportAgent(w *world) actors.Agent[Ticket, string] {
 	model := modelOf(w, "small_model")
 	find := decorators.Tool("find_order", "Looks up an order.", func(ctx context.Context, t Ticket) (string, error) {
@@ -85,8 +85,7 @@ func supportAgent(w *world) actors.Agent[Ticket, string] {
 	})
 }
 
-// modelOf is a model that answers in one sentence, word by word, when it
-// answers.
+// modelOf returns a model that answers with one sentence, word by word.
 func modelOf(w *world, name string) actors.LLM {
 	return decorators.LLM(name, "Answers in one sentence.", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		if err := w.askModel(ctx); err != nil {

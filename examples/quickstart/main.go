@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Exit codes. That of an interrupt is what shells give for Ctrl-C.
+// Exit codes. The code for an interrupt is the one that shells use for Ctrl-C.
 const (
 	exitFailed      = 1
 	exitUsage       = 2
@@ -39,10 +39,10 @@ func parseFlags() flags {
 	var f flags
 	flag.StringVar(&f.file, "file", "", "the `file` with one city per line that the agent reads (default: three cities)")
 	flag.StringVar(&f.question, "question", "Which of the cities in the file is the warmest right now?", "what to ask the agent")
-	flag.StringVar(&f.model, "model", "gpt-4o-mini", "the model to use where OPENAI_API_KEY is set")
+	flag.StringVar(&f.model, "model", "gpt-4o-mini", "the model to use if OPENAI_API_KEY is set")
 	flag.DurationVar(&f.timeout, "timeout", 0, "interrupt the run after this long, such as 30s (default: never)")
-	flag.BoolVar(&f.plain, "plain", false, "print lines as they happen, on a terminal too (there, calls that go on are live by default)")
-	flag.BoolVar(&f.compact, "compact", false, "print a call only when it is known how it ends: in short if it succeeds")
+	flag.BoolVar(&f.plain, "plain", false, "print lines as events happen, even on a terminal (by default running calls are shown live there)")
+	flag.BoolVar(&f.compact, "compact", false, "print each call when it ends, in short form if it succeeds")
 	flag.BoolVar(&f.ascii, "ascii", false, "print plain ASCII instead of symbols")
 	flag.BoolVar(&f.previews, "previews", false, "also print the inputs and outputs of calls")
 	flag.Usage = func() {
@@ -56,7 +56,7 @@ func parseFlags() flags {
 		os.Exit(exitUsage)
 	}
 	if f.plain && f.compact {
-		fmt.Fprintln(os.Stderr, "quickstart: -plain and -compact are two ways to print; give one of them, or none")
+		fmt.Fprintln(os.Stderr, "quickstart: -plain and -compact exclude each other; use at most one of them")
 		os.Exit(exitUsage)
 	}
 	return f
@@ -76,8 +76,7 @@ func main() {
 	}
 }
 
-// run sets up the surroundings, runs the agent in them and prints what it has
-// to say.
+// run sets up the services and the model, runs the agent and prints its answer.
 func run(f flags) error {
 	weather, err := startWeatherService()
 	if err != nil {
@@ -112,7 +111,7 @@ func run(f flags) error {
 	}
 	answer, err := assistant.Call(st.Context(context.Background()), actors.Ask(f.question))
 	closeErr := st.Close()
-	records.Close() // every line is out before the answer
+	records.Close() // all lines are written before the answer
 	if err == nil {
 		fmt.Fprintf(console, "\n%s\n\n", answer.Text)
 	}
@@ -148,7 +147,7 @@ func stateOptions(f flags, records *bus.Bus) []state.Option {
 	return options
 }
 
-// interruptOnSignal interrupts the run on Ctrl-C. What it returns ends that.
+// interruptOnSignal interrupts the run on Ctrl-C until stop is called.
 func interruptOnSignal(st *state.ExecutionState) (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -158,7 +157,7 @@ func interruptOnSignal(st *state.ExecutionState) (stop func()) {
 		select {
 		case s := <-signals:
 			st.Interrupt(state.Stop{By: "terminal", Message: "Ctrl-C or a request to end (" + s.String() + ")"})
-			signal.Reset() // a second one ends the process
+			signal.Reset() // a second signal ends the process
 		case <-done:
 		}
 	}()

@@ -14,14 +14,14 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// model is the LLM of the agent, and the server behind it if it is scripted.
+// A model is the LLM of the agent, with the server behind it if it is scripted.
 type model struct {
 	llm      actors.LLM
 	scripted *openaitest.Server
 }
 
-// connectModel talks to the endpoint of the environment, or else to a scripted
-// one on loopback.
+// connectModel returns a model of the service in the environment, or else a scripted
+// one on the loopback interface.
 func connectModel(name string) (*model, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" {
 		return &model{llm: openai.New(name)}, nil
@@ -39,17 +39,16 @@ func connectModel(name string) (*model, error) {
 
 func (m *model) Close() {
 	if m.scripted != nil {
-		// An interrupted run leaves a part of the script unplayed; that is no
-		// failure of this program.
+		// An interrupted run leaves part of the script unplayed, which is not an error.
 		_ = m.scripted.Close()
 	}
 }
 
 var fileName = regexp.MustCompile(`in the file (\S+)\.$`)
 
-// nextTurn plays the model: it first reaches for a file that it must not read,
-// is told so, reads the right one, asks for the weather of each city in it,
-// and compares.
+// nextTurn plays the model: it asks for a file that it must not read, gets an error,
+// reads the right file, asks for the weather of each city in it, and compares the
+// results.
 func nextTurn(req openaitest.Request) openaitest.Step {
 	results := req.ToolResults()
 	file := fileName.FindStringSubmatch(req.Messages[0].Content)[1]

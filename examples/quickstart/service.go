@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// weatherService is a small HTTP service on loopback that is overloaded at
-// first: it answers the first two requests with 503 and Retry-After.
+// A weatherService is a small HTTP service on the loopback interface that is overloaded
+// at first: it answers the first requests with 503 and Retry-After.
 type weatherService struct {
 	URL    string
 	server *http.Server
@@ -22,7 +22,7 @@ type weatherService struct {
 	requests int
 }
 
-// overloaded is how many requests the service turns away.
+// overloaded is the number of requests that the service refuses.
 const overloaded = 2
 
 func startWeatherService() (*weatherService, error) {
@@ -37,7 +37,7 @@ func startWeatherService() (*weatherService, error) {
 	go func() {
 		defer close(s.served)
 		if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			panic(err) // a listener on loopback that fails is no case to go on from
+			panic(err) // a loopback listener is not expected to fail
 		}
 	}()
 	return s, nil

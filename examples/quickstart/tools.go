@@ -23,14 +23,15 @@ import (
 //go:embed cities.txt
 var sampleCities []byte
 
-// workspace is the directory that the agent may read in, and nothing else.
+// A workspace is the only directory that the agent may read.
 type workspace struct {
 	root *os.Root
-	name string // of the file to read
-	temp string // removed by Close; empty if the file is the user's
+	name string // name of the file to read
+	temp string // directory removed by Close; empty if the file is the user's
 }
 
-// openWorkspace opens the directory of the file, or one with the sample in it.
+// openWorkspace opens the directory of file. If file is empty, it creates a directory
+// with the sample file.
 func openWorkspace(file string) (*workspace, error) {
 	w := new(workspace)
 	if file == "" {
@@ -61,12 +62,12 @@ func (w *workspace) Close() {
 	}
 }
 
-// FileRequest is what the model asks the file tool for.
+// FileRequest is the input of the file tool.
 type FileRequest struct {
 	Path string `json:"path" jsonschema:"the file to read, relative to the working directory"`
 }
 
-// readFileTool reads files of the workspace.
+// readFileTool returns a tool that reads files in the workspace.
 func readFileTool(w *workspace) actors.Function {
 	return decorators.Tool("read_file", "Reads a text file.",
 		func(_ context.Context, in FileRequest) (string, error) {
@@ -87,19 +88,19 @@ func readFileTool(w *workspace) actors.Function {
 	})
 }
 
-// City is what the model asks the weather tool for.
+// City is the input of the weather tool.
 type City struct {
 	Name string `json:"name" jsonschema:"the city to look up"`
 }
 
-// Weather is what the service knows of a city.
+// Weather is the answer of the weather service.
 type Weather struct {
 	City  string  `json:"city"`
 	TempC float64 `json:"temp_c"`
 }
 
-// weatherTool asks the weather service. The service says when to come back, by
-// Retry-After, and httperror passes it on.
+// weatherTool returns a tool that calls the weather service. If the service sends
+// Retry-After, httperror passes the delay on.
 func weatherTool(serviceURL string) actors.Function {
 	return decorators.Tool("get_weather", "Current weather in a city.",
 		func(ctx context.Context, in City) (Weather, error) {

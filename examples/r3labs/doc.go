@@ -1,10 +1,9 @@
-// R3labs is a program that already sends events with a server of
-// github.com/r3labs/sse/v2, about orders here, and has the retries of its agents
-// among them: in a stream for each run, and in one for all. A client of the same
-// library prints what comes.
+// R3labs is a program that already sends events about orders with a server of
+// github.com/r3labs/sse/v2. It adds the events of its agents: one stream for each run,
+// and one for all runs. A client of the same library prints the events.
 //
 //	go run ./examples/r3labs
 //
-// Two runs fetch prices from a service that is down at first. The program ends
-// when both have ended.
+// Two runs fetch prices from a service that is down at first. The program ends when
+// both runs have ended.
 package main

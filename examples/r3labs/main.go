@@ -32,17 +32,17 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	// The server that the program has, with a stream of its own.
+	// The existing server of the program, with its own stream.
 	server := sse.New()
 	defer server.Close()
-	server.AutoReplay = false // runs would never be forgotten
+	server.AutoReplay = false // otherwise the server would store all runs forever
 	var connected sync.WaitGroup
 	connected.Add(2)
 	server.OnSubscribe = func(string, *sse.Subscriber) { connected.Done() }
 	server.CreateStream("orders")
 
-	// The runs in it. The guard is what is served: one client that does not read
-	// would hold up all of a stream.
+	// Add the runs. The guard must serve the requests: without it, a client that does
+	// not read would block all others of a stream.
 	guard := r3labs.Guard(server, 10*time.Second)
 	pub, err := r3labs.New(server, r3labs.Options{Guard: guard})
 	if err != nil {
@@ -88,7 +88,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// watch prints the events of a stream with the client of the library.
+// watch prints the events of a stream, with the client of the library.
 func watch(ctx context.Context, url, stream string, ended chan<- string) {
 	err := sse.NewClient(url).SubscribeWithContext(ctx, stream, func(e *sse.Event) {
 		var rec struct {
@@ -103,11 +103,11 @@ func watch(ctx context.Context, url, stream string, ended chan<- string) {
 		}
 		switch event := string(e.Event); event {
 		case "retrying":
-			fmt.Printf("%s: %s failed with %q and is tried again in %.1f s\n", rec.RunID, rec.Name, rec.Error, rec.Delay)
+			fmt.Printf("%s: %s failed with %q and will be retried in %.1f s\n", rec.RunID, rec.Name, rec.Error, rec.Delay)
 		case "completed":
 			fmt.Printf("%s: %s is done\n", rec.RunID, rec.Name)
 		case "order":
-			fmt.Printf("an order of the program's own: %s\n", e.Data)
+			fmt.Printf("an order of the program: %s\n", e.Data)
 		case "run_completed", "run_failed":
 			ended <- rec.RunID
 		}
@@ -117,12 +117,12 @@ func watch(ctx context.Context, url, stream string, ended chan<- string) {
 	}
 }
 
-// City is where to ask for a price.
+// City is the input of the tool.
 type City struct {
 	Name string `json:"name"`
 }
 
-// fetchPrice is a run whose tool fails twice.
+// fetchPrice executes a run whose tool fails twice.
 func fetchPrice(ctx context.Context, pub *r3labs.Publisher, city string) {
 	attempts := 0
 	fetch := decorators.Tool("fetch_price", "Fetches the price of a city.", func(context.Context, City) (int, error) {

@@ -14,12 +14,12 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// Topic is what the researcher is asked.
+// Topic is the input of the researcher.
 type Topic struct {
 	Subject string `json:"subject"`
 }
 
-// Report is what it answers.
+// Report is the answer of the researcher.
 type Report struct {
 	Title     string    `json:"title"`
 	Findings  []Finding `json:"findings"`
@@ -32,10 +32,10 @@ type Finding struct {
 	Source string `json:"source"`
 }
 
-// newResearcher makes the agents. What they do to the outside happens in dir.
+// newResearcher returns the researcher with its tools. Reports are published in dir.
 func newResearcher(llm actors.LLM, dir string) actors.Agent[Topic, Report] {
 	reader := actors.NewAgent("reader", llm,
-		actors.WithDescription("Reads pages and tells what each of them says, in a line."),
+		actors.WithDescription("Reads pages and summarizes each of them in a line."),
 		actors.WithInstructions("Fetch the pages, all at once, and answer with a line on each."),
 		actors.WithTools(fetchTool()))
 	return actors.NewTypedAgent[Topic, Report]("researcher", llm,
@@ -43,7 +43,7 @@ func newResearcher(llm actors.LLM, dir string) actors.Agent[Topic, Report] {
 		actors.WithTools(searchTool(), reader, publishTool(dir)))
 }
 
-// Query is what to search for.
+// Query is the input of the search tool.
 type Query struct {
 	Words string `json:"words"`
 }
@@ -57,7 +57,7 @@ func searchTool() actors.Tool[Query, []string] {
 	})
 }
 
-// Page is a page to fetch.
+// Page is the input of the fetch tool.
 type Page struct {
 	URL string `json:"url"`
 }
@@ -72,7 +72,7 @@ func fetchTool() actors.Tool[Page, string] {
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 20 * time.Millisecond}))
 }
 
-// work takes as long as a service nearby would.
+// work takes as long as a call of a nearby service.
 func work(ctx context.Context) error {
 	select {
 	case <-time.After(10 * time.Millisecond):
@@ -82,15 +82,15 @@ func work(ctx context.Context) error {
 	}
 }
 
-// Publication is a report to be published.
+// Publication is a report to publish.
 type Publication struct {
 	Title string `json:"title"`
 	Text  string `json:"text"`
 }
 
-// write makes a file of the report, which is there as a whole or not at all. It
-// is under two names for a moment: a draft that a process left which was killed
-// may be the report itself, and so is not written to.
+// write creates the file of the report atomically. It writes a draft and then links it
+// to the final name. A killed process may have left a draft that is already linked, so
+// an existing draft is removed, not overwritten.
 func (p Publication) write(dir, name string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -108,10 +108,9 @@ func (p Publication) write(dir, name string) error {
 	return os.Remove(draft)
 }
 
-// publishTool writes the report where everybody can read it, once it was
-// approved. The name comes from the idempotency key: a call that is repeated,
-// since its process was killed before the outcome was on record, finds what it
-// did before.
+// publishTool returns a tool that publishes a report after approval. The file name is
+// derived from the idempotency key: if the process was killed before the outcome was
+// recorded, the repeated call finds the existing file.
 func publishTool(dir string) actors.Tool[Publication, string] {
 	return decorators.Tool("publish", "Publishes a report.", func(ctx context.Context, in Publication) (string, error) {
 		key, err := core.IdempotencyKey(ctx)

@@ -1,17 +1,16 @@
-// Research has an agent write a report: it searches in parallel, has a
-// sub-agent read what it found, and publishes the report if somebody approves.
+// Research runs an agent that writes a report: it searches in parallel, lets another
+// agent read the pages it found, and publishes the report after approval.
 //
 //	go run ./examples/research
 //
-// needs no key and no network: the model is scripted, behind a real HTTP server
-// on loopback. With OPENAI_API_KEY set (and OPENAI_BASE_URL, for another
-// service than OpenAI's), the same agents talk to that service.
+// This needs no key and no network: the model is a script behind a real HTTP server on
+// the loopback interface. If OPENAI_API_KEY is set (and OPENAI_BASE_URL for a service
+// other than OpenAI), the same agents use that service.
 //
-// Kill it at any time, as by Ctrl-\ or kill -9, and run it again: it goes on
-// where it was, in the directory research-data (-dir names another). What the
-// model has answered is not asked again, and what was approved is published
-// once. It asks on the terminal whether to publish: y approves, n refuses, a
-// JSON document approves with other arguments, and any other text refuses
-// with that reason, which the model gets to see. -answer gives the answer
-// beforehand.
+// Kill it at any time, for example with Ctrl-\ or kill -9, and run it again: it
+// continues from where it stopped, in the directory research-data (-dir selects another
+// one). Completed model calls are not repeated, and an approved report is published
+// once. The program asks on the terminal whether to publish: y approves, n refuses, a
+// JSON document approves with different arguments, and any other text refuses with that
+// reason, which is passed to the model. The flag -answer gives the answer in advance.
 package main

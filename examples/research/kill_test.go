@@ -19,19 +19,18 @@ import (
 	"github.com/reprise-go/reprise/live"
 )
 
-// longForm is set in the environment for as many kills as it takes to hit every
-// place.
+// longForm is set in the environment to kill the process at every possible place.
 const longForm = "REPRISE_LONG"
 
 func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"write": func(args ...string) error {
 		f := flags{dir: args[0], answer: "y", subject: "tea", model: "m"}
-		ctx := live.Watch(context.Background(), func(live.Delta) {}) // replies are streamed, and cut in the middle
+		ctx := live.Watch(context.Background(), func(live.Delta) {}) // stream replies, so that they can be cut in the middle
 		return run(ctx, f, os.Stdin, os.Stdout, os.Stderr)
 	}})
 }
 
-// worker is a process that writes the report, or goes on with it.
+// worker starts a process that starts or continues writing the report.
 func worker(t *testing.T, dir string, server *openaitest.Server) (*exec.Cmd, *bytes.Buffer) {
 	var out bytes.Buffer
 	cmd := process.Command(t, "write", dir)
@@ -59,8 +58,8 @@ func published(t *testing.T, dir string) []string {
 	return names
 }
 
-// The model is asked at most once for each turn and each kill, the answer is
-// the same, and what was approved happens once.
+// The model is called at most once for each turn and each kill, the answer is the same,
+// and the approved report is published once.
 func TestKilledAtAnyInstantItGoesOn(t *testing.T) {
 	kills := 8
 	if os.Getenv(longForm) != "" {
@@ -85,7 +84,7 @@ func TestKilledAtAnyInstantItGoesOn(t *testing.T) {
 			go func() { done <- cmd.Wait() }()
 			select {
 			case <-time.After(rand.N(took)):
-				_ = cmd.Process.Kill() // it may have been quicker
+				_ = cmd.Process.Kill() // the process may already have ended
 				if err := <-done; err == nil {
 					ended = true
 					assert.Equal(t, want, out.String())
@@ -105,8 +104,8 @@ func TestKilledAtAnyInstantItGoesOn(t *testing.T) {
 	}
 }
 
-// A process that was killed may have left its draft, which is another name of the
-// report. The call that is repeated leaves the report as it is, and no draft.
+// A killed process may have left a draft that is linked to the report. The repeated
+// call does not change the report, and removes the draft.
 func TestARepeatedPublicationLeavesNoDraft(t *testing.T) {
 	dir := t.TempDir()
 	const name = "report-1.md"
@@ -156,7 +155,7 @@ func TestWithoutAnAnswerItWaits(t *testing.T) {
 	dir := t.TempDir()
 	var out, progress bytes.Buffer
 	err := run(t.Context(), flags{dir: dir, subject: "tea"}, strings.NewReader(""), &out, &progress)
-	require.ErrorContains(t, err, "nobody has answered")
+	require.ErrorContains(t, err, "was not answered")
 	assert.Contains(t, progress.String(), "Approve publish")
 	require.NoError(t, run(t.Context(), flags{dir: dir, subject: "tea"}, strings.NewReader("\ny\n"), &out, &progress))
 	assert.Contains(t, out.String(), "Published as")

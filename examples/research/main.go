@@ -23,10 +23,10 @@ const runID = "research"
 
 func main() {
 	var f flags
-	flag.StringVar(&f.dir, "dir", "research-data", "the `directory` that keeps the run and the report")
-	flag.StringVar(&f.answer, "answer", "", "what to answer when it is asked whether to publish: y, n, a reason or JSON (default: ask on the terminal)")
+	flag.StringVar(&f.dir, "dir", "research-data", "the `directory` of the run and the report")
+	flag.StringVar(&f.answer, "answer", "", "the answer to the question whether to publish: y, n, a reason or JSON (default: ask on the terminal)")
 	flag.StringVar(&f.subject, "subject", "the history of tea", "what to write about")
-	flag.StringVar(&f.model, "model", "gpt-4o-mini", "the model to use where OPENAI_API_KEY is set")
+	flag.StringVar(&f.model, "model", "gpt-4o-mini", "the model to use if OPENAI_API_KEY is set")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "research: unexpected argument %q; it takes flags only, see -help\n", flag.Arg(0))
@@ -40,7 +40,7 @@ func main() {
 
 type flags struct{ dir, answer, subject, model string }
 
-// run writes the report, from wherever it was, and prints it.
+// run starts or continues writing the report and prints it.
 func run(ctx context.Context, f flags, in io.Reader, out, progress io.Writer) error {
 	model, err := connect(f.model)
 	if err != nil {
@@ -71,7 +71,7 @@ func run(ctx context.Context, f flags, in io.Reader, out, progress io.Writer) er
 	}
 }
 
-// attempt begins the run or resumes it.
+// attempt starts or resumes the run.
 func attempt(ctx context.Context, store snapshot.Store, researcher actors.Agent[Topic, Report], topic Topic, console *printer.Printer) (Report, error) {
 	st, err := state.Open(ctx, store, runID, state.WithPublisher(console))
 	if err != nil {
@@ -88,19 +88,19 @@ func decide(ctx context.Context, store snapshot.Store, waiting *core.Interrupted
 		line, err := in.ReadString('\n')
 		if answer = strings.TrimSpace(line); answer == "" {
 			if err == nil {
-				return nil // asked again
+				return nil // ask again
 			}
-			return fmt.Errorf("nobody has answered %q: run it again and answer, or give -answer", waiting.Question)
+			return fmt.Errorf("%q was not answered: run the program again and answer, or use -answer", waiting.Question)
 		}
 	}
 	err := state.Answer(ctx, store, runID, waiting.Question, "", approval(answer))
 	if errors.Is(err, state.ErrAnswered) {
-		return nil // by a process that was killed before it could go on
+		return nil // answered by a process that was killed before it could continue
 	}
 	return err
 }
 
-// approval is what somebody means by an answer.
+// approval converts the user's text to an answer.
 func approval(answer string) actors.Approval {
 	switch {
 	case answer == "y" || answer == "yes":

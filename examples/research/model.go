@@ -13,36 +13,36 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// model is the LLM, and the server behind it if it is scripted.
+// A model is the LLM, with the server behind it if it is scripted.
 type model struct {
 	llm      actors.LLM
 	scripted *openaitest.Server
 }
 
-// patient is the retry configuration of a model that outlives its caller: an
-// attempt that its process was killed in counts as one.
-var patient = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 50 * time.Millisecond})
+// unlimitedRetries is the retry configuration of the model. Attempts during which the
+// process is killed count, so there is no limit.
+var unlimitedRetries = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 50 * time.Millisecond})
 
-// connect talks to the service of the environment, or else to a scripted one
-// on loopback.
+// connect returns a model of the service in the environment, or else a scripted one on
+// the loopback interface.
 func connect(name string) (*model, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" {
-		return &model{llm: openai.New(name, patient)}, nil
+		return &model{llm: openai.New(name, unlimitedRetries)}, nil
 	}
 	server, err := openaitest.Start(openaitest.Forever(openaitest.Respond(nextTurn)))
 	if err != nil {
 		return nil, err
 	}
-	return &model{openai.New("scripted-model", openai.WithBaseURL(server.URL()), patient), server}, nil
+	return &model{openai.New("scripted-model", openai.WithBaseURL(server.URL()), unlimitedRetries), server}, nil
 }
 
 func (m *model) Close() {
 	if m.scripted != nil {
-		_ = m.scripted.Close() // a script that is played for ever has no rest
+		_ = m.scripted.Close() // a Forever script has no unplayed steps
 	}
 }
 
-// nextTurn plays the model, by how far the conversation is.
+// nextTurn plays the model, depending on the state of the conversation.
 func nextTurn(req openaitest.Request) openaitest.Step {
 	var step openaitest.Step
 	if offers(req, "fetch") {
@@ -74,8 +74,8 @@ func read(req openaitest.Request) openaitest.Step {
 	return openaitest.ToolCalls(calls...)
 }
 
-// research plays the model of the researcher: it searches in three ways, has
-// the pages read, publishes, and answers; the first time with a mistake.
+// research plays the model of the researcher: it searches for three phrases, has the
+// pages read, publishes the report, and answers, at first with an incomplete report.
 func research(req openaitest.Request) openaitest.Step {
 	var topic Topic
 	for _, m := range req.Messages {
@@ -121,8 +121,8 @@ func texts(results []openaitest.ToolResult) string {
 	return strings.Join(lines, "\n")
 }
 
-// conclude answers with the report. The first try has no findings, and is
-// fed back.
+// conclude answers with the report. The first answer lacks the findings and is
+// rejected.
 func conclude(req openaitest.Request, topic Topic, findings []string, published string) openaitest.Step {
 	if strings.HasPrefix(published, "error: ") {
 		published = ""

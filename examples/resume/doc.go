@@ -1,9 +1,9 @@
-// Resume shows that a killed run goes on where it stopped: a first process is
-// killed in the middle of a backoff, a second one resumes the run, and what
-// the tools did to the outside is counted.
+// Resume shows that a killed run continues from where it stopped: a first process is
+// killed during a backoff, a second one resumes the run, and the external effects of
+// the tools are counted.
 //
 //	go run ./examples/resume
 //
-// The run is kept in a directory of its own, which the end of the output
-// names; `reprise show` reads it.
+// The run is stored in a directory whose name is printed at the end; `reprise show`
+// shows it.
 package main

@@ -18,7 +18,7 @@ const runID = "trip-to-oslo"
 
 func main() {
 	dir := flag.String("dir", "", "the `directory` to keep the run in (default: a new temporary one)")
-	worker := flag.Bool("worker", false, "be the process that runs the agent; the example starts it by itself")
+	worker := flag.Bool("worker", false, "run the agent; the example starts this process itself")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "resume: unexpected argument %q; it takes flags only, see -help\n", flag.Arg(0))
@@ -40,17 +40,17 @@ func start(dir string, worker bool) error {
 			return err
 		}
 	}
-	return direct(dir)
+	return demonstrate(dir)
 }
 
-// direct kills the first worker in the middle of a wait, lets a second one
-// finish, and shows what both of them did.
-func direct(dir string) error {
-	fmt.Println("The first process books a trip. It is killed while it waits to try again.")
+// demonstrate kills the first worker during a wait, lets a second one finish, and shows
+// the effects of both.
+func demonstrate(dir string) error {
+	fmt.Println("The first process books a trip. It is killed while it waits for a retry.")
 	if err := runWorker(dir, "process 1", "Retrying (attempt 3/"); err != nil {
 		return err
 	}
-	time.Sleep(300 * time.Millisecond) // as long as nobody is there
+	time.Sleep(300 * time.Millisecond) // no process runs
 	fmt.Println("\nThe second process resumes the run.")
 	if err := runWorker(dir, "process 2", ""); err != nil {
 		return err
@@ -58,8 +58,8 @@ func direct(dir string) error {
 	return showEffects(dir)
 }
 
-// runWorker runs a worker and shows what it prints. Once a line contains
-// killAt, the process is killed, as a crash or a deploy would.
+// runWorker runs a worker and prints its output. If a line contains killAt, the process
+// is killed, as in a crash or a deployment.
 func runWorker(dir, name, killAt string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -93,8 +93,8 @@ func show(out io.Reader, name, killAt string, p *os.Process) (killed bool) {
 	return killed
 }
 
-// showEffects counts what the tools did to the outside: they write a line for
-// every time they run.
+// showEffects counts the external effects of the tools, which write a line each time
+// they run.
 func showEffects(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, effectsFile))
 	if err != nil {
@@ -104,7 +104,7 @@ func showEffects(dir string) error {
 	for _, line := range strings.Fields(string(data)) {
 		counts[line]++
 	}
-	fmt.Println("\nWhat the tools did to the outside, in both processes together:")
+	fmt.Println("\nExternal effects of the tools in both processes:")
 	for _, effect := range []string{"flight-booked", "payment-refused", "payment-made", "mail-sent"} {
 		fmt.Printf("  %-16s %d×\n", effect, counts[effect])
 	}

@@ -19,12 +19,12 @@ import (
 
 const effectsFile = "effects.txt"
 
-// Trip is what the agent is asked for.
+// Trip is the input of the agent.
 type Trip struct {
 	To string `json:"to"`
 }
 
-// work begins the run, or resumes it: the program is the same for both.
+// work starts or resumes the run; the program is the same for both.
 func work(ctx context.Context, dir string) error {
 	store, err := filestore.New(dir)
 	if err != nil {
@@ -39,12 +39,12 @@ func work(ctx context.Context, dir string) error {
 	if err := errors.Join(callErr, st.Close()); err != nil {
 		return err
 	}
-	fmt.Printf("%s (%s)\n", booked, inWords(st.Report()))
+	fmt.Printf("%s (%s)\n", booked, formatReport(st.Report()))
 	return nil
 }
 
-// inWords tells how much of a run was done by processes before.
-func inWords(r state.Report) string {
+// formatReport describes how much of the run was done by earlier processes.
+func formatReport(r state.Report) string {
 	calls := "calls"
 	if r.Restored == 1 {
 		calls = "call"
@@ -52,7 +52,7 @@ func inWords(r state.Report) string {
 	return fmt.Sprintf("%d %s restored, %d executed", r.Restored, calls, r.Executed)
 }
 
-// travelAgent books, pays and writes a mail, one after the other.
+// travelAgent returns an agent that books, pays and sends a mail, in this order.
 func travelAgent(dir string) actors.Agent[Trip, string] {
 	effect := func(name string) error { return appendLine(filepath.Join(dir, effectsFile), name) }
 	book := decorators.Tool("book_flight", "Books a flight.", func(_ context.Context, in Trip) (string, error) {
@@ -82,7 +82,7 @@ func travelAgent(dir string) actors.Agent[Trip, string] {
 	})
 }
 
-// refused counts how often the payment service has said no.
+// refused returns how often the payment service has refused.
 func refused(file string) int {
 	data, err := os.ReadFile(file)
 	if err != nil {

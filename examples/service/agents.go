@@ -11,20 +11,20 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// A Topic is what a report is about.
+// A Topic is the input of the report agent.
 type Topic struct {
 	Topic    string `json:"topic"`
 	Sections int    `json:"sections" jsonschema:"how many, from 1 to 20"`
 }
 
-// Section is one part of a report.
+// A Section is one part of a report.
 type Section struct {
 	Topic  string `json:"topic"`
 	Number int    `json:"number"`
 }
 
-// write stands for a call of a service: it takes two seconds, and every third
-// fails the first time.
+// write simulates a call of a service. It takes two seconds, and every third section
+// fails at first.
 var write = decorators.Tool("write_section", "Writes one section.", func(ctx context.Context, in Section) (string, error) {
 	select {
 	case <-time.After(2 * time.Second):
@@ -52,7 +52,7 @@ var report = decorators.Agent("report", "Writes a report.", func(ctx context.Con
 	return strings.Join(sections, "\n"), nil
 })
 
-// An Order is what is refunded.
+// An Order is the input of the refund agent.
 type Order struct {
 	Order string `json:"order"`
 	Euros int    `json:"euros"`
@@ -62,7 +62,7 @@ var pay = decorators.Tool("pay", "Pays an amount back.", func(_ context.Context,
 	return fmt.Sprintf("%d € paid back for order %s", in.Euros, in.Order), nil
 })
 
-// refund asks, and takes silence for a no after a day.
+// refund asks for approval. Without an answer within a day, it does not pay.
 var refund = decorators.Agent("refund", "Refunds an order.", func(ctx context.Context, in Order) (string, error) {
 	ok, err := core.Await(ctx, fmt.Sprintf("Pay %d € back for order %s?", in.Euros, in.Order), core.Default(24*time.Hour, false))
 	if err != nil {
@@ -74,7 +74,7 @@ var refund = decorators.Agent("refund", "Refunds an order.", func(ctx context.Co
 	return pay.Call(ctx, in)
 })
 
-// A Reminder is a text for later.
+// A Reminder is the input of the reminder agent.
 type Reminder struct {
 	Text    string `json:"text"`
 	Seconds int    `json:"seconds"`

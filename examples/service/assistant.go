@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/live"
 )
 
-// assistant is what one chats with. Its model is a script that speaks a word at a time: put
-// openai.New in its place.
+// assistant is the agent of the chat. Its model is a script that emits one word at a
+// time; replace it with openai.New.
 var assistant = actors.NewAgent("assistant", actors.NewLLM("script", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 	asked := req.Messages[len(req.Messages)-1].Text
-	answer := fmt.Sprintf("You have said %d things so far. The last was %q, and that is all that a script can say about it.", spoken(req.Messages), asked)
+	answer := fmt.Sprintf("You have sent %d messages so far. The last one was %q. I am a script and cannot say more about it.", countUserMessages(req.Messages), asked)
 	for _, word := range strings.SplitAfter(answer, " ") {
 		live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 		select {
@@ -28,11 +28,11 @@ var assistant = actors.NewAgent("assistant", actors.NewLLM("script", "", func(ct
 	return actors.Response{Message: actors.Assistant(answer)}, nil
 }))
 
-// wordTime is how long the script takes for a word.
+// wordTime is the time the script takes for a word.
 const wordTime = 100 * time.Millisecond
 
-// spoken is how many messages are the user's.
-func spoken(messages []actors.Message) (n int) {
+// countUserMessages returns the number of messages of the user.
+func countUserMessages(messages []actors.Message) (n int) {
 	for _, m := range messages {
 		if m.Role == actors.RoleUser {
 			n++
@@ -44,7 +44,7 @@ func spoken(messages []actors.Message) (n int) {
 //go:embed chat.html
 var chatPage []byte
 
-// serveChat serves the page of the chat. It uses the API as any other page.
+// serveChat serves the page of the chat, which uses the public HTTP API.
 func serveChat(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(chatPage)

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// begin starts the program, and returns it with its URL.
+// begin starts the program and returns it with its URL.
 func begin(t *testing.T, program, dir string) (*exec.Cmd, string) {
 	cmd := exec.CommandContext(t.Context(), program, "-addr", "127.0.0.1:0", "-dir", dir)
 	cmd.Stderr = os.Stderr
@@ -25,7 +25,7 @@ func begin(t *testing.T, program, dir string) (*exec.Cmd, string) {
 	require.NoError(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	_, url, ok := strings.Cut(strings.TrimSpace(line), "are on ")
+	_, url, ok := strings.Cut(strings.TrimSpace(line), "are at ")
 	require.True(t, ok, line)
 	return cmd, url
 }
@@ -56,8 +56,8 @@ func until(t *testing.T, url, run, name string) {
 	}
 }
 
-// TestKilledServiceGoesOn: the program is killed while one run makes a call and
-// another waits for an answer, which comes to the next process.
+// TestKilledServiceGoesOn kills the program while one run makes a call and another
+// waits for an answer, which is sent to the next process.
 func TestKilledServiceGoesOn(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "service")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
@@ -68,7 +68,7 @@ func TestKilledServiceGoesOn(t *testing.T) {
 	post(t, url+"api/runs", `{"program": "report", "run_id": "report-1", "input": {"topic": "tides", "sections": 2}}`)
 	post(t, url+"api/runs", `{"program": "refund", "run_id": "refund-1", "input": {"order": "A-17", "euros": 40}}`)
 	until(t, url, "refund-1", "run_paused")
-	until(t, url, "report-1", "completed") // its first section
+	until(t, url, "report-1", "completed") // wait for its first section
 	require.NoError(t, first.Process.Kill())
 	_ = first.Wait()
 
@@ -82,8 +82,8 @@ func TestKilledServiceGoesOn(t *testing.T) {
 	require.NoError(t, second.Wait())
 }
 
-// TestKilledChatAnswersInTheEnd: the service is killed in the middle of an answer that it
-// streams, and the next one gives the whole answer, once.
+// TestKilledChatAnswersInTheEnd kills the service while it streams an answer. The next
+// process returns the complete answer, once.
 func TestKilledChatAnswersInTheEnd(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "service")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
@@ -107,7 +107,7 @@ func TestKilledChatAnswersInTheEnd(t *testing.T) {
 			continue
 		}
 		require.NoError(t, e.Decode(&d))
-		if text += d.Text; strings.Contains(text, "said") {
+		if text += d.Text; strings.Contains(text, "sent") {
 			break
 		}
 	}
@@ -119,13 +119,13 @@ func TestKilledChatAnswersInTheEnd(t *testing.T) {
 	until(t, url, turn.RunID, "run_completed")
 	client = &streamer.Client{URL: url}
 	last := completed(t, client, 2)
-	require.Equal(t, `You have said 2 things so far. The last was "how are you?", and that is all that a script can say about it.`, last.Answer)
+	require.Equal(t, `You have sent 2 messages so far. The last one was "how are you?". I am a script and cannot say more about it.`, last.Answer)
 	require.NoError(t, second.Process.Signal(os.Interrupt))
 	require.NoError(t, second.Wait())
 }
 
-// completed returns the last of a number of turns when its end is stored, which is a moment
-// after the event.
+// completed returns the last of a number of turns when its end is stored, which is
+// shortly after the event.
 func completed(t *testing.T, client *streamer.Client, number int) streamer.ThreadTurn {
 	t.Helper()
 	for {

@@ -1,6 +1,6 @@
-// Argyll runs a step of Argyll, with its work_config, against a service that is
-// unavailable at first: four work items in two slots, each retried by itself,
-// with Argyll's events.
+// Argyll runs an Argyll step, with its work_config, against a service that is
+// unavailable at first. It processes four work items in two slots, retries each item
+// separately, and counts Argyll's events.
 package main
 
 import (

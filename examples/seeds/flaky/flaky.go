@@ -1,5 +1,5 @@
-// Package flaky is the service that the examples call: on this machine, and
-// unavailable at first.
+// Package flaky provides the service that the examples call. It runs on the local
+// machine and is unavailable at first.
 package flaky
 
 import (
@@ -13,24 +13,24 @@ import (
 	"github.com/reprise-go/reprise/httperror"
 )
 
-// A Service answers requests, the first of each path with 503. A path that ends
-// in /declined is answered with 422, always.
+// A Service answers requests. The first requests of each path are answered with 503.
+// The path /declined is always answered with 422.
 type Service struct {
 	*httptest.Server
 	failures int
 
 	mu     sync.Mutex
 	asked  map[string]int
-	tokens map[string]bool // of what was done
+	tokens map[string]bool // tokens of completed requests
 }
 
-// A Request is what a step asks the service for.
+// A Request is the input of a step.
 type Request struct {
 	Path string `json:"path"`
 }
 
-// Start starts a service that is unavailable for the first requests of each
-// path. Close it.
+// Start starts a service that is unavailable for the first failures requests of each
+// path. The caller must close it.
 func Start(failures int) *Service {
 	s := &Service{failures: failures, asked: make(map[string]int), tokens: make(map[string]bool)}
 	s.Server = httptest.NewServer(s)
@@ -55,15 +55,15 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Effects is how many receipts the service has given.
+// Effects returns the number of requests that the service has completed with a token.
 func (s *Service) Effects() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.tokens)
 }
 
-// Call asks the service. A response without success is an error with its status
-// code. A token that is not empty is sent with it.
+// Call calls the service. A response with a failure status is returned as an error. A
+// token, if not empty, is sent with the request.
 func (s *Service) Call(ctx context.Context, path, token string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, http.NoBody)
 	if err != nil {

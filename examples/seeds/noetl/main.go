@@ -1,5 +1,5 @@
-// Noetl runs a step of a NoETL playbook, with its retry policy and conditions,
-// against a service that is unavailable at first, with NoETL's events.
+// Noetl runs a step of a NoETL playbook, with its retry policy and conditions, against
+// a service that is unavailable at first, and prints NoETL's events.
 package main
 
 import (

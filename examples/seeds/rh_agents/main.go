@@ -1,6 +1,6 @@
-// Rh_agents runs an agent whose tools have the retry levels of rh_agents'
-// specification against a service that is unavailable at first, and prints what
-// happens as the specification shows it.
+// Rh_agents runs an agent, with the retry levels of the rh_agents specification,
+// against a service that is unavailable at first. The output has the form shown in the
+// specification.
 package main
 
 import (
@@ -40,14 +40,14 @@ func run(ctx context.Context, out io.Writer) error {
 	service := flaky.Start(3)
 	defer service.Close()
 	ask := func(ctx context.Context, in flaky.Request) (string, error) { return service.Call(ctx, in.Path, "") }
-	patient := decorators.Tool("flaky_tool", "A tool with five attempts.", ask)
-	plain := decorators.Tool("fetch_data", "A tool with three attempts.", ask)
+	fiveAttempts := decorators.Tool("flaky_tool", "A tool with five attempts.", ask)
+	threeAttempts := decorators.Tool("fetch_data", "A tool with three attempts.", ask)
 	agent := decorators.Agent("collect", "Collects.", func(ctx context.Context, _ struct{}) (string, error) {
-		first, err := patient.Call(ctx, flaky.Request{Path: "/first"})
+		first, err := fiveAttempts.Call(ctx, flaky.Request{Path: "/first"})
 		if err != nil {
 			return "", err
 		}
-		_, failed := plain.Call(ctx, flaky.Request{Path: "/second"})
+		_, failed := threeAttempts.Call(ctx, flaky.Request{Path: "/second"})
 		return fmt.Sprintf("%s; the second failed: %v", first, failed != nil), nil
 	})
 	p := printer.New(out)

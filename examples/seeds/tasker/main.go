@@ -1,5 +1,5 @@
-// Tasker runs a step of Tasker, with its retry configuration, against a service
-// that is unavailable at first, and tells what Tasker counts.
+// Tasker runs a Tasker step, with its retry configuration, against a service that is
+// unavailable at first, and prints the numbers that Tasker counts.
 package main
 
 import (
