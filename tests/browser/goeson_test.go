@@ -106,7 +106,7 @@ func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
 	require.NoError(t, err, string(out))
 	out, err = exec.CommandContext(t.Context(), command, "--dir", dir, "answer", "r", "group:people/2?1", "true").CombinedOutput()
 	require.NoError(t, err, string(out))
-	assert.Equal(t, "question group:people/2?1 of run r is answered; a program has gone on with the run\n", string(out))
+	assert.Equal(t, "question group:people/2?1 of run r is answered; a program has resumed the run\n", string(out))
 	program.Wait()
 	p.waitText(`[data-run="r"] .chip`, "completed")
 	p.waitText(second+" .answer", "No longer asked.")
