@@ -271,7 +271,7 @@ func (b *Budget) reserve(ctx context.Context, key, account string, amount Amount
 	return left, fmt.Errorf("%w: the call would use %s of %q for %q", core.ErrBudget, problem, b.o.Name, key)
 }
 
-// limit returns the limit of an account, including what it was raised by.
+// limit returns the limit of an account, including all raises.
 func (b *Budget) limit(ctx context.Context, account string) (Amount, error) {
 	raise, err := b.add(ctx, account+raisedSuffix, Amount{})
 	if err != nil {

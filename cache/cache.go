@@ -49,7 +49,7 @@ type Cache struct {
 
 // A pendingCall is a call in progress.
 type pendingCall struct {
-	ctx  context.Context // of the call
+	ctx  context.Context // context of the call
 	done chan struct{}   // closed when the call has ended
 }
 

@@ -117,7 +117,7 @@ func TestIdentityOfTheInputDecides(t *testing.T) {
 
 // The idempotency key of a request does not cover the results of tools, but the answer
 // depends on them.
-func TestModelsAreAskedAgainWhereAToolReturnedSomethingElse(t *testing.T) {
+func TestDifferentToolResultsAreDifferentInputs(t *testing.T) {
 	asked := 0
 	llm := decorators.LLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
 		asked++

@@ -49,7 +49,7 @@ func (m *Memory) Get(_ context.Context, key string) ([]byte, bool, error) {
 	if e == nil {
 		return nil, false, nil
 	}
-	k := e.Value.(*entry) //nolint:forcetypeassert // nothing else is in the list
+	k := e.Value.(*entry) //nolint:forcetypeassert // the list contains only entries
 	if !k.expires.IsZero() && !time.Now().Before(k.expires) {
 		m.drop(e)
 		return nil, false, nil
@@ -89,7 +89,7 @@ func (m *Memory) Delete(_ context.Context, key string) error {
 
 // drop removes e. The caller holds m.mu.
 func (m *Memory) drop(e *list.Element) {
-	k := m.used.Remove(e).(*entry) //nolint:forcetypeassert // nothing else is in the list
+	k := m.used.Remove(e).(*entry) //nolint:forcetypeassert // the list contains only entries
 	delete(m.byKey, k.key)
 	m.bytes -= k.size()
 }

@@ -62,7 +62,7 @@ func TestDirKeepsValuesOverProcesses(t *testing.T) {
 	require.NoError(t, again.Close())
 }
 
-func TestDirTakesDamageForNothing(t *testing.T) {
+func TestDirTreatsADamagedFileAsMissing(t *testing.T) {
 	d, path := openDir(t)
 	require.NoError(t, d.Put(t.Context(), keyOf(1), []byte("one"), time.Time{}))
 	file := filepath.Join(path, keyOf(1)[:2], keyOf(1)[2:])
@@ -92,7 +92,7 @@ func TestDirFollowsNoLinkOutOfIt(t *testing.T) {
 	assert.Empty(t, entries)
 }
 
-func TestPurgeDeletesWhatIsOfNoMoreUse(t *testing.T) {
+func TestPurgeDeletesExpiredAndDamagedFiles(t *testing.T) {
 	d, path := openDir(t)
 	require.NoError(t, d.Put(t.Context(), keyOf(1), []byte("over"), time.Now().Add(-time.Second)))
 	require.NoError(t, d.Put(t.Context(), keyOf(2), []byte("kept"), time.Now().Add(time.Hour)))

@@ -124,7 +124,7 @@ func TestConditionIsTrueOfWhatItNames(t *testing.T) {
 	}
 }
 
-func TestConditionThatIsNoneIsAnErrorWithItsPlace(t *testing.T) {
+func TestInvalidConditionIsAnErrorWithAPosition(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "1:1: the expression is empty; want a boolean expression such as status_code >= 500",
 		" {{ }} ":                          "1:1: the expression is empty; want a boolean expression such as status_code >= 500",
@@ -181,7 +181,7 @@ func TestConditionsDecideInACall(t *testing.T) {
 	assert.Equal(t, 1, testkit.Failed(t, err, record.ReasonPermanent).Attempts, "not retry_when")
 }
 
-func TestConditionIsForManyGoroutines(t *testing.T) {
+func TestConditionIsSafeForConcurrentUse(t *testing.T) {
 	c, err := condition.Compile("status_code >= 500 and attempt < 1000 and error contains 'get'")
 	require.NoError(t, err)
 	done := make(chan int)

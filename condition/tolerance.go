@@ -24,12 +24,12 @@ func (tolerance) Visit(node *ast.Node) {
 		if f := unaries[n.Operator]; f != nil {
 			call(node, f, n.Node)
 		} else {
-			n.Node = truth(n.Node)
+			n.Node = toBool(n.Node)
 		}
 	case *ast.BuiltinNode:
 		call(node, unaries[n.Name], n.Arguments...)
 	case *ast.ConditionalNode:
-		n.Cond = truth(n.Cond)
+		n.Cond = toBool(n.Cond)
 	case *ast.BinaryNode:
 		binary(node, n)
 	}
@@ -40,7 +40,7 @@ func binary(node *ast.Node, n *ast.BinaryNode) {
 	case "??":
 		return
 	case "and", "&&", "or", "||":
-		n.Left, n.Right = truth(n.Left), truth(n.Right)
+		n.Left, n.Right = toBool(n.Left), toBool(n.Right)
 		return
 	case "==", "!=":
 		_, left := n.Left.(*ast.NilNode)
@@ -63,8 +63,8 @@ func call[F func(any) any | func(any) bool | func(a, b any) any | func(a, b any)
 	*node = &ast.CallNode{Callee: &ast.ConstantNode{Value: f}, Arguments: arguments}
 }
 
-// truth converts n to a boolean. A missing value is false.
-func truth(n ast.Node) ast.Node {
+// toBool converts n to a boolean. A missing value is false.
+func toBool(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.BoolNode, *ast.UnaryNode:
 		return n
@@ -81,8 +81,8 @@ func truth(n ast.Node) ast.Node {
 	return n
 }
 
-// Functions that replace operators and builtins: with one operand, with two operands
-// and a value as the result, and with two operands and a boolean as the result.
+// These functions replace operators and builtins: unaries take one operand, arithmetic
+// takes two, and comparisons take two and return a boolean.
 var (
 	unaries = map[string]func(any) any{
 		"-":     unary(runtime.Negate),
@@ -92,13 +92,13 @@ var (
 		"upper": unary(func(a any) any { return strings.ToUpper(a.(string)) }),
 	}
 	arithmetic = map[string]func(a, b any) any{
-		"+":  combination(runtime.Add),
-		"-":  combination(runtime.Subtract),
-		"*":  combination(runtime.Multiply),
-		"/":  combination(func(a, b any) any { return runtime.Divide(a, b) }),
-		"%":  combination(func(a, b any) any { return runtime.Modulo(a, b) }),
-		"**": combination(func(a, b any) any { return runtime.Exponent(a, b) }),
-		"^":  combination(func(a, b any) any { return runtime.Exponent(a, b) }),
+		"+":  binaryValue(runtime.Add),
+		"-":  binaryValue(runtime.Subtract),
+		"*":  binaryValue(runtime.Multiply),
+		"/":  binaryValue(func(a, b any) any { return runtime.Divide(a, b) }),
+		"%":  binaryValue(func(a, b any) any { return runtime.Modulo(a, b) }),
+		"**": binaryValue(func(a, b any) any { return runtime.Exponent(a, b) }),
+		"^":  binaryValue(func(a, b any) any { return runtime.Exponent(a, b) }),
 	}
 	comparisons = map[string]func(a, b any) bool{
 		"==":         comparison(runtime.Equal),
@@ -128,7 +128,7 @@ func in(a, b any) bool {
 	return member(b, a) != nil
 }
 
-// The functions unary, combination and comparison wrap an operator. The wrapped
+// The functions unary, binaryValue and comparison wrap an operator. The wrapped
 // operator returns nil or false if operands are missing or incompatible; the operators
 // of package runtime panic in that case.
 
@@ -142,7 +142,7 @@ func unary(f func(a any) any) func(any) any {
 	}
 }
 
-func combination(f func(a, b any) any) func(a, b any) any {
+func binaryValue(f func(a, b any) any) func(a, b any) any {
 	return func(a, b any) (out any) {
 		if a == nil || b == nil {
 			return nil

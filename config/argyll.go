@@ -59,7 +59,7 @@ func ArgyllEnvironment(getenv func(string) string) (ArgyllDefaults, error) {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < least || n > most {
-			problems = append(problems, Problem{Key: name, Text: fmt.Sprintf("got %q, want %s", cut(text), want)})
+			problems = append(problems, Problem{Key: name, Text: fmt.Sprintf("got %q, want %s", truncate(text), want)})
 			return
 		}
 		set(n)
@@ -76,7 +76,7 @@ func ArgyllEnvironment(getenv func(string) string) (ArgyllDefaults, error) {
 			b := argyllBackoff(i)
 			d.BackoffType = &b
 		} else {
-			problems = append(problems, Problem{Key: "RETRY_BACKOFF_TYPE", Text: fmt.Sprintf("got %q, want one of %s", cut(text), strings.Join(argyllBackoffs, ", "))})
+			problems = append(problems, Problem{Key: "RETRY_BACKOFF_TYPE", Text: fmt.Sprintf("got %q, want one of %s", truncate(text), strings.Join(argyllBackoffs, ", "))})
 		}
 	}
 	if len(problems) > 0 {
@@ -208,16 +208,16 @@ func (a *argyll) delays(v value, r *Retry) {
 		r.Backoff = *kind
 	}
 	if backoff != nil {
-		r.InitialDelay = orNone(*backoff)
+		r.InitialDelay = orNoDelay(*backoff)
 	}
 	if most != nil {
-		r.MaxDelay = orNone(*most)
+		r.MaxDelay = orNoDelay(*most)
 	}
 	r.capRetryAfter()
 }
 
-// orNone returns d, or core.NoDelay for 0, since 0 would select the default.
-func orNone(d time.Duration) time.Duration {
+// orNoDelay returns d, or core.NoDelay for 0, since 0 would select the default.
+func orNoDelay(d time.Duration) time.Duration {
 	if d == 0 {
 		return core.NoDelay
 	}

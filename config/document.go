@@ -42,7 +42,7 @@ func ReadFile(name string) (*Document, error) {
 		return nil, err
 	}
 	d, err := Parse(data)
-	return d, inFile(name, err)
+	return d, withFile(name, err)
 }
 
 // readFile reads a file up to the maximum size of a document.
@@ -52,15 +52,15 @@ func readFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	data, err := readSome(f)
+	data, err := readLimited(f)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	return data, nil
 }
 
-// inFile sets the file name in the problems of err.
-func inFile(name string, err error) error {
+// withFile sets the file name in the problems of err.
+func withFile(name string, err error) error {
 	var bad *Error
 	if !errors.As(err, &bad) {
 		return err

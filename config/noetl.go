@@ -71,7 +71,7 @@ func (v value) seconds() time.Duration {
 	if len(v.r.problems) > problems {
 		return 0
 	}
-	return orNone(d)
+	return orNoDelay(d)
 }
 
 // ofFailures restricts a condition to failures. NoETL evaluates retry_when only for

@@ -53,7 +53,7 @@ func (r *reader) parse(data []byte) *yaml.Node {
 		return nil
 	}
 	if !utf8.Valid(data) {
-		line, column := position(data, invalidAt(data))
+		line, column := position(data, invalidOffset(data))
 		r.report(Problem{Line: line, Column: column, Text: "the document is not UTF-8"})
 		return nil
 	}
@@ -169,7 +169,7 @@ func position(data []byte, offset int) (line, column int) {
 	return line, 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
 }
 
-func invalidAt(data []byte) int {
+func invalidOffset(data []byte) int {
 	for i := 0; i < len(data); {
 		c, size := utf8.DecodeRune(data[i:])
 		if c == utf8.RuneError && size == 1 {

@@ -159,7 +159,7 @@ func (v value) aboveZero() time.Duration {
 	problems := len(v.r.problems)
 	d := v.duration(time.Second, "seconds")
 	if d == 0 && len(v.r.problems) == problems {
-		v.got("a duration above 0; leave it out for the default of 5m")
+		v.failWant("a duration above 0; leave it out for the default of 5m")
 	}
 	return d
 }

@@ -48,7 +48,7 @@ func (v value) step(system, own string, fields map[string]func(value)) {
 		second.fail("got %s, want %s", found, want)
 		return
 	}
-	known(entries, fields)
+	callKnown(entries, fields)
 }
 
 // plurals lists the keys that hold several steps in documents of other systems.
@@ -91,17 +91,17 @@ func hasKey(node *yaml.Node, key string) bool {
 }
 
 // part calls the function of each known key of a mapping and ignores other keys.
-func (v value) part(want string, fields map[string]func(value)) { known(v.entries(want), fields) }
+func (v value) part(want string, fields map[string]func(value)) { callKnown(v.entries(want), fields) }
 
-// known calls the function of each known key. A key that resembles a known one is
+// callKnown calls the function of each known key. A key that resembles a known one is
 // reported as a typo; other unknown keys are ignored.
-func known(entries []entry, fields map[string]func(value)) {
+func callKnown(entries []entry, fields map[string]func(value)) {
 	names := slices.Sorted(maps.Keys(fields))
 	for _, e := range entries {
 		if field, ok := fields[e.key]; ok {
 			field(e.value)
 		} else if nearest.To(e.key, names) != "" {
-			unknown(value{r: e.value.r, node: e.keyNode, path: e.value.path}, e.key, names)
+			failUnknownKey(value{r: e.value.r, node: e.keyNode, path: e.value.path}, e.key, names)
 		}
 	}
 }

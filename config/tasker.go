@@ -42,8 +42,8 @@ func (v value) tasker() Retry {
 			}
 		},
 		"backoff":         func(v value) { v.oneOf([]string{"exponential"}) },
-		"backoff_base_ms": func(v value) { r.InitialDelay = orNone(v.milliseconds()) },
-		"max_backoff_ms":  func(v value) { r.MaxDelay = orNone(v.milliseconds()) },
+		"backoff_base_ms": func(v value) { r.InitialDelay = orNoDelay(v.milliseconds()) },
+		"max_backoff_ms":  func(v value) { r.MaxDelay = orNoDelay(v.milliseconds()) },
 	})
 	if !retryable && counted && r.MaxAttempts > 1 {
 		v.warn("retryable is false, so max_attempts of %d has no effect: there is one attempt", r.MaxAttempts)

@@ -25,8 +25,8 @@ const (
 	tagMerge = "!!merge"
 )
 
-// A value is a value in a document, with the path of keys that leads to it. Methods
-// that read a value of the wrong kind report a problem and return the zero value.
+// A value is a node of a document, with the path of keys that leads to it. Methods that
+// read a value of the wrong kind report a problem and return the zero value.
 type value struct {
 	r      *reader
 	node   *yaml.Node
@@ -39,8 +39,8 @@ func (v value) fail(format string, args ...any) {
 	v.r.report(Problem{Line: v.node.Line, Column: v.node.Column, Key: v.path, Text: fmt.Sprintf(format, args...)})
 }
 
-// got reports that the value is not what was wanted.
-func (v value) got(want string) { v.fail("got %s, want %s", v.describe(), want) }
+// failWant reports that the value is not what was wanted.
+func (v value) failWant(want string) { v.fail("got %s, want %s", v.describe(), want) }
 
 // describe returns a description of the value for messages.
 func (v value) describe() string {
@@ -52,13 +52,13 @@ func (v value) describe() string {
 	case tagNull:
 		return "nothing"
 	case tagInt, tagFloat, tagBool:
-		return cut(v.node.Value)
+		return truncate(v.node.Value)
 	}
-	return strconv.Quote(cut(v.node.Value))
+	return strconv.Quote(truncate(v.node.Value))
 }
 
-// cut truncates text for messages.
-func cut(text string) string {
+// truncate shortens text for messages.
+func truncate(text string) string {
 	const maxRunes = 60
 	if r := []rune(text); len(r) > maxRunes {
 		return string(r[:maxRunes]) + "…"
@@ -108,7 +108,7 @@ type entry struct {
 // keys.
 func (v value) entries(want string) []entry {
 	if v.node.Kind != yaml.MappingNode {
-		v.got(want)
+		v.failWant(want)
 		return nil
 	}
 	var own, merged []entry
@@ -174,14 +174,14 @@ func (v value) fields(want string, fields map[string]func(value)) {
 	for _, e := range v.entries(want) {
 		field, ok := fields[e.key]
 		if !ok {
-			unknown(value{r: v.r, node: e.keyNode, path: e.value.path}, e.key, names)
+			failUnknownKey(value{r: v.r, node: e.keyNode, path: e.value.path}, e.key, names)
 			continue
 		}
 		field(e.value)
 	}
 }
 
-func unknown(key value, name string, names []string) {
+func failUnknownKey(key value, name string, names []string) {
 	text := "unknown key"
 	if meant := nearest.To(name, names); meant != "" {
 		text += fmt.Sprintf("; did you mean %q?", meant)
@@ -192,7 +192,7 @@ func unknown(key value, name string, names []string) {
 // items returns the items of a list.
 func (v value) items(want string) (items []value) {
 	if v.node.Kind != yaml.SequenceNode {
-		v.got(want)
+		v.failWant(want)
 		return nil
 	}
 	for i, node := range v.node.Content {
@@ -213,7 +213,7 @@ func (v value) isText() bool { return v.node.Tag == tagText && v.node.Kind == ya
 
 func (v value) bool(want string) bool {
 	if !v.isBool() {
-		v.got(want)
+		v.failWant(want)
 		return false
 	}
 	return strings.EqualFold(v.node.Value, "true")
@@ -223,7 +223,7 @@ func (v value) bool(want string) bool {
 func (v value) integer(least, most int64, want string) int64 {
 	n, err := strconv.ParseInt(v.node.Value, 10, 64)
 	if v.node.Tag != tagInt || err != nil || n < least || n > most {
-		v.got(want)
+		v.failWant(want)
 		return 0
 	}
 	return n
@@ -233,7 +233,7 @@ func (v value) integer(least, most int64, want string) int64 {
 func (v value) number(least, most float64, want string) float64 {
 	n, err := strconv.ParseFloat(v.node.Value, 64)
 	if !v.isNumber() || err != nil || !(n >= least && n <= most) || strings.ContainsAny(v.node.Value, "xX_") {
-		v.got(want)
+		v.failWant(want)
 		return 0
 	}
 	return n
@@ -241,7 +241,7 @@ func (v value) number(least, most float64, want string) float64 {
 
 func (v value) text(want string) string {
 	if !v.isText() {
-		v.got(want)
+		v.failWant(want)
 		return ""
 	}
 	return v.node.Value
@@ -251,7 +251,7 @@ func (v value) text(want string) string {
 func (v value) oneOf(names []string) int {
 	want := "one of " + strings.Join(names, ", ")
 	if !v.isText() {
-		v.got(want)
+		v.failWant(want)
 		return -1
 	}
 	i := slices.Index(names, v.node.Value)
@@ -260,7 +260,7 @@ func (v value) oneOf(names []string) int {
 		if meant := nearest.To(text, names); meant != "" {
 			v.fail("got %s; did you mean %q? Known names are %s", v.describe(), meant, strings.Join(names, ", "))
 		} else {
-			v.got(want)
+			v.failWant(want)
 		}
 	}
 	return i
@@ -279,7 +279,7 @@ func (v value) duration(unit time.Duration, unitName string) time.Duration {
 	}
 	d, err := time.ParseDuration(v.node.Value)
 	if !v.isText() || err != nil || d < 0 || d > maxDuration {
-		v.got(want)
+		v.failWant(want)
 		return 0
 	}
 	return d
@@ -288,10 +288,10 @@ func (v value) duration(unit time.Duration, unitName string) time.Duration {
 // join appends a key to a path. It quotes keys that could be mistaken for several.
 func join(path, key string) string {
 	if strings.ContainsAny(key, ".[]: \t\n\"") || key == "" {
-		key = strconv.Quote(cut(key))
+		key = strconv.Quote(truncate(key))
 	}
 	if path == "" {
-		return cut(key)
+		return truncate(key)
 	}
-	return path + "." + cut(key)
+	return path + "." + truncate(key)
 }

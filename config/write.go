@@ -121,9 +121,9 @@ func conditionText(c *condition.Condition) string {
 	return c.String()
 }
 
-// readSome reads one byte more than the maximum size of a document, so that Parse can
+// readLimited reads one byte more than the maximum size of a document, so that Parse can
 // reject larger ones.
-func readSome(in io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(in, MaxSize+1)) }
+func readLimited(in io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(in, MaxSize+1)) }
 
 // limitText returns the serialized form of a limit that may be core.Unlimited. It
 // returns nil for the default.

@@ -52,7 +52,7 @@ func howToSignal(runID, name string) string {
 // shellWord returns s quoted as one shell argument. It returns "" if s cannot be quoted
 // portably.
 func shellWord(s string) string {
-	if s == "" || len(s) > maxWord || s[0] == '-' || strings.ContainsFunc(s, isAwkward) {
+	if s == "" || len(s) > maxWord || s[0] == '-' || strings.ContainsFunc(s, isUnquotable) {
 		return ""
 	}
 	if strings.ContainsFunc(s, isSpecial) {
@@ -64,7 +64,7 @@ func shellWord(s string) string {
 // jsonWord is like shellWord for JSON text. Unlike shellWord it accepts double quotes,
 // which are safe inside single quotes.
 func jsonWord(text string) string {
-	if len(text) > maxWord || strings.ContainsFunc(text, func(c rune) bool { return isAwkward(c) && c != '"' }) {
+	if len(text) > maxWord || strings.ContainsFunc(text, func(c rune) bool { return isUnquotable(c) && c != '"' }) {
 		return ""
 	}
 	if !strings.ContainsFunc(text, func(c rune) bool { return isSpecial(c) || c == '"' }) {
@@ -73,7 +73,7 @@ func jsonWord(text string) string {
 	return "'" + text + "'"
 }
 
-func isAwkward(c rune) bool {
+func isUnquotable(c rune) bool {
 	return c < ' ' || c >= 0x7f && !unicode.IsLetter(c) && !unicode.IsDigit(c) || strings.ContainsRune("'\"\\`$!", c)
 }
 

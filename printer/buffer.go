@@ -52,7 +52,7 @@ func (b *buffer) writeAll(to *text, depth int) {
 	b.writeFirst(to, depth)
 	if b.dropped > 0 {
 		to.addIndented(depth, []byte(to.capture(func(t *text) {
-			t.beginBelow(mark{t.note, faint})
+			t.beginContinuation(mark{t.note, faint})
 			t.add(count(b.dropped, "line", "lines"), " about earlier attempts left out")
 			t.end()
 		})))

@@ -37,7 +37,7 @@ func (t *text) call(r *record.Record) {
 		default:
 		}
 	case record.StatusRetrying:
-		t.beginBelow(mark{t.retry, warning})
+		t.beginContinuation(mark{t.retry, warning})
 		t.retrying(r)
 	default:
 		t.begin(t.statusMark(r.Status))
@@ -46,7 +46,7 @@ func (t *text) call(r *record.Record) {
 	}
 	t.finish(r)
 	if r.Reason == record.ReasonPermanent && r.Message() != "" { // the message says how to have it retried
-		t.beginBelow(mark{t.note, faint})
+		t.beginContinuation(mark{t.note, faint})
 		t.message("", r.Message())
 		t.end()
 	}
@@ -159,7 +159,7 @@ func (t *text) times(r *record.Record) {
 func (t *text) total(r *record.Record) {
 	switch {
 	case r.Status == record.StatusCompleted:
-		t.beginBelow(mark{t.retry, good})
+		t.beginContinuation(mark{t.retry, good})
 		t.add("Recovered after ", count(r.Attempt, "retry", "retries"))
 		t.end()
 	case r.Reason == record.ReasonExhausted:

@@ -47,7 +47,7 @@ func TestCountsAreBoundedWhereNothingEnds(t *testing.T) {
 	assert.Zero(t, s.Tools.Running)
 }
 
-func TestRecordsThatArePublishedAgainCountOnce(t *testing.T) {
+func TestRepublishedRecordsCountOnce(t *testing.T) {
 	counts := newCounts(maxFollowed)
 	a, err := record.ParseAddress("tool")
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestRecordsThatArePublishedAgainCountOnce(t *testing.T) {
 
 // A paused run that is opened without an answer publishes a record and does not store
 // it. The next opening counts from the last stored record.
-func TestRecordsAfterSomeThatWereNotKeptCount(t *testing.T) {
+func TestRecordsAfterUnstoredOnesCount(t *testing.T) {
 	counts := newCounts(maxFollowed)
 	a, err := record.ParseAddress("tool")
 	require.NoError(t, err)

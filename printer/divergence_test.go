@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func TestRunOfAChangedProgramSaysWhatDiffersAndHowToGoOn(t *testing.T) {
+func TestRunOfAChangedProgramSaysWhatDiffersAndHowToContinue(t *testing.T) {
 	store, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	book := func(tool, city string) error {

@@ -88,7 +88,7 @@
 //
 // # Logs
 //
-// [NewLog] is a publisher that writes records to a [log/slog.Logger] instead.
+// A [Log] is a publisher that writes records to a [log/slog.Logger] instead.
 //
 // # Bounds
 //

@@ -197,7 +197,7 @@ func everything(t testing.TB) []record.Record {
 	return s.records
 }
 
-func TestFormsLookAsTheyDid(t *testing.T) {
+func TestFormsMatchGoldenFiles(t *testing.T) {
 	records := everything(t)
 	for name, options := range map[string][]printer.Option{
 		"plain":         nil,
@@ -212,7 +212,7 @@ func TestFormsLookAsTheyDid(t *testing.T) {
 	}
 }
 
-func TestSummaryLooksAsItDid(t *testing.T) {
+func TestSummaryMatchesGoldenFile(t *testing.T) {
 	for name, options := range map[string][]printer.Option{"summary": nil, "summary-ascii": {printer.WithASCII()}} {
 		var out strings.Builder
 		p := printer.New(&out, options...)
@@ -223,7 +223,7 @@ func TestSummaryLooksAsItDid(t *testing.T) {
 	}
 }
 
-func TestTerminalLooksAsItDid(t *testing.T) {
+func TestTerminalMatchesGoldenFile(t *testing.T) {
 	e := newEmulator(t, 100, 24)
 	p := e.printer()
 	publish(p, everything(t)...)
@@ -238,8 +238,7 @@ func TestTerminalLooksAsItDid(t *testing.T) {
 	golden(t, "colors", strings.ReplaceAll(colored.String(), "\x1b", "ESC"))
 }
 
-// TestGoldenFilesHaveEachTextOfTheSpecification searches the golden files for the texts
-// of the specification.
+// Each text of the specification is in one of the golden files.
 func TestGoldenFilesHaveEachTextOfTheSpecification(t *testing.T) {
 	plain := strings.Join([]string{
 		"  🔧 fetch_data [STARTED]",

@@ -103,7 +103,7 @@ func TestGroupKnowsItsTotalBeforeAllBranchesBegin(t *testing.T) {
 	}, g.progress())
 }
 
-func TestGroupThatFailsShowsWhatBecameOfItsBranches(t *testing.T) {
+func TestFailedGroupShowsTheOutcomesOfItsBranches(t *testing.T) {
 	for name, options := range map[string][]Option{"plain": nil, "compact": {WithCompact()}} {
 		t.Run(name, func(t *testing.T) {
 			g := newGrouped(t, options...)
@@ -201,7 +201,7 @@ func TestBranchThatDoesNotFailByItsCallsIsShown(t *testing.T) {
 	}
 }
 
-func TestBranchThatIsLeftBehindIsShownOnce(t *testing.T) {
+func TestAbandonedBranchIsShownOnce(t *testing.T) {
 	for name, c := range map[string]struct{ inside, want string }{
 		"with a call":    {"one", "  🔧 one (g/1) [STARTED]\n  ⏸ one (g/1) [UNFINISHED]\n"},
 		"without a call": {"", "  ⏸ g/1 [UNFINISHED]\n"},

@@ -173,7 +173,7 @@ x fetch_data [FAILED: permanent] (0.5s) - Connection timeout
 = fetch_data [INTERRUPTED] user: `+strings.Repeat("x", 200)+"...\n", printed(records, printer.WithASCII()))
 }
 
-func TestFailureTellsItsReasonInWords(t *testing.T) {
+func TestFailureShowsItsReason(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		r    record.Record
@@ -233,7 +233,7 @@ func TestRetryTellsWhoAskedForTheDelay(t *testing.T) {
 	assert.Equal(t, "  ↻ Retrying (attempt 2/3) at once...\n", printed([]record.Record{r}))
 }
 
-func TestAttemptThatIsMadeAgainTellsThatItsProcessEnded(t *testing.T) {
+func TestRepeatedAttemptSaysThatItsProcessEnded(t *testing.T) {
 	r := tool(t, record.StatusStarted, 1)
 	r.Reason = record.ReasonLost
 	assert.Equal(t, "🔧 fetch_data [STARTED] (retry 2/3) again: the process ended during it\n", printed([]record.Record{r}))
@@ -299,7 +299,7 @@ func TestNestedCallsAreIndented(t *testing.T) {
 	}))
 }
 
-func TestTagsAndBranchesTellCallsApart(t *testing.T) {
+func TestTagsAndBranchesDistinguishCalls(t *testing.T) {
 	assert.Equal(t, `🔧 fetch_data (collect) [STARTED]
 🔧 fetch_data (collect#2) [STARTED]
 · now [STARTED]
@@ -354,7 +354,7 @@ func TestRunHasItsOwnLines(t *testing.T) {
 	}))
 }
 
-func TestRunTellsWhereItGoesOn(t *testing.T) {
+func TestRunShowsWhereItContinues(t *testing.T) {
 	run := record.Record{RunID: "r1", Kind: record.KindRun, Status: record.StatusStarted, Name: "nightly", Detail: &record.Detail{Message: "weather"}}
 	records := []record.Record{run, tool(t, record.StatusStarted, 0), run, tool(t, record.StatusStarted, 0), completed(t, 0, half)} // the process was killed
 	for i := range records {

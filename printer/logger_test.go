@@ -132,7 +132,7 @@ func TestLogWithoutALoggerIsTheDefaultOne(t *testing.T) {
 	assert.Contains(t, out.String(), `level=INFO msg="tool call completed" run_id=r1`)
 }
 
-func TestLogHasThePartsOfAUsageThatThereAre(t *testing.T) {
+func TestLogOmitsZeroPartsOfAUsage(t *testing.T) {
 	torn := failed(t, 0, record.ReasonPermanent, sec)
 	torn.Detail = &record.Detail{Usage: record.Usage{
 		InputTokens: 12, OutputTokens: 5, CachedInputTokens: 4, CacheWriteTokens: 3, ReasoningTokens: 2, Estimated: true,

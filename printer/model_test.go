@@ -205,7 +205,7 @@ func recalledIn(t *testing.T, output string) (n int) {
 	return n
 }
 
-func TestCompactFormTellsWhatThePlainOneDoesInTheOrderOfCalls(t *testing.T) {
+func TestCompactFormShowsTheSameAsPlainInCallOrder(t *testing.T) {
 	for seed := range uint64(400) {
 		s := newScript(t, seed)
 		records := s.run("r1")

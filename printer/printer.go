@@ -18,7 +18,7 @@ type Printer struct {
 	compact  bool           // false after Close
 	live     bool           // has live lines, until Close
 	done     chan struct{}  // closed by Close
-	redraws  sync.WaitGroup // the goroutine that draws live lines
+	redraws  sync.WaitGroup // waits for the goroutine that draws live lines
 
 	mu        sync.Mutex // guards the fields below and writing
 	w         io.Writer

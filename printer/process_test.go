@@ -225,7 +225,7 @@ func (s *session) atRest() {
 	assert.NotZero(s.t, s.Mode()&vt10x.ModeWrap, "long lines wrap")
 }
 
-func TestProcessTellsAFailureWithAllItsAttempts(t *testing.T) {
+func TestProcessShowsAllAttemptsOfAFailure(t *testing.T) {
 	needTerminal(t)
 	s := startSession(t, 100, 24, sceneCommand(t, "fails", "NO_COLOR=1"))
 	<-s.ended

@@ -5,7 +5,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// question writes a question, why it is asked again if it is, and the command that
+// question writes a question, the reason if it is asked again, and the command that
 // answers it.
 func (t *text) question(r *record.Record) {
 	t.begin(mark{t.suspended, paused})
@@ -31,7 +31,7 @@ func (t *text) hint(runID string, q core.Question) {
 	if arguments == "" || t.command == "" {
 		return
 	}
-	t.beginBelow(mark{t.note, faint})
+	t.beginContinuation(mark{t.note, faint})
 	if words != "" {
 		t.add("answer ")
 		t.clean(words, maxMessage)
@@ -48,7 +48,7 @@ func (t *text) listHint(runID string) {
 	if run == "" || t.command == "" {
 		return
 	}
-	t.beginBelow(mark{t.note, faint})
+	t.beginContinuation(mark{t.note, faint})
 	t.paint(faint, "how to answer: ", t.command, " questions ", run)
 	t.end()
 }

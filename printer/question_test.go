@@ -45,7 +45,7 @@ const (
 	howToAnswerAgain = "· how to answer: reprise questions r1\n" // if the question was asked in an earlier run of the process
 )
 
-func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
+func TestResumedWaitShowsHowToAnswerAgain(t *testing.T) {
 	store := memstore.New()
 	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
 	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswerAgain))
@@ -55,7 +55,7 @@ func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(printed(found.Records), howToAnswer))
 }
 
-func TestTextOfAQuestionIsToldOnceInAPause(t *testing.T) {
+func TestQuestionTextIsShownOncePerPause(t *testing.T) {
 	store := memstore.New()
 	assert.Equal(t, `▶ run r1 [STARTED]
 🤖 clerk [STARTED]

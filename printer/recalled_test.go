@@ -19,7 +19,7 @@ import (
 
 type page struct{ N int }
 
-func TestResumeWritesOneLineForWhatItRecalledInAnAgent(t *testing.T) {
+func TestResumeWritesOneLineForRecalledCalls(t *testing.T) {
 	for name, options := range map[string][]printer.Option{"plain": {printer.WithPlain()}, "compact": {printer.WithCompact()}} {
 		t.Run(name, func(t *testing.T) {
 			store, stop := memstore.New(), true
@@ -65,7 +65,7 @@ func TestResumeWritesOneLineForWhatItRecalledInAnAgent(t *testing.T) {
 	}
 }
 
-func TestFailureSaysHowToHaveItRetried(t *testing.T) {
+func TestFailureSaysHowToRetry(t *testing.T) {
 	var out strings.Builder
 	st := state.New(state.WithPublisher(printer.New(&out)))
 	defer st.Close()

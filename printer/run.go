@@ -61,7 +61,7 @@ func (t *text) divergenceHint(r *record.Record) {
 	if e := r.Interrupt(); e == nil || !errors.As(e.Cause, &d) {
 		return
 	}
-	t.beginBelow(mark{t.note, faint})
+	t.beginContinuation(mark{t.note, faint})
 	run, address := shellWord(r.RunID), shellWord(d.ForkAddress().String())
 	switch {
 	case d.ForkAddress().IsZero():

@@ -142,7 +142,7 @@ func TestVeryDeepAddressesAreFollowedAsIfTheyWereInTheRun(t *testing.T) {
 	}
 }
 
-func TestCallThatIsFirstHeardOfWhenItFailsHasItsNameInTheEnd(t *testing.T) {
+func TestCallFirstSeenFailingHasItsName(t *testing.T) {
 	var out strings.Builder
 	p := New(&out, WithCompact())
 	a, err := record.ParseAddress("fetch")

@@ -15,7 +15,7 @@ type Summary struct {
 	record.Counts
 
 	Interrupts map[record.InterruptReason]int // interrupted calls by reason; nil if none
-	Slowest    []SlowCall                     // at most five, the slowest first
+	Slowest    []SlowCall                     // at most five, slowest first
 }
 
 // A SlowCall describes a slow call of a tool or LLM, or a slow step. Agents are
@@ -23,7 +23,7 @@ type Summary struct {
 type SlowCall struct {
 	RunID    string
 	Address  record.Address
-	Name     string        // of the actor
+	Name     string        // name of the actor
 	Elapsed  time.Duration // over all attempts and waits
 	Attempts int
 }

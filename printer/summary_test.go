@@ -218,7 +218,7 @@ func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
 	})
 }
 
-func TestTotalTimeLeavesOutThatARunStoodStill(t *testing.T) {
+func TestTotalTimeExcludesIdleTime(t *testing.T) {
 	p := printer.New(nil)
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	rec := func(after time.Duration, kind record.Kind, status record.Status) {
@@ -235,7 +235,7 @@ func TestTotalTimeLeavesOutThatARunStoodStill(t *testing.T) {
 	assert.Equal(t, 3*sec, p.Summary().Took, "an old record, published again")
 }
 
-func TestTotalTimeLeavesOutAPauseThatWasAnsweredInTheMiddle(t *testing.T) {
+func TestTotalTimeExcludesAnAnsweredPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, live := memstore.New(), printer.New(nil)
 		refund := decorators.Tool("refund", "", func(ctx context.Context, _ struct{}) (bool, error) {
@@ -263,7 +263,7 @@ func TestTotalTimeLeavesOutAPauseThatWasAnsweredInTheMiddle(t *testing.T) {
 	})
 }
 
-func TestTotalTimeCountsWhatComesBeforeAnAnswerToARunThatGoesOn(t *testing.T) {
+func TestTotalTimeCountsWorkBeforeAnAnswer(t *testing.T) {
 	p := printer.New(nil)
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	for _, kind := range []record.Kind{record.KindQuestion, record.KindAnswer, record.KindLog} {

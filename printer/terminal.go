@@ -49,7 +49,8 @@ func isDumb(name string) bool {
 	return name == "dumb" || name == "" && runtime.GOOS != "windows"
 }
 
-// isCI reports whether the output is the log of a CI system.
+// isCI reports whether the output is the log of a CI system, according to the value of
+// the variable CI.
 func isCI(value string) bool { return value != "" && value != "false" && value != "0" }
 
 // reflows reports whether the terminal reflows long lines when it becomes narrower.

@@ -132,7 +132,7 @@ func (e *emulator) spinner() string {
 	return ""
 }
 
-func TestFailureIsToldWithAllItsAttemptsOnATerminal(t *testing.T) {
+func TestTerminalShowsAllAttemptsOfAFailure(t *testing.T) {
 	e := newEmulator(t, 100, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
@@ -356,7 +356,7 @@ not ended`), e.shown())
 	})
 }
 
-func TestNothingIsDrawnWhileNothingGoesOn(t *testing.T) {
+func TestNothingIsDrawnWhileNoCallRuns(t *testing.T) {
 	e := newEmulator(t, 100, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
@@ -421,7 +421,7 @@ func TestWriterThatPanicsWhileDrawingIsAnError(t *testing.T) {
 	})
 }
 
-func TestRunsAreToldApartInLiveLines(t *testing.T) {
+func TestLiveLinesDistinguishRuns(t *testing.T) {
 	e := newEmulator(t, 100, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer(printer.WithASCII())

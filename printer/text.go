@@ -91,8 +91,8 @@ func (t *text) begin(m mark) {
 	t.add(" ")
 }
 
-// beginBelow begins a continuation line.
-func (t *text) beginBelow(m mark) {
+// beginContinuation begins a continuation line.
+func (t *text) beginContinuation(m mark) {
 	t.add("  ")
 	t.begin(m)
 }

@@ -31,7 +31,7 @@ func (t *text) preview(before, preview string) {
 	if preview == "" {
 		return
 	}
-	t.beginBelow(mark{t.note, faint})
+	t.beginContinuation(mark{t.note, faint})
 	t.message(before, preview)
 	t.end()
 }

@@ -161,14 +161,14 @@ func parseReset(text string, now time.Time) (time.Duration, bool) {
 		case math.IsNaN(n) || n <= 0 || n > 1e15:
 			return 0, false
 		case n > 1e11:
-			return within(time.UnixMilli(int64(n)).Sub(now))
+			return checkReset(time.UnixMilli(int64(n)).Sub(now))
 		case n > 1e8:
-			return within(time.Unix(int64(n), 0).Sub(now))
+			return checkReset(time.Unix(int64(n), 0).Sub(now))
 		}
-		return within(time.Duration(n * float64(time.Second)))
+		return checkReset(time.Duration(n * float64(time.Second)))
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return within(at.Sub(now))
+		return checkReset(at.Sub(now))
 	}
 	var days time.Duration
 	if before, rest, found := strings.Cut(text, "d"); found {
@@ -179,13 +179,13 @@ func parseReset(text string, now time.Time) (time.Duration, bool) {
 		days, text = time.Duration(n*24*float64(time.Hour)), rest
 	}
 	if text == "" {
-		return within(days)
+		return checkReset(days)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
 		return 0, false
 	}
-	return within(days + d)
+	return checkReset(days + d)
 }
 
-func within(d time.Duration) (time.Duration, bool) { return d, d > 0 && d <= maxReset }
+func checkReset(d time.Duration) (time.Duration, bool) { return d, d > 0 && d <= maxReset }

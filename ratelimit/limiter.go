@@ -186,7 +186,7 @@ func (l *Limiter) waitInfo(t *ticket) (ready <-chan struct{}, expected time.Dura
 // expected returns how long a queued ticket is expected to wait, and for which limit.
 // The caller holds l.mu.
 func (l *Limiter) expected(t *ticket, now time.Time) (expected time.Duration, why string) {
-	expected, why = l.waitOf(l.queue.first(), now)
+	expected, why = l.waitForLimits(l.queue.first(), now)
 	requests, tokens := l.queue.before(t)
 	var more time.Duration
 	for _, lim := range l.limits {
@@ -202,9 +202,9 @@ func (l *Limiter) expected(t *ticket, now time.Time) (expected time.Duration, wh
 	return max((expected + more).Round(time.Millisecond), time.Millisecond), why
 }
 
-// waitOf returns how long a ticket at the head of the queue has to wait, and for which
+// waitForLimits returns how long a ticket at the head of the queue has to wait, and for which
 // limit. The caller holds l.mu.
-func (l *Limiter) waitOf(t *ticket, now time.Time) (wait time.Duration, why string) {
+func (l *Limiter) waitForLimits(t *ticket, now time.Time) (wait time.Duration, why string) {
 	if t == nil {
 		return 0, "its turn"
 	}
@@ -246,7 +246,7 @@ func (l *Limiter) dispatch() {
 	}
 	now := time.Now()
 	for t := l.queue.first(); t != nil; t = l.queue.first() {
-		if wait, _ := l.waitOf(t, now); wait > 0 {
+		if wait, _ := l.waitForLimits(t, now); wait > 0 {
 			l.timer = time.AfterFunc(wait, func() {
 				l.mu.Lock()
 				defer l.mu.Unlock()

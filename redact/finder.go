@@ -64,7 +64,7 @@ func (f *finder) settled() int {
 func (f *finder) mayBeEmpty() bool {
 	const anywhere = ^syntax.EmptyOp(0)
 	f.count++
-	f.follow(thread{uint32(f.rule.program.Start), 0}, anywhere) //nolint:gosec // an index of the program
+	f.follow(thread{uint32(f.rule.program.Start), 0}, anywhere) //nolint:gosec // small: an index of the program
 	return slices.ContainsFunc(f.ready, func(t thread) bool { return f.rule.program.Inst[t.pc].Op == syntax.InstMatch })
 }
 
@@ -126,7 +126,7 @@ func (f *finder) step(r rune) {
 		f.follow(t, context)
 	}
 	if f.found.end == 0 {
-		f.follow(thread{uint32(f.rule.program.Start), f.at}, context) //nolint:gosec // an index of the program
+		f.follow(thread{uint32(f.rule.program.Start), f.at}, context) //nolint:gosec // small: an index of the program
 	}
 	f.threads = f.threads[:0]
 	for _, t := range f.ready {

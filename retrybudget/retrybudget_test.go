@@ -118,7 +118,7 @@ func TestBudgetIsThatOfTheProcess(t *testing.T) {
 	testkit.Failed(t, err, record.ReasonExhausted)
 }
 
-func TestBudgetRefusesWhatCannotWork(t *testing.T) {
+func TestInvalidOptionsPanic(t *testing.T) {
 	for want, c := range map[string]retrybudget.Options{
 		"Retries and Ratio are both 0": {},
 		"Retries is -1":           {Retries: -1},

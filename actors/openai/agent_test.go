@@ -24,8 +24,7 @@ type place struct {
 	Size int    `json:"size"`
 }
 
-// TestATypedAnswerIsCheckedWhateverTheServiceDoes with the requested format: the
-// service may follow it, ignore it or refuse it.
+// The service may follow the requested format, ignore it or refuse it.
 func TestATypedAnswerIsCheckedWhateverTheServiceDoes(t *testing.T) {
 	const fits, other = `{"name":"Oslo","size":7}`, `{"name":"Oslo","size":"big"}`
 	for name, c := range map[string]struct {
@@ -54,9 +53,9 @@ func TestATypedAnswerIsCheckedWhateverTheServiceDoes(t *testing.T) {
 
 var refusesFormats = openaitest.Raw(400, `{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model","param":"response_format"}}`)
 
-// inTrouble runs an agent that calls tools on a service that fails occasionally. It
+// runWithFailures runs an agent that calls tools on a service that fails occasionally. It
 // returns the records of the run.
-func inTrouble(t *testing.T, watch func(context.Context) context.Context) string {
+func runWithFailures(t *testing.T, watch func(context.Context) context.Context) string {
 	t.Helper()
 	srv := openaitest.NewLocal(t,
 		openaitest.RateLimited(time.Second),
@@ -80,18 +79,18 @@ func TestStreamingLeavesTheSameRecords(t *testing.T) {
 	var plain, streamed string
 	var s seen
 	synctest.Test(t, func(t *testing.T) {
-		plain = inTrouble(t, func(ctx context.Context) context.Context { return ctx })
+		plain = runWithFailures(t, func(ctx context.Context) context.Context { return ctx })
 	})
 	synctest.Test(t, func(t *testing.T) {
-		streamed = inTrouble(t, func(ctx context.Context) context.Context { return live.Watch(ctx, s.watch) })
+		streamed = runWithFailures(t, func(ctx context.Context) context.Context { return live.Watch(ctx, s.watch) })
 	})
 	require.Equal(t, "Let me look.It is fine.", s.part(live.PartText, 1), "the second attempts of both calls")
 	require.Equal(t, plain, strings.ReplaceAll(streamed, "   \"first_token\": 0,\n", ""), "but for what only a stream can tell")
 }
 
-// TestALoopThatIsLeftAtOnceLeavesNothing of a stream over HTTP: the call ends normally,
-// and no goroutine is left in the bubble.
-func TestALoopThatIsLeftAtOnceLeavesNothing(t *testing.T) {
+// The stream is over HTTP. The call ends normally, and no goroutine is left in the
+// bubble.
+func TestAnAbandonedLoopLeavesNothing(t *testing.T) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := openaitest.NewLocal(t, openaitest.Text("one two three").WithPace(time.Second))

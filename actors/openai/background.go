@@ -45,7 +45,7 @@ func (c *caller) poll(ctx context.Context, w wire, a *answer, id string) (*excha
 		switch {
 		case isPending:
 			failures = 0
-		case err == nil || ctx.Err() != nil || !isPassing(x.status):
+		case err == nil || ctx.Err() != nil || !isTemporary(x.status):
 			return x, err
 		default:
 			if failures++; failures == pollFailures {
@@ -59,9 +59,9 @@ func (c *caller) poll(ctx context.Context, w wire, a *answer, id string) (*excha
 	}
 }
 
-// isPassing reports whether a failure with the given status, or 0 for none, is
+// isTemporary reports whether a failure with the given status, or 0 for none, is
 // temporary and unrelated to the response.
-func isPassing(status int) bool {
+func isTemporary(status int) bool {
 	switch status {
 	case 0, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
 		return true

@@ -143,18 +143,18 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 	}
 	err = x.explain(ctx, err)
 	if resp, ok := rejectedOutput(err); ok {
-		resp.Usage = x.spent(body, a)
+		resp.Usage = x.failedUsage(body, a)
 		return resp, nil
 	}
-	return actors.Response{Usage: x.spent(body, a)}, err
+	return actors.Response{Usage: x.failedUsage(body, a)}, err
 }
 
 func (c *caller) newExchange() *exchange {
 	return &exchange{external: c.external, hint: c.hint}
 }
 
-// spent returns the usage of a failed request.
-func (x *exchange) spent(body []byte, a *answer) core.Usage {
+// failedUsage returns the usage of a failed request.
+func (x *exchange) failedUsage(body []byte, a *answer) core.Usage {
 	if !x.stream {
 		return a.usage
 	}

@@ -198,7 +198,7 @@ type wireError struct {
 	} `json:"details"` // sent by Google
 	Inner struct {
 		Code lenientText `json:"code"`
-	} `json:"innererror"` // Azure's
+	} `json:"innererror"` // sent by Azure
 	Metadata struct {
 		Raw lenientText `json:"raw"`
 	} `json:"metadata"` // OpenRouter: message of the upstream service

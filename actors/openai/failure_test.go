@@ -146,7 +146,7 @@ func TestOtherFailuresAreNotRetried(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
+func TestUnsendableRequestsAreNotRetried(t *testing.T) {
 	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
 	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
 	untrusted.StartTLS()

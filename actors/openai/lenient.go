@@ -63,7 +63,7 @@ func unquote(data []byte, into *string) error {
 // A lenientInt accepts an integer, also in the forms 12.0 and "12". null is zero.
 type lenientInt int
 
-// UnmarshalJSON reads all that is a number.
+// UnmarshalJSON accepts a number or a string that contains one.
 func (n *lenientInt) UnmarshalJSON(data []byte) error {
 	text := strings.Trim(string(data), `"`)
 	if text == "null" || text == "" {
@@ -82,7 +82,7 @@ func (n *lenientInt) UnmarshalJSON(data []byte) error {
 // null is empty.
 type lenientIndex string
 
-// UnmarshalJSON reads all that is a number.
+// UnmarshalJSON accepts a number or a string that contains one.
 func (i *lenientIndex) UnmarshalJSON(data []byte) error {
 	*i = ""
 	if string(data) == "null" {
@@ -100,7 +100,7 @@ func (i *lenientIndex) UnmarshalJSON(data []byte) error {
 // JSON or as a JSON value. null is empty.
 type lenientArguments string
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON accepts either form.
 func (a *lenientArguments) UnmarshalJSON(data []byte) error {
 	switch {
 	case string(data) == "null":
@@ -132,7 +132,7 @@ type contentPart struct {
 	ImageURL imageURL        `json:"image_url"`
 }
 
-// UnmarshalJSON reads either form; null is empty.
+// UnmarshalJSON accepts either form. null is empty.
 func (c *content) UnmarshalJSON(data []byte) error {
 	*c = content{}
 	switch data[0] {

@@ -87,7 +87,7 @@ func (a *answer) addSources(list json.RawMessage) {
 // An imageURL is the URL of an image: a string or an object with a field url.
 type imageURL string
 
-// UnmarshalJSON reads either form; null is empty.
+// UnmarshalJSON accepts either form. null is empty.
 func (u *imageURL) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		return (*lenientText)(u).UnmarshalJSON(data)

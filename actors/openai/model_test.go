@@ -205,7 +205,7 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 	client := goopenai.NewClient("key")
 	with := func(o actors.Options) openai.Model { return openai.Model{Name: "m", Options: o} }
 	for want, model := range map[string]openai.Model{
-		"is combined with a key":           {Client: client, APIKey: "k", Name: "m"},
+		"is combined with a key":      {Client: client, APIKey: "k", Name: "m"},
 		"the name is empty":           {Client: client},
 		"ends with a space":           {Client: client, Name: "m\n"},
 		"Model.API is \"grpc\"":       {Name: "m", API: "grpc"},

@@ -61,14 +61,14 @@ func parseReset(text string, now time.Time) (time.Duration, bool) {
 		case n <= 0 || n > 1e15:
 			return 0, false
 		case n > 1e11:
-			return later(time.UnixMilli(int64(n)), now)
+			return untilTime(time.UnixMilli(int64(n)), now)
 		case n > 1e8:
-			return later(time.Unix(int64(n), 0), now)
+			return untilTime(time.Unix(int64(n), 0), now)
 		}
 		return time.Duration(n * float64(time.Second)), true
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return later(at, now)
+		return untilTime(at, now)
 	}
 	var days time.Duration
 	if before, rest, found := strings.Cut(text, "d"); found {
@@ -85,7 +85,7 @@ func parseReset(text string, now time.Time) (time.Duration, bool) {
 	return days + d, err == nil && d >= 0 && days+d > 0
 }
 
-func later(at, now time.Time) (time.Duration, bool) {
+func untilTime(at, now time.Time) (time.Duration, bool) {
 	d := at.Sub(now)
 	return d, d > 0
 }

@@ -293,7 +293,7 @@ func TestAResetThatSaysNothingIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestWhatAFailureMeansIsFoundLiveAndOnReplay(t *testing.T) {
+func TestMeaningOfAFailureIsFoundLiveAndOnReplay(t *testing.T) {
 	for _, tc := range []struct {
 		status int
 		body   string
@@ -332,7 +332,7 @@ func TestWhatAFailureMeansIsFoundLiveAndOnReplay(t *testing.T) {
 
 // Data that services require back: DeepSeek's reasoning, Gemini's signatures,
 // OpenRouter's details.
-func TestWhatAServiceWantsBackGoesBackToIt(t *testing.T) {
+func TestOpaqueDataIsSentBackToItsService(t *testing.T) {
 	const first = `{"choices":[{"message":{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","data":"xyz","index":0}],
 		"annotations":[],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]},"finish_reason":"tool_calls"}]}`
 	srv := openaitest.New(t, openaitest.Raw(200, first), openaitest.Repeat(2, openaitest.Text("Fine.")))
@@ -363,7 +363,7 @@ func TestWhatAServiceWantsBackGoesBackToIt(t *testing.T) {
 	require.NotContains(t, string(body.Messages[1]), "c2ln")
 }
 
-func TestArgumentsThatWouldBeRefusedGoBackAsNone(t *testing.T) {
+func TestInvalidArgumentsAreSentBackAsAnEmptyObject(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Text("Fine."))
 	var messages []actors.Message
 	for i, arguments := range []string{``, `{"n":`, `[1]`, `null`, `n=1`, `{"n":1}`} {

@@ -86,7 +86,7 @@ func cannotCarry(option string) error {
 
 type inputMessage struct {
 	Role    string `json:"role"`
-	Content any    `json:"content"` // a text, or parts
+	Content any    `json:"content"` // string or list of parts
 	Phase   string `json:"phase,omitempty"`
 }
 
@@ -100,7 +100,7 @@ type inputCall struct {
 type inputCallOutput struct {
 	Type   string `json:"type"`
 	CallID string `json:"call_id"`
-	Output any    `json:"output"` // a text, or parts
+	Output any    `json:"output"` // string or list of parts
 }
 
 // items converts one message.

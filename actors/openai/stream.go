@@ -74,7 +74,7 @@ func listError(event []byte) error {
 func eventError(event []byte) error {
 	e := errorOfBody(event)
 	if e.Message == string(event) || e.Message == "" {
-		if inner, ok := errorIn(event).(*Error); ok { //nolint:errorlint // errorIn wraps nothing
+		if inner, ok := errorIn(event).(*Error); ok { //nolint:errorlint // errorIn does not wrap errors
 			return inner
 		}
 	}
@@ -93,21 +93,21 @@ func (x *exchange) readWhole(w wire, a *answer, body []byte, want string) error 
 			return e // Google sends errors in a list
 		}
 	case body[0] != '{':
-		return malformed(fmt.Errorf("want %s, got: %s", want, x.brief(body)))
+		return malformed(fmt.Errorf("want %s, got: %s", want, x.excerpt(body)))
 	}
 	a.keepReply(body, false)
 	complete, err := w.read(a, body)
 	switch {
 	case errors.Is(err, errNoChoices):
-		return fmt.Errorf("%w: %s", err, x.brief(body))
+		return fmt.Errorf("%w: %s", err, x.excerpt(body))
 	case err == nil && !complete:
 		return errTruncated
 	}
 	return err
 }
 
-// brief returns the beginning of a body for a message.
-func (x *exchange) brief(body []byte) string {
+// excerpt returns the beginning of a body for a message.
+func (x *exchange) excerpt(body []byte) string {
 	text := x.redact(string(body[:min(len(body), maxFailure)]))
 	return record.Truncate(strings.Join(strings.Fields(text), " "), 200)
 }

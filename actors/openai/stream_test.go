@@ -421,7 +421,7 @@ func TestToolCallsOfAStreamArePutTogetherAsServicesSendThem(t *testing.T) {
 	}
 }
 
-func TestWhatAServiceWantsBackIsPutTogetherFromAStream(t *testing.T) {
+func TestOpaqueDataIsAssembledFromAStream(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Stream(
 		`data: {"choices":[{"delta":{"reasoning":"Hm, ","reasoning_details":[{"type":"reasoning.text","text":"Hm, ","index":0}]}}]}`+"\n\n"+
 			`data: {"choices":[{"delta":{"reasoning":"hm.","reasoning_details":[{"type":"reasoning.text","text":"hm.","signature":"sig","index":0}]}}]}`+"\n\n"+
@@ -438,7 +438,7 @@ func TestWhatAServiceWantsBackIsPutTogetherFromAStream(t *testing.T) {
 	}
 }
 
-func TestASilentServiceIsLeftAndAskedAgain(t *testing.T) {
+func TestASilentServiceIsRetried(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
 		step        openaitest.Step

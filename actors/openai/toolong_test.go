@@ -55,7 +55,7 @@ var tooLong = []struct {
 	{"a gateway", 413, "<html><title>413 Request Entity Too Large</title></html>"},
 }
 
-func TestAConversationThatIsTooLongIsKnownInTheWordsOfEachService(t *testing.T) {
+func TestContextTooLongIsRecognizedForEachService(t *testing.T) {
 	for _, tc := range tooLong {
 		t.Run(tc.service, func(t *testing.T) {
 			asked := 0

@@ -124,14 +124,14 @@ func pairResults(messages []actors.Message) []actors.Message {
 			end++
 		}
 		results := messages[i+1 : end]
-		if !slices.ContainsFunc(results, func(m actors.Message) bool { return !isOf(calls, m.ToolCallID) }) {
+		if !slices.ContainsFunc(results, func(m actors.Message) bool { return !hasCall(calls, m.ToolCallID) }) {
 			continue
 		}
 		open := slices.DeleteFunc(slices.Clone(calls), func(c actors.ToolCall) bool {
 			return slices.ContainsFunc(results, func(m actors.Message) bool { return m.ToolCallID == c.ID })
 		})
 		for n := range results {
-			if isOf(calls, results[n].ToolCallID) || len(open) == 0 {
+			if hasCall(calls, results[n].ToolCallID) || len(open) == 0 {
 				continue
 			}
 			if !changed {
@@ -143,7 +143,7 @@ func pairResults(messages []actors.Message) []actors.Message {
 	return messages
 }
 
-func isOf(calls []actors.ToolCall, id string) bool {
+func hasCall(calls []actors.ToolCall, id string) bool {
 	return slices.ContainsFunc(calls, func(c actors.ToolCall) bool { return c.ID == id })
 }
 

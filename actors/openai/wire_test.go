@@ -176,7 +176,7 @@ func TestAudioAndVideoGoOutOnTheChatAPI(t *testing.T) {
 }
 
 // Errors found before anything is sent.
-func TestWhatCannotBeSaidIsAnErrorThatSaysWhy(t *testing.T) {
+func TestUnsupportedOptionsAreErrors(t *testing.T) {
 	user := func(p actors.Part) actors.Request {
 		return actors.Request{Messages: []actors.Message{actors.User("?", p)}}
 	}
@@ -342,7 +342,7 @@ func TestAClientOfTheUsersOwnSaysWhatItCannotSend(t *testing.T) {
 	require.Contains(t, string(srv.Requests()[0].Body), `"title":"T"`)
 }
 
-func TestANameThatNoServiceTakesGoesBackAsOneThatAllTake(t *testing.T) {
+func TestAnInvalidFunctionNameIsSentBackAsAValidOne(t *testing.T) {
 	onWires(t, func(t *testing.T, model func(*openaitest.Server) openai.Model) {
 		srv := openaitest.New(t, openaitest.Text("Fine."))
 		long := strings.Repeat("x", 70)

@@ -36,9 +36,9 @@ func (a *app) answerCommand() *cobra.Command {
 			"  reprise answer refund-7 'agent/pay?in-doubt1' '{\"decision\": \"run_again\"}'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return usagef("QUESTION is missing: `reprise questions %s` lists them; usage is %s", printable(args[0]), cmd.UseLine())
+				return usageErrorf("QUESTION is missing: `reprise questions %s` lists them; usage is %s", printable(args[0]), cmd.UseLine())
 			}
-			return exactly("RUN", "QUESTION", "JSON-VALUE")(cmd, args)
+			return exactArgs("RUN", "QUESTION", "JSON-VALUE")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answer(cmd.Context(), args[0], args[1], by, args[2])
@@ -52,7 +52,7 @@ func (a *app) answerCommand() *cobra.Command {
 func (a *app) answer(ctx context.Context, runID, questionID, by, text string) error {
 	value, err := state.JSONAnswer([]byte(text))
 	if err != nil {
-		return usagef("the answer is not JSON: %v; write a string in double quotes, inside single quotes for the shell: '\"yes\"'", err)
+		return usageErrorf("the answer is not JSON: %v; write a string in double quotes, inside single quotes for the shell: '\"yes\"'", err)
 	}
 	store, _, err := a.load(ctx, runID)
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *app) answer(ctx context.Context, runID, questionID, by, text string) er
 		return fmt.Errorf("%w%s; nothing was recorded, and question %s is still open: `%s questions %s` shows how to answer it",
 			core.ErrUnfit, why, questionID, a.command, runID)
 	case errors.Is(err, state.ErrNotAsked):
-		return a.notAsked(ctx, store, runID, questionID)
+		return a.notAskedError(ctx, store, runID, questionID)
 	case errors.Is(err, state.ErrAnswered):
 		return fmt.Errorf("question %s of run %s was already answered, and the first answer counts", questionID, runID)
 	case err != nil:
@@ -130,7 +130,7 @@ func (a *app) awaitResumed(ctx context.Context, store snapshot.Store, before sna
 	return g, context.Cause(ctx)
 }
 
-func (a *app) notAsked(ctx context.Context, store snapshot.Store, runID, questionID string) error {
+func (a *app) notAskedError(ctx context.Context, store snapshot.Store, runID, questionID string) error {
 	open, err := state.Questions(ctx, store, runID)
 	if err != nil {
 		return a.explain(runID, err)

@@ -86,7 +86,7 @@ func (a *app) root() *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%s; see %s --help", message(err), cmd.CommandPath())
+		return usageErrorf("%s; see %s --help", message(err), cmd.CommandPath())
 	})
 	root.SetVersionTemplate("reprise {{.Version}}\n")
 	flags := root.PersistentFlags()
@@ -124,7 +124,7 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return usagef("there is no command %q; see reprise help", printable(args[0]))
+				return usageErrorf("there is no command %q; see reprise help", printable(args[0]))
 			}
 			found.InitDefaultHelpFlag()
 			found.InitDefaultVersionFlag()
@@ -145,15 +145,15 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// exactly requires one argument for each name. The error names the first missing
+// exactArgs requires one argument for each name. The error names the first missing
 // argument.
-func exactly(names ...string) cobra.PositionalArgs {
+func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usagef("%s is missing: usage is %s", names[len(args)], cmd.UseLine())
+			return usageErrorf("%s is missing: usage is %s", names[len(args)], cmd.UseLine())
 		case len(args) > len(names):
-			return usagef("%q is one argument too many: usage is %s", printable(args[len(names)]), cmd.UseLine())
+			return usageErrorf("%q is one argument too many: usage is %s", printable(args[len(names)]), cmd.UseLine())
 		}
 		return nil
 	}

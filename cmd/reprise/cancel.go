@@ -23,7 +23,7 @@ func (a *app) cancelCommand() *cobra.Command {
 			"change, and the command fails.",
 		Example: "  reprise cancel refund-7\n" +
 			"  reprise cancel refund-7 --message 'the customer has changed her mind'",
-		Args: exactly("RUN"),
+		Args: exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.cancel(cmd.Context(), args[0], by, message)
 		},

@@ -23,7 +23,7 @@ func (a *app) configCommand() *cobra.Command {
 		Example: "  reprise config check retry.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usagef("reprise config needs a command: check; see reprise config --help")
+			return usageErrorf("reprise config needs a command: check; see reprise config --help")
 		},
 	}
 	parent.AddCommand(&cobra.Command{
@@ -34,7 +34,7 @@ func (a *app) configCommand() *cobra.Command {
 			"the defaults. Exits with 1 if there is a problem.",
 		Example: "  reprise config check retry.yaml\n" +
 			"  reprise config check --json retry.json",
-		Args: exactly("FILE"),
+		Args: exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.checkConfig(cmd.Context(), args[0])
 		},

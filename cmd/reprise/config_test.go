@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestConfigCheckTellsWhatHoldsOrEveryProblem(t *testing.T) {
+func TestConfigCheckShowsSettingsOrAllProblems(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		name = filepath.Join(dir, name)

@@ -23,7 +23,7 @@ func (a *app) deleteCommand() *cobra.Command {
 			"kept until `reprise gc`, since other runs may refer to them.",
 		Example: "  reprise delete weather-42\n" +
 			"  reprise delete --yes weather-42",
-		Args: exactly("RUN"),
+		Args: exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.delete(cmd.Context(), args[0], yes)
 		},

@@ -21,7 +21,7 @@ func (a *app) diffCommand() *cobra.Command {
 			"sequence numbers are ignored.",
 		Example: "  reprise diff weather-42 weather-43\n" +
 			"  reprise diff --exit-code weather-42 weather-42-again",
-		Args: exactly("A", "B"),
+		Args: exactArgs("A", "B"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, before, err := a.load(cmd.Context(), args[0])
 			if err != nil {

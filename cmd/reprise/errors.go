@@ -25,7 +25,7 @@ type usageError struct{ message string }
 
 func (e *usageError) Error() string { return e.message }
 
-func usagef(format string, args ...any) error {
+func usageErrorf(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
@@ -54,7 +54,7 @@ func (e *hintError) Unwrap() error { return e.err }
 func (a *app) report(ctx context.Context, err error) int {
 	code := a.exitCode(ctx, err)
 	switch {
-	case err == nil, errors.Is(err, errReported), isGone(err):
+	case err == nil, errors.Is(err, errReported), isClosedOutput(err):
 		return code
 	case code == exitInterrupted:
 		err = errors.New("interrupted")
@@ -93,9 +93,9 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 	return exitFailure
 }
 
-// isGone reports whether the reader of the output has gone away, such as `head` after
+// isClosedOutput reports whether the reader of the output has gone away, such as `head` after
 // enough lines. That is not an error.
-func isGone(err error) bool {
+func isClosedOutput(err error) bool {
 	var output *outputError
 	return errors.As(err, &output) && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF))
 }
@@ -166,9 +166,9 @@ func (a *app) explain(runID string, err error) error {
 	return err
 }
 
-// unadvised returns the damage of a run without the advice of the library, which is
+// damageOf returns the damage of a run without the advice of the library, which is
 // addressed to programs.
-func unadvised(err error) error {
+func damageOf(err error) error {
 	var damage *snapshot.CorruptError
 	if errors.As(err, &damage) {
 		return damage

@@ -37,15 +37,15 @@ func (a *app) exportCommand() *cobra.Command {
 		Example: "  reprise export weather-42 | jq 'select(.execution_status == \"failed\")'\n" +
 			"  reprise export weather-42 --format json -o weather-42.json\n" +
 			"  reprise export weather-42 --format msgpack -o weather-42.run",
-		Args: exactly("RUN"),
+		Args: exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch format {
 			case formatLines, formatDocument, formatMsgpack:
 			default:
-				return usagef("--format %q: want jsonl, json or msgpack", printable(format))
+				return usageErrorf("--format %q: want jsonl, json or msgpack", printable(format))
 			}
 			if format == formatMsgpack && redact.rules != nil {
-				return usagef("--format msgpack writes a complete run, and --redact would remove values from it: use one or the other")
+				return usageErrorf("--format msgpack writes a complete run, and --redact would remove values from it: use one or the other")
 			}
 			_, found, err := a.load(cmd.Context(), args[0])
 			if err != nil {

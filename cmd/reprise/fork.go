@@ -33,7 +33,7 @@ func (a *app) forkCommand() *cobra.Command {
 		Example: "  reprise fork weather-42 assistant/get_weather weather-42-again\n" +
 			"  reprise fork weather-42 'assistant/get_weather#2' second-try\n" +
 			"  reprise fork weather-42 assistant/get_weather sunny --set 'assistant/get_weather={\"temp\": 31}'",
-		Args: exactly("RUN", "ADDRESS", "NEW"),
+		Args: exactArgs("RUN", "ADDRESS", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if options.Outputs, err = parseOutputs(outputs); err != nil {
@@ -62,14 +62,14 @@ func parseOutputs(set []string) (map[string]any, error) {
 	for _, s := range set {
 		key, text, ok := strings.Cut(s, "=")
 		if !ok || key == "" {
-			return nil, usagef("--set %q: want ADDRESS=JSON, such as 'trip/book={\"id\": 7}', or QUESTION=JSON", s)
+			return nil, usageErrorf("--set %q: want ADDRESS=JSON, such as 'trip/book={\"id\": 7}', or QUESTION=JSON", s)
 		}
 		value, err := state.JSONAnswer([]byte(text))
 		if err != nil {
-			return nil, usagef("--set %s: %q is not JSON: %v", key, text, err)
+			return nil, usageErrorf("--set %s: %q is not JSON: %v", key, text, err)
 		}
 		if _, twice := outputs[key]; twice {
-			return nil, usagef("--set %s: set twice", key)
+			return nil, usageErrorf("--set %s: set twice", key)
 		}
 		outputs[key] = value
 	}
@@ -79,7 +79,7 @@ func parseOutputs(set []string) (map[string]any, error) {
 func (a *app) fork(ctx context.Context, runID, path, newID string, options state.ForkOptions) error {
 	address, err := record.ParseAddress(path)
 	if err != nil {
-		return usagef("%s", message(err))
+		return usageErrorf("%s", message(err))
 	}
 	if err := checkRunID(newID); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 		return err
 	}
 	if addresses := addressesOf(found); !slices.Contains(addresses, address.String()) {
-		return a.noCall(runID, address, addresses)
+		return a.noCallError(runID, address, addresses)
 	}
 	behind, err := state.CallsBehind(ctx, store, runID, address, options)
 	if err != nil {
@@ -160,7 +160,7 @@ func addressesOf(found *snapshot.Snapshot) []string {
 // maxAddresses is the maximum number of addresses listed in an error.
 const maxAddresses = 10
 
-func (a *app) noCall(runID string, address record.Address, addresses []string) error {
+func (a *app) noCallError(runID string, address record.Address, addresses []string) error {
 	switch n := len(addresses); {
 	case n == 0:
 		return fmt.Errorf("run %s has no calls to fork at", runID)

@@ -24,10 +24,10 @@ func (a *app) gcCommand() *cobra.Command {
 			"the run may record them later. If any run cannot be read, nothing is removed.",
 		Example: "  reprise gc --dry-run\n" +
 			"  reprise gc --grace 24h",
-		Args: exactly(),
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if grace < 0 {
-				return usagef("--grace %v: want 0 or more", grace)
+				return usageErrorf("--grace %v: want 0 or more", grace)
 			}
 			store, err := a.store()
 			if err != nil {
@@ -49,7 +49,7 @@ func (a *app) gc(ctx context.Context, store *filestore.Store, grace time.Duratio
 	removed, err := store.GC(ctx, grace)
 	switch {
 	case err != nil:
-		return a.notCollected(ctx, err)
+		return a.gcError(ctx, err)
 	case a.json:
 		return a.writeJSON(map[string]int{"removed": removed})
 	}
@@ -62,7 +62,7 @@ func (a *app) garbage(ctx context.Context, store *filestore.Store, grace time.Du
 	references, err := store.Garbage(ctx, grace)
 	switch {
 	case err != nil:
-		return a.notCollected(ctx, err)
+		return a.gcError(ctx, err)
 	case a.json:
 		return a.writeJSON(map[string][]string{"would_remove": append([]string{}, references...)})
 	}
@@ -73,7 +73,7 @@ func (a *app) garbage(ctx context.Context, store *filestore.Store, grace time.Du
 	return nil
 }
 
-func (a *app) notCollected(ctx context.Context, err error) error {
+func (a *app) gcError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}

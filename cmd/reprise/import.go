@@ -26,9 +26,9 @@ func (a *app) importCommand() *cobra.Command {
 			"  reprise --dir new import weather-42.run",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
-				return exactly("FILE", "RUN")(cmd, args)
+				return exactArgs("FILE", "RUN")(cmd, args)
 			}
-			return exactly("FILE")(cmd, args)
+			return exactArgs("FILE")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runID := ""

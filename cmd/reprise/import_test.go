@@ -116,7 +116,7 @@ func TestImportIntoADirectoryThatDoesNotExistMakesAStore(t *testing.T) {
 	assert.Regexp(t, `(?m)^oslo +completed `, call(t, other, "runs").text(t))
 }
 
-func TestWhatIsNoWholeRunIsNotImported(t *testing.T) {
+func TestIncompleteRunIsNotImported(t *testing.T) {
 	one, other := t.TempDir(), t.TempDir()
 	newStore(t, other)
 	weather(t, one, "oslo", true, snapshot.Metadata{})

@@ -21,7 +21,7 @@ func (a *app) interruptCommand() *cobra.Command {
 			"not change, and the command fails.",
 		Example: "  reprise interrupt weather-42\n" +
 			"  reprise interrupt weather-42 --message 'a new version is rolled out'",
-		Args: exactly("RUN"),
+		Args: exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.interrupt(cmd.Context(), args[0], by, message)
 		},

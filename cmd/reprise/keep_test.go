@@ -91,7 +91,7 @@ func TestRepairThatLosesNothingExitsWithZero(t *testing.T) {
 	assert.Regexp(t, `(?m)^oslo +completed `, call(t, dir, "runs").text(t))
 }
 
-func TestVerifyFindsArtifactsThatAreGoneOrOther(t *testing.T) {
+func TestVerifyFindsMissingAndChangedArtifacts(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	names, err := filepath.Glob(filepath.Join(dir, "artifacts", "??", "*"))
@@ -127,14 +127,14 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	assert.Contains(t, got.stderr, "`reprise verify` shows what cannot be read; repair or delete it first")
 }
 
-func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
+func TestRunOfANewerVersionIsReported(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	compact(t, dir, "oslo")
 	name := newest(t, dir, "oslo")
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
-	fromTheFuture(t, data)
+	setVersion99(t, data)
 	require.NoError(t, os.WriteFile(name, data, 0o600))
 	const want = "run oslo: 00000001.snapshot: snapshot: not a format that this version reads: the document has version 99 and this version of Reprise reads up to version 1; use a newer Reprise"
 	for _, args := range [][]string{{"show", "oslo"}, {"repair", "oslo"}, {"questions", "oslo"}} {
@@ -161,8 +161,8 @@ func compact(t *testing.T, dir, runID string) {
 	require.Equal(t, ".snapshot", filepath.Ext(newest(t, dir, runID)))
 }
 
-// fromTheFuture sets the version of a document, described in docs/format.md, to 99.
-func fromTheFuture(t *testing.T, data []byte) {
+// setVersion99 sets the version of a document, described in docs/format.md, to 99.
+func setVersion99(t *testing.T, data []byte) {
 	t.Helper()
 	at := bytes.Index(data, []byte("\xa7version\x01"))
 	require.Positive(t, at)
@@ -177,7 +177,7 @@ func fromTheFuture(t *testing.T, data []byte) {
 	binary.BigEndian.PutUint32(table[len(table)-4:], crc32.Checksum(table[:len(table)-4], castagnoli))
 }
 
-func TestRunInTheDirectoryOfAnotherIsNotToldToBeRepaired(t *testing.T) {
+func TestRunInTheDirectoryOfAnotherIsNotOfferedARepair(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "runs", "paris"), os.DirFS(filepath.Join(dir, "runs", "oslo"))))

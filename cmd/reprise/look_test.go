@@ -98,7 +98,7 @@ func TestFiltersPickRuns(t *testing.T) {
 	assert.Equal(t, result{exitOK, "", "no runs\n"}, none)
 }
 
-func TestFiltersThatCannotBeAreMisuse(t *testing.T) {
+func TestInvalidFiltersAreUsageErrors(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
 	call(t, dir, "runs", "--status", "done").failed(t, exitUsage,
@@ -169,7 +169,7 @@ SUMMARY
 	assert.NotEmpty(t, doc.Records)
 }
 
-func TestDiffTellsWhatIsNotTheSame(t *testing.T) {
+func TestDiffShowsDifferences(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "one", false, snapshot.Metadata{})
 	weather(t, dir, "same", false, snapshot.Metadata{})

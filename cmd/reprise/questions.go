@@ -18,7 +18,7 @@ import (
 type question struct {
 	ID   string      `json:"id"`
 	Text string      `json:"text"`
-	Asks record.Asks `json:"asks"` // answer or doubt
+	Asks record.Asks `json:"asks"` // "answer" or "doubt"
 
 	// Due is the time at which the default answer applies.
 	Due     time.Time `json:"due_at,omitzero"`
@@ -38,7 +38,7 @@ func (a *app) questionsCommand() *cobra.Command {
 			"answer was rejected, the question is asked again, with the reason.",
 		Example: "  reprise questions refund-7\n" +
 			"  reprise questions refund-7 --json",
-		Args: exactly("RUN"),
+		Args: exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, _, err := a.load(cmd.Context(), args[0])
 			if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// secretive returns a run with a secret in every text.
-func secretive(t *testing.T, dir string) {
+// runWithSecrets returns a run with a secret in every text.
+func runWithSecrets(t *testing.T, dir string) {
 	t.Helper()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func secretive(t *testing.T, dir string) {
 
 func TestRedactShowsNothingThatMatches(t *testing.T) {
 	dir := t.TempDir()
-	secretive(t, dir)
+	runWithSecrets(t, dir)
 	for _, command := range [][]string{
 		{"show", "r", "--previews"},
 		{"show", "r", "--json"},
@@ -87,7 +87,7 @@ func request(t *testing.T, url string, status int, header ...string) string {
 
 func TestRedactMustMatchSomething(t *testing.T) {
 	dir := t.TempDir()
-	secretive(t, dir)
+	runWithSecrets(t, dir)
 	call(t, dir, "show", "r", "--redact", "(").failed(t, exitUsage,
 		"invalid argument \"(\" for \"--redact\" flag: redact: \"(\": error parsing regexp: missing closing ): `(`; see reprise show --help")
 	call(t, dir, "show", "r", "--redact", "a*").failed(t, exitUsage,
@@ -124,13 +124,13 @@ func TestServeBeginsWithAnEmptyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	url := served(t, dir)
 	assert.Contains(t, request(t, url+"/api/runs", http.StatusOK), `"runs":[]`)
-	secretive(t, dir)
+	runWithSecrets(t, dir)
 	assert.Contains(t, request(t, url+"/api/runs", http.StatusOK), `"run_id":"r"`)
 }
 
 func TestServeBehindAProxyAnswersToItsHost(t *testing.T) {
 	dir := t.TempDir()
-	secretive(t, dir)
+	runWithSecrets(t, dir)
 	forwarded := []string{"X-Forwarded-For", "192.0.2.7"}
 	request(t, served(t, dir)+"/api/runs", http.StatusForbidden, forwarded...)
 
@@ -145,7 +145,7 @@ func TestServeBehindAProxyAnswersToItsHost(t *testing.T) {
 	}
 }
 
-func TestHostOfAProxyIsNoURL(t *testing.T) {
+func TestHostOfAProxyMustNotBeAURL(t *testing.T) {
 	for _, host := range []string{"ops.example.com:8443", "https://ops.example.com", "[::1]"} {
 		call(t, t.TempDir(), "serve", "--behind-proxy", host).failed(t, exitUsage,
 			fmt.Sprintf("--behind-proxy is %q: want a host without scheme and port, such as ops.example.com", host))

@@ -34,7 +34,7 @@ func (a *app) repairCommand() *cobra.Command {
 			"those that must run only once. The command warns about this and exits with 1.",
 		Example: "  reprise verify weather-42\n" +
 			"  reprise repair weather-42",
-		Args: exactly("RUN"),
+		Args: exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.repair(cmd.Context(), args[0])
 		},
@@ -56,13 +56,13 @@ func (a *app) repair(ctx context.Context, runID string) error {
 	} else if err != nil {
 		return a.explain(runID, err)
 	}
-	if err := a.repaired(&report); err != nil || report.IsWhole {
+	if err := a.printRepaired(&report); err != nil || report.IsWhole {
 		return err
 	}
 	return &lostError{report.RunID, report.Lost, a.dir, a.command}
 }
 
-func (a *app) repaired(report *filestore.RepairReport) error {
+func (a *app) printRepaired(report *filestore.RepairReport) error {
 	if a.json {
 		out := repaired{RunID: report.RunID, Kept: report.Kept, Lost: report.Lost, Files: report.Damaged}
 		if report.Damage != nil {

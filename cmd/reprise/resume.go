@@ -54,11 +54,11 @@ func (a *app) continueCommand(what *continuing, cmd *cobra.Command) *cobra.Comma
 		chosen := f != continueFlags{}
 		switch {
 		case len(args) == 0 && !chosen:
-			return usagef("RUN is missing: name a run, or select runs with --status, --reason, --program or --since")
+			return usageErrorf("RUN is missing: name a run, or select runs with --status, --reason, --program or --since")
 		case len(args) > 0 && chosen:
-			return usagef("RUN %s and flags that select runs: want one or the other", printable(args[0]))
+			return usageErrorf("RUN %s and flags that select runs: want one or the other", printable(args[0]))
 		case len(args) > 1:
-			return usagef("%q is one argument too many: usage is %s", printable(args[1]), cmd.UseLine())
+			return usageErrorf("%q is one argument too many: usage is %s", printable(args[1]), cmd.UseLine())
 		case chosen:
 			return a.continueAll(cmd.Context(), what, f)
 		}
@@ -115,7 +115,7 @@ func (a *app) continueAll(ctx context.Context, what *continuing, f continueFlags
 		return err
 	})
 	if errors.Is(err, state.ErrChoice) {
-		return usagef("%s", message(err))
+		return usageErrorf("%s", message(err))
 	}
 	failed := 0
 	for _, one := range chosen {
@@ -123,7 +123,7 @@ func (a *app) continueAll(ctx context.Context, what *continuing, f continueFlags
 			failed++
 		}
 	}
-	if listed := a.continued(what, chosen, failed); listed != nil || err != nil {
+	if listed := a.printContinued(what, chosen, failed); listed != nil || err != nil {
 		return errors.Join(err, listed)
 	}
 	if failed > 0 {
@@ -132,8 +132,8 @@ func (a *app) continueAll(ctx context.Context, what *continuing, f continueFlags
 	return nil
 }
 
-// continued writes the results for the selected runs.
-func (a *app) continued(what *continuing, chosen []state.Chosen, failed int) error {
+// printContinued writes the results for the selected runs.
+func (a *app) printContinued(what *continuing, chosen []state.Chosen, failed int) error {
 	if a.json {
 		type line struct {
 			RunID string `json:"run_id"`

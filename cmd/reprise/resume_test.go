@@ -42,7 +42,7 @@ func serveUntil(t *testing.T, store *filestore.Store, runID string, fails bool) 
 	return info
 }
 
-func TestRetryHasAFailedRunGoOn(t *testing.T) {
+func TestRetryContinuesAFailedRun(t *testing.T) {
 	dir := t.TempDir()
 	store := newStore(t, dir)
 	require.Equal(t, snapshot.StatusFailed, serveUntil(t, store, "order-1", true).Status)
@@ -71,7 +71,7 @@ func TestManyRunsAreRetriedAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhatGoesOnIsNamedOrChosen(t *testing.T) {
+func TestResumeNeedsARunOrFlags(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
 	for _, name := range []string{"resume", "retry"} {

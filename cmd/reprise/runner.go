@@ -32,7 +32,7 @@ func (a *app) runnerCommand() *cobra.Command {
 			"  reprise --dir /var/lib/agents runner ./agents -addr 127.0.0.1:9090 -limit 20",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("PROGRAM is missing: usage is %s", cmd.UseLine())
+				return usageErrorf("PROGRAM is missing: usage is %s", cmd.UseLine())
 			}
 			return nil
 		},
@@ -52,7 +52,7 @@ func (a *app) runner(ctx context.Context, program string, args []string) error {
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the folder for temporary files
+		defer os.RemoveAll(dir) //nolint:errcheck // leftovers are in the directory for temporary files
 		if !a.json {
 			fmt.Fprintf(a.stderr, "reprise: building %s\n", program)
 		}
@@ -91,7 +91,7 @@ func (a *app) runProgram(ctx context.Context, program, binary string, args []str
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd.Cancel = func() error {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // not on Windows, where Ctrl-C reaches all processes of a console
+		_ = cmd.Process.Signal(syscall.SIGTERM) // fails on Windows, where Ctrl-C reaches all processes of a console
 		return nil
 	}
 	err := cmd.Run()

@@ -48,7 +48,7 @@ func (a *app) runsCommand() *cobra.Command {
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
 			"  reprise runs --status paused --json",
-		Args: exactly(),
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd, f) },
 	}
 	flags := cmd.Flags()
@@ -80,12 +80,12 @@ func (a *app) filter(f runFilter) (snapshot.Filter, error) {
 	for _, name := range f.status {
 		s := snapshot.Status(name)
 		if !slices.Contains(statuses[:], s) {
-			return out, usagef("--status %q: want one of %s", printable(name), statusNames())
+			return out, usageErrorf("--status %q: want one of %s", printable(name), statusNames())
 		}
 		out.Status = append(out.Status, s)
 	}
 	if f.limit < 0 {
-		return out, usagef("--limit %d: want 1 or more, or 0 for all", f.limit)
+		return out, usageErrorf("--limit %d: want 1 or more, or 0 for all", f.limit)
 	}
 	var err error
 	if out.Since, err = a.time("--since", f.since); err != nil {
@@ -121,7 +121,7 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 		}
 		infos = append(infos, info)
 	}
-	if err := a.listed(infos); err != nil || unreadable == 0 {
+	if err := a.printRuns(infos); err != nil || unreadable == 0 {
 		return err
 	}
 	if !a.json {
@@ -130,7 +130,7 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 	return errReported
 }
 
-func (a *app) listed(infos []snapshot.Info) error {
+func (a *app) printRuns(infos []snapshot.Info) error {
 	if a.json {
 		return a.writeJSON(append([]snapshot.Info{}, infos...))
 	}

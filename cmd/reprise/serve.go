@@ -79,10 +79,10 @@ func limit(l net.Listener, clients int) net.Listener {
 
 func (a *app) serve(ctx context.Context, s serveOptions) error {
 	if s.clients < 1 {
-		return usagef("--clients is %d: want 1 or more", s.clients)
+		return usageErrorf("--clients is %d: want 1 or more", s.clients)
 	}
 	if strings.ContainsAny(s.proxied, "/:[]") && net.ParseIP(s.proxied) == nil {
-		return usagef("--behind-proxy is %q: want a host without scheme and port, such as ops.example.com", printable(s.proxied))
+		return usageErrorf("--behind-proxy is %q: want a host without scheme and port, such as ops.example.com", printable(s.proxied))
 	}
 	store, err := a.storeToServe()
 	if err != nil {
@@ -120,10 +120,10 @@ func (a *app) serve(ctx context.Context, s serveOptions) error {
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usagef("--addr is %q: want a host and a port, such as 127.0.0.1:8080", printable(address))
+		return nil, usageErrorf("--addr is %q: want a host and a port, such as 127.0.0.1:8080", printable(address))
 	}
 	if !isLoopback(host) {
-		return nil, usagef("--addr is %q: want a loopback address, such as 127.0.0.1:8080; clients are not authenticated", printable(address))
+		return nil, usageErrorf("--addr is %q: want a loopback address, such as 127.0.0.1:8080; clients are not authenticated", printable(address))
 	}
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", address)

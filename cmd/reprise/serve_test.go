@@ -155,7 +155,7 @@ func TestServeInterruptsARunThatIsOpenElsewhere(t *testing.T) {
 	assert.Equal(t, 409, status, said)
 }
 
-func TestServeRefusesWhatOthersReach(t *testing.T) {
+func TestServeRefusesPublicAddresses(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "r", false, snapshot.Metadata{})
 	for _, address := range []string{"0.0.0.0:8080", ":8080", "192.0.2.1:80", "example.com:80", "[::]:80"} {

@@ -32,7 +32,7 @@ func (a *app) showCommand() *cobra.Command {
 			"  reprise show weather-42 --redact 'tok_[a-z0-9]+'\n" +
 			"  reprise show weather-42 --output assistant/get_weather\n" +
 			"  reprise show weather-42 --json",
-		Args: exactly("RUN"),
+		Args: exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, found, err := a.load(cmd.Context(), args[0])
 			if err != nil {
@@ -75,7 +75,7 @@ func (a *app) showCommand() *cobra.Command {
 func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *snapshot.Snapshot, input, output string, redact func(string) string) (string, error) {
 	address, err := record.ParseAddress(cmp.Or(input, output))
 	if err != nil {
-		return "", usagef("%v; want the address of a call, such as assistant/get_weather#2", err)
+		return "", usageErrorf("%v; want the address of a call, such as assistant/get_weather#2", err)
 	}
 	records := func(yield func(record.Record, error) bool) {
 		for i := range found.Records {

@@ -25,7 +25,7 @@ func (a *app) signalCommand() *cobra.Command {
 			"sign.",
 		Example: "  reprise signal ticket-7 called '{\"at\": \"10:00\"}'\n" +
 			"  reprise signal ticket-7 paid 40 --id invoice-17 --by bank",
-		Args: exactly("RUN", "NAME", "JSON-VALUE"),
+		Args: exactArgs("RUN", "NAME", "JSON-VALUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.signal(cmd.Context(), args[0], args[1], args[2], o)
 		},
@@ -39,7 +39,7 @@ func (a *app) signalCommand() *cobra.Command {
 func (a *app) signal(ctx context.Context, runID, name, text string, o state.SignalOptions) error {
 	value, err := state.JSONAnswer([]byte(text))
 	if err != nil {
-		return usagef("the value is not JSON: %v; write a string in double quotes, inside single quotes for the shell: '\"yes\"'", err)
+		return usageErrorf("the value is not JSON: %v; write a string in double quotes, inside single quotes for the shell: '\"yes\"'", err)
 	}
 	store, _, err := a.load(ctx, runID)
 	if err != nil {

@@ -18,7 +18,7 @@ func (a *app) runsDir() string { return filepath.Join(a.dir, "runs") }
 // directory is probably a typo.
 func (a *app) store() (*filestore.Store, error) {
 	if a.dir == "" {
-		return nil, usagef("--dir is empty; name the directory that the program gave to filestore.New")
+		return nil, usageErrorf("--dir is empty; name the directory that the program gave to filestore.New")
 	}
 	const which = "name the directory that the program gave to filestore.New, with --dir or REPRISE_DIR"
 	stat, err := os.Stat(a.dir)
@@ -79,7 +79,7 @@ func (a *app) openStore() (*filestore.Store, error) {
 // checkRunID returns a usage error if runID is not a valid run ID.
 func checkRunID(runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
-		return usagef("%s", message(err))
+		return usageErrorf("%s", message(err))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func (a *app) time(flag, value string) (time.Time, error) {
 	if d, ok := parseAge(value); ok {
 		return a.now().Add(-d), nil
 	}
-	return time.Time{}, usagef("%s %q: want a time such as 2026-01-31T08:00:00Z, or an age such as 90s, 24h or 7d", flag, printable(value))
+	return time.Time{}, usageErrorf("%s %q: want a time such as 2026-01-31T08:00:00Z, or an age such as 90s, 24h or 7d", flag, printable(value))
 }
 
 // maxDays keeps the number of days within the range of time.Duration.

@@ -37,7 +37,7 @@ func TestEveryCommandSaysWhichRunsThereAre(t *testing.T) {
 	assert.Equal(t, `{"error":"`+noRun("nobody", dir)+`","code":"not_found"}`+"\n", call(t, dir, "show", "nobody", "--json").stderr)
 }
 
-func TestEveryCommandRefusesWhatIsNoRunID(t *testing.T) {
+func TestEveryCommandRefusesInvalidRunIDs(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
 	for _, line := range everyCommand {
@@ -85,7 +85,7 @@ func TestStrayFileIsNoRun(t *testing.T) {
 	call(t, dir, "verify").text(t)
 }
 
-func TestMisuseExitsWith2(t *testing.T) {
+func TestWrongUsageExitsWith2(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
 	for _, line := range []string{
@@ -117,7 +117,7 @@ func TestInterruptEndsAListing(t *testing.T) {
 	}
 }
 
-func TestOutputThatNobodyReadsIsNoMessage(t *testing.T) {
+func TestClosedOutputIsNotReported(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	for _, line := range []string{"runs", "show oslo", "export oslo", "diff oslo oslo", "verify", "help", "--version"} {

@@ -122,7 +122,7 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 	case errors.Is(err, snapshot.ErrNotFound), ctx.Err() != nil:
 		return v, err
 	default:
-		v.Problems = append(v.Problems, message(unadvised(err)))
+		v.Problems = append(v.Problems, message(damageOf(err)))
 		return v, nil
 	}
 	v.Records = len(found.Records)
@@ -135,7 +135,7 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 		if r.Detail == nil {
 			continue
 		}
-		v.Problems = append(v.Problems, unreadable(r)...)
+		v.Problems = append(v.Problems, undecodable(r)...)
 		ref := r.Detail.Artifact
 		if ref == "" || seen[ref] {
 			continue
@@ -147,7 +147,7 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 		}
 		v.Artifacts++
 		if err != nil {
-			v.Problems = append(v.Problems, fmt.Sprintf("record %d, %s: %s", r.Seq, where(r), message(err)))
+			v.Problems = append(v.Problems, fmt.Sprintf("record %d, %s: %s", r.Seq, subject(r), message(err)))
 		}
 	}
 	v.OK = len(v.Problems) == 0
@@ -165,20 +165,20 @@ func (c *checker) artifact(ctx context.Context, ref string) error {
 	return err
 }
 
-// unreadable returns the problems of a record whose values cannot be decoded.
-func unreadable(r *record.Record) (problems []string) {
+// undecodable returns the problems of a record whose values cannot be decoded.
+func undecodable(r *record.Record) (problems []string) {
 	const none = "(unreadable)" // returned by record.Preview for invalid data; text would be quoted
 	if record.Preview(r.Detail.Input) == none {
-		problems = append(problems, fmt.Sprintf("record %d, %s: the input is not valid msgpack", r.Seq, where(r)))
+		problems = append(problems, fmt.Sprintf("record %d, %s: the input is not valid msgpack", r.Seq, subject(r)))
 	}
 	if record.Preview(r.Detail.Output) == none {
-		problems = append(problems, fmt.Sprintf("record %d, %s: the output is not valid msgpack", r.Seq, where(r)))
+		problems = append(problems, fmt.Sprintf("record %d, %s: the output is not valid msgpack", r.Seq, subject(r)))
 	}
 	return problems
 }
 
-// where names the subject of a record.
-func where(r *record.Record) string {
+// subject names the subject of a record.
+func subject(r *record.Record) string {
 	if r.Address.IsZero() {
 		return r.Kind.String()
 	}

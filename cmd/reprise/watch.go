@@ -41,12 +41,12 @@ func (a *app) watchCommand() *cobra.Command {
 			if len(args) == 2 {
 				return nil
 			}
-			return exactly("URL")(cmd, args)
+			return exactArgs("URL")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.client.URL = args[0]
 			if len(args) == 2 && args[1] == "" {
-				return usagef("RUN is empty; leave it out to watch all runs")
+				return usageErrorf("RUN is empty; leave it out to watch all runs")
 			}
 			if len(args) == 2 {
 				w.client.Run, w.client.UntilEnd = args[1], true
@@ -69,7 +69,7 @@ func (a *app) watch(ctx context.Context, w watchOptions) error {
 	for _, h := range w.headers {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(h, "\r\n") {
-			return usagef("--header is %q: want a name and a value, such as \"Authorization: Bearer ...\"", printable(h))
+			return usageErrorf("--header is %q: want a name and a value, such as \"Authorization: Bearer ...\"", printable(h))
 		}
 		client.Header.Add(name, strings.TrimSpace(value))
 	}

@@ -165,9 +165,9 @@ func freeAddress(t *testing.T) string {
 	return fmt.Sprint("127.0.0.1:", free[0])
 }
 
-// TestWatchGoesOnOverARestartOfTheServer starts a process that serves a directory and
+// TestWatchSurvivesARestartOfTheServer starts a process that serves a directory and
 // one that watches a run there, and kills the server in the middle.
-func TestWatchGoesOnOverARestartOfTheServer(t *testing.T) {
+func TestWatchSurvivesARestartOfTheServer(t *testing.T) {
 	program, dir, address := build(t), t.TempDir(), freeAddress(t)
 	serve := func() *process {
 		p := start(t, program, "--dir", dir, "serve", "--addr", address)
@@ -209,9 +209,9 @@ func TestWatchGoesOnOverARestartOfTheServer(t *testing.T) {
 	server.interrupt(t)
 }
 
-// TestWatchGoesOnOverARestartOfTheExample does the same for a server whose runs are in
+// TestWatchSurvivesARestartOfTheExample does the same for a server whose runs are in
 // memory.
-func TestWatchGoesOnOverARestartOfTheExample(t *testing.T) {
+func TestWatchSurvivesARestartOfTheExample(t *testing.T) {
 	program, address := build(t), freeAddress(t)
 	example := filepath.Join(t.TempDir(), "dashboard")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", example, "../../examples/dashboard").CombinedOutput()

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func TestAnswerLetsTheRunGoOn(t *testing.T) {
+func TestAnswerContinuesTheRun(t *testing.T) {
 	dir := t.TempDir()
 	_, err := refund(t, dir, "r7")
 	require.ErrorIs(t, err, core.ErrAwaiting)
@@ -76,7 +76,7 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	call(t, dir, "signal", "r8", "paid", "40").failed(t, exitFailure, `signal "paid" to run r8: it has ended: it is completed; nothing was sent`)
 }
 
-func TestWhatIsToBeTypedHasTheDirectory(t *testing.T) {
+func TestHintsContainTheDirectory(t *testing.T) {
 	for name, typed := range map[string]string{
 		"data": "data", "my data": "'my data'", "it's": `'it'\''s'`, "$x;y": "'$x;y'", "über": "über",
 	} {
@@ -94,7 +94,7 @@ func TestWhatIsToBeTypedHasTheDirectory(t *testing.T) {
 	}
 }
 
-func TestAnswerThatDoesNotFitIsAskedForAgain(t *testing.T) {
+func TestRejectedAnswerIsAskedForAgain(t *testing.T) {
 	dir := t.TempDir()
 	refund(t, dir, "r7")
 	call(t, dir, "answer", "r7", "refund?1", `"perhaps"`).failed(t, exitFailure,
@@ -316,7 +316,7 @@ func TestAnswerAndInterruptReachARunThatIsOpen(t *testing.T) {
 	assert.Equal(t, exitFailure, call(t, dir, "interrupt", "r7").code)
 }
 
-func TestCancelEndsARunForGood(t *testing.T) {
+func TestCancelEndsARunPermanently(t *testing.T) {
 	dir := t.TempDir()
 	refund(t, dir, "r7")
 	assert.Equal(t, "run r7 is cancelled (by ops: not\\x1b[31m now)\n", call(t, dir, "cancel", "r7", "--by", "ops", "--message", "not\x1b[31m now").text(t))

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestItRemembersOverRestarts(t *testing.T) {
+func TestConversationSurvivesRestarts(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	dir := t.TempDir()
 	say := func(lines string) string {
@@ -24,7 +24,7 @@ func TestItRemembersOverRestarts(t *testing.T) {
 	assert.Regexp(t, `It is \d\d:\d\d\.`, say("What time is it?\n"))
 }
 
-func TestATurnThatWasEndedGoesOn(t *testing.T) {
+func TestInterruptedTurnContinues(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -60,7 +60,7 @@ func published(t *testing.T, dir string) []string {
 
 // The model is called at most once for each turn and each kill, the answer is the same,
 // and the approved report is published once.
-func TestKilledAtAnyInstantItGoesOn(t *testing.T) {
+func TestResumesAfterAKillAtAnyPoint(t *testing.T) {
 	kills := 8
 	if os.Getenv(longForm) != "" {
 		kills = 100

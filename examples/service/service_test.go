@@ -56,9 +56,9 @@ func until(t *testing.T, url, run, name string) {
 	}
 }
 
-// TestKilledServiceGoesOn kills the program while one run makes a call and another
+// TestKilledServiceContinues kills the program while one run makes a call and another
 // waits for an answer, which is sent to the next process.
-func TestKilledServiceGoesOn(t *testing.T) {
+func TestKilledServiceContinues(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "service")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
 	out, err := build.CombinedOutput()

@@ -21,7 +21,7 @@ const (
 // An API is the API that a request was made to.
 type API string
 
-// The APIs.
+// The APIs that the server implements.
 const (
 	Chat      API = "chat"
 	Responses API = "responses"

@@ -29,7 +29,7 @@ type Request struct {
 	Path string `json:"path"`
 }
 
-// Start starts a service that is unavailable for the first failures requests of each
+// Start starts a service that is unavailable for the given number of requests to each
 // path. The caller must close it.
 func Start(failures int) *Service {
 	s := &Service{failures: failures, asked: make(map[string]int), tokens: make(map[string]bool)}

@@ -8,7 +8,7 @@
 //		process.Main(m, process.Programs{"serve": serve})
 //	}
 //
-//	func TestKilledServiceGoesOn(t *testing.T) {
+//	func TestKilledServiceContinues(t *testing.T) {
 //		p := process.Start(t, process.Command(t, "serve", t.TempDir()))
 //		p.Await("ready")
 //		p.Kill()
