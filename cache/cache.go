@@ -155,7 +155,8 @@ func (c *Cache) begin(ctx context.Context, key string) (own, other *pendingCall)
 	return own, nil
 }
 
-// call makes the call while others that want the same output wait.
+// call produces the output of the call and stores it, while other callers that want the
+// same output wait.
 func (c *Cache) call(ctx context.Context, own *pendingCall, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) ([]byte, bool, error) {
 	defer func() { // also if produce panics
 		c.mu.Lock()

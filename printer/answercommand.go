@@ -19,8 +19,7 @@ const placeholder = "JSON"
 // that gives an example answer, quoted for a shell, such as "answer refund-7
 // 'agent/refund?1' true". If the schema of the question cannot be described in a few
 // words, words is empty and JSON takes the place of the example. If the IDs cannot be
-// quoted in a way that every shell reads the same, both results are empty or arguments
-// is.
+// quoted portably, both results are empty.
 func HowToAnswer(runID string, q core.Question) (words, arguments string) {
 	if q.Asks == record.AsksSignal {
 		return "", howToSignal(runID, q.Text)

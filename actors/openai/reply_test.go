@@ -162,7 +162,7 @@ func TestAnErrorInASuccessIsAnError(t *testing.T) {
 	}
 }
 
-// withStatus answers with a status and a truncated body.
+// The service answers with a failure status and a truncated body.
 func TestTheStatusOfAFailureCountsEvenIfItsBodyIsCut(t *testing.T) {
 	for status, want := range map[int]record.Class{400: record.ClassClient, 401: record.ClassClient, 403: record.ClassClient, 429: record.ClassRateLimit, 500: record.ClassServer} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {

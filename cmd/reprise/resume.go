@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A continuation command makes stopped runs continue.
-type continuing struct {
+// A continueAction is a command that makes stopped runs continue.
+type continueAction struct {
 	name   string          // name of the command
 	status snapshot.Status // status of the runs that it applies to
 	done   string          // past tense, for messages
@@ -23,7 +23,7 @@ type continuing struct {
 type continueFlags struct{ status, reason, program, since string }
 
 func (a *app) resumeCommand() *cobra.Command {
-	return a.continueCommand(&continuing{"resume", snapshot.StatusInterrupted, "is queued", state.Resume}, &cobra.Command{
+	return a.continueCommand(&continueAction{"resume", snapshot.StatusInterrupted, "is queued", state.Resume}, &cobra.Command{
 		Use:   "resume [RUN]",
 		Short: "Resume interrupted runs",
 		Long: "Resume an interrupted run, or all runs that the flags select. The run is queued, and a\n" +
@@ -35,7 +35,7 @@ func (a *app) resumeCommand() *cobra.Command {
 }
 
 func (a *app) retryCommand() *cobra.Command {
-	return a.continueCommand(&continuing{"retry", snapshot.StatusFailed, "is queued, and its failed calls are made again", state.Retry}, &cobra.Command{
+	return a.continueCommand(&continueAction{"retry", snapshot.StatusFailed, "is queued, and its failed calls are made again", state.Retry}, &cobra.Command{
 		Use:   "retry [RUN]",
 		Short: "Retry failed runs",
 		Long: "Retry a failed run under its own ID, or all runs that the flags select. Calls that failed\n" +
@@ -46,7 +46,7 @@ func (a *app) retryCommand() *cobra.Command {
 	})
 }
 
-func (a *app) continueCommand(what *continuing, cmd *cobra.Command) *cobra.Command {
+func (a *app) continueCommand(what *continueAction, cmd *cobra.Command) *cobra.Command {
 	var f continueFlags
 	cmd.GroupID = groupWork
 	cmd.Args = cobra.ArbitraryArgs
@@ -77,7 +77,7 @@ func (a *app) continueCommand(what *continuing, cmd *cobra.Command) *cobra.Comma
 	return cmd
 }
 
-func (a *app) continueOne(ctx context.Context, what *continuing, runID string) error {
+func (a *app) continueOne(ctx context.Context, what *continueAction, runID string) error {
 	if err := checkRunID(runID); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *app) continueOne(ctx context.Context, what *continuing, runID string) e
 }
 
 // continueAll continues the selected runs. If one cannot continue, the others still do.
-func (a *app) continueAll(ctx context.Context, what *continuing, f continueFlags) error {
+func (a *app) continueAll(ctx context.Context, what *continueAction, f continueFlags) error {
 	since, err := a.time("--since", f.since)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (a *app) continueAll(ctx context.Context, what *continuing, f continueFlags
 }
 
 // printContinued writes the results for the selected runs.
-func (a *app) printContinued(what *continuing, chosen []state.Chosen, failed int) error {
+func (a *app) printContinued(what *continueAction, chosen []state.Chosen, failed int) error {
 	if a.json {
 		type line struct {
 			RunID string `json:"run_id"`

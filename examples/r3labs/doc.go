@@ -1,5 +1,5 @@
-// R3labs is a program that already sends events about orders with a server of
-// github.com/r3labs/sse/v2. It adds the events of its agents: one stream for each run,
+// R3labs shows how a program that already has a server of github.com/r3labs/sse/v2,
+// here for events about orders, adds the events of its agents: one stream for each run,
 // and one for all runs. A client of the same library prints the events.
 //
 //	go run ./examples/r3labs
