@@ -116,8 +116,8 @@ func hundredCalls(ctx context.Context, p *printer.Printer) error {
 	return nil
 }
 
-// ofHundred returns the lines of each call, by the number in them, and the lines
-// without a number, which belong to attempts, the group or the run.
+// ofHundred lists patterns for all lines. The number in a line identifies its call;
+// lines without a number belong to attempts, the group or the run.
 var ofHundred = []*regexp.Regexp{
 	regexp.MustCompile(`^  🔧 tool \(<(\d+)>, all/\d+\) \[STARTED\]( \(retry [23]/3\))?$`),
 	regexp.MustCompile(`^  ✖ tool \(<(\d+)>, all/\d+\) \[FAILED\] \([<\dms.]+\) - <(\d+)> busy$`),
