@@ -31,7 +31,7 @@ func followRuns(args ...string) error {
 				URL: args[0], HTTPClient: client, Run: fmt.Sprint("run-", n), Deltas: args[1] == "true", UntilEnd: true,
 				Connected: func() { fmt.Println("connected") },
 			}
-			for range c.Events(context.Background()) { //nolint:revive // it is only read
+			for range c.Events(context.Background()) {
 			}
 		})
 	}
