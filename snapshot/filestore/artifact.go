@@ -17,15 +17,16 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Artifacts is a [snapshot.ArtifactStore] in a directory: artifacts/ab/cdef… is
-// what has the SHA-256 abcdef…. It is for many goroutines and processes.
+// Artifacts is a [snapshot.ArtifactStore] in a directory: the file artifacts/ab/cdef…
+// contains the data with the SHA-256 abcdef…. Many goroutines and processes may use it at
+// the same time.
 type Artifacts struct {
 	dir  string
 	disk disk
 }
 
-// NewArtifacts returns the artifact store in a directory, which is made if
-// it is not there. A [Store] of the same directory has it too.
+// NewArtifacts returns the artifact store in a directory, and creates the directory if it
+// does not exist. A [Store] in the same directory has the same artifacts.
 func NewArtifacts(dir string) (*Artifacts, error) {
 	return newArtifacts(dir, osDisk{})
 }
@@ -52,7 +53,7 @@ func checkArtifact(ref string, data []byte) error {
 	return nil
 }
 
-// maxArtifact is the size that an artifact may have.
+// maxArtifact is the maximum size of an artifact.
 const maxArtifact = 4 << 30
 
 // tmpNumber makes the names of temporary files unique in the process.
@@ -91,7 +92,7 @@ func (a *Artifacts) put(ref string, data []byte) error {
 		if err := os.Chtimes(name, now, now); err != nil {
 			return err
 		}
-		// A crash may have come after its renaming, and before this.
+		// The process that renamed it may have ended before it did this.
 		return errors.Join(a.disk.SyncDir(dir), a.disk.SyncDir(a.dir))
 	}
 	if err := mkdirSynced(a.disk, dir); err != nil {
@@ -137,8 +138,8 @@ func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	return data, nil
 }
 
-// lock takes the lock of the artifacts: Put shares it, and GC has it exclusively. Each
-// holds it for one artifact.
+// lock takes the lock of the artifacts: Put shares it, GC has it exclusively, and each
+// holds it for one artifact at a time.
 func (a *Artifacts) lock(ctx context.Context, how int) (*os.File, error) {
 	f, err := openLock(filepath.Join(a.dir, lockName))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// disk is what the store does with files. Tests replace it by one that fails, or stops like
-// a crash. Locks do not use it.
+// disk is all that a store does with files. Tests replace it by one that fails, or that
+// stops as in a crash. Locks do not use it.
 type disk interface {
 	Open(name string) (openFile, error) // opens a file for reading; a link or a pipe is an error
 	ReadDir(name string) ([]fs.DirEntry, error)
@@ -210,8 +210,8 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 // makes holes of zeros.
 const maxHoles = 64 << 20
 
-// readable returns where the data of a file ends, or where the first hole that is too much
-// begins.
+// readable returns where the data of a file ends, or where the first hole begins with which
+// the file has too many.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64
 	for upTo < size {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// allocate extends the file by zeros that have room on the disk.
+// allocate reserves room on the disk for size bytes at offset, which are zeros.
 func allocate(f *os.File, offset, size int64) error {
 	err := retryEINTR(func() error { return syscall.Fallocate(int(f.Fd()), 0, offset, size) })
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
@@ -15,7 +15,7 @@ func allocate(f *os.File, offset, size int64) error {
 	return err
 }
 
-// syncData is fsync without the times of the file. Its size is synced where it
+// syncData is fsync without the times of the file. The size of the file is synced if it has
 // changed.
 func syncData(f *os.File) error {
 	if err := retryEINTR(func() error { return syscall.Fdatasync(int(f.Fd())) }); err != nil {

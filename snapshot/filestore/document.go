@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/internal/blocks"
 )
 
-// A document is a document of [snapshot.Run.Encode] of which parts are read: as
-// much as is asked for, a block at a time. It is for one goroutine. What it cannot
-// read so is errUnclear: [snapshot.Decode] says what is wrong.
+// A document reads parts of what [snapshot.Run.Encode] has written, a block at a time. It
+// is for one goroutine. If the file is not as it was written, the error is errUnclear, and
+// [snapshot.Decode] says what is wrong.
 type document struct {
 	info   snapshot.Info
 	blocks *blocks.Reader
@@ -39,8 +39,8 @@ func openDocument(in io.ReaderAt, size int64) (*document, error) {
 	return d, nil
 }
 
-// unclear is the error of a file, or errUnclear if the file is not what is
-// written.
+// unclear returns errUnclear for an error which says that a file is not as it was written,
+// and any other error as it is.
 func unclear(err error) error {
 	if errors.Is(err, blocks.ErrNoTable) || errors.Is(err, blocks.ErrChecksum) {
 		return errUnclear
@@ -48,8 +48,8 @@ func unclear(err error) error {
 	return err
 }
 
-// infoOf reads the block before the first record: the pairs of the info, and
-// the head of the array of records, which is the rest of it.
+// infoOf reads the block before the first record, which has the pairs of the info and, at
+// its end, the head of the array of records.
 func infoOf(head []byte) (snapshot.Info, error) {
 	if !snapshot.IsDocument(head) {
 		return snapshot.Info{}, errUnclear
@@ -82,16 +82,15 @@ func infoOf(head []byte) (snapshot.Info, error) {
 	return snapshot.Info{}, errUnclear
 }
 
-// isArrayHead reports whether data is the head of an array of n, the rest of
-// which is in other blocks.
+// isArrayHead reports whether data is the head of an array of n elements.
 func isArrayHead(data []byte, n uint64) bool {
 	w := codec.NewWriter(nil)
 	w.Array(int(n))
 	return bytes.Equal(data, w.Finish())
 }
 
-// recordsAfter yields the records whose numbers are above seq, reading the
-// blocks that they are in and a few others to find them.
+// recordsAfter yields the records with numbers above seq. It reads the blocks that contain
+// them, and a few others to find these.
 func (d *document) recordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		if seq >= d.info.LastSeq {
@@ -123,8 +122,8 @@ func (d *document) recordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	}
 }
 
-// cut cuts the next record from a block, which has the number next unless that
-// is 0. Of one that is not above after it returns the number alone.
+// cut cuts the next record from a block. It must have the number next, unless that is 0.
+// Only records above after are decoded; of others cut returns the number.
 func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest []byte, err error) {
 	encoded, seq, rest, err := snapshot.CutRecord(data)
 	if err != nil || next != 0 && seq != next {
@@ -140,8 +139,8 @@ func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest
 	return rec, rest, nil
 }
 
-// find returns the block that has the record with that number: the last that
-// begins with it or one before. The first block and the last have none.
+// find returns the block with that record: the last block that begins with it or with an
+// earlier record. The first block and the last one contain no records.
 func (d *document) find(seq uint64) (int, error) {
 	var failed error
 	after := sort.Search(d.blocks.Len()-2, func(i int) bool {

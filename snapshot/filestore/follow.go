@@ -73,8 +73,8 @@ func (d *runDir) end(ctx context.Context, created time.Time) (snapshot.Info, err
 	return in.info, err
 }
 
-// skip moves the cursor to the last record that there is now, as far as info and the files
-// know.
+// skip moves the cursor to the last record that exists now, as far as info and the files
+// tell.
 func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 	generation := info.Generation
 	if s.cursor.Seq = math.MaxUint64; info.Open && s.advance(ctx) == nil {
@@ -90,8 +90,8 @@ func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 // is new. It is for one goroutine.
 //
 // If the files change so that the reader cannot follow, the run is read again from its
-// beginning, without what was yielded. Whatever no writer leaves behind is left to Load to
-// judge.
+// beginning, without what was yielded. Load decides about files that no writer leaves
+// behind.
 type stream struct {
 	dir     *runDir
 	created time.Time // when the run was created; zero until that is known
@@ -102,7 +102,7 @@ type stream struct {
 	isBound  bool            // the record of the cursor may be of an older generation
 
 	reader   reader
-	hasBegun bool          // what there was at first has been read
+	hasBegun bool          // the records that existed at first were read
 	trusts   bool          // Load has found nothing wrong with a run whose meta file cannot be trusted
 	info     snapshot.Info // what the files say
 	carried  uint64        // the last record with which the journal that is read began

@@ -113,7 +113,7 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 	return endFrame(dst, at, int64(at), int64(at))
 }
 
-// A frame is one that was read.
+// A frame is a frame as it was read from a file.
 type frame struct {
 	offset int64
 	size   int64 // with its head

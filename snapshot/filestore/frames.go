@@ -31,7 +31,7 @@ type frameReader struct {
 	data     []byte // what was read last
 	found    frame  // the frame that was read last
 	isDamage bool   // the next frame is whole, and no writer writes such a frame
-	searched int64  // the end that was searched for what follows; -1 if none was
+	searched int64  // the end of the frames when follows was found; -1 if it was not
 	follows  ending // what was found there
 }
 
@@ -47,7 +47,7 @@ func framesOf(name string, data []byte) *frameReader {
 	return &frameReader{source: bytesSource(data), name: name, size: n, keep: true, limit: n, isAll: true, data: data, searched: -1}
 }
 
-// resize is called when the file may have changed. It has that size now.
+// resize tells the reader that the file may have changed, and has that size now.
 func (r *frameReader) resize(size int64) {
 	upTo, all := readable(r.source, size)
 	r.size, r.limit, r.isAll = size, min(size, upTo+maxHoles), all
@@ -123,7 +123,7 @@ const recordMin = 24
 // readStep is how many bytes are read at least.
 const readStep = 64 << 10
 
-// load makes data hold n bytes from an offset, or those that the file has of them.
+// load reads n bytes at an offset into data, or fewer at the end of the file.
 func (r *frameReader) load(offset, n int64) error {
 	if offset >= r.at && offset+n <= r.at+int64(len(r.data)) {
 		return nil
@@ -141,8 +141,8 @@ func (r *frameReader) load(offset, n int64) error {
 	return err
 }
 
-// header reads the first frame, which must be a header of the run. After an error that
-// says nothing about the file, isDamaged is false.
+// header reads the first frame, which must be a header of the run. isDamaged is false for
+// an error that says nothing about the file.
 func (r *frameReader) header(runID string) (h header, isDamaged bool, err error) {
 	f, err := r.next()
 	switch {

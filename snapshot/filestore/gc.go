@@ -50,7 +50,7 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 }
 
 // garbage calls f for every file of an artifact that no run refers to and that is older
-// than grace, including temporary files. Before is the time that the file is older than.
+// than grace, including temporary files. Before is the latest time that such a file can have.
 func (s *Store) garbage(ctx context.Context, grace time.Duration, f func(ref, name string, before time.Time) error) error {
 	before := time.Now().Add(-grace)
 	named, opened, err := s.references(ctx)

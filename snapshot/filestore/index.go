@@ -16,8 +16,8 @@ import (
 )
 
 // An index is what a store remembers of its runs from one look to the next: the state of
-// each, without its Info, which may be large. A meta file is read again only if it has
-// another time or size.
+// each, without its Info, which may be large. A meta file is read again only if it, or the
+// directory of the run, has another time or size.
 //
 // A look still asks the system about each meta file: for 100,000 runs that takes a quarter
 // of a second, and reading them would take more than one second.

@@ -83,8 +83,8 @@ func (d *runDir) listed(ctx context.Context) (info snapshot.Info, isSure bool, e
 	return info, false, err
 }
 
-// unclosedRuns are the runs that nobody has closed, as they were when they were
-// read. A list would have to read all of them each time.
+// unclosedRuns remembers the infos of runs that nobody has closed. Otherwise a list would
+// read the journals of all of them each time.
 type unclosedRuns struct {
 	mu   sync.Mutex
 	runs map[string]unclosedRun
@@ -136,8 +136,8 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	return now.info.Clone(), now.err
 }
 
-// fingerprint returns another text when the files of a run have changed, and an empty one
-// while they change.
+// fingerprint returns a text that is another one once the files of a run have changed. It
+// is empty if they change meanwhile.
 func (d *runDir) fingerprint() (string, error) {
 	entries, err := d.disk.ReadDir(d.path())
 	if err != nil {

@@ -60,8 +60,8 @@ func (j *Journal) Notify() <-chan struct{} { return j.notify }
 // removed, moved or replaced.
 func (j *Journal) Lost() <-chan struct{} { return j.lost }
 
-// Torn is the end of the journal that was cut off when the run was opened;
-// nil if it was whole.
+// Torn returns the end of the journal that was cut off when the run was opened; nil if the
+// journal was whole.
 func (j *Journal) Torn() *TornTail { return j.torn }
 
 // A journal without room is extended by its own size, within these bounds: a short run

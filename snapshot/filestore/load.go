@@ -232,7 +232,7 @@ func (r *reading) findEnd() {
 	}
 }
 
-// It is found in errors of calls that were recorded, too.
+// Errors of calls that were recorded may contain one.
 func init() {
 	record.RegisterErrorType[*TornTail]("filestore.TornTail")
 }

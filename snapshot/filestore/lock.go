@@ -33,9 +33,9 @@ func openLock(name string) (*os.File, error) {
 // wait it waits until ctx ends: the system has no wait that can be cancelled, so it
 // tries again and again, every 25 ms in the end.
 //
-// The file may be deleted, with all of its directory, between opening and
-// locking it: then what was locked is not what others would lock, and it
-// begins anew. prepare is called before each opening.
+// The file may be deleted, with all of its directory, between opening and locking it: then
+// others would lock another file, and exclusive begins anew. prepare is called before each
+// opening.
 //
 // A lock is shared only for a moment, by a probe. If it is still shared after sharedTries,
 // it counts as held.

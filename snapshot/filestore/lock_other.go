@@ -15,8 +15,7 @@ const (
 	lockNone
 )
 
-// flock is not there: a file store without locks would lose what two writers
-// write.
+// flock fails: without locks, two writers would destroy what the other one writes.
 func flock(f *os.File, _ int) error {
 	return fmt.Errorf("snapshot: lock %s: on %s: %w", f.Name(), runtime.GOOS, errors.ErrUnsupported)
 }

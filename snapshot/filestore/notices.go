@@ -7,8 +7,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notices report changes in directories. They share one watcher of the operating system,
-// which has few of them, and only while a directory is watched.
+// A notices reports changes in directories. All directories share one watcher of the
+// operating system, which has few watchers; it exists while a directory is watched.
 type notices struct {
 	mkdir   func(name string) error
 	busy    sync.Mutex // held while the watcher is changed

@@ -27,7 +27,7 @@ import (
 // gaps.
 type reader struct {
 	dir     *runDir
-	keep    bool      // the bodies of frames stay valid, and the caller looks whether the files have changed
+	keep    bool      // the bodies of frames stay valid, and the caller checks whether the files have changed
 	created time.Time // when the run was created; a file of another run is errChanged. Zero for any
 
 	hasBegun bool

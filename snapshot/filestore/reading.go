@@ -9,14 +9,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A reading is what the files of a run hold, all of them together.
+// A reading is what all files of a run contain together.
 type reading struct {
-	found    bool                   // a run at all
-	run      *snapshot.Run          // the records before the first damage, and the latest that is known
+	found    bool                   // there is a run
+	run      *snapshot.Run          // the records before the first damage, with the latest info
 	recorded snapshot.Info          // what is known without the meta file
 	torn     *TornTail              // the end of the last journal
-	damage   *snapshot.CorruptError // the first there is
-	damaged  []string               // the files that are, and those after it that have records
+	damage   *snapshot.CorruptError // the first; nil if there is none
+	damaged  []string               // the damaged files, and those after the damage that have records
 	files    []string               // all that were read
 	ends     []journalEnd           // of the journals that were read
 
@@ -28,7 +28,7 @@ type reading struct {
 
 	meta metaFile
 
-	cut bool // there is only what a crash has left of Create
+	cut bool // there is only what a crash has left of an unfinished Create
 
 	last *journalEnd // where the next generation begins; nil if it begins another journal
 
@@ -237,11 +237,11 @@ func (r *reading) setAside(file string) {
 	}
 }
 
-// hasCovered reports whether there are files that are not read any more.
+// hasCovered reports whether there are files that need not be read any more.
 func (r *reading) hasCovered() bool { return r.listing.files() > len(r.files) }
 
-// becomesCovered reports whether there are files that are not read any more once the run
-// goes on in another journal.
+// becomesCovered reports whether there are files that need not be read any more once the
+// run continues in another journal.
 func (r *reading) becomesCovered() bool {
 	return len(r.listing.journals) > 0 || len(r.listing.snapshots) > 1
 }

@@ -21,7 +21,7 @@ type sharedSync struct {
 // A fileSystem can be synced as a whole.
 type fileSystem interface {
 	has(f *os.File) bool
-	dirty() int64 // how many bytes a sync has to write at most; of any program
+	dirty() int64 // at most so many bytes have to be written, for all programs
 	sync() error  // what was written before the call is durable
 	close() error
 }

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSharedSync returns the sharedSync of the file system that a directory is in,
-// nil if that is not synced as a whole. On these file systems all is durable when
-// syncfs(2) returns. It reports errors of earlier writes since Linux 5.8, and what the
-// sync of the file system itself returns since 5.17.
+// newSharedSync returns the sharedSync of the file system that a directory is in, or nil if
+// that is not synced as a whole. On ext4 and XFS everything is durable when syncfs(2)
+// returns. It reports errors of earlier writes since Linux 5.8, and what the sync of the
+// file system itself returns since 5.17.
 func newSharedSync(dir string) *sharedSync {
 	var fs unix.Statfs_t
 	if !linuxIsSince(5, 17) || unix.Statfs(dir, &fs) != nil {
@@ -66,7 +66,7 @@ func (l *linuxFS) has(f *os.File) bool {
 	return err == nil && device == l.device
 }
 
-// dirty is what the whole machine has to write.
+// dirty returns how much the whole machine has to write.
 func (l *linuxFS) dirty() int64 {
 	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

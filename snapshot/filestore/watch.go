@@ -137,7 +137,7 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 // errStopped means that the loop over an iterator was left.
 var errStopped = errors.New("snapshot: the loop was left")
 
-// watching is what a Watch has yielded.
+// watching is the state of a Watch: what it has yielded.
 type watching struct {
 	store   *Store
 	options *snapshot.WatchOptions
@@ -291,7 +291,7 @@ func (w *watching) lookAt(ctx context.Context, id string) error {
 	return w.see(ctx, &info)
 }
 
-// forget yields that a run is gone, if it was there.
+// forget yields that a run was deleted, if the run was known.
 func (w *watching) forget(id string) error {
 	r := w.runs[id]
 	if r == nil {
@@ -307,7 +307,7 @@ func (w *watching) forget(id string) error {
 	return nil
 }
 
-// see yields what is new in a run. Records that were there at the first look are not new.
+// see yields what is new in a run. Records that existed at the first look are not new.
 func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 	r := w.runs[info.RunID]
 	isNew := r == nil

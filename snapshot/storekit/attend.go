@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// An attendance looks, for all journals of a Store at once, for messages from other
-// processes, and whether their runs are still theirs. It is there while a run is open.
+// An attendance watches the runs that a Store has open: for messages from other processes,
+// and for the loss of a run to another process. It exists while a run is open.
 type attendance struct {
 	stop  context.CancelFunc
 	ended chan struct{}   // closed when it has ended
-	wake  chan struct{}   // there is something in runs
-	runs  map[string]bool // to be looked at; the lock of the Store is held
+	wake  chan struct{}   // receives when runs is not empty
+	runs  map[string]bool // to look at; guarded by the lock of the Store
 }
 
-// attend has a journal attended to, until attendNoMore.
+// attend starts to watch the run of a journal; attendNoMore ends that.
 func (s *Store) attend(j *journal) {
 	s.mu.Lock()
 	s.open[j.runID] = j
@@ -32,8 +32,9 @@ func (s *Store) attend(j *journal) {
 	s.mu.Unlock()
 }
 
-// Opened returns the UID of a run that this Store has open, and the token of its opening.
-// Both are empty if it has not. With them another statement can be fenced as Append is.
+// Opened returns the UID of a run that this Store has open and the token of its opening, or
+// two empty strings if the run is not open here. With them a backend can fence statements
+// of its own in the way that Append is fenced.
 func (s *Store) Opened(runID string) (uid, opening string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +44,7 @@ func (s *Store) Opened(runID string) (uid, opening string) {
 	return "", ""
 }
 
-// lease is closed when the process may have lost the runs that it opens now; nil if that
+// lease returns a channel that is closed when the process may have lost the runs that it opens now; nil if that
 // cannot happen.
 func (s *Store) lease() <-chan struct{} {
 	if s.options.Lost == nil {
@@ -62,7 +63,7 @@ func isOver(lease <-chan struct{}) bool {
 	}
 }
 
-// attendNoMore ends with the last journal what attend has begun.
+// attendNoMore undoes attend. The attendance ends with the last journal.
 func (s *Store) attendNoMore(j *journal) {
 	s.mu.Lock()
 	if s.open[j.runID] == j {
@@ -79,7 +80,7 @@ func (s *Store) attendNoMore(j *journal) {
 	s.mu.Unlock()
 }
 
-// look has a run looked at. The lock of the Store is held.
+// look asks for a look at a run. The caller holds the lock of the Store.
 func (a *attendance) look(runID string) {
 	a.runs[runID] = true
 	select {
@@ -118,7 +119,7 @@ func (s *Store) attendAll(ctx context.Context, a *attendance) {
 	}
 }
 
-// journals are those of some runs, or of all for nil, by their runs.
+// journals returns the open journals by run ID: those of the given runs, or all for nil.
 func (s *Store) journals(runs map[string]bool) map[string]*journal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,14 +128,14 @@ func (s *Store) journals(runs map[string]bool) map[string]*journal {
 	return some
 }
 
-// lookAt compares what is stored of runs with their journals.
+// lookAt compares the stored heads of runs with their journals, and fences the journal of a run that is no longer theirs.
 func (s *Store) lookAt(ctx context.Context, journals map[string]*journal) {
 	if len(journals) == 0 {
 		return
 	}
 	heads, err := s.backend.Find(ctx, slices.Sorted(maps.Keys(journals))...)
 	if err != nil {
-		return // the next look, or a write, tells
+		return // the next look or write reports it
 	}
 	found := make(map[string]*Head, len(heads))
 	for i := range heads {

@@ -53,24 +53,24 @@ type Heads interface {
 	// not empty, the process of the Backend is then the one that has the run open.
 	Swap(ctx context.Context, before, after Head, records Batch) (swapped bool, err error)
 
-	// List returns the heads of the next n runs that come after a place in lists, fewer only
-	// if there are no more; the zero Place comes before all. It may leave out runs that the
-	// filter does not select, if a run that is running and not open counts as interrupted.
-	// Before and Limit of the filter mean nothing here.
+	// List returns the heads of the next n runs that come after a place in lists, fewer
+	// only if there are no more; the zero Place comes before all. It may leave out runs
+	// that the filter does not select, where a run that is running and not open counts as
+	// interrupted. It ignores Before and Limit of the filter.
 	List(ctx context.Context, f snapshot.Filter, after Place, n int) ([]Head, error)
 
 	// Changes returns the runs that have changed, in their records too, since a position
-	// that an earlier call has returned, and the present one. Those since 0 are all that
-	// exist. With a run ID only that run needs to be returned. A change may be returned
-	// again, and several as one. The error is snapshot.ErrReset for a position so old that
-	// the runs deleted since are not known.
+	// that an earlier call has returned, and the present one. Since position 0, those are
+	// all runs that exist. With a run ID only that run needs to be returned. A change may
+	// be returned again, and several as one. The error is snapshot.ErrReset for a position
+	// so old that the runs deleted since are not known.
 	Changes(ctx context.Context, runID string, since uint64) (changes []Change, position uint64, err error)
 }
 
 // A Batch contains records of a run that were appended together.
 type Batch struct {
 	RunID, UID string
-	Opening    string // of who appends them
+	Opening    string // the token of the opening that appends them
 	Prev, Last uint64 // the numbers of the record before them, and of the last of them
 	Data       []byte // in the form of snapshot.AppendRecord, one after the other
 }
@@ -78,8 +78,8 @@ type Batch struct {
 // Journals are the records of runs.
 type Journals interface {
 	// Append appends records. It reports false, and changes nothing, unless the run has
-	// that UID and that Opening, and Prev as its LastSeq. The comparison and the change
-	// are one: what another has opened since is never appended to.
+	// that UID and that Opening, and Prev as its LastSeq. The comparison and the change are
+	// one step, so nothing is appended to a run that another process has opened since.
 	Append(ctx context.Context, b Batch) (appended bool, err error)
 
 	// Records returns the batches that have records above after, in order. Only Last and
@@ -109,8 +109,8 @@ type Options struct {
 	// store then looks for nothing, and appends records at once instead of in the background.
 	Poll time.Duration
 
-	// Tell is called with the ID of each run that this store has changed, such as to have
-	// other processes call [Store.Changed]. It must not block. Nil tells nobody.
+	// Tell is called with the ID of each run that this store has changed, for example to
+	// make other processes call [Store.Changed]. It must not block. Nil tells nobody.
 	Tell func(runID string)
 
 	// Lost returns a channel that is closed when the process may have lost the runs that it

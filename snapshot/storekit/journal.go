@@ -231,7 +231,7 @@ func (j *journal) batch() Batch {
 	return b
 }
 
-// append appends a batch. It belongs to no caller, so it has no context of one.
+// append stores a batch. It does so for all callers of Sync at once, so it uses the context of none.
 func (j *journal) append(b Batch) error {
 	ctx := context.Background()
 	appended, err := Again(ctx, func() (bool, error) { return j.store.backend.Append(ctx, b) })

@@ -1,224 +1,74 @@
 package storekit
 
 import (
-	"cmp"
-	"container/heap"
-	"fmt"
-	"slices"
-	"sort"
-	"strconv"
-	"strings"
-	"time"
+	"context"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Picker picks the runs of a page, for a list that is sorted in another order than the
-// store has, and counts those on all pages. It is shown all runs, in any order, and
-// remembers no more of them than the page has.
-type Picker struct {
-	filter snapshot.Filter
-	before position
-	first  bool // there is no page before
-	picked picked
-	more   bool
-	counts map[snapshot.Status]int
-}
+// perPage is how many heads are read at a time for a list.
+const perPage = 100
 
-// NewPicker returns a picker for a page. It fails for a filter that makes no sense.
-func NewPicker(f snapshot.Filter) (*Picker, error) {
+// List implements snapshot.Reader. It reads heads until the page is full. For any other
+// order than the last updated first, and to count runs, it reads all heads.
+func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
+	if err := context.Cause(ctx); err != nil {
+		return snapshot.Page{}, err
+	}
+	if f.IsSorted() || f.Count {
+		return s.pick(ctx, f)
+	}
 	if err := f.Check(); err != nil {
-		return nil, err
+		return snapshot.Page{}, err
 	}
-	p := &Picker{filter: f, first: f.Before == "", picked: picked{ascending: f.Ascending}}
-	if f.Count {
-		p.counts = make(map[snapshot.Status]int)
+	place, err := parsePlace(f.Before, &f)
+	if err != nil {
+		return snapshot.Page{}, err
 	}
-	var err error
-	if !p.first {
-		p.before, err = parsePosition(f.Before, &f)
-	}
-	return p, err
-}
-
-// After returns the run that the page comes after, by its value and ID; false for the first
-// page.
-func (p *Picker) After() (value int64, runID string, isAfter bool) {
-	return p.before.value, p.before.runID, !p.first
-}
-
-// IsFull reports whether the page has as many runs as it may have, and others come after it.
-func (p *Picker) IsFull() bool { return p.more }
-
-// Add shows a run. The Info is kept if it is picked.
-func (p *Picker) Add(info snapshot.Info) {
-	if p.counts != nil {
-		p.filter.Tally(&info, p.counts)
-	}
-	if !p.filter.Matches(&info) {
-		return
-	}
-	at := position{p.filter.Sort.Value(&info), info.RunID}
-	if !p.first && at.compare(p.before, p.filter.Ascending) <= 0 {
-		return
-	}
-	heap.Push(&p.picked, one{at, info})
-	if p.filter.Limit > 0 && p.picked.Len() > p.filter.Limit {
-		heap.Pop(&p.picked)
-		p.more = true
+	page := snapshot.Page{Runs: []snapshot.Info{}, Next: f.Before}
+	for {
+		heads, err := Again(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, perPage) })
+		if err != nil {
+			return snapshot.Page{}, err
+		}
+		for _, h := range heads {
+			info := h.reported().Info
+			if f.Matches(&info) {
+				if f.Limit > 0 && len(page.Runs) == f.Limit {
+					return page, nil
+				}
+				page.Runs = append(page.Runs, info)
+			}
+			place = placeOf(&h.Info)
+			page.Next = place.text()
+		}
+		if len(heads) < perPage {
+			page.Next = ""
+			return page, nil
+		}
 	}
 }
 
-// Page returns the page.
-func (p *Picker) Page() snapshot.Page {
-	page := snapshot.Page{Runs: []snapshot.Info{}, Counts: p.counts}
-	slices.SortFunc(p.picked.runs, func(a, b one) int { return a.at.compare(b.at, p.filter.Ascending) })
-	for i := range p.picked.runs {
-		page.Runs = append(page.Runs, p.picked.runs[i].info)
-	}
-	if n := len(p.picked.runs); p.more && n > 0 {
-		page.Next = p.picked.runs[n-1].at.text(&p.filter)
-	}
-	return page
-}
-
-type one struct {
-	at   position
-	info snapshot.Info
-}
-
-// picked is a heap of runs, with the last of them at the top.
-type picked struct {
-	runs      []one
-	ascending bool
-}
-
-func (p *picked) Len() int           { return len(p.runs) }
-func (p *picked) Less(i, j int) bool { return p.runs[i].at.compare(p.runs[j].at, p.ascending) > 0 }
-func (p *picked) Swap(i, j int)      { p.runs[i], p.runs[j] = p.runs[j], p.runs[i] }
-func (p *picked) Push(x any)         { p.runs = append(p.runs, x.(one)) } //nolint:forcetypeassert // heap.Push has it from Add
-
-func (p *picked) Pop() any {
-	last := len(p.runs) - 1
-	x := p.runs[last]
-	p.runs[last] = one{}
-	p.runs = p.runs[:last]
-	return x
-}
-
-// A position is where a run is in a list.
-type position struct {
-	value int64
-	runID string
-}
-
-func (p position) compare(q position, ascending bool) int {
-	byValue := cmp.Compare(q.value, p.value)
-	if ascending {
-		byValue = -byValue
-	}
-	return cmp.Or(byValue, cmp.Compare(p.runID, q.runID))
-}
-
-// orderOf names the order of a list in a position; empty for the last updated first.
-func orderOf(f *snapshot.Filter) string {
-	switch {
-	case !f.IsSorted():
-		return ""
-	case f.Ascending:
-		return string(f.Sort) + "+:"
-	}
-	return string(f.Sort) + "-:"
-}
-
-func (p position) text(f *snapshot.Filter) string {
-	return orderOf(f) + strconv.FormatInt(p.value, 10) + "/" + p.runID
-}
-
-func parsePosition(text string, f *snapshot.Filter) (position, error) {
-	rest, isOfOrder := strings.CutPrefix(text, orderOf(f))
-	at, runID, ok := strings.Cut(rest, "/")
-	value, err := strconv.ParseInt(at, 10, 64)
-	if !ok || !isOfOrder || err != nil {
-		return position{}, fmt.Errorf("%w: Before %.140q; want the Next of a page of this order", snapshot.ErrFilter, text)
-	}
-	return position{value, runID}, nil
-}
-
-// Page returns the page of all runs that the filter selects, for stores that have them in
-// memory.
-func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
+// pick reads all heads, and remembers those of the page.
+func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := NewPicker(f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	for i := range all {
-		p.Add(all[i])
+	if f.Count { // runs of every status are counted
+		f.Status = nil
 	}
-	return p.Page(), nil
-}
-
-// PageOf is like Page, for stores that have to read the infos, and a list with the last
-// updated run first. There are n runs; place returns the place of a run, in ascending
-// order. look returns the info of a run and reports whether the run exists. If look reports
-// that it reads no more, the page ends before that run. PageOf does not count.
-func PageOf(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
-	before, err := parsePlace(f.Before, &f)
-	if err != nil {
-		return snapshot.Page{}, err
-	}
-	page, next := snapshot.Page{Runs: []snapshot.Info{}}, f.Before
-	first := 0
-	if f.Before != "" {
-		first = sort.Search(n, func(i int) bool { return place(i).Compare(before) > 0 })
-	}
-	for i := first; i < n; i++ {
-		info, there, more := look(i)
-		picked := there && more && f.Matches(&info)
-		if !more || picked && f.Limit > 0 && len(page.Runs) == f.Limit {
-			page.Next = next
-			break
+	for place := (Place{}); ; {
+		heads, err := Again(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, perPage) })
+		if err != nil {
+			return snapshot.Page{}, err
 		}
-		if picked {
-			page.Runs = append(page.Runs, info)
+		for i := range heads {
+			p.Add(heads[i].reported().Info)
+			place = placeOf(&heads[i].Info)
 		}
-		next = place(i).text()
+		if len(heads) < perPage {
+			return p.Page(), nil
+		}
 	}
-	return page, nil
-}
-
-// A Place is the position of a run in lists with the last updated run first.
-type Place struct {
-	Updated time.Time // zero if unknown
-	RunID   string
-}
-
-func placeOf(i *snapshot.Info) Place { return Place{i.Updated, i.RunID} }
-
-// Compare compares places in the order of lists.
-func (p Place) Compare(q Place) int {
-	return cmp.Or(q.Updated.Compare(p.Updated), cmp.Compare(p.RunID, q.RunID))
-}
-
-// text returns the text that parsePlace reads.
-func (p Place) text() string {
-	at := position{runID: p.RunID}
-	if !p.Updated.IsZero() {
-		at.value = p.Updated.UnixNano()
-	}
-	return at.text(new(snapshot.Filter))
-}
-
-// parsePlace reads the Next of a page: the place of the last run that was considered for
-// the page.
-func parsePlace(text string, f *snapshot.Filter) (Place, error) {
-	if text == "" {
-		return Place{}, nil
-	}
-	at, err := parsePosition(text, f)
-	p := Place{RunID: at.runID}
-	if at.value != 0 {
-		p.Updated = time.Unix(0, at.value)
-	}
-	return p, err
 }

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// maxBlock is the longest block that a Reader reads, so that a damaged length cannot
-// allocate memory. A longer record is alone in its block.
+// maxBlock is the size of the longest block that a Reader reads, so that a damaged table
+// cannot make it allocate much memory.
 const maxBlock = 16 << 20
 
 // A Reader reads single blocks of a file. It is for one goroutine.
@@ -42,7 +42,7 @@ func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 	return r, nil
 }
 
-// Len is the number of blocks.
+// Len returns the number of blocks.
 func (r *Reader) Len() int { return len(r.table) / lineSize }
 
 // Block reads block i, from 0 to Len-1. The next call overwrites it. The error is

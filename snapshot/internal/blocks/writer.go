@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Size is about the size of a block, unless a record is longer.
+// Size is the approximate size of a block. A longer record has a block of its own.
 const Size = 4 << 10
 
 const (

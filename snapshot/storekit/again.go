@@ -1,0 +1,86 @@
+package storekit
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// swap replaces a head. If the answer was lost, it tries again. It sets Version and Swaps of
+// after.
+func (s *Store) swap(ctx context.Context, before Head, after *Head, records Batch) (bool, error) {
+	token := rand.Text()[:tokenLength]
+	if after.UID != "" {
+		after.Version = before.Version + 1
+		after.Swaps = token + before.Swaps[:min(len(before.Swaps), swapsKept*tokenLength)]
+	}
+	isUnknown := false
+	swapped, err := Again(ctx, func() (bool, error) {
+		swapped, err := s.backend.Swap(ctx, before, *after, records)
+		isUnknown = isUnknown || err != nil
+		return swapped, err
+	})
+	if err == nil && !swapped && isUnknown {
+		swapped, err = s.wasSwapped(ctx, &before, after, token)
+	}
+	if swapped {
+		s.wake(cmp.Or(before.Info.RunID, after.Info.RunID))
+	}
+	return swapped, err
+}
+
+// Each swap has a token of tokenLength bytes. A head has the token of the latest swap and of swapsKept before that.
+const tokenLength, swapsKept = 13, 16
+
+// wasSwapped reports whether a swap took effect although its answer was lost.
+func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token string) (bool, error) {
+	now, err := s.find(ctx, cmp.Or(before.Info.RunID, after.Info.RunID))
+	isGone := errors.Is(err, snapshot.ErrNotFound) || err == nil && now.UID != cmp.Or(before.UID, after.UID)
+	switch {
+	case isGone && after.UID == "":
+		return true, nil // by us, or by another at the same time
+	case isGone:
+		return false, nil
+	case err != nil:
+		return false, err
+	case after.UID == "":
+		return false, nil
+	case strings.Contains(now.Swaps, token):
+		return true, nil
+	case len(now.Swaps) >= swapsKept*tokenLength && now.Version > before.Version+swapsKept:
+		return false, fmt.Errorf("%w: no answer came, and the run has changed too often since to tell what became of the change", snapshot.ErrUnavailable)
+	}
+	return false, nil
+}
+
+// tries is how often a statement is tried that fails with ErrUnavailable. The pauses
+// between the tries double, beginning with firstPause: 8 seconds in all.
+const (
+	tries      = 14
+	firstPause = time.Millisecond
+)
+
+// Again calls f until it succeeds or fails with an error that is not
+// snapshot.ErrUnavailable, for at most 8 seconds. A Store calls all methods of its Backend
+// in this way.
+func Again[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	for n, pause := 1, firstPause; ; n, pause = n+1, 2*pause {
+		result, err := f()
+		if !errors.Is(err, snapshot.ErrUnavailable) || n == tries {
+			return result, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return result, errors.Join(err, context.Cause(ctx))
+		}
+	}
+}

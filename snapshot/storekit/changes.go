@@ -1,0 +1,73 @@
+package storekit
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+// wake wakes those who wait for a change of the run, after this Store has changed it.
+func (s *Store) wake(runID string) {
+	s.mu.Lock()
+	s.signal("")
+	s.signal(runID)
+	s.mu.Unlock()
+	if s.options.Tell != nil {
+		s.options.Tell(runID)
+	}
+}
+
+// signal wakes those who wait for the run; with an empty ID, those who wait for any. The
+// lock is held.
+func (s *Store) signal(runID string) {
+	if waiting := s.waiting[runID]; waiting != nil {
+		close(waiting)
+		delete(s.waiting, runID)
+	}
+}
+
+// Changed tells the Store that other processes may have changed these runs, for example
+// after a notification from the database. The Store looks at them at once; without run IDs,
+// at all runs.
+func (s *Store) Changed(runIDs ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(runIDs) == 0 {
+		runIDs = slices.AppendSeq(slices.Collect(maps.Keys(s.waiting)), maps.Keys(s.open))
+	}
+	s.signal("")
+	for _, id := range runIDs {
+		s.signal(id)
+		if s.open[id] != nil && s.attended != nil {
+			s.attended.look(id)
+		}
+	}
+}
+
+// changes returns a channel that is closed at the next change of the run; with an empty ID,
+// of any run.
+func (s *Store) changes(runID string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[runID] == nil {
+		s.waiting[runID] = make(chan struct{})
+	}
+	return s.waiting[runID]
+}
+
+// wait returns after a change, after Options.Poll, or with the cause of the end of ctx.
+func (s *Store) wait(ctx context.Context, changed <-chan struct{}) error {
+	var poll <-chan time.Time
+	if s.options.Poll > 0 {
+		timer := time.NewTimer(s.options.Poll)
+		defer timer.Stop()
+		poll = timer.C
+	}
+	select {
+	case <-changed:
+	case <-poll:
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
+}

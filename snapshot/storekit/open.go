@@ -1,0 +1,114 @@
+package storekit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Open implements snapshot.Store.
+func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	if err := Check(ctx, runID); err != nil {
+		return nil, err
+	}
+	for {
+		changed := s.changes(runID)
+		j, err := s.tryOpen(ctx, runID, &o)
+		switch {
+		case err == nil && j != nil:
+			return j, nil
+		case err == nil: // it has changed meanwhile
+			continue
+		case !o.Wait || !errors.Is(err, snapshot.ErrLocked):
+			return nil, err
+		}
+		if ended := s.wait(ctx, changed); ended != nil {
+			return nil, fmt.Errorf("%w: %w", err, ended)
+		}
+	}
+}
+
+// tryOpen returns no journal if the run changed while it was read.
+func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *journal, err error) {
+	before, err := s.find(ctx, runID)
+	found := before
+	switch {
+	case errors.Is(err, snapshot.ErrNotFound) && o.Create:
+		before = Head{}
+		found = Head{Info: Begun(runID, o), UID: rand.Text()}
+	case err != nil:
+		return nil, err
+	case before.Info.Open:
+		return nil, &snapshot.LockedError{RunID: runID, Owner: before.Info.Owner}
+	}
+	restored, now, err := Opened(found.Info, o)
+	if err != nil {
+		return nil, err
+	}
+	opening, lease := rand.Text(), s.lease()
+	isTaken := false // the run is ours, or may be
+	defer func() {
+		if isTaken && j == nil {
+			s.giveBack(ctx, runID, opening)
+		}
+	}()
+	if before.Opening != "" {
+		isTaken = true
+		if before, err = s.takeOver(ctx, before, opening); before.UID == "" || err != nil {
+			return nil, err
+		}
+		found.Info.LastSeq = before.Info.LastSeq
+		restored.LastSeq, now.LastSeq = found.Info.LastSeq, found.Info.LastSeq
+	}
+	run, err := s.load(ctx, found)
+	if run == nil || err != nil {
+		return nil, err
+	}
+	run.Info = restored
+	after := Head{Info: now, UID: found.UID, Opening: opening}
+	swapped, err := s.swap(ctx, before, &after, Batch{RunID: runID, UID: after.UID})
+	if err != nil {
+		isTaken = true
+		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+	} else if !swapped {
+		return nil, nil
+	}
+	if isOver(lease) { // it is not known who has the run open
+		isTaken = true
+		return nil, fmt.Errorf("%w: run %s was opened when the lease of the process was over", snapshot.ErrUnavailable, runID)
+	}
+	return s.begin(run, after, lease), nil
+}
+
+// takeOver takes a run that another process left open, and returns its head. If the other
+// process is alive, it can append nothing from now on, so the records that are read next
+// are all of them. If the run changed meanwhile, takeOver returns the zero Head.
+func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, error) {
+	taken := h
+	taken.Opening = opening
+	swapped, err := s.swap(ctx, h, &taken, Batch{})
+	if err != nil || !swapped {
+		return Head{}, err
+	}
+	return s.find(ctx, h.Info.RunID)
+}
+
+// giveBack closes a run whose opening failed although it may have been stored: otherwise
+// the run would stay locked while this process lives. It does so even if ctx has ended.
+func (s *Store) giveBack(ctx context.Context, runID, opening string) {
+	ctx = context.WithoutCancel(ctx)
+	for {
+		taken, err := s.find(ctx, runID)
+		if err != nil || taken.Opening != opening {
+			return
+		}
+		left := taken
+		left.Info, left.Opening = Crashed(taken.Info), ""
+		if swapped, err := s.swap(ctx, taken, &left, Batch{}); swapped || err != nil {
+			return // the lease of the process ends what could not be given back
+		}
+	}
+}

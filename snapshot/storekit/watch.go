@@ -1,0 +1,164 @@
+package storekit
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/errkind"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Watch implements snapshot.Reader. Its events have no positions.
+func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
+	return func(yield func(snapshot.Event, error) bool) {
+		if err := s.watch(ctx, &o, yield); !errors.Is(err, errStopped) {
+			yield(snapshot.Event{}, err)
+		}
+	}
+}
+
+// watching is the state of a Watch: what it has yielded.
+type watching struct {
+	store   *Store
+	options *snapshot.WatchOptions
+	yield   func(snapshot.Event, error) bool
+	runs    map[string]watched
+	looked  bool // at the runs that existed at first
+}
+
+// A watched is a run as it was last yielded.
+type watched struct {
+	head Head
+	last uint64 // the number of the last record that was yielded, or was there at first
+}
+
+// openEvery is how often Watch checks that open runs are still open: the end of a process
+// changes nothing in the backend.
+const openEvery = 2 * time.Second
+
+func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Event, error) bool) error {
+	if o.RunID != "" {
+		if err := snapshot.CheckRunID(o.RunID); err != nil {
+			return err
+		}
+	}
+	if o.After != "" {
+		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to go on from")
+	}
+	w := &watching{store: s, options: o, yield: yield, runs: make(map[string]watched)}
+	position, looked := uint64(0), time.Now()
+	for {
+		changed := s.changes(o.RunID)
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		changes, now, err := s.changesSince(ctx, o.RunID, position)
+		if errors.Is(err, snapshot.ErrReset) {
+			if changes, now, err = s.changesSince(ctx, o.RunID, 0); err == nil {
+				changes = w.withGone(changes)
+			}
+		}
+		if err == nil && s.options.Poll > 0 && time.Since(looked) > openEvery {
+			looked = time.Now()
+			changes, err = w.withEnded(ctx, changes)
+		}
+		for i := 0; err == nil && i < len(changes); i++ {
+			err = w.see(ctx, &changes[i])
+		}
+		if err != nil {
+			return err
+		}
+		position, w.looked = now, true
+		if err := s.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Store) changesSince(ctx context.Context, runID string, since uint64) (changes []Change, position uint64, err error) {
+	changes, err = Again(ctx, func() ([]Change, error) {
+		changes, position, err = s.backend.Changes(ctx, runID, since)
+		return changes, err
+	})
+	return changes, position, err
+}
+
+// withEnded adds the runs that were open, and are not any more.
+func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, error) {
+	var open []string
+	for id, run := range w.runs {
+		if run.head.Info.Open {
+			open = append(open, id)
+		}
+	}
+	if len(open) == 0 {
+		return changes, nil
+	}
+	slices.Sort(open)
+	heads, err := Again(ctx, func() ([]Head, error) { return w.store.backend.Find(ctx, open...) })
+	for i := range heads { // one that is gone is a change
+		if !heads[i].Info.Open {
+			changes = append(changes, Change{Head: heads[i]})
+		}
+	}
+	return changes, err
+}
+
+// withGone adds a deletion for each known run that is missing in all.
+func (w *watching) withGone(all []Change) []Change {
+	there := make(map[string]bool, len(all))
+	for i := range all {
+		there[all[i].Head.UID] = true
+	}
+	var gone []Change
+	for _, id := range slices.Sorted(maps.Keys(w.runs)) {
+		if h := w.runs[id].head; !there[h.UID] {
+			gone = append(gone, Change{Head: h, Deleted: true})
+		}
+	}
+	return append(gone, all...)
+}
+
+// see yields what is new in a run.
+func (w *watching) see(ctx context.Context, c *Change) error {
+	h := c.Head.reported()
+	id := h.Info.RunID
+	if w.options.RunID != "" && id != w.options.RunID {
+		return nil
+	}
+	was, known := w.runs[id]
+	if known && (was.head.UID != h.UID) != c.Deleted { // this run was deleted, or has replaced an earlier one with its ID
+		delete(w.runs, id)
+		if known = false; !w.yield(snapshot.Event{Info: was.head.Info, Deleted: true}, nil) {
+			return errStopped
+		}
+	}
+	isNews := !known || was.head.Version != h.Version || was.head.Info.Open != h.Info.Open || w.options.Records && h.Info.LastSeq > was.last
+	if c.Deleted || !isNews {
+		return nil
+	}
+	now := watched{head: h, last: h.Info.LastSeq}
+	event := snapshot.Event{Info: h.Info}
+	if w.options.Records && (known || w.looked) {
+		if !known {
+			was.last = 0
+		}
+		for rec, err := range w.store.records(ctx, &h, was.last) {
+			if err != nil {
+				return err
+			}
+			event.Records = append(event.Records, rec)
+			now.last = rec.Seq
+		}
+		event.Info.LastSeq = now.last
+	}
+	w.runs[id] = now
+	if !w.yield(event, nil) {
+		return errStopped
+	}
+	return nil
+}
