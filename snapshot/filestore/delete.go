@@ -51,7 +51,7 @@ func (d *runDir) exists() (bool, error) {
 		case name == metaName:
 			if m, err := d.readMeta(); err != nil || m.isWhole {
 				return true, err
-			} // it was about to be created
+			} // somebody was about to begin the run
 		default:
 			return true, err
 		}

@@ -210,8 +210,7 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 // makes holes of zeros.
 const maxHoles = 64 << 20
 
-// readable returns where the data of a file ends, or where the first hole begins with which
-// the file has too many.
+// readable returns where the data of a file ends, or where a hole begins that is too much.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64
 	for upTo < size {

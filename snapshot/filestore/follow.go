@@ -63,8 +63,8 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// end returns the info of a run that was created then, as its journals have it, with the
-// number of the last record. It is ErrNotFound if the run is another one.
+// end returns what the journals say of a run, with the number of its last record. The error
+// is ErrNotFound if the run was not created at that time; the zero time is that of any run.
 func (d *runDir) end(ctx context.Context, created time.Time) (snapshot.Info, error) {
 	in := d.stream(created, snapshot.Cursor{Seq: math.MaxUint64}, nil)
 	defer in.close()
@@ -144,7 +144,7 @@ func (s *stream) advance(ctx context.Context) error {
 	return s.load(ctx)
 }
 
-// errUnclear is a run that is not as a writer leaves it, or that changes.
+// errUnclear means that a run is not as a writer leaves it, or that it changes.
 var errUnclear = errors.New("snapshot: the run has to be read as a whole")
 
 func (s *stream) read(ctx context.Context) error {
@@ -193,7 +193,7 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// isOther reports whether a run that was created then is another one.
+// isOther reports whether a run that was created at that time is another one.
 func (s *stream) isOther(created time.Time) bool {
 	return !s.created.IsZero() && !created.Equal(s.created)
 }
@@ -297,8 +297,8 @@ func (s *stream) addRecords(body []byte) error {
 	return nil
 }
 
-// from is the number of the first record that is wanted. That is the record of the
-// cursor, to see whether it is the same.
+// from returns the number of the first record to read: that of the cursor itself, if it has
+// to be checked.
 func (s *stream) from() uint64 {
 	if s.isCursor && s.cursor.Seq > 0 || s.cursor.Seq == math.MaxUint64 {
 		return s.cursor.Seq
@@ -306,7 +306,7 @@ func (s *stream) from() uint64 {
 	return s.cursor.Seq + 1
 }
 
-// take yields a record. It is the only place that does: nothing is left out.
+// take yields a record. All records are yielded here, so that none is left out.
 func (s *stream) take(rec record.Record) error {
 	c := &s.cursor
 	switch {
@@ -323,7 +323,7 @@ func (s *stream) take(rec record.Record) error {
 	return s.stopped
 }
 
-// mustBeCursor is ErrReset if the record of the cursor is another one. Records after a
+// mustBeCursor returns ErrReset if the record of the cursor is another one. Records after a
 // repair are of a generation above all earlier ones.
 func (s *stream) mustBeCursor(rec *record.Record) error {
 	isOlder := s.isBound && rec.Generation < s.cursor.Generation
@@ -334,7 +334,7 @@ func (s *stream) mustBeCursor(rec *record.Record) error {
 	return nil
 }
 
-// mustHaveCursor is ErrReset if the run has fewer records than the cursor.
+// mustHaveCursor returns ErrReset if the run has fewer records than the cursor.
 func (s *stream) mustHaveCursor() error {
 	if s.isCursor && s.last < s.cursor.Seq {
 		s.stopped = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", s.dir.runID, s.cursor.Seq, s.last)

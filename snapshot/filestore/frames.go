@@ -12,8 +12,8 @@ import (
 // source is a file that is read.
 type source interface {
 	io.ReaderAt
-	dataAt(offset, size int64) int64 // where data follows, or size
-	holeAt(offset, size int64) int64 // where a hole follows, or size
+	dataAt(offset, size int64) int64 // the next offset with data; size if there is none
+	holeAt(offset, size int64) int64 // the next offset with a hole; size if there is none
 }
 
 // A frameReader reads the frames of a file one after the other, also while the file is
@@ -54,16 +54,15 @@ func (r *frameReader) resize(size int64) {
 	r.data, r.searched = r.data[:0], -1
 }
 
-// frames yields the frames that follow. It ends where none follows; the frames that are
-// written later are those of another call, after resize. A frame is valid until the next
-// one is yielded.
+// frames yields the frames that follow. It ends where no frame follows. Another call, after
+// resize, yields what is written later. A frame is valid until the next one is yielded.
 func (r *frameReader) frames() iter.Seq2[*frame, error] {
 	return func(yield func(*frame, error) bool) {
 		for {
 			f, err := r.next()
 			if f == nil && err == nil {
-				// A frame may be written after it was looked for, and others behind it
-				// before these are looked for: then it is found now.
+				// The frame may have been written after it was looked for, and others
+				// behind it. Then it is found now.
 				if e, failed := r.ending(); failed != nil {
 					err = failed
 				} else if e != endClean {
@@ -167,9 +166,9 @@ const (
 // searchStep is how much of what follows the frames is in memory at a time.
 const searchStep = 1 << 20
 
-// ending returns what follows the frames that were read. It reads each byte once, and
-// the payloads of what looks like frames, but no more bytes of these than the file has:
-// a file with more was made to keep its reader busy.
+// ending returns what follows the frames that were read. It reads each byte once, and the
+// payloads of what looks like frames, but of those no more bytes than the file has: a file
+// that needs more was made to keep its reader busy.
 func (r *frameReader) ending() (ending, error) {
 	if r.searched == r.end {
 		return r.follows, nil
@@ -281,7 +280,7 @@ func nextHead(buf []byte, i int, base int64) int {
 
 // rawSum continues a CRC-32C without the inversions at its beginning and at its end.
 func rawSum(sum uint32, data []byte) uint32 {
-	for _, b := range data { // package crc32 would have the data allocated
+	for _, b := range data { // with package crc32, the data would be allocated on the heap
 		sum = castagnoli[byte(sum)^b] ^ sum>>8
 	}
 	return sum

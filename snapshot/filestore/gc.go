@@ -163,7 +163,7 @@ func (a *Artifacts) removeOld(ctx context.Context, name string, before time.Time
 		return false, err
 	}
 	defer func() { _ = l.Close() }()
-	if !isOld(name, before) { // made young by Put since it was looked at
+	if !isOld(name, before) { // Put has renewed its time since
 		return false, nil
 	}
 	if err := remove(a.disk, name); err != nil {

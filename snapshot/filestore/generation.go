@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// begin begins the generation in a journal. The meta file is written twice. At first it says
-// that the run is running, without the number of the generation, so that nobody believes an
-// older one; a crash then leaves the run as it was. In the end it has the number, which the
-// journal then has for certain.
+// begin begins the generation in a journal. The meta file is written twice. At first it
+// says that the run is running, without the number of the generation, so that nobody
+// believes an older one; a crash then leaves the run as it was. At last it has the number,
+// when the journal certainly has it.
 //
 // What others have changed in the info goes into the journal, and the lock of the meta file
 // keeps them from changing it meanwhile.

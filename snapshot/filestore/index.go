@@ -27,7 +27,7 @@ type index struct {
 
 	mu     sync.Mutex // guards what follows
 	order  []*indexed // in the order of lists
-	looked time.Time  // at them
+	looked time.Time  // when they were looked at
 }
 
 // indexed is the state of a run at a look. It never changes; a run that has changed gets
@@ -38,8 +38,8 @@ type indexed struct {
 	facts                   // what filters look for
 	time    time.Time       // of the meta file; zero if there is none
 	size    int64
-	changed time.Time // of the directory, when names in it changed
-	isSure  bool      // the run was closed, so that nobody changes it without these
+	changed time.Time // when names in the directory changed
+	isSure  bool      // the run was closed: whatever changes it changes these, too
 	settled bool      // every later change gives the meta file or the directory another time
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Info implements [snapshot.Reader]. Of a run that was not closed it passes the records.
+// Info implements [snapshot.Reader]. If the run was not closed, Info reads through its journals.
 func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return snapshot.Info{}, err

@@ -19,7 +19,7 @@ type Journal struct {
 	torn     *TornTail
 	info     snapshot.Info // of this generation
 
-	stop      context.CancelFunc // of the inbox
+	stop      context.CancelFunc // ends the watch of the inbox
 	listening sync.WaitGroup
 	notify    chan struct{}
 	lost      chan struct{} // closed when the lock is found to be no longer that of the run
@@ -64,7 +64,7 @@ func (j *Journal) Lost() <-chan struct{} { return j.lost }
 // journal was whole.
 func (j *Journal) Torn() *TornTail { return j.torn }
 
-// A journal without room is extended by its own size, within these bounds: a short run
+// A journal that has no room left is extended by its own size, within these bounds: a short run
 // takes little room, and a long one seldom waits.
 const (
 	minAllocation = 16 << 10
@@ -240,7 +240,7 @@ func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 
 func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 	info, err := j.end(end)
-	j.wait.Wait()      // after end, nothing begins to compact
+	j.wait.Wait()      // no compaction begins after end
 	_ = j.file.Close() // it was synced, or is not trusted
 	if err != nil {
 		return err

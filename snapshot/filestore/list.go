@@ -67,15 +67,14 @@ func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) ([]*indexed, e
 // looked at, and not remembered.
 const fewOf = 16
 
-// pick looks at all runs, of which the index knows what the filter asks for, and reads
-// those that it picks.
+// pick picks from all runs by what the index knows of them, and reads the picked ones.
 func (s *Store) pick(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
 	for _, e := range order {
-		if e.status != "" { // otherwise there is nothing to say of it
+		if e.status != "" { // it could be read
 			p.Add(e.listed())
 		}
 	}

@@ -25,8 +25,8 @@ func (e *TornTail) Error() string {
 	return fmt.Sprintf("snapshot: %d unfinished bytes at the end of %s, from byte %d, were cut off", e.Size, e.File, e.Offset)
 }
 
-// strangerError is a file of another run. It is ErrCorrupt, and nothing that a
-// repair could help with.
+// strangerError says that a file belongs to another run. It is ErrCorrupt, but no repair
+// could help.
 type strangerError struct{ runID, file, of string }
 
 func (e *strangerError) Error() string {
@@ -63,7 +63,7 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		return nil, nil, noRun(runID)
 	}
 	r.run.Open = r.held
-	if !r.held && r.run.Status == snapshot.StatusRunning { // nor was it open before its files were read
+	if !r.held && r.run.Status == snapshot.StatusRunning { // and nobody had it open before its files were read
 		r.run.Info = storekit.Crashed(r.run.Info)
 	}
 	return r.run, r.torn, nil
@@ -78,8 +78,8 @@ func advise(err error) error {
 	return err
 }
 
-// rereads bounds how often a run is read anew because its files change: a
-// compaction takes longer each time.
+// rereads is how often a run is read again because its files change. That is rare, since
+// each compaction takes longer than the one before.
 const rereads = 100
 
 // read reads the files of a run; there need not be any. Damage is in the
@@ -132,7 +132,7 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 	}
 }
 
-// readLocked is read for the one who has locked the run: nobody else changes the
+// readLocked is read for a caller that has locked the run, so that nobody else changes the
 // files meanwhile.
 func (d *runDir) readLocked() (*reading, error) {
 	l, err := d.listing()
@@ -150,8 +150,8 @@ func (d *runDir) readLocked() (*reading, error) {
 	return r, d.compare(r, meta, math.MaxUint64)
 }
 
-// compare adds what the update file says and what the meta file knows. Known records were
-// there before the files were read.
+// compare adds what the update file says and what the meta file knows. The records up to
+// known existed before the files were read.
 func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	r.meta = meta
 	if !meta.isWhole && r.cut {
@@ -199,8 +199,8 @@ func (r *reading) crashed() (snapshot.Info, error) {
 	return r.run.Info, nil
 }
 
-// compareMeta notices that the files lack something at their end which the meta file knows.
-// A meta file that is older than they are knows nothing.
+// compareMeta notices that the files have lost something at their end that the meta file
+// knows of. A meta file that is older than the files knows nothing.
 func (r *reading) compareMeta(runID string, known uint64) {
 	meta := r.meta.info
 	end := journalEnd{name: metaName}
@@ -223,8 +223,9 @@ func (r *reading) compareMeta(runID string, known uint64) {
 	}
 }
 
-// findEnd finds out whether the next generation begins where the last journal ends: that
-// is the only one that is read, and the one who closed it has synced it up to there.
+// findEnd finds out whether the next generation may begin where the last journal ends. It
+// may if no other journal is read, and if the process that closed the run has synced the
+// journal up to there.
 func (r *reading) findEnd() {
 	n, closed := len(r.ends), r.meta.closed
 	if n == 1 && r.meta.ok && r.damage == nil && r.torn == nil && r.ends[0].number == closed.journal && r.ends[0].end == closed.end {

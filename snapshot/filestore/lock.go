@@ -31,7 +31,7 @@ func openLock(name string) (*os.File, error) {
 
 // exclusive takes the lock of the file that open opens, or returns errHeld. With
 // wait it waits until ctx ends: the system has no wait that can be cancelled, so it
-// tries again and again, every 25 ms in the end.
+// tries again and again, at last every 25 ms.
 //
 // The file may be deleted, with all of its directory, between opening and locking it: then
 // others would lock another file, and exclusive begins anew. prepare is called before each
@@ -67,7 +67,7 @@ func exclusive(ctx context.Context, name string, wait bool, prepare func() error
 const sharedTries = 45
 
 var (
-	// errRetry means that the lock could not be taken for a reason that passes at once.
+	// errRetry means that the lock could not be taken for a reason that is gone in a moment.
 	errRetry = errors.New("busy")
 	// errShared means that another program shares the lock. It matches errHeld.
 	errShared = fmt.Errorf("%w by a program that shares it, which Reprise never does for long", errHeld)

@@ -19,8 +19,9 @@ import (
 // none. So a reader believes it only if the other files have not changed since, and reads
 // them otherwise.
 //
-// Before a run is opened, its meta file is made to say that it is running: nobody believes
-// that of a run without a process. So an index in memory needs to look at nothing else.
+// Before a generation begins, the meta file is made to say that the run is running. A
+// reader does not believe that of a run which no process has open, so a crash at any time
+// after that makes it read the journals.
 
 // metaWait is how long to wait for the lock of a meta file.
 const metaWait = 20 * time.Second
@@ -49,8 +50,9 @@ func (m *metaFile) isAs(other *metaFile) bool {
 		(m.info.Status == running) == (other.info.Status == running)
 }
 
-// meta reads the meta file, and looks whether the other files have changed since it was
-// written. Of a run that is running, only the process that has it open knows.
+// meta reads the meta file, and checks whether the other files have changed since it was
+// written. It does not check the journals of a run that is running: they change all the
+// time.
 func (d *runDir) meta() (metaFile, error) {
 	m, err := d.readMeta()
 	if err != nil || !m.isWhole {
@@ -95,8 +97,7 @@ func (d *runDir) endsAt(c closed) (bool, error) {
 	return isZero(head[:n]), nil
 }
 
-// metaReads is how often a meta file is read that is not valid: it may be in the middle of
-// a write.
+// metaReads is how often a meta file is read that is not valid: somebody may be writing it.
 const metaReads = 3
 
 // readMeta reads the meta file of a run. It is not whole if it does not exist or is not
@@ -117,11 +118,11 @@ func (d *runDir) readMeta() (m metaFile, err error) {
 	return metaFile{}, nil
 }
 
-// lockMeta waits for the lock of the meta file, which is held by whoever writes that file,
-// and from reading the update file until what is in it is written elsewhere. A caller that
-// has locked the run may create the file. For others the lock is nil if it does not exist.
-// Nobody holds the lock for longer than a few syncs; whoever holds it longer than metaWait
-// is another program.
+// lockMeta waits for the lock of the meta file. A process holds it while it writes that
+// file, and from reading the update file until the content of that is written elsewhere. A
+// caller that has locked the run may create the file. For others the lock is nil if it does
+// not exist. Nobody holds the lock for longer than a few syncs; whoever holds it longer
+// than metaWait is another program.
 func (d *runDir) lockMeta(ctx context.Context, create bool) (*fileLock, error) {
 	name := d.path(metaName)
 	prepare := func() error {
@@ -162,8 +163,8 @@ func (d *runDir) writeMeta(l *fileLock, h *header) error {
 	return errors.Join(writeAt(f, data, 0), f.Close())
 }
 
-// indexClosed makes the meta file say how a run stands that nobody writes any more. The
-// caller has locked the run. What it says is durable elsewhere.
+// indexClosed writes the meta file of a run that is closed. The caller has locked the run.
+// The info is durable elsewhere, and so is the journal up to its end.
 func (d *runDir) indexClosed(info snapshot.Info, end closed) error {
 	l, err := d.lockMeta(context.Background(), true)
 	if err != nil {

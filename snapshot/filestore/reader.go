@@ -32,7 +32,7 @@ type reader struct {
 
 	hasBegun bool
 	snapshot os.FileInfo    // the snapshot that was read; nil if there was none
-	number   uint64         // of the snapshot, as a file
+	number   uint64         // in the name of the snapshot
 	journal  *journalReader // the one that was read last; nil if there is none
 	left     []uint64       // the journals after it
 }
@@ -146,7 +146,7 @@ func (r *reader) mustBeAll() error {
 	return r.mustBeIdle(l)
 }
 
-// above returns the numbers above n, which are in order.
+// above returns those of the sorted numbers that are above n.
 func above(numbers []uint64, n uint64) []uint64 {
 	i, _ := slices.BinarySearch(numbers, n+1)
 	return numbers[i:]
@@ -294,8 +294,7 @@ func (j *journalReader) readHeader(runID string) (err error) {
 
 func (j *journalReader) close() { _ = j.file.Close() }
 
-// yield yields the frames of a journal that are new. The first call yields its header
-// too.
+// yield yields the new frames of a journal. The first call yields its header, too.
 func (j *journalReader) yield(ctx context.Context, yield func(*piece) error) error {
 	if j.damage != nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 type reading struct {
 	found    bool                   // there is a run
 	run      *snapshot.Run          // the records before the first damage, with the latest info
-	recorded snapshot.Info          // what is known without the meta file
+	recorded snapshot.Info          // what the journals and the snapshot say, without the update file
 	torn     *TornTail              // the end of the last journal
 	damage   *snapshot.CorruptError // the first; nil if there is none
 	damaged  []string               // the damaged files, and those after the damage that have records
@@ -115,7 +115,7 @@ func (r *reading) addSnapshot(runID string, p *piece) error {
 	case isDamaged:
 		r.isDamaged(runID, p.file, damage.Offset, damage.Err)
 		r.unchecked = damage.Offset == int64(len(data))
-	case err != nil && !snapshot.IsDocument(data): // which it was when it got its name
+	case err != nil && !snapshot.IsDocument(data): // it began as one when it got its name
 		r.isDamaged(runID, p.file, 0, errNoDocument)
 	case err != nil:
 		return fmt.Errorf("snapshot: run %s: %s: %w", runID, p.file, err)
@@ -230,7 +230,7 @@ func (r *reading) isDamaged(runID, file string, offset int64, err error) {
 	}
 }
 
-// setAside has a repair keep a copy of a file.
+// setAside makes a repair keep a copy of a file.
 func (r *reading) setAside(file string) {
 	if !slices.Contains(r.damaged, file) {
 		r.damaged = append(r.damaged, file)

@@ -86,7 +86,7 @@ func (r *reading) decodes(runID string) *snapshot.CorruptError {
 			whole[i] = r.run.Encoded(uint64(i) + 1)
 		}
 		if cut, err := snapshot.NewRun(r.run.Info, nil); err == nil {
-			r.run, _, _ = cut.Extend(whole...) // which were read before
+			r.run, _, _ = cut.Extend(whole...) // the records were read before, so they are valid
 		}
 		return &snapshot.CorruptError{RunID: runID, LastSeq: last, Err: err}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A runDir is the directory of a run. Its disk changes nothing by name once a lock
-// that was taken in the directory is not there any more, see locked.
+// A runDir is the directory of a run. For a caller with a lock in it, its disk changes
+// nothing by name once that lock is lost; see locked.
 type runDir struct {
 	store *Store
 	disk  disk
@@ -29,8 +29,8 @@ func (d *runDir) locked(l *fileLock) *runDir {
 // directory.
 func (d *runDir) path(elem ...string) string { return d.store.run(d.runID, elem...) }
 
-// mustHold is ErrFenced if the file that l locks does not have its name any more.
-// Others lock the one that has it.
+// mustHold returns ErrFenced if the file that l locks no longer has its name: others lock
+// the file that has it.
 func (d *runDir) mustHold(l *fileLock) error {
 	switch named, err := l.isNamed(); {
 	case err != nil:

@@ -58,7 +58,7 @@ var _ snapshot.Store = (*Store)(nil)
 const compactFrom = 1 << 20
 
 // compactAtClose is the size above which the journal of a run is compacted when the run is
-// closed. A smaller one is read as fast beside its snapshot.
+// closed. A smaller journal is read as fast beside the snapshot as in it.
 const compactAtClose = 16 << 10
 
 // Option changes how a Store works.

@@ -12,21 +12,21 @@ import (
 )
 
 // The update file of a run is what Update has changed since the run was last opened. It is
-// apart from the journal because only the process that has a run open writes that, and
-// others may change what the run is called and how long it is kept. It is one frame, and is
-// replaced as a whole. The next opening begins with what it says.
+// apart from the journal because only the process that has a run open writes to that, while
+// others may change the metadata of the run and how long it is kept. It is one frame, and
+// is replaced as a whole. The next opening begins with what it says.
 
 // An update is the content of an update file; the zero update is that of a run without one.
 type update struct {
 	info snapshot.Info // running if the run was open: then only part of it counts
 }
 
-// isOf reports whether an update was made after info, of which a journal says that.
+// isOf reports whether the update is of the same generation as info, which the journals say.
 func (u *update) isOf(info *snapshot.Info) bool {
 	return u.info.RunID == info.RunID && u.info.Created.Equal(info.Created) && u.info.Generation == info.Generation
 }
 
-// apply returns info, which a journal says, with the update.
+// apply returns the info that the journals say, with the update applied.
 func (u *update) apply(info snapshot.Info) snapshot.Info {
 	if !u.isOf(&info) {
 		return info
@@ -107,8 +107,8 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	return d.locked(l).updateClosed(ctx, change)
 }
 
-// updateOpen updates a run that somebody has locked. That is not known to be the process
-// that writes it: it may be about to begin, or be another Update.
+// updateOpen updates a run that somebody has locked: a process that has it open, opens or
+// closes it, or another Update.
 func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	l, err := d.lockMeta(ctx, false)
 	switch {
@@ -201,7 +201,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 	return after, nil
 }
 
-// changed returns the changed info, if it may be changed so.
+// changed returns the changed info, or an error if change is not allowed.
 func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	after := before.Clone()
 	if err := change(&after); err != nil {

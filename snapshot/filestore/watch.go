@@ -101,7 +101,7 @@ func (j *Journal) listen() {
 	})
 }
 
-// inboxNames returns another text when other messages wait.
+// inboxNames returns a text that is another one when other messages wait.
 func (d *runDir) inboxNames() string {
 	entries, _ := d.disk.ReadDir(d.path(inboxName))
 	var b strings.Builder
@@ -146,7 +146,7 @@ type watching struct {
 	open    *watcher // of those that are open, and of the one that is watched alone
 	runs    map[string]*watchedRun
 	index   []*indexed // all runs, as they were at the last look
-	looked  bool       // at all runs
+	looked  bool       // all runs were looked at
 }
 
 type watchedRun struct {
@@ -167,7 +167,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	w := &watching{store: s, options: o, yield: yield, all: s.watcher(), open: s.watcher(), runs: make(map[string]*watchedRun)}
 	defer w.close()
 	w.all.add(s.path("runs"))
-	var looked time.Time   // at all runs
+	var looked time.Time   // when all runs were looked at
 	var took time.Duration // the longer a look takes, the less often it is repeated
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -359,7 +359,7 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 // off earlier records, it returns those of later generations. An error is left to Load;
 // here the run has no news then.
 func (r *watchedRun) news(ctx context.Context) (records []record.Record) {
-	known := uint64(0) // the generation that has none
+	known := uint64(0) // the last generation whose records are not new; 0 for none
 	in := r.stream
 	in.yield = func(rec record.Record, _ error) bool {
 		if known == 0 || rec.Generation > known {

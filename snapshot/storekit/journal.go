@@ -30,7 +30,7 @@ type journal struct {
 	head    Head   // of the run, as it was last looked at
 	queue   []byte // encoded, not stored yet
 	queued  uint64 // the number of the last record that was appended
-	stored  uint64 // of the last that is stored
+	stored  uint64 // the number of the last record that is stored
 	wanted  uint64 // of the last for which somebody waits
 	storing bool
 	linger  chan struct{} // closed to end a wait for more records; nil if there is none
@@ -64,14 +64,14 @@ func (j *journal) lose() {
 	if j.stored < j.queued {
 		kind = snapshot.ErrUnknown
 	}
-	j.fail(fmt.Errorf("%w: run %s", kind, j.runID)) //nolint:errcheck // it returns what it keeps
+	j.fail(fmt.Errorf("%w: run %s", kind, j.runID)) //nolint:errcheck // it returns the error that it stores
 }
 
 func (j *journal) fence() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.closed {
-		j.fail(j.fenced()) //nolint:errcheck // it returns what it keeps
+		j.fail(j.fenced()) //nolint:errcheck // it returns the error that it stores
 	}
 }
 
@@ -192,7 +192,7 @@ func (j *journal) awaitMore() {
 	j.linger = nil
 }
 
-// want has records stored that somebody waits for. The lock is held.
+// want makes records be stored that somebody waits for. The lock is held.
 func (j *journal) want(seq uint64) {
 	j.wanted = max(j.wanted, seq)
 	if j.linger != nil {
@@ -214,7 +214,7 @@ func (j *journal) storeQueued() bool {
 	j.mu.Lock()
 	if err != nil {
 		j.queue, j.queued = nil, j.stored // what came since cannot follow
-		j.fail(err)                       //nolint:errcheck // it returns what it keeps
+		j.fail(err)                       //nolint:errcheck // it returns the error that it stores
 		return false
 	}
 	j.stored = b.Last
@@ -222,7 +222,7 @@ func (j *journal) storeQueued() bool {
 	return true
 }
 
-// batch is what is queued; without records it has no Last. The lock is held.
+// batch returns what is queued; without records it has no Last. The lock is held.
 func (j *journal) batch() Batch {
 	b := Batch{RunID: j.runID, UID: j.uid, Opening: j.opening, Prev: j.stored}
 	if j.queued > j.stored {

@@ -20,7 +20,7 @@ type Reader struct {
 }
 
 // NewReader reads the table of a file of that size. The error is ErrNoTable if the file has
-// no valid table, or that of in.
+// no valid table, or an error of in.
 func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{in: in}
 	end, err := r.read(size-endSize, size)
