@@ -16,8 +16,8 @@ import (
 )
 
 // An index is what a store remembers of its runs from one look to the next: the state of
-// each, without its Info, which may be large. A meta file is read again only if it, or the
-// directory of the run, has another time or size.
+// each, without its Info, which may be large. A meta file is read again only if it has
+// another time or size.
 //
 // A look still asks the system about each meta file: for 100,000 runs that takes a quarter
 // of a second, and reading them would take more than one second.
@@ -38,9 +38,8 @@ type indexed struct {
 	facts                   // what filters look for
 	time    time.Time       // of the meta file; zero if there is none
 	size    int64
-	changed time.Time // when names in the directory changed
-	isSure  bool      // the run was closed: whatever changes it changes these, too
-	settled bool      // every later change gives the meta file or the directory another time
+	isSure  bool // the run was closed: whatever changes it changes the meta file, too
+	settled bool // every later change of the meta file gives it another time
 }
 
 // settledAfter is how old a file must be when it is read, so that each later change gives
@@ -129,14 +128,11 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 func (s *Store) lookAt(ctx context.Context, runID string, before *indexed) *indexed {
 	now := time.Now()
 	e := &indexed{Place: storekit.Place{RunID: runID}}
-	if dir, err := os.Lstat(s.run(runID)); err == nil {
-		e.changed = dir.ModTime()
-	}
 	if meta, err := os.Lstat(s.run(runID, metaName)); err == nil {
 		e.time, e.size = meta.ModTime(), meta.Size()
-		e.settled = now.Sub(e.time) > settledAfter && now.Sub(e.changed) > settledAfter
+		e.settled = now.Sub(e.time) > settledAfter
 	}
-	if before != nil && before.settled && before.time.Equal(e.time) && before.size == e.size && before.changed.Equal(e.changed) {
+	if before != nil && before.settled && before.time.Equal(e.time) && before.size == e.size {
 		return before
 	}
 	info, isSure, err := s.dir(runID).listed(ctx)

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// oldRuns makes runs whose files are an hour old, and a store that counts.
+// oldRuns makes runs whose meta files are an hour old, and a store that counts.
 // One in ten is failed, the others are completed; each has a tag of its own.
 func oldRuns(t *testing.T, n int, opts ...filestore.Option) (s *filestore.Store, disk *countingDisk, dir string) {
 	t.Helper()
@@ -43,12 +43,11 @@ func createOld(t *testing.T, s *filestore.Store, dir, runID string, status snaps
 	makeOld(t, dir, runID)
 }
 
-// makeOld makes the meta file of a run, and its directory, an hour old.
+// makeOld makes the meta file of a run an hour old.
 func makeOld(t *testing.T, dir, runID string) {
 	t.Helper()
 	old := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "runs", runID, "meta"), old, old))
-	require.NoError(t, os.Chtimes(filepath.Join(dir, "runs", runID), old, old))
 }
 
 // openedBy is how many meta files f opens.

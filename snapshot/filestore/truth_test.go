@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -171,4 +172,40 @@ func (l *indexedLife) check() {
 			require.Equal(t, want["Load"].Metadata, info.Metadata, name)
 		}
 	}
+}
+
+// TestAnUpdateThatWasCutShortIsListed: its process ended after the update was stored, and
+// before the meta file said so.
+func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
+	s, _, dir := oldRuns(t, 1)
+	lister := keeping(t, dir)
+	require.False(t, list(t, lister, snapshot.Filter{})[0].Pinned)
+	metas := 0
+	killed := newFileStore(t, dir, filestore.WithDisk(writingDisk{filestore.OSDisk, func(name string) error {
+		if name == "meta" {
+			metas++
+		}
+		if metas == 2 {
+			return syscall.EIO
+		}
+		return nil
+	}}), filestore.WithWarnings(func(string, error) {}))
+	_, err := killed.Update(t.Context(), "run-0000", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+	require.NoError(t, err)
+	require.Equal(t, 2, metas)
+	require.True(t, list(t, lister, snapshot.Filter{})[0].Pinned)
+	require.True(t, list(t, s, snapshot.Filter{})[0].Pinned)
+}
+
+// A writingDisk may refuse to open a file for writing.
+type writingDisk struct {
+	filestore.Disk
+	open func(name string) error
+}
+
+func (d writingDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
+	if err := d.open(filepath.Base(name)); err != nil {
+		return nil, err
+	}
+	return d.Disk.OpenToWrite(name)
 }

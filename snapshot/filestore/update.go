@@ -187,6 +187,11 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
 		}
 	}
+	if r == nil { // an index looks again, even if this process ends before it writes the meta file
+		if err := d.writeMeta(l, &meta.header); err != nil {
+			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
+		}
+	}
 	u := update{after.Clone()}
 	u.info.LastSeq = 0
 	if err := d.writeUpdate(&u); err != nil {
