@@ -3,9 +3,9 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# Every module of the repository; tools/ has no code of its own.
+# Every module of the repository.
 MODULES := $(sort $(patsubst %/go.mod,%,$(shell find . \( -name '.?*' -o -name testdata -o -name node_modules \) -prune -o -name go.mod -print)))
-NESTED  := $(filter-out . ./tools,$(MODULES))
+NESTED  := $(filter-out .,$(MODULES))
 
 # The race detector needs cgo, and cgo a C compiler; `make test RACE=` does without.
 RACE     ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)

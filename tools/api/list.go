@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// root is the module at the root, and the beginning of the paths of all packages.
+const root = "github.com/reprise-go/reprise"
+
+// list returns the lines of the public packages of modules, in order.
+func list(dir string, folders []string) ([]string, error) {
+	var lines []string
+	for _, folder := range folders {
+		config := &packages.Config{
+			Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports,
+			Dir:  filepath.Join(dir, folder),
+			Env:  append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "GOWORK=off"), // the same list everywhere
+		}
+		loaded, err := packages.Load(config, "./...")
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range loaded {
+			if len(p.Errors) > 0 {
+				return nil, p.Errors[0]
+			}
+			if isPublic(p) {
+				lines = append(lines, linesOf(p.Types)...)
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines, nil
+}
+
+// isPublic reports whether users import a package.
+func isPublic(p *packages.Package) bool {
+	path := short(p.PkgPath) + "/"
+	for _, own := range []string{"examples/", "tests/", "internal/", "cmd/", "snapshot/storekit/sqlitestore/"} {
+		if strings.HasPrefix(path, own) || strings.Contains(path, "/"+own) {
+			return false
+		}
+	}
+	return p.Name != "main"
+}
+
+func short(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, root), "/") }
+
+// linesOf returns a line for each exported name of a package, and for each exported field
+// and method of its types.
+func linesOf(p *types.Package) []string {
+	l := &lister{p: p}
+	for _, name := range p.Scope().Names() {
+		if o := p.Scope().Lookup(name); o.Exported() {
+			l.object(o)
+		}
+	}
+	return l.lines
+}
+
+type lister struct {
+	p     *types.Package
+	lines []string
+}
+
+func (l *lister) add(format string, args ...any) {
+	l.lines = append(l.lines, short(l.p.Path())+": "+fmt.Sprintf(format, args...))
+}
+
+// name writes packages as programs do, and those of this repository by their folders.
+func (l *lister) name(p *types.Package) string {
+	if p == l.p {
+		return ""
+	}
+	return short(p.Path())
+}
+
+func (l *lister) of(t types.Type) string { return types.TypeString(t, l.name) }
+
+func (l *lister) object(o types.Object) {
+	switch o := o.(type) {
+	case *types.Const:
+		l.add("const %s %s = %s", o.Name(), l.of(o.Type()), o.Val())
+	case *types.Var:
+		l.add("var %s %s", o.Name(), l.of(o.Type()))
+	case *types.Func:
+		l.add("func %s%s", o.Name(), l.signature(o))
+	case *types.TypeName:
+		l.typeName(o)
+	}
+}
+
+func (l *lister) typeName(o *types.TypeName) {
+	if o.IsAlias() {
+		l.add("type %s = %s", o.Name(), l.of(types.Unalias(o.Type())))
+		return
+	}
+	named := o.Type().(*types.Named)
+	parameters := l.parameters(named)
+	switch under := named.Underlying().(type) {
+	case *types.Struct:
+		l.add("type %s%s struct", o.Name(), parameters)
+		l.fields(o.Name(), under)
+	case *types.Interface:
+		l.add("type %s%s interface%s", o.Name(), parameters, l.closed(under))
+		for m := range under.Methods() {
+			if m.Exported() {
+				l.method(o.Name(), m)
+			}
+		}
+		return
+	default:
+		l.add("type %s%s %s", o.Name(), parameters, l.of(under))
+	}
+	for s := range types.NewMethodSet(types.NewPointer(named)).Methods() {
+		if m := s.Obj().(*types.Func); m.Exported() {
+			star := "*"
+			if types.NewMethodSet(named).Lookup(m.Pkg(), m.Name()) != nil {
+				star = ""
+			}
+			l.method(star+o.Name(), m)
+		}
+	}
+}
+
+func (l *lister) method(receiver string, m *types.Func) {
+	l.add("method (%s) %s%s", receiver, m.Name(), l.signature(m))
+}
+
+// result is a name that the compiler gives to a result without one, if the function ranges
+// over functions.
+var result = regexp.MustCompile(`#rv[0-9]+ `)
+
+func (l *lister) signature(f *types.Func) string {
+	text := strings.TrimPrefix(l.of(f.Signature()), "func")
+	if f.Signature().Results().Len() == 1 {
+		if before, only, found := strings.Cut(text, "(#rv1 "); found {
+			return before + strings.TrimSuffix(only, ")")
+		}
+	}
+	return result.ReplaceAllString(text, "")
+}
+
+// closed says of an interface that no other package can implement it, or what it embeds.
+func (l *lister) closed(i *types.Interface) string {
+	for m := range i.Methods() {
+		if !token.IsExported(m.Name()) {
+			return " (closed)"
+		}
+	}
+	if !i.IsMethodSet() {
+		return " " + l.of(i)
+	}
+	return ""
+}
+
+func (l *lister) fields(of string, s *types.Struct) {
+	for f := range s.Fields() {
+		if f.Exported() {
+			l.add("field %s.%s %s", of, f.Name(), l.of(f.Type()))
+		}
+	}
+}
+
+func (l *lister) parameters(t *types.Named) string {
+	var all []string
+	for p := range t.TypeParams().TypeParams() {
+		all = append(all, p.Obj().Name()+" "+l.of(p.Constraint()))
+	}
+	if all == nil {
+		return ""
+	}
+	return "[" + strings.Join(all, ", ") + "]"
+}
+
+func text(lines []string) string { return strings.Join(lines, "\n") + "\n" }

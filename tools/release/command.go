@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// git does a command of git in a directory, and returns what it prints.
+func git(ctx context.Context, dir string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, "git", args...)
+	c.Dir = dir
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w%s", strings.Join(args, " "), err, said(err))
+	}
+	return strings.TrimSuffix(string(out), "\n"), nil
+}
+
+// said is what a command has printed as it failed.
+func said(err error) string {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || len(exit.Stderr) == 0 {
+		return ""
+	}
+	return ": " + strings.TrimSpace(string(exit.Stderr))
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A fresh installs modules into an empty GOPATH, as a user does, from a file-system proxy.
+// Modules of others come from the module cache of this machine: nothing is downloaded.
+type fresh struct {
+	dir, proxy, cache string
+}
+
+// newFresh makes a GOPATH in an empty directory. It has what the modules in the source
+// directory require in the module cache first.
+func newFresh(ctx context.Context, dir, source, proxy string) (*fresh, error) {
+	for _, folder := range append([]string{"."}, released...) {
+		c := exec.CommandContext(ctx, "go", "list", "-deps", "./...")
+		c.Dir = filepath.Join(source, folder)
+		c.Env = append(os.Environ(), "GOWORK=off")
+		if out, err := c.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("go list in %s: %w: %s", folder, err, out)
+		}
+	}
+	cache, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		return nil, err
+	}
+	return &fresh{dir: dir, proxy: proxy, cache: strings.TrimSpace(string(cache))}, nil
+}
+
+// run does a command of go in a folder of the fresh directory.
+func (f *fresh) run(ctx context.Context, folder string, args ...string) error {
+	c := exec.CommandContext(ctx, "go", args...)
+	c.Dir = filepath.Join(f.dir, folder)
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	c.Env = append(os.Environ(),
+		"GOPATH="+filepath.Join(f.dir, "gopath"), "GOMODCACHE=", "GOBIN="+filepath.Join(f.dir, "bin"),
+		"GOPROXY="+fileURL(f.proxy)+","+fileURL(filepath.Join(f.cache, "cache", "download")),
+		"GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=", "GOWORK=off", "GOENV=off",
+		// The build cache finds packages again that were built in another GOPATH.
+		"GOFLAGS=-trimpath -modcacherw",
+	)
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w:\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+func fileURL(dir string) string {
+	path := filepath.ToSlash(dir)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return "file://" + path
+}
+
+// install installs what a version has: each line of the documentation, and the commands of
+// all modules, or all their programs; and it builds a package that imports each module.
+func (f *fresh) install(ctx context.Context, lines []string, version string, programs bool) error {
+	for _, line := range lines {
+		args := strings.Fields(line)[1:]
+		if args[0] == "get" {
+			if err := f.run(ctx, "documented", "mod", "init", "example.com/documented"); err != nil && !strings.Contains(err.Error(), "already exists") {
+				return err
+			}
+		}
+		if err := f.run(ctx, "documented", args...); err != nil {
+			return err
+		}
+	}
+	for _, m := range modulePaths() {
+		pattern := m + "/cmd/..."
+		if programs {
+			pattern = m + "/..."
+		}
+		err := f.run(ctx, "all", "install", pattern+"@"+version)
+		if err != nil && !strings.Contains(err.Error(), "does not contain packages matching") { // it has no programs
+			return err
+		}
+	}
+	return errors.Join(f.checkPrograms(ctx, version), f.build(ctx, version))
+}
+
+func modulePaths() []string {
+	paths := []string{rootPath}
+	for _, folder := range released {
+		paths = append(paths, rootPath+"/"+folder)
+	}
+	return paths
+}
+
+// checkPrograms looks at the programs that were installed: the commands are of the version,
+// and say how they are used.
+func (f *fresh) checkPrograms(ctx context.Context, version string) error {
+	there, err := os.ReadDir(filepath.Join(f.dir, "bin"))
+	if err != nil {
+		return err
+	}
+	var commands []string
+	for _, program := range there {
+		name := strings.TrimSuffix(program.Name(), ".exe")
+		at := filepath.Join(f.dir, "bin", program.Name())
+		info, err := buildinfo.ReadFile(at)
+		if err != nil {
+			return err
+		}
+		if info.Main.Version != version || !slices.Contains(modulePaths(), info.Main.Path) {
+			return fmt.Errorf("%s is of %s %s, not of %s", name, info.Main.Path, info.Main.Version, version)
+		}
+		for _, d := range info.Deps {
+			if d.Path == rootPath && d.Version != version {
+				return fmt.Errorf("%s has %s %s, not %s", name, d.Path, d.Version, version)
+			}
+		}
+		if !strings.Contains(info.Path, "/cmd/") {
+			continue
+		}
+		commands = append(commands, name)
+		if out, err := exec.CommandContext(ctx, at, "-h").CombinedOutput(); err != nil || !strings.Contains(string(out), name) {
+			return fmt.Errorf("%s -h: %w: %s", name, err, out)
+		}
+		if name == "reprise" {
+			if out, err := exec.CommandContext(ctx, at, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), version) {
+				return fmt.Errorf("reprise --version: %w: %s", err, out)
+			}
+		}
+	}
+	if want := []string{"reprise", "reprise-jetstream", "reprise-postgres"}; !slices.Equal(commands, want) {
+		return fmt.Errorf("installed are the commands %v, want %v", commands, want)
+	}
+	return nil
+}
+
+// build builds a package for each module that imports it.
+func (f *fresh) build(ctx context.Context, version string) error {
+	for _, m := range modulePaths() {
+		folder, imported := "uses-"+path.Base(m), m
+		if m == rootPath {
+			imported += "/runner/service"
+		}
+		if err := f.run(ctx, folder, "mod", "init", "example.com/"+folder); err != nil {
+			return err
+		}
+		source := "package uses\n\nimport _ \"" + imported + "\"\n"
+		if err := os.WriteFile(filepath.Join(f.dir, folder, "uses.go"), []byte(source), 0o644); err != nil {
+			return err
+		}
+		if err := f.run(ctx, folder, "get", imported+"@"+version); err != nil {
+			return err
+		}
+		if err := f.run(ctx, folder, "build", "."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// installLine is a command of the documentation that gets something of this repository.
+var installLine = regexp.MustCompile("go (?:install|get|run) " + regexp.QuoteMeta(rootPath) + "[^\\s`\"')]*")
+
+// installLines returns the lines of the documentation with which users get what is released.
+func installLines(dir string) ([]string, error) {
+	var lines []string
+	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == "tools" || strings.HasPrefix(entry.Name(), ".") && file != dir):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(file, ".md") && !strings.HasSuffix(file, ".go"):
+			return nil
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, installLine.FindAllString(string(data), -1)...)
+		return nil
+	})
+	slices.Sort(lines)
+	return slices.Compact(lines), err
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/sumdb/dirhash"
+)
+
+// rootPath is the module at the root of the repository.
+const rootPath = "github.com/reprise-go/reprise"
+
+var (
+	// released are the folders of the nested modules that users import.
+	released = []string{"jetstream", "otel", "postgres"}
+
+	// kept are those of the nested modules for this repository alone.
+	kept = []string{"bench", "snapshot/storekit/sqlitestore", "tests/browser", "tests/clients", "tests/types", "tools"}
+)
+
+// checkModules refuses a nested module of which nobody has said whether it is released.
+func checkModules(ctx context.Context, dir string) error {
+	files, err := filesOf(ctx, dir, ".")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		folder, name := path.Split(file)
+		folder = strings.TrimSuffix(folder, "/")
+		if name == "go.mod" && folder != "" && !strings.Contains(folder, "testdata") && !slices.Contains(released, folder) && !slices.Contains(kept, folder) {
+			return fmt.Errorf("the module %s is new: add it to those that are released, or kept, in tools/release/modules.go", folder)
+		}
+	}
+	return nil
+}
+
+// filesOf returns the files of a folder that git has or would add, relative to it.
+func filesOf(ctx context.Context, dir, folder string) ([]string, error) {
+	list, err := git(ctx, filepath.Join(dir, folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return nil, err
+	}
+	files := strings.FieldsFunc(list, func(r rune) bool { return r == 0 })
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// checkReplaces refuses a go.mod of the root with a replace directive: users' commands
+// would not be installed.
+func checkReplaces(dir string) error {
+	f, err := readGoMod(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return err
+	}
+	for _, r := range f.Replace {
+		return replaced("go.mod", r)
+	}
+	for _, folder := range released {
+		if _, err := goModOf(dir, folder, "v0.0.0"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readGoMod(file string) (*modfile.File, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return modfile.Parse(file, data, nil)
+}
+
+func replaced(file string, r *modfile.Replace) error {
+	return fmt.Errorf("%s replaces %s by %s: go install refuses modules that do; require a version of it that is published", file, r.Old.Path, r.New.Path)
+}
+
+// goModOf returns the go.mod of a nested module as users get it: it requires that version
+// of the root module, which is replaced in this repository alone.
+func goModOf(dir, folder, version string) ([]byte, error) {
+	f, err := readGoMod(filepath.Join(dir, folder, "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	if err := f.DropReplace(rootPath, ""); err != nil {
+		return nil, err
+	}
+	if err := f.AddRequire(rootPath, version); err != nil {
+		return nil, err
+	}
+	f.Cleanup()
+	for _, r := range f.Replace {
+		return nil, replaced(folder+"/go.mod", r)
+	}
+	return f.Format()
+}
+
+// goSumOf returns the go.sum of a nested module, with the hashes of the root module.
+func goSumOf(dir, folder string, rootModule module.Version, zipHash string, rootGoMod []byte) ([]byte, error) {
+	before, err := os.ReadFile(filepath.Join(dir, folder, "go.sum"))
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	modHash, err := dirhash.Hash1([]string{"go.mod"}, openerOf(rootGoMod))
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(strings.TrimSpace(string(before)), "\n")
+	lines = append(lines, rootModule.Path+" "+rootModule.Version+" "+zipHash, rootModule.Path+" "+rootModule.Version+"/go.mod "+modHash)
+	lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+	slices.Sort(lines)
+	return append(bytes.TrimSpace([]byte(strings.Join(lines, "\n"))), '\n'), nil
+}

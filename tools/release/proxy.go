@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/sumdb/dirhash"
+	"golang.org/x/mod/zip"
+)
+
+// writeProxy writes the released modules of a directory into another, as a proxy of the Go
+// command serves them (GOPROXY=file://...). It returns the files of the nested modules
+// that differ from those in the directory, by their names there.
+func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[string][]byte, err error) {
+	root := module.Version{Path: rootPath, Version: version}
+	hash, err := serve(ctx, dir, ".", proxy, root, nil)
+	if err != nil {
+		return nil, err
+	}
+	goMod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	changed = make(map[string][]byte)
+	for _, folder := range released {
+		nested := make(map[string][]byte)
+		if nested["go.mod"], err = goModOf(dir, folder, version); err != nil {
+			return nil, err
+		}
+		if nested["go.sum"], err = goSumOf(dir, folder, root, hash, goMod); err != nil {
+			return nil, err
+		}
+		if _, err := serve(ctx, dir, folder, proxy, module.Version{Path: rootPath + "/" + folder, Version: version}, nested); err != nil {
+			return nil, err
+		}
+		for name, data := range nested {
+			changed[folder+"/"+name] = data
+		}
+	}
+	return changed, nil
+}
+
+// serve writes one module, of which some files are others than those in its folder. It
+// returns the hash of its zip file.
+func serve(ctx context.Context, dir, folder, proxy string, m module.Version, changed map[string][]byte) (hash string, err error) {
+	files, err := zipFiles(ctx, dir, folder, changed)
+	if err != nil {
+		return "", err
+	}
+	escaped, err := module.EscapePath(m.Path)
+	if err != nil {
+		return "", err
+	}
+	at := filepath.Join(proxy, filepath.FromSlash(escaped), "@v")
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return "", err
+	}
+	var zipped bytes.Buffer
+	if err := zip.Create(&zipped, m, files); err != nil {
+		return "", fmt.Errorf("the zip file of %s: %w", m, err)
+	}
+	goMod := changed["go.mod"]
+	if goMod == nil {
+		if goMod, err = os.ReadFile(filepath.Join(dir, folder, "go.mod")); err != nil {
+			return "", err
+		}
+	}
+	info, err := json.Marshal(struct {
+		Version string
+		Time    time.Time
+	}{m.Version, time.Unix(0, 0).UTC()})
+	if err != nil {
+		return "", err
+	}
+	for name, data := range map[string][]byte{"list": []byte(m.Version + "\n"), m.Version + ".info": info, m.Version + ".mod": goMod, m.Version + ".zip": zipped.Bytes()} {
+		if err := os.WriteFile(filepath.Join(at, name), data, 0o644); err != nil {
+			return "", err
+		}
+	}
+	return dirhash.HashZip(filepath.Join(at, m.Version+".zip"), dirhash.Hash1)
+}
+
+// zipFiles returns the files of a module. A nested one without a LICENSE gets that of the
+// root, as the Go command does it.
+func zipFiles(ctx context.Context, dir, folder string, changed map[string][]byte) ([]zip.File, error) {
+	names, err := filesOf(ctx, dir, folder)
+	if err != nil {
+		return nil, err
+	}
+	var files []zip.File
+	for _, name := range names {
+		f := &file{name: name, at: filepath.Join(dir, folder, name), data: changed[name]}
+		if stat, err := f.Lstat(); err != nil || !stat.Mode().IsRegular() {
+			continue // it is deleted, or a link
+		}
+		files = append(files, f)
+	}
+	if license := filepath.Join(dir, "LICENSE"); !slices.Contains(names, "LICENSE") {
+		if _, err := os.Stat(license); err == nil {
+			files = append(files, &file{name: "LICENSE", at: license})
+		}
+	}
+	return files, nil
+}
+
+// A file is one of a module, with other data if there are some.
+type file struct {
+	name, at string
+	data     []byte
+}
+
+func (f *file) Path() string { return f.name }
+
+func (f *file) Lstat() (fs.FileInfo, error) {
+	stat, err := os.Lstat(f.at)
+	if err != nil || f.data == nil {
+		return stat, err
+	}
+	return &sized{stat, int64(len(f.data))}, nil
+}
+
+func (f *file) Open() (io.ReadCloser, error) {
+	if f.data == nil {
+		return os.Open(f.at)
+	}
+	return io.NopCloser(bytes.NewReader(f.data)), nil
+}
+
+type sized struct {
+	fs.FileInfo
+	size int64
+}
+
+func (s *sized) Size() int64 { return s.size }
+
+func openerOf(data []byte) func(string) (io.ReadCloser, error) {
+	return func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+}
