@@ -43,6 +43,9 @@ func (p *Program) DecodeInput(input json.RawMessage) (Input, error) {
 	return Input(prompt), err
 }
 
+// InputSchema returns the JSON schema of what DecodeInput takes, nil if it has none.
+func (p *Program) InputSchema() json.RawMessage { return p.agent.InputSchema() }
+
 // Compensations returns what undoes the calls of the agent.
 func (p *Program) Compensations() []*core.Compensation { return p.agent.Compensations() }
 

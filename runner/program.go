@@ -20,6 +20,7 @@ type Actor[In, Out any] interface {
 	Name() string
 	Call(ctx context.Context, in In) (Out, error)
 	DecodeInput(input json.RawMessage) (In, error)
+	InputSchema() json.RawMessage // of what DecodeInput takes; nil if it has none
 }
 
 // A Program is a registered actor, with its types.
@@ -32,6 +33,7 @@ type Program[In, Out any] struct {
 // record.Encode.
 type program struct {
 	programKey
+	input  json.RawMessage                                               // its schema; nil if it has none
 	encode func(input any) ([]byte, error)                               // the error is an *InputError
 	decode func(encoded []byte) (func(ctx context.Context) error, error) // the call with an input; the error is an *InputError
 	result func(ctx context.Context, store snapshot.Store, runID string) (any, error)
@@ -125,6 +127,7 @@ func (r *Runner) checkOthers(p *program) error {
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
 		programKey: programKey{actor.Name(), "1"},
+		input:      actor.InputSchema(),
 		result: func(ctx context.Context, store snapshot.Store, runID string) (any, error) {
 			return state.Result[Out](ctx, store, runID)
 		},

@@ -29,11 +29,13 @@ type RunList struct {
 // Permissions are what the sender of a request may do.
 type Permissions struct {
 	As        string `json:"as,omitempty"` // who it is; empty if nobody signs in
-	Interrupt bool `json:"interrupt"`
-	Cancel    bool `json:"cancel"`
-	Answer    bool `json:"answer"`
-	Resume    bool `json:"resume"` // and retry
-	Fork      bool `json:"fork"`
+	Interrupt bool   `json:"interrupt"`
+	Cancel    bool   `json:"cancel"`
+	Answer    bool   `json:"answer"`
+	Resume    bool   `json:"resume"` // and retry
+	Fork      bool   `json:"fork"`
+	Start     bool   `json:"start"`   // runs of programs
+	History   bool   `json:"history"` // read what all runs do
 }
 
 // runBody is the body of /api/runs/{run}.

@@ -179,9 +179,9 @@ func (c *Client) Cancel(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "cancel", stopBody{stop.By, stop.Message})
 }
 
-// Programs returns the names of the programs that can be started, if the server has a
+// Programs returns the programs that can be started, if the server has a
 // [Starter].
-func (c *Client) Programs(ctx context.Context) ([]string, error) {
+func (c *Client) Programs(ctx context.Context) ([]Program, error) {
 	u, err := c.address("api", "programs")
 	if err != nil {
 		return nil, err

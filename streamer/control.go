@@ -16,6 +16,7 @@ func (h *Handler) can(scope *Scope) Permissions {
 	return Permissions{
 		As: scope.Principal, Interrupt: may, Cancel: may, Answer: may,
 		Resume: h.options.Continuer != nil && scope.Control, Fork: h.options.Forker != nil && scope.Control,
+		Start: h.mayStart(scope), History: scope.Runs == nil,
 	}
 }
 

@@ -25,7 +25,11 @@
 //	POST /api/runs/{run}/interrupt      requires a Control and permission
 //	POST /api/runs/{run}/cancel         requires a Control and permission
 //	POST /api/runs/{run}/answer         requires a Control and permission
-//	GET  /api/programs                  the programs that can be started; requires a Starter and permission
+//	GET  /api/programs                  the programs that can be started, with the schemas of their inputs; requires a Starter and permission
+//	GET  /api/history                   what all runs did in the last hour, by the minute; requires permission to see all runs
+//	GET  /api/runs/{run}/records        its records before one of them: before is its number, limit the size of the page
+//	GET  /api/runs/{run}/usage          what it consumed, by call, model and agent
+//	POST /api/questions/answer          answers up to 1,000 questions of many runs with one value; requires permission
 //	POST /api/runs                      starts a run; requires a Starter and permission
 //	POST /api/runs/{run}/resume         continues an interrupted run; requires a Continuer and permission
 //	POST /api/runs/{run}/retry          tries again what failed in a run; requires a Continuer and permission

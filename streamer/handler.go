@@ -167,6 +167,7 @@ type Handler struct {
 	generation uint64 // in the IDs of the stream of all runs
 	runs       *runs
 	all        *tape
+	history    *history
 	delta      func(live.Delta) // addDelta, with the redaction before it
 
 	buffers sync.Pool // of *bufio.Writer, for clients that are being sent something
@@ -210,8 +211,9 @@ func New(source Source, options Options) (*Handler, error) {
 	}
 	h := &Handler{
 		options: o, source: source, whole: whole, generation: randomGeneration(),
-		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History, memory: o.Memory},
-		all:  newTape(o.History, o.Memory), clients: newClients(), buffers: sync.Pool{New: newBuffer},
+		runs:    &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History, memory: o.Memory},
+		history: newHistory(time.Now()),
+		all:     newTape(o.History, o.Memory), clients: newClients(), buffers: sync.Pool{New: newBuffer},
 		wakeup: make(chan struct{}, 1), notified: make(chan struct{}),
 		quiet: make(chan struct{}),
 		guard: http.NewCrossOriginProtection(), readers: http.NewCrossOriginProtection(),
@@ -251,7 +253,10 @@ func (h *Handler) Publish(rec record.Record) {
 	rec = rec.Redacted(h.options.redactText())
 	f := h.newFrame(&rec)
 	r := h.runs.get(rec.RunID, false)
-	one, all := r.publish(f, &rec, h.all, h.generation)
+	fresh, one, all := r.publish(f, &rec, h.all, h.generation)
+	if fresh {
+		h.history.take(&rec)
+	}
 	h.counters.events.Add(1)
 	h.runs.shrink()
 	if r.products.take(&rec) {
@@ -371,10 +376,12 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /events", h.admitted(h.serveEvents))
 	mux.Handle("GET /api/runs", h.admitted(h.serveRuns))
 	mux.Handle("GET /api/runs/{run}", h.admitted(h.serveRun))
+	mux.Handle("GET /api/runs/{run}/usage", h.admitted(h.serveUsage))
 	mux.Handle("GET /api/runs/{run}/records", h.admitted(h.serveRecords))
 	mux.Handle("GET /api/runs/{run}/calls/{address}/{part}", h.admitted(h.servePayload))
 	mux.Handle("GET /api/questions", h.admitted(h.serveQuestions))
 	mux.Handle("POST /api/questions/answer", h.admitted(h.serveAnswers))
+	mux.Handle("GET /api/history", h.admitted(h.serveHistory))
 	mux.Handle("GET /health", h.admitted(h.serveHealth))
 	mux.Handle("GET /api/programs", h.admitted(h.servePrograms))
 	mux.Handle("POST /api/runs", h.admitted(h.serveStart))

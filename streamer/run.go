@@ -32,7 +32,8 @@ type run struct {
 
 // publish takes in a record and puts its frame on the tape of the run and on
 // that of all runs.
-func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uint64) (due, allDue bool) {
+// Fresh is false for a record that the tapes have, or that a crash has taken.
+func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uint64) (fresh, due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.published = true
@@ -44,10 +45,10 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 			r.forget()
 			r.tape.restart()
 		case id.generation < r.last.generation:
-			return false, false // a crash has taken it
+			return false, false, false // a crash has taken it
 		case id.n > r.last.n:
 		case id.generation == r.last.generation:
-			return false, false // it was published before
+			return false, false, false // it was published before
 		default:
 			r.tape.rewind(id.n) // a crash has taken what was there
 		}
@@ -62,7 +63,7 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 	if r.reading != nil {
 		r.meanwhile = append(r.meanwhile, rec)
 	}
-	return r.tape.append(f, id), all.number(f, allGeneration)
+	return true, r.tape.append(f, id), all.number(f, allGeneration)
 }
 
 // isKnown reports whether anything was published of the run: a client may wait for one

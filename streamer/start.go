@@ -20,8 +20,8 @@ import (
 // ID of another run, ErrTooMany for one run too many, and ErrUnavailable if nothing can be
 // started for a while.
 type Starter interface {
-	// Programs returns the names of the programs that can be started.
-	Programs() []string
+	// Programs returns the programs that can be started, by their names.
+	Programs() []Program
 
 	// Start starts a run, or returns the run that was started before, which is not new.
 	Start(ctx context.Context, s Start) (info RunInfo, isNew bool, err error)
@@ -32,6 +32,22 @@ type Starter interface {
 
 	// Values returns the values that a run shows, by their keys, as JSON.
 	Values(ctx context.Context, runID string) (map[string]json.RawMessage, error)
+}
+
+// A Program is one that can be started.
+type Program struct {
+	Name      string          `json:"name"`
+	Version   string          `json:"version"`             // that of new runs
+	Versions  []string        `json:"versions"`            // all that can be started
+	Input     json.RawMessage `json:"input,omitempty"`     // the JSON schema of the input; nil if it has none
+	Schedules []Schedule      `json:"schedules,omitempty"` // which start it
+}
+
+// A Schedule starts runs of a program automatically.
+type Schedule struct {
+	Name string    `json:"name"`
+	When string    `json:"when"`          // such as "every 1h0m0s" or "0 9 * * MON-FRI (UTC)"
+	Next time.Time `json:"next,omitzero"` // zero if there is none
 }
 
 // A Start is a request to start a run.
@@ -65,9 +81,9 @@ type started struct {
 	Status string `json:"status"`
 }
 
-// programs holds the names of the programs that can be started.
+// programs holds the programs that can be started.
 type programs struct {
-	Programs []string `json:"programs"`
+	Programs []Program `json:"programs"`
 }
 
 func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *Scope) {
@@ -75,7 +91,7 @@ func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *S
 		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be started here")
 		return
 	}
-	h.sendJSON(w, programs{h.options.Starter.Programs()})
+	h.sendJSON(w, programs{append([]Program{}, h.options.Starter.Programs()...)})
 }
 
 func (h *Handler) mayStart(scope *Scope) bool { return h.options.Starter != nil && scope.Control }
@@ -216,7 +232,10 @@ const maxName = 200
 
 // unknownProgram returns what a Start names that is not known, and the names that are.
 func (h *Handler) unknownProgram(s *Start) string {
-	programs := h.options.Starter.Programs()
+	var programs []string
+	for _, p := range h.options.Starter.Programs() {
+		programs = append(programs, p.Name)
+	}
 	if s.Version != "" && slices.Contains(programs, s.Program) {
 		return fmt.Sprintf("there is no version %q of program %q here", record.Truncate(s.Version, maxName), s.Program)
 	}

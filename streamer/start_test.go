@@ -22,7 +22,9 @@ import (
 // starts remembers what was started.
 type starts struct{ got []streamer.Start }
 
-func (*starts) Programs() []string { return []string{"echo"} }
+func (*starts) Programs() []streamer.Program {
+	return []streamer.Program{{Name: "echo", Version: "2", Versions: []string{"1", "2"}, Input: json.RawMessage(`{"type":"object"}`)}}
+}
 
 func (s *starts) Start(_ context.Context, start streamer.Start) (info streamer.RunInfo, isNew bool, err error) {
 	switch start.Program {
@@ -198,7 +200,7 @@ func TestClientStartsRunsAndReadsTheirResults(t *testing.T) {
 	c := &streamer.Client{URL: server.URL}
 	programs, err := c.Programs(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []string{"echo"}, programs)
+	assert.Equal(t, s.Programs(), programs)
 	want := streamer.Start{
 		Program: "echo", RunID: "r 1/a?", Input: json.RawMessage(`{"text":"x"}`), Version: "2", Priority: 3, Pinned: true,
 		At: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Description: "why", Pipeline: "night", Tags: []string{"a"},

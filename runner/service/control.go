@@ -32,7 +32,17 @@ var (
 )
 
 // Programs implements [streamer.Starter].
-func (c *Control) Programs() []string { return c.runner.Programs() }
+func (c *Control) Programs() []streamer.Program {
+	var all []streamer.Program
+	for _, d := range c.runner.Describe() {
+		p := streamer.Program{Name: d.Name, Version: d.Version, Versions: d.Versions, Input: d.Input}
+		for _, s := range d.Schedules {
+			p.Schedules = append(p.Schedules, streamer.Schedule{Name: s.Name, When: s.When, Next: s.Next})
+		}
+		all = append(all, p)
+	}
+	return all
+}
 
 // Start implements [streamer.Starter].
 func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.RunInfo, isNew bool, err error) {

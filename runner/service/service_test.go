@@ -101,7 +101,15 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 	url, stop := begin(t, dir)
 	status, body := do(t, "GET", url+"api/programs", "")
 	assert.Equal(t, 200, status)
-	assert.JSONEq(t, `{"programs":["ask","echo","fail","wait"]}`, body)
+	var list struct{ Programs []streamer.Program }
+	require.NoError(t, json.Unmarshal([]byte(body), &list))
+	var names []string
+	for _, p := range list.Programs {
+		names = append(names, p.Name)
+		assert.Equal(t, []string{"1"}, p.Versions)
+	}
+	assert.Equal(t, []string{"ask", "echo", "fail", "wait"}, names)
+	assert.Contains(t, string(list.Programs[1].Input), `"text"`)
 
 	status, body = do(t, "POST", url+"api/runs", `{"program":"echo","run_id":"e","input":{"text":"hi"},"tags":["x"]}`)
 	require.Equal(t, 201, status, body)

@@ -61,7 +61,7 @@ func (t *threads) answers(ctx context.Context, thread, asked string, number int)
 	}
 	program := cmp.Or(asked, t.program)
 	if program == "" {
-		return "", fmt.Errorf(`%w: program is needed, such as {"text": "hello", "program": "assistant"}; one of %v`, streamer.ErrInvalid, t.control.Programs())
+		return "", fmt.Errorf(`%w: program is needed, such as {"text": "hello", "program": "assistant"}; one of %v`, streamer.ErrInvalid, t.control.runner.Programs())
 	}
 	return program, nil
 }

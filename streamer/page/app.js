@@ -3,6 +3,7 @@
 
 import { make, setText, setAttribute, setHidden, byID } from "./dom.js";
 import { now } from "./clock.js";
+import * as currency from "./currency.js";
 import { clockTime, count, duration, plural } from "./format.js";
 import { listen } from "./keys.js";
 import { Overview, filterNames } from "./overview.js";
@@ -172,6 +173,7 @@ byID("pause").addEventListener("click", pause);
 byID("theme").addEventListener("click", theme);
 byID("retry").addEventListener("click", () => view.retry());
 showTheme();
+currency.follow([...document.querySelectorAll(".currency")], () => (dirty = true));
 listen({ view: () => view, pause, theme });
 onRoute(follow);
 follow(route());

@@ -1,5 +1,7 @@
 // How times, amounts and names are written.
 
+import { currency } from "./currency.js";
+
 const pad = (n) => String(n).padStart(2, "0");
 
 // duration is a length of time in ms, with three digits at most.
@@ -50,9 +52,10 @@ export function count(n) {
 
 export function cost(amount) {
   if (!amount) return "–";
-  if (amount < 0.0001) return "<0.0001";
-  if (amount < 1) return amount.toFixed(4);
-  return amount.toFixed(amount < 100 ? 2 : 0);
+  const unit = currency() && " " + currency();
+  if (amount < 0.0001) return "<0.0001" + unit;
+  if (amount < 1) return amount.toFixed(4) + unit;
+  return amount.toFixed(amount < 100 ? 2 : 0) + unit;
 }
 
 // about stands before what the service did not report, and was estimated.

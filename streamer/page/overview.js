@@ -8,6 +8,8 @@ import { about, age, attempt, cost, count, countdown, duration, escaped, plural,
 import * as questions from "./questions.js";
 import { href, refine, route } from "./route.js";
 import { get } from "./request.js";
+import * as start from "./start.js";
+import { History } from "./history.js";
 import { Runs, isOver, known, matches } from "./runs.js";
 import { Table, orderOf, picksRest } from "./table.js";
 import "./views.js";
@@ -26,6 +28,7 @@ export class Overview {
   #announce;
   #asked = new Set();
   #table;
+  #history;
   #most = most;
   #shown = ""; // what the address said when it was drawn
 
@@ -33,6 +36,7 @@ export class Overview {
     this.#announce = announce;
     this.#runs = new Runs(changed);
     this.#table = new Table(this.#runs, changed);
+    this.#history = new History(changed);
     this.#feed = new Feed({
       snapshot: "api/runs?limit=200",
       stream: "events",
@@ -99,6 +103,8 @@ export class Overview {
     questions.draw(byID("questions"), ready, this.#runs.can, { all: asked, most: mostQuestions, more: asked.length - ready.length, runOf: (id) => this.#runs.all.get(id) });
     this.#announceQuestions(asked);
     this.#waiting.draw(runs, filter, now);
+    this.#history.draw(this.#runs.can);
+    start.draw(this.#runs.can);
     this.#drawRuns(runs, filter, now);
     const waiting = this.#waiting.total;
     this.title = (asked.length ? `(${plural(asked.length, "question")}) ` : waiting ? `(${waiting} waiting) ` : "") + "Reprise";
@@ -153,7 +159,7 @@ export class Overview {
     list(byID("tiles"), tiles, (tile) => tile.text, createTile, (node, tile) => {
       setText(node.parts.value, tile.value);
       if (!tile.status) {
-        setAttribute(node, "title", all ? undefined : "Of the runs that were read; there are more");
+        setAttribute(node, "title", all ? "Of all runs that are kept" : "Of the runs that were read; there are more");
         return;
       }
       setClass(node, `tile s-${tile.status}` + (tile.some ? " some" : ""));

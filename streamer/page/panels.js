@@ -7,31 +7,32 @@ const key = "reprise-folded";
 
 function read() {
   try {
-    return new Set(JSON.parse(localStorage.getItem(key) ?? "[]"));
+    const kept = JSON.parse(localStorage.getItem(key) ?? "{}");
+    return typeof kept === "object" && kept !== null ? kept : {};
   } catch {
-    return new Set(); // storage is switched off, or somebody else wrote there
+    return {}; // storage is switched off, or somebody else wrote there
   }
 }
-const folded = read();
+const kept = read();
 
-export const isFolded = (name) => folded.has(name);
+// isFolded reports whether a panel is folded; first is what it is until somebody changes it.
+export const isFolded = (name, first = false) => kept[name] ?? first;
 
 // foldButton returns the button that folds a panel: the panel has the class "folded" then.
-export function foldButton(panel, name, label) {
-  const button = make("button", { type: "button", class: "plain fold", "aria-label": `Show or hide ${label}`, onclick: () => set(!folded.has(name)) }, icon("open"));
+export function foldButton(panel, name, label, first = false) {
+  const button = make("button", { type: "button", class: "plain fold", "aria-label": `Show or hide ${label}`, onclick: () => set(!isFolded(name, first)) }, icon("open"));
   function set(fold) {
-    if (fold) folded.add(name);
-    else folded.delete(name);
+    kept[name] = fold;
     show();
     try {
-      localStorage.setItem(key, JSON.stringify([...folded]));
+      localStorage.setItem(key, JSON.stringify(kept));
     } catch {
       // It holds for this page alone.
     }
   }
   function show() {
-    panel.classList.toggle("folded", folded.has(name));
-    setAttribute(button, "aria-expanded", String(!folded.has(name)));
+    panel.classList.toggle("folded", isFolded(name, first));
+    setAttribute(button, "aria-expanded", String(!isFolded(name, first)));
   }
   show();
   return button;

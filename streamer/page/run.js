@@ -3,6 +3,7 @@
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { CallTree } from "./calls.js";
 import { parse } from "./clock.js";
+import { Consumption } from "./consumption.js";
 import * as detail from "./detail.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
@@ -28,6 +29,7 @@ export class RunView {
   #tree = new CallTree();
   #records;
   #producing;
+  #consumption;
   #timeline;
   #can = { interrupt: false, cancel: false, answer: false };
   #omitted = 0;
@@ -41,6 +43,7 @@ export class RunView {
     this.#announce = announce;
     this.#records = new Records((address) => this.select(address));
     this.#producing = new Producing((address) => this.select(address));
+    this.#consumption = new Consumption(id, changed);
     this.#timeline = new Timeline((call) => this.select(call.address));
     this.#timeline.onTurn = changed;
     this.#feed = new Feed({
@@ -82,7 +85,7 @@ export class RunView {
     for (const id of ["record-rows", "run-facts", "producing-rows"]) list(byID(id), []);
     questions.drop(byID("run-questions"));
     for (const id of ["run-status", "run-description"]) byID(id).replaceChildren();
-    for (const id of ["run-questions", "run-banner", "producing", "interrupt", "cancel", "records-more"]) setHidden(byID(id), true);
+    for (const id of ["run-questions", "run-banner", "producing", "consumption", "interrupt", "cancel", "records-more"]) setHidden(byID(id), true);
     setClass(byID("run-status"), "chip");
     setText(byID("records-total"), "0");
   }
@@ -164,6 +167,7 @@ export class RunView {
       selected: call, range: Number(range ?? 0) * 1000, running: run.status === "running",
     }, now);
     detail.draw(this.#tree.calls.get(call), now, () => this.select(call), (address) => goon.openFork(this.#id, address, this.#can));
+    this.#consumption.draw(run);
     this.#records.draw(records, run.last_seq);
     checkSegments(byID("range"), range ?? "");
     checkSegments(byID("record-kinds"), records ?? "all");

@@ -1,0 +1,63 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Description describes a registered program.
+type Description struct {
+	Name     string
+	Version  string          // that of new runs
+	Versions []string        // all that are registered, sorted
+	Input    json.RawMessage // the JSON schema of the input; nil if it has none
+
+	Schedules []NextStart // which start it
+}
+
+// A NextStart is when a schedule starts the next run.
+type NextStart struct {
+	Name string
+	When string    // such as "every 1h0m0s" or "0 9 * * MON-FRI (UTC)"
+	Next time.Time // zero if there is none
+}
+
+// Describe describes the registered programs, sorted by name.
+func (r *Runner) Describe() []Description {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]Description, 0, len(r.current))
+	for name, p := range r.current {
+		d := Description{Name: name, Version: p.version, Input: p.input}
+		for key := range r.programs {
+			if key.name == name {
+				d.Versions = append(d.Versions, key.version)
+			}
+		}
+		slices.Sort(d.Versions)
+		for _, s := range r.schedules {
+			if s.program.name == name {
+				d.Schedules = append(d.Schedules, NextStart{s.Name, s.when(), s.next(time.Now())})
+			}
+		}
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b Description) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// when says in words when runs start.
+func (s *Schedule) when() string {
+	switch {
+	case !s.At.IsZero():
+		return "once, at " + s.At.UTC().Format(time.RFC3339)
+	case s.Every > 0:
+		return fmt.Sprintf("every %v", s.Every)
+	case s.Location != nil:
+		return fmt.Sprintf("%s (%v)", s.Cron, s.Location)
+	}
+	return s.Cron + " (UTC)"
+}

@@ -1,0 +1,115 @@
+package streamer
+
+import (
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// historyMinutes is how many minutes a history goes back.
+const historyMinutes = 60
+
+// A Minute is what the calls of all runs did in a minute.
+type Minute struct {
+	At           time.Time      `json:"at"` // its beginning
+	Attempts     int            `json:"attempts"`
+	Retries      int            `json:"retries"`           // of Attempts: those after a failed one
+	Failures     int            `json:"failures"`          // of calls, for good
+	Classes      map[string]int `json:"classes,omitempty"` // attempts that failed, by the class of their error
+	InputTokens  int            `json:"input_tokens"`
+	OutputTokens int            `json:"output_tokens"`
+	Cost         float64        `json:"cost"`
+}
+
+// History is what was published in the last hour. It is the body of /api/history.
+type History struct {
+	Now     time.Time `json:"now"`
+	Since   time.Time `json:"since"`   // what was before is not known: the server began then, or an hour ago
+	Minutes []Minute  `json:"minutes"` // those in which something was published, the oldest first
+}
+
+// history collects what is published.
+type history struct {
+	mu      sync.Mutex
+	since   time.Time
+	minutes [historyMinutes]Minute // that of a time is at its minute modulo their number
+}
+
+func newHistory(now time.Time) *history { return &history{since: now.UTC()} }
+
+// take adds a record that was published now. Records that are older, such as of a run whose
+// first records came late, count for the minute in which they were written.
+func (h *history) take(r *record.Record) {
+	if r.Replayed || r.Seq == 0 || !r.Kind.IsCall() || r.Kind == record.KindGroup || r.Kind == record.KindBranch || r.Time.Before(h.since.Add(-time.Minute)) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.minute(r.Time)
+	if m == nil {
+		return
+	}
+	switch r.Status {
+	case record.StatusStarted:
+		m.Attempts++
+		if r.Attempt > 0 {
+			m.Retries++
+		}
+	case record.StatusFailed:
+		if m.Classes == nil {
+			m.Classes = make(map[string]int)
+		}
+		m.Classes[r.Class.String()]++
+		if !r.WillRetry {
+			m.Failures++
+		}
+	}
+	used := r.Used()
+	m.InputTokens += used.InputTokens
+	m.OutputTokens += used.OutputTokens
+	m.Cost += used.Cost
+}
+
+// minute returns that of a time, nil if there is a newer one in its place.
+func (h *history) minute(t time.Time) *Minute {
+	at := t.UTC().Truncate(time.Minute)
+	m := &h.minutes[at.Unix()/60%historyMinutes]
+	switch {
+	case m.At.After(at):
+		return nil
+	case m.At.Before(at):
+		*m = Minute{At: at}
+	}
+	return m
+}
+
+func (h *history) read(now time.Time) History {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	hour := now.UTC().Truncate(time.Minute).Add(-(historyMinutes - 1) * time.Minute)
+	read := History{Now: now.UTC(), Since: hour, Minutes: []Minute{}}
+	if h.since.After(hour) {
+		read.Since = h.since
+	}
+	for i := range historyMinutes {
+		m := h.minutes[(hour.Unix()/60+int64(i))%historyMinutes]
+		if m.At.Before(hour) || m.At.After(now) {
+			continue
+		}
+		m.Classes = maps.Clone(m.Classes)
+		read.Minutes = append(read.Minutes, m)
+	}
+	return read
+}
+
+// serveHistory sends the history to senders that may see all runs: it is of all.
+func (h *Handler) serveHistory(w http.ResponseWriter, _ *http.Request, scope *Scope) {
+	if scope.Runs != nil {
+		h.refuse(w, http.StatusForbidden, "forbidden", "the history is of all runs, and you may not see all")
+		return
+	}
+	h.sendJSON(w, h.history.read(time.Now()))
+}

@@ -1,0 +1,108 @@
+package streamer_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// TestWhatMakesNoSenseIsRefusedWithAText: places that do not exist, answers that name
+// nothing, and what somebody may not see.
+func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{Control: &control{}, Authorize: func(r *http.Request) (streamer.Scope, error) {
+		if r.Header.Get("Mine") == "" {
+			return streamer.Scope{Control: true}, nil
+		}
+		return streamer.Scope{Control: true, Runs: isMine}, nil
+	}})
+	feed := newFeed("r", h.Publish)
+	feed.open()
+	many := strings.Repeat(`{"run_id":"r","question":"q"},`, 1001)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		text               string
+	}{
+		{"GET", "/api/runs/r/records?before=0", "", 400, `before is "0": want the number of a record, 1 or more`},
+		{"GET", "/api/runs/r/records?before=x", "", 400, `before is "x"`},
+		{"GET", "/api/runs/r/records?before=99", "", 404, "it is 99, and the last one is"},
+		{"GET", "/api/runs/r/records?limit=0", "", 400, `limit is "0": want 1 to 10000`},
+		{"GET", "/api/runs/none/records", "", 404, `there is no run "none"`},
+		{"GET", "/api/runs/none/usage", "", 404, `there is no run "none"`},
+		{"POST", "/api/questions/answer", `{}`, 400, "questions and value are needed"},
+		{"POST", "/api/questions/answer", `{"questions":[{"run_id":"r"}],"value":1}`, 400, "question 1 needs a run_id and a question"},
+		{"POST", "/api/questions/answer", `{"questions":[` + many + `{"run_id":"r","question":"q"}],"value":1}`, 400, "there are 1002 questions: want at most 1000"},
+		{"POST", "/api/questions/answer", `{"questions":[{"run_id":"r","question":"q"},{"run_id":"r","question":"q"}],"value":1}`, 400, `question "q" of run "r" is given twice`},
+	} {
+		status, body := request(t, c.method, server.URL+c.path, c.body, "")
+		assert.Equal(t, c.status, status, c.path)
+		assert.Contains(t, body, jsonText(c.text), c.path)
+	}
+	status, _ := request(t, "GET", server.URL+"/api/history", "", "")
+	assert.Equal(t, http.StatusOK, status)
+	status, body := request(t, "GET", server.URL+"/api/history", "", "yes")
+	assert.Equal(t, http.StatusForbidden, status)
+	assert.Contains(t, body, "you may not see all")
+	_, body = request(t, "POST", server.URL+"/api/questions/answer", `{"questions":[{"run_id":"r","question":"q"}],"value":1}`, "yes")
+	assert.JSONEq(t, `{"answers":[{"run_id":"r","question":"q","error":"there is no such question"}]}`, body, "not theirs to know")
+}
+
+// jsonText is a text as it is in JSON.
+func jsonText(text string) string {
+	data, _ := json.Marshal(text)
+	return string(data[1 : len(data)-1])
+}
+
+func request(t *testing.T, method, url, body, mine string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Mine", mine)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(data)
+}
+
+// TestARunIsReadBackwardsPageByPage, without a gap or a repeat.
+func TestARunIsReadBackwardsPageByPage(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	feed := newFeed("r", h.Publish)
+	feed.open()
+	feed.log(40)
+	var seqs []uint64
+	for before := ""; ; {
+		status, body := request(t, "GET", server.URL+"/api/runs/r/records?limit=7"+before, "", "")
+		require.Equal(t, http.StatusOK, status, body)
+		var page struct {
+			Records []struct{ Seq uint64 }
+			Omitted uint64
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &page))
+		for i := len(page.Records) - 1; i >= 0; i-- {
+			seqs = append(seqs, page.Records[i].Seq)
+		}
+		if page.Omitted == 0 {
+			break
+		}
+		require.Equal(t, page.Records[0].Seq-1, page.Omitted)
+		before = fmt.Sprintf("&before=%d", page.Records[0].Seq)
+	}
+	for i, seq := range seqs {
+		require.EqualValues(t, len(seqs)-i, seq)
+	}
+	assert.Greater(t, len(seqs), 40)
+}

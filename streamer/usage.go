@@ -1,0 +1,162 @@
+package streamer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// A Share is what a part of the calls of a run consumed.
+type Share struct {
+	Name  string `json:"name"`
+	Calls int    `json:"calls"` // that consumed something, each once
+	record.Usage
+}
+
+// Consumption is what the calls of a run consumed, the most expensive first. It is the body
+// of /api/runs/{run}/usage.
+type Consumption struct {
+	Total   record.Usage `json:"total"`
+	Calls   []Share      `json:"calls"`             // by the name of the call
+	Models  []Share      `json:"models"`            // by the model that answered; by the name of the call if it did not say
+	Agents  []Share      `json:"agents"`            // by the innermost agent around the call; its name is empty for calls in none
+	Partial bool         `json:"partial,omitempty"` // not all records of the run could be read
+}
+
+// consumed is what a record says of consumption.
+type consumed struct {
+	Address  record.Address `json:"address"`
+	Name     string         `json:"name"`
+	Kind     record.Kind    `json:"event_type"`
+	Seq      uint64         `json:"seq"`
+	Usage    record.Usage   `json:"usage"`
+	Metadata struct {
+		Model string `json:"model"`
+	} `json:"metadata"`
+}
+
+// consumption sums up.
+type consumption struct {
+	total                    record.Usage
+	agents                   map[string]string // the names of agents by their paths
+	byCall, byModel, byAgent shares
+	next                     uint64 // the number of the record to come
+	holes                    bool
+}
+
+// shares are shares by their names.
+type shares map[string]*share
+
+type share struct {
+	usage record.Usage
+	calls map[string]bool // by their addresses
+}
+
+func (s shares) add(name, address string, u record.Usage) {
+	if s[name] == nil {
+		s[name] = &share{calls: make(map[string]bool)}
+	}
+	s[name].usage = s[name].usage.Plus(u)
+	s[name].calls[address] = true
+}
+
+func (s shares) list() []Share {
+	list := []Share{}
+	for name, of := range s {
+		list = append(list, Share{name, len(of.calls), of.usage})
+	}
+	slices.SortFunc(list, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.TotalTokens(), a.TotalTokens()), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+func (c *consumption) take(r *consumed) {
+	c.holes = c.holes || r.Seq > c.next
+	c.next = max(c.next, r.Seq+1)
+	path := r.Address.String()
+	if r.Kind == record.KindAgent {
+		c.agents[path] = r.Name
+	}
+	if r.Usage == (record.Usage{}) {
+		return
+	}
+	c.total = c.total.Plus(r.Usage)
+	c.byCall.add(r.Name, path, r.Usage)
+	if r.Kind == record.KindLLM {
+		c.byModel.add(cmp.Or(r.Metadata.Model, r.Name), path, r.Usage)
+	}
+	c.byAgent.add(c.agentAround(path), path, r.Usage)
+}
+
+// agentAround returns the name of the innermost agent around a call.
+func (c *consumption) agentAround(path string) string {
+	for {
+		i := strings.LastIndexByte(path, '/')
+		if i < 0 {
+			return ""
+		}
+		path = path[:i]
+		if at := strings.LastIndexByte(path, '@'); at > strings.LastIndexByte(path, '/') {
+			path = path[:at] // the attempt that made the call
+		}
+		if name, ok := c.agents[path]; ok {
+			return name
+		}
+	}
+}
+
+// serveUsage sends what the calls of a run consumed. It reads all of its records.
+func (h *Handler) serveUsage(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	id := req.PathValue("run")
+	r, err := h.find(req.Context(), id, scope)
+	if err == nil {
+		var body Consumption
+		if body, err = h.consumptionOf(req.Context(), r); err == nil {
+			h.sendJSON(w, body)
+			return
+		}
+	}
+	h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+}
+
+func (h *Handler) consumptionOf(ctx context.Context, r *run) (Consumption, error) {
+	c := consumption{agents: make(map[string]string), byCall: make(shares), byModel: make(shares), byAgent: make(shares), next: 1}
+	err := h.consume(ctx, r, &c)
+	return Consumption{Total: c.total, Calls: c.byCall.list(), Models: c.byModel.list(), Agents: c.byAgent.list(), Partial: c.holes}, err
+}
+
+// consume reads the records of the source, and those in memory if it does not have the run.
+func (h *Handler) consume(ctx context.Context, r *run, c *consumption) error {
+	if h.source != nil {
+		for rec, err := range h.source.Records(ctx, r.id, 0) {
+			if errors.Is(err, ErrNotFound) {
+				break
+			} else if err != nil {
+				return err
+			}
+			of := consumed{Address: rec.Address, Name: rec.Name, Kind: rec.Kind, Seq: rec.Seq, Usage: rec.Used()}
+			if d := rec.Detail; d != nil {
+				of.Metadata.Model, _ = d.Metadata["model"].(string)
+			}
+			c.take(&of)
+		}
+		if c.next > 1 {
+			return nil
+		}
+	}
+	for _, e := range r.tape.all() {
+		var of consumed
+		if e.id.n > 0 && json.Unmarshal(e.frame.json(), &of) == nil {
+			c.take(&of)
+		}
+	}
+	return nil
+}
