@@ -62,7 +62,7 @@ func TestAnUnexpectedRequestIsRefusedAndReported(t *testing.T) {
 		`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},` +
 		`{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]}`
 	for _, tc := range []struct{ name, method, path, body, want string }{
-		{"path", "POST", "/embeddings", hello, "only /v1/chat/completions and /v1/responses are served"},
+		{"path", "POST", "/embeddings", hello, "only /v1/chat/completions, /v1/responses and the corresponding paths of Azure are served"},
 		{"method", "GET", "/chat/completions", "", "only POST is served"},
 		{"no JSON", "POST", "/chat/completions", `{"model":`, "malformed request"},
 		{"empty body", "POST", "/chat/completions", ``, "malformed request"},
