@@ -113,7 +113,7 @@ func (j *Journal) nextJournal() (*frameWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w, w.publish(func() error { return j.dir.disk.SyncDir(j.dir.path()) })
+	return w.publish(func() error { return j.dir.disk.SyncDir(j.dir.path()) })
 }
 
 // compact makes the journals up to a number part of the snapshot. They must be sealed.

@@ -97,14 +97,15 @@ func wholeBlocks(size int64) int64 {
 	return (size + block - 1) / block * block
 }
 
-// publish makes the file durable under its name. If that fails, the file is removed.
-func (w *frameWriter) publish(syncNames func() error) error {
+// publish makes the file durable under its name, and returns its writer. If that fails, the
+// file is removed.
+func (w *frameWriter) publish(syncNames func() error) (*frameWriter, error) {
 	for _, step := range []func() error{w.sync, w.rename, syncNames} {
 		if err := step(); err != nil {
-			return w.abandon(err)
+			return nil, w.abandon(err)
 		}
 	}
-	return nil
+	return w, nil
 }
 
 func (w *frameWriter) rename() error {

@@ -90,7 +90,7 @@ func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) 
 	for seq := r.compacted + 1; seq <= last; seq++ {
 		w.record(r.run.Encoded(seq))
 	}
-	return w, w.publish(d.syncDirs)
+	return w.publish(d.syncDirs)
 }
 
 // settle rewrites a run whose process has ended, so that its info and all of its records

@@ -1,7 +1,6 @@
 package filestore_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,7 +73,6 @@ func TestTheMetaFileIsNeverBelievedAgainstTheOthers(t *testing.T) {
 	}
 }
 
-// The same for a run that is open, and for one that was repaired.
 func TestNoMetaFileHidesARepair(t *testing.T) {
 	t.Parallel()
 	l := &indexedLife{t: t, r: &reader{dir: memoryDir(t)}}
@@ -86,7 +84,7 @@ func TestNoMetaFileHidesARepair(t *testing.T) {
 	require.NoError(t, err)
 	frames := filestore.Frames(data)
 	require.NoError(t, os.WriteFile(journal, flipped(data, int64(frames[len(frames)-3]+30)), 0o600))
-	report, err := keeping(t, l.r.dir).Repair(context.Background(), "run")
+	report, err := keeping(t, l.r.dir).Repair(t.Context(), "run")
 	require.NoError(t, err)
 	require.Positive(t, report.Lost)
 	l.check()
