@@ -33,7 +33,7 @@ type frozenError struct {
 // that is stored, ErrorOf(kept) is part of that. Kept is err itself if nobody can
 // change err and it wraps nothing, if it is a suspension, and if it is endless.
 func Keep(err error, stored bool) (found Traits, kept error) {
-	if e, ok := err.(*Error); ok {
+	if e, ok := err.(*Error); ok { //nolint:errorlint // itself
 		return Inspect(e), e
 	}
 	if !stored {

@@ -25,7 +25,7 @@ import (
 func BenchmarkWatchedRun(b *testing.B) {
 	for _, name := range []string{"stored", "watched"} {
 		b.Run(name, func(b *testing.B) {
-			ctx, records := context.Background(), uint64(0)
+			ctx, records := b.Context(), uint64(0)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			for b.Loop() {
