@@ -161,14 +161,9 @@ func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 func (s *Store) note(ctx context.Context, runID string) error {
 	msg := nats.NewMsg(s.names.note(runID))
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
-	err := s.retry(ctx, func(ctx context.Context) error {
-		_, err := s.publishOnce(ctx, s.names.records(), msg, jetstream.WithMsgTTL(noteTTL))
-		return err
-	})
-	if err != nil {
-		return unavailable(err)
-	}
-	return nil
+	msg.Header.Set(jetstream.MsgTTLHeader, noteTTL.String())
+	_, err := s.publishAny(ctx, s.names.records(), msg)
+	return err
 }
 
 // noteTTL is how long a note stays for those whose connection is broken.

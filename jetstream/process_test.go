@@ -342,7 +342,7 @@ func (s *site) explain(id string) {
 	require.NoError(s.t, err)
 	stream, err := js.Stream(s.t.Context(), "RQ_reprise")
 	require.NoError(s.t, err)
-	for _, subject := range []string{"rq.reprise.j.1.work.1." + id, "rq.reprise.w." + id} {
+	for _, subject := range []string{"rq.reprise.j.0.work.1." + id, "rq.reprise.w." + id} {
 		msg, err := stream.GetLastMsgForSubject(s.t.Context(), subject)
 		s.t.Logf("on %s there is %+v, %v", subject, msg, err)
 	}
@@ -548,7 +548,7 @@ func (s *site) acknowledgement(id string) *regexp.Regexp {
 	require.NoError(s.t, err)
 	stream, err := js.Stream(s.t.Context(), "RQ_reprise")
 	require.NoError(s.t, err)
-	job, err := stream.GetLastMsgForSubject(s.t.Context(), "rq.reprise.j.1.work.1."+id)
+	job, err := stream.GetLastMsgForSubject(s.t.Context(), "rq.reprise.j.0.work.1."+id)
 	require.NoError(s.t, err)
 	return regexp.MustCompile(fmt.Sprintf(`\$JS\.ACK\.(\w+\.)*RQ_reprise\.\w+\.\d+\.%d\.`, job.Sequence))
 }

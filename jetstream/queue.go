@@ -2,8 +2,6 @@ package jetstream
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,17 +20,25 @@ import (
 // A job that was taken is hidden while its process renews the lease, and is offered
 // again when the lease is over. A Queue is safe for many goroutines; make one with
 // [OpenQueue].
+//
+// Jobs are taken by their priority, and those of one priority in the order in which
+// they came. Priorities from -100 to 100 are distinguished; one beyond counts as the
+// nearest of these. Each that is in use costs each worker a request for jobs in half of
+// a lease. A priority that no run had before is known to the other workers a moment
+// later, until when they may take a job that is lower.
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
 	now   *serverclock.Clock
 
 	mu      sync.Mutex
-	pullers map[puller]bool // that run
-	takers  int             // who wait in Take
-	wanted  chan struct{}   // closed while there are takers
-	taken   [classes]chan *lease
-	failed  chan error // why no job can come, for one who waits
+	pulls   map[puller]*pull
+	levels  map[runner.ProgramID][]int // that are known to be in use, the highest first
+	noted   map[puller]bool            // that this process has told the others of
+	learned *session                   // in which the levels that are in use were read
+	takers  int                        // who wait in Take
+	wanted  chan struct{}              // closed while there are takers
+	changed chan struct{}              // closed when those who wait may find something else
 }
 
 var _ runner.Queue = (*Queue)(nil)
@@ -40,9 +46,10 @@ var _ runner.Queue = (*Queue)(nil)
 // OpenQueue opens the queue of a store, and makes it if it does not exist. It
 // ends with the store.
 func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
-	q := &Queue{store: s, now: serverclock.New(s.askTime), pullers: make(map[puller]bool), wanted: make(chan struct{}), failed: make(chan error)}
-	for i := range q.taken {
-		q.taken[i] = make(chan *lease)
+	q := &Queue{
+		store: s, now: serverclock.New(s.askTime),
+		pulls: make(map[puller]*pull), levels: make(map[runner.ProgramID][]int), noted: make(map[puller]bool),
+		wanted: make(chan struct{}), changed: make(chan struct{}),
 	}
 	want := q.config()
 	stream, err := s.stream(ctx, &want)
@@ -73,19 +80,6 @@ func (q *Queue) config() jetstream.StreamConfig {
 	}
 }
 
-// The classes of priorities: above 0, 0, and below.
-const classes = 3
-
-func classOf(priority int) int {
-	switch {
-	case priority > 0:
-		return 0
-	case priority == 0:
-		return 1
-	}
-	return 2
-}
-
 // safe returns a name in a form that can be part of a subject.
 func safe(name string) string {
 	var b strings.Builder
@@ -101,7 +95,7 @@ func safe(name string) string {
 
 // subject is that of the job of a run.
 func (q *Queue) subject(e *runner.Entry) string {
-	return fmt.Sprintf("rq.%s.j.%d.%s.%s.%s", q.store.names.store, classOf(e.Priority), safe(e.Program.Name), safe(e.Program.Version), token(e.RunID))
+	return fmt.Sprintf("rq.%s.j.%d.%s.%s.%s", q.store.names.store, levelOf(e.Priority), safe(e.Program.Name), safe(e.Program.Version), token(e.RunID))
 }
 
 // wait is the subject on which a job waits for its time.
@@ -131,6 +125,9 @@ func decodeJob(data []byte) (runner.Entry, error) {
 // Add implements [runner.Queue].
 func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error) {
 	msg, err := q.message(ctx, &e)
+	if err == nil {
+		err = q.note(ctx, &e)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -157,19 +154,13 @@ func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 // put publishes an entry in the place of what is on its subject, and returns its sequence.
 func (q *Queue) put(ctx context.Context, e *runner.Entry) (seq uint64, err error) {
 	msg, err := q.message(ctx, e)
+	if err == nil {
+		err = q.note(ctx, e)
+	}
 	if err != nil {
 		return 0, err
 	}
-	err = q.store.retry(ctx, func(ctx context.Context) error {
-		seq, err = q.store.publishOnce(ctx, q.config().Name, msg)
-		return err
-	})
-	if err != nil && context.Cause(ctx) != nil {
-		return 0, context.Cause(ctx)
-	} else if err != nil {
-		return 0, unavailable(err)
-	}
-	return seq, nil
+	return q.store.publishAny(ctx, q.config().Name, msg)
 }
 
 // message is the job, or one that becomes the job when it is due, by the clock of the
@@ -191,237 +182,6 @@ func (q *Queue) message(ctx context.Context, e *runner.Entry) (*nats.Msg, error)
 		msg.Subject = q.wait(e.RunID)
 	}
 	return msg, nil
-}
-
-// Take implements [runner.Queue]. It takes one job at a time.
-func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, _ int) ([]runner.Lease, error) {
-	l, err := q.takeOne(ctx, programs)
-	if err != nil {
-		return nil, err
-	}
-	return []runner.Lease{l}, nil
-}
-
-func (q *Queue) takeOne(ctx context.Context, programs []runner.ProgramID) (runner.Lease, error) {
-	if _, err := q.store.session(ctx); err != nil {
-		return nil, err
-	}
-	q.want()
-	defer q.wantNoMore()
-	for _, p := range programs {
-		for class := range classes {
-			q.pull(puller{p, class})
-		}
-	}
-	for class := range classes {
-		select {
-		case l := <-q.taken[class]:
-			return l, nil
-		default:
-		}
-	}
-	select {
-	case l := <-q.taken[0]:
-		return l, nil
-	case l := <-q.taken[1]:
-		return l, nil
-	case l := <-q.taken[2]:
-		return l, nil
-	case err := <-q.failed:
-		return nil, unavailable(err)
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-q.store.ctx.Done():
-		return nil, errors.New("jetstream: the store is closed")
-	}
-}
-
-// want has the pullers pull.
-func (q *Queue) want() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.takers++; q.takers == 1 {
-		close(q.wanted)
-	}
-}
-
-func (q *Queue) wantNoMore() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.takers--; q.takers == 0 {
-		q.wanted = make(chan struct{})
-	}
-}
-
-// isWanted returns what is closed when somebody wants a job, and whether that is
-// so now.
-func (q *Queue) isWanted() (<-chan struct{}, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.wanted, q.takers > 0
-}
-
-// A puller takes jobs of one program and class, one by one, while somebody wants
-// them: a worker that has no slot leaves them to others.
-type puller struct {
-	program runner.ProgramID
-	class   int
-}
-
-// pull begins a puller, unless it runs.
-func (q *Queue) pull(p puller) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.pullers[p] && q.store.run(func() { q.pullOften(p) }) {
-		q.pullers[p] = true
-	}
-}
-
-// pullOften pulls until the store is closed. Where the server refuses a consumer for
-// good, such as without the stream, those who wait for jobs get the error.
-func (q *Queue) pullOften(p puller) {
-	ctx := q.store.ctx
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for ctx.Err() == nil {
-		consumer, err := q.consumer(ctx, p)
-		failed := q.failed
-		switch {
-		case err == nil:
-			failed = nil
-			q.pullFrom(ctx, consumer, p.class)
-			pause.Reset(retryPause)
-		case isPassing(err):
-			failed = nil
-			pause.Reset(retryPause)
-		default:
-			pause.Reset(refusedPause)
-		}
-		select {
-		case failed <- err:
-		case <-pause.C:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// refusedPause is how long a puller waits after the server has refused its consumer.
-const refusedPause = time.Second
-
-// consumer makes the consumer of a program and class, which all workers share.
-func (q *Queue) consumer(ctx context.Context, p puller) (jetstream.Consumer, error) {
-	filter := fmt.Sprintf("rq.%s.j.%d.%s.%s.*", q.store.names.store, p.class, safe(p.program.Name), safe(p.program.Version))
-	sum := sha256.Sum256([]byte(filter))
-	return q.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable: hex.EncodeToString(sum[:12]), Description: fmt.Sprintf("%s %s, class %d", p.program.Name, p.program.Version, p.class),
-		FilterSubject: filter, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.store.options.Lease,
-		MaxDeliver: -1, MaxAckPending: maxLeases, InactiveThreshold: consumerUnused,
-	})
-}
-
-// consumerUnused is after how long without a worker of its program and version the server
-// removes a consumer. The next worker makes it again, and finds the jobs that wait.
-const consumerUnused = 24 * time.Hour
-
-// maxLeases bounds how many jobs of one program are taken at once.
-const maxLeases = 1_000_000
-
-// pullFor is how long one request for a job waits at the server. It is over before
-// the jobs of a process that was stopped are offered again, so that none of them
-// is offered to that process.
-func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
-
-// pullFrom pulls jobs one by one, until something fails.
-func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, class int) {
-	for {
-		wanted, _ := q.isWanted()
-		select {
-		case <-wanted:
-		case <-ctx.Done():
-			return
-		}
-		own, err := q.store.session(ctx)
-		if err != nil {
-			return
-		}
-		jobs, err := q.pullSome(own.ctx, consumer)
-		if err != nil {
-			return
-		}
-		q.handAll(own, jobs, class)
-	}
-}
-
-// pullBatch is how many jobs are pulled at once where many wait.
-const pullBatch = 16
-
-// pullSome returns jobs that wait, or else the next one. It returns none after a
-// while.
-func (q *Queue) pullSome(ctx context.Context, consumer jetstream.Consumer) ([]jetstream.Msg, error) {
-	batch, err := consumer.FetchNoWait(pullBatch)
-	if err != nil {
-		return nil, err
-	}
-	var jobs []jetstream.Msg
-	for msg := range batch.Messages() {
-		jobs = append(jobs, msg)
-	}
-	if len(jobs) > 0 {
-		return jobs, nil
-	}
-	waiting, cancel := context.WithTimeout(ctx, q.store.options.pullFor())
-	defer cancel()
-	msg, err := consumer.Next(jetstream.FetchContext(waiting))
-	switch {
-	case err != nil && waiting.Err() != nil || errors.Is(err, nats.ErrTimeout):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return []jetstream.Msg{msg}, nil
-}
-
-// handAll gives jobs to those who want some, and the others back.
-func (q *Queue) handAll(own *session, jobs []jetstream.Msg, class int) {
-	var held []*lease
-	for _, msg := range jobs {
-		e, err := decodeJob(msg.Data())
-		if err != nil {
-			_ = msg.Term() // nobody can run it, now or later
-			continue
-		}
-		l := &lease{queue: q, session: own, msg: msg, entry: e}
-		own.hold(l)
-		held = append(held, l)
-	}
-	wanted := true
-	for _, l := range held {
-		if wanted = wanted && q.hand(l, class); !wanted {
-			l.giveBack()
-		}
-	}
-}
-
-// heldFor is how long a job waits for somebody who wants the next.
-const heldFor = 100 * time.Millisecond
-
-// hand gives a job to somebody who wants one. It reports false if nobody does.
-func (q *Queue) hand(l *lease, class int) bool {
-	tick := time.NewTicker(heldFor)
-	defer tick.Stop()
-	for {
-		select {
-		case q.taken[class] <- l:
-			l.session.handed(l)
-			return true
-		case <-tick.C:
-			if _, ok := q.isWanted(); !ok {
-				return false
-			}
-		case <-l.session.ctx.Done():
-			return false
-		}
-	}
 }
 
 // A lease is a job that was taken.

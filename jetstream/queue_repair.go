@@ -14,6 +14,7 @@ import (
 // repair publishes such jobs anew, and returns how many. A job of a run that has ended since
 // does no harm: who takes it finds that out.
 func (q *Queue) repair(ctx context.Context) (queued int, err error) {
+	q.forgetNotes()
 	consumers, err := q.consumers(ctx)
 	for i := 0; err == nil && i < len(consumers); i++ {
 		if _, ofJobs := q.programOf(consumers[i]); !ofJobs {

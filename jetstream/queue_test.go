@@ -136,19 +136,55 @@ func TestJobOfAWorkerThatIsGoneIsOfferedAgain(t *testing.T) {
 	require.NoError(t, b.take(t, echoID).Done(t.Context()))
 }
 
-func TestHigherPriorityIsTakenFirst(t *testing.T) {
+// TestPrioritiesOfAnotherProcessAreTakenInOrder: the worker learns which are in use, those
+// beyond the bounds count as the bound, and jobs of one priority come in their order.
+func TestPrioritiesOfAnotherProcessAreTakenInOrder(t *testing.T) {
+	t.Parallel()
 	server := jstest.Start(t)
-	w := newWorker(t, server, longLease)
-	w.takesNothing(t, echoID) // so that all three consumers are there
-	for _, priority := range []int{-1, 0, 1} {
-		_, err := w.queue.Add(t.Context(), runner.Entry{RunID: fmt.Sprint("r", priority), Program: echoID, Priority: priority})
+	client, w := newWorker(t, server, longLease), newWorker(t, server, longLease)
+	other := runner.ProgramID{Name: "other", Version: "1"}
+	priorities := []int{0, 7, -3, 1000, 7, 6, -3, 100, 0, -1000}
+	for i, priority := range priorities {
+		program := echoID
+		if i%2 == 1 {
+			program = other
+		}
+		_, err := client.queue.Add(t.Context(), runner.Entry{RunID: fmt.Sprint("r", i), Program: program, Priority: priority})
 		require.NoError(t, err)
 	}
-	taken := map[int]bool{}
-	for range 3 {
-		taken[w.take(t, echoID).Entry().Priority] = true
+	var got []int
+	inOrder := map[int]string{}
+	for range priorities {
+		l := w.take(t, echoID, other)
+		e := l.Entry()
+		got = append(got, max(-100, min(e.Priority, 100)))
+		if e.Program == echoID {
+			assert.Less(t, inOrder[e.Priority], e.RunID)
+			inOrder[e.Priority] = e.RunID
+		}
+		require.NoError(t, l.Done(t.Context()))
 	}
-	assert.Len(t, taken, 3)
+	assert.Equal(t, []int{100, 100, 7, 7, 6, 0, 0, -3, -3, -100}, got)
+}
+
+// TestFirstJobOfAPriorityReachesWhoWaits: the worker asks for those that were in use before.
+func TestFirstJobOfAPriorityReachesWhoWaits(t *testing.T) {
+	t.Parallel()
+	server := jstest.Start(t)
+	client, w := newWorker(t, server, longLease), newWorker(t, server, longLease)
+	w.takesNothing(t, echoID)
+	taken := make(chan runner.Lease, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		l, err := w.queue.Take(ctx, []runner.ProgramID{echoID}, 1)
+		if assert.NoError(t, err) {
+			taken <- l[0]
+		}
+	}()
+	_, err := client.queue.Add(t.Context(), runner.Entry{RunID: "urgent", Program: echoID, Priority: 42})
+	require.NoError(t, err)
+	assert.Equal(t, "urgent", (<-taken).Entry().RunID)
 }
 
 type word struct {

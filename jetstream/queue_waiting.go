@@ -39,6 +39,13 @@ func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
 // Waiting implements [runner.Queue]. The server counts the jobs; how many of them were
 // taken, processes say with their signs of life: so it lags by the interval of these.
 func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
+	own, err := q.store.session(ctx)
+	if err == nil {
+		err = q.learnAll(ctx, own)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
 	consumers, err := q.consumers(ctx)
 	if err == nil {
 		consumers, err = q.complete(ctx, consumers, programs)
@@ -76,7 +83,7 @@ func (q *Queue) waits() string { return "rq." + q.store.names.store + ".w.*" }
 // programOf returns the program of the jobs that a consumer gives, unless it gives none.
 func (q *Queue) programOf(c *jetstream.ConsumerInfo) (token string, ofJobs bool) {
 	rest, ofJobs := strings.CutPrefix(c.Config.FilterSubject, "rq."+q.store.names.store+".j.")
-	parts := strings.Split(rest, ".") // class, program, version, run
+	parts := strings.Split(rest, ".") // level, program, version, run
 	if !ofJobs || len(parts) != 4 {
 		return "", false
 	}
@@ -102,9 +109,6 @@ func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, pro
 	there := make(map[string]bool)
 	for _, c := range all {
 		there[c.Config.FilterSubject] = true
-		if p, ofJobs := q.programOf(c); ofJobs {
-			there[p] = true
-		}
 	}
 	if !there[q.waits()] {
 		c, err := q.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
@@ -116,14 +120,15 @@ func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, pro
 		}
 		all = append(all, c.CachedInfo())
 	}
-	for _, p := range programs {
-		for class := 0; class < classes && !there[programToken(p)]; class++ {
-			c, err := q.consumer(ctx, puller{p, class})
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, c.CachedInfo())
+	for _, p := range q.inUse(programs) {
+		if there[q.filter(p)] {
+			continue
 		}
+		c, err := q.consumer(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c.CachedInfo())
 	}
 	return all, nil
 }

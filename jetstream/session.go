@@ -247,15 +247,15 @@ func (s *session) resign() {
 	_ = s.store.records.Purge(ctx, jetstream.WithPurgeSubject(s.store.names.sign(s.id))) // else it goes by itself
 }
 
-// listen notifies the owners of runs of messages, and keeps when others gave
-// signs of life. It reads what is stored: of a message that is not there yet
+// listen notifies the owners of runs of messages, keeps when others gave
+// signs of life, and tells the queue which priorities are in use. It reads what is stored: of a message that is not there yet
 // nobody is notified.
 func (s *session) listen(ctx context.Context) error {
 	info, err := s.store.streamInfo(ctx)
 	if err != nil {
 		return err
 	}
-	subjects := []string{s.store.names.all("m"), s.store.names.all("s")}
+	subjects := []string{s.store.names.all("m"), s.store.names.all("s"), s.store.names.all("p")}
 	s.store.running.Go(func() {
 		for msg, err := range s.store.consume(s.ctx, info.Created, subjects, info.State.LastSeq+1) {
 			if err != nil { // the session is over, or its stream was deleted
@@ -277,6 +277,13 @@ func (s *session) hear(msg jetstream.Msg) {
 	case "s":
 		if meta, err := msg.Metadata(); err == nil {
 			s.store.sight(id, meta.Sequence.Stream)
+		}
+	case "p":
+		s.store.mu.Lock()
+		q := s.store.queue
+		s.store.mu.Unlock()
+		if q != nil {
+			q.learnFrom(msg.Data())
 		}
 	}
 }

@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"encoding/base64"
+	"strconv"
 	"strings"
 )
 
@@ -12,6 +13,8 @@ import (
 //	             rp.<store>.m.<run>.<id>  messages that wait for it
 //	             rp.<store>.n.<run>       a note that messages were removed
 //	             rp.<store>.s.<session>   the life sign of a process, with the number of its jobs
+//	             rp.<store>.p.<program>.<version>.<level>
+//	                                      a note that runs have that priority
 //	RPI_<store>  rpi.<store>.<run>        the index: what List shows
 //	RPA_<store>                           a bucket with the artifacts
 //
@@ -35,7 +38,10 @@ func (n names) message(runID, id string) string {
 func (n names) sign(session string) string  { return "rp." + n.store + ".s." + session }
 func (n names) note(runID string) string    { return "rp." + n.store + ".n." + token(runID) }
 func (n names) indexed(runID string) string { return "rpi." + n.store + "." + token(runID) }
-func (n names) all(class string) string     { return "rp." + n.store + "." + class + ".>" }
+func (n names) level(p puller) string {
+	return "rp." + n.store + ".p." + safe(p.program.Name) + "." + safe(p.program.Version) + "." + strconv.Itoa(p.level)
+}
+func (n names) all(class string) string { return "rp." + n.store + "." + class + ".>" }
 
 // bucket is the stream of the artifacts.
 func (n names) bucket() string { return "OBJ_" + n.artifacts() }

@@ -271,6 +271,22 @@ func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expec
 	return 0, unavailable(err)
 }
 
+// publishAny publishes a message to a stream, whatever the last message is, and returns its
+// sequence. One whose
+// acknowledgement is lost may be stored twice.
+func (s *Store) publishAny(ctx context.Context, stream string, msg *nats.Msg) (seq uint64, err error) {
+	err = s.retry(ctx, func(ctx context.Context) error {
+		seq, err = s.publishOnce(ctx, stream, msg)
+		return err
+	})
+	if err != nil && context.Cause(ctx) != nil {
+		return 0, context.Cause(ctx)
+	} else if err != nil {
+		return 0, unavailable(err)
+	}
+	return seq, nil
+}
+
 // publishOnce publishes a message to a stream, and returns its sequence.
 func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o ...jetstream.PublishOpt) (seq uint64, err error) {
 	before := s.newest.Load()

@@ -1,0 +1,132 @@
+package jetstream
+
+import (
+	"context"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/reprise-go/reprise/runner"
+)
+
+// A consumer gives its jobs in the order in which they came. So each priority of a program
+// has a consumer of its own, its level, and jobs are pulled from the highest first. Workers
+// need not ask for levels that nobody uses: before the first job of a level other than 0, a
+// note says that it is in use. Workers read the notes, and listen for others.
+
+// maxLevel is the highest level, and -maxLevel the lowest.
+const maxLevel = 100
+
+// levelOf is the level of the jobs of a priority.
+func levelOf(priority int) int { return max(-maxLevel, min(priority, maxLevel)) }
+
+// levelTTL is how long a note stays. One is written anew with the jobs of its level, and
+// with those that a sweep adds.
+const levelTTL = "168h"
+
+// note tells all workers of the level of an entry, unless this process has done so lately.
+func (q *Queue) note(ctx context.Context, e *runner.Entry) error {
+	p := puller{e.Program, levelOf(e.Priority)}
+	q.mu.Lock()
+	noted := p.level == 0 || q.noted[p]
+	q.mu.Unlock()
+	if noted {
+		return nil
+	}
+	data, err := encodeJob(&runner.Entry{RunID: "*", Program: p.program, Priority: p.level})
+	if err != nil {
+		return err
+	}
+	msg := nats.NewMsg(q.store.names.level(p))
+	msg.Data = data
+	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	msg.Header.Set(jetstream.MsgTTLHeader, levelTTL)
+	if _, err := q.store.publishAny(ctx, q.store.names.records(), msg); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.noted[p] = true
+	q.learn(p)
+	return nil
+}
+
+// forgetNotes has the notes written anew: the server may have lost them, or soon
+// removes them.
+func (q *Queue) forgetNotes() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	clear(q.noted)
+}
+
+// learn makes a level known. The lock is held.
+func (q *Queue) learn(p puller) {
+	known := q.levelsOf(p.program)
+	if !slices.Contains(known, p.level) {
+		known = append(slices.Clone(known), p.level)
+		slices.SortFunc(known, func(a, b int) int { return b - a })
+	}
+	q.levels[p.program] = known
+	q.signal()
+}
+
+// inUse are the levels of programs that are known to be in use.
+func (q *Queue) inUse(programs []runner.ProgramID) (all []puller) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, program := range programs {
+		for _, level := range q.levelsOf(program) {
+			all = append(all, puller{program, level})
+		}
+	}
+	return all
+}
+
+// levelsOf are the levels of a program that are known to be in use, the highest first. The
+// lock is held.
+func (q *Queue) levelsOf(program runner.ProgramID) []int {
+	if known := q.levels[program]; len(known) > 0 {
+		return known
+	}
+	return []int{0}
+}
+
+// learnFrom makes the level of a note known.
+func (q *Queue) learnFrom(data []byte) {
+	e, err := decodeJob(data)
+	if err != nil {
+		return // it is none of ours
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.learn(puller{e.Program, levelOf(e.Priority)})
+}
+
+// learnAll reads all notes, once in each session: those that come later are heard.
+func (q *Queue) learnAll(ctx context.Context, own *session) error {
+	q.mu.Lock()
+	done := q.learned == own
+	q.mu.Unlock()
+	if done {
+		return nil
+	}
+	subject := q.store.names.all("p")
+	for at := uint64(1); ; {
+		batch, err := q.store.readBatch(ctx, q.store.names.records(), subject, at)
+		if err != nil {
+			return err
+		}
+		for _, msg := range batch {
+			q.learnFrom(msg.Data)
+			seq, _ := sequenceOf(msg)
+			at = seq + 1
+		}
+		if len(batch) == 0 {
+			break
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.learned = own
+	return nil
+}

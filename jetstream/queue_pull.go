@@ -1,0 +1,328 @@
+package jetstream
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-go/reprise/runner"
+)
+
+// A puller takes the jobs of one level of a program.
+type puller struct {
+	program runner.ProgramID
+	level   int
+}
+
+// A pull is what a puller does now, and the jobs that it has. The lock of the queue guards
+// it.
+type pull struct {
+	held  []*lease // jobs that nobody has taken yet
+	waits bool     // no job waits at the server, which knows that the next one is wanted
+	err   error    // why the server gives none
+}
+
+// asks reports whether a job may wait at the server. Until that is known, no job of a lower
+// level is taken.
+func (p *pull) asks() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
+
+// Take implements [runner.Queue]. It returns the jobs of the highest levels that are known to
+// be the next.
+func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, most int) ([]runner.Lease, error) {
+	own, err := q.store.session(ctx)
+	if err == nil {
+		err = q.learnAll(ctx, own)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.want()
+	defer q.wantNoMore()
+	for {
+		taken, changed, err := q.pickSome(programs, most)
+		if err != nil {
+			return nil, unavailable(err)
+		} else if len(taken) > 0 {
+			return taken, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-q.store.ctx.Done():
+			return nil, errors.New("jetstream: the store is closed")
+		}
+	}
+}
+
+// pickSome takes jobs, if it is known which are next; else it returns what is closed when
+// that may be so.
+func (q *Queue) pickSome(programs []runner.ProgramID, most int) (taken []runner.Lease, changed <-chan struct{}, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(taken) < most {
+		l, err := q.pick(programs)
+		if l == nil {
+			if len(taken) > 0 {
+				err = nil
+			}
+			return taken, q.changed, err
+		}
+		l.session.handed(l)
+		taken = append(taken, l)
+	}
+	return taken, nil, nil
+}
+
+// pick takes a job, if it is known which is next. The lock is held.
+func (q *Queue) pick(programs []runner.ProgramID) (next *lease, err error) {
+	var from *pull
+	highest, asked := -maxLevel-1, -maxLevel-1
+	for _, program := range programs {
+		for _, level := range q.levelsOf(program) {
+			p := q.pull(puller{program, level})
+			switch {
+			case len(p.held) > 0 && level > highest:
+				from, highest = p, level
+			case p.asks():
+				asked = max(asked, level)
+			case p.err != nil:
+				err = p.err
+			}
+		}
+	}
+	if from == nil {
+		return nil, err
+	} else if asked > highest {
+		return nil, nil
+	}
+	next, from.held = from.held[0], from.held[1:]
+	if len(from.held) == 0 {
+		q.signal() // for its puller
+	}
+	return next, nil
+}
+
+// signal wakes those who wait. The lock is held.
+func (q *Queue) signal() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// want has the pullers pull.
+func (q *Queue) want() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.takers++; q.takers == 1 {
+		close(q.wanted)
+	}
+}
+
+func (q *Queue) wantNoMore() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.takers--; q.takers == 0 {
+		q.wanted = make(chan struct{})
+	}
+}
+
+// isWanted returns what is closed when somebody wants a job.
+func (q *Queue) isWanted() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.wanted
+}
+
+// pull is what a puller does. It is begun if it does nothing yet. The lock is held.
+func (q *Queue) pull(p puller) *pull {
+	now := q.pulls[p]
+	if now == nil {
+		now = &pull{}
+		if q.store.run(func() { q.pullOften(p, now) }) {
+			q.pulls[p] = now
+		}
+	}
+	return now
+}
+
+// set changes what a puller does.
+func (q *Queue) set(now *pull, held []*lease, waits bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now.held, now.waits, now.err = held, waits, err
+	q.signal()
+}
+
+// pullOften pulls until the store is closed. Where the server refuses a consumer for
+// good, such as without the stream, those who wait for jobs get the error.
+func (q *Queue) pullOften(p puller, now *pull) {
+	ctx := q.store.ctx
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for ctx.Err() == nil {
+		consumer, err := q.consumer(ctx, p)
+		if err == nil {
+			q.set(now, nil, false, nil)
+			q.pullFrom(ctx, consumer, now)
+		}
+		pause.Reset(retryPause)
+		if err == nil || isPassing(err) {
+			q.set(now, nil, true, nil) // the other levels do not wait for this one
+		} else {
+			q.set(now, nil, true, err)
+			pause.Reset(refusedPause)
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// refusedPause is how long a puller waits after the server has refused its consumer.
+const refusedPause = time.Second
+
+// consumer makes the consumer of a level, which all workers share.
+func (q *Queue) consumer(ctx context.Context, p puller) (jetstream.Consumer, error) {
+	filter := q.filter(p)
+	sum := sha256.Sum256([]byte(filter))
+	return q.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: hex.EncodeToString(sum[:12]), Description: fmt.Sprintf("%s %s, priority %d", p.program.Name, p.program.Version, p.level),
+		FilterSubject: filter, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.store.options.Lease,
+		MaxDeliver: -1, MaxAckPending: maxLeases, InactiveThreshold: consumerUnused,
+	})
+}
+
+// filter is the subject of the jobs of a level.
+func (q *Queue) filter(p puller) string {
+	return fmt.Sprintf("rq.%s.j.%d.%s.*", q.store.names.store, p.level, programToken(p.program))
+}
+
+// consumerUnused is after how long without a worker of its program and version the server
+// removes a consumer. The next worker makes it again, and finds the jobs that wait.
+const consumerUnused = 24 * time.Hour
+
+// maxLeases bounds how many jobs of one program are taken at once.
+const maxLeases = 1_000_000
+
+// pullFor is how long one request for a job waits at the server. It is over before
+// the jobs of a process that was stopped are offered again, so that none of them
+// is offered to that process.
+func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
+
+// pullFrom pulls jobs until something fails: those that wait, or else the next one. It does
+// so while somebody wants them: a worker that has no slot leaves them to others.
+func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pull) {
+	for {
+		select {
+		case <-q.isWanted():
+		case <-ctx.Done():
+			return
+		}
+		own, err := q.store.session(ctx)
+		if err != nil {
+			return
+		}
+		jobs, err := waiting(consumer)
+		if err == nil && len(jobs) == 0 {
+			q.set(now, nil, true, nil)
+			jobs, err = q.next(own.ctx, consumer)
+		}
+		if err != nil {
+			return
+		}
+		q.offer(own, jobs, now)
+	}
+}
+
+// pullBatch is how many jobs are pulled at once where many wait.
+const pullBatch = 16
+
+// waiting returns jobs that wait.
+func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
+	batch, err := consumer.FetchNoWait(pullBatch)
+	if err != nil {
+		return nil, err
+	}
+	for msg := range batch.Messages() {
+		jobs = append(jobs, msg)
+	}
+	return jobs, nil
+}
+
+// next waits for the next job, and returns none after a while.
+func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.store.options.pullFor())
+	defer cancel()
+	msg, err := consumer.Next(jetstream.FetchContext(ctx))
+	switch {
+	case err != nil && ctx.Err() != nil || errors.Is(err, nats.ErrTimeout):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return []jetstream.Msg{msg}, nil
+}
+
+// offer holds jobs for those who want some, until all are taken. When nobody wants one, they
+// are given back.
+func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pull) {
+	q.set(now, q.hold(own, jobs), false, nil)
+	tick := time.NewTicker(heldFor)
+	defer tick.Stop()
+	for {
+		q.mu.Lock()
+		left, isWanted, changed := len(now.held), q.takers > 0, q.changed
+		q.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-changed:
+			continue
+		case <-tick.C:
+			if isWanted {
+				continue
+			}
+		case <-own.ctx.Done():
+		}
+		q.giveBack(now)
+		return
+	}
+}
+
+// heldFor is how long jobs wait for somebody who wants the next.
+const heldFor = 100 * time.Millisecond
+
+// hold keeps jobs hidden from others.
+func (q *Queue) hold(own *session, jobs []jetstream.Msg) []*lease {
+	var held []*lease
+	for _, msg := range jobs {
+		e, err := decodeJob(msg.Data())
+		if err != nil {
+			_ = msg.Term() // nobody can run it, now or later
+			continue
+		}
+		l := &lease{queue: q, session: own, msg: msg, entry: e}
+		own.hold(l)
+		held = append(held, l)
+	}
+	return held
+}
+
+// giveBack has the jobs that a puller has offered to others.
+func (q *Queue) giveBack(now *pull) {
+	q.mu.Lock()
+	left := now.held
+	now.held = nil
+	q.mu.Unlock()
+	for _, l := range left {
+		l.giveBack()
+	}
+}
