@@ -1,13 +1,16 @@
 package jetstream
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
@@ -27,11 +30,50 @@ func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	} else if renewed {
 		return ref, nil
 	}
-	meta := jetstream.ObjectMeta{Name: ref, Opts: &jetstream.ObjectMetaOptions{ChunkSize: uint32(min(chunkSize, s.room()))}}
-	if _, err := s.bucket.Put(ctx, meta, bytes.NewReader(data)); err != nil {
+	if err := s.putArtifact(ctx, ref, data); err != nil {
 		return "", s.artifactError(ctx, ref, err)
 	}
 	return ref, nil
+}
+
+// putArtifact stores the data, and then whose they are. Of two who do it at once, the data of
+// one stay until GC removes them.
+func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error {
+	o := object{ObjectInfo: jetstream.ObjectInfo{
+		ObjectMeta: jetstream.ObjectMeta{Name: ref}, Bucket: s.names.artifacts(), NUID: nuid.Next(), Size: uint64(len(data)),
+	}}
+	hash := sha256.New()
+	last := uint64(0)
+	for part := range slices.Chunk(data, min(chunkSize, s.room())) {
+		hash.Write(part)
+		msg := nats.NewMsg(s.names.objectData(o.NUID))
+		msg.Data = part
+		msg.Header.Set(headerID, nuid.Next())
+		var err error
+		if last, err = s.publish(ctx, s.names.bucket(), msg, last); err != nil {
+			return err
+		}
+		o.Chunks++
+	}
+	o.Digest = jetstream.GetObjectDigestValue(hash)
+	about, err := json.Marshal(o.ObjectInfo)
+	if err != nil {
+		return err
+	}
+	for {
+		was, err := s.get(ctx, s.names.bucket(), query{Last: s.names.object(ref)})
+		if err == nil {
+			o.seq = was.Seq
+		} else if !errors.Is(err, errNone) {
+			return err
+		}
+		if err = s.putObject(ctx, &o, about); !errors.Is(err, errConflict) {
+			return err
+		}
+		if renewed, err := s.renew(ctx, ref); err != nil || renewed {
+			return err
+		}
+	}
 }
 
 // chunkSize is the size of the messages with the data of an artifact, where the server
@@ -46,17 +88,47 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 	if !storekit.IsReference(ref) {
 		return nil, fmt.Errorf("%w: no artifact %.80q", snapshot.ErrNotFound, ref)
 	}
-	data, err := s.bucket.GetBytes(ctx, ref)
-	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) && ctx.Err() == nil {
-		data, err = s.bucket.GetBytes(ctx, ref) // another process was just putting the same
+	data, err := s.artifact(ctx, ref)
+	if err == nil && storekit.Reference(data) != ref { // another process was just putting the same
+		data, err = s.artifact(ctx, ref)
 	}
 	switch {
-	case errors.Is(err, jetstream.ErrObjectNotFound):
+	case errors.Is(err, errNone):
 		return nil, fmt.Errorf("%w: no artifact %s", snapshot.ErrNotFound, ref)
-	case errors.Is(err, nats.ErrDigestMismatch), errors.Is(err, jetstream.ErrDigestMismatch), err == nil && storekit.Reference(data) != ref:
-		return nil, fmt.Errorf("%w: the data of artifact %s is not what was put", snapshot.ErrCorrupt, ref)
+	case errors.Is(err, snapshot.ErrCorrupt):
+		return nil, err
 	case err != nil:
 		return nil, s.artifactError(ctx, ref, err)
+	case storekit.Reference(data) != ref:
+		return nil, fmt.Errorf("%w: the data of artifact %s is not what was put", snapshot.ErrCorrupt, ref)
+	}
+	return data, nil
+}
+
+// artifact reads the data that the bucket has of an artifact.
+func (s *Store) artifact(ctx context.Context, ref string) (data []byte, err error) {
+	m, err := s.get(ctx, s.names.bucket(), query{Last: s.names.object(ref)})
+	if err != nil {
+		return nil, err
+	}
+	o, err := objectOf(m)
+	if err != nil {
+		return nil, err
+	} else if o.Deleted {
+		return nil, errNone
+	}
+	subject := s.names.objectData(o.NUID)
+	last, err := s.get(ctx, s.names.bucket(), query{Last: subject})
+	if errors.Is(err, errNone) {
+		return nil, nil // an empty one, or the data are gone
+	} else if err != nil {
+		return nil, err
+	}
+	for msg, err := range s.read(ctx, s.names.bucket(), subject, 1, last.Seq) {
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, msg.Data...)
 	}
 	return data, nil
 }

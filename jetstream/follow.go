@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-go/reprise/record"
@@ -35,6 +36,9 @@ func (s *Store) consume(ctx context.Context, created time.Time, subjects []strin
 			case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, snapshot.ErrReset):
 				yield(nil, err)
 				return
+			case errors.Is(err, nats.ErrPermissionViolation):
+				yield(nil, unavailable(err))
+				return
 			}
 			from = next
 			pause.Reset(retryPause)
@@ -59,6 +63,7 @@ const (
 // consumeFrom yields messages until the consumer cannot continue, and returns from
 // which sequence on another has to. The error is nil if another may be created.
 func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []string, from uint64, yield func(jetstream.Msg, error) bool) (uint64, error) {
+	denied := deniedSince(s.conn)
 	creating, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost with the server that leads
 	defer cancel()
 	consumer, err := s.records.OrderedConsumer(creating, jetstream.OrderedConsumerConfig{
@@ -68,11 +73,11 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 		MaxResetAttempts: 1,
 	})
 	if err != nil {
-		return from, nil
+		return from, denied(s.api + "CONSUMER.")
 	}
 	messages, err := consumer.Messages(jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
 	if err != nil {
-		return from, nil
+		return from, denied(s.api + "CONSUMER.")
 	}
 	defer messages.Stop()
 	verified := "" // the consumer that is known to read the right stream
@@ -82,12 +87,12 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 		case ctx.Err() != nil:
 			return from, context.Cause(ctx)
 		case errors.Is(err, context.DeadlineExceeded): // the client may have created a consumer of another stream, which is silent
-			if err := s.verify(ctx, created, from); err != nil {
+			if err := cmpErr(denied(s.api+"CONSUMER."), s.verify(ctx, created, from)); err != nil {
 				return from, err
 			}
 			continue
 		case err != nil: // such as a heartbeat that did not come
-			return from, nil
+			return from, denied(s.api + "CONSUMER.")
 		}
 		meta, err := msg.Metadata()
 		if err != nil {

@@ -174,7 +174,7 @@ func stampOf(h nats.Header) (stamp, error) {
 // lastHeaders calls f with the headers of the last message on each subject that is there
 // now, and perhaps of others.
 func (s *Store) lastHeaders(ctx context.Context, stream jetstream.Stream, subjects []string, f func(subject string, seq uint64, h nats.Header) error) error {
-	return retryFor(ctx, scanLimit, scanLimit/4, func(ctx context.Context) error {
+	return retryFor(ctx, s.conn, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
 		consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 			FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckNonePolicy,
 			HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: consumerIdle,

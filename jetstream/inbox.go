@@ -51,7 +51,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	return nil
 }
 
-// postOver replaces a message that is of a run which was deleted.
+// postOver replaces a message that is of a run which was deleted, or that was removed.
 func (s *Store) postOver(ctx context.Context, msg *nats.Msg, born string) error {
 	waiting, err := s.get(ctx, s.names.records(), query{Last: msg.Subject})
 	if errors.Is(err, errNone) {
@@ -94,7 +94,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 			return nil, err
 		}
 		if msg.Header.Get(headerBorn) != born {
-			continue // for a run that was deleted
+			continue // for a run that was deleted, or it was removed
 		}
 		m, err := readMessage(runID, msg)
 		if err != nil {
@@ -135,36 +135,37 @@ func readMessage(runID string, msg *nats.Msg) (m snapshot.Message, err error) {
 	return m, err
 }
 
-// Remove implements [snapshot.Inbox].
+// Remove implements [snapshot.Inbox]. It replaces a message by an empty one that goes by
+// itself: those who watch the run see that, which they would not see of a purge.
 func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	if err := check(ctx, runID); err != nil {
 		return err
 	}
 	var all error
 	for _, id := range ids {
-		last, err := s.get(ctx, s.names.records(), query{Last: s.names.message(runID, id)})
-		if errors.Is(err, errNone) {
-			continue
-		} else if err == nil {
-			err = s.purge(ctx, s.records, s.names.message(runID, id), last.Seq+1)
-		}
-		all = errors.Join(all, err)
-	}
-	if len(ids) > 0 {
-		all = errors.Join(all, s.note(ctx, runID))
+		all = errors.Join(all, s.removeMessage(ctx, s.names.message(runID, id)))
 	}
 	return all
 }
 
-// note has those who watch the run see that its messages changed, which removing
-// them does not.
-func (s *Store) note(ctx context.Context, runID string) error {
-	msg := nats.NewMsg(s.names.note(runID))
-	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
-	msg.Header.Set(jetstream.MsgTTLHeader, noteTTL.String())
-	_, err := s.publishAny(ctx, s.names.records(), msg)
-	return err
+func (s *Store) removeMessage(ctx context.Context, subject string) error {
+	for {
+		last, err := s.get(ctx, s.names.records(), query{Last: subject})
+		if errors.Is(err, errNone) || err == nil && len(last.Data) == 0 {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		msg := nats.NewMsg(subject)
+		msg.Header.Set(headerID, nuid.Next())
+		msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+		msg.Header.Set(jetstream.MsgTTLHeader, removedTTL.String())
+		if _, err = s.publish(ctx, s.names.records(), msg, last.Seq); !errors.Is(err, errConflict) {
+			return err
+		}
+	}
 }
 
-// noteTTL is how long a note stays for those whose connection is broken.
-const noteTTL = time.Minute
+// removedTTL is how long it stays that a message was removed, for those whose connection is
+// broken.
+const removedTTL = time.Minute

@@ -36,13 +36,13 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	js, err := connect(ctx, conn)
+	js, err := connect(ctx, conn, &o)
 	if err != nil {
 		return nil, err
 	}
 	own, stop := context.WithCancel(context.Background())
 	s := &Store{
-		conn: conn, js: js, options: o, names: names{o.Name}, ctx: own, stop: stop,
+		conn: conn, js: js, api: o.api(), options: o, names: names{o.Name}, ctx: own, stop: stop,
 		sightings: make(map[string]sighting), lagging: make(map[string]bool), damaged: make(chan struct{}, 1),
 	}
 	err = s.makeStreams(ctx)
@@ -58,28 +58,45 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 }
 
 // connect checks what the server is.
-func connect(ctx context.Context, conn *nats.Conn) (jetstream.JetStream, error) {
+func connect(ctx context.Context, conn *nats.Conn, o *Options) (js jetstream.JetStream, err error) {
 	version := conn.ConnectedServerVersion()
 	if isTooOld(version) {
 		return nil, fmt.Errorf("jetstream: the server at %s has version %s; want %d.%d or newer",
 			conn.ConnectedUrlRedacted(), cmp.Or(version, "unknown"), minVersion[0], minVersion[1])
 	}
-	js, err := jetstream.New(conn)
+	switch {
+	case o.Domain != "":
+		js, err = jetstream.NewWithDomain(conn, o.Domain)
+	case o.APIPrefix != "":
+		js, err = jetstream.NewWithAPIPrefix(conn, o.APIPrefix)
+	default:
+		js, err = jetstream.New(conn)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
-	err = setUp(ctx, func(ctx context.Context) error {
+	err = setUp(ctx, conn, func(ctx context.Context) error {
 		_, err := js.AccountInfo(ctx)
 		return err
 	})
 	switch {
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+	case isWithoutJetStream(err) && o.Domain != "":
+		return nil, fmt.Errorf("jetstream: there is no JetStream for the domain %q at %s; want the jetstream domain of a server that this one is connected to: %w",
+			o.Domain, conn.ConnectedUrlRedacted(), err)
+	case isWithoutJetStream(err) && o.APIPrefix != "":
+		return nil, fmt.Errorf("jetstream: there is no JetStream at %s.> of %s; the account of this connection must import $JS.API.> of the account of the store under that prefix as a service: %w",
+			o.APIPrefix, conn.ConnectedUrlRedacted(), err)
+	case isWithoutJetStream(err):
 		return nil, fmt.Errorf("jetstream: the server at %s has no JetStream for this account; start it with -js, or enable it in its configuration: %w",
 			conn.ConnectedUrlRedacted(), err)
 	case err != nil:
 		return nil, fmt.Errorf("jetstream: the server at %s: %w: %w", conn.ConnectedUrlRedacted(), snapshot.ErrUnavailable, err)
 	}
 	return js, nil
+}
+
+func isWithoutJetStream(err error) bool {
+	return errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
 }
 
 func isTooOld(version string) bool {
@@ -132,11 +149,19 @@ func (s *Store) makeStreams(ctx context.Context) (err error) {
 		}
 	}
 	s.records, s.index = found[s.names.records()], found[s.names.index()]
+	if found[s.names.bucket()] == nil {
+		err = s.makeBucket(ctx)
+	}
+	return err
+}
+
+// makeBucket makes the bucket of the artifacts, as the client of object stores does.
+func (s *Store) makeBucket(ctx context.Context) error {
 	bucket := jetstream.ObjectStoreConfig{Bucket: s.names.artifacts(), Description: "Reprise: large outputs", Replicas: s.options.Replicas}
-	err = setUp(ctx, func(ctx context.Context) error {
-		s.bucket, err = s.js.ObjectStore(ctx, bucket.Bucket)
-		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			s.bucket, err = s.js.CreateOrUpdateObjectStore(ctx, bucket)
+	err := setUp(ctx, s.conn, func(ctx context.Context) error {
+		_, err := s.js.CreateObjectStore(ctx, bucket)
+		if errors.Is(err, jetstream.ErrBucketExists) { // another process was faster
+			return nil
 		}
 		return err
 	})
@@ -148,7 +173,7 @@ func (s *Store) makeStreams(ctx context.Context) (err error) {
 
 // stream is a stream as it must be, nil if it does not exist.
 func (s *Store) stream(ctx context.Context, want *jetstream.StreamConfig) (stream jetstream.Stream, err error) {
-	err = setUp(ctx, func(ctx context.Context) error {
+	err = setUp(ctx, s.conn, func(ctx context.Context) error {
 		stream, err = s.js.Stream(ctx, want.Name)
 		return err
 	})
@@ -162,7 +187,7 @@ func (s *Store) stream(ctx context.Context, want *jetstream.StreamConfig) (strea
 }
 
 func (s *Store) makeStream(ctx context.Context, want *jetstream.StreamConfig) (stream jetstream.Stream, err error) {
-	err = setUp(ctx, func(ctx context.Context) error {
+	err = setUp(ctx, s.conn, func(ctx context.Context) error {
 		stream, err = s.js.CreateStream(ctx, *want)
 		return err
 	})

@@ -14,6 +14,17 @@ type Options struct {
 	// 32 letters, digits, dashes and underscores. Defaults to "reprise".
 	Name string
 
+	// Domain is the JetStream domain of the servers that keep the store, if the connection
+	// is to others that are connected to them, such as a leaf node. Defaults to the domain
+	// of the connection.
+	Domain string
+
+	// APIPrefix is what the requests to JetStream begin with instead of "$JS.API", if the
+	// account of the connection imports JetStream of another account under it. It must
+	// import the subjects of the store and $JS.ACK.> as services, too. Not both Domain
+	// and APIPrefix may be set.
+	APIPrefix string
+
 	// Replicas is the number of servers of a cluster that keep each message. It is
 	// used when the store is created. Defaults to 1; 3 survives the loss of a server.
 	Replicas int
@@ -45,6 +56,12 @@ func (o Options) check() error {
 	switch {
 	case !isName(o.Name):
 		return fmt.Errorf("jetstream: Name is %q; want 1 to 32 letters, digits, dashes and underscores", o.Name)
+	case o.Domain != "" && o.APIPrefix != "":
+		return fmt.Errorf("jetstream: Domain is %q and APIPrefix is %q; want one of them", o.Domain, o.APIPrefix)
+	case strings.ContainsAny(o.Domain, " \t\r\n.*>"):
+		return fmt.Errorf("jetstream: Domain is %q; want a name without dots, blanks and wildcards", o.Domain)
+	case strings.ContainsAny(o.APIPrefix, " \t\r\n*>") || strings.HasPrefix(o.APIPrefix, ".") || strings.HasSuffix(o.APIPrefix, ".") || strings.Contains(o.APIPrefix, ".."):
+		return fmt.Errorf("jetstream: APIPrefix is %q; want a subject without blanks and wildcards, such as \"JS.other.API\"", o.APIPrefix)
 	case o.Replicas < 1 || o.Replicas > 5:
 		return fmt.Errorf("jetstream: Replicas is %d; want 1 to 5", o.Replicas)
 	case o.MaxBytes < 0:
@@ -53,6 +70,17 @@ func (o Options) check() error {
 		return fmt.Errorf("jetstream: Lease is %v; want %v or more", o.Lease, minLease)
 	}
 	return nil
+}
+
+// api is what the subjects of requests to the server begin with.
+func (o *Options) api() string {
+	switch {
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API."
+	case o.APIPrefix != "":
+		return o.APIPrefix + "."
+	}
+	return "$JS.API."
 }
 
 func isName(name string) bool {

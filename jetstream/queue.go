@@ -74,7 +74,7 @@ func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 
 func (q *Queue) config() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name: "RQ_" + q.store.names.store, Subjects: []string{"rq." + q.store.names.store + ".>"}, Description: "Reprise: runs that wait",
+		Name: q.store.names.queue(), Subjects: []string{"rq." + q.store.names.store + ".>"}, Description: "Reprise: runs that wait",
 		Retention: jetstream.WorkQueuePolicy, MaxMsgsPerSubject: 1, Replicas: q.store.options.Replicas,
 		AllowMsgSchedules: true, AllowMsgTTL: true, AllowRollup: true, AllowDirect: true,
 	}
@@ -209,7 +209,11 @@ func (l *lease) Done(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.queue.store.options.patience())
 	defer cancel()
+	denied := deniedSince(l.queue.store.conn)
 	if err := l.msg.DoubleAck(ctx); err != nil {
+		if refused := denied("$JS.ACK."); refused != nil {
+			err = refused
+		}
 		return unavailable(fmt.Errorf("the end of the job of run %s: %w", l.entry.RunID, err))
 	}
 	return nil

@@ -166,10 +166,13 @@ func (q *Queue) pullOften(p puller, now *pull) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for ctx.Err() == nil {
+		denied := deniedSince(q.store.conn)
 		consumer, err := q.consumer(ctx, p)
 		if err == nil {
 			q.set(now, nil, false, nil)
-			q.pullFrom(ctx, consumer, now)
+			err = q.pullFrom(ctx, consumer, now)
+		} else if refused := denied(q.store.api + "CONSUMER."); refused != nil {
+			err = refused
 		}
 		pause.Reset(retryPause)
 		if err == nil || isPassing(err) {
@@ -216,26 +219,30 @@ const maxLeases = 1_000_000
 // is offered to that process.
 func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
 
-// pullFrom pulls jobs until something fails: those that wait, or else the next one. It does
+// pullFrom pulls jobs until something fails, and returns what lasts: those that wait, or else the next one. It does
 // so while somebody wants them: a worker that has no slot leaves them to others.
-func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pull) {
+func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pull) error {
 	for {
 		select {
 		case <-q.isWanted():
 		case <-ctx.Done():
-			return
+			return nil
 		}
 		own, err := q.store.session(ctx)
 		if err != nil {
-			return
+			return nil
 		}
+		denied := deniedSince(q.store.conn)
 		jobs, err := waiting(consumer)
 		if err == nil && len(jobs) == 0 {
 			q.set(now, nil, true, nil)
 			jobs, err = q.next(own.ctx, consumer)
 		}
+		if err := denied(q.store.api + "CONSUMER."); err != nil && len(jobs) == 0 {
+			return err
+		}
 		if err != nil {
-			return
+			return nil
 		}
 		q.offer(own, jobs, now)
 	}

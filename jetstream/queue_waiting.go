@@ -18,7 +18,7 @@ func (q *Queue) Now(ctx context.Context) (time.Time, error) { return q.now.Now(c
 
 // askTime asks the server that leads the stream of the records for its time.
 func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
-	err = s.retry(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, s.api+"STREAM.INFO.", func(ctx context.Context) error {
 		stream, err := s.js.Stream(ctx, s.names.records())
 		if err == nil {
 			now = stream.CachedInfo().TimeStamp
@@ -92,7 +92,7 @@ func (q *Queue) programOf(c *jetstream.ConsumerInfo) (token string, ofJobs bool)
 
 // consumers returns what the server says of all consumers.
 func (q *Queue) consumers(ctx context.Context) (all []*jetstream.ConsumerInfo, err error) {
-	err = q.store.retry(ctx, func(ctx context.Context) error {
+	err = q.store.retry(ctx, q.store.api+"CONSUMER.LIST.", func(ctx context.Context) error {
 		all = all[:0]
 		list := q.jobs.ListConsumers(ctx)
 		for info := range list.Info() {

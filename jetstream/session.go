@@ -144,6 +144,10 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 	case s.current != nil && !s.current.isOver():
 		return s.current, nil
 	}
+	if err := s.refused; err != nil {
+		s.refused = nil
+		return nil, unavailable(err)
+	}
 	own, end := context.WithCancelCause(s.ctx)
 	n := &session{
 		store: s, id: nuid.Next(), ctx: own, end: end,
@@ -164,7 +168,7 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	at := time.Now()
-	if err := s.store.retry(ctx, s.sign); err != nil && context.Cause(ctx) != nil {
+	if err := s.store.retry(ctx, s.store.names.sign(s.id), s.sign); err != nil && context.Cause(ctx) != nil {
 		return context.Cause(ctx)
 	} else if err != nil {
 		return unavailable(err)
@@ -179,15 +183,19 @@ func (s *session) begin(ctx context.Context) error {
 // sign publishes the life sign. There is one message of it, which goes by itself
 // some time after the last.
 func (s *session) sign(ctx context.Context) error {
-	o := &s.store.options
+	lease := s.store.options.Lease
+	return s.publishSign(ctx, lease, 2*lease+time.Second)
+}
+
+func (s *session) publishSign(ctx context.Context, lease, stays time.Duration) error {
 	msg := nats.NewMsg(s.store.names.sign(s.id))
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
-	msg.Header.Set(headerLease, o.Lease.String())
+	msg.Header.Set(headerLease, lease.String())
 	var err error
 	if msg.Data, err = json.Marshal(s.jobs()); err != nil {
 		return err
 	}
-	_, err = s.store.publishOnce(ctx, s.store.names.records(), msg, jetstream.WithMsgTTL(2*o.Lease+time.Second))
+	_, err = s.store.publishOnce(ctx, s.store.names.records(), msg, jetstream.WithMsgTTL(stays))
 	return err
 }
 
@@ -239,12 +247,12 @@ func minTime(a, b time.Time) time.Time {
 	return b
 }
 
-// resign removes the life sign of a process that ends, so that nobody has to
-// wait for it.
+// resign gives a last life sign, which says that there is no lease any more, so that nobody
+// has to wait for it.
 func (s *session) resign() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.store.options.patience())
 	defer cancel()
-	_ = s.store.records.Purge(ctx, jetstream.WithPurgeSubject(s.store.names.sign(s.id))) // else it goes by itself
+	_ = s.publishSign(ctx, 0, time.Second) // else it goes by itself
 }
 
 // listen notifies the owners of runs of messages, keeps when others gave
@@ -258,7 +266,10 @@ func (s *session) listen(ctx context.Context) error {
 	subjects := []string{s.store.names.all("m"), s.store.names.all("s"), s.store.names.all("p")}
 	s.store.running.Go(func() {
 		for msg, err := range s.store.consume(s.ctx, info.Created, subjects, info.State.LastSeq+1) {
-			if err != nil { // the session is over, or its stream was deleted
+			if err != nil { // the session is over, its stream was deleted, or it may not be read
+				if errors.Is(err, nats.ErrPermissionViolation) {
+					s.store.refuse(err)
+				}
 				s.finish()
 				return
 			}
@@ -266,6 +277,13 @@ func (s *session) listen(ctx context.Context) error {
 		}
 	})
 	return nil
+}
+
+// refuse has the next who needs a session get the error.
+func (s *Store) refuse(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused = err
 }
 
 func (s *session) hear(msg jetstream.Msg) {
@@ -276,7 +294,7 @@ func (s *session) hear(msg jetstream.Msg) {
 		}
 	case "s":
 		if meta, err := msg.Metadata(); err == nil {
-			s.store.sight(id, meta.Sequence.Stream)
+			s.store.sight(id, meta.Sequence.Stream, msg.Headers().Get(headerLease) == noLease)
 		}
 	case "p":
 		s.store.mu.Lock()
@@ -294,8 +312,12 @@ type sighting struct {
 	at  time.Time
 }
 
-// sight records a heartbeat and returns when that heartbeat was first seen.
-func (s *Store) sight(session string, seq uint64) time.Time {
+// noLease is the lease in the last life sign of a session.
+const noLease = "0s"
+
+// sight records a heartbeat and returns when that heartbeat was first seen. The last one
+// counts as seen long ago.
+func (s *Store) sight(session string, seq uint64, isLast bool) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was, ok := s.sightings[session]; ok && seq <= was.seq {
@@ -306,6 +328,9 @@ func (s *Store) sight(session string, seq uint64) time.Time {
 		if now.Sub(was.at) > time.Hour {
 			delete(s.sightings, id)
 		}
+	}
+	if isLast {
+		now = time.Time{}
 	}
 	s.sightings[session] = sighting{seq, now}
 	return now
@@ -320,11 +345,11 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	since := s.sight(id, sign.Seq)
 	h, err := sign.header()
 	if err != nil {
 		return false, err
 	}
+	since := s.sight(id, sign.Seq, h.Get(headerLease) == noLease)
 	lease, err := time.ParseDuration(h.Get(headerLease))
 	if err != nil {
 		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the life sign "+strconv.Quote(id)+" says no lease"))

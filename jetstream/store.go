@@ -20,11 +20,11 @@ import (
 type Store struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
+	api     string // what the subjects of requests to the server begin with
 	options Options
 	names   names
 	records jetstream.Stream
 	index   jetstream.Stream
-	bucket  jetstream.ObjectStore
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
@@ -33,6 +33,7 @@ type Store struct {
 	mu        sync.Mutex
 	closed    bool
 	current   *session // of this process; nil before it opens a run
+	refused   error    // why the last session could not listen; nil once that was told
 	sightings map[string]sighting
 	lagging   map[string]bool // runs that the index does not show as they are
 	mending   bool            // somebody sees to that

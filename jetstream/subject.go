@@ -11,7 +11,6 @@ import (
 //	RP_<store>   rp.<store>.r.<run>       what happened to a run, in order
 //	             rp.<store>.f.<run>       what may change of it at any time
 //	             rp.<store>.m.<run>.<id>  messages that wait for it
-//	             rp.<store>.n.<run>       a note that messages were removed
 //	             rp.<store>.s.<session>   the life sign of a process, with the number of its jobs
 //	             rp.<store>.p.<program>.<version>.<level>
 //	                                      a note that runs have that priority
@@ -27,6 +26,7 @@ type names struct{ store string }
 
 func (n names) records() string   { return "RP_" + n.store }
 func (n names) index() string     { return "RPI_" + n.store }
+func (n names) queue() string     { return "RQ_" + n.store }
 func (n names) artifacts() string { return "RPA_" + n.store }
 
 func (n names) run(runID string) string   { return "rp." + n.store + ".r." + token(runID) }
@@ -36,7 +36,6 @@ func (n names) message(runID, id string) string {
 	return "rp." + n.store + ".m." + token(runID) + "." + id
 }
 func (n names) sign(session string) string  { return "rp." + n.store + ".s." + session }
-func (n names) note(runID string) string    { return "rp." + n.store + ".n." + token(runID) }
 func (n names) indexed(runID string) string { return "rpi." + n.store + "." + token(runID) }
 func (n names) level(p puller) string {
 	return "rp." + n.store + ".p." + safe(p.program.Name) + "." + safe(p.program.Version) + "." + strconv.Itoa(p.level)

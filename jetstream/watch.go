@@ -57,7 +57,7 @@ type watcher struct {
 func (w *watcher) subjects() []string {
 	n := w.store.names
 	if id := w.options.RunID; id != "" {
-		return []string{n.run(id), n.free(id), n.inbox(id), n.note(id)}
+		return []string{n.run(id), n.free(id), n.inbox(id)}
 	}
 	return []string{n.all("r"), n.all("f")}
 }
@@ -86,7 +86,7 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Event, error) b
 
 // streamInfo is how the stream of the records is.
 func (s *Store) streamInfo(ctx context.Context) (info *jetstream.StreamInfo, err error) {
-	err = s.retry(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, s.api+"STREAM.INFO."+s.names.records(), func(ctx context.Context) error {
 		info, err = s.records.Info(ctx)
 		return err
 	})

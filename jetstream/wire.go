@@ -52,17 +52,20 @@ var lasting = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 
 // retry calls f until it succeeds, fails for good, or time is up: at the end of ctx, or
 // after the length of a lease if ctx has no deadline.
-func (s *Store) retry(ctx context.Context, f func(context.Context) error) error {
-	return retryFor(ctx, s.options.Lease, s.options.patience(), f)
+//
+// Subject is what f publishes to, or how that begins: a missing permission for it is an error
+// at once.
+func (s *Store) retry(ctx context.Context, subject string, f func(context.Context) error) error {
+	return retryFor(ctx, s.conn, subject, s.options.Lease, s.options.patience(), f)
 }
 
 // setUp is like retry, for the calls that set up the store: while a cluster elects a
 // leader, no server answers.
-func setUp(ctx context.Context, f func(context.Context) error) error {
-	return retryFor(ctx, 30*time.Second, 3*time.Second, f)
+func setUp(ctx context.Context, conn *nats.Conn, f func(context.Context) error) error {
+	return retryFor(ctx, conn, "", 30*time.Second, 3*time.Second, f)
 }
 
-func retryFor(ctx context.Context, limit, patience time.Duration, f func(context.Context) error) error {
+func retryFor(ctx context.Context, conn *nats.Conn, subject string, limit, patience time.Duration, f func(context.Context) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -74,10 +77,14 @@ func retryFor(ctx context.Context, limit, patience time.Duration, f func(context
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
+		denied := deniedSince(conn)
 		once, cancel := context.WithTimeout(ctx, patience)
 		err := f(once)
 		cancel()
 		if err == nil || !isPassing(err) {
+			return err
+		}
+		if err := denied(subject); err != nil {
 			return err
 		}
 		pause.Reset(retryPause)
@@ -133,8 +140,9 @@ func (s *Store) get(ctx context.Context, stream string, q query) (*stored, error
 		Error   *jetstream.APIError `json:"error"`
 		Message *stored             `json:"message"`
 	}
-	err = s.retry(ctx, func(ctx context.Context) error {
-		msg, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
+	subject := s.api + "STREAM.MSG.GET." + stream
+	err = s.retry(ctx, subject, func(ctx context.Context) error {
+		msg, err := s.conn.RequestWithContext(ctx, subject, request)
 		if err != nil {
 			return err
 		}
@@ -210,7 +218,8 @@ func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint
 	if err != nil {
 		return nil, err
 	}
-	err = s.retry(ctx, func(ctx context.Context) error {
+	to := s.api + "DIRECT.GET." + stream
+	err = s.retry(ctx, to, func(ctx context.Context) error {
 		batch = batch[:0]
 		inbox, err := s.conn.SubscribeSync(s.conn.NewInbox())
 		if err != nil {
@@ -220,7 +229,7 @@ func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint
 		if err := inbox.SetPendingLimits(-1, -1); err != nil {
 			return err
 		}
-		if err := s.conn.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox.Subject, request); err != nil {
+		if err := s.conn.PublishRequest(to, inbox.Subject, request); err != nil {
 			return err
 		}
 		for {
@@ -255,7 +264,7 @@ func sequenceOf(msg *nats.Msg) (uint64, error) {
 // sequence expected; 0 means none. Otherwise the error is errConflict. A lost
 // acknowledgement does no harm: the ID of the message shows whether it was stored.
 func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (seq uint64, err error) {
-	err = s.retry(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, msg.Subject, func(ctx context.Context) error {
 		seq, err = s.publishOnce(ctx, stream, msg, jetstream.WithExpectLastSequencePerSubject(expected))
 		return err
 	})
@@ -275,7 +284,7 @@ func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expec
 // sequence. One whose
 // acknowledgement is lost may be stored twice.
 func (s *Store) publishAny(ctx context.Context, stream string, msg *nats.Msg) (seq uint64, err error) {
-	err = s.retry(ctx, func(ctx context.Context) error {
+	err = s.retry(ctx, msg.Subject, func(ctx context.Context) error {
 		seq, err = s.publishOnce(ctx, stream, msg)
 		return err
 	})
@@ -338,7 +347,7 @@ func (s *Store) published(ctx context.Context, stream string, msg *nats.Msg, exp
 
 // purge removes the messages on a subject below a sequence; 0 means all of them.
 func (s *Store) purge(ctx context.Context, stream jetstream.Stream, subject string, below uint64) error {
-	err := s.retry(ctx, func(ctx context.Context) error {
+	err := s.retry(ctx, s.api+"STREAM.PURGE.", func(ctx context.Context) error {
 		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(below))
 	})
 	if err != nil && context.Cause(ctx) != nil {

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-const usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | export RUN FILE | import FILE... | gc [GRACE] | repair"
+const usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | export RUN FILE | import FILE... | gc [GRACE] | repair | init | permissions ROLE"
 
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-jetstream", flag.ContinueOnError)
@@ -41,12 +41,20 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	url := flags.String("url", cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL), "the `servers`, separated by commas; NATS_URL in the environment")
 	name := flags.String("store", "reprise", "the `name` of the store")
 	credentials := flags.String("creds", "", "a `file` with credentials of the servers")
+	domain := flags.String("domain", "", "the JetStream `domain` of the servers that keep the store")
+	prefix := flags.String("api-prefix", "", "what requests to JetStream begin with instead of $JS.API, where it is imported from another `account`")
 	replicas := flags.Int("replicas", 1, "on how many servers a store that does not exist yet keeps each run")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "reprise-jetstream [flags] "+usage)
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	o := jetstream.Options{Name: *name, Replicas: *replicas, Domain: *domain, APIPrefix: *prefix}
+	if flags.Arg(0) == "permissions" && flags.NArg() == 2 {
+		text, err := jetstream.PermissionsConfig(o, jetstream.Role(flags.Arg(1)))
+		fmt.Fprint(out, text)
 		return err
 	}
 	do, err := command(flags.Args(), out)
@@ -62,7 +70,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 		return fmt.Errorf("connect to %s: %w", *url, err)
 	}
 	defer conn.Close()
-	store, err := jetstream.Open(ctx, conn, jetstream.Options{Name: *name, Replicas: *replicas})
+	store, err := jetstream.Open(ctx, conn, o)
 	if err != nil {
 		return err
 	}
@@ -93,6 +101,14 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 		return func(ctx context.Context, s *jetstream.Store) error { return export(ctx, s, rest[0], rest[1]) }, nil
 	case name == "import" && len(rest) > 0:
 		return func(ctx context.Context, s *jetstream.Store) error { return importRuns(ctx, s, rest, out) }, nil
+	case name == "init" && len(rest) == 0:
+		return func(ctx context.Context, s *jetstream.Store) error {
+			_, err := jetstream.OpenQueue(ctx, s)
+			if err == nil {
+				fmt.Fprintln(out, "the streams of the store are there")
+			}
+			return err
+		}, nil
 	case name == "repair" && len(rest) == 0:
 		return func(ctx context.Context, s *jetstream.Store) error { return repair(ctx, s, out) }, nil
 	case name == "gc" && len(rest) <= 1:

@@ -81,10 +81,14 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		err := run(t.Context(), args, &out, &out)
 		require.ErrorContains(t, err, "want runs | copy-from DIR [RUN...]")
 	}
+	err := run(t.Context(), []string{"permissions", "boss"}, &bytes.Buffer{}, &bytes.Buffer{})
+	require.ErrorContains(t, err, `no role "boss"; want one of ["dashboard" "client" "worker" "admin"]`)
+	err = run(t.Context(), []string{"-domain", "a", "-api-prefix", "b", "permissions", "worker"}, &bytes.Buffer{}, &bytes.Buffer{})
+	require.ErrorContains(t, err, `Domain is "a" and APIPrefix is "b"; want one of them`)
 	for _, grace := range []string{"soon", "-1h"} {
 		err := run(t.Context(), []string{"gc", grace}, &bytes.Buffer{}, &bytes.Buffer{})
 		require.ErrorContains(t, err, "want a duration of 0 or more")
 	}
-	err := run(t.Context(), []string{"-url", "nats://127.0.0.1:1", "runs"}, &bytes.Buffer{}, &bytes.Buffer{})
+	err = run(t.Context(), []string{"-url", "nats://127.0.0.1:1", "runs"}, &bytes.Buffer{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "connect to nats://127.0.0.1:1")
 }

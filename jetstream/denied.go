@@ -1,0 +1,50 @@
+package jetstream
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// A server does not answer a message that its sender may not publish, and the sender waits
+// in vain. The violation comes apart from that, as an error of the connection, which keeps
+// the last one.
+
+// violation is the text of such an error.
+var violation = regexp.MustCompile(`(?i)Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
+
+// deniedSince returns a function that returns an error if the server has said since that the
+// connection may not publish to a subject that begins so, or may not get answers.
+func deniedSince(conn *nats.Conn) func(subject string) error {
+	before := conn.LastError()
+	return func(subject string) error {
+		err := conn.LastError()
+		if err == before || !errors.Is(err, nats.ErrPermissionViolation) { //nolint:errorlint // whether it is the same error, not its kind
+			return nil
+		}
+		found := violation.FindStringSubmatch(err.Error())
+		switch {
+		case found == nil:
+			return nil
+		case found[1] == "Subscription" && strings.HasPrefix(found[2], inboxes(conn)):
+			return denied("subscribe to", found[2])
+		case found[1] == "Publish" && strings.HasPrefix(found[2], subject):
+			return denied("publish to", found[2])
+		}
+		return nil
+	}
+}
+
+// inboxes is what the inboxes of a connection begin with.
+func inboxes(conn *nats.Conn) string {
+	inbox := conn.NewInbox()
+	return inbox[:strings.LastIndexByte(inbox, '.')+1]
+}
+
+func denied(what, subject string) error {
+	return fmt.Errorf("jetstream: the user of this connection may not %s %q; `reprise-jetstream permissions` prints what a worker, a dashboard and a client need: %w",
+		what, subject, nats.ErrPermissionViolation)
+}
