@@ -123,8 +123,9 @@ func (s *storedStamp) isShown(shown stamp) bool {
 // storedStamps are those of all runs that exist.
 func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, error) {
 	all, free := make(map[string]*storedStamp), make(map[string]stamp)
-	err := s.lastHeaders(ctx, s.records, []string{s.names.all("r"), s.names.all("f")}, func(subject string, seq uint64, h nats.Header) error {
-		class, id := parse(subject)
+	err := s.lastMessages(ctx, s.records, []string{s.names.all("r"), s.names.all("f")}, true, func(msg jetstream.Msg, seq uint64) error {
+		h := msg.Headers()
+		class, id := parse(msg.Subject())
 		is := stamp{seq, h.Get(headerID)}
 		if class == "f" {
 			free[id] = is
@@ -153,9 +154,13 @@ func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, erro
 // indexedStamps are those that the index shows.
 func (s *Store) indexedStamps(ctx context.Context) (map[string]stamp, error) {
 	all := make(map[string]stamp)
-	err := s.lastHeaders(ctx, s.index, []string{s.names.indexed("*")}, func(subject string, _ uint64, h nats.Header) error {
-		is, err := stampOf(h)
-		all[indexedRun(subject)] = is
+	err := s.lastMessages(ctx, s.index, []string{s.names.indexedAs("*")}, true, func(msg jetstream.Msg, _ uint64) error {
+		id := indexedRun(msg.Subject())
+		is, err := stampOf(msg.Headers())
+		if _, twice := all[id]; twice {
+			is = stamp{} // an old one must be removed
+		}
+		all[id] = is
 		return err
 	})
 	return all, err
@@ -171,13 +176,14 @@ func stampOf(h nats.Header) (stamp, error) {
 	return is, nil
 }
 
-// lastHeaders calls f with the headers of the last message on each subject that is there
-// now, and perhaps of others.
-func (s *Store) lastHeaders(ctx context.Context, stream jetstream.Stream, subjects []string, f func(subject string, seq uint64, h nats.Header) error) error {
+// lastMessages calls f with the last message on each subject that is there now, and perhaps
+// with others, without their data if only the headers are wanted. After an error that may
+// pass it begins again.
+func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(msg jetstream.Msg, seq uint64) error) error {
 	return retryFor(ctx, s.conn, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
 		consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 			FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckNonePolicy,
-			HeadersOnly: true, MemoryStorage: true, Replicas: 1, InactiveThreshold: consumerIdle,
+			HeadersOnly: headersOnly, MemoryStorage: true, Replicas: 1, InactiveThreshold: consumerIdle,
 		})
 		if err != nil {
 			return err
@@ -194,7 +200,7 @@ func (s *Store) lastHeaders(ctx context.Context, stream jetstream.Stream, subjec
 				if err != nil {
 					return err
 				}
-				if err := f(msg.Subject(), meta.Sequence.Stream, msg.Headers()); err != nil {
+				if err := f(msg, meta.Sequence.Stream); err != nil {
 					return err
 				}
 				left = meta.NumPending
@@ -226,7 +232,7 @@ func (s *Store) pause(ctx context.Context) {
 // isIntact reports whether the ends of the records and of the index agree. It is cheap,
 // and sees that one of the streams has lost its end, if nothing was appended since.
 func (s *Store) isIntact(ctx context.Context) (bool, error) {
-	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexed("*")})
+	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedAs("*")})
 	if err == nil {
 		var h nats.Header
 		if h, err = last.header(); err != nil {
@@ -286,7 +292,9 @@ func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, err
 func (s *Store) healOpened(ctx context.Context) error {
 	intact, err := s.isIntact(ctx)
 	if err == nil && !intact {
-		_, err = s.Repair(ctx)
+		if _, err = s.Repair(ctx); errors.Is(err, nats.ErrPermissionViolation) {
+			return nil // a worker mends it
+		}
 	}
 	return err
 }
@@ -310,6 +318,9 @@ func (s *Store) healOften() {
 			return
 		}
 		for _, err := s.Repair(s.ctx); err != nil && s.ctx.Err() == nil; _, err = s.Repair(s.ctx) {
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				break // a worker mends it
+			}
 			s.pause(s.ctx)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -16,9 +17,22 @@ import (
 // The index has one message for each run; the run that changed last is at its end.
 // The process that changes a run writes its message, with the stamp of the message of
 // the run that it shows: an older one never replaces a newer one that is stored.
+//
+// The subject of the message says the status of the run and when it is due, so that the
+// server finds those that are wanted. A run whose status changes moves: its new message is
+// stored before the old one is removed, so that it is never missing, and for a moment it is
+// there twice. If a process is killed in between, whoever lists the old message mends that:
+// its process has ended, or it says another status than its subject.
 
-// unknown stands for the sequence of a message of the index that was not read.
-const unknown = ^uint64(0)
+// An entry is where the index has a run. The zero entry is that of a run that it does not
+// have.
+type entry struct {
+	seq     uint64
+	subject string
+}
+
+// unread stands for an entry that was not read.
+var unread = entry{seq: ^uint64(0)}
 
 // freeChanged reports whether that changed which may change at any time.
 func freeChanged(a, b *snapshot.Info) bool {
@@ -27,28 +41,28 @@ func freeChanged(a, b *snapshot.Info) bool {
 
 // show has the index show a run as it stands. The run has changed already: what
 // goes wrong is mended later, so it is no error of the caller's.
-func (s *Store) show(ctx context.Context, h *head, expected uint64) (seq uint64) {
+func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.patience())
 	defer cancel()
-	seq, _, err := s.putIndex(ctx, h, expected)
+	now, _, err := s.putIndex(ctx, h, was)
 	if errors.Is(err, errConflict) {
 		_, err = s.reindex(ctx, h.info.RunID)
 	}
 	if err != nil {
 		s.lag(h.info.RunID)
-		return unknown
+		return unread
 	}
-	return seq
+	return now
 }
 
 // showNow is show after what may change at any time was read anew, so that of two
 // who change a run at once the later shows both changes.
-func (s *Store) showNow(ctx context.Context, h *head, expected uint64) uint64 {
+func (s *Store) showNow(ctx context.Context, h *head, was entry) entry {
 	if err := s.readFree(ctx, h); err != nil {
 		s.lag(h.info.RunID)
-		return unknown
+		return unread
 	}
-	return s.show(ctx, h, expected)
+	return s.show(ctx, h, was)
 }
 
 // lag keeps that the index does not show a run as it stands, and sees to it.
@@ -83,30 +97,55 @@ func (s *Store) mendLater() {
 	}
 }
 
-// putIndex puts one run into the index, in the place of the message expected, and reports
-// whether it was not there yet. It is errConflict if the message expected is not there.
-func (s *Store) putIndex(ctx context.Context, h *head, expected uint64) (seq uint64, put bool, err error) {
-	if expected == unknown {
-		was, shown, err := s.indexed(ctx, h.info.RunID)
-		if err != nil {
-			return 0, false, err
+// putIndex puts one run into the index, in the place of what was there, and reports whether
+// that changed it. It is errConflict if that is not there any more.
+func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, put bool, err error) {
+	if was == unread {
+		var shown stamp
+		if was, shown, err = s.indexed(ctx, h.info.RunID); err != nil {
+			return entry{}, false, err
 		}
-		isShown := was > 0 && shown == h.stamp()
+		isShown := was.seq > 0 && shown == h.stamp()
 		if shown.seq > h.stamp().seq { // it is newer, or the message was lost
 			if isShown, err = s.isStored(ctx, h.info.RunID, shown); err != nil {
-				return 0, false, err
+				return entry{}, false, err
 			}
 		}
 		if isShown {
-			return was, false, nil
+			put, err = s.removeOld(ctx, h.info.RunID, was)
+			return was, put, err
 		}
-		expected = was
 	}
+	msg, err := s.indexMessage(h)
+	if err != nil {
+		return entry{}, false, err
+	}
+	now = entry{subject: msg.Subject}
+	if was.seq > 0 && was.subject != now.subject && !h.isOpen() && statusOf(was.subject) != snapshot.StatusRunning {
+		// No lease will tell that the process was killed before it had removed the old message.
+		msg.Subject = was.subject
+		if was.seq, err = s.publishIndex(ctx, msg, h.info.RunID, was.seq); err != nil {
+			return entry{}, false, err
+		}
+		msg.Subject = now.subject
+		msg.Header.Set(headerID, nuid.Next())
+	}
+	if now.seq, err = s.publishIndex(ctx, msg, h.info.RunID, was.seq); err != nil {
+		return entry{}, false, err
+	}
+	if was.seq > 0 && was.subject != now.subject {
+		err = s.purge(ctx, s.index, was.subject, now.seq)
+	}
+	return now, true, err
+}
+
+// indexMessage is the message of a run in the index.
+func (s *Store) indexMessage(h *head) (*nats.Msg, error) {
 	data, err := snapshot.AppendInfo(nil, &h.info)
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
-	msg := nats.NewMsg(s.names.indexed(h.info.RunID))
+	msg := nats.NewMsg(s.names.indexed(&h.info))
 	msg.Data = data
 	msg.Header.Set(headerID, nuid.Next())
 	is := h.stamp()
@@ -115,25 +154,43 @@ func (s *Store) putIndex(ctx context.Context, h *head, expected uint64) (seq uin
 	if h.isOpen() {
 		msg.Header.Set(headerSession, h.session)
 	}
-	seq, err = s.publish(ctx, s.names.index(), msg, expected)
-	return seq, err == nil, err
+	return msg, nil
 }
 
-// indexed returns the sequence of the message of a run in the index, and the stamp of what
-// it shows; zeros if there is none.
-func (s *Store) indexed(ctx context.Context, runID string) (seq uint64, shown stamp, err error) {
-	m, err := s.get(ctx, s.names.index(), query{Last: s.names.indexed(runID)})
-	if errors.Is(err, errNone) {
-		return 0, stamp{}, nil
+// publishIndex publishes a message of a run if the last one of the run, on whatever subject,
+// still has the sequence expected.
+func (s *Store) publishIndex(ctx context.Context, msg *nats.Msg, runID string, expected uint64) (uint64, error) {
+	return s.publishAfter(ctx, s.names.index(), msg, expected, jetstream.WithExpectLastSequenceForSubject(expected, s.names.indexedOf(runID)))
+}
+
+// removeOld removes what the index has of a run beside the entry, which is the last. It
+// reports whether there was something.
+func (s *Store) removeOld(ctx context.Context, runID string, last entry) (bool, error) {
+	m, err := s.get(ctx, s.names.index(), query{Next: s.names.indexedOf(runID), Seq: 1})
+	if errors.Is(err, errNone) || err == nil && m.Seq >= last.seq {
+		return false, nil
 	} else if err != nil {
-		return 0, stamp{}, err
+		return false, err
+	}
+	err = s.purge(ctx, s.index, s.names.indexedOf(runID), last.seq)
+	return err == nil, err
+}
+
+// indexed returns where the index has a run, and the stamp of what it shows; zeros if it does
+// not have it.
+func (s *Store) indexed(ctx context.Context, runID string) (is entry, shown stamp, err error) {
+	m, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedOf(runID)})
+	if errors.Is(err, errNone) {
+		return entry{}, stamp{}, nil
+	} else if err != nil {
+		return entry{}, stamp{}, err
 	}
 	h, err := m.header()
 	if err != nil {
-		return 0, stamp{}, err
+		return entry{}, stamp{}, err
 	}
 	shown, err = stampOf(h)
-	return m.Seq, shown, err
+	return entry{m.Seq, m.Subject}, shown, err
 }
 
 // reindex reads a run and makes the index show it, or no longer. It reports whether that
@@ -146,7 +203,7 @@ func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err er
 		} else if err != nil {
 			return false, err
 		}
-		if _, changed, err = s.putIndex(ctx, h, unknown); !errors.Is(err, errConflict) {
+		if _, changed, err = s.putIndex(ctx, h, unread); !errors.Is(err, errConflict) {
 			return changed, err
 		}
 	}
@@ -154,7 +211,7 @@ func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err er
 
 // mend is reindex where an error is mended later.
 func (s *Store) mend(ctx context.Context, runID string) {
-	if _, err := s.reindex(ctx, runID); err != nil {
+	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // others may do it
 		s.lag(runID)
 	}
 }
@@ -162,14 +219,14 @@ func (s *Store) mend(ctx context.Context, runID string) {
 // hide removes a run from the index that is not there any more. One that was
 // begun meanwhile stays.
 func (s *Store) hide(ctx context.Context, runID string) (hidden bool, err error) {
-	seq, _, err := s.indexed(ctx, runID)
-	if err != nil || seq == 0 {
+	last, _, err := s.indexed(ctx, runID)
+	if err != nil || last.seq == 0 {
 		return false, err
 	}
 	if _, err := s.head(ctx, runID); !errors.Is(err, snapshot.ErrNotFound) {
 		return false, err
 	}
-	err = s.purge(ctx, s.index, s.names.indexed(runID), seq+1)
+	err = s.purge(ctx, s.index, s.names.indexedOf(runID), last.seq+1)
 	return err == nil, err
 }
 

@@ -20,7 +20,7 @@ type journal struct {
 	runID   string
 	marker  message       // with which it was opened
 	known   snapshot.Info // since then
-	indexed uint64        // the sequence of its message in the index
+	indexed entry         // where the index has it
 
 	restored *snapshot.Run
 	notify   chan struct{}
@@ -49,7 +49,7 @@ type batch struct {
 
 func newJournal(s *Store, own *session, m *message, now snapshot.Info) *journal {
 	return &journal{
-		store: s, session: own, runID: now.RunID, marker: *m, known: now, indexed: unknown,
+		store: s, session: own, runID: now.RunID, marker: *m, known: now, indexed: unread,
 		notify: make(chan struct{}, 1), work: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		at: m.seq, changed: make(chan struct{}), ended: make(chan struct{}),
 	}

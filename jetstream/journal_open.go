@@ -75,7 +75,7 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 		return nil, errors.Join(fmt.Errorf("snapshot: open run %s: %w", runID, err),
 			j.Close(ctx, snapshot.End{Status: restored.Status, Stop: restored.Stop, Due: restored.Due, Usage: restored.Usage, Standing: restored.Standing}))
 	}
-	j.indexed = s.showNow(ctx, &head{message: *m, info: now}, unknown)
+	j.indexed = s.showNow(ctx, &head{message: *m, info: now}, unread)
 	j.begin(run)
 	return j, nil
 }

@@ -1,21 +1,26 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The last that changed is at the end of the index, which is read backwards in
-// windows of its sequence.
+// The run that changed last is at the end of the index, which is read backwards in windows
+// of its sequence.
 
-// List implements [snapshot.Reader].
+// List implements [snapshot.Reader]. The server finds the runs of a status, and with
+// f.DueBy those that are due; the other parts of the filter are looked at here.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -24,8 +29,11 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 		return snapshot.Page{}, err
 	}
 	s.reindexLagging(ctx)
-	if f.IsSorted() {
+	switch {
+	case f.IsSorted():
 		return s.pick(ctx, f)
+	case !f.DueBy.IsZero() && f.Limit == 0 && f.Before == "" && !f.Count:
+		return s.due(ctx, f)
 	}
 	page, err := s.latest(ctx, f)
 	if err == nil && f.Count {
@@ -37,55 +45,205 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// pick reads the whole index.
+// indexSubjects are those of the index that have the runs of the statuses; all if there is
+// none.
+func (n names) indexSubjects(statuses []snapshot.Status) []string {
+	if len(statuses) == 0 {
+		return []string{n.indexedAs("*")}
+	}
+	if slices.Contains(statuses, snapshot.StatusInterrupted) { // a run whose process has ended is there as running
+		statuses = append(slices.Clone(statuses), snapshot.StatusRunning)
+	}
+	var all []string
+	for _, status := range statuses {
+		if subject := n.indexedAs(string(status)); !slices.Contains(all, subject) {
+			all = append(all, subject)
+		}
+	}
+	return all
+}
+
+// dueSubjects are those of the index that have the runs of the statuses which do not wait for
+// an answer or a later time.
+func (n names) dueSubjects(f *snapshot.Filter) []string {
+	var all []string
+	for _, subject := range n.indexSubjects(f.Status) {
+		switch status := statusOf(subject); status {
+		case snapshot.StatusPaused: // until it is due
+		case "*":
+			return []string{subject}
+		default:
+			all = append(all, "rpi."+n.store+"."+string(status)+"."+noHour+".*")
+		}
+	}
+	for _, hours := range hoursUntil(f.DueBy) {
+		all = append(all, "rpi."+n.store+".*."+hours+".*")
+	}
+	return all
+}
+
+// pick reads all that the server finds.
 func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	l := lister{store: s, add: func(info snapshot.Info, _ uint64) { p.Add(info) }, alive: make(map[string]bool)}
-	before, err := s.before(ctx, "")
-	if err == nil && before > 1 {
-		err = l.look(ctx, 1, before-1)
+	statuses := f.Status
+	if f.Count {
+		statuses = nil
 	}
-	return p.Page(), err
+	end, err := s.before(ctx, "")
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	l := newLister(s)
+	for _, subject := range s.names.indexSubjects(statuses) {
+		for msg, err := range s.upTo(ctx, subject, 1, end) {
+			if err != nil {
+				return snapshot.Page{}, err
+			}
+			is, err := l.lookAt(ctx, msg)
+			if err != nil {
+				return snapshot.Page{}, err
+			} else if is != nil {
+				p.Add(is.info)
+			}
+		}
+	}
+	page := p.Page()
+	page.Runs = once(page.Runs)
+	return page, nil
 }
 
-// latest returns a page with the last updated first, for which it reads the end of the
-// index.
-func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
-	before, err := s.before(ctx, f.Before)
+// once leaves out what is there of a run before it changed: it was moving in the index.
+func once(runs []snapshot.Info) []snapshot.Info {
+	newest := make(map[string]*snapshot.Info, len(runs))
+	for i := range runs {
+		if is := newest[runs[i].RunID]; is == nil || runs[i].Updated.After(is.Updated) {
+			newest[runs[i].RunID] = &runs[i]
+		}
+	}
+	if len(newest) == len(runs) {
+		return runs
+	}
+	kept := make([]snapshot.Info, 0, len(newest))
+	for i := range runs {
+		if newest[runs[i].RunID] == &runs[i] {
+			kept = append(kept, runs[i])
+		}
+	}
+	return kept
+}
+
+// due lists the runs that are due, and those for which messages wait.
+func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
+	found, err := s.find(ctx, s.names.dueSubjects(&f))
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	waiting := make(map[string]bool)
+	err = s.lastMessages(ctx, s.records, []string{s.names.all("m")}, true, func(msg jetstream.Msg, _ uint64) error {
+		if msg.Headers().Get(headerBorn) != "" { // else it was removed
+			_, id := parse(msg.Subject())
+			waiting[id] = true
+		}
+		return nil
+	})
+	for id := range waiting {
+		if _, ok := found[id]; ok || err != nil {
+			continue
+		}
+		var info snapshot.Info
+		if info, err = s.Info(ctx, id); err == nil {
+			found[id] = foundRun{info: info}
+		} else if errors.Is(err, snapshot.ErrNotFound) {
+			err = nil
+		}
+	}
 	if err != nil {
 		return snapshot.Page{}, err
 	}
 	page := snapshot.Page{Runs: []snapshot.Info{}}
-	l := lister{store: s, alive: make(map[string]bool)}
-	l.add = func(info snapshot.Info, seq uint64) {
-		if !f.Matches(&info) {
-			return
-		}
-		page.Runs = append(page.Runs, info)
-		if f.Limit > 0 && len(page.Runs) == f.Limit {
-			page.Next, l.full = strconv.FormatUint(seq, 10), true
+	for _, is := range found {
+		if f.Matches(&is.info) {
+			page.Runs = append(page.Runs, is.info)
 		}
 	}
-	for window := uint64(firstWindow); before > 1 && !l.full; window = min(2*window, lastWindow) {
-		from := uint64(1)
-		if before > window {
-			from = before - window
-		}
-		if err := l.look(ctx, from, before-1); err != nil {
-			return snapshot.Page{}, err
-		}
-		before = from
-	}
+	slices.SortFunc(page.Runs, func(a, b snapshot.Info) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
+	})
 	return page, nil
+}
+
+// A foundRun is a run in the index.
+type foundRun struct {
+	info snapshot.Info
+	seq  uint64 // in the index
+}
+
+// find reads all that the index has on some subjects.
+func (s *Store) find(ctx context.Context, subjects []string) (map[string]foundRun, error) {
+	found := make(map[string]foundRun)
+	l := newLister(s)
+	err := s.lastMessages(ctx, s.index, subjects, false, func(msg jetstream.Msg, seq uint64) error {
+		is, err := l.look(ctx, msg.Subject(), seq, msg.Headers(), msg.Data())
+		if err == nil && is != nil && found[is.info.RunID].seq < seq {
+			found[is.info.RunID] = *is
+		}
+		return err
+	})
+	return found, err
 }
 
 const (
 	firstWindow = 128
 	lastWindow  = 4096
 )
+
+// latest returns a page with the last updated first, for which it reads the end of the
+// index. Where few runs are found, the windows grow.
+func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
+	before, err := s.before(ctx, f.Before)
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	page, l := snapshot.Page{Runs: []snapshot.Info{}}, newLister(s)
+	seen := make(map[string]bool)
+	subjects := s.names.indexSubjects(f.Status)
+	for window := uint64(firstWindow); before > 1; {
+		from := uint64(1)
+		if before > window {
+			from = before - window
+		}
+		messages, err := s.window(ctx, subjects, from, before-1)
+		if errors.Is(err, errMany) {
+			window = max(window/8, firstWindow)
+			continue
+		} else if err != nil {
+			return snapshot.Page{}, err
+		}
+		for _, msg := range messages {
+			is, err := l.lookAt(ctx, msg)
+			if err != nil {
+				return snapshot.Page{}, err
+			} else if is == nil || seen[is.info.RunID] || !f.Matches(&is.info) {
+				continue
+			}
+			seen[is.info.RunID] = true
+			if page.Runs = append(page.Runs, is.info); f.Limit > 0 && len(page.Runs) == f.Limit {
+				page.Next = strconv.FormatUint(is.seq, 10)
+				return page, nil
+			}
+		}
+		before = from
+		if window = 2 * window; len(messages) < firstWindow/4 {
+			window *= 8
+		} else {
+			window = min(window, lastWindow)
+		}
+	}
+	return page, nil
+}
 
 // before is the sequence of the index before which a page begins.
 func (s *Store) before(ctx context.Context, position string) (uint64, error) {
@@ -96,7 +254,7 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 		}
 		return seq, nil
 	}
-	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexed("*")})
+	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedAs("*")})
 	if errors.Is(err, errNone) {
 		return 0, nil
 	} else if err != nil {
@@ -105,71 +263,120 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	return last.Seq + 1, nil
 }
 
-// A lister makes one page.
-type lister struct {
-	store *Store
-	add   func(info snapshot.Info, seq uint64)
-	alive map[string]bool // sessions that were looked at
-	full  bool
-}
+// errMany is that of a window with more messages than can be held.
+var errMany = errors.New("jetstream: too many messages")
 
-// look takes what the filter picks from a window of the index, the last first.
-func (l *lister) look(ctx context.Context, from, to uint64) error {
-	var window []*nats.Msg
-	subject := l.store.names.indexed("*")
-	for at := from; at <= to; {
-		batch, err := l.store.readBatch(ctx, l.store.names.index(), subject, at)
-		if err != nil {
-			return err
-		}
-		if len(batch) == 0 {
-			break
-		}
-		for _, msg := range batch {
-			seq, _ := sequenceOf(msg)
-			if at = seq + 1; seq <= to {
-				window = append(window, msg)
+// window reads a window of the index, the last first.
+func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*nats.Msg, err error) {
+	for _, subject := range subjects {
+		for msg, err := range s.upTo(ctx, subject, from, to) {
+			if err != nil {
+				return nil, err
+			}
+			if window = append(window, msg); len(window) > 4*lastWindow && to-from > firstWindow {
+				return nil, errMany
 			}
 		}
 	}
-	for i := len(window) - 1; i >= 0; i-- {
-		if err := l.take(ctx, window[i]); err != nil || l.full {
-			return err
-		}
-	}
-	return nil
+	slices.SortFunc(window, func(a, b *nats.Msg) int {
+		first, _ := sequenceOf(a)
+		second, _ := sequenceOf(b)
+		return cmp.Compare(second, first)
+	})
+	return window, nil
 }
 
-func (l *lister) take(ctx context.Context, msg *nats.Msg) error {
-	info, err := snapshot.DecodeInfo(msg.Data)
+// upTo yields the messages of the index on a subject from one sequence up to another.
+func (s *Store) upTo(ctx context.Context, subject string, from, to uint64) iter.Seq2[*nats.Msg, error] {
+	return func(yield func(*nats.Msg, error) bool) {
+		for at := from; at <= to; {
+			batch, err := s.readBatch(ctx, s.names.index(), subject, at)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, msg := range batch {
+				seq, _ := sequenceOf(msg)
+				if at = seq + 1; seq > to || !yield(msg, nil) {
+					return
+				}
+			}
+			if len(batch) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// A lister reads messages of the index.
+type lister struct {
+	store *Store
+	alive map[string]bool // sessions that were looked at
+}
+
+func newLister(s *Store) *lister { return &lister{store: s, alive: make(map[string]bool)} }
+
+// look is what a message of the index shows; nil if the run is not there any more. One that
+// should not be there as it is has its run mended.
+func (l *lister) look(ctx context.Context, subject string, seq uint64, h nats.Header, data []byte) (*foundRun, error) {
+	info, err := snapshot.DecodeInfo(data)
 	if err != nil {
-		return fmt.Errorf("snapshot: list: %w", err)
+		return nil, fmt.Errorf("snapshot: list: %w", err)
 	}
-	if session := msg.Header.Get(headerSession); session != "" {
-		if info, err = l.openInfo(ctx, info, session); errors.Is(err, snapshot.ErrNotFound) {
-			return nil
-		} else if err != nil {
-			return err
-		}
+	if statusOf(subject) != info.Status {
+		l.store.lag(info.RunID)
 	}
-	seq, _ := sequenceOf(msg)
-	l.add(info, seq)
-	return nil
-}
-
-// openInfo is what is known of a run that is open by the index: one whose process
-// has ended is looked at.
-func (l *lister) openInfo(ctx context.Context, info snapshot.Info, session string) (snapshot.Info, error) {
+	session := h.Get(headerSession)
+	if session == "" {
+		return &foundRun{info, seq}, nil
+	}
 	alive, known := l.alive[session]
 	if !known {
-		var err error
 		if alive, err = l.store.isAlive(ctx, session); err != nil {
-			return info, err
+			return nil, err
 		}
 		l.alive[session] = alive
 	}
 	if info.Open = alive; alive {
-		return info, nil
+		return &foundRun{info, seq}, nil
 	}
-	return l.store.Info(ctx, info.RunID)
+	return l.lookAgain(ctx, info.RunID, seq)
 }
+
+// lookAt is look for a message that was read directly.
+func (l *lister) lookAt(ctx context.Context, msg *nats.Msg) (*foundRun, error) {
+	seq, _ := sequenceOf(msg)
+	return l.look(ctx, msg.Header.Get(jetstream.SubjectHeader), seq, msg.Header, msg.Data)
+}
+
+// lookAgain looks at a run whose process has ended.
+func (l *lister) lookAgain(ctx context.Context, runID string, seq uint64) (*foundRun, error) {
+	if l.store.isFirstLook(runID, seq) {
+		l.store.lag(runID)
+	}
+	info, err := l.store.Info(ctx, runID)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	return &foundRun{info, seq}, nil
+}
+
+// isFirstLook reports whether this process has not found before that the process has ended
+// which has written a message of the index.
+func (s *Store) isFirstLook(runID string, seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.looked[runID] == seq {
+		return false
+	}
+	if len(s.looked) >= mostLooked {
+		clear(s.looked)
+	}
+	s.looked[runID] = seq
+	return true
+}
+
+// mostLooked bounds of how many messages it is kept that they were looked at.
+const mostLooked = 10_000

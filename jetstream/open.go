@@ -43,7 +43,7 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	own, stop := context.WithCancel(context.Background())
 	s := &Store{
 		conn: conn, js: js, api: o.api(), options: o, names: names{o.Name}, ctx: own, stop: stop,
-		sightings: make(map[string]sighting), lagging: make(map[string]bool), damaged: make(chan struct{}, 1),
+		sightings: make(map[string]sighting), lagging: make(map[string]bool), looked: make(map[string]uint64), damaged: make(chan struct{}, 1),
 	}
 	err = s.makeStreams(ctx)
 	if err == nil {

@@ -35,10 +35,11 @@ type Store struct {
 	current   *session // of this process; nil before it opens a run
 	refused   error    // why the last session could not listen; nil once that was told
 	sightings map[string]sighting
-	lagging   map[string]bool // runs that the index does not show as they are
-	mending   bool            // somebody sees to that
-	queue     *Queue          // nil if none was opened
-	repaired  Repaired        // since the store was opened
+	lagging   map[string]bool   // runs that the index does not show as they are
+	mending   bool              // somebody sees to that
+	queue     *Queue            // nil if none was opened
+	repaired  Repaired          // since the store was opened
+	looked    map[string]uint64 // runs whose process has ended, by the message of the index that was mended
 
 	damaged chan struct{} // has a value if a stream may have lost messages
 	newest  atomic.Uint64 // the sequence of the newest message of the records that is known to be stored
@@ -243,7 +244,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 			return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", info.RunID, err)
 		}
 		m.seq = seq
-		s.show(ctx, &head{message: *m, info: info}, 0)
+		s.show(ctx, &head{message: *m, info: info}, entry{})
 		return info, nil
 	}
 }
@@ -315,7 +316,7 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 			return snapshot.Info{}, err
 		}
 	}
-	s.show(ctx, h, unknown)
+	s.show(ctx, h, unread)
 	return h.info, nil
 }
 

@@ -2,8 +2,12 @@ package jetstream
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // names are those of the streams and subjects of a store.
@@ -14,7 +18,9 @@ import (
 //	             rp.<store>.s.<session>   the life sign of a process, with the number of its jobs
 //	             rp.<store>.p.<program>.<version>.<level>
 //	                                      a note that runs have that priority
-//	RPI_<store>  rpi.<store>.<run>        the index: what List shows
+//	RPI_<store>  rpi.<store>.<status>.<year>.<month>.<day>.<hour>.<run>
+//	                                      the index: what List shows, and when it is due in
+//	                                      UTC; zeros for no time
 //	RPA_<store>                           a bucket with the artifacts
 //
 // A bucket is a stream, too, in the layout of ADR-20 of NATS
@@ -35,8 +41,16 @@ func (n names) inbox(runID string) string { return "rp." + n.store + ".m." + tok
 func (n names) message(runID, id string) string {
 	return "rp." + n.store + ".m." + token(runID) + "." + id
 }
-func (n names) sign(session string) string  { return "rp." + n.store + ".s." + session }
-func (n names) indexed(runID string) string { return "rpi." + n.store + "." + token(runID) }
+func (n names) sign(session string) string { return "rp." + n.store + ".s." + session }
+func (n names) indexed(i *snapshot.Info) string {
+	return "rpi." + n.store + "." + string(i.Status) + "." + hourOf(i) + "." + token(i.RunID)
+}
+
+// indexedOf is the subject of a run in the index, whatever its status.
+func (n names) indexedOf(runID string) string { return "rpi." + n.store + ".*.*.*.*.*." + token(runID) }
+
+// indexedAs is that of all runs of a status.
+func (n names) indexedAs(status string) string { return "rpi." + n.store + "." + status + ".*.*.*.*.*" }
 func (n names) level(p puller) string {
 	return "rp." + n.store + ".p." + safe(p.program.Name) + "." + safe(p.program.Version) + "." + strconv.Itoa(p.level)
 }
@@ -55,6 +69,53 @@ func (n names) object(ref string) string {
 
 // objectData is the subject of the data that an object names.
 func (n names) objectData(nuid string) string { return "$O." + n.artifacts() + ".C." + nuid }
+
+// firstYear is the first of which a due time is told from earlier ones.
+const firstYear = 2020
+
+// noHour stands for no due time in a subject.
+const noHour = "0.0.0.0"
+
+// hourOf is the hour in a subject when a run is due, if it waits.
+func hourOf(i *snapshot.Info) string {
+	due := i.Due.UTC()
+	if i.Due.IsZero() || i.Status != snapshot.StatusQueued && i.Status != snapshot.StatusPaused && i.Status != snapshot.StatusInterrupted {
+		return noHour
+	}
+	if year := due.Year(); year < firstYear {
+		due = time.Date(firstYear, 1, 1, 0, 0, 0, 0, time.UTC)
+	} else if year > 9999 {
+		due = time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC)
+	}
+	return due.Format("2006.01.02.15")
+}
+
+// hoursUntil are the hours up to that of a time, as few wildcards.
+func hoursUntil(t time.Time) (hours []string) {
+	t = t.UTC()
+	for year := firstYear; year < min(t.Year(), 9999); year++ {
+		hours = append(hours, fmt.Sprintf("%04d.*.*.*", year))
+	}
+	for month := 1; month < int(t.Month()); month++ {
+		hours = append(hours, fmt.Sprintf("%s.%02d.*.*", t.Format("2006"), month))
+	}
+	for day := 1; day < t.Day(); day++ {
+		hours = append(hours, fmt.Sprintf("%s.%02d.*", t.Format("2006.01"), day))
+	}
+	for hour := 0; hour <= t.Hour(); hour++ {
+		hours = append(hours, fmt.Sprintf("%s.%02d", t.Format("2006.01.02"), hour))
+	}
+	return hours
+}
+
+// statusOf is the status in a subject of the index.
+func statusOf(subject string) snapshot.Status {
+	parts := strings.SplitN(subject, ".", 4)
+	if len(parts) < 4 {
+		return ""
+	}
+	return snapshot.Status(parts[2])
+}
 
 // indexedRun is the run of a subject of the index.
 func indexedRun(subject string) string {

@@ -264,8 +264,14 @@ func sequenceOf(msg *nats.Msg) (uint64, error) {
 // sequence expected; 0 means none. Otherwise the error is errConflict. A lost
 // acknowledgement does no harm: the ID of the message shows whether it was stored.
 func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (seq uint64, err error) {
+	return s.publishAfter(ctx, stream, msg, expected, jetstream.WithExpectLastSequencePerSubject(expected))
+}
+
+// publishAfter is publish with another condition, under which no message after expected is on
+// the subject of the message.
+func (s *Store) publishAfter(ctx context.Context, stream string, msg *nats.Msg, expected uint64, condition jetstream.PublishOpt) (seq uint64, err error) {
 	err = s.retry(ctx, msg.Subject, func(ctx context.Context) error {
-		seq, err = s.publishOnce(ctx, stream, msg, jetstream.WithExpectLastSequencePerSubject(expected))
+		seq, err = s.publishOnce(ctx, stream, msg, condition)
 		return err
 	})
 	var api *jetstream.APIError

@@ -134,9 +134,13 @@ func (r *Runner) isRefused(info *snapshot.Info) bool {
 // took.
 func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
-	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
+	f := snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning,
-	}})
+	}}
+	if r.heap == nil { // the queue has those that wait for their time
+		f.DueBy = began
+	}
+	page, err := r.store.List(ctx, f)
 	if err != nil {
 		return time.Since(began), err
 	}

@@ -25,6 +25,11 @@ type Filter struct {
 	Since      time.Time // updated then or later
 	Until      time.Time // updated before
 
+	// DueBy leaves out runs that wait for an answer or a later time, if no messages wait for
+	// them: what is left may be able to continue. A store may list some of them. It is for
+	// lists without Limit, Sort and Count; the zero Time leaves out none.
+	DueBy time.Time
+
 	// Only selects runs by their IDs; nil selects all.
 	Only func(runID string) bool
 
