@@ -3,6 +3,7 @@ package jetstream_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -166,6 +167,62 @@ func BenchmarkList(b *testing.B) {
 			require.Len(b, page.Runs, runs)
 		}
 	})
+}
+
+// BenchmarkSweep looks for runs to continue beside many that have ended, and 100 that are
+// queued. REPRISE_ENDED is how many have ended.
+func BenchmarkSweep(b *testing.B) {
+	ended := 10_000
+	if set := os.Getenv("REPRISE_ENDED"); set != "" {
+		_, err := fmt.Sscan(set, &ended)
+		require.NoError(b, err)
+	}
+	s := benchStore(b, nil)
+	for _, n := range []int{0, ended} {
+		each(b, n+100, 16, func(i int) error {
+			run, err := snapshot.NewRun(snapshot.Info{RunID: fmt.Sprint("r", n, "-", i), Status: snapshot.StatusCompleted, Created: time.Now()}, nil)
+			if err == nil {
+				if run.Status = snapshot.StatusCompleted; n == 0 {
+					run.Status = snapshot.StatusQueued
+				}
+				_, err = s.Create(b.Context(), run)
+			}
+			return err
+		})
+		b.Run(fmt.Sprintf("ended=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				page, err := s.List(b.Context(), sweeping())
+				require.NoError(b, err)
+				require.Len(b, page.Runs, 100)
+			}
+		})
+		b.Run(fmt.Sprintf("failed-of-%d", n), func(b *testing.B) {
+			for b.Loop() {
+				_, err := s.List(b.Context(), snapshot.Filter{Status: []snapshot.Status{snapshot.StatusFailed}, Limit: 50})
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
+// BenchmarkRetention removes runs that have ended, as many at once as a runner does.
+func BenchmarkRetention(b *testing.B) {
+	s := benchStore(b, nil)
+	each(b, b.N, 16, func(i int) error {
+		j, err := s.Open(b.Context(), fmt.Sprint("r", i), snapshot.OpenOptions{Create: true})
+		if err != nil {
+			return err
+		}
+		return j.Close(b.Context(), snapshot.End{Status: snapshot.StatusCompleted})
+	})
+	b.ResetTimer()
+	each(b, b.N, 16, func(i int) error {
+		if _, err := s.Info(b.Context(), fmt.Sprint("r", i)); err != nil {
+			return err
+		}
+		return s.Delete(b.Context(), fmt.Sprint("r", i))
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
 }
 
 // BenchmarkLoad loads a run of 10,000 records.

@@ -47,6 +47,36 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	return removed, nil
 }
 
+// A GCCost is what [Store.GC] has to read.
+type GCCost struct {
+	Messages  uint64 // of all runs
+	Bytes     uint64 // of those
+	Artifacts uint64 // in the bucket, each with a request of its own
+}
+
+func (c GCCost) String() string {
+	return fmt.Sprintf("%d messages of runs, %d bytes, and what is known of %d artifacts", c.Messages, c.Bytes, c.Artifacts)
+}
+
+// GCCost returns what [Store.GC] and [Store.Garbage] would read now. It reads nothing itself.
+func (s *Store) GCCost(ctx context.Context) (c GCCost, err error) {
+	records, err := s.streamInfo(ctx)
+	if err != nil {
+		return c, fmt.Errorf("snapshot: artifacts: %w", err)
+	}
+	c.Messages, c.Bytes = records.State.Msgs, records.State.Bytes
+	bucket, err := s.js.Stream(ctx, s.names.bucket())
+	if err != nil {
+		return c, fmt.Errorf("snapshot: artifacts: %w", unavailable(err))
+	}
+	objects, err := bucket.Info(ctx, jetstream.WithSubjectFilter(s.names.object("*")))
+	if err != nil {
+		return c, fmt.Errorf("snapshot: artifacts: %w", unavailable(err))
+	}
+	c.Artifacts = uint64(len(objects.State.Subjects))
+	return c, nil
+}
+
 // Garbage returns the references of the artifacts that [Store.GC] with the same
 // grace would remove now.
 func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []string, err error) {

@@ -100,7 +100,8 @@ func (s *Store) mendLater() {
 // putIndex puts one run into the index, in the place of what was there, and reports whether
 // that changed it. It is errConflict if that is not there any more.
 func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, put bool, err error) {
-	if was == unread {
+	wasUnread := was == unread
+	if wasUnread {
 		var shown stamp
 		if was, shown, err = s.indexed(ctx, h.info.RunID); err != nil {
 			return entry{}, false, err
@@ -121,7 +122,8 @@ func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, pu
 		return entry{}, false, err
 	}
 	now = entry{subject: msg.Subject}
-	if was.seq > 0 && was.subject != now.subject && !h.isOpen() && statusOf(was.subject) != snapshot.StatusRunning {
+	moves := was.seq > 0 && was.subject != now.subject
+	if moves && wasUnread && !h.isOpen() {
 		// No lease will tell that the process was killed before it had removed the old message.
 		msg.Subject = was.subject
 		if was.seq, err = s.publishIndex(ctx, msg, h.info.RunID, was.seq); err != nil {
@@ -133,8 +135,8 @@ func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, pu
 	if now.seq, err = s.publishIndex(ctx, msg, h.info.RunID, was.seq); err != nil {
 		return entry{}, false, err
 	}
-	if was.seq > 0 && was.subject != now.subject {
-		err = s.purge(ctx, s.index, was.subject, now.seq)
+	if moves {
+		err = s.removeIndexed(ctx, was.seq)
 	}
 	return now, true, err
 }
@@ -161,6 +163,16 @@ func (s *Store) indexMessage(h *head) (*nats.Msg, error) {
 // still has the sequence expected.
 func (s *Store) publishIndex(ctx context.Context, msg *nats.Msg, runID string, expected uint64) (uint64, error) {
 	return s.publishAfter(ctx, s.names.index(), msg, expected, jetstream.WithExpectLastSequenceForSubject(expected, s.names.indexedOf(runID)))
+}
+
+// removeIndexed removes a message of the index, if it is still there.
+func (s *Store) removeIndexed(ctx context.Context, seq uint64) error {
+	err := s.retry(ctx, s.api+"STREAM.MSG.DELETE.", func(ctx context.Context) error { return s.index.DeleteMsg(ctx, seq) })
+	var api *jetstream.APIError
+	if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) || errors.As(err, &api) && api.ErrorCode == codeNotFound {
+		return nil
+	}
+	return unavailable(err)
 }
 
 // removeOld removes what the index has of a run beside the entry, which is the last. It

@@ -56,7 +56,7 @@ func (n names) indexSubjects(statuses []snapshot.Status) []string {
 	}
 	var all []string
 	for _, status := range statuses {
-		if subject := n.indexedAs(string(status)); !slices.Contains(all, subject) {
+		if subject := n.indexedAs(indexedAs(status)); !slices.Contains(all, subject) {
 			all = append(all, subject)
 		}
 	}
@@ -68,12 +68,12 @@ func (n names) indexSubjects(statuses []snapshot.Status) []string {
 func (n names) dueSubjects(f *snapshot.Filter) []string {
 	var all []string
 	for _, subject := range n.indexSubjects(f.Status) {
-		switch status := statusOf(subject); status {
-		case snapshot.StatusPaused: // until it is due
+		switch status := statusIn(subject); status {
+		case string(snapshot.StatusPaused): // until it is due
 		case "*":
 			return []string{subject}
 		default:
-			all = append(all, "rpi."+n.store+"."+string(status)+"."+noHour+".*")
+			all = append(all, "rpi."+n.store+"."+status+"."+noHour+".*")
 		}
 	}
 	for _, hours := range hoursUntil(f.DueBy) {
@@ -323,7 +323,7 @@ func (l *lister) look(ctx context.Context, subject string, seq uint64, h nats.He
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: list: %w", err)
 	}
-	if statusOf(subject) != info.Status {
+	if statusIn(subject) != indexedAs(info.Status) {
 		l.store.lag(info.RunID)
 	}
 	session := h.Get(headerSession)

@@ -41,10 +41,10 @@ func Permissions(o Options, role Role) (publish, subscribe []string, err error) 
 			"CONSUMER.CREATE." + n.index() + ".>", "CONSUMER.MSG.NEXT." + n.index() + ".*", "CONSUMER.DELETE." + n.index() + ".*",
 		},
 		{ // client
-			"STREAM.MSG.GET." + n.queue(), "CONSUMER.LIST." + n.queue(), "STREAM.PURGE." + n.index(),
+			"STREAM.MSG.GET." + n.queue(), "CONSUMER.LIST." + n.queue(), "STREAM.MSG.DELETE." + n.index(),
 		},
 		{ // worker
-			"STREAM.PURGE." + n.records(),
+			"STREAM.PURGE." + n.records(), "STREAM.PURGE." + n.index(),
 			"CONSUMER.CREATE." + n.queue() + ".>", "CONSUMER.MSG.NEXT." + n.queue() + ".*",
 		},
 		{ // admin

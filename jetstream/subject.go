@@ -20,7 +20,8 @@ import (
 //	                                      a note that runs have that priority
 //	RPI_<store>  rpi.<store>.<status>.<year>.<month>.<day>.<hour>.<run>
 //	                                      the index: what List shows, and when it is due in
-//	                                      UTC; zeros for no time
+//	                                      UTC; zeros for no time; the status of runs that are
+//	                                      queued or running is "active"
 //	RPA_<store>                           a bucket with the artifacts
 //
 // A bucket is a stream, too, in the layout of ADR-20 of NATS
@@ -43,7 +44,7 @@ func (n names) message(runID, id string) string {
 }
 func (n names) sign(session string) string { return "rp." + n.store + ".s." + session }
 func (n names) indexed(i *snapshot.Info) string {
-	return "rpi." + n.store + "." + string(i.Status) + "." + hourOf(i) + "." + token(i.RunID)
+	return "rpi." + n.store + "." + indexedAs(i.Status) + "." + hourOf(i) + "." + token(i.RunID)
 }
 
 // indexedOf is the subject of a run in the index, whatever its status.
@@ -108,13 +109,25 @@ func hoursUntil(t time.Time) (hours []string) {
 	return hours
 }
 
-// statusOf is the status in a subject of the index.
-func statusOf(subject string) snapshot.Status {
+// active is the status in the subjects of runs that are queued or running: most runs that
+// are queued soon run, and do not move then.
+const active = "active"
+
+// indexedAs is a status in a subject of the index.
+func indexedAs(status snapshot.Status) string {
+	if status == snapshot.StatusQueued || status == snapshot.StatusRunning {
+		return active
+	}
+	return string(status)
+}
+
+// statusIn is the status in a subject of the index.
+func statusIn(subject string) string {
 	parts := strings.SplitN(subject, ".", 4)
 	if len(parts) < 4 {
 		return ""
 	}
-	return snapshot.Status(parts[2])
+	return parts[2]
 }
 
 // indexedRun is the run of a subject of the index.

@@ -73,30 +73,33 @@ func (r *Runner) retainOften(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		began := time.Now()
-		if err := r.retain(ctx, sizes); err != nil && ctx.Err() == nil {
+		looked, err := r.retain(ctx, sizes)
+		if err != nil && ctx.Err() == nil {
 			r.observe(Event{Type: EventTrouble, Err: fmt.Errorf("runner: retention: %w", err)})
 		}
-		timer.Reset(max(r.options.Retention.Every, 20*time.Since(began)))
+		timer.Reset(max(r.options.Retention.Every, 20*looked))
 	}
 }
 
-// retain removes the runs that exceed a limit now. Sizes holds the sizes of
-// runs from earlier calls.
-func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) error {
+// retain removes the runs that exceed a limit now, and returns how long it took to list
+// all: removing them does not put off the next look. Sizes holds the sizes of runs from
+// earlier calls.
+func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked time.Duration, err error) {
+	began := time.Now()
 	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 	}})
 	if err != nil {
-		return err
+		return 0, err
 	}
+	looked = time.Since(began)
 	p := &r.options.Retention
 	kept, bytes, there := 0, int64(0), make(map[string]bool)
 	var over []*snapshot.Info
 	for i := range page.Runs { // the last that ended first
 		info := &page.Runs[i]
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return looked, context.Cause(ctx)
 		}
 		if info.Pinned || info.Program == "" || info.Open {
 			continue
@@ -120,7 +123,7 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) error {
 	}
 	maps.DeleteFunc(sizes, func(id string, _ sizeAt) bool { return !there[id] })
 	r.removeRuns(ctx, over)
-	return nil
+	return looked, nil
 }
 
 // removedTogether is how many runs are removed at a time: a database removes them by one

@@ -120,6 +120,11 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 			}
 		}
 		return func(ctx context.Context, s *jetstream.Store) error {
+			cost, err := s.GCCost(ctx)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "reading %v\n", cost)
 			removed, err := s.GC(ctx, grace)
 			fmt.Fprintf(out, "%d artifacts are removed\n", removed)
 			return err
