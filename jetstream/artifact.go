@@ -137,5 +137,5 @@ func (s *Store) artifactError(ctx context.Context, ref string, err error) error 
 	if context.Cause(ctx) != nil {
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("%w: artifact %s: %w", snapshot.ErrUnavailable, ref, err)
+	return fmt.Errorf("artifact %s: %w", ref, unavailable(err))
 }

@@ -169,7 +169,10 @@ func (s *Store) publishIndex(ctx context.Context, msg *nats.Msg, runID string, e
 func (s *Store) removeIndexed(ctx context.Context, seq uint64) error {
 	err := s.retry(ctx, s.api+"STREAM.MSG.DELETE.", func(ctx context.Context) error { return s.index.DeleteMsg(ctx, seq) })
 	var api *jetstream.APIError
-	if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) || errors.As(err, &api) && api.ErrorCode == codeNotFound {
+	if err == nil || errors.As(err, &api) && api.ErrorCode == codeNotFound {
+		return nil
+	}
+	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNone) { // the server names no kind for that
 		return nil
 	}
 	return unavailable(err)

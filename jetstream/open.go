@@ -18,6 +18,10 @@ import (
 // minVersion is the oldest server that has all that is used here.
 var minVersion = [2]int{2, 12}
 
+// minPayload is the smallest max_payload of a server that is enough for what is known of a
+// run, and some records.
+const minPayload = 32 << 10
+
 // Open opens the store of that name on the server that the connection is to, and
 // makes it if it does not exist. The connection is the caller's, who closes it
 // after the store; it should reconnect for ever (nats.MaxReconnects(-1)).
@@ -63,6 +67,9 @@ func connect(ctx context.Context, conn *nats.Conn, o *Options) (js jetstream.Jet
 	if isTooOld(version) {
 		return nil, fmt.Errorf("jetstream: the server at %s has version %s; want %d.%d or newer",
 			conn.ConnectedUrlRedacted(), cmp.Or(version, "unknown"), minVersion[0], minVersion[1])
+	}
+	if most := conn.MaxPayload(); most < minPayload {
+		return nil, fmt.Errorf("jetstream: the server at %s takes messages of %d bytes; want a max_payload of %d or more", conn.ConnectedUrlRedacted(), most, minPayload)
 	}
 	switch {
 	case o.Domain != "":
@@ -200,7 +207,7 @@ func (s *Store) makeStream(ctx context.Context, want *jetstream.StreamConfig) (s
 // notMade is the error of a stream that cannot be made, mostly for want of
 // storage or of servers.
 func notMade(what string, err error) error {
-	return fmt.Errorf("jetstream: %s cannot be made: %w: %w", what, snapshot.ErrUnavailable, err)
+	return fmt.Errorf("jetstream: %s cannot be made: %w", what, unavailable(err))
 }
 
 // compare refuses a stream that does not keep what the store needs. Its limits
@@ -218,14 +225,23 @@ func compare(want, have *jetstream.StreamConfig) error {
 	differs("storage", have.Storage, want.Storage)
 	differs("max_age", have.MaxAge, want.MaxAge)
 	differs("max_msgs_per_subject", max(have.MaxMsgsPerSubject, 0), want.MaxMsgsPerSubject)
+	if want.Discard == jetstream.DiscardOld { // it would drop what was stored first
+		differs("max_bytes", max(have.MaxBytes, 0), int64(0))
+	}
 	differs("max_msgs", max(have.MaxMsgs, 0), max(want.MaxMsgs, 0))
 	differs("allow_direct", have.AllowDirect, want.AllowDirect)
 	differs("allow_rollup_hdrs", have.AllowRollup, want.AllowRollup)
 	differs("allow_msg_ttl", have.AllowMsgTTL, want.AllowMsgTTL)
 	differs("allow_msg_schedules", have.AllowMsgSchedules, want.AllowMsgSchedules)
 	differs("deny_purge", have.DenyPurge, want.DenyPurge)
+	differs("deny_delete", have.DenyDelete, want.DenyDelete)
+	differs("max_msg_size", max(have.MaxMsgSize, 0), want.MaxMsgSize)
+	differs("persist_mode", have.PersistMode, want.PersistMode)
 	differs("sealed", have.Sealed, want.Sealed)
 	differs("no_ack", have.NoAck, want.NoAck)
+	if have.SubjectTransform != nil {
+		wrong = append(wrong, "it transforms subjects")
+	}
 	if have.Mirror != nil || len(have.Sources) > 0 {
 		wrong = append(wrong, "it copies another stream")
 	}

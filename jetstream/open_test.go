@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/reprise-go/reprise/jetstream"
 	"github.com/reprise-go/reprise/jetstream/jstest"
+	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
@@ -78,7 +80,17 @@ func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
 		"subjects is orders.>, want rpi.reprise.>": {Name: "RPI_reprise", Subjects: []string{"orders.>"}},
 		"max_msgs_per_subject is 0, want 1":        {Name: "RPI_reprise", Subjects: []string{"rpi.reprise.>"}},
 		"max_age is 1h0m0s, want 0s":               {Name: "RP_reprise", Subjects: []string{"rp.reprise.>"}, MaxAge: time.Hour},
-		"allow_rollup_hdrs is false, want true":    {Name: "RP_reprise", Subjects: []string{"rp.reprise.>"}},
+		"max_msg_size is 1024, want 0": {
+			Name: "RPI_reprise", Subjects: []string{"rpi.reprise.>"}, MaxMsgsPerSubject: 1, Discard: njs.DiscardNew, AllowDirect: true, MaxMsgSize: 1024,
+		},
+		"deny_delete is true, want false": {
+			Name: "RPI_reprise", Subjects: []string{"rpi.reprise.>"}, MaxMsgsPerSubject: 1, Discard: njs.DiscardNew, AllowDirect: true, DenyDelete: true,
+		},
+		"it transforms subjects": {
+			Name: "RPI_reprise", Subjects: []string{"rpi.reprise.>"}, MaxMsgsPerSubject: 1, Discard: njs.DiscardNew, AllowDirect: true,
+			SubjectTransform: &njs.SubjectTransformConfig{Source: "rpi.reprise.a.>", Destination: "rpi.reprise.b.>"},
+		},
+		"allow_rollup_hdrs is false, want true": {Name: "RP_reprise", Subjects: []string{"rp.reprise.>"}},
 		"max_age is 24h0m0s, want 0s": { // artifacts would go by themselves
 			Name: "OBJ_RPA_reprise", Subjects: []string{"$O.RPA_reprise.C.>", "$O.RPA_reprise.M.>"}, MaxAge: 24 * time.Hour,
 			Discard: njs.DiscardNew, AllowRollup: true, AllowDirect: true,
@@ -97,6 +109,120 @@ func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
 			names = append(names, name)
 		}
 		assert.Equal(t, []string{config.Name}, names, "nothing was made")
+	}
+}
+
+// TestLimitsOfAnAccountAreNamed: with what to do.
+func TestLimitsOfAnAccountAreNamed(t *testing.T) {
+	t.Parallel()
+	for limits, want := range map[string][]string{
+		"max_streams: 3":           {"cannot be made", "maximum number of streams reached; raise max_streams of the account"},
+		"max_consumers: 1":         {"maximum consumers limit reached; raise max_consumers of the account"},
+		"max_file: 20K":            {"insufficient storage resources available; raise max_file_store of the server, and max_file of the account"},
+		"max_bytes_required: true": {"account requires a stream config to have max bytes set; make the stream"},
+		"disk_max_stream_bytes: 1000, max_file: 1000000": {"max bytes exceeds account limit max stream bytes; raise max_stream_bytes of the account, or lower Options.MaxBytes"},
+	} {
+		t.Run(limits, func(t *testing.T) {
+			t.Parallel()
+			s := jstest.Start(t, withConfig(t, "accounts: {A: {jetstream: {"+limits+"}, users: [{user: a, password: secret}]}}"))
+			err := useStore(t, s.Connect(nats.UserInfo("a", "secret")), jetstream.Options{Lease: lease, MaxBytes: 500_000})
+			require.ErrorIs(t, err, snapshot.ErrUnavailable)
+			for _, text := range want {
+				require.ErrorContains(t, err, text)
+			}
+		})
+	}
+}
+
+// useStore opens a store and its queue, takes a job and writes records.
+func useStore(t *testing.T, conn *nats.Conn, o jetstream.Options) error {
+	s, err := jetstream.Open(t.Context(), conn, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // its runs are open
+	q, err := jetstream.OpenQueue(t.Context(), s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for i := range 2 {
+		if _, err := q.Add(ctx, runner.Entry{RunID: fmt.Sprint("r", i), Program: echoID, Priority: i}); err != nil {
+			return err
+		}
+	}
+	for range 2 {
+		l, err := q.Take(ctx, []runner.ProgramID{echoID})
+		if err != nil {
+			return err
+		}
+		l.Abandon()
+	}
+	return fill(t, s, "filler")
+}
+
+func TestServerThatTakesOnlySmallMessagesIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := jetstream.Open(t.Context(), jstest.Start(t, jstest.WithMaxPayload(8<<10)).Connect(), jetstream.Options{})
+	require.ErrorContains(t, err, "takes messages of 8192 bytes; want a max_payload of 32768 or more")
+}
+
+// TestQueueOfSomebodyElseIsRefused: one that drops old jobs when it is full.
+func TestQueueOfSomebodyElseIsRefused(t *testing.T) {
+	t.Parallel()
+	conn := jstest.Start(t).Connect()
+	s := open(t, conn, jetstream.Options{Lease: longLease})
+	js, err := njs.New(conn)
+	require.NoError(t, err)
+	_, err = js.CreateStream(t.Context(), njs.StreamConfig{
+		Name: "RQ_reprise", Subjects: []string{"rq.reprise.>"}, MaxMsgsPerSubject: 1, Retention: njs.WorkQueuePolicy,
+		AllowMsgSchedules: true, AllowMsgTTL: true, AllowRollup: true, AllowDirect: true, MaxBytes: 1 << 20,
+	})
+	require.NoError(t, err)
+	_, err = jetstream.OpenQueue(t.Context(), s)
+	require.ErrorContains(t, err, "the stream RQ_reprise exists and does not fit: max_bytes is 1048576, want 0")
+}
+
+// TestEachStreamThatIsDeletedIsNamedAndMadeAnew: the list and the queue from the records.
+func TestEachStreamThatIsDeletedIsNamedAndMadeAnew(t *testing.T) {
+	t.Parallel()
+	for stream, use := range map[string]func(*jetstream.Store, *jetstream.Queue) error{
+		"RPI_reprise": func(s *jetstream.Store, _ *jetstream.Queue) error {
+			_, err := s.List(t.Context(), snapshot.Filter{})
+			return err
+		},
+		"RQ_reprise": func(_ *jetstream.Store, q *jetstream.Queue) error {
+			_, err := q.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
+			return err
+		},
+		"OBJ_RPA_reprise": func(s *jetstream.Store, _ *jetstream.Queue) error {
+			_, err := s.Put(t.Context(), []byte("new"))
+			return err
+		},
+	} {
+		t.Run(stream, func(t *testing.T) {
+			t.Parallel()
+			conn := jstest.Start(t).Connect()
+			s := open(t, conn, jetstream.Options{Lease: longLease})
+			q, err := jetstream.OpenQueue(t.Context(), s)
+			require.NoError(t, err)
+			create(t, s, "before", snapshot.StatusQueued, time.Time{})
+			js, err := njs.New(conn)
+			require.NoError(t, err)
+			require.NoError(t, js.DeleteStream(t.Context(), stream))
+			err = use(s, q)
+			require.ErrorIs(t, err, snapshot.ErrUnavailable)
+			require.ErrorContains(t, err, "stream not found; it was deleted: open the store again")
+			again := open(t, conn, jetstream.Options{Lease: longLease})
+			queue, err := jetstream.OpenQueue(t.Context(), again)
+			require.NoError(t, err)
+			require.NoError(t, use(again, queue))
+			require.NoError(t, use(s, q), "for those who had it open, too")
+			page, err := s.List(t.Context(), snapshot.Filter{})
+			require.NoError(t, err)
+			assert.Equal(t, []string{"before"}, ids(page))
+		})
 	}
 }
 

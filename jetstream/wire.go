@@ -27,7 +27,7 @@ func unavailable(err error) error {
 	if errors.Is(err, snapshot.ErrUnavailable) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", snapshot.ErrUnavailable, err)
+	return fmt.Errorf("%w: %w%s", snapshot.ErrUnavailable, err, advice(err))
 }
 
 // isPassing reports whether trying again may help, because no server has answered.

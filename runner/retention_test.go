@@ -189,3 +189,31 @@ func TestRetentionThatIsStoppedIsNoTrouble(t *testing.T) {
 		assert.Empty(t, seen.of(runner.EventRemoved))
 	})
 }
+
+// TestRetentionKeepsUpWithRunsThatEnd: runs are removed side by side, and the time that this
+// takes does not put off the next look.
+func TestRetentionKeepsUpWithRunsThatEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var seen events
+		r := newRunner(t, store, runner.Options{Observe: seen.observe, Retention: runner.Retention{
+			Age: time.Second, Every: 10 * time.Minute,
+			Archive: func(context.Context, *snapshot.Run) error { sleep(time.Minute); return nil },
+		}})
+		program := runner.Register(r, agent("work", func(_ context.Context, in word) (string, error) { return in.Text, nil }))
+		stop := serve(t, r)
+		start := func(from, to int) {
+			for i := from; i < to; i++ {
+				_, err := program.Start(t.Context(), fmt.Sprint("run-", i), word{}, runner.StartOptions{})
+				require.NoError(t, err)
+			}
+		}
+		start(0, 32)
+		sleep(4 * time.Minute) // it looks after one, and each round of removals takes one
+		assert.Len(t, seen.of(runner.EventRemoved), 32)
+		start(32, 64)
+		sleep(12 * time.Minute)
+		assert.Len(t, seen.of(runner.EventRemoved), 64)
+		require.NoError(t, stop())
+	})
+}
