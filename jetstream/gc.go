@@ -19,6 +19,8 @@ import (
 // machine. If a run cannot be read, nothing is removed, for nobody knows what it
 // refers to.
 //
+// It reads all messages of all runs, and a message of each artifact: see [Store.GCCost].
+//
 // Grace is how much later than Put begins a record that names the artifact may be
 // stored: an hour is plenty. Times are those of the server. What is there already
 // is made young by Put, and an artifact is removed only as it was looked at: of a

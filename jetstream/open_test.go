@@ -140,7 +140,7 @@ func useStore(t *testing.T, conn *nats.Conn, o jetstream.Options) error {
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // its runs are open
+	defer s.Close()
 	q, err := jetstream.OpenQueue(t.Context(), s)
 	if err != nil {
 		return err

@@ -232,7 +232,7 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 			conn := s.Connect(nats.UserInfo("some", "secret"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 			store, err := jetstream.Open(t.Context(), conn, jetstream.Options{Lease: lease})
 			if err == nil {
-				defer store.Close() //nolint:errcheck // it has written nothing
+				defer store.Close()
 				err = test.do(store)
 			}
 			require.ErrorIs(t, err, nats.ErrPermissionViolation)

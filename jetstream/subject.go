@@ -52,6 +52,7 @@ func (n names) indexedOf(runID string) string { return "rpi." + n.store + ".*.*.
 
 // indexedAs is that of all runs of a status.
 func (n names) indexedAs(status string) string { return "rpi." + n.store + "." + status + ".*.*.*.*.*" }
+
 func (n names) level(p puller) string {
 	return "rp." + n.store + ".p." + safe(p.program.Name) + "." + safe(p.program.Version) + "." + strconv.Itoa(p.level)
 }
