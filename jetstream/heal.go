@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -312,6 +313,9 @@ func (s *Store) healOften() {
 				continue
 			}
 			server = now
+			if s.hasLost(s.ctx) {
+				s.finishSession()
+			}
 		case <-s.damaged: // what this process has open may be gone
 			s.finishSession()
 		case <-s.ctx.Done():
@@ -324,6 +328,53 @@ func (s *Store) healOften() {
 			s.pause(s.ctx)
 		}
 	}
+}
+
+// written is the message of a run that this process has written last, to the server that it
+// is connected to, and to the one before.
+type written struct {
+	mu     sync.Mutex
+	last   stamp
+	server string
+	before stamp // not compared yet
+}
+
+func (w *written) add(is stamp, server string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.server != server && w.before.seq == 0 {
+		w.before = w.last
+	}
+	w.last, w.server = is, server
+}
+
+// take returns the last message that was written to another server than this one.
+func (w *written) take(server string) stamp {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	is := w.before
+	if w.before = (stamp{}); is.seq == 0 && w.server != server {
+		is = w.last
+	}
+	return is
+}
+
+// hasLost reports whether the server that was started again does not have the message any
+// more that this process had written last. Then it has lost others, too: a run that was
+// closed may be open there, by the session of this process.
+func (s *Store) hasLost(ctx context.Context) bool {
+	is := s.written.take(s.conn.ConnectedServerId())
+	if is.seq == 0 {
+		return false
+	}
+	m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
+	if errors.Is(err, errNone) {
+		return true // or the run was deleted, where it does no harm to begin another session
+	} else if err != nil {
+		return false // the session ends if that lasts
+	}
+	h, err := m.header()
+	return err == nil && h.Get(headerID) != is.id
 }
 
 // noteDamage is called where the stream of the records is found to have lost messages.

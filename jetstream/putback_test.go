@@ -1,6 +1,8 @@
 package jetstream_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,16 +86,9 @@ func (p *putBack) back() {
 // runs.
 func (p *putBack) check(runs int) {
 	store := p.site.client.Store()
-	var stored []string
-	for i := range runs {
-		id := fmt.Sprint("r", i)
-		_, err := store.Info(p.t.Context(), id)
-		if err == nil {
-			stored = append(stored, id)
-			p.site.ended(id)
-		} else {
-			require.ErrorIs(p.t, err, snapshot.ErrNotFound)
-		}
+	stored := p.stored(runs)
+	for _, id := range stored {
+		p.site.ended(id)
 	}
 	p.t.Logf("%d of %d runs are stored", len(stored), runs)
 	slices.Sort(stored)
@@ -113,6 +108,23 @@ func (p *putBack) check(runs int) {
 		slices.Sort(listed)
 		return slices.Equal(stored, listed)
 	}, patience, 50*time.Millisecond)
+}
+
+// stored are the runs that are there.
+func (p *putBack) stored(runs int) (stored []string) {
+	for i := range runs {
+		id := fmt.Sprint("r", i)
+		p.site.patiently("look at run "+id, func(ctx context.Context) error {
+			_, err := p.site.client.Info(ctx, id)
+			if err == nil {
+				stored = append(stored, id)
+			} else if errors.Is(err, snapshot.ErrNotFound) {
+				err = nil
+			}
+			return err
+		})
+	}
+	return stored
 }
 
 func (p *putBack) end() {

@@ -42,6 +42,7 @@ type Store struct {
 	looked    map[string]uint64 // runs whose process has ended, by the message of the index that was mended
 
 	damaged chan struct{} // has a value if a stream may have lost messages
+	written written
 	newest  atomic.Uint64 // the sequence of the newest message of the records that is known to be stored
 }
 
@@ -264,7 +265,10 @@ func (s *Store) append(ctx context.Context, runID string, m *message, info *snap
 		}
 		m.records = nil
 	}
-	return s.publish(ctx, s.names.records(), m.encode(s.names.run(runID)), expected)
+	if seq, err = s.publish(ctx, s.names.records(), m.encode(s.names.run(runID)), expected); err == nil {
+		s.written.add(stamp{seq, m.id}, s.conn.ConnectedServerId())
+	}
+	return seq, err
 }
 
 // room is how large the payload of a message may be.
