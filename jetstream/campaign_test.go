@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -9,15 +10,19 @@ import (
 	"testing"
 	"time"
 
+	njs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/jetstream"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // TestCampaign does random things to three workers and their server while runs
 // are started: workers are killed, stopped beyond their lease and continued, cut
-// off, and lose what the server answers; the server is killed. In the end each
+// off, and lose what the server answers; the server is killed, takes only small messages for
+// a while, and has no room for artifacts. With REPRISE_CLOCKS, one worker is an hour ahead
+// and one an hour behind, which builds the test with another clock. In the end each
 // run has ended, its history is without gaps, each generation is of one process,
 // and what has an outcome has not run again.
 //
@@ -31,14 +36,20 @@ func TestCampaign(t *testing.T) {
 	}
 	t.Logf("REPRISE_CAMPAIGN=\"%d %d %d\"", seed, runs, faults)
 	c := newCampaign(t, rand.New(rand.NewPCG(seed, 0)))
+	id := func(i int) string {
+		if i%4 == 0 {
+			return fmt.Sprint("large", i)
+		}
+		return fmt.Sprint("r", i)
+	}
 	for i := range runs {
-		c.site.start(fmt.Sprint("r", i), 5)
+		c.site.start(id(i), 5)
 		for n := faults * i / runs; n < faults*(i+1)/runs; n++ {
 			c.fault()
 		}
 	}
 	for i := range runs {
-		c.site.check(fmt.Sprint("r", i), 5, c.stops)
+		c.site.check(id(i), 5, c.stops)
 	}
 	for _, w := range c.workers {
 		w.process.Stop()
@@ -54,6 +65,7 @@ type campaign struct {
 	settings serverSettings
 	server   *process.Process
 	workers  []*campaigner
+	skewed   string         // the binary of workers whose clock is wrong
 	stops    int            // how often a worker was stopped
 	done     map[string]int // faults by name
 }
@@ -63,6 +75,7 @@ type campaigner struct {
 	process *process.Process
 	command *exec.Cmd
 	proxy   *proxy
+	clock   string // by how many seconds it is ahead
 }
 
 func newCampaign(t *testing.T, rng *rand.Rand) *campaign {
@@ -70,8 +83,13 @@ func newCampaign(t *testing.T, rng *rand.Rand) *campaign {
 	var url string
 	c.server, _, url = startServer(t, c.settings)
 	c.site = newSite(t, url, jetstream.Options{Lease: lease})
-	for range 3 {
-		w := &campaigner{proxy: newProxy(t, url)}
+	clocks := [3]string{}
+	if os.Getenv("REPRISE_CLOCKS") != "" {
+		c.skewed = skewedBinary(t)
+		clocks = [3]string{"", "3600", "-3600"}
+	}
+	for i := range 3 {
+		w := &campaigner{proxy: newProxy(t, url), clock: clocks[i]}
 		c.begin(w)
 		c.workers = append(c.workers, w)
 	}
@@ -80,6 +98,10 @@ func newCampaign(t *testing.T, rng *rand.Rand) *campaign {
 
 func (c *campaign) begin(w *campaigner) {
 	w.command = c.site.workerCommand("quiet", w.proxy.url())
+	if w.clock != "" {
+		w.command.Path = c.skewed
+		w.command.Env = append(w.command.Env, "REPRISE_SKEW="+w.clock)
+	}
 	w.process = process.Start(c.t, w.command)
 	w.process.Await("ready")
 }
@@ -89,11 +111,37 @@ func (c *campaign) pause() {
 	<-time.After(time.Duration(c.rng.Int64N(int64(3 * lease / 2))))
 }
 
+// restart kills the server, and starts it with a limit of messages, or with the default.
+func (c *campaign) restart(maxPayload int32) {
+	c.stops++
+	c.server.Kill()
+	c.settings.MaxPayload = maxPayload
+	c.server, _, _ = startServer(c.t, c.settings)
+}
+
+// limitBucket sets what the bucket of the artifacts may have, in bytes.
+func (c *campaign) limitBucket(bytes int64) {
+	js, err := njs.New(c.site.conn)
+	require.NoError(c.t, err)
+	c.site.patiently("limit the bucket", func(ctx context.Context) error {
+		stream, err := js.Stream(ctx, "OBJ_RPA_reprise")
+		if err == nil {
+			config := stream.CachedInfo().Config
+			config.MaxBytes = bytes
+			_, err = js.UpdateStream(ctx, config)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", snapshot.ErrUnavailable, err) // the server was just started
+		}
+		return nil
+	})
+}
+
 // fault does one thing, and undoes it after a while.
 func (c *campaign) fault() {
 	w := c.workers[c.rng.IntN(len(c.workers))]
 	name := "kill a worker"
-	switch n := c.rng.IntN(10); {
+	switch n := c.rng.IntN(13); {
 	case n < 3:
 		w.process.Kill()
 		c.begin(w)
@@ -115,11 +163,19 @@ func (c *campaign) fault() {
 		w.proxy.set(false, true)
 		c.pause()
 		w.proxy.set(false, false)
-	default:
+	case n < 10:
 		name = "kill the server"
-		c.stops++
-		c.server.Kill()
-		c.server, _, _ = startServer(c.t, c.settings)
+		c.restart(0)
+	case n < 11:
+		name = "small messages" // large outputs are artifacts now
+		c.restart(32 << 10)
+		c.pause()
+		c.restart(0)
+	default:
+		name = "full bucket" // large outputs cannot be stored
+		c.limitBucket(1)
+		c.pause()
+		c.limitBucket(-1)
 	}
 	c.done[name]++
 }

@@ -162,6 +162,50 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	}
 }
 
+// TestLeaderLostDuringAStart: the leader of the records is killed while a run is started, at
+// another moment each time. The start is repeated until it is acknowledged, and makes one
+// run. With REPRISE_LONG there are more.
+func TestLeaderLostDuringAStart(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t)
+	g.await()
+	s := newSite(t, g.url(), jetstream.Options{Lease: lease, Replicas: 3})
+	worker := s.worker("quiet")
+	times := 2
+	if os.Getenv("REPRISE_LONG") != "" {
+		times = 20
+	}
+	for i := range times {
+		id := fmt.Sprint("r", i)
+		leader := g.leaderOf(s.conn)
+		began := s.conn.Stats().OutMsgs
+		started := make(chan struct{})
+		go func() {
+			defer close(started)
+			s.start(id, 3)
+		}()
+		require.Eventually(t, func() bool { return s.conn.Stats().OutMsgs > began+uint64(i%8) || isClosed(started) }, patience, time.Microsecond)
+		g.servers[leader].Kill()
+		<-started
+		g.start(leader)
+		s.check(id, 3, 0)
+	}
+	page, err := s.client.List(t.Context(), snapshot.Filter{})
+	require.NoError(t, err)
+	assert.Len(t, page.Runs, times)
+	assert.Len(t, s.ledger(), 3*times)
+	worker.Stop()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // TestMessageThatWaitsForAMajorityIsNotTakenForAnother: it is sent again while the
 // leader waits for the others, who are stopped for a while.
 func TestMessageThatWaitsForAMajorityIsNotTakenForAnother(t *testing.T) {

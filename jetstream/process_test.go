@@ -52,7 +52,7 @@ func serverProcess(args ...string) error {
 	}
 	o := &server.Options{
 		ServerName: set.Name, Host: "127.0.0.1", Port: set.Port, NoLog: true, NoSigs: true,
-		JetStream: true, SyncAlways: true, StoreDir: set.Dir,
+		JetStream: true, SyncAlways: true, StoreDir: set.Dir, MaxPayload: set.MaxPayload,
 	}
 	if set.Cluster > 0 { // nobody learns of ways but those that are given: they may be cut
 		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: set.Cluster, Advertise: "127.0.0.1:1", NoAdvertise: true}
@@ -87,6 +87,8 @@ type serverSettings struct {
 	Dir     string
 	Cluster int      // the port for routes of others; 0 for no cluster
 	Routes  []string // the URLs of others
+
+	MaxPayload int32 // of a message, in bytes; 0 for the default of a server
 }
 
 // oneServer are the settings of a server that may be killed and started again.
@@ -199,6 +201,7 @@ func registerWork(r *runner.Runner, dir, point string) {
 		pass("after", in)
 		return line, err
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited}))
+	pad := decorators.Tool("pad", "", func(_ context.Context, in step) (string, error) { return strings.Repeat("x", in.N*50_000), nil })
 	runner.Register(r, decorators.Agent("work", "", func(ctx context.Context, in task) (string, error) {
 		var all []string
 		for n := range in.Steps {
@@ -208,6 +211,11 @@ func registerWork(r *runner.Runner, dir, point string) {
 			}
 			pass("recorded", step{in.Run, n})
 			all = append(all, line)
+			if strings.HasPrefix(in.Run, "large") { // a record, and what is more than one
+				if _, err := pad.Call(ctx, step{in.Run, n}); err != nil {
+					return "", err
+				}
+			}
 			if n == 2 {
 				if err := core.Sleep(ctx, 50*time.Millisecond); err != nil {
 					return "", err
@@ -415,7 +423,14 @@ func (s *site) checkHistory(id string) {
 		}
 		generation = now
 		info, _ := strconv.Atoi(h.Get("Rp-Info"))
-		for rec, err := range snapshot.DecodeRecords(msg.Data[info:]) {
+		records := msg.Data[info:]
+		if ref := h.Get("Rp-Artifact"); ref != "" { // they were too large
+			s.patiently("read artifact "+ref, func(ctx context.Context) (err error) {
+				records, err = s.client.Store().Get(ctx, ref)
+				return err
+			})
+		}
+		for rec, err := range snapshot.DecodeRecords(records) {
 			require.NoError(s.t, err)
 			require.Equal(s.t, last+1, rec.Seq, "run %s: message %d", id, seq)
 			last = rec.Seq
