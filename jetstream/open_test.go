@@ -153,11 +153,11 @@ func useStore(t *testing.T, conn *nats.Conn, o jetstream.Options) error {
 		}
 	}
 	for range 2 {
-		l, err := q.Take(ctx, []runner.ProgramID{echoID})
+		taken, err := q.Take(ctx, []runner.ProgramID{echoID}, 1)
 		if err != nil {
 			return err
 		}
-		l.Abandon()
+		taken[0].Abandon()
 	}
 	return fill(t, s, "filler")
 }

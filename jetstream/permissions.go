@@ -41,7 +41,7 @@ func Permissions(o Options, role Role) (publish, subscribe []string, err error) 
 			"CONSUMER.CREATE." + n.index() + ".>", "CONSUMER.MSG.NEXT." + n.index() + ".*", "CONSUMER.DELETE." + n.index() + ".*",
 		},
 		{ // client
-			"STREAM.MSG.GET." + n.queue(), "CONSUMER.LIST." + n.queue(), "STREAM.MSG.DELETE." + n.index(),
+			"STREAM.MSG.GET." + n.queue(), "CONSUMER.LIST." + n.queue(), "STREAM.MSG.DELETE." + n.index(), "STREAM.PURGE." + n.queue(),
 		},
 		{ // worker
 			"STREAM.PURGE." + n.records(), "STREAM.PURGE." + n.index(),

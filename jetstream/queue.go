@@ -170,7 +170,7 @@ func (q *Queue) message(ctx context.Context, e *runner.Entry) (*nats.Msg, error)
 	if err != nil {
 		return nil, err
 	}
-	now, err := q.Now(ctx)
+	now, err := q.now.Latest(ctx) // one that is due now must not wait, and come after others
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,10 @@ type puller struct {
 // A pull is what a puller does now, and the jobs that it has. The lock of the queue guards
 // it.
 type pull struct {
-	held  []*lease // jobs that nobody has taken yet
-	waits bool     // no job waits at the server, which knows that the next one is wanted
-	err   error    // why the server gives none
+	held    []*lease  // jobs that nobody has taken yet
+	waits   bool      // no job waits at the server, which knows that the next one is wanted
+	err     error     // why the server gives none
+	failing time.Time // since when the server does not answer; zero if it does
 }
 
 // asks reports whether a job may wait at the server. Until that is known, no job of a lower
@@ -155,7 +156,18 @@ func (q *Queue) pull(p puller) *pull {
 func (q *Queue) set(now *pull, held []*lease, waits bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now.held, now.waits, now.err = held, waits, err
+	now.held, now.waits, now.err, now.failing = held, waits, err, time.Time{}
+	q.signal()
+}
+
+// fail notes that the server does not answer. The other levels do not wait long for this one.
+func (q *Queue) fail(now *pull) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now.failing.IsZero() {
+		now.failing = time.Now()
+	}
+	now.held, now.err, now.waits = nil, nil, time.Since(now.failing) > q.store.options.patience()
 	q.signal()
 }
 
@@ -169,14 +181,13 @@ func (q *Queue) pullOften(p puller, now *pull) {
 		denied := deniedSince(q.store.conn)
 		consumer, err := q.consumer(ctx, p)
 		if err == nil {
-			q.set(now, nil, false, nil)
 			err = q.pullFrom(ctx, consumer, now)
 		} else if refused := denied(q.store.api + "CONSUMER."); refused != nil {
 			err = refused
 		}
 		pause.Reset(retryPause)
 		if err == nil || isPassing(err) {
-			q.set(now, nil, true, nil) // the other levels do not wait for this one
+			q.fail(now)
 		} else {
 			q.set(now, nil, true, err)
 			pause.Reset(refusedPause)
@@ -260,7 +271,10 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	for msg := range batch.Messages() {
 		jobs = append(jobs, msg)
 	}
-	return jobs, nil
+	if len(jobs) > 0 {
+		return jobs, nil
+	}
+	return nil, batch.Error()
 }
 
 // next waits for the next job, and returns none after a while.

@@ -19,6 +19,8 @@ type Clock struct {
 	told time.Time // by the server
 	at   time.Time // when that was, by the clock of this process
 	next time.Time // when to ask again
+
+	took time.Duration // from asking to the answer
 }
 
 // New returns the clock of the server that ask asks.
@@ -31,10 +33,11 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	if now, ok := c.known(false); ok {
 		return now, nil
 	}
+	asked := time.Now()
 	told, err := c.ask(ctx)
 	at := time.Now()
 	if err == nil {
-		c.set(told, at)
+		c.set(told, at, at.Sub(asked))
 		return told, nil
 	}
 	c.mu.Lock()
@@ -46,10 +49,23 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
-func (c *Clock) set(told, at time.Time) {
+// Latest returns what the time of the server may be: it is never too early, and at most as
+// much too late as asking took. So a time that was just read from a clock that is right is not
+// after it.
+func (c *Clock) Latest(ctx context.Context) (time.Time, error) {
+	now, err := c.Now(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told, c.at, c.next = told.Round(0), at, at.Add(askEvery)
+	return now.Add(c.took), nil
+}
+
+func (c *Clock) set(told, at time.Time, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told, c.at, c.next, c.took = told.Round(0), at, at.Add(askEvery), took
 }
 
 // known returns the time by the last answer, unless there is none, or it is old and must

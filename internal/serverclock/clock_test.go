@@ -64,3 +64,23 @@ func TestClockGoesOnWhileTheServerIsAway(t *testing.T) {
 		assert.Equal(t, 2+20, asked, "each 5 seconds")
 	})
 }
+
+func TestLatestIsNotBeforeTheTimeOfTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := serverclock.New(func(context.Context) (time.Time, error) {
+			sleep(time.Second)
+			told := time.Now()
+			sleep(2 * time.Second)
+			return told, nil
+		})
+		_, err := c.Now(t.Context())
+		require.NoError(t, err)
+		sleep(time.Second)
+		now, err := c.Now(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 2*time.Second, time.Since(now))
+		latest, err := c.Latest(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, -time.Second, time.Since(latest))
+	})
+}

@@ -29,8 +29,8 @@ func Main(register func(*runner.Runner) error) {
 //
 //	nats://a:4222,nats://b:4222?store=support&replicas=3&lease=10s&creds=/etc/agents/nats.creds
 //
-// Store, replicas and lease are those of [jetstream.Options], and creds is the file of the
-// credentials of a user. All processes that share a store have the same store and lease.
+// Store, replicas, lease, domain and api_prefix are those of [jetstream.Options], and creds
+// is the file of the credentials of a user. All processes that share a store have the same store and lease.
 func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue runner.Queue, done func() error, err error) {
 	servers, o, connect, err := parse(storeURL)
 	if err != nil {
@@ -89,8 +89,12 @@ func parse(storeURL string) (servers string, o jetstream.Options, connect []nats
 			}
 		case "creds":
 			connect = append(connect, nats.UserCredentials(value))
+		case "domain":
+			o.Domain = value
+		case "api_prefix":
+			o.APIPrefix = value
 		default:
-			return "", o, nil, fmt.Errorf("its URL has the parameter %q; want store, replicas, lease or creds", name)
+			return "", o, nil, fmt.Errorf("its URL has the parameter %q; want store, replicas, lease, creds, domain or api_prefix", name)
 		}
 	}
 	return servers, o, connect, nil

@@ -186,7 +186,7 @@ func TestWhatIsNoStoreIsRefused(t *testing.T) {
 		"nats://127.0.0.1:1?replicas=many":           `replicas is "many"`,
 		"nats://127.0.0.1:1?replicas=0":              `replicas is "0"`,
 		"nats://127.0.0.1:1?lease=10":                `lease is "10"`,
-		"nats://127.0.0.1:1?name=x":                  `the parameter "name"; want store, replicas, lease or creds`,
+		"nats://127.0.0.1:1?name=x":                  `the parameter "name"; want store, replicas, lease, creds, domain or api_prefix`,
 		"nats://127.0.0.1:1?creds=/none":             "/none",
 		"nats://app:secret@127.0.0.1:1":              "no servers available",
 	} {
@@ -197,4 +197,8 @@ func TestWhatIsNoStoreIsRefused(t *testing.T) {
 	store := startServer(t)
 	_, _, _, err := service.Open(t.Context(), store+"&replicas=3")
 	require.ErrorContains(t, err, "replicas")
+	_, _, _, err = service.Open(t.Context(), store+"&domain=nowhere")
+	require.ErrorContains(t, err, `no JetStream for the domain "nowhere"`)
+	_, _, _, err = service.Open(t.Context(), store+"&api_prefix=JS.nowhere.API")
+	require.ErrorContains(t, err, "no JetStream at JS.nowhere.API.>")
 }
