@@ -264,6 +264,7 @@ const pullBatch = 16
 
 // waiting returns jobs that wait.
 func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
+	asked := time.Now()
 	batch, err := consumer.FetchNoWait(pullBatch)
 	if err != nil {
 		return nil, err
@@ -271,11 +272,17 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	for msg := range batch.Messages() {
 		jobs = append(jobs, msg)
 	}
-	if len(jobs) > 0 {
+	switch {
+	case len(jobs) > 0:
 		return jobs, nil
+	case batch.Error() == nil && time.Since(asked) >= fetchPatience: // which the client does not tell from none
+		return nil, errNoAnswer
 	}
 	return nil, batch.Error()
 }
+
+// fetchPatience is how long the client waits for an answer whether jobs wait.
+const fetchPatience = time.Second
 
 // next waits for the next job, and returns none after a while.
 func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstream.Msg, error) {
