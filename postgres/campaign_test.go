@@ -88,7 +88,7 @@ func TestCampaign(t *testing.T) {
 	t.Parallel()
 	serverURL(t) // it skips the test, or not
 	rng, runs, faults := campaign.Length(t, 24, 8)
-	v := newVictim(t, rng)
+	v := newVictim(t, rng, lease)
 	also := campaign.Run(t, campaign.Options{
 		Site: campaign.NewSite(t, v.work), Lease: lease, Rand: rng, Server: fmt.Sprint("127.0.0.1:", v.port), Worker: v.worker, Faults: v.faults(),
 	}, runs, faults)
@@ -115,7 +115,7 @@ type victim struct {
 	work   campaign.Work
 }
 
-func newVictim(t *testing.T, rng *rand.Rand) *victim {
+func newVictim(t *testing.T, rng *rand.Rand, lease time.Duration) *victim {
 	v := &victim{t: t, rng: rng}
 	var err error
 	v.dir, err = os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // others than the present user must reach it
@@ -130,7 +130,7 @@ func newVictim(t *testing.T, rng *rand.Rand) *victim {
 		require.NoError(t, os.RemoveAll(v.dir))
 	})
 	v.mount()
-	v.asAdmin(`create role reprise_app login`, `create table steps (run text, n int, line text)`, `grant select, insert on steps to reprise_app`)
+	v.asAdmin(`create role reprise_app login`, `alter role reprise_app set idle_in_transaction_session_timeout = '100ms'`, `create table steps (run text, n int, line text)`, `grant select, insert on steps to reprise_app`)
 	admin, err := pgx.Connect(t.Context(), v.server.URL)
 	require.NoError(t, err)
 	require.NoError(t, prepare(t.Context(), admin, "reprise"))
@@ -147,7 +147,7 @@ func newVictim(t *testing.T, rng *rand.Rand) *victim {
 func (v *victim) start() {
 	v.t.Helper()
 	var err error
-	v.server, err = pgserver.Start(v.t.Context(), v.dir, v.port, "idle_in_transaction_session_timeout=100ms", "deadlock_timeout=100ms")
+	v.server, err = pgserver.Start(v.t.Context(), v.dir, v.port, "deadlock_timeout=100ms")
 	require.NoError(v.t, err)
 }
 

@@ -28,14 +28,14 @@ type database struct {
 	queue   *Queue
 
 	statements sync.WaitGroup // that are under way for several
-	finds      combiner[string, []storekit.Head]
-	readings   combiner[reading, []storekit.Batch]
-	inboxes    combiner[string, map[string][]byte]
-	inserts    combiner[swap, bool]
-	updates    combiner[swap, bool]
-	deletes    combiner[swap, bool]
-	appends    combiner[storekit.Batch, bool]
-	ends       combiner[ending, bool]
+	finds      storekit.Combiner[string, []storekit.Head]
+	readings   storekit.Combiner[reading, []storekit.Batch]
+	inboxes    storekit.Combiner[string, map[string][]byte]
+	inserts    storekit.Combiner[swap, bool]
+	updates    storekit.Combiner[swap, bool]
+	deletes    storekit.Combiner[swap, bool]
+	appends    storekit.Combiner[storekit.Batch, bool]
+	ends       storekit.Combiner[ending, bool]
 }
 
 // How many statements of a kind are under way at a time. Fewer of them do more at once, which
@@ -49,14 +49,14 @@ const (
 func newDatabase(pool *pgxpool.Pool, in names, lease time.Duration) *database {
 	d := &database{pool: pool, in: in, lease: lease}
 	all := &d.statements
-	d.finds = combiner[string, []storekit.Head]{do: d.findAll, most: one, wait: all}
-	d.readings = combiner[reading, []storekit.Batch]{do: d.readAll, most: writers, wait: all}
-	d.inboxes = combiner[string, map[string][]byte]{do: d.messagesOfAll, most: one, wait: all}
-	d.inserts = combiner[swap, bool]{do: d.insertAll, size: (*swap).size, most: some, wait: all}
-	d.updates = combiner[swap, bool]{do: d.updateAll, size: (*swap).size, most: some, wait: all}
-	d.deletes = combiner[swap, bool]{do: d.deleteAll, most: one, wait: all}
-	d.appends = combiner[storekit.Batch, bool]{do: d.appendAll, size: func(b *storekit.Batch) int { return len(b.Data) }, most: writers, wait: all}
-	d.ends = combiner[ending, bool]{do: d.endAll, most: one, wait: all}
+	d.finds = storekit.Combiner[string, []storekit.Head]{Do: d.findAll, Most: one, Wait: all}
+	d.readings = storekit.Combiner[reading, []storekit.Batch]{Do: d.readAll, Most: writers, Wait: all}
+	d.inboxes = storekit.Combiner[string, map[string][]byte]{Do: d.messagesOfAll, Most: one, Wait: all}
+	d.inserts = storekit.Combiner[swap, bool]{Do: d.insertAll, Size: (*swap).size, Most: some, Wait: all}
+	d.updates = storekit.Combiner[swap, bool]{Do: d.updateAll, Size: (*swap).size, Most: some, Wait: all}
+	d.deletes = storekit.Combiner[swap, bool]{Do: d.deleteAll, Most: one, Wait: all}
+	d.appends = storekit.Combiner[storekit.Batch, bool]{Do: d.appendAll, Size: func(b *storekit.Batch) int { return len(b.Data) }, Most: writers, Wait: all}
+	d.ends = storekit.Combiner[ending, bool]{Do: d.endAll, Most: one, Wait: all}
 	return d
 }
 
@@ -114,6 +114,15 @@ func (d *database) changeAll(ctx context.Context, keys []string, statement strin
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return column(keys, func(key *string) bool { return slices.Contains(found, *key) }), d.known(context.WithoutCancel(ctx), err)
+}
+
+// column is a column of many rows, for an array that is an argument of a statement.
+func column[Row, Value any](rows []Row, of func(*Row) Value) []Value {
+	all := make([]Value, len(rows))
+	for i := range rows {
+		all[i] = of(&rows[i])
+	}
+	return all
 }
 
 // The codes of errors.

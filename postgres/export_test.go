@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
@@ -35,5 +36,8 @@ func AwaitOver(ctx context.Context, s, killed *Store) error {
 
 // OpenFaulty opens a store of which each statement fails as next says.
 func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() storetest.Fault) (*Store, error) {
-	return open(ctx, pool, o, func(d *database) storekit.Backend { return &faulty{d, next} })
+	return open(ctx, pool, o, func(d *database) storekit.Backend { return storetest.OnBadConnection(d, next) })
 }
+
+// Words are the texts that are searched of a run, as they are stored.
+func Words(i *snapshot.Info) string { return words(i) }

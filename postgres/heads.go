@@ -43,7 +43,7 @@ func scanHead(row pgx.CollectableRow) (storekit.Head, error) {
 // Find implements [storekit.Heads].
 func (d *database) Find(ctx context.Context, runIDs ...string) ([]storekit.Head, error) {
 	if len(runIDs) == 1 {
-		return d.finds.ask(ctx, runIDs[0])
+		return d.finds.Ask(ctx, runIDs[0])
 	}
 	return d.find(ctx, runIDs)
 }
@@ -83,19 +83,19 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 	s := swap{before: before, after: after, records: records, process: d.process.Load()}
 	going := context.WithoutCancel(ctx)
 	if after.UID == "" {
-		return d.deletes.ask(going, s)
+		return d.deletes.Ask(going, s)
 	}
 	if s.info, err = snapshot.AppendInfo(nil, &after.Info); err != nil {
 		return false, err
 	}
 	switch {
 	case before.UID == "":
-		return d.inserts.ask(going, s)
+		return d.inserts.Ask(going, s)
 	case before.Opening != "" && after.Opening != "":
 		one, err := d.updateAll(going, []swap{s})
 		return err == nil && one[0], err
 	}
-	return d.updates.ask(going, s)
+	return d.updates.Ask(going, s)
 }
 
 // columns are those of a swap, in the order of rowsOf; each statement has some more.

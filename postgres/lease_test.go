@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -80,4 +81,36 @@ func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	taken, err := other.Queue().Take(ctx, []runner.ProgramID{program}, 1)
 	require.NoError(t, err)
 	require.NoError(t, taken[0].Done(ctx))
+}
+
+// A run whose end could not be stored is not locked while its process lives.
+func TestARunThatCouldNotBeClosedIsContinued(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t)
+	admin, err := pgx.Connect(t.Context(), serverURL(t))
+	require.NoError(t, err)
+	defer func() { _ = admin.Close(t.Context()) }()
+	s, other := open(t, postgres.Options{Schema: schema, Lease: 2 * time.Second}), open(t, postgres.Options{Schema: schema, Lease: time.Minute})
+	open := func(id string) snapshot.Journal {
+		j, err := s.Open(t.Context(), id, snapshot.OpenOptions{Create: true})
+		require.NoError(t, err)
+		require.NoError(t, appendTo(t.Context(), j, 1, 2))
+		return j
+	}
+	left, kept := open("left"), open("kept")
+	runs := pgx.Identifier{schema, "runs"}.Sanitize()
+	_, err = admin.Exec(t.Context(), `revoke update on `+runs+` from reprise_app`)
+	require.NoError(t, err)
+	err = left.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted})
+	_, granted := admin.Exec(t.Context(), `grant update on `+runs+` to reprise_app`)
+	require.NoError(t, granted)
+	require.ErrorContains(t, err, "the role lacks a privilege")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	j, err := other.Open(ctx, "left", snapshot.OpenOptions{Wait: true})
+	require.NoError(t, err)
+	assert.Equal(t, 2, j.Restored().Len())
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	require.NoError(t, appendTo(t.Context(), kept, 3, 1), "what is open stays open")
+	require.NoError(t, kept.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -189,21 +188,17 @@ func BenchmarkList(b *testing.B) {
 	}
 	schema := newSchema(b)
 	s := open(b, postgres.Options{Schema: schema, Mute: true})
-	info, err := snapshot.AppendInfo(nil, &snapshot.Info{RunID: "x", Status: snapshot.StatusCompleted, Program: "p", Created: time.Now(), Updated: time.Now()})
-	require.NoError(b, err)
 	conn, err := pgx.Connect(b.Context(), serverURL(b))
 	require.NoError(b, err)
 	defer func() { _ = conn.Close(b.Context()) }()
-	fill(b, conn, pgx.Identifier{schema}.Sanitize(), runs, info)
-	all, err := s.List(b.Context(), snapshot.Filter{Limit: 1})
-	require.NoError(b, err)
-	middle := strconv.Itoa(1700000000000000000+runs/2*1000) + "/run-" + strconv.Itoa(runs/2)
-	require.NotEmpty(b, all.Next)
+	fill(b, conn, schema, runs)
+	half := listedRun(runs/2, runs)
+	middle := fmt.Sprint(half.Updated.UnixNano(), "/", half.RunID)
 	for name, f := range map[string]snapshot.Filter{
 		"counted": {Count: true}, "program, counted": {Program: "program-7", Count: true}, "dearest": {Sort: snapshot.SortCost}, "cheapest": {Sort: snapshot.SortCost, Ascending: true},
 		"dearest of a program": {Sort: snapshot.SortCost, Program: "program-7"}, "dearest failed": {Sort: snapshot.SortCost, Status: []snapshot.Status{snapshot.StatusFailed}},
 		"longest": {Sort: snapshot.SortDuration}, "oldest": {Sort: snapshot.SortCreated, Ascending: true}, "last ended": {Sort: snapshot.SortEnded},
-		"text of all": {Text: "run-"}, "text of one": {Text: "run-98765"}, "text of 1 of 500": {Text: "odd one"}, "no such text": {Text: "nowhere"},
+		"text of all": {Text: "run-"}, "text of one": {Text: "run-9876"}, "text of 1 of 500": {Text: "odd one"}, "no such text": {Text: "nowhere"},
 		"old tag": {Tags: []string{"old"}}, "tag and status": {Tags: []string{"rare"}, Status: []snapshot.Status{snapshot.StatusCompleted}}, "common tag": {Tags: []string{"common"}},
 		"newest": {}, "middle": {Before: middle}, "failed": {Status: []snapshot.Status{snapshot.StatusFailed}},
 		"unfinished": {Status: []snapshot.Status{snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning}},
@@ -213,29 +208,62 @@ func BenchmarkList(b *testing.B) {
 		f.Limit = 50
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				_, err := s.List(b.Context(), f)
+				page, err := s.List(b.Context(), f)
 				require.NoError(b, err)
+				require.Equal(b, name == "unfinished" || strings.HasPrefix(name, "no such"), len(page.Runs) == 0, name)
 			}
 		})
 	}
 }
 
+// listedRun is one of many for BenchmarkList.
+func listedRun(i, runs int) snapshot.Info {
+	at := time.Unix(1700000000, 0).UTC().Add(time.Duration(i) * time.Millisecond)
+	info := snapshot.Info{RunID: fmt.Sprint("run-", i), Status: snapshot.StatusCompleted, Program: fmt.Sprint("program-", i%20), Version: "1", Created: at, Updated: at.Add(time.Duration(i % 997))}
+	info.Usage.Cost = float64(i%100*(i%1000)) / 100
+	switch {
+	case i%500 == 0:
+		info.Metadata.Tags = []string{"rare", "common"}
+	case i%20 == 0:
+		info.Metadata.Tags = []string{"common"}
+	case i < runs/200:
+		info.Metadata.Tags = []string{"old"}
+	}
+	if i%500 == 7 {
+		info.Metadata.Description = "An odd one"
+	}
+	if i%1000 == 0 {
+		info.Status = snapshot.StatusFailed
+	}
+	return info
+}
+
 // fill adds many runs.
-func fill(b *testing.B, conn *pgx.Conn, in string, runs int, info []byte) {
+func fill(b *testing.B, conn *pgx.Conn, schema string, runs int) {
 	b.Helper()
-	for _, statement := range []string{
-		`insert into ` + in + `.runs (uid, id, version, opening, swaps, last_seq, info, status, program, program_version, pipeline, parent, error_class, asking, tags, created, updated)
-			select 'u' || i, 'run-' || i, 1, '', '', 0, '\x` + hex.EncodeToString(info) + `', case when i % 1000 = 0 then 'failed' else 'completed' end, 'program-' || i % 20, '', '', '', '', false,
-				case when i % 500 = 0 then '{rare,common}'::text[] when i % 20 = 0 then '{common}' when i < $1::int / 200 then '{old}' else '{}' end,
-				1600000000000000000 + i * 1000, 1700000000000000000 + i * 1001 from generate_series(1, $1::int) i`,
-		`insert into ` + in + `.figures (uid, id, ended, cost, tokens, retries) select 'u' || i, 'run-' || i, 1700000000000000000 + i * 1001, i % 100 * (i % 1000), 0, 0 from generate_series(1, $1::int) i`,
-		`insert into ` + in + `.words (uid, words) select 'u' || i, 'run-' || i || case when i % 500 = 7 then ' odd one' else '' end from generate_series(1, $1::int) i`,
-	} {
-		_, err := conn.Exec(b.Context(), statement, runs)
+	copyFrom := func(table string, columns []string, row func(i int) ([]any, error)) {
+		_, err := conn.CopyFrom(b.Context(), pgx.Identifier{schema, table}, columns, pgx.CopyFromSlice(runs, row))
+		require.NoError(b, err)
+		_, err = conn.Exec(b.Context(), `vacuum analyze `+pgx.Identifier{schema, table}.Sanitize())
 		require.NoError(b, err)
 	}
-	for _, table := range []string{"runs", "figures", "words"} {
-		_, err := conn.Exec(b.Context(), `vacuum analyze `+in+`.`+table)
-		require.NoError(b, err)
-	}
+	copyFrom("runs", []string{
+		"uid", "id", "version", "opening", "swaps", "last_seq", "info", "status", "program", "program_version", "pipeline", "parent", "error_class", "asking", "tags", "created", "updated",
+	}, func(i int) ([]any, error) {
+		info := listedRun(i, runs)
+		encoded, err := snapshot.AppendInfo(nil, &info)
+		tags := append([]string{}, info.Metadata.Tags...)
+		return []any{
+			fmt.Sprint("u", i), info.RunID, 1, "", "", 0, encoded, string(info.Status), info.Program, info.Version, "", "", "", false, tags,
+			info.Created.UnixNano(), info.Updated.UnixNano(),
+		}, err
+	})
+	copyFrom("figures", []string{"uid", "id", "ended", "cost", "tokens", "retries"}, func(i int) ([]any, error) {
+		info := listedRun(i, runs)
+		return []any{fmt.Sprint("u", i), info.RunID, snapshot.SortEnded.Value(&info), snapshot.SortCost.Value(&info), 0, 0}, nil
+	})
+	copyFrom("words", []string{"uid", "words"}, func(i int) ([]any, error) {
+		info := listedRun(i, runs)
+		return []any{fmt.Sprint("u", i), postgres.Words(&info)}, nil
+	})
 }

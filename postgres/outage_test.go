@@ -51,7 +51,7 @@ func TestAWrongURLSaysWhatIsWrong(t *testing.T) {
 func opened(t *testing.T) (*victim, *postgres.Store, snapshot.Journal) {
 	t.Helper()
 	serverURL(t)
-	v := newVictim(t, rand.New(rand.NewPCG(1, 1)))
+	v := newVictim(t, rand.New(rand.NewPCG(1, 1)), time.Minute)
 	s := v.work.Store.(*postgres.Store) //nolint:forcetypeassert // see newVictim
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
@@ -152,7 +152,8 @@ func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	run, err := s.Load(t.Context(), "over")
 	require.NoError(t, err)
 	assert.Equal(t, 5, run.Len())
-	v.start()
+	v.start() // for what ends with the test
+	v.asAdmin(`alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
 }
 
 // A backup is restored in which a run is older than what was confirmed, and another is not

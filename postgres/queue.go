@@ -234,6 +234,9 @@ func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
 	return l, row.Scan(&l.entry.RunID, &l.entry.Program.Name, &l.entry.Program.Version, &l.entry.Priority, &l.entry.Due, &l.stamp, &setting)
 }
 
+// takenMost is how many jobs a statement takes.
+const takenMost = 256
+
 // take takes up to n jobs that are due; none while the process has no lease. Those that were
 // taken by a statement whose answer was lost are found by their stamps.
 func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]runner.Lease, error) {
@@ -241,7 +244,7 @@ func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]ru
 	if isClosed(lost) {
 		return nil, nil
 	}
-	n = min(n, togetherMost)
+	n = min(n, takenMost)
 	base, process := rand.Int64N(1<<62), q.db.process.Load()
 	q.hold(base, n)
 	unsure := false
@@ -360,7 +363,7 @@ func (l *lease) Done(ctx context.Context) error {
 	if isClosed(l.lost) {
 		return errOver
 	}
-	_, err := storekit.Again(ctx, func() (bool, error) { return l.queue.db.ends.ask(ctx, ending{l.entry.RunID, l.stamp}) })
+	_, err := storekit.Again(ctx, func() (bool, error) { return l.queue.db.ends.Ask(ctx, ending{l.entry.RunID, l.stamp}) })
 	return err
 }
 

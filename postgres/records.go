@@ -11,7 +11,7 @@ import (
 // Append implements [storekit.Journals]. It is not given up when ctx ends: what has become of
 // it would not be known.
 func (d *database) Append(ctx context.Context, b storekit.Batch) (bool, error) {
-	return d.appends.ask(context.WithoutCancel(ctx), b)
+	return d.appends.Ask(context.WithoutCancel(ctx), b)
 }
 
 // appendAll appends batches of different runs.
@@ -38,7 +38,7 @@ type reading struct {
 
 // Records implements [storekit.Journals].
 func (d *database) Records(ctx context.Context, _, uid string, after uint64) ([]storekit.Batch, error) {
-	return d.readings.ask(ctx, reading{uid, int64(after)})
+	return d.readings.Ask(ctx, reading{uid, int64(after)})
 }
 
 func (d *database) readAll(ctx context.Context, all []reading) ([][]storekit.Batch, error) {
@@ -77,7 +77,7 @@ func (d *database) Post(ctx context.Context, runID, id string, data []byte) (boo
 
 // Messages implements [storekit.Messages].
 func (d *database) Messages(ctx context.Context, runID string) (map[string][]byte, error) {
-	found, err := d.inboxes.ask(ctx, runID)
+	found, err := d.inboxes.Ask(ctx, runID)
 	if err == nil && found == nil {
 		err = storekit.NotFound(runID)
 	}

@@ -155,6 +155,7 @@ func (s *Store) keep(ctx context.Context) {
 			}
 		case <-give.C:
 			_ = s.queue.giveBack(ctx)
+			_ = s.giveBack(ctx)
 		case <-forget.C:
 			_ = s.db.forget(ctx)
 			s.queue.forget()
@@ -162,4 +163,20 @@ func (s *Store) keep(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// giveBack lets others open the runs that this process is said to have open, and has not: those
+// whose end could not be stored.
+func (s *Store) giveBack(ctx context.Context) error {
+	type opened struct{ ID, Opening string }
+	process := s.db.process.Load()
+	found, err := query(ctx, s.db, pgx.RowToStructByPos[opened], `select id, opening from reprise.runs where status = 'running' and process = $1 and opening <> ''`, process)
+	for _, run := range found {
+		if !s.Has(run.ID, run.Opening) {
+			_, givenErr := s.db.change(ctx, `update reprise.runs set process = null where id = $1 and opening = $2`, run.ID, run.Opening)
+			err = errors.Join(err, givenErr)
+			s.Changed(run.ID)
+		}
+	}
+	return err
 }

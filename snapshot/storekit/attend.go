@@ -44,6 +44,16 @@ func (s *Store) Opened(runID string) (uid, opening string) {
 	return "", ""
 }
 
+// Has reports whether this Store has a run open by that opening, or is about to. A run that the
+// backend has as open by this process, and whose opening the Store has not, is one that could
+// not be closed: the backend should let others open it.
+func (s *Store) Has(runID, opening string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := s.open[runID]
+	return s.openings[opening] || j != nil && j.opening == opening
+}
+
 // lease returns a channel that is closed when the process may have lost the runs that it opens now; nil if that
 // cannot happen.
 func (s *Store) lease() <-chan struct{} {

@@ -49,6 +49,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 		return nil, err
 	}
 	opening, lease := rand.Text(), s.lease()
+	defer s.isOpening(opening)()
 	isTaken := false // the run is ours, or may be
 	defer func() {
 		if isTaken && j == nil {
@@ -81,6 +82,18 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 		return nil, fmt.Errorf("%w: run %s was opened when the lease of the process was over", snapshot.ErrUnavailable, runID)
 	}
 	return s.begin(run, after, lease), nil
+}
+
+// isOpening notes that a run is being opened, until done is called.
+func (s *Store) isOpening(opening string) (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.openings[opening] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.openings, opening)
+	}
 }
 
 // takeOver takes a run that another process left open, and returns its head. If the other

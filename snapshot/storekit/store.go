@@ -18,13 +18,14 @@ type Store struct {
 
 	mu       sync.Mutex
 	open     map[string]*journal      // by run, those of this Store
+	openings map[string]bool          // tokens of runs that are being opened
 	waiting  map[string]chan struct{} // closed when the run has changed, or any run for ""
 	attended *attendance              // of the runs in open; nil without any, and in memory
 }
 
 // New returns a store on a backend.
 func New(b Backend, o Options) *Store {
-	return &Store{backend: b, options: o, open: make(map[string]*journal), waiting: make(map[string]chan struct{})}
+	return &Store{backend: b, options: o, open: make(map[string]*journal), openings: make(map[string]bool), waiting: make(map[string]chan struct{})}
 }
 
 // Check makes the checks with which every method of a store begins. It returns the error of

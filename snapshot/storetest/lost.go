@@ -22,7 +22,8 @@ const (
 // including repeated ones, and makes it fail as next says, with an error that passes by
 // itself. At most one in three fails. A store passes if it repeats failed statements and
 // finds out whether they took effect: nothing is stored twice, nothing that was confirmed
-// is missing, no run stays locked, and no call fails.
+// is missing, no run stays locked, and no call fails. [OnBadConnection] has the statements of a
+// backend fail.
 func RunLostAnswers(t *testing.T, open func(t *testing.T, next func() Fault) snapshot.Store) {
 	for _, fault := range []struct {
 		name string

@@ -10,14 +10,11 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/reprise-go/reprise/internal/runcopy"
 	"github.com/reprise-go/reprise/postgres"
-	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 func main() {
@@ -108,27 +105,21 @@ func command(args []string, schema string, out io.Writer) (func(context.Context,
 func onStore(name string, args []string, out io.Writer) (func(context.Context, *postgres.Store) error, error) {
 	switch {
 	case name == "runs" && len(args) == 0:
-		return func(ctx context.Context, s *postgres.Store) error { return list(ctx, s, out) }, nil
+		return func(ctx context.Context, s *postgres.Store) error { return runcopy.List(ctx, s, out) }, nil
 	case name == "copy-from" && len(args) > 0:
 		return func(ctx context.Context, s *postgres.Store) error {
-			if _, err := os.Stat(args[0]); err != nil {
-				return err
-			}
-			return inDirectory(args[0], func(dir snapshot.Store) error { return runcopy.Runs(ctx, s, dir, args[1:], out) })
+			return runcopy.FromDir(ctx, s, args[0], args[1:], out)
 		}, nil
 	case name == "copy-to" && len(args) > 0:
 		return func(ctx context.Context, s *postgres.Store) error {
-			return inDirectory(args[0], func(dir snapshot.Store) error { return runcopy.Runs(ctx, dir, s, args[1:], out) })
+			return runcopy.ToDir(ctx, args[0], s, args[1:], out)
 		}, nil
 	case name == "verify":
 		return func(ctx context.Context, s *postgres.Store) error { return runcopy.Verify(ctx, s, args, out) }, nil
 	case name == "gc" && len(args) <= 1:
-		grace := time.Hour
-		if len(args) == 1 {
-			var err error
-			if grace, err = time.ParseDuration(args[0]); err != nil || grace < 0 {
-				return nil, fmt.Errorf("gc %q: want a duration of 0 or more, such as 1h", args[0])
-			}
+		grace, err := runcopy.Grace(args)
+		if err != nil {
+			return nil, err
 		}
 		return func(ctx context.Context, s *postgres.Store) error {
 			removed, err := s.GC(ctx, grace)
@@ -137,22 +128,4 @@ func onStore(name string, args []string, out io.Writer) (func(context.Context, *
 		}, nil
 	}
 	return nil, fmt.Errorf("got %q, want %s", append([]string{name}, args...), usage)
-}
-
-func inDirectory(dir string, do func(snapshot.Store) error) error {
-	store, err := filestore.New(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(store), store.Close())
-}
-
-func list(ctx context.Context, s snapshot.Store, out io.Writer) error {
-	for info, err := range snapshot.Runs(ctx, s, snapshot.Filter{}) {
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%d records\n", info.RunID, info.Status, info.Updated.Format(time.RFC3339), info.LastSeq)
-	}
-	return nil
 }

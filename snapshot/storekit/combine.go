@@ -1,4 +1,4 @@
-package postgres
+package storekit
 
 import (
 	"context"
@@ -9,13 +9,18 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A combiner has one statement do what several ask for at the same time. What is asked for
-// while its statements are under way shares the next one, with its round trip and its commit.
-type combiner[In, Out any] struct {
-	do   func(context.Context, []In) ([]Out, error) // the outs are in the order of the ins
-	size func(*In) int                              // in bytes; nil if they are small
-	most int                                        // how many statements are under way at a time
-	wait *sync.WaitGroup
+// A Combiner has one statement of a database do what several ask for at the same time: what is
+// asked for while its statements are under way shares the next one, with its round trip and its
+// commit. It is for many goroutines; its fields must not change after the first Ask.
+type Combiner[In, Out any] struct {
+	// Do does all of it, and returns the results in the same order, or an error if nothing
+	// was done or it is not known; then it is snapshot.ErrUnavailable. After another error
+	// Do is called for each of them alone.
+	Do func(ctx context.Context, all []In) ([]Out, error)
+
+	Size func(*In) int   // in bytes, of which one statement has 8 MB at most; nil if they are small
+	Most int             // how many statements are under way at a time; at least 1
+	Wait *sync.WaitGroup // has the goroutines of the combiner: wait for them before the database is closed
 
 	mu       sync.Mutex
 	asked    []*request[In, Out]
@@ -36,17 +41,18 @@ type request[In, Out any] struct {
 	done chan struct{}
 }
 
-// ask does something together with what others ask for. The end of ctx ends the wait alone.
-func (c *combiner[In, Out]) ask(ctx context.Context, in In) (out Out, err error) {
+// Ask does something together with what others ask for. The end of ctx ends the wait, and not
+// what is under way.
+func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return out, err
 	}
 	r := &request[In, Out]{in: in, done: make(chan struct{})}
 	c.mu.Lock()
 	c.asked = append(c.asked, r)
-	if c.underWay < c.most {
+	if c.underWay < c.Most {
 		c.underWay++
-		c.wait.Go(c.work)
+		c.Wait.Go(c.work)
 	}
 	c.mu.Unlock()
 	select {
@@ -58,7 +64,7 @@ func (c *combiner[In, Out]) ask(ctx context.Context, in In) (out Out, err error)
 }
 
 // work does what is asked for until nothing is.
-func (c *combiner[In, Out]) work() {
+func (c *Combiner[In, Out]) work() {
 	for {
 		runtime.Gosched() // others are about to ask
 		all := c.take()
@@ -70,13 +76,13 @@ func (c *combiner[In, Out]) work() {
 }
 
 // take returns what one statement is to do.
-func (c *combiner[In, Out]) take() []*request[In, Out] {
+func (c *Combiner[In, Out]) take() []*request[In, Out] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, size := 0, 0
 	for ; n < min(len(c.asked), togetherMost); n++ {
-		if c.size != nil {
-			size += c.size(&c.asked[n].in)
+		if c.Size != nil {
+			size += c.Size(&c.asked[n].in)
 		}
 		if n > 0 && size > bytesMost {
 			break
@@ -91,12 +97,12 @@ func (c *combiner[In, Out]) take() []*request[In, Out] {
 }
 
 // doAll does requests together, and one by one if the database refuses one of them.
-func (c *combiner[In, Out]) doAll(all []*request[In, Out]) {
+func (c *Combiner[In, Out]) doAll(all []*request[In, Out]) {
 	ins := make([]In, len(all))
 	for i, r := range all {
 		ins[i] = r.in
 	}
-	outs, err := c.do(context.Background(), ins)
+	outs, err := c.Do(context.Background(), ins)
 	if err != nil && len(all) > 1 && !errors.Is(err, snapshot.ErrUnavailable) {
 		for i := range all {
 			c.doAll(all[i : i+1])
@@ -109,13 +115,4 @@ func (c *combiner[In, Out]) doAll(all []*request[In, Out]) {
 		}
 		close(r.done)
 	}
-}
-
-// column is a column of many rows, for an array that is an argument of a statement.
-func column[Row, Value any](rows []Row, of func(*Row) Value) []Value {
-	all := make([]Value, len(rows))
-	for i := range rows {
-		all[i] = of(&rows[i])
-	}
-	return all
 }

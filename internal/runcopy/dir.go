@@ -1,0 +1,57 @@
+package runcopy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// FromDir copies runs of a directory, which must exist, or all of them where none is named.
+func FromDir(ctx context.Context, to snapshot.Store, dir string, ids []string, out io.Writer) error {
+	if _, err := os.Stat(dir); err != nil {
+		return err
+	}
+	return inDir(dir, func(from snapshot.Store) error { return Runs(ctx, to, from, ids, out) })
+}
+
+// ToDir copies runs to a directory, which is made if it does not exist.
+func ToDir(ctx context.Context, dir string, from snapshot.Store, ids []string, out io.Writer) error {
+	return inDir(dir, func(to snapshot.Store) error { return Runs(ctx, to, from, ids, out) })
+}
+
+func inDir(dir string, do func(snapshot.Store) error) error {
+	store, err := filestore.New(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(store), store.Close())
+}
+
+// List prints a line for each run, the last updated first.
+func List(ctx context.Context, s snapshot.Store, out io.Writer) error {
+	for info, err := range snapshot.Runs(ctx, s, snapshot.Filter{}) {
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%d records\n", info.RunID, info.Status, info.Updated.Format(time.RFC3339), info.LastSeq)
+	}
+	return nil
+}
+
+// Grace is the duration that the argument of gc says, an hour without one.
+func Grace(args []string) (time.Duration, error) {
+	if len(args) == 0 {
+		return time.Hour, nil
+	}
+	grace, err := time.ParseDuration(args[0])
+	if err != nil || grace < 0 {
+		return 0, fmt.Errorf("gc %q: want a duration of 0 or more, such as 1h", args[0])
+	}
+	return grace, nil
+}

@@ -1,0 +1,130 @@
+package storekit_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
+)
+
+// statements are those of a database that takes a second for each, and squares.
+type statements struct {
+	mu  sync.Mutex
+	all [][]int
+}
+
+var (
+	errRefused = errors.New("refused")
+	errGone    = errors.Join(snapshot.ErrUnavailable, errors.New("gone"))
+)
+
+// do refuses 13, and cannot be reached for 99.
+func (s *statements) do(_ context.Context, all []int) ([]int, error) {
+	s.mu.Lock()
+	s.all = append(s.all, slices.Sorted(slices.Values(all)))
+	s.mu.Unlock()
+	<-time.After(time.Second)
+	switch {
+	case slices.Contains(all, 13):
+		return nil, errRefused
+	case slices.Contains(all, 99):
+		return nil, errGone
+	}
+	squares := make([]int, len(all))
+	for i, n := range all {
+		squares[i] = n * n
+	}
+	return squares, nil
+}
+
+// askAll asks for numbers at once, after one that comes first.
+func askAll(t *testing.T, numbers ...int) (*statements, map[int]error) {
+	s, wait := new(statements), new(sync.WaitGroup)
+	c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Wait: wait}
+	errs := make(map[int]error)
+	var mu sync.Mutex
+	for i, n := range numbers {
+		wait.Go(func() {
+			square, err := c.Ask(t.Context(), n)
+			if err == nil && square != n*n {
+				t.Errorf("%d: got %d", n, square)
+			}
+			mu.Lock()
+			errs[n] = err
+			mu.Unlock()
+		})
+		if i == 0 {
+			synctest.Wait()
+		}
+	}
+	wait.Wait()
+	return s, errs
+}
+
+func TestWhatIsAskedForMeanwhileSharesTheNextStatement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, errs := askAll(t, 1, 2, 3, 4)
+		if want := [][]int{{1}, {2, 3, 4}}; !slices.EqualFunc(s.all, want, slices.Equal) {
+			t.Errorf("the statements were %v, want %v", s.all, want)
+		}
+		for n, err := range errs {
+			if err != nil {
+				t.Errorf("%d: %v", n, err)
+			}
+		}
+	})
+}
+
+func TestOneThatIsRefusedDoesNotFailTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, errs := askAll(t, 1, 2, 13, 4)
+		if len(s.all) != 5 {
+			t.Errorf("the statements were %v, want one by one after the second", s.all)
+		}
+		for n, err := range errs {
+			if wrong := n == 13; errors.Is(err, errRefused) != wrong || err != nil != wrong {
+				t.Errorf("%d: got %v", n, err)
+			}
+		}
+	})
+}
+
+// What may have been done is not done again here: who has asked knows whether it may be.
+func TestAnOutcomeThatIsUnknownIsThatOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, errs := askAll(t, 1, 2, 99, 4)
+		if len(s.all) != 2 {
+			t.Errorf("the statements were %v, want two", s.all)
+		}
+		for n, err := range errs {
+			if errors.Is(err, snapshot.ErrUnavailable) != (n != 1) {
+				t.Errorf("%d: got %v", n, err)
+			}
+		}
+	})
+}
+
+func TestTheEndOfAContextEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s statements
+		var wait sync.WaitGroup
+		c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Wait: &wait}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		for range 2 { // while it is under way, and before it is asked for
+			if _, err := c.Ask(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want the cause of the context", err)
+			}
+		}
+		wait.Wait()
+		if len(s.all) != 1 {
+			t.Errorf("the statements were %v, want one", s.all)
+		}
+	})
+}
