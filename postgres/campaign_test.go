@@ -181,7 +181,7 @@ func (v *victim) mount() {
 
 func (v *victim) unmount() {
 	if v.small != "" {
-		require.NoError(v.t, exec.CommandContext(context.Background(), "umount", v.small).Run()) //nolint:usetesting // in a cleanup
+		require.NoError(v.t, exec.CommandContext(context.Background(), "umount", v.small).Run())
 		require.NoError(v.t, os.Remove(v.small))
 	}
 }

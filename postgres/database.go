@@ -26,6 +26,7 @@ type database struct {
 	process atomic.Int64 // this one; another after its lease was over
 	lease   time.Duration
 	queue   *Queue
+	few     int
 
 	statements sync.WaitGroup // that are under way for several
 	finds      storekit.Combiner[string, []storekit.Head]
@@ -47,7 +48,7 @@ const (
 )
 
 func newDatabase(pool *pgxpool.Pool, in names, lease time.Duration) *database {
-	d := &database{pool: pool, in: in, lease: lease}
+	d := &database{pool: pool, in: in, lease: lease, few: few}
 	all := &d.statements
 	d.finds = storekit.Combiner[string, []storekit.Head]{Do: d.findAll, Most: one, Wait: all}
 	d.readings = storekit.Combiner[reading, []storekit.Batch]{Do: d.readAll, Most: writers, Wait: all}

@@ -39,5 +39,8 @@ func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() 
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return storetest.OnBadConnection(d, next) })
 }
 
+// SetFew has a store take so many runs for few.
+func SetFew(s *Store, few int) { s.db.few = few }
+
 // Words are the texts that are searched of a run, as they are stored.
 func Words(i *snapshot.Info) string { return words(i) }

@@ -38,23 +38,20 @@ func isExact(f *snapshot.Filter) bool {
 // List implements [storekit.Heads]. For a program or a pipeline each status is looked up by
 // itself: the indexes have the runs of one in the order of lists.
 func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
+	f.Sort, f.Ascending = snapshot.SortUpdated, false // whatever the list is sorted by in the end
+	isAfter := after != (storekit.Place{})
+	if f.Text != "" || len(f.Tags) > 0 || len(f.Status) == 0 && f.Program == "" && f.Pipeline == "" {
+		return d.next(ctx, &f, after.Updated.UnixNano(), after.RunID, isAfter, n)
+	}
 	q := &listing{}
-	if after != (storekit.Place{}) {
+	if isAfter {
 		at := q.arg(after.Updated.UnixNano())
 		q.and("r.updated <= "+at, "(r.updated < "+at+" or r.id > "+q.arg(after.RunID)+")")
 	}
-	order := ` order by r.updated desc, r.id limit ` + strconv.Itoa(n)
-	isByStatus := f.Text == "" && len(f.Tags) == 0 && (len(f.Status) > 0 || f.Program != "" || f.Pipeline != "")
-	if !isByStatus {
-		q.status(&f)
-	}
 	q.filter(&f)
-	statement := `select ` + head + ` from reprise.runs r where ` + q.where() + order
-	if isByStatus {
-		statement = `select ` + head + ` from unnest(` + q.arg(statuses(&f)) + `::text[]) s cross join lateral (
-			select * from reprise.runs r where r.status = s and ` + q.where() + order + `) r` + order
-	}
-	return query(ctx, d, scanHead, statement, q.args...)
+	order := ` order by r.updated desc, r.id limit ` + strconv.Itoa(n)
+	return query(ctx, d, scanHead, `select `+head+` from unnest(`+q.arg(statuses(&f))+`::text[]) s cross join lateral (
+		select * from reprise.runs r where r.status = s and `+q.where()+order+`) r`+order, q.args...)
 }
 
 // every are all statuses.
@@ -125,9 +122,14 @@ func (q *listing) filter(f *snapshot.Filter) {
 		q.and("r.updated < " + q.arg(f.Until.UnixNano()))
 	}
 	if f.Text != "" {
-		pattern := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text(strings.ToLower(f.Text)))
-		q.and("r.uid in (select w.uid from reprise.words w where w.words like " + q.arg("%"+strings.ReplaceAll(pattern, between, "\uFFFD")+"%") + ")")
+		q.and("r.uid in (select w.uid from reprise.words w where w.words like " + q.arg(pattern(f)) + ")")
 	}
+}
+
+// pattern is that of the words that have the text of a filter.
+func pattern(f *snapshot.Filter) string {
+	escaped := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, between, "\uFFFD").Replace(text(strings.ToLower(f.Text)))
+	return "%" + escaped + "%"
 }
 
 // sortedBy are the columns of the orders of lists.
@@ -163,39 +165,80 @@ func (d *database) sorted(ctx context.Context, f snapshot.Filter) (snapshot.Page
 	}
 }
 
-// next returns the n runs after one in the order of the filter. Runs with the same value are in
-// the order of their IDs, of which very many may have the lowest value: in an ascending order
-// they are read apart, since the index has the values in the other direction.
+// few is of how many runs that a filter selects all are looked at. If there are more, some of
+// them come soon in any order.
+const few = 2000
+
+// candidates are all runs that a filter may select, if they are few.
+func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []string, areFew bool, err error) {
+	limit := ` limit ` + strconv.Itoa(d.few+1)
+	if f.Text != "" {
+		uids, err = query(ctx, d, pgx.RowTo[string], `select w.uid from reprise.words w where w.words like $1`+limit, pattern(f))
+		if err != nil || len(uids) <= d.few {
+			return uids, true, err
+		}
+	}
+	q, rest := &listing{}, *f
+	rest.Text = ""
+	q.status(&rest)
+	if q.filter(&rest); len(q.conditions) == 0 {
+		return nil, false, nil
+	}
+	uids, err = query(ctx, d, pgx.RowTo[string], `select r.uid from reprise.runs r where `+q.where()+limit, q.args...)
+	return uids, len(uids) <= d.few, err
+}
+
+// next returns the n runs after one in the order of the filter. If many are selected, runs are
+// read in that order until there are enough of them: the subqueries with an offset are not
+// optimized away.
 func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, runID string, isAfter bool, n int) ([]storekit.Head, error) {
-	q, by := &listing{}, sortedBy[f.Sort]
-	from, limit := `reprise.runs r`, strconv.Itoa(n)
+	uids, areFew, err := d.candidates(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	q, by, table := &listing{}, sortedBy[f.Sort], `reprise.runs r`
+	direction, beyond := ` desc`, ` < `
+	if f.Ascending {
+		direction, beyond = ``, ` > `
+	}
 	if strings.HasPrefix(by, "f.") {
-		from = `reprise.figures f join reprise.runs r on r.uid = f.uid`
+		table = `reprise.figures f`
 	}
-	id := by[:1] + "." // of the table whose index is used
-	if by[0] == '(' {
-		id = "r."
-	}
-	id += "id"
+	id := table[len(table)-1:] + `.id`
 	q.status(f)
 	q.filter(f)
-	if !f.Ascending {
+	filter, limit := q.where(), ` limit `+strconv.Itoa(n)
+	select1 := `select ` + head + ` from `
+	if areFew {
+		from := `(select r.*, ` + by + ` as by from reprise.runs r join reprise.figures f on f.uid = r.uid where r.uid = any(` + q.arg(uids) + `::text[]) and ` + filter + `) r`
 		if isAfter {
 			at := q.arg(value)
-			q.and(by+" <= "+at, "("+by+" < "+at+" or "+id+" > "+q.arg(runID)+")")
+			from += ` where r.by` + beyond + at + ` or r.by = ` + at + ` and r.id > ` + q.arg(runID)
 		}
-		return query(ctx, d, scanHead, `select `+head+` from `+from+` where `+q.where()+` order by `+by+` desc, `+id+` limit `+limit, q.args...)
+		return query(ctx, d, scanHead, select1+from+` order by r.by`+direction+`, r.id`+limit, q.args...)
 	}
-	lowest := `(select min(` + by + `) from ` + strings.Split(from, " join ")[0] + `)`
-	if isAfter {
-		lowest = q.arg(value) + `::bigint`
-	}
-	after, where := q.arg(runID), q.where()
 	part := func(condition, order string) string {
-		return `(select r.*, ` + by + ` as by from ` + from + ` where ` + where + ` and ` + condition + ` order by ` + order + ` limit ` + limit + `)`
+		in := `(select ` + table[len(table)-1:] + `.*, ` + by + ` as by from ` + table + ` where ` + condition + ` order by ` + order + ` offset 0)`
+		if table == `reprise.figures f` {
+			return `(select r.*, f.by from ` + in + ` f cross join lateral (select * from reprise.runs r where r.uid = f.uid and ` + filter + ` offset 0) r` + limit + `)`
+		}
+		return `(select * from ` + in + ` r where ` + filter + limit + `)`
 	}
-	return query(ctx, d, scanHead, `select `+head+` from (`+part(by+` = `+lowest+` and `+id+` > `+after, id)+` union all `+part(by+` > `+lowest, by+`, `+id)+
-		`) r order by r.by, r.id limit `+limit, q.args...)
+	from := ``
+	switch {
+	case !f.Ascending && !isAfter:
+		from = part(`true`, by+` desc, `+id)
+	case !f.Ascending:
+		at := q.arg(value)
+		from = part(by+` <= `+at+` and (`+by+` < `+at+` or `+id+` > `+q.arg(runID)+`)`, by+` desc, `+id)
+	default: // very many may have the lowest value: they are read apart, for the index has the values in the other direction
+		lowest := `(select min(` + by + `) from ` + table + `)`
+		if isAfter {
+			lowest = q.arg(value) + `::bigint`
+		}
+		from = `(` + part(by+` = `+lowest+` and `+id+` > `+q.arg(runID), id) + ` union all ` + part(by+` > `+lowest, by+`, `+id) + `)`
+	}
+	return query(ctx, d, scanHead, select1+from+` r order by r.by`+direction+`, r.id`+limit, q.args...)
 }
 
 // count returns the number of runs of each status that the filter selects without Status. Few
