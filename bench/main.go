@@ -91,8 +91,12 @@
 //     runner on a directory; reprise-step runs an agent that calls a tool, whose
 //     outcome is synced, too. river is a client of River that inserts jobs and
 //     works on them, with the intervals of its own benchmark. dbos runs workflows
-//     of one step; each starter waits for the end of its workflow.
-//   - river, dbos, and the dbos of Durable, whose workflow makes one step after the
+//     of one step; each starter waits for the end of its workflow. reprise-postgres
+//     is a runner on a postgres.Store with its queue, in the same server.
+//   - In Durable, reprise-postgres makes the same calls in a run of a
+//     postgres.Store, and pgx inserts a row of as many bytes for each call, in a
+//     transaction of its own.
+//   - All of these, and the dbos of Durable, whose workflow makes one step after the
 //     other, use a PostgreSQL server that is started for them beside the other
 //     files, with its defaults: fsync and synchronous_commit are on. It is a
 //     process of its own: its allocations are not counted. A result of River is

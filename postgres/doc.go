@@ -21,8 +21,12 @@
 //
 // Each statement is a transaction of its own. One whose answer is lost is sent again, or it is
 // looked up what became of it; what cannot be reached for several seconds is
-// snapshot.ErrUnavailable. Appends of all runs of a process that are ready share a statement
-// and its commit.
+// snapshot.ErrUnavailable. What several runs of a process ask for at the same time, such as to
+// be stored, opened, appended to, closed or deleted, shares a statement and its commit.
+//
+// Lists are filtered, sorted and counted by the database. A count looks at an entry of an index
+// for each run that it counts. Texts are searched with pg_trgm, an extension that comes with
+// PostgreSQL and that the owner of a database may create; without it a search reads all texts.
 //
 // # Notifications and poolers
 //

@@ -33,8 +33,8 @@ var _ snapshot.Store = (*Store)(nil)
 // Open opens a store with the connections of a pool, which stays the caller's. The schema
 // must have been migrated: see [Migrate]. Close the store before the pool.
 //
-// The store uses four connections of the pool for records and some for everything else, and
-// one of its own for notifications.
+// The store uses up to 16 connections of the pool for its runs, some more for lists and the
+// queue, and one of its own for notifications. With fewer it is slower, and works as well.
 func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return d })
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/postgres"
@@ -78,4 +79,36 @@ func TestQueueKeepsTheRulesOfQueues(t *testing.T) {
 		schema := newSchema(t)
 		return func() runner.Queue { return open(t, postgres.Options{Schema: schema}).Queue() }
 	})
+}
+
+// A run is stored with its job: its process may be killed before it adds one.
+func TestARunIsStoredWithItsJob(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t)
+	s, other := open(t, postgres.Options{Schema: schema}), open(t, postgres.Options{Schema: schema})
+	program := runner.ProgramID{Name: "p", Version: "1"}
+	create := func(id string) {
+		run, err := snapshot.NewRun(snapshot.Info{RunID: id, Status: snapshot.StatusQueued, Program: program.Name, Version: program.Version, Priority: 7}, nil)
+		require.NoError(t, err)
+		_, err = s.Create(t.Context(), run)
+		require.NoError(t, err)
+	}
+	create("without-a-queue")
+	queue := s.Queue()
+	create("queued")
+	taken, err := other.Queue().Take(t.Context(), []runner.ProgramID{program}, 10)
+	require.NoError(t, err)
+	require.Len(t, taken, 1)
+	assert.Equal(t, "queued", taken[0].Entry().RunID)
+	assert.Equal(t, 7, taken[0].Entry().Priority)
+	added, err := queue.Add(t.Context(), taken[0].Entry())
+	require.NoError(t, err)
+	assert.True(t, added)
+	require.NoError(t, taken[0].Done(t.Context()))
+	added, err = queue.Add(t.Context(), taken[0].Entry()) // for it has none any more
+	require.NoError(t, err)
+	assert.True(t, added)
+	taken, err = other.Queue().Take(t.Context(), []runner.ProgramID{program}, 10)
+	require.NoError(t, err)
+	require.Len(t, taken, 1)
 }

@@ -137,8 +137,8 @@ type Journal interface {
 
 	// Append appends all of the records or none. Their numbers must follow those of the
 	// earlier records, from 1. It does not wait for the disk or for a server: on one
-	// machine the records survive the process from its return on, with a server one
-	// round trip later. Without records it does nothing.
+	// machine the records survive the process from its return on, with a server some
+	// milliseconds later. Without records it does nothing.
 	Append(records ...record.Record) error
 
 	// Sync returns when the records up to seq are durable; for a seq that was not
