@@ -167,7 +167,7 @@ func (d *database) sorted(ctx context.Context, f snapshot.Filter) (snapshot.Page
 
 // few is of how many runs that a filter selects all are looked at. If there are more, some of
 // them come soon in any order.
-const few = 2000
+const few = 5000
 
 // candidates are all runs that a filter may select, if they are few.
 func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []string, areFew bool, err error) {
@@ -188,57 +188,95 @@ func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []s
 	return uids, len(uids) <= d.few, err
 }
 
-// next returns the n runs after one in the order of the filter. If many are selected, runs are
-// read in that order until there are enough of them: the subqueries with an offset are not
-// optimized away.
+// An order is that of a list, and where its next page begins.
+type order struct {
+	table, alias string // whose index has the order
+	by           string
+	ascending    bool
+	value        int64 // of the run before
+	runID        string
+	isAfter      bool // there is one
+}
+
+func orderOf(f *snapshot.Filter, value int64, runID string, isAfter bool) order {
+	o := order{"reprise.runs", "r", sortedBy[f.Sort], f.Ascending, value, runID, isAfter}
+	if strings.HasPrefix(o.by, "f.") {
+		o.table, o.alias = "reprise.figures", "f"
+	}
+	return o
+}
+
+func (o *order) direction() string {
+	if o.ascending {
+		return ""
+	}
+	return " desc"
+}
+
+// next returns the n runs after one in the order of the filter.
 func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, runID string, isAfter bool, n int) ([]storekit.Head, error) {
 	uids, areFew, err := d.candidates(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	q, by, table := &listing{}, sortedBy[f.Sort], `reprise.runs r`
-	direction, beyond := ` desc`, ` < `
-	if f.Ascending {
-		direction, beyond = ``, ` > `
-	}
-	if strings.HasPrefix(by, "f.") {
-		table = `reprise.figures f`
-	}
-	id := table[len(table)-1:] + `.id`
+	q, o := &listing{}, orderOf(f, value, runID, isAfter)
 	q.status(f)
 	q.filter(f)
-	filter, limit := q.where(), ` limit `+strconv.Itoa(n)
-	select1 := `select ` + head + ` from `
+	limit := ` limit ` + strconv.Itoa(n)
+	from := ""
 	if areFew {
-		from := `(select r.*, ` + by + ` as by from reprise.runs r join reprise.figures f on f.uid = r.uid where r.uid = any(` + q.arg(uids) + `::text[]) and ` + filter + `) r`
-		if isAfter {
-			at := q.arg(value)
-			from += ` where r.by` + beyond + at + ` or r.by = ` + at + ` and r.id > ` + q.arg(runID)
-		}
-		return query(ctx, d, scanHead, select1+from+` order by r.by`+direction+`, r.id`+limit, q.args...)
+		from = q.among(&o, uids)
+	} else {
+		from = q.inOrder(&o, limit)
 	}
-	part := func(condition, order string) string {
-		in := `(select ` + table[len(table)-1:] + `.*, ` + by + ` as by from ` + table + ` where ` + condition + ` order by ` + order + ` offset 0)`
-		if table == `reprise.figures f` {
-			return `(select r.*, f.by from ` + in + ` f cross join lateral (select * from reprise.runs r where r.uid = f.uid and ` + filter + ` offset 0) r` + limit + `)`
-		}
-		return `(select * from ` + in + ` r where ` + filter + limit + `)`
+	return query(ctx, d, scanHead, `select `+head+` from `+from+` order by r.by`+o.direction()+`, r.id`+limit, q.args...)
+}
+
+// among selects the candidates that the filter selects, and come after the run before.
+func (q *listing) among(o *order, uids []string) string {
+	figures := ``
+	if o.alias == "f" {
+		figures = ` cross join lateral (select * from reprise.figures where uid = r.uid offset 0) f`
 	}
-	from := ``
-	switch {
-	case !f.Ascending && !isAfter:
-		from = part(`true`, by+` desc, `+id)
-	case !f.Ascending:
-		at := q.arg(value)
-		from = part(by+` <= `+at+` and (`+by+` < `+at+` or `+id+` > `+q.arg(runID)+`)`, by+` desc, `+id)
-	default: // very many may have the lowest value: they are read apart, for the index has the values in the other direction
-		lowest := `(select min(` + by + `) from ` + table + `)`
-		if isAfter {
-			lowest = q.arg(value) + `::bigint`
-		}
-		from = `(` + part(by+` = `+lowest+` and `+id+` > `+q.arg(runID), id) + ` union all ` + part(by+` > `+lowest, by+`, `+id) + `)`
+	from := `(select r.*, ` + o.by + ` as by from reprise.runs r` + figures + ` where r.uid = any(` + q.arg(uids) + `::text[]) and ` + q.where() + `) r`
+	if !o.isAfter {
+		return from
 	}
-	return query(ctx, d, scanHead, select1+from+` r order by r.by`+direction+`, r.id`+limit, q.args...)
+	at, beyond := q.arg(o.value), ` < `
+	if o.ascending {
+		beyond = ` > `
+	}
+	return from + ` where r.by` + beyond + at + ` or r.by = ` + at + ` and r.id > ` + q.arg(o.runID)
+}
+
+// inOrder reads runs in the order of an index until it has those of a page. Very many may have
+// the lowest value: for an ascending order they are read apart, since the index has the values
+// in the other direction.
+func (q *listing) inOrder(o *order, limit string) string {
+	id := o.alias + ".id"
+	if o.ascending {
+		lowest := `(select min(` + o.by + `) from ` + o.table + ` ` + o.alias + `)`
+		if o.isAfter {
+			lowest = q.arg(o.value) + `::bigint`
+		}
+		return `(` + q.scan(o, o.by+` = `+lowest+` and `+id+` > `+q.arg(o.runID), id, limit) + ` union all ` + q.scan(o, o.by+` > `+lowest, o.by+`, `+id, limit) + `) r`
+	}
+	place := `true`
+	if o.isAfter {
+		at := q.arg(o.value)
+		place = o.by + ` <= ` + at + ` and (` + o.by + ` < ` + at + ` or ` + id + ` > ` + q.arg(o.runID) + `)`
+	}
+	return q.scan(o, place, o.by+` desc, `+id, limit) + ` r`
+}
+
+// scan reads a table in an order, and leaves out what the filter does not select. A subquery
+// with an offset is done as it is written: whatever the statistics say, nothing else is read.
+func (q *listing) scan(o *order, place, by, limit string) string {
+	in := `(select ` + o.alias + `.*, ` + o.by + ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + ` order by ` + by + ` offset 0)`
+	if o.alias == "f" {
+		return `(select r.*, f.by from ` + in + ` f cross join lateral (select * from reprise.runs r where r.uid = f.uid and ` + q.where() + ` offset 0) r` + limit + `)`
+	}
+	return `(select * from ` + in + ` r where ` + q.where() + limit + `)`
 }
 
 // count returns the number of runs of each status that the filter selects without Status. Few

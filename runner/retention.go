@@ -26,8 +26,8 @@ type Retention struct {
 	Runs  int           // the number of runs that are kept, the last that ended; 0 for any number
 	Bytes int64         // the size of the records of all runs that are kept; 0 for any size
 
-	// Archive is called with each run before it is removed, by several goroutines at a
-	// time. If it returns an error, the run is kept. See [ArchiveTo]. Nil archives nothing.
+	// Archive is called with each run before it is removed, one at a time. If it returns
+	// an error, the run is kept. See [ArchiveTo]. Nil archives nothing.
 	Archive func(ctx context.Context, run *snapshot.Run) error
 
 	// Every is the interval in which the store is searched. Defaults to 10
@@ -132,11 +132,12 @@ const removedTogether = 32
 
 func (r *Runner) removeRuns(ctx context.Context, over []*snapshot.Info) {
 	var wait sync.WaitGroup
+	var archiving sync.Mutex
 	var next atomic.Int64
 	for range min(removedTogether, len(over)) {
 		wait.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(over)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				r.removeRun(ctx, over[i])
+				r.removeRun(ctx, over[i], &archiving)
 			}
 		})
 	}
@@ -176,9 +177,9 @@ func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[stri
 
 // removeRun archives a run and removes it, if it stands as it was listed: it may
 // have been pinned or resumed since, or replaced by another of its ID.
-func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info) {
+func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *sync.Mutex) {
 	event := Event{Type: EventRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
-	if err := r.archive(ctx, info.RunID); err != nil {
+	if err := r.archive(ctx, info.RunID, archiving); err != nil {
 		event.Type, event.Err = EventTrouble, err
 	} else if same, err := r.isAsListed(ctx, info); err != nil {
 		event.Type, event.Err = EventTrouble, err
@@ -205,7 +206,7 @@ func (r *Runner) isAsListed(ctx context.Context, listed *snapshot.Info) (bool, e
 	return now.Created.Equal(listed.Created) && now.Updated.Equal(listed.Updated) && !now.Open, nil
 }
 
-func (r *Runner) archive(ctx context.Context, runID string) error {
+func (r *Runner) archive(ctx context.Context, runID string, archiving *sync.Mutex) error {
 	archive := r.options.Retention.Archive
 	if archive == nil {
 		return nil
@@ -215,6 +216,11 @@ func (r *Runner) archive(ctx context.Context, runID string) error {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("runner: archive run %s: %w", runID, err)
+	}
+	archiving.Lock()
+	defer archiving.Unlock()
+	if err := context.Cause(ctx); err != nil {
+		return err
 	}
 	if err := archive(ctx, run); err != nil {
 		return fmt.Errorf("runner: archive run %s: %w", runID, err)
