@@ -251,7 +251,7 @@ func openFiles(dir string) (open []string) {
 		return nil
 	}
 	for _, e := range entries {
-		if name, err := os.Readlink(filepath.Join("/proc/self/fd", e.Name())); err == nil && strings.HasPrefix(name, dir) {
+		if name, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(name, dir) {
 			open = append(open, name)
 		}
 	}
