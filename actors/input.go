@@ -20,10 +20,14 @@ func (t Tool[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
 
 // InputSchema returns the JSON schema of what DecodeInput takes, nil for an agent without
 // one.
-func (a Agent[In, Out]) InputSchema() json.RawMessage { return describe(a.definition, a.schema).Parameters }
+func (a Agent[In, Out]) InputSchema() json.RawMessage {
+	return describe(a.definition, a.schema).Parameters
+}
 
 // InputSchema returns the JSON schema of what DecodeInput takes, nil for a tool without one.
-func (t Tool[In, Out]) InputSchema() json.RawMessage { return describe(t.definition, t.schema).Parameters }
+func (t Tool[In, Out]) InputSchema() json.RawMessage {
+	return describe(t.definition, t.schema).Parameters
+}
 
 func decodeInput[In any](name string, schema Schema, input json.RawMessage) (In, error) {
 	var in, zero In

@@ -25,6 +25,7 @@ type stream struct {
 	vocabulary string      // in whose words the events are; empty for those of this package
 	proto      int         // the major version of HTTP
 
+	born     int64         // when the run was created, in the IDs of its events; 0 if that is not known
 	at       cursor        // the newest event that the client has, or has not picked
 	sent     cursor        // the newest ID that was sent
 	moves    uint64        // how often at was moved, forward or back
@@ -107,15 +108,21 @@ func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	if id != "" {
 		var ok bool
-		if s.at, ok = parseCursor(id); !ok {
+		var born int64
+		if s.at, born, ok = parseBorn(id); !ok {
 			s.reset("the cursor is not of this run; it begins anew")
 		} else if s.at.n == 0 {
 			s.at = cursor{} // the ID of a reset
+		} else if s.identify(ctx, born); s.at == (cursor{}) {
+			// it is another run, or none
 		} else if err := s.sayRest(ctx, s.run.tape, part); err != nil {
 			return err
 		}
 	}
 	for {
+		if s.born == 0 {
+			s.born, _ = s.handler.bornOf(ctx, s.run)
+		}
 		before := s.moves
 		pos, where := s.run.tape.locate(s.at)
 		oldest, begin, kept := s.run.tape.oldest()
@@ -152,7 +159,12 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 		}
 		for i := range batch[:n] {
 			e := &batch[i]
+			if e.frame == gone {
+				s.deleted()
+				return errHole
+			}
 			if e.frame == restarted {
+				s.born = 0
 				s.reset("another run has this ID now")
 				return errHole
 			}

@@ -158,11 +158,7 @@ func (t *tape) rewind(number uint64) {
 // restart removes all events and ends the streams of the clients that have read them:
 // this is another run with the same ID.
 func (t *tape) restart() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.dropAll()
-	t.before, t.last, t.begun = cursor{}, cursor{}, nil
-	t.put(entry{frame: restarted})
+	t.end(restarted)
 }
 
 // find returns the frame of the cursor, nil if it is not kept.

@@ -111,6 +111,11 @@ func (a *app) serve(ctx context.Context, s serveOptions) error {
 		return errors.Join(err, listener.Close(), handler.Close(context.WithoutCancel(ctx)))
 	}
 	return a.serveUntil(ctx, server, listener, handler, func(ctx context.Context) error {
+		var deletions sync.WaitGroup
+		defer deletions.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		deletions.Go(func() { _ = runs.FollowDeletions(ctx, handler.Deleted) }) // Follow has the same errors
 		return runs.Follow(ctx, handler.Publish)
 	})
 }

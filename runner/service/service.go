@@ -139,8 +139,9 @@ type service struct {
 	dashboard *streamer.Handler
 	server    *http.Server
 	files     *filestore.Store // nil for a store of the user's
-	shared    *stored.Runs     // those of all processes; nil if this one has all runs
-	log       *slog.Logger     // nil for none
+	stored    *stored.Runs
+	shared    *stored.Runs // those of all processes; nil if this one has all runs
+	log       *slog.Logger // nil for none
 }
 
 func newService(o *Options, register func(*runner.Runner) error) (*service, error) {
@@ -192,7 +193,7 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 	server := &http.Server{
 		ErrorLog: (&logger{o.Log}).ofServer(), Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
-	s := &service{runner: r, dashboard: dashboard, server: server, log: o.Log}
+	s := &service{runner: r, dashboard: dashboard, server: server, stored: runs, log: o.Log}
 	if o.Shared {
 		s.shared = runs
 	}
@@ -233,8 +234,11 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 		}
 	})
 	if s.shared != nil {
-		serving.Go(func() { s.follow(ctx) })
+		serving.Go(func() { s.follow(ctx, func() error { return s.shared.Follow(ctx, s.dashboard.Publish) }) })
 	}
+	serving.Go(func() {
+		s.follow(ctx, func() error { return s.stored.FollowDeletions(ctx, s.dashboard.Deleted) })
+	})
 	err := s.runner.Serve(ctx)
 	if failed := context.Cause(ctx); failed != nil && !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
@@ -251,9 +255,9 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 }
 
 // follow publishes what all processes record until ctx ends, also after the store was away.
-func (s *service) follow(ctx context.Context) {
+func (s *service) follow(ctx context.Context, follow func() error) {
 	for ctx.Err() == nil {
-		if err := s.shared.Follow(ctx, s.dashboard.Publish); ctx.Err() == nil && s.log != nil {
+		if err := follow(); ctx.Err() == nil && s.log != nil {
 			s.log.Warn("runs of other processes are not followed", "error", err)
 		}
 		again := time.NewTimer(followAgain)

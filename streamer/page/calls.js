@@ -3,6 +3,7 @@
 
 import * as address from "./address.js";
 import { parse } from "./clock.js";
+import { fold } from "./loops.js";
 
 const mostCalls = 5000;
 const mostAttempts = 60; // of a call
@@ -23,10 +24,17 @@ export class CallTree {
   roots = new Set();
   openings = []; // {start, end, outcome, by, message, error, …}: the times that the run was open
   forgotten = 0; // calls that are no longer kept
+  first = 0; // the time of the oldest record; those before it are not loaded
   end = 0; // the time of the newest record
+
+  // A tree of a run that began before its first record here is one from then on.
+  constructor(began) {
+    if (began) this.openings.push({ start: began, unseen: true });
+  }
 
   take(record) {
     const time = Date.parse(record.time);
+    if (!record.replayed) this.first ||= time;
     if (record.event_type === "run") this.#run(record, time);
     else if (record.address) this.#call(record, time);
     if (!record.replayed) this.end = Math.max(this.end, time);
@@ -36,7 +44,7 @@ export class CallTree {
   #run(record, time) {
     const last = this.openings.at(-1);
     if (record.execution_status === "started") {
-      if (last && !last.end) this.#stop(last, this.end, "lost"); // its process ended without a word
+      if (last && !last.end) this.#stop(last, this.end || time, "lost"); // its process ended without a word
       this.openings.push({ start: time });
       return;
     }
@@ -89,7 +97,14 @@ export class CallTree {
     if (record.usage && !record.replayed) add(call.usage, record.usage);
     this[record.execution_status]?.(call, record, time);
     if (!record.replayed) call.end = time;
-    if (!call.start) call.start = time;
+    call.start ??= this.#startOf(record, time);
+  }
+
+  // #startOf is when a call began, by its first record here: not known if that is not its
+  // beginning.
+  #startOf({ execution_status: status, retry_attempt, execution_time, stage }, time) {
+    if (status === "started" || this.openings[0]?.unseen !== true) return time;
+    return retry_attempt === 0 && execution_time !== undefined && stage !== "wait" ? time - execution_time * 1000 : undefined;
   }
 
   // The methods below take in a record of the status that they are named for.
@@ -115,12 +130,14 @@ export class CallTree {
   failed(call, record, time) {
     this.#ended(call, record, time, record.will_retry ? "retried" : "failed");
     call.status = record.will_retry ? "waiting" : "failed";
-    if (!record.will_retry) call.reason = record.reason;
+    if (record.will_retry) return;
+    call.reason = record.reason;
+    call.failedAt = record.seq;
   }
 
   retrying(call, record, time) {
     call.status = "waiting";
-    const last = call.attempts.at(-1) ?? this.#unseen(call, record.retry_attempt - 1, time);
+    const last = call.attempts.at(-1) ?? this.#unseen(call, record.retry_attempt - 1);
     last.wait = { start: time, until: parse(record.next_attempt_at), delay: record.retry_delay * 1000, source: record.delay_source };
   }
 
@@ -158,7 +175,7 @@ export class CallTree {
 
   #ended(call, record, time, outcome) {
     let attempt = call.attempts.at(-1);
-    if (!attempt || attempt.end) attempt = this.#unseen(call, record.retry_attempt, time - (record.execution_time ?? 0) * 1000);
+    if (!attempt || attempt.end) attempt = this.#unseen(call, record.retry_attempt, record.execution_time === undefined ? undefined : time - record.execution_time * 1000);
     Object.assign(attempt, {
       end: time, outcome, stage: record.stage, seconds: record.execution_time,
       error: record.original_error, errorClass: record.error_class, usage: record.usage, reason: record.reason, attributes: record.metadata,
@@ -167,7 +184,8 @@ export class CallTree {
     else if (outcome === "completed") call.error = undefined;
   }
 
-  // #unseen is an attempt whose beginning was before the first record here.
+  // #unseen is an attempt whose beginning was before the first record here. Its start is
+  // undefined if nothing says when that was.
   #unseen(call, n, start) {
     const attempt = { n: Math.max(0, n), start, end: start, outcome: "retried" };
     call.attempts.push(attempt);
@@ -209,12 +227,19 @@ export class CallTree {
 
   // rows returns the calls that match in the order of the tree, with those
   // around them, and without what is inside of collapsed ones.
-  rows(matches, collapsed) {
+  // Lines of many calls stand for them unless they are opened; loops is undefined for none.
+  rows(matches, collapsed, loops) {
     const rows = [];
     const visit = (calls) => {
       let any = false;
-      for (const call of calls) {
+      for (const call of loops ? fold(calls) : calls) {
         const at = rows.length;
+        if (call.loop) {
+          rows.push(call);
+          any = true;
+          if (loops.has(call.address)) visitAll(call.loop);
+          continue;
+        }
         rows.push(call);
         const inside = visit(call.children);
         const own = matches(call);
@@ -224,9 +249,27 @@ export class CallTree {
       }
       return any;
     };
+    const visitAll = (calls) => {
+      for (const call of calls) {
+        rows.push(call);
+        if (!collapsed.has(call.address)) visit(call.children);
+      }
+    };
     visit(this.roots);
     return rows;
   }
+}
+
+// origin is the call whose failure was the first of those that made the run fail: the one
+// that failed first in the last root call that failed, in that the same, and so on.
+export function origin(tree) {
+  let found;
+  let calls = [...tree.roots].filter((call) => call.status === "failed").slice(-1);
+  while (calls.length > 0) {
+    found = calls.reduce((a, b) => ((b.failedAt ?? Infinity) < (a.failedAt ?? Infinity) ? b : a));
+    calls = [...found.children].filter((call) => call.status === "failed");
+  }
+  return found;
 }
 
 // progressOf is how many branches of a group have ended well, of how many.

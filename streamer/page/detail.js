@@ -82,8 +82,8 @@ function facts(call) {
   fact("Output", call.cached ? "from the cache" : "");
   fact("Attempts", attempt(Math.max(0, call.attempts.at(-1)?.n ?? 0), call.max));
   fact("Inside", call.children.size ? plural(call.children.size, "call") : "");
-  fact("Began", call.start ? clockTime(call.start) : "");
-  fact("Took", call.end && call.status !== "running" && call.status !== "waiting" ? duration(call.end - call.start) : "");
+  fact("Began", call.start ? clockTime(call.start) : call.attempts.length > 0 ? "before what is loaded" : "");
+  fact("Took", call.end && call.start && call.status !== "running" && call.status !== "waiting" ? duration(call.end - call.start) : "");
   fact("Recalled", call.recalled ? plural(call.recalled, "time") : "");
   fact("Tokens", call.usage.input_tokens + call.usage.output_tokens ? tokens(call.usage) : "");
   fact("Cost", call.usage.cost ? price(call.usage) : "");
@@ -99,7 +99,7 @@ function attempts(call) {
       make("span", { class: "first" },
         make("b", {}, a.again ? `${attempt(a.n, call.max)}, again` : attempt(a.n, call.max)),
         make("span", {}, outcomes[a.outcome] ?? words(a.outcome)),
-        make("time", { class: "muted", title: fullTime(a.start), datetime: new Date(a.start).toISOString() }, clockTime(a.start)),
+        a.start === undefined ? undefined : make("time", { class: "muted", title: fullTime(a.start), datetime: new Date(a.start).toISOString() }, clockTime(a.start)),
         a.end ? make("span", { class: "num" }, duration(a.end - a.start)) : make("span", { class: "num", "data-running": true })));
     if (a.attributes) item.append(attributes(a.attributes));
     if (a.error && a.outcome !== "awaiting" && a.outcome !== "paced") {

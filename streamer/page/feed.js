@@ -23,6 +23,7 @@ const mostWait = 30_000;
 //	stream          the path of the event stream
 //	behind(body)    whether a snapshot has something that no event has told
 //	onSnapshot(body), onRecord(record), onDelta(delta), onElsewhere(body)
+//	onDeleted(id)   a run was deleted
 //	onState({name, attempt, message, until})
 //	                loading, live, reconnecting, refused, missing or resting
 //	onNotice({name, missed, reason, ms})
@@ -67,6 +68,11 @@ export class Feed {
     if (this.#state.name === "live") return;
     if (this.#lost) this.#comeBack();
     else this.#load();
+  }
+
+  // reload loads everything anew.
+  reload() {
+    this.#load();
   }
 
   get #wakers() {
@@ -143,6 +149,7 @@ export class Feed {
     source.addEventListener("delta", (event) => this.#takeDelta(event));
     source.addEventListener("elsewhere", (event) => this.#options.onElsewhere?.(JSON.parse(event.data)));
     source.addEventListener("cursor", (event) => this.#move(event)); // over events that this page may not see
+    source.addEventListener("deleted", (event) => this.#deleted(event));
     source.addEventListener("gap", (event) => this.#again("gap", event));
     source.addEventListener("reset", (event) => this.#again("reset", event));
   }
@@ -164,6 +171,11 @@ export class Feed {
   #take(event) {
     this.#move(event);
     this.#options.onRecord(JSON.parse(event.data));
+  }
+
+  #deleted(event) {
+    this.#move(event);
+    this.#options.onDeleted(JSON.parse(event.data).run_id);
   }
 
   #takeDelta(event) {

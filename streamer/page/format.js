@@ -50,6 +50,9 @@ export function count(n) {
   return (n / 1e6).toFixed(n < 99.95e6 ? 1 : 0) + "M";
 }
 
+// exact is a number in full.
+export const exact = (n) => n.toLocaleString("en");
+
 export function cost(amount) {
   if (!amount) return "–";
   const unit = currency() && " " + currency();

@@ -10,6 +10,7 @@ const keys = [
   ["Enter", "open the run, show the call"],
   ["h, l", "close, open what is inside of a call"],
   ["Esc", "clear the search, close, go back"],
+  ["n, N", "next call that failed, the one before"],
   ["/", "search"],
   ["a", "answer the first question"],
   ["i", "interrupt the run shown"],
@@ -42,12 +43,15 @@ const actions = {
   Enter: (app, event) => {
     const call = event.target.closest("[data-call]");
     if (!call || event.target.closest("button, a")) return false;
-    app.view().select(call.dataset.call);
+    if (call.classList.contains("loop")) app.view().toggle(call.dataset.call);
+    else app.view().select(call.dataset.call);
   },
   h: (app, event) => fold(app, event, true),
   l: (app, event) => fold(app, event, false),
   ArrowLeft: (app, event) => fold(app, event, true),
   ArrowRight: (app, event) => fold(app, event, false),
+  n: (app) => app.view().nextFailure?.(1) ?? undefined,
+  N: (app) => app.view().nextFailure?.(-1) ?? undefined,
   "/": (app) => {
     const input = app.view().element.querySelector("input[type=search]");
     input.focus();

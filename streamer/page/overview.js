@@ -50,6 +50,7 @@ export class Overview {
         this.#runs.take(record);
         onRecord(record);
       },
+      onDeleted: (id) => this.#runs.remove(id),
       onState, onNotice,
     });
   }

@@ -1,7 +1,7 @@
 // One run: how it stands, what it asks, and its calls over time.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
-import { CallTree } from "./calls.js";
+import { CallTree, origin } from "./calls.js";
 import { parse } from "./clock.js";
 import { Consumption } from "./consumption.js";
 import * as detail from "./detail.js";
@@ -14,12 +14,13 @@ import { Producing } from "./producing.js";
 import * as questions from "./questions.js";
 import { recordKinds, Records } from "./records.js";
 import { runPath } from "./request.js";
-import { refine, route } from "./route.js";
+import { href, refine, route } from "./route.js";
 import { isOver } from "./runs.js";
 import { Timeline } from "./timeline.js";
+import { Window } from "./window.js";
 import * as who from "./who.js";
 
-const ranges = { "": "all", 600: "10 m", 60: "1 m" }; // in seconds
+const ranges = { "": "all", 600: "10 m", 60: "1 m", loaded: "loaded" }; // in seconds
 
 export class RunView {
   element = byID("run");
@@ -32,7 +33,8 @@ export class RunView {
   #consumption;
   #timeline;
   #can = { interrupt: false, cancel: false, answer: false };
-  #omitted = 0;
+  #window;
+  #deleted = false;
   #feed;
   #changed;
   #announce;
@@ -43,6 +45,7 @@ export class RunView {
     this.#announce = announce;
     this.#records = new Records((address) => this.select(address));
     this.#producing = new Producing((address) => this.select(address));
+    this.#window = new Window(id, (records, omitted) => (records ? this.#showPart(records, omitted) : this.#feed.reload()));
     this.#consumption = new Consumption(id, changed);
     this.#timeline = new Timeline((call) => this.select(call.address));
     this.#timeline.onTurn = changed;
@@ -63,6 +66,7 @@ export class RunView {
         this.#producing.away(message);
         this.#changed();
       },
+      onDeleted: () => this.#delete(),
       onState, onNotice,
     });
   }
@@ -73,12 +77,14 @@ export class RunView {
     drawSegments(byID("record-kinds"), { ...recordKinds }, "records");
     byID("interrupt").onclick = () => this.interrupt();
     byID("cancel").onclick = () => this.cancel();
+    this.#window.start();
     this.#feed.start();
   }
 
   stop() {
     this.#feed.stop();
     this.#timeline.stop();
+    this.#window.stop();
     detail.draw(undefined);
     questions.drop(byID("run-questions"));
     goon.draw(undefined);
@@ -95,7 +101,7 @@ export class RunView {
   }
 
   get canInterrupt() {
-    return this.#can.interrupt && this.#run?.status === "running";
+    return !this.#deleted && this.#can.interrupt && this.#run?.status === "running";
   }
 
   interrupt() {
@@ -103,7 +109,7 @@ export class RunView {
   }
 
   get canCancel() {
-    return this.#can.cancel && this.#run && !fold.isSettled(this.#run);
+    return !this.#deleted && this.#can.cancel && this.#run && !fold.isSettled(this.#run);
   }
 
   cancel() {
@@ -112,18 +118,39 @@ export class RunView {
 
   #load(body) {
     this.#run = fold.adopt(body.run);
+    this.#deleted = false;
     this.#can = body.can;
     who.learn(body.can);
-    this.#omitted = body.omitted;
-    this.#tree = new CallTree();
-    this.#records.clear();
     this.#producing.clear();
-    for (const record of body.records) this.#keep(record);
+    if (this.#window.before === 0) {
+      this.#window.took(body.records, body.omitted);
+      this.#showPart(body.records, body.omitted);
+    }
+    this.#changed();
+  }
+
+  // #showPart shows the records of a part of the run.
+  #showPart(records, omitted) {
+    this.#tree = new CallTree(omitted > 0 ? parse(this.#run.created_at) : 0);
+    this.#records.clear();
+    this.#timeline.page = 0;
+    for (const record of records) {
+      this.#tree.take(record);
+      this.#records.take(record);
+    }
+    this.#changed();
+  }
+
+  // #delete says that the run is gone; what was shown of it stays.
+  #delete() {
+    this.#deleted = true;
+    this.#announce("The run was deleted.");
     this.#changed();
   }
 
   #take(record) {
     if (!this.#run) return;
+    if (this.#deleted) return void this.#feed.reload(); // another run has its ID
     let result = fold.take(this.#run, record);
     if (result === fold.hole) {
       this.#run.last_seq = record.seq - 1; // the stream would have told of what is to be had
@@ -137,6 +164,7 @@ export class RunView {
   }
 
   #keep(record) {
+    if (this.#window.before > 0) return; // another part is looked at
     this.#tree.take(record);
     this.#records.take(record);
   }
@@ -148,8 +176,20 @@ export class RunView {
 
   // toggle opens or closes what is inside of a call.
   toggle(address, collapse) {
-    const call = this.#tree.calls.get(address);
+    const call = this.#tree.calls.get(address) ?? this.#timeline.line(address);
     if (call) this.#timeline.toggle(call, collapse);
+  }
+
+  // nextFailure shows the next call that failed, or the one before, of those that are loaded.
+  nextFailure(by) {
+    const failed = [...this.#tree.calls.values()].filter((call) => call.status === "failed");
+    if (failed.length === 0) {
+      const more = this.#run?.calls.failed ?? 0;
+      this.#announce(more ? `No call that is loaded failed; ${plural(more, "call")} of the run did.` : "No call failed.");
+      return;
+    }
+    const here = failed.findIndex(({ address }) => address === route().call);
+    refine({ call: failed[here < 0 ? (by > 0 ? 0 : failed.length - 1) : (here + by + failed.length) % failed.length].address });
   }
 
   draw(now) {
@@ -159,14 +199,17 @@ export class RunView {
     const asked = run.questions.map((question) => ({ run: run.run_id, ...question }));
     this.#drawHead(run, now);
     this.#drawBanner(run);
-    goon.draw(run, this.#can);
-    questions.draw(byID("run-questions"), asked, this.#can, { linked: false, runOf: () => run });
+    goon.draw(this.#deleted ? undefined : run, this.#can);
+    questions.draw(byID("run-questions"), this.#deleted ? [] : asked, this.#can, { linked: false, runOf: () => run });
     this.#producing.draw(run.status === "running");
     this.#timeline.draw(this.#tree, {
       filter: { text: (q ?? "").toLowerCase(), kind, only },
-      selected: call, range: Number(range ?? 0) * 1000, running: run.status === "running",
+      selected: call, range: range === "loaded" ? range : Number(range ?? 0) * 1000,
+      running: run.status === "running" && this.#window.before === 0, total: run.calls.started,
+      ended: this.#window.before > 0 ? parse(run.updated_at) : 0, origin: run.status === "failed" ? origin(this.#tree) : undefined,
     }, now);
     detail.draw(this.#tree.calls.get(call), now, () => this.select(call), (address) => goon.openFork(this.#id, address, this.#can));
+    this.#window.draw(run, this.#tree);
     this.#consumption.draw(run);
     this.#records.draw(records, run.last_seq);
     checkSegments(byID("range"), range ?? "");
@@ -196,19 +239,24 @@ export class RunView {
     const until = parse(run.updated_at);
     const { calls, usage } = run;
     const facts = [
-      ["Began", since ? `${clockTime(since)}, ${age(now - since)} ago` : "", since ? fullTime(since) : undefined],
+      ["Begins", run.status === "queued" ? (run.due_at ? `${fullTime(parse(run.due_at))}, ${dueIn(run, now)}` : "when a runner has room for it") : ""],
+      ["Goes on", run.status === "paused" && run.due_at ? `${fullTime(parse(run.due_at))}, ${dueIn(run, now)}` : ""],
+      [run.status === "queued" ? "Queued" : "Began", since ? `${clockTime(since)}, ${age(now - since)} ago` : "", since ? fullTime(since) : undefined],
       [isOver(run) ? "Took" : "Newest record", isOver(run) ? duration(until - since) : `${age(now - until)} ago`],
       ["Calls", [`${count(calls.completed)} ok`, calls.failed && `${count(calls.failed)} failed`, calls.active - calls.waiting > 0 && `${calls.active - calls.waiting} run`, calls.waiting && `${calls.waiting} wait`, calls.asking && `${calls.asking} ask`, calls.stopped && `${calls.stopped} stopped`].filter(Boolean).join(", ")],
       ["Retries", calls.retries ? count(calls.retries) : ""],
       ["Tokens", usage.input_tokens + usage.output_tokens ? tokens(usage) : ""],
       ["Cost", usage.cost ? price(usage) : ""],
       ["Recalled", calls.restored ? plural(calls.restored, "call") : ""],
-      ["Pipeline", run.pipeline], ["Tags", run.tags?.join(", ")], ["Forked from", run.parent_run_id], ["Called by", run.called_by],
-      ["Not loaded", this.#omitted ? plural(this.#omitted, "earlier record") : ""],
+      ["Pipeline", run.pipeline], ["Tags", run.tags?.join(", ")],
+      ["Program", run.program && run.program + (run.program_version ? ", version " + run.program_version : "")],
+      ["Forked from", run.parent_run_id, undefined, { run: run.parent_run_id }], ["Called by", run.called_by, undefined, { run: run.called_by }],
+      ["Forks", "those of this run", undefined, { parent: run.run_id }],
       ["Counted", run.partial ? "from the middle of the run" : ""],
     ].filter(([, value]) => value);
-    list(byID("run-facts"), facts, ([name]) => name, ([name]) => make("div", {}, make("dt", {}, name), make("dd")), (node, [, value, title]) => {
-      setText(node.lastChild, value);
+    list(byID("run-facts"), facts, ([name]) => name, ([name]) => make("div", {}, make("dt", {}, name), make("dd")), (node, [, value, title, to]) => {
+      if (to && node.lastChild.textContent !== value) node.lastChild.replaceChildren(make("a", { href: href(to) }, value));
+      else if (!to) setText(node.lastChild, value);
       setAttribute(node.lastChild, "title", title);
     });
   }
@@ -222,11 +270,14 @@ export class RunView {
       const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
       if (error) text = `Failed (${[...new Set([words(errorClass), reasonOf(reason)])].filter(Boolean).join(", ")}): ${error}`;
     }
+    if (this.#deleted) text = "This run was deleted. What is shown of it is what this page has read before.";
     setHidden(banner, !text);
-    setClass(banner, "banner s-" + run.status);
+    setClass(banner, "banner s-" + (this.#deleted ? "failed" : run.status));
     setText(banner, text);
   }
 }
+
+const dueIn = (run, now) => (parse(run.due_at) > now ? "in " + duration(parse(run.due_at) - now) : "now");
 
 // drawSegments makes a choice of one; the address keeps it.
 function drawSegments(element, choices, name) {

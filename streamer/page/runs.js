@@ -71,6 +71,13 @@ export class Runs {
     return body.runs.some((state) => state.last_seq > (this.all.get(state.run_id)?.last_seq ?? 0));
   }
 
+  // remove takes out a run that was deleted.
+  remove(id) {
+    this.#held.delete(id);
+    if (this.all.delete(id)) this.#changed();
+    else this.#recount(); // it was one of the rest
+  }
+
   take(record) {
     const id = record.run_id;
     const held = this.#held.get(id);

@@ -3,7 +3,8 @@
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { progressOf, troubled } from "./calls.js";
-import { attempt, countdown, duration, plural, reason, source, words } from "./format.js";
+import { attempt, countdown, exact, duration, plural, reason, source, words } from "./format.js";
+import * as loops from "./loops.js";
 import { Scale } from "./scale.js";
 
 const most = 200; // rows
@@ -18,6 +19,7 @@ const stateIcons = {
 
 export class Timeline {
   collapsed = new Set();
+  opened = new Set(); // lines of many calls
   page = 0; // of the rows, counted from the newest
   #rows = byID("call-rows");
   #axis = byID("axis");
@@ -27,6 +29,8 @@ export class Timeline {
   #ticked = 0;
   #selected; // that was looked for and found
   #tree;
+  #lines = new Map(); // of many calls, by address
+  #origin; // the call that failed first
   #live = []; // rows that change with time
   #select;
 
@@ -38,6 +42,11 @@ export class Timeline {
     ].map(([name, text]) => make("span", {}, make("i", { class: "bar b-" + name }), text)));
     byID("earlier").onclick = () => this.#turn(1);
     byID("later").onclick = () => this.#turn(-1);
+  }
+
+  // line is one of many calls that is shown.
+  line(address) {
+    return this.#lines.get(address);
   }
 
   // stop takes everything off the page.
@@ -52,14 +61,17 @@ export class Timeline {
     this.onTurn();
   }
 
-  draw(tree, { filter, selected, range, running }, now) {
+  draw(tree, { filter, selected, range, running, total, ended, origin }, now) {
     if (tree !== this.#tree) {
       this.#tree = tree; // it was loaded anew
       this.#scaleKey = "";
       list(this.#rows, []);
     }
     const matches = matcher(filter);
-    const all = tree.rows(matches, this.collapsed);
+    const filtered = Boolean(filter.text || filter.kind || filter.only);
+    this.#origin = origin;
+    if (selected !== this.#selected) this.#reveal(tree.calls.get(selected));
+    const all = tree.rows(matches, this.collapsed, filtered ? undefined : this.opened);
     const found = selected !== this.#selected ? all.findIndex((call) => call.address === selected) : -1;
     if (found >= 0) this.page = Math.floor((all.length - 1 - found) / most); // where it is
     const pages = Math.max(1, Math.ceil(all.length / most));
@@ -69,27 +81,29 @@ export class Timeline {
     const rows = all.slice(begin, end);
     more(byID("earlier"), begin, "earlier", tree.forgotten);
     more(byID("later"), all.length - end, "later", 0);
-    setText(byID("calls-total"), String(all.length));
+    const loaded = filtered ? all.length : tree.calls.size;
+    setText(byID("calls-total"), total > loaded && (tree.first !== 0 || filtered) ? `${exact(loaded)} of ${exact(total)}` : String(loaded));
     setHidden(byID("calls-none"), all.length > 0);
     setText(byID("calls-none"), tree.calls.size === 0 ? "No call yet." : "No call is like that. Esc clears the search.");
 
-    this.#drawScale(tree, range, running, now, latestWait(rows, now));
+    this.#drawScale(tree, range, running, now, latestWait(rows, now), ended);
     setHidden(byID("now-line"), !running);
     this.#drawNow(now);
     this.#live = [];
+    this.#lines = new Map(rows.filter((call) => call.loop).map((call) => [call.address, call]));
     list(this.#rows, rows, (call) => call.address, (call) => this.#create(call), (node, call) => this.#update(node, call, selected, now));
-    if (found >= 0) this.#rows.querySelector(".selected").scrollIntoView({ block: "nearest" });
+    if (found >= 0) this.#rows.querySelector(".selected")?.scrollIntoView({ block: "nearest" });
     if (found >= 0 || !selected) this.#selected = selected;
     if (!this.#rows.querySelector('[tabindex="0"]')) this.#rows.firstElementChild?.setAttribute("tabindex", 0);
   }
 
   // #drawScale makes the axis end later than now, so that bars stay where they
   // are for a while, and waits show how long they last.
-  #drawScale(tree, range, running, now, latest) {
+  #drawScale(tree, range, running, now, latest, ended) {
     const first = tree.openings[0]?.start ?? now;
-    let end = Math.max(tree.end, first + 1);
+    let end = Math.max(range ? tree.end : Math.max(tree.end, ended ?? 0), first + 1);
     if (running) {
-      const length = range || Math.max(4000, now - first);
+      const length = (range !== "loaded" && range) || Math.max(4000, now - first);
       const ahead = Math.min(latest - now, length * 0.5);
       if (now + length * 0.02 > this.#end || now + ahead > this.#end || now + Math.max(ahead, length * 0.12) < this.#end - length * 0.25) {
         this.#end = now + Math.max(ahead * 1.05, length * 0.12);
@@ -99,17 +113,37 @@ export class Timeline {
       this.#end = 0;
     }
     // With a range it moves: in steps, so that it does not move all the time.
-    const length = range && range + (running ? end - (now - (now % 1000)) : 0);
-    const key = [end, length, narrow.matches, tree.openings.length, tree.openings.at(-1)?.end].join();
+    const length = range === "loaded" ? Math.max(1, end - tree.first) : range && range + (running ? end - (now - (now % 1000)) : 0);
+    const key = [end, length, tree.first, tree.end > end - 1 ? 0 : tree.end, narrow.matches, tree.openings.length, tree.openings.at(-1)?.end].join();
     if (key === this.#scaleKey) return;
     this.#scaleKey = key;
     this.#scale = new Scale(tree.openings, end, length);
     const marks = [
       ...this.#scale.ticks(narrow.matches ? 3 : 7).filter((t) => t.x < 0.95).map((t) => ({ key: "t" + t.ms, x: t.x, text: t.ms === 0 ? "0" : duration(t.ms).replace(".0 s", " s") })),
       ...this.#scale.breaks().map((b, i) => ({ key: "b" + i, x: b.x, width: b.width, text: "", title: "closed for " + duration(b.ms) })),
+      ...this.#unloaded(tree, end),
     ];
     drawMarks(this.#axis, marks);
     drawMarks(byID("grid-lines"), marks);
+  }
+
+  // #unloaded is what the axis shows and no record here tells of.
+  #unloaded(tree, end) {
+    if (!tree.openings[0]?.unseen) return [];
+    const from = Math.max(0, this.#scale.x(tree.first));
+    const marks = from > 0.002 ? [{ key: "u0", x: 0, width: from, text: "", title: "not loaded" }] : [];
+    const to = this.#scale.x(tree.end);
+    if (tree.end < end - 1000 && to >= 0 && to < 0.985 && !this.#end) marks.push({ key: "u1", x: to, width: 1 - to, text: "", title: "not loaded" });
+    return marks;
+  }
+
+  // #reveal opens what a call is in.
+  #reveal(call) {
+    for (let around = call; around; around = around.parent) {
+      if (around !== call) this.collapsed.delete(around.address);
+      const line = loops.loopOf(around);
+      if (line) this.opened.add(line);
+    }
   }
 
   #drawNow(now) {
@@ -130,7 +164,7 @@ export class Timeline {
   #create(call) {
     const node = make("div", { class: "callrow", role: "row", tabindex: -1, "data-call": call.address, "data-row": true });
     node.parts = {};
-    node.parts.twisty = make("button", { type: "button", class: "twisty", tabindex: -1, "aria-label": "Open or close", onclick: (event) => (event.stopPropagation(), this.toggle(call)) }, icon("open"));
+    node.parts.twisty = make("button", { type: "button", class: "twisty", tabindex: -1, "aria-label": "Open or close", onclick: (event) => (event.stopPropagation(), this.toggle(node.call)) }, icon("open"));
     node.parts.name = make("span", { class: "callname" });
     node.parts.icon = icon(call.kind);
     node.parts.hint = make("span", { class: "hint" });
@@ -142,33 +176,42 @@ export class Timeline {
     node.parts.lane = make("div", { class: "lane", role: "gridcell" });
     node.append(node.parts.heading, node.parts.state, node.parts.lane);
     setAttribute(node, "aria-level", call.depth + 1);
-    node.addEventListener("click", () => this.#select(call));
+    node.addEventListener("click", () => (call.loop ? this.toggle(node.call) : this.#select(call)));
+    if (call.loop) node.classList.add("loop");
     return node;
   }
 
-  toggle(call, collapse = !this.collapsed.has(call.address)) {
+  toggle(call, collapse) {
     if (call.children.size === 0) return;
+    collapse ??= call.loop ? this.opened.has(call.address) : !this.collapsed.has(call.address);
+    if (call.loop) {
+      if (collapse) this.opened.delete(call.address);
+      else this.opened.add(call.address);
+      return this.onTurn();
+    }
     if (collapse) this.collapsed.add(call.address);
     else this.collapsed.delete(call.address);
     this.onTurn();
   }
 
   #update(node, call, selected, now) {
-    const version = [call.version, this.#scaleKey, call.address === selected, this.collapsed.has(call.address)].join();
+    node.call = call;
+    const closed = call.loop ? !this.opened.has(call.address) : this.collapsed.has(call.address);
+    const version = [call.version, this.#scaleKey, call.address === selected, closed, call === this.#origin].join();
     if (version === node.parts.version) {
       if (node.parts.live) this.#live.push({ node, call });
       return;
     }
     node.parts.version = version;
     const state = call.status;
-    setClass(node, `callrow s-${state}` + (call.address === selected ? " selected" : ""));
+    setClass(node, `callrow s-${state}` + (call.address === selected ? " selected" : "") + (call.loop ? " loop" : "") + (call === this.#origin ? " origin" : ""));
     setAttribute(node, "aria-selected", call.address === selected);
-    setAttribute(node, "aria-expanded", call.children.size > 0 ? !this.collapsed.has(call.address) : undefined);
-    setClass(node.parts.twisty, "twisty" + (call.children.size === 0 ? " none" : this.collapsed.has(call.address) ? "" : " expanded"));
+    setAttribute(node, "aria-expanded", call.children.size > 0 ? !closed : undefined);
+    setClass(node.parts.twisty, "twisty" + (call.children.size === 0 ? " none" : closed ? "" : " expanded"));
     setIcon(node.parts.icon, call.kind);
     setText(node.parts.name, call.name);
     setAttribute(node.parts.heading, "title", call.address);
-    setText(node.parts.hint, hintOf(call));
+    setText(node.parts.hint, call.loop ? loops.hintOf(call) : [call === this.#origin ? "failed first" : "", hintOf(call)].filter(Boolean).join(" · "));
     drawState(node, call, now);
     this.#drawBars(node, call, now);
     node.parts.live = state === "running" || state === "waiting";
@@ -187,10 +230,14 @@ export class Timeline {
   #bars(call, now) {
     const bars = [];
     const add = (key, kind, from, to, title) => {
-      const x0 = Math.max(0, this.#scale.x(from));
+      const x0 = Math.max(0, this.#scale.x(from ?? this.#tree.first)); // it began before, nobody says when
       const x1 = this.#scale.x(to);
       if (x1 >= 0) bars.push({ key, kind, x: x0, width: Math.max(0, x1 - x0), title });
     };
+    if (call.loop) {
+      for (const { key, kind, from, to, title } of loops.barsOf(call, now)) add(key, kind, from, to ?? now, title);
+      return bars;
+    }
     const all = call.attempts;
     const shown = all.slice(-mostBars);
     const hidden = all.length - shown.length + call.dropped;
@@ -211,7 +258,7 @@ export class Timeline {
 // latestWait is when the last of the waits ends that goes on.
 function latestWait(rows, now) {
   let latest = now;
-  for (const call of rows) {
+  for (const call of rows.flatMap((row) => row.loop?.slice(-200) ?? row)) {
     const wait = call.status === "waiting" && call.attempts.at(-1)?.wait;
     if (wait) latest = Math.max(latest, wait.until);
   }
@@ -250,6 +297,10 @@ function hintOf(call) {
 
 function drawState(node, call, now) {
   const state = call.status;
+  if (call.loop) {
+    setIcon(node.parts.stateIcon, stateIcons[state] ?? "running");
+    return setText(node.parts.stateText, loops.stateOf(call, now));
+  }
   setIcon(node.parts.stateIcon, stateIcons[state] ?? "running");
   let text = "";
   const last = call.attempts.at(-1);
@@ -258,11 +309,13 @@ function drawState(node, call, now) {
     text = `${waiting} wait`;
   } else if (state === "waiting" && last?.wait) {
     text = `${attempt(last.n + 1, call.max)} ${last.wait.until > now ? "in " + countdown(last.wait.until - now) : countdown(last.wait.until - now)}`;
+  } else if (state === "running" && !last && !call.start) {
+    text = "began earlier";
   } else if (state === "running" && last) {
     text = (last.n > 0 ? attempt(last.n, call.max) + " · " : "") + duration(now - last.start);
   } else if (state === "completed") {
     const retries = last ? last.n : 0;
-    text = (last ? duration(call.end - call.start) : "recalled") + (retries ? ` · ${plural(retries, "retry", "retries")}` : "");
+    text = (!last ? "recalled" : call.start ? duration(call.end - call.start) : "began earlier") + (retries ? ` · ${plural(retries, "retry", "retries")}` : "");
   } else if (state === "failed") {
     text = reason(call.reason) || "failed";
   } else {

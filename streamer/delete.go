@@ -1,0 +1,124 @@
+package streamer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// eventDeleted is the name of the event that says that a run was deleted.
+const eventDeleted = "deleted"
+
+// gone is the frame of an entry that stands for the deletion of a run.
+var gone = new(frame)
+
+// deletedBody is the data of the event "deleted".
+type deletedBody struct {
+	RunID string `json:"run_id"`
+}
+
+// Deleted tells the clients that a run was deleted, with an event "deleted" in the stream of
+// all runs and in that of the run, which then waits for another run with its ID. It does
+// nothing if there is such a run already: that one is read instead.
+func (h *Handler) Deleted(ctx context.Context, runID string) {
+	if h.source != nil {
+		info, err := h.source.Run(ctx, runID)
+		if err == nil {
+			h.renew(runID, &info)
+			return
+		}
+		if !errors.Is(err, ErrNotFound) {
+			return // nobody knows; streams that come back find out
+		}
+	}
+	if r := h.runs.find(runID); r != nil && r.end(gone) {
+		h.notifyLater(r.tape)
+	}
+	f := &frame{runID: runID, event: eventDeleted, size: frameBytes}
+	f.once.Do(func() {
+		f.body = fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(deletedBody{runID}), eventDeleted)
+	})
+	if h.all.number(f, h.generation) {
+		h.notifyLater(h.all)
+	}
+}
+
+// renew lets go of what is known of a run that another one has replaced.
+func (h *Handler) renew(runID string, info *RunInfo) {
+	r := h.runs.find(runID)
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	known := r.view.ledger.First == 1 && !r.view.Created.Before(info.Created) // what is known is of the new one
+	r.mu.Unlock()
+	if !known && r.end(restarted) {
+		h.notifyLater(r.tape)
+	}
+}
+
+// end forgets the run, and puts a frame that says so on its tape.
+func (r *run) end(f *frame) (due bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget()
+	r.published, r.last = false, cursor{}
+	r.stored.Store(0)
+	return r.tape.end(f)
+}
+
+// end removes all events, and ends the streams of the clients that have read them.
+func (t *tape) end(f *frame) (due bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropAll()
+	t.before, t.last, t.begun = cursor{}, cursor{}, nil
+	t.put(entry{frame: f})
+	return t.becomesDue()
+}
+
+// deleted tells the client that the run is gone, and begins anew with the next one.
+func (s *stream) deleted() {
+	s.moves++
+	s.at, s.born = cursor{}, 0
+	s.event(eventDeleted, deletedBody{s.run.id})
+}
+
+// errGone ends a request for a run that was deleted meanwhile.
+var errGone = errors.New("streamer: the run was deleted")
+
+// bornOf returns when the run was created, in nanoseconds since 1970; 0 if that is not known.
+// The error is errGone if the source does not have the run any more.
+func (h *Handler) bornOf(ctx context.Context, r *run) (int64, error) {
+	if h.source != nil {
+		info, err := h.source.Run(ctx, r.id)
+		switch {
+		case err == nil && !info.Created.IsZero():
+			return info.Created.UnixNano(), nil
+		case errors.Is(err, ErrNotFound) && !r.isKnown():
+			return 0, errGone
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return 0, nil // the cursor is checked as far as it can be
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.view.ledger.First != 1 || r.view.Created.IsZero() {
+		return 0, nil
+	}
+	return r.view.Created.UnixNano(), nil
+}
+
+// identify compares the run of a cursor with the one that has its ID now.
+func (s *stream) identify(ctx context.Context, born int64) {
+	now, err := s.handler.bornOf(ctx, s.run)
+	switch {
+	case errors.Is(err, errGone) && born != 0:
+		s.deleted()
+	case born != 0 && now != 0 && born != now:
+		s.born = now
+		s.reset("another run has this ID now")
+	default:
+		s.born = now
+	}
+}

@@ -1,0 +1,94 @@
+// Many calls of one name as one line that opens: the turns of a loop ("claude × 40"), and
+// calls that wait for the same reason.
+
+import { duration, plural, words } from "./format.js";
+
+const least = 10; // calls that make a line
+
+// keyOf is the same for the calls of a parent that are shown in one line.
+function keyOf(call) {
+  if (call.kind === "group") return undefined;
+  const inner = call.branch ? [...call.children].at(-1) : undefined; // a branch is shown as what it does
+  const waits = call.status === "waiting" ? call : inner?.status === "waiting" ? inner : undefined;
+  const name = inner?.name ?? (call.branch ? "branch" : call.name);
+  return `${call.kind}|${name}|${waits ? `waits|${waits.errorClass ?? ""}|${waits.attempts.at(-1)?.wait?.source ?? ""}` : ""}`;
+}
+
+const pathOf = (call, key) => `${call.parent?.address ?? ""}|${key}`;
+
+// loopOf is the address of the line that a call is in, if that exists.
+export function loopOf(call) {
+  const key = keyOf(call);
+  return key && pathOf(call, key);
+}
+
+// fold puts a line before the first of the calls that it stands for. It returns what is to be
+// shown: calls, and lines, each with what it stands for.
+export function fold(calls) {
+  if (calls.size < least) return calls;
+  const groups = new Map();
+  for (const call of calls) {
+    const key = keyOf(call);
+    if (!key) continue;
+    const group = groups.get(key);
+    if (group) group.push(call);
+    else groups.set(key, [call]);
+  }
+  const shown = [];
+  const placed = new Set();
+  for (const call of calls) {
+    const key = keyOf(call);
+    const group = key && groups.get(key);
+    if (!group || group.length < least) shown.push(call);
+    else if (!placed.has(key)) {
+      placed.add(key);
+      shown.push(lineOf(key, group));
+    }
+  }
+  return shown;
+}
+
+const order = ["waiting", "running", "awaiting", "failed", "interrupted", "stopped", "completed"]; // what a line is, if one of its calls is
+
+function lineOf(key, calls) {
+  const [kind, name, waits] = key.split("|");
+  const counts = {};
+  let version = calls.length;
+  for (const call of calls) {
+    const status = waits ? "waiting" : call.status;
+    counts[status] = (counts[status] ?? 0) + 1;
+    version += call.version;
+  }
+  return {
+    address: pathOf(calls[0], key), loop: calls, counts, kind: kind === "branch" ? "branch" : kind, name, depth: calls[0].depth, version, waits: Boolean(waits),
+    status: order.find((status) => counts[status]) ?? "running", children: { size: calls.length }, attempts: [],
+  };
+}
+
+const said = { completed: "ok", failed: "failed", running: "run", waiting: "wait", awaiting: "ask", interrupted: "interrupted", stopped: "stopped" };
+
+// hintOf says how many calls a line stands for, and why they wait.
+export function hintOf({ loop, waits }) {
+  const [first] = loop;
+  const call = first.branch ? [...first.children].at(-1) ?? first : first;
+  return `× ${loop.length}` + (waits ? ` wait${call.errorClass ? ": " + words(call.errorClass) : ""}` : "");
+}
+
+// stateOf says how they stand, and when the next of those that wait goes on.
+export function stateOf({ loop, counts, waits }, now) {
+  if (!waits) return order.filter((status) => counts[status]).map((status) => `${counts[status]} ${said[status]}`).join(", ");
+  const next = Math.min(...loop.map((call) => waitOf(call)?.until ?? Infinity));
+  return Number.isFinite(next) && next > now ? `next in ${duration(next - now)}` : plural(loop.length, "call");
+}
+
+const waitOf = (call) => (call.attempts.at(-1)?.wait ?? [...call.children].at(-1)?.attempts.at(-1)?.wait);
+
+const mostBars = 60;
+
+// barsOf are the times of the last calls of a line.
+export function barsOf({ loop }, now) {
+  return loop.slice(-mostBars).map((call) => ({
+    key: call.address, kind: call.status === "waiting" ? "backoff" : call.status, from: call.start,
+    to: call.status === "running" || call.status === "waiting" ? now : call.end, title: `${call.address}: ${words(call.status)}`,
+  }));
+}

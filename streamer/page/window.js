@@ -1,0 +1,102 @@
+// The part of a long run that is loaded: the newest records, or those before any other. A
+// page keeps one part at a time, however long the run is.
+
+import { setHidden, setText, byID } from "./dom.js";
+import { clockTime, exact } from "./format.js";
+import { get, runPath } from "./request.js";
+
+export const perPart = 5000; // records
+
+const bar = byID("window");
+const place = byID("window-place");
+const text = byID("window-text");
+const problem = byID("window-problem");
+
+export class Window {
+  before = 0; // the part ends before this record; 0 for the newest part, which follows the run
+  #id;
+  #show;
+  #from = 0; // the first record that is loaded
+  #to = 0;
+  #loading = false;
+  #timer;
+
+  // show(records, omitted) takes over a part; without records, the newest one is to be loaded.
+  constructor(id, show) {
+    this.#id = id;
+    this.#show = show;
+  }
+
+  start() {
+    byID("window-earlier").onclick = () => this.earlier();
+    byID("window-later").onclick = () => this.later();
+    byID("window-newest").onclick = () => this.newest();
+    place.oninput = () => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => this.load(Number(place.value) + 1), 200);
+    };
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+    setHidden(bar, true);
+    this.#id = undefined; // what still loads is of no interest
+  }
+
+  // took notes what was loaded.
+  took(records, omitted) {
+    const numbered = records.filter((record) => record.seq && !record.replayed);
+    this.#from = numbered[0]?.seq ?? omitted + 1;
+    this.#to = numbered.at(-1)?.seq ?? omitted;
+  }
+
+  earlier() {
+    if (this.#from > 1) this.load(this.#from);
+  }
+
+  later() {
+    this.load(this.#to + perPart + 1);
+  }
+
+  newest() {
+    if (this.before === 0) return;
+    this.before = 0;
+    this.#show();
+  }
+
+  async load(before) {
+    if (this.#loading) return;
+    this.#loading = true;
+    const id = this.#id;
+    try {
+      const path = `${runPath(id)}/records?limit=${perPart}`;
+      const last = Number(place.max);
+      if (before > last) return this.newest();
+      const { body } = await get(`${path}&before=${Math.max(2, before)}`, { timeout: 60_000 });
+      if (id !== this.#id) return;
+      this.before = before;
+      this.took(body.records, body.omitted);
+      this.#show(body.records, body.omitted);
+      setHidden(problem, true);
+    } catch (error) {
+      setText(problem, error.message);
+      setHidden(problem, false);
+    } finally {
+      this.#loading = false;
+    }
+  }
+
+  // draw shows which part is loaded, of a run that has more.
+  draw(run, tree) {
+    if (this.before === 0) this.#to = run.last_seq;
+    setHidden(bar, this.#from <= 1 && this.before === 0);
+    place.max = String(run.last_seq);
+    if (document.activeElement !== place) place.value = String(this.#to);
+    const times = tree.first && tree.end ? `, ${clockTime(tree.first)} to ${clockTime(tree.end)}` : "";
+    setText(text, `Records ${exact(this.#from)} to ${exact(this.#to)} of ${exact(run.last_seq)} are loaded${times}`);
+    place.setAttribute("aria-valuetext", text.textContent);
+    byID("window-earlier").disabled = this.#from <= 1;
+    byID("window-later").disabled = this.before === 0;
+    byID("window-newest").disabled = this.before === 0;
+  }
+}
