@@ -154,11 +154,10 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 		body.Records = append(body.Records, f.json())
 	}
 	body.Omitted = before
-	born, _ := h.bornOf(ctx, r)
 	if len(ids) > 0 {
-		body.Cursor = ids[len(ids)-1].withBorn(born)
+		body.Cursor = ids[len(ids)-1].String()
 	} else if last := r.tape.forgotten(); last.n > 0 { // all there were, and no source has them
-		body.Cursor, body.Omitted = last.withBorn(born), last.n
+		body.Cursor, body.Omitted = last.String(), last.n
 	}
 	return body, nil
 }

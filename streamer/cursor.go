@@ -1,7 +1,6 @@
 package streamer
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
@@ -34,30 +33,6 @@ func parseCursor(id string) (c cursor, ok bool) {
 	}
 	c.n, ok = parseNumber(number)
 	return c, ok
-}
-
-// parseBorn reads the ID of an event of a run: a cursor, and when the run was created, so
-// that the cursor of a run that was deleted is none of another one with the same ID. Born is
-// 0 if the ID does not say.
-func parseBorn(id string) (c cursor, born int64, ok bool) {
-	id, text, found := strings.Cut(id, ".")
-	if found {
-		n, ok := parseNumber(text)
-		if !ok || n > math.MaxInt64 {
-			return cursor{}, 0, false
-		}
-		born = int64(n)
-	}
-	c, ok = parseCursor(id)
-	return c, born, ok
-}
-
-// withBorn is the ID of an event of a run.
-func (c cursor) withBorn(born int64) string {
-	if born == 0 || c.n == 0 {
-		return c.String()
-	}
-	return c.String() + "." + strconv.FormatInt(born, 10)
 }
 
 func parseNumber(text string) (n uint64, ok bool) {

@@ -64,6 +64,7 @@ func (r *run) end(f *frame) (due bool) {
 	r.forget()
 	r.published, r.last = false, cursor{}
 	r.stored.Store(0)
+	r.ends.Add(1)
 	return r.tape.end(f)
 }
 
@@ -71,54 +72,20 @@ func (r *run) end(f *frame) (due bool) {
 func (t *tape) end(f *frame) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.finish(f)
+	return t.becomesDue()
+}
+
+// finish is end without a notification; t.mu is held.
+func (t *tape) finish(f *frame) {
 	t.dropAll()
 	t.before, t.last, t.begun = cursor{}, cursor{}, nil
 	t.put(entry{frame: f})
-	return t.becomesDue()
 }
 
 // deleted tells the client that the run is gone, and begins anew with the next one.
 func (s *stream) deleted() {
 	s.moves++
-	s.at, s.born = cursor{}, 0
+	s.at = cursor{}
 	s.event(eventDeleted, deletedBody{s.run.id})
-}
-
-// errGone ends a request for a run that was deleted meanwhile.
-var errGone = errors.New("streamer: the run was deleted")
-
-// bornOf returns when the run was created, in nanoseconds since 1970; 0 if that is not known.
-// The error is errGone if the source does not have the run any more.
-func (h *Handler) bornOf(ctx context.Context, r *run) (int64, error) {
-	if h.source != nil {
-		info, err := h.source.Run(ctx, r.id)
-		switch {
-		case err == nil && !info.Created.IsZero():
-			return info.Created.UnixNano(), nil
-		case errors.Is(err, ErrNotFound) && !r.isKnown():
-			return 0, errGone
-		case err != nil && !errors.Is(err, ErrNotFound):
-			return 0, nil // the cursor is checked as far as it can be
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.view.ledger.First != 1 || r.view.Created.IsZero() {
-		return 0, nil
-	}
-	return r.view.Created.UnixNano(), nil
-}
-
-// identify compares the run of a cursor with the one that has its ID now.
-func (s *stream) identify(ctx context.Context, born int64) {
-	now, err := s.handler.bornOf(ctx, s.run)
-	switch {
-	case errors.Is(err, errGone) && born != 0:
-		s.deleted()
-	case born != 0 && now != 0 && born != now:
-		s.born = now
-		s.reset("another run has this ID now")
-	default:
-		s.born = now
-	}
 }

@@ -39,8 +39,7 @@
 //	GET  /api/runs/{run}/result         the result of a run; requires a Starter
 //
 // The stream of a run, and that of all runs, have an event "deleted" for a run that was
-// deleted, see [Handler.Deleted]. The ID of an event of a run says when the run was created:
-// that of a run that was deleted is none of another one with the same ID.
+// deleted, see [Handler.Deleted].
 //
 // The query of /api/runs and /api/questions selects runs: status (several with commas
 // between them), tag (several times), program, version, pipeline, parent, class (of the last

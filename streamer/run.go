@@ -15,6 +15,8 @@ type run struct {
 	clients atomic.Int64 // that watch it: it is not forgotten meanwhile
 	stored  atomic.Int32 // above 0 if the source has it, below 0 if not; 0 if it was not asked
 
+	ends atomic.Int64 // how often it was deleted, or replaced unseen
+
 	products products
 
 	mu   sync.Mutex // guards what follows; held while the tape is written

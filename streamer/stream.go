@@ -25,7 +25,6 @@ type stream struct {
 	vocabulary string      // in whose words the events are; empty for those of this package
 	proto      int         // the major version of HTTP
 
-	born     int64         // when the run was created, in the IDs of its events; 0 if that is not known
 	at       cursor        // the newest event that the client has, or has not picked
 	sent     cursor        // the newest ID that was sent
 	moves    uint64        // how often at was moved, forward or back
@@ -108,22 +107,16 @@ func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	if id != "" {
 		var ok bool
-		var born int64
-		if s.at, born, ok = parseBorn(id); !ok {
+		if s.at, ok = parseCursor(id); !ok {
 			s.reset("the cursor is not of this run; it begins anew")
 		} else if s.at.n == 0 {
 			s.at = cursor{} // the ID of a reset
-		} else if s.identify(ctx, born); s.at == (cursor{}) {
-			// it is another run, or none
 		} else if err := s.sayRest(ctx, s.run.tape, part); err != nil {
 			return err
 		}
 	}
 	for {
-		if s.born == 0 {
-			s.born, _ = s.handler.bornOf(ctx, s.run)
-		}
-		before := s.moves
+		before, ends := s.moves, s.run.ends.Load()
 		pos, where := s.run.tape.locate(s.at)
 		oldest, begin, kept := s.run.tape.oldest()
 		if s.at == (cursor{}) && kept && oldest.id.n == 1 {
@@ -134,6 +127,10 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 			if pos, err = s.catchUp(ctx, where); err != nil {
 				return err
 			}
+		}
+		if s.run.ends.Load() != ends { // while its records were read from the source
+			s.deleted()
+			continue
 		}
 		// A hole that stays would be looked at for ever; the client comes back.
 		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) || s.moves == before && s.at != (cursor{}) {
@@ -164,7 +161,6 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 				return errHole
 			}
 			if e.frame == restarted {
-				s.born = 0
 				s.reset("another run has this ID now")
 				return errHole
 			}

@@ -158,7 +158,9 @@ func (t *tape) rewind(number uint64) {
 // restart removes all events and ends the streams of the clients that have read them:
 // this is another run with the same ID.
 func (t *tape) restart() {
-	t.end(restarted)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.finish(restarted)
 }
 
 // find returns the frame of the cursor, nil if it is not kept.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/reprise-go/reprise/streamer/internal/wire"
@@ -44,9 +43,6 @@ func (s *stream) endWithID() error {
 	s.sent = s.at
 	line := append(s.buffer().AvailableBuffer(), "id: "...)
 	line = s.at.append(line)
-	if s.run != nil && s.born != 0 && s.at.n > 0 {
-		line = strconv.AppendInt(append(line, '.'), s.born, 10)
-	}
 	return s.write(append(line, "\n\n"...))
 }
 
