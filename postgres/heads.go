@@ -194,7 +194,7 @@ func (d *database) insertAll(ctx context.Context, all []swap) ([]bool, error) {
 	priorities, dues := make([]int64, len(all)), make([]int64, len(all))
 	for i := range all {
 		if info := &all[i].after.Info; d.queue.has(info) {
-			jobs[i], priorities[i], dues[i] = true, int64(info.Priority), dueOf(info).UnixMicro()
+			jobs[i], priorities[i], dues[i] = true, int64(info.Priority), dueOf(info)
 		}
 	}
 	ids := column(all, func(s *swap) string { return s.after.Info.RunID })
@@ -222,7 +222,7 @@ var insertRuns = `with k as (` + rows(columns+`id text, queued bool, priority bi
 		insert into reprise.words (uid, words) select uid, words from mine
 	), jobs as (
 		insert into reprise.jobs (run, program, version, priority, due)
-		select id, program, program_version, priority, to_timestamp(0) + due * interval '1 microsecond' from mine where queued on conflict do nothing
+		select id, program, program_version, priority, case when due = 0 then least(to_timestamp(0) + created / 1000 * interval '1 microsecond', now()) else to_timestamp(0) + due * interval '1 microsecond' end from mine where queued on conflict do nothing
 	) select uid from own`
 
 // updateAll changes runs, and appends their records.

@@ -80,13 +80,13 @@ func (q *Queue) has(info *snapshot.Info) bool {
 	return q.used.Load() && info.Status == snapshot.StatusQueued && info.Program != ""
 }
 
-// dueOf is when a run that is queued is due.
-func dueOf(info *snapshot.Info) time.Time {
-	due := info.Due
-	if due.IsZero() {
-		due = info.Created
+// dueOf returns when a run that is queued is due, in microseconds since 1970; 0 for at once, by
+// the clock of the server.
+func dueOf(info *snapshot.Info) int64 {
+	if info.Due.IsZero() {
+		return 0
 	}
-	return microseconds(due)
+	return microseconds(info.Due).UnixMicro()
 }
 
 // queued notes that a run was stored with its job.

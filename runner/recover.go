@@ -200,7 +200,7 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 	switch {
 	case info.Status != snapshot.StatusInterrupted:
 		return true, nil
-	case info.Due.After(time.Now()): // it was queued before Due was set
+	case r.heap != nil && info.Due.After(time.Now()): // it was queued before Due was set
 		return false, nil
 	case info.Stop.Reason != record.InterruptCrash:
 		return true, nil
