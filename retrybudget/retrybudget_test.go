@@ -121,10 +121,10 @@ func TestBudgetIsThatOfTheProcess(t *testing.T) {
 func TestInvalidOptionsPanic(t *testing.T) {
 	for want, c := range map[string]retrybudget.Options{
 		"Retries and Ratio are both 0": {},
-		"Retries is -1":           {Retries: -1},
-		"Ratio is NaN":            {Ratio: math.NaN()},
-		"Ratio is -1":             {Ratio: -1},
-		"Window is 1ns; want 1":   {Retries: 1, Window: 1},
+		"Retries is -1":                {Retries: -1},
+		"Ratio is NaN":                 {Ratio: math.NaN()},
+		"Ratio is -1":                  {Ratio: -1},
+		"Window is 1ns; want 1":        {Retries: 1, Window: 1},
 	} {
 		assert.Contains(t, testkit.PanicText(t, func() { retrybudget.New(c) }), want)
 	}
