@@ -119,9 +119,9 @@ func TestTheLastHourIsShownByClass(t *testing.T) {
 				Usage: core.Usage{InputTokens: 1200, OutputTokens: 300, Cost: 0.25},
 			}, nil
 		}, actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: core.NoDelay}))
-		break_ := decorators.Tool("break", "", func(context.Context, City) (string, error) { return "", core.Permanent(errors.New("broken")) })
+		broken := decorators.Tool("break", "", func(context.Context, City) (string, error) { return "", core.Permanent(errors.New("broken")) })
 		runner.Register(r, decorators.Agent("plan", "", func(ctx context.Context, in City) (string, error) {
-			_, _ = break_.Call(ctx, in)
+			_, _ = broken.Call(ctx, in)
 			for range 2 {
 				if _, err := model.Call(ctx, actors.Request{Messages: []actors.Message{{Role: actors.RoleUser, Text: in.Name}}}); err != nil {
 					return "", err
