@@ -190,15 +190,21 @@ func TestRetentionThatIsStoppedIsNoTrouble(t *testing.T) {
 	})
 }
 
+// A deletesSlowly store takes a minute to delete a run.
+type deletesSlowly struct{ snapshot.Store }
+
+func (s deletesSlowly) Delete(ctx context.Context, runID string) error {
+	sleep(time.Minute)
+	return s.Store.Delete(ctx, runID)
+}
+
 // TestRetentionKeepsUpWithRunsThatEnd: runs are removed side by side, and the time that this
 // takes does not put off the next look.
 func TestRetentionKeepsUpWithRunsThatEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
 		var seen events
-		r := newRunner(t, store, runner.Options{Observe: seen.observe, Retention: runner.Retention{
+		r := newRunner(t, deletesSlowly{memstore.New()}, runner.Options{Observe: seen.observe, Retention: runner.Retention{
 			Age: time.Second, Every: 10 * time.Minute,
-			Archive: func(context.Context, *snapshot.Run) error { sleep(time.Minute); return nil },
 		}})
 		program := runner.Register(r, agent("work", func(_ context.Context, in word) (string, error) { return in.Text, nil }))
 		stop := serve(t, r)
