@@ -81,7 +81,7 @@ var exportedErrors = map[string]error{
 	"record.ErrRedacted":  record.ErrRedacted,
 	"runner.ErrCrashLoop": runner.ErrCrashLoop, "runner.ErrInput": runner.ErrInput,
 	"runner.ErrStarted": runner.ErrStarted, "runner.ErrStopped": runner.ErrStopped, "runner.ErrUnknown": runner.ErrUnknown,
-	"runner.ErrNoRunner": runner.ErrNoRunner, "runner.ErrNotReady": runner.ErrNotReady, "runner.ErrStopping": runner.ErrStopping, "runner.ErrTooMany": runner.ErrTooMany,
+	"runner.ErrClock": runner.ErrClock, "runner.ErrNoRunner": runner.ErrNoRunner, "runner.ErrNotReady": runner.ErrNotReady, "runner.ErrStopping": runner.ErrStopping, "runner.ErrTooMany": runner.ErrTooMany,
 	"runner.CalledError":  &runner.CalledError{RunID: "r", Status: snapshot.StatusFailed, Message: "why"},
 	"runner.InputError":   &runner.InputError{Program: "p", Version: "2", Err: errInner},
 	"runner.UnknownError": &runner.UnknownError{Program: "p", Registered: []string{"q"}},

@@ -45,6 +45,7 @@ export function draw(section, questions, can, { all = questions, most = 20, more
   const room = Math.max(0, most - cards.filter((card) => !card.gone).length);
   for (const [key, q] of [...open].slice(0, room)) cards.push({ key, q, gone: 0 });
   shownIn.set(section, cards);
+  watchSize(section);
   section.hidden = cards.length === 0;
   drawHead(section, all, can);
   list(section, cards, (card) => card.key, (card) => (card.node = cardOf(card.q, can, linked, runOf)), (node, { q }) => {
@@ -132,6 +133,16 @@ function drawRest(section, n) {
 function watchPlaces(section, cards, time) {
   for (const { node } of cards) watchPlace(section, node, time);
 }
+
+// watchSize notes cards that move because another one became larger or smaller, such as
+// when it was answered, at the time when they do.
+function watchSize(section) {
+  if (sized.has(section)) return;
+  sized.add(section);
+  new ResizeObserver(() => watchPlaces(section, shownIn.get(section) ?? [], performance.now())).observe(section);
+}
+
+const sized = new WeakSet(); // the sections whose sizes are watched
 
 function watchPlace(section, node, time) {
   const place = section.getBoundingClientRect().top + scrollY + node.offsetTop;

@@ -202,13 +202,13 @@ func TestQuestionsAreAnsweredFromFourDoors(t *testing.T) {
 		fourDoors(t, program, `{"aproved": true, "level": "low"}`, "approved: required field is missing", `{"approved": true, "level": "high"}`, verdict{Approved: true, Level: "high"}, func(p *tab) {
 			p.expectOutages() // the browser writes a 400 to the console
 			p.click(".question .send")
-			p.waitText(".question .error", "approved: this is needed")
+			p.waitProblem("approved", "this is needed")
 			p.choose(".question .field:nth-of-type(1) select", "yes")
 			p.choose(".question .field:nth-of-type(2) select", "high")
 			p.click(".question .field:nth-of-type(3) input")
 			p.keys("300")
 			p.click(".question .send")
-			p.waitText(".question .error", "limit: got 300, want at most 127")
+			p.waitProblem("limit", "got 300, want at most 127")
 			eval[bool](p, `(() => { document.querySelector(".question .field:nth-of-type(3) input").value = ""; return true; })()`)
 			p.click(".question .send")
 		})
@@ -230,7 +230,7 @@ func TestQuestionsAreAnsweredFromFourDoors(t *testing.T) {
 				field("name", 0, "Ada")
 				field("city", 0, "Oslo")
 				p.click(".question .send")
-				p.waitText(".question .error", "zip: this is needed")
+				p.waitProblem("zip", "this is needed")
 				field("zip", 0, "150")
 				for i, sku := range []string{"tea", "pot"} {
 					p.click(".question .add")
@@ -239,7 +239,7 @@ func TestQuestionsAreAnsweredFromFourDoors(t *testing.T) {
 				field("count", 0, "-1")
 				field("count", 1, "1")
 				p.click(".question .send")
-				p.waitText(".question .error", "items[0].count: got -1, want at least 0")
+				p.waitProblem("count", "got -1, want at least 0")
 				eval[bool](p, `(() => { document.querySelector(".question .list-row .field:nth-of-type(2) input").value = "2"; return true; })()`)
 				p.click(".question .send")
 			})

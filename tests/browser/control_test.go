@@ -33,6 +33,7 @@ func TestAQuestionIsAnsweredFromThePage(t *testing.T) {
 
 	p.click(".question:nth-child(3) textarea")
 	p.keys("{")
+	p.settle() // what became of the first two answers is said below them
 	p.click(".question:nth-child(3) .send")
 	p.waitText(".question:nth-child(3) .error", "that is not JSON")
 	p.click(".question:nth-child(3) textarea")

@@ -58,10 +58,10 @@ func TestACallInDoubtIsDecidedOnThePage(t *testing.T) {
 	}{
 		"it took effect": {func(p *tab) {
 			p.click(".question .send")
-			p.waitText(".question .error", "Decision: this is needed")
+			p.waitProblem("Decision", "this is needed")
 			p.choose(".question .answer select", "it took effect")
 			p.click(".question .send")
-			p.waitText(".question .error", "id: this is needed")
+			p.waitProblem("id", "this is needed")
 			p.click(out + " > .field:nth-of-type(1) input")
 			p.keys("4711")
 			p.click(out + " fieldset .field:nth-of-type(1) input")

@@ -228,6 +228,13 @@ func (p *tab) waitText(selector, text string) {
 	p.wait(fmt.Sprintf("document.querySelector(%s)?.textContent.includes(%s)", quote(selector), quote(text)))
 }
 
+// waitProblem waits until a field of a question says what is wrong with it.
+func (p *tab) waitProblem(field, text string) {
+	p.t.Helper()
+	p.wait(fmt.Sprintf(`[...document.querySelectorAll(".question .field-problem")].some((problem) =>
+		problem.closest(".field")?.querySelector(".field-name").textContent.replace(" (optional)", "") === %s && problem.textContent.includes(%s))`, quote(field), quote(text)))
+}
+
 // text is that of the first element.
 func (p *tab) text(selector string) string {
 	p.t.Helper()
@@ -256,7 +263,8 @@ func (p *tab) fill(selector, text string) {
 // just appeared or moved do not.
 func (p *tab) settle() {
 	p.t.Helper()
-	p.wait(`[...document.querySelectorAll(".question")].every((card) => performance.now() - card.movedAt > 900)`)
+	p.wait(`[...document.querySelectorAll(".question")].every((card) => performance.now() - card.movedAt > 900 &&
+		Math.abs(card.parentElement.getBoundingClientRect().top + scrollY + card.offsetTop - card.place) <= 2)`)
 }
 
 // keys presses keys, as a keyboard does: what the page makes of a key decides
