@@ -85,7 +85,6 @@ func init() {
 	record.RegisterError("runner.ErrStopping", ErrStopping)
 	record.RegisterError("runner.ErrNotReady", ErrNotReady)
 	record.RegisterError("runner.ErrClock", ErrClock)
-	record.RegisterError("runner.ErrNoRunner", ErrNoRunner)
 	record.RegisterErrorType[*UnknownError]("runner.UnknownError")
 	record.RegisterErrorType[*InputError]("runner.InputError")
 }
