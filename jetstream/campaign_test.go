@@ -154,15 +154,15 @@ func (c *campaign) fault() {
 	case n < 7:
 		name = "cut a worker off"
 		c.stops++ // an effect may be under way when its lease ends
-		w.proxy.set(true, false)
+		w.proxy.Set(true, false)
 		c.pause()
-		w.proxy.set(false, false)
+		w.proxy.Set(false, false)
 	case n < 8:
 		name = "lose answers"
 		c.stops++
-		w.proxy.set(false, true)
+		w.proxy.Set(false, true)
 		c.pause()
-		w.proxy.set(false, false)
+		w.proxy.Set(false, false)
 	case n < 10:
 		name = "kill the server"
 		c.restart(0)

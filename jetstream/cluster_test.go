@@ -71,10 +71,10 @@ func (g *group) urlOf(i int) string { return fmt.Sprint("nats://127.0.0.1:", g.s
 
 // part cuts a server off from the others, or connects it again.
 func (g *group) part(i int, cut bool) {
-	g.ways[i][0].set(cut, false)
-	g.ways[i][1].set(cut, false)
-	g.ways[(i+1)%3][1].set(cut, false)
-	g.ways[(i+2)%3][0].set(cut, false)
+	g.ways[i][0].Set(cut, false)
+	g.ways[i][1].Set(cut, false)
+	g.ways[(i+1)%3][1].Set(cut, false)
+	g.ways[(i+2)%3][0].Set(cut, false)
 }
 
 // await waits for a cluster in which streams can be made.

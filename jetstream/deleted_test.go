@@ -133,10 +133,10 @@ func TestReadersOfAStoreThatWasMadeAnewGetAnError(t *testing.T) {
 	require.NoError(t, j.Append(storetest.Records(1, 3)...))
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 	all := readers(t, s)
-	between.set(true, false)
+	between.Set(true, false)
 	deleteStreams(t, server)
 	open(t, server.Connect(), o)
-	between.set(false, false)
+	between.Set(false, false)
 	for name, ended := range all {
 		require.ErrorIs(t, endOf(t, name, ended), snapshot.ErrReset, name)
 	}

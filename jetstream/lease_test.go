@@ -50,7 +50,7 @@ func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {
 		j, err := there.Open(t.Context(), "run", snapshot.OpenOptions{Wait: true})
 		opened <- opening{j, err}
 	}()
-	between.set(true, false)
+	between.Set(true, false)
 	require.NoError(t, j.Append(storetest.Records(3, 1)...)) // it is queued, and nobody knows
 	require.ErrorIs(t, j.Sync(t.Context(), 3), snapshot.ErrUnknown)
 	<-j.Lost()
@@ -65,7 +65,7 @@ func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {
 	assert.Equal(t, snapshot.StatusInterrupted, next.Restored().Status)
 	require.NoError(t, next.Append(storetest.Records(3, 2)...))
 
-	between.set(false, false)
+	between.Set(false, false)
 	require.ErrorIs(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}), snapshot.ErrUnknown)
 	require.NoError(t, next.Sync(t.Context(), 4))
 	info, err := there.Info(t.Context(), "run")
@@ -86,7 +86,7 @@ func TestIdleWorkerThatIsCutOffSaysThatItsLeaseIsOver(t *testing.T) {
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	require.NoError(t, j.Sync(t.Context(), 1))
-	between.set(true, false)
+	between.Set(true, false)
 	<-j.Lost()
 	require.ErrorIs(t, j.Append(storetest.Records(2, 1)...), snapshot.ErrLease)
 	require.ErrorIs(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}), snapshot.ErrLease)
@@ -99,8 +99,8 @@ func TestConnectionThatComesBackInTimeLosesNothing(t *testing.T) {
 	for n := range uint64(20) {
 		require.NoError(t, j.Append(storetest.Records(n+1, 1)...))
 		if n%5 == 2 {
-			between.set(true, false)
-			between.set(false, false)
+			between.Set(true, false)
+			between.Set(false, false)
 		}
 		require.NoError(t, j.Sync(t.Context(), n+1))
 	}
@@ -119,11 +119,11 @@ func TestRunThatCouldNotBeClosedIsOpenedAgain(t *testing.T) {
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 2)...))
 	require.NoError(t, j.Sync(t.Context(), 2))
-	between.set(true, false)
+	between.Set(true, false)
 	ending, end := context.WithCancel(t.Context())
 	end()
 	require.Error(t, j.Close(ending, snapshot.End{Status: snapshot.StatusPaused}))
-	between.set(false, false)
+	between.Set(false, false)
 	info, err := there.Info(t.Context(), "run")
 	require.NoError(t, err)
 	assert.True(t, info.Open, "another process does not know")
@@ -147,14 +147,14 @@ func TestLostAcknowledgementStoresNothingTwice(t *testing.T) {
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	require.NoError(t, j.Sync(t.Context(), 1))
-	between.set(false, true)
+	between.Set(false, true)
 	require.NoError(t, j.Append(storetest.Records(2, 3)...))
 	stored := func() bool {
 		info, err := there.Info(t.Context(), "run")
 		return err == nil && info.LastSeq == 4
 	}
 	require.Eventually(t, stored, patience, 5*time.Millisecond)
-	between.set(false, false) // the client has to connect again
+	between.Set(false, false) // the client has to connect again
 	require.NoError(t, j.Sync(t.Context(), 4))
 	require.NoError(t, j.Append(storetest.Records(5, 1)...))
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusPaused}))

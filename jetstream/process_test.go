@@ -504,8 +504,8 @@ func TestWorkerThatWasCutOffWritesNothingWhenItIsBack(t *testing.T) {
 	s := newSite(t, url, jetstream.Options{Lease: lease})
 	between := newProxy(t, url)
 	s.checkAbsence(s.workerCommand("hold after", between.url()), between,
-		func() { between.set(true, false) },
-		func() { between.set(false, false) })
+		func() { between.Set(true, false) },
+		func() { between.Set(false, false) })
 }
 
 // checkAbsence starts a worker that is away from the middle of a step on, until
@@ -518,7 +518,7 @@ func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) 
 	s.start("r", 4)
 	p.Await("holding")
 	ack := s.acknowledgement("r")
-	require.Eventually(s.t, func() bool { return ack.Match(between.hasSent()) }, patience, 10*time.Millisecond, "it renews its lease on the job")
+	require.Eventually(s.t, func() bool { return ack.Match(between.Sent()) }, patience, 10*time.Millisecond, "it renews its lease on the job")
 	second := s.worker("")
 	away()
 	since := time.Now()
@@ -528,7 +528,7 @@ func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) 
 	require.NoError(s.t, err)
 	before := s.ledger()
 
-	between.forget()
+	between.Forget()
 	back()
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
 	for { // it finds out, and goes on to work
@@ -550,7 +550,7 @@ func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) 
 	s.check("r", 4, 0)
 	second.Stop()
 	p.Stop()
-	sent := between.hasSent()
+	sent := between.Sent()
 	assert.Contains(s.t, string(sent), "PUB ", "it was back")
 	assert.NotRegexp(s.t, ack, string(sent), "it said nothing about the job")
 }

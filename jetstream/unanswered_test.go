@@ -29,9 +29,9 @@ func TestWatcherEndsWhileTheServerDoesNotAnswer(t *testing.T) {
 	}()
 	j := begin(t, there, snapshot.OpenOptions{Create: true})
 	<-begun
-	between.set(true, false)
-	between.deafAfter(".CONSUMER.CREATE.")
-	require.Eventually(t, between.isDeaf, patience, 10*time.Millisecond)
+	between.Set(true, false)
+	between.DeafAfter(".CONSUMER.CREATE.")
+	require.Eventually(t, between.IsDeaf, patience, 10*time.Millisecond)
 	cancel()
 	select {
 	case err := <-ended:
