@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/record"
 )
 

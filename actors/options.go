@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reprise-go/reprise/cache"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/policy/cache"
+	"github.com/reprise-go/reprise/policy/retrybudget"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/retrybudget"
 )
 
 // An Option configures an actor when it is made.

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 )
 
 // Stream calls actor with in, and yields the deltas that it and the calls

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
-	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/state"
 )
 

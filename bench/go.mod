@@ -12,7 +12,7 @@ require (
 	github.com/jackc/pgx/v5 v5.10.0
 	github.com/r3labs/sse/v2 v2.10.0
 	github.com/reprise-go/reprise v0.0.0-00010101000000-000000000000
-	github.com/reprise-go/reprise/postgres v0.0.0-00010101000000-000000000000
+	github.com/reprise-go/reprise/adapters/postgres v0.0.0-00010101000000-000000000000
 	github.com/riverqueue/river v0.44.1
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.44.1
 	github.com/sashabaranov/go-openai v1.43.0
@@ -117,5 +117,5 @@ require (
 
 replace (
 	github.com/reprise-go/reprise => ../
-	github.com/reprise-go/reprise/postgres => ../postgres
+	github.com/reprise-go/reprise/adapters/postgres => ../adapters/postgres
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	storepostgres "github.com/reprise-go/reprise/postgres"
+	storepostgres "github.com/reprise-go/reprise/adapters/postgres"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/state"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 
-	"github.com/reprise-go/reprise/condition"
+	"github.com/reprise-go/reprise/config/condition"
 	"github.com/reprise-go/reprise/core"
 )
 

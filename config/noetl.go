@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/condition"
+	"github.com/reprise-go/reprise/config/condition"
 	"github.com/reprise-go/reprise/core"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/reprise-go/reprise/condition"
+	"github.com/reprise-go/reprise/config/condition"
 	"github.com/reprise-go/reprise/core"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reprise-go/reprise/condition"
 	"github.com/reprise-go/reprise/config"
+	"github.com/reprise-go/reprise/config/condition"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/redact"
+	"github.com/reprise-go/reprise/record/redact"
 	"github.com/reprise-go/reprise/state"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/retrybudget"
+	"github.com/reprise-go/reprise/policy/retrybudget"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/cache"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/policy/cache"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"

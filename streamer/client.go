@@ -15,7 +15,7 @@ import (
 	"unicode"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/core/httperror"
 	"github.com/reprise-go/reprise/record"
 )
 

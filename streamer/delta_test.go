@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/redact"
+	"github.com/reprise-go/reprise/record/redact"
 	"github.com/reprise-go/reprise/streamer"
 )
 

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/redact"
+	"github.com/reprise-go/reprise/record/redact"
 )
 
 // Options are the settings of a [Handler]. The zero Options serve clients on this

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/redact"
+	"github.com/reprise-go/reprise/record/redact"
 )
 
 // A Source has runs that are not, or no longer, in the memory of a [Handler]. It must be

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/vocabulary"
+	"github.com/reprise-go/reprise/streamer/vocabulary"
 )
 
 // Vocabularies are the vocabularies that a client can ask for, by name.

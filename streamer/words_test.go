@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/redact"
+	"github.com/reprise-go/reprise/record/redact"
 	"github.com/reprise-go/reprise/streamer"
-	"github.com/reprise-go/reprise/vocabulary"
+	"github.com/reprise-go/reprise/streamer/vocabulary"
 )
 
 var bothVocabularies = streamer.Vocabularies{"noetl": vocabulary.NoETL, "argyll": vocabulary.Argyll}

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/actorstest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
-	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/state"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 )
 
 // An answer assembles a model's answer from a complete reply or from the events of a

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/core/httperror"
 )
 
 // In background mode the service replies to a request at once, with a response that is

@@ -17,7 +17,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 )
 
 // A caller calls a model. After construction, only the set of models without encrypted

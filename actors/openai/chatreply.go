@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 )
 
 type chatReply struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/core/httperror"
 )
 
 // retryAfter returns the delay that a failure requests: in the Retry-After header, in

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 )
 
 type responsesReply struct {

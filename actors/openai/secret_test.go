@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/filestore"

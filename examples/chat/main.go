@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/actors"
-	"github.com/reprise-go/reprise/conversation"
+	"github.com/reprise-go/reprise/actors/conversation"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 

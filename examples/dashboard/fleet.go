@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/httperror"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/httperror"
 )
 
 // A Topic is the subject of a research job.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/httperror"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/httperror"
-	"github.com/reprise-go/reprise/live"
 )
 
 // A Ticket is a customer's complaint.

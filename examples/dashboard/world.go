@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/core/httperror"
 )
 
 // A world simulates the services that the agents use. In part of each minute they fail

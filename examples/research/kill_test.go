@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/internal/testkit/process"
-	"github.com/reprise-go/reprise/live"
 )
 
 // longForm is set in the environment to kill the process at every possible place.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/actors"
-	"github.com/reprise-go/reprise/live"
+	"github.com/reprise-go/reprise/core/live"
 )
 
 // assistant is the agent of the chat. Its model is a script that emits one word at a

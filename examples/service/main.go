@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/reprise-go/reprise/conversation"
+	"github.com/reprise-go/reprise/actors/conversation"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/runner/service"
 )

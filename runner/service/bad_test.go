@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/conversation"
+	"github.com/reprise-go/reprise/actors/conversation"
 	"github.com/reprise-go/reprise/runner"
 )
 

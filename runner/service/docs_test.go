@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
-	"github.com/reprise-go/reprise/conversation"
+	"github.com/reprise-go/reprise/actors/conversation"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/actors"
-	"github.com/reprise-go/reprise/conversation"
+	"github.com/reprise-go/reprise/actors/conversation"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/streamer"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/redact"
+	"github.com/reprise-go/reprise/record/redact"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"

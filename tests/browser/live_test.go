@@ -16,8 +16,8 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/httperror"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/httperror"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )

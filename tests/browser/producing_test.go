@@ -11,8 +11,8 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/live"
-	"github.com/reprise-go/reprise/redact"
+	"github.com/reprise-go/reprise/core/live"
+	"github.com/reprise-go/reprise/record/redact"
 	"github.com/reprise-go/reprise/streamer"
 )
 

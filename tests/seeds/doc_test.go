@@ -17,7 +17,7 @@ func TestTableNamesTestsThatThereAre(t *testing.T) {
 	table, err := os.ReadFile("../../docs/seeds.md")
 	require.NoError(t, err)
 	var sources strings.Builder
-	for _, dir := range []string{".", "../../actors", "../../condition", "../../config", "../../runner"} {
+	for _, dir := range []string{".", "../../actors", "../../config/condition", "../../config", "../../runner"} {
 		require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, "_test.go") {
 				return err

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/config"
-	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/core/httperror"
 	"github.com/reprise-go/reprise/internal/testkit"
 )
 

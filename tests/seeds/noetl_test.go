@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/breaker"
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/policy/breaker"
 )
 
 func noetl(t *testing.T, step string) config.Retry {

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/breaker"
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/policy/breaker"
 )
 
 func tasker(t *testing.T, step string, warnings ...string) config.Retry {

@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
-	"github.com/reprise-go/reprise/breaker"
-	"github.com/reprise-go/reprise/cache"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/policy/breaker"
+	"github.com/reprise-go/reprise/policy/cache"
+	"github.com/reprise-go/reprise/policy/retrybudget"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/retrybudget"
 	"github.com/reprise-go/reprise/state"
-	"github.com/reprise-go/reprise/vocabulary"
+	"github.com/reprise-go/reprise/streamer/vocabulary"
 )
 
 // said is what a run of one step said, and the events.

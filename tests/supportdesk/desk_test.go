@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/actors"
-	"github.com/reprise-go/reprise/conversation"
+	"github.com/reprise-go/reprise/actors/conversation"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit/process"

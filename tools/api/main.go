@@ -23,4 +23,4 @@ func main() {
 }
 
 // folders are those of the modules that are released.
-var folders = []string{".", "jetstream", "otel", "postgres"}
+var folders = []string{".", "adapters/jetstream", "adapters/otel", "adapters/postgres"}

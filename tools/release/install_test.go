@@ -27,8 +27,8 @@ func TestReleasedModulesInstallAsAUserDoes(t *testing.T) {
 	lines, err := installLines(repository)
 	require.NoError(t, err)
 	assert.Contains(t, lines, "go install "+rootPath+"/cmd/reprise@latest")
-	assert.Contains(t, lines, "go install "+rootPath+"/jetstream/cmd/reprise-jetstream@latest")
-	assert.Contains(t, lines, "go install "+rootPath+"/postgres/cmd/reprise-postgres@latest")
+	assert.Contains(t, lines, "go install "+rootPath+"/adapters/jetstream/cmd/reprise-jetstream@latest")
+	assert.Contains(t, lines, "go install "+rootPath+"/adapters/postgres/cmd/reprise-postgres@latest")
 	assert.Contains(t, lines, "go get "+rootPath)
 	require.NoError(t, fresh.install(t.Context(), lines, version, false))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -48,11 +49,12 @@ func newRepository(t *testing.T) *repository {
 	r.write("runner/service/service.go", "package service\n\nconst Name = \"service\"\n")
 	r.write("cmd/reprise/main.go", strings.ReplaceAll(program, "NAME", "reprise"))
 	for _, folder := range released {
-		r.write(folder+"/go.mod", "module "+rootPath+"/"+folder+"\n\ngo 1.26\n\nrequire "+rootPath+" v0.0.0\n\nreplace "+rootPath+" => ../\n")
-		r.write(folder+"/nested.go", "package "+folder+"\n\nimport \""+rootPath+"/runner/service\"\n\nconst Name = service.Name\n")
-		if folder != "otel" {
-			source := strings.ReplaceAll(program, "NAME", "reprise-"+folder)
-			r.write(folder+"/cmd/reprise-"+folder+"/main.go", strings.Replace(source, "import (", "import (\n\t_ \""+rootPath+"/"+folder+"\"", 1))
+		name := path.Base(folder)
+		r.write(folder+"/go.mod", "module "+rootPath+"/"+folder+"\n\ngo 1.26\n\nrequire "+rootPath+" v0.0.0\n\nreplace "+rootPath+" => ../../\n")
+		r.write(folder+"/nested.go", "package "+name+"\n\nimport \""+rootPath+"/runner/service\"\n\nconst Name = service.Name\n")
+		if folder != "adapters/otel" {
+			source := strings.ReplaceAll(program, "NAME", "reprise-"+name)
+			r.write(folder+"/cmd/reprise-"+name+"/main.go", strings.Replace(source, "import (", "import (\n\t_ \""+rootPath+"/"+folder+"\"", 1))
 		}
 	}
 	r.write("CHANGELOG.md", "# Changelog\n\n## 0.1.0 (not released yet)\n\nThe first release.\n")
@@ -111,13 +113,13 @@ func TestReleaseIsTaggedWithoutReplaces(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, said, "ci is green")
 	assert.Contains(t, said, "fuzzed for 5m")
-	assert.Contains(t, said, "git push --atomic origin main v0.1.0 jetstream/v0.1.0 otel/v0.1.0 postgres/v0.1.0")
+	assert.Contains(t, said, "git push --atomic origin main v0.1.0 adapters/jetstream/v0.1.0 adapters/otel/v0.1.0 adapters/postgres/v0.1.0")
 
 	assert.Equal(t, before, r.git("rev-parse", "HEAD^"), "the branch has one commit more")
 	assert.Equal(t, "CHANGELOG.md", r.git("diff", "--name-only", "HEAD^", "HEAD"))
 	assert.Contains(t, r.git("show", "HEAD:CHANGELOG.md"), "## 0.1.0 (2026-01-05)\n")
-	assert.Contains(t, r.git("show", "HEAD:otel/go.mod"), "replace", "in the repository, modules find each other")
-	assert.Equal(t, "jetstream/v0.1.0\notel/v0.1.0\npostgres/v0.1.0\nv0.1.0", r.git("tag"))
+	assert.Contains(t, r.git("show", "HEAD:adapters/otel/go.mod"), "replace", "in the repository, modules find each other")
+	assert.Equal(t, "adapters/jetstream/v0.1.0\nadapters/otel/v0.1.0\nadapters/postgres/v0.1.0\nv0.1.0", r.git("tag"))
 	for _, folder := range released {
 		goMod := r.git("show", folder+"/v0.1.0:"+folder+"/go.mod")
 		assert.NotContains(t, goMod, "replace")
@@ -149,8 +151,8 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 		"a major of other path": {"v2.0.0", nil, "v2.0.0 needs modules whose paths end with /v2"},
 		"a version that exists": {"v0.1.0", nil, "v0.1.0 exists: there is the tag v0.1.0"},
 		"one of a nested module": {
-			"v0.1.5", func(r *repository) { r.git("tag", "otel/v0.1.5") },
-			"v0.1.5 exists: there is the tag otel/v0.1.5",
+			"v0.1.5", func(r *repository) { r.git("tag", "adapters/otel/v0.1.5") },
+			"v0.1.5 exists: there is the tag adapters/otel/v0.1.5",
 		},
 		"one that exists there": {"v0.3.0", func(r *repository) {
 			there := r.TempDir()
@@ -168,9 +170,9 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 			r.commit()
 		}, "go.mod replaces example.com/a by ../a: go install refuses modules that do"},
 		"another replace of a nested module": {"", func(r *repository) {
-			r.write("otel/go.mod", "module "+rootPath+"/otel\n\ngo 1.26\n\nreplace example.com/a => ../a\n")
+			r.write("adapters/otel/go.mod", "module "+rootPath+"/adapters/otel\n\ngo 1.26\n\nreplace example.com/a => ../a\n")
 			r.commit()
-		}, "otel/go.mod replaces example.com/a by ../a"},
+		}, "adapters/otel/go.mod replaces example.com/a by ../a"},
 		"a module that nobody knows": {"", func(r *repository) {
 			r.write("mysql/go.mod", "module "+rootPath+"/mysql\n")
 			r.commit()

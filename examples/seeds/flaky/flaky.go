@@ -10,7 +10,7 @@ import (
 	"net/http/httptest"
 	"sync"
 
-	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/core/httperror"
 )
 
 // A Service answers requests. The first requests of each path are answered with 503.

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/examples/seeds/flaky"
 	"github.com/reprise-go/reprise/state"
-	"github.com/reprise-go/reprise/vocabulary"
+	"github.com/reprise-go/reprise/streamer/vocabulary"
 )
 
 //go:embed step.yaml

@@ -1,0 +1,307 @@
+package jetstream_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+	"github.com/reprise-go/reprise/state"
+)
+
+// The servers of benchmarks are in their process, and share its cores.
+func BenchmarkSyncedRecord(b *testing.B) {
+	for name, o := range map[string][]jstest.Option{"sync=default": nil, "sync=always": {jstest.WithSyncAlways()}} {
+		for _, parallel := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/of-one-run/parallel=%d", name, parallel), func(b *testing.B) { benchmarkOneRun(b, o, parallel) })
+		}
+		b.Run(name+"/of-16-runs", func(b *testing.B) { benchmarkRuns(b, o, 16) })
+	}
+}
+
+func benchStore(b *testing.B, o []jstest.Option) *jetstream.Store {
+	b.Helper()
+	s, err := jetstream.Open(b.Context(), jstest.Start(b, o...).Connect(), jetstream.Options{})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	return s
+}
+
+// each calls do with every number below n, on as many goroutines as parallel says.
+// A goroutine stops at its first error, which fails the benchmark.
+func each(b *testing.B, n, parallel int, do func(i int) error) {
+	b.Helper()
+	var begun atomic.Int64
+	var wait sync.WaitGroup
+	for range parallel {
+		wait.Go(func() {
+			for i := begun.Add(1) - 1; i < int64(n); i = begun.Add(1) - 1 {
+				if err := do(int(i)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func benchmarkOneRun(b *testing.B, o []jstest.Option, parallel int) {
+	j, err := benchStore(b, o).Open(b.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(b, err)
+	var mu sync.Mutex
+	var last uint64
+	b.ResetTimer()
+	each(b, b.N, parallel, func(int) error {
+		mu.Lock()
+		last++
+		seq := last
+		err := j.Append(storetest.Records(seq, 1)...)
+		mu.Unlock()
+		if err != nil {
+			return err
+		}
+		return j.Sync(b.Context(), seq)
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+	require.NoError(b, j.Close(b.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+}
+
+func benchmarkRuns(b *testing.B, o []jstest.Option, runs int) {
+	s := benchStore(b, o)
+	var journals []snapshot.Journal
+	for n := range runs {
+		j, err := s.Open(b.Context(), fmt.Sprint("run-", n), snapshot.OpenOptions{Create: true})
+		require.NoError(b, err)
+		journals = append(journals, j)
+	}
+	b.ResetTimer()
+	var wait sync.WaitGroup
+	for _, j := range journals {
+		wait.Go(func() {
+			for seq := uint64(1); seq <= uint64(b.N/runs)+1; seq++ {
+				err := j.Append(storetest.Records(seq, 1)...)
+				if err == nil {
+					err = j.Sync(b.Context(), seq)
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}
+
+// BenchmarkTrivialRun starts runs and waits for their ends, with a worker in this
+// process.
+func BenchmarkTrivialRun(b *testing.B) {
+	for name, o := range map[string][]jstest.Option{"sync=default": nil, "sync=always": {jstest.WithSyncAlways()}} {
+		b.Run(name, func(b *testing.B) {
+			s := benchStore(b, o)
+			q, err := jetstream.OpenQueue(b.Context(), s)
+			require.NoError(b, err)
+			var ended atomic.Int64
+			done := make(chan struct{})
+			r, err := runner.New(s, runner.Options{Queue: q, Observe: func(e runner.Event) {
+				if e.Type == runner.EventEnded && ended.Add(1) == int64(b.N) {
+					close(done)
+				}
+			}})
+			require.NoError(b, err)
+			p := runner.Register(r, decorators.Agent("trivial", "", func(context.Context, word) (string, error) { return "", nil }))
+			ctx, cancel := context.WithCancel(b.Context())
+			served := make(chan error, 1)
+			go func() { served <- r.Serve(ctx) }()
+			b.ResetTimer()
+			each(b, b.N, 16, func(i int) error {
+				_, err := p.Start(b.Context(), fmt.Sprint("r", i), word{}, runner.StartOptions{})
+				return err
+			})
+			<-done
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
+			cancel()
+			require.NoError(b, <-served)
+		})
+	}
+}
+
+// BenchmarkList lists the newest 50 of many runs.
+func BenchmarkList(b *testing.B) {
+	const runs = 10_000
+	s := benchStore(b, nil)
+	each(b, runs, 16, func(i int) error {
+		run, err := snapshot.NewRun(snapshot.Info{RunID: fmt.Sprint("r", i), Status: snapshot.StatusCompleted, Created: time.Now()}, nil)
+		if err != nil {
+			return err
+		}
+		_, err = s.Create(b.Context(), run)
+		return err
+	})
+	b.Run("newest=50", func(b *testing.B) {
+		for b.Loop() {
+			page, err := s.List(b.Context(), snapshot.Filter{Limit: 50})
+			require.NoError(b, err)
+			require.Len(b, page.Runs, 50)
+		}
+	})
+	b.Run("all=10000", func(b *testing.B) {
+		for b.Loop() {
+			page, err := s.List(b.Context(), snapshot.Filter{})
+			require.NoError(b, err)
+			require.Len(b, page.Runs, runs)
+		}
+	})
+}
+
+// BenchmarkSweep looks for runs to continue beside many that have ended, and 100 that are
+// queued. REPRISE_ENDED is how many have ended.
+func BenchmarkSweep(b *testing.B) {
+	ended := 10_000
+	if set := os.Getenv("REPRISE_ENDED"); set != "" {
+		_, err := fmt.Sscan(set, &ended)
+		require.NoError(b, err)
+	}
+	s := benchStore(b, nil)
+	for _, n := range []int{0, ended} {
+		each(b, n+100, 16, func(i int) error {
+			run, err := snapshot.NewRun(snapshot.Info{RunID: fmt.Sprint("r", n, "-", i), Status: snapshot.StatusCompleted, Created: time.Now()}, nil)
+			if err == nil {
+				if run.Status = snapshot.StatusCompleted; n == 0 {
+					run.Status = snapshot.StatusQueued
+				}
+				_, err = s.Create(b.Context(), run)
+			}
+			return err
+		})
+		b.Run(fmt.Sprintf("ended=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				page, err := s.List(b.Context(), sweeping())
+				require.NoError(b, err)
+				require.Len(b, page.Runs, 100)
+			}
+		})
+		b.Run(fmt.Sprintf("failed-of-%d", n), func(b *testing.B) {
+			for b.Loop() {
+				_, err := s.List(b.Context(), snapshot.Filter{Status: []snapshot.Status{snapshot.StatusFailed}, Limit: 50})
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
+// BenchmarkRetention removes runs that have ended, as many at once as a runner does.
+func BenchmarkRetention(b *testing.B) {
+	s := benchStore(b, nil)
+	each(b, b.N, 16, func(i int) error {
+		j, err := s.Open(b.Context(), fmt.Sprint("r", i), snapshot.OpenOptions{Create: true})
+		if err != nil {
+			return err
+		}
+		return j.Close(b.Context(), snapshot.End{Status: snapshot.StatusCompleted})
+	})
+	b.ResetTimer()
+	each(b, b.N, 16, func(i int) error {
+		if _, err := s.Info(b.Context(), fmt.Sprint("r", i)); err != nil {
+			return err
+		}
+		return s.Delete(b.Context(), fmt.Sprint("r", i))
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
+}
+
+// BenchmarkLoad loads a run of 10,000 records.
+func BenchmarkLoad(b *testing.B) {
+	s := benchStore(b, nil)
+	j, err := s.Open(b.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(b, err)
+	for seq := uint64(1); seq <= 10_000; seq++ {
+		require.NoError(b, j.Append(storetest.Records(seq, 1)...))
+		if seq%10 == 0 {
+			require.NoError(b, j.Sync(b.Context(), seq))
+		}
+	}
+	require.NoError(b, j.Close(b.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	for b.Loop() {
+		run, err := s.Load(b.Context(), "run")
+		require.NoError(b, err)
+		require.Equal(b, 10_000, run.Len())
+	}
+}
+
+// BenchmarkTakeover kills workers in the middle of a step while another waits for
+// jobs, and reports how long after the kill that one has the run, and how much of
+// that, at most, is after the lease. Use it with -benchtime=20x.
+func BenchmarkTakeover(b *testing.B) {
+	url := jstest.Start(b).URL()
+	var took []time.Duration
+	for b.Loop() {
+		s := newSite(b, url, jetstream.Options{Lease: lease})
+		id := fmt.Sprint("run-", b.N, "-", time.Now().UnixNano())
+		first := s.worker("hold after")
+		s.start(id, 4)
+		first.Await("holding")
+		second := s.worker("quiet")
+		first.Kill()
+		killed := time.Now()
+		for e, err := range s.client.Store().Watch(b.Context(), snapshot.WatchOptions{RunID: id}) {
+			require.NoError(b, err)
+			if e.Info.Generation > 1 {
+				break
+			}
+		}
+		took = append(took, time.Since(killed))
+		s.check(id, 4, 0)
+		second.Stop()
+	}
+	slices.Sort(took)
+	longest := took[len(took)-1]
+	b.ReportMetric(took[0].Seconds()*1000, "ms-shortest")
+	b.ReportMetric(took[len(took)/2].Seconds()*1000, "ms-median")
+	b.ReportMetric(longest.Seconds()*1000, "ms-longest")
+	b.ReportMetric((longest-lease).Seconds()*1000, "ms-after-lease")
+}
+
+// BenchmarkDurableCall makes calls whose outcomes are synced, in a run in a
+// directory and in one on a server that syncs always.
+func BenchmarkDurableCall(b *testing.B) {
+	for _, parallel := range []int{1, 16} {
+		b.Run(fmt.Sprintf("directory/parallel=%d", parallel), func(b *testing.B) {
+			s, err := filestore.New(b.TempDir())
+			require.NoError(b, err)
+			benchmarkCalls(b, s, parallel)
+		})
+		b.Run(fmt.Sprintf("server/parallel=%d", parallel), func(b *testing.B) {
+			benchmarkCalls(b, benchStore(b, []jstest.Option{jstest.WithSyncAlways()}), parallel)
+		})
+	}
+}
+
+func benchmarkCalls(b *testing.B, s snapshot.Store, parallel int) {
+	st, err := state.Open(b.Context(), s, "run", state.WithSync(state.SyncOutcomes))
+	require.NoError(b, err)
+	ctx := st.Context(b.Context())
+	tool := decorators.Tool("trivial", "", func(context.Context, word) (string, error) { return "", nil })
+	b.ResetTimer()
+	each(b, b.N, parallel, func(int) error {
+		_, err := tool.Call(ctx, word{})
+		return err
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+	require.NoError(b, st.Close())
+}

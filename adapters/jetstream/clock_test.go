@@ -1,0 +1,129 @@
+package jetstream_test
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A later dials connections to a server whose clock seems to be ahead of that of this
+// process by as much.
+type later time.Duration
+
+func (d later) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &laterConn{Conn: conn, lines: bufio.NewReader(conn), by: time.Duration(d)}, nil
+}
+
+// A laterConn reads lines: a message ends with a line.
+type laterConn struct {
+	net.Conn
+	lines *bufio.Reader
+	rest  []byte
+	by    time.Duration
+}
+
+// timestamp is the time of an answer, to the second.
+var timestamp = regexp.MustCompile(`"ts":"[0-9-]+T[0-9:]+`)
+
+func (c *laterConn) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		line, err := c.lines.ReadBytes('\n')
+		if err != nil && len(line) == 0 {
+			return 0, err
+		}
+		c.rest = timestamp.ReplaceAllFunc(line, func(found []byte) []byte {
+			const layout = `"ts":"2006-01-02T15:04:05`
+			at, err := time.Parse(layout, string(found))
+			if err != nil {
+				return found
+			}
+			return []byte(at.Add(c.by).Format(layout))
+		})
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// TestScheduleFollowsTheClockOfTheServer, for a worker that is an hour behind, and one that
+// is an hour ahead.
+func TestScheduleFollowsTheClockOfTheServer(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			server := jstest.Start(t)
+			store := open(t, server.Connect(nats.SetCustomDialer(later(ahead))), jetstream.Options{Lease: longLease})
+			queue, err := jetstream.OpenQueue(t.Context(), store)
+			require.NoError(t, err)
+			r, err := runner.New(store, runner.Options{Queue: queue})
+			require.NoError(t, err)
+			program := runner.Register(r, decorators.Agent("echo", "", func(_ context.Context, in struct{}) (string, error) { return "", nil }))
+			here := time.Now().Add(2 * time.Second).Truncate(time.Second)
+			require.NoError(t, program.Schedule(struct{}{}, runner.Schedule{Name: "here", At: here}))
+			require.NoError(t, program.Schedule(struct{}{}, runner.Schedule{Name: "server", At: here.Add(ahead).Add(2 * time.Second)}))
+			ctx, cancel := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			go func() { served <- r.Serve(ctx) }()
+			defer func() {
+				cancel()
+				assert.NoError(t, <-served)
+			}()
+			id := "server-" + here.Add(ahead).Add(2*time.Second).UTC().Format("20060102T150405Z")
+			awaitRun(t, store, id)
+			_, err = r.Info(t.Context(), "here-"+here.UTC().Format("20060102T150405Z"))
+			require.ErrorIs(t, err, snapshot.ErrNotFound, "its time is over, or has not come")
+		})
+	}
+}
+
+// awaitRun waits until a run has completed.
+func awaitRun(t *testing.T, store *jetstream.Store, id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for event, err := range store.Watch(ctx, snapshot.WatchOptions{}) {
+		require.NoError(t, err)
+		if event.Info.RunID == id && event.Info.Status == snapshot.StatusCompleted {
+			return
+		}
+	}
+	t.Fatalf("run %s was not completed", id)
+}
+
+// A job that is due only in an hour by the clock of the server is not taken by a worker
+// whose clock is ahead of it.
+func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
+	server := jstest.Start(t)
+	right := newWorker(t, server, longLease)
+	store := open(t, server.Connect(nats.SetCustomDialer(later(-2*time.Hour))), jetstream.Options{Lease: longLease})
+	queue, err := jetstream.OpenQueue(t.Context(), store)
+	require.NoError(t, err)
+	added, err := queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID, Due: time.Now().Add(-time.Hour)}) // the server says it is an hour before
+	require.NoError(t, err)
+	require.True(t, added)
+	now, err := queue.Now(t.Context())
+	require.NoError(t, err)
+	assert.WithinDuration(t, time.Now().Add(-2*time.Hour), now, time.Minute)
+	due, parked, err := right.queue.Waiting(t.Context(), []runner.ProgramID{echoID})
+	require.NoError(t, err)
+	assert.Equal(t, 1, due+parked)
+	require.NoError(t, right.take(t, echoID).Done(t.Context()), "the server, whose clock is right, has found it due")
+}

@@ -1,0 +1,605 @@
+package jetstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	njs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/ports"
+	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// The tests wait rather than compute, so that more of them run at once than there
+// are processors. The flag -parallel says otherwise.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4")
+	process.Main(m, process.Programs{"work": work, "server": serverProcess})
+}
+
+// serverProcess is a server that can be killed, until its standard input ends.
+func serverProcess(args ...string) error {
+	var set serverSettings
+	if err := json.Unmarshal([]byte(args[0]), &set); err != nil {
+		return err
+	}
+	o := &server.Options{
+		ServerName: set.Name, Host: "127.0.0.1", Port: set.Port, NoLog: true, NoSigs: true,
+		JetStream: true, SyncAlways: true, StoreDir: set.Dir, MaxPayload: set.MaxPayload,
+	}
+	if set.Cluster > 0 { // nobody learns of ways but those that are given: they may be cut
+		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: set.Cluster, Advertise: "127.0.0.1:1", NoAdvertise: true}
+	}
+	for _, route := range set.Routes {
+		to, err := url.Parse(route)
+		if err != nil {
+			return err
+		}
+		o.Routes = append(o.Routes, to)
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		return err
+	}
+	s.Start()
+	if !s.ReadyForConnections(30 * time.Second) {
+		return errors.New("it takes no connections")
+	}
+	fmt.Println(s.ClientURL())
+	ctx, cancel := process.UntilStdinEnds()
+	defer cancel()
+	<-ctx.Done()
+	s.Shutdown()
+	s.WaitForShutdown()
+	return nil
+}
+
+type serverSettings struct {
+	Name    string
+	Port    int
+	Dir     string
+	Cluster int      // the port for routes of others; 0 for no cluster
+	Routes  []string // the URLs of others
+
+	MaxPayload int32 // of a message, in bytes; 0 for the default of a server
+}
+
+// oneServer are the settings of a server that may be killed and started again.
+func oneServer(t *testing.T) serverSettings {
+	return serverSettings{Name: "one", Port: freePorts(t, 1)[0], Dir: t.TempDir()}
+}
+
+func freePorts(t *testing.T, n int) []int {
+	t.Helper()
+	free, err := ports.Free(n)
+	require.NoError(t, err)
+	return free
+}
+
+// startServer starts a server in a process of its own and returns its URL.
+func startServer(t *testing.T, set serverSettings) (*process.Process, *exec.Cmd, string) {
+	t.Helper()
+	encoded, err := json.Marshal(set)
+	require.NoError(t, err)
+	cmd := process.Command(t, "server", string(encoded))
+	p := process.Start(t, cmd)
+	line, ok := p.Line()
+	require.True(t, ok)
+	return p, cmd, line
+}
+
+type task struct {
+	Run   string `json:"run"`
+	Steps int    `json:"steps"`
+}
+
+type step struct {
+	Run string `json:"run"`
+	N   int    `json:"n"`
+}
+
+// work runs tasks until its standard input ends. What a step does outside is a
+// line in the ledger, which it returns. It kills itself before the
+// effect of step 1, after it, or after its outcome was recorded, as the point says;
+// or it holds there until there is a file "go".
+func work(args ...string) error {
+	url, dir, point := args[0], args[1], args[2]
+	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := process.UntilStdinEnds()
+	defer cancel()
+	var o jetstream.Options
+	if err := json.Unmarshal([]byte(args[3]), &o); err != nil {
+		return err
+	}
+	store, err := jetstream.Open(ctx, conn, o)
+	if err != nil {
+		return err
+	}
+	queue, err := jetstream.OpenQueue(ctx, store)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	for err = snapshot.ErrUnavailable; errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil; { // there may be an election
+		err = serveWork(ctx, store, queue, dir, point)
+	}
+	return errors.Join(err, store.Close())
+}
+
+func serveWork(ctx context.Context, store *jetstream.Store, queue *jetstream.Queue, dir, point string) error {
+	r, err := runner.New(store, runner.Options{
+		Queue: queue, Grace: -1, MaxRestarts: 1000, SweepEvery: time.Second, ParkAfter: time.Millisecond,
+		Observe: func(e runner.Event) {
+			if point != "quiet" {
+				fmt.Println(e)
+			}
+			if e.Type == runner.EventTrouble {
+				_ = appendTo(dir, "trouble", fmt.Sprintf("%s %d %s", time.Now().Format(time.TimeOnly), os.Getpid(), e))
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	registerWork(r, dir, point)
+	return r.Serve(ctx)
+}
+
+func registerWork(r *runner.Runner, dir, point string) {
+	var lines atomic.Int64
+	pass := func(at string, s step) {
+		switch {
+		case s.N != 1:
+		case point == at:
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case point == "hold "+at:
+			fmt.Println("holding")
+			for {
+				if _, err := os.Stat(filepath.Join(dir, "go")); err == nil {
+					return
+				}
+				<-time.After(5 * time.Millisecond)
+			}
+		}
+	}
+	note := decorators.Tool("note", "", func(_ context.Context, in step) (string, error) {
+		pass("before", in)
+		line := fmt.Sprintf("%s %d by %d/%d", in.Run, in.N, os.Getpid(), lines.Add(1))
+		err := appendTo(dir, "ledger", line)
+		pass("after", in)
+		return line, err
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited}))
+	pad := decorators.Tool("pad", "", func(_ context.Context, in step) (string, error) { return strings.Repeat("x", in.N*50_000), nil })
+	runner.Register(r, decorators.Agent("work", "", func(ctx context.Context, in task) (string, error) {
+		var all []string
+		for n := range in.Steps {
+			line, err := note.Call(ctx, step{in.Run, n})
+			if err != nil {
+				return "", err
+			}
+			pass("recorded", step{in.Run, n})
+			all = append(all, line)
+			if strings.HasPrefix(in.Run, "large") { // a record, and what is more than one
+				if _, err := pad.Call(ctx, step{in.Run, n}); err != nil {
+					return "", err
+				}
+			}
+			if n == 2 {
+				if err := core.Sleep(ctx, 50*time.Millisecond); err != nil {
+					return "", err
+				}
+			}
+		}
+		return strings.Join(all, "\n"), nil
+	}))
+}
+
+func appendTo(dir, file, line string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// A site is a server, a ledger, and a client that starts runs and looks.
+type site struct {
+	t      testing.TB
+	url    string
+	dir    string
+	conn   *nats.Conn
+	client *runner.Runner
+	queue  *jetstream.Queue
+
+	options jetstream.Options // of the store, here and in workers
+}
+
+func newSite(t testing.TB, url string, o jetstream.Options) *site {
+	t.Helper()
+	s := &site{t: t, url: url, dir: t.TempDir(), conn: jstest.Connect(t, url), options: o}
+	store := open(t, s.conn, o)
+	var err error
+	s.queue, err = jetstream.OpenQueue(t.Context(), store)
+	require.NoError(t, err)
+	s.client, err = runner.New(store, runner.Options{Queue: s.queue})
+	require.NoError(t, err)
+	registerWork(s.client, s.dir, "")
+	return s
+}
+
+// worker starts a worker, through a URL of its own where it is given.
+func (s *site) worker(point string, url ...string) *process.Process {
+	s.t.Helper()
+	p := process.Start(s.t, s.workerCommand(point, url...))
+	p.Await("ready")
+	return p
+}
+
+func (s *site) workerCommand(point string, url ...string) *exec.Cmd {
+	o, err := json.Marshal(s.options)
+	require.NoError(s.t, err)
+	return process.Command(s.t, "work", append(url, s.url)[0], s.dir, point, string(o))
+}
+
+// start starts a run. Where no server answers, it is started again, which makes no
+// other.
+func (s *site) start(id string, steps int) {
+	s.t.Helper()
+	s.patiently("start run "+id, func(ctx context.Context) error {
+		_, err := s.client.Start(ctx, "work", id, task{id, steps}, runner.StartOptions{})
+		return err
+	})
+}
+
+// patiently does something until a server answers.
+func (s *site) patiently(what string, do func(context.Context) error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	for {
+		err := do(ctx)
+		if err == nil {
+			return
+		}
+		require.ErrorIs(s.t, err, snapshot.ErrUnavailable, what)
+	}
+}
+
+// ended waits until the run has ended, and returns the lines of its steps.
+func (s *site) ended(id string) []string {
+	s.t.Helper()
+	var result any
+	s.patiently("the end of run "+id, func(ctx context.Context) error {
+		for _, err := range s.client.Store().Watch(ctx, snapshot.WatchOptions{RunID: id}) {
+			if err != nil {
+				if ctx.Err() != nil {
+					s.explain(id)
+				}
+				return err
+			}
+			if info, err := s.client.Info(ctx, id); err != nil {
+				return err
+			} else if info.Status == snapshot.StatusCompleted {
+				break
+			}
+		}
+		var err error
+		result, err = s.client.Result(ctx, id)
+		if ctx.Err() != nil {
+			s.explain(id)
+		}
+		return err
+	})
+	return strings.Split(result.(string), "\n")
+}
+
+// explain logs how a run stands that has not ended, its jobs, and what went wrong in
+// workers last.
+func (s *site) explain(id string) {
+	info, err := s.client.Info(s.t.Context(), id)
+	s.t.Logf("run %s is %+v, %v", id, info, err)
+	run, err := s.client.Store().Load(s.t.Context(), id)
+	s.t.Logf("it is read with %v", err)
+	if err == nil {
+		for rec, err := range run.Records() {
+			s.t.Logf("%+v, %v", rec, err)
+		}
+	}
+	page, err := s.client.Store().List(s.t.Context(), snapshot.Filter{})
+	i := slices.IndexFunc(page.Runs, func(i snapshot.Info) bool { return i.RunID == id })
+	s.t.Logf("of %d runs in the list it is number %d, %v", len(page.Runs), i, err)
+	if i >= 0 {
+		s.t.Logf("in the list it is %+v", page.Runs[i])
+	}
+	trouble, err := os.ReadFile(filepath.Join(s.dir, "trouble"))
+	s.t.Logf("workers: %s, %v", trouble[max(0, len(trouble)-20_000):], err)
+	js, err := njs.New(s.conn)
+	require.NoError(s.t, err)
+	stream, err := js.Stream(s.t.Context(), "RQ_reprise")
+	require.NoError(s.t, err)
+	for _, subject := range []string{"rq.reprise.j.0.work.1." + id, "rq.reprise.w." + id} {
+		msg, err := stream.GetLastMsgForSubject(s.t.Context(), subject)
+		s.t.Logf("on %s there is %+v, %v", subject, msg, err)
+	}
+	for consumer := range stream.ListConsumers(s.t.Context()).Info() {
+		s.t.Logf("consumer %+v", *consumer)
+	}
+}
+
+func (s *site) ledger() []string {
+	s.t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "ledger"))
+	require.NoError(s.t, err)
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+}
+
+// check compares the outcomes of a run with the ledger: what has an outcome has
+// not run again. Each of the late may have one line after the outcome of another,
+// as a process that was stopped in the middle of an effect has.
+func (s *site) check(id string, steps, late int) {
+	s.t.Helper()
+	outcomes := s.ended(id)
+	require.Len(s.t, outcomes, steps)
+	last := map[string]string{}
+	seen := map[string]bool{}
+	for _, line := range s.ledger() {
+		if what, _, _ := strings.Cut(line, " by "); strings.HasPrefix(what, id+" ") {
+			last[what], seen[line] = line, true
+		}
+	}
+	wrong := 0
+	for n, outcome := range outcomes {
+		assert.True(s.t, seen[outcome], "%s is not in the ledger", outcome)
+		if last[fmt.Sprintf("%s %d", id, n)] != outcome {
+			wrong++
+		}
+	}
+	assert.LessOrEqual(s.t, wrong, late, "run %s: steps with an outcome ran again", id)
+	s.checkHistory(id)
+}
+
+// checkHistory looks at the messages of a run: their records follow each other,
+// and each generation is of one process.
+func (s *site) checkHistory(id string) {
+	s.t.Helper()
+	sessions := map[uint64]string{}
+	var generation, last uint64
+	closed := false
+	for seq := uint64(1); ; {
+		msg, ok := s.next("rp.reprise.r."+id, seq, closed)
+		if !ok {
+			return
+		}
+		seq = msg.Sequence + 1
+		h := msg.Header
+		closed = h.Get("Rp-Kind") == "set"
+		number := func(name string) uint64 {
+			n, err := strconv.ParseUint(h.Get(name), 10, 64)
+			require.NoError(s.t, err)
+			return n
+		}
+		now := number("Rp-Generation")
+		switch kind := h.Get("Rp-Kind"); kind {
+		case "open":
+			require.Equal(s.t, generation+1, now, "run %s: message %d", id, seq)
+			sessions[now] = h.Get("Rp-Session")
+		case "records":
+			require.Equal(s.t, sessions[now], h.Get("Rp-Session"), "run %s: message %d is of another process", id, seq)
+		default:
+			require.Equal(s.t, generation, now, "run %s: message %d", id, seq)
+		}
+		generation = now
+		info, _ := strconv.Atoi(h.Get("Rp-Info"))
+		records := msg.Data[info:]
+		if ref := h.Get("Rp-Artifact"); ref != "" { // they were too large
+			s.patiently("read artifact "+ref, func(ctx context.Context) (err error) {
+				records, err = s.client.Store().Get(ctx, ref)
+				return err
+			})
+		}
+		for rec, err := range snapshot.DecodeRecords(records) {
+			require.NoError(s.t, err)
+			require.Equal(s.t, last+1, rec.Seq, "run %s: message %d", id, seq)
+			last = rec.Seq
+		}
+		require.Equal(s.t, last, number("Rp-Last"), "run %s: message %d", id, seq)
+	}
+}
+
+// next is the next message on a subject, in whatever state the servers are. At the
+// end of a run there may be none.
+func (s *site) next(subject string, seq uint64, end bool) (msg *njs.RawStreamMsg, ok bool) {
+	s.t.Helper()
+	js, err := njs.New(s.conn)
+	require.NoError(s.t, err)
+	require.Eventually(s.t, func() bool {
+		ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+		defer cancel()
+		stream, err := js.Stream(ctx, "RP_reprise")
+		if err == nil {
+			msg, err = stream.GetMsg(ctx, seq, njs.WithGetMsgSubject(subject))
+		}
+		ok = err == nil
+		return ok || end && errors.Is(err, njs.ErrMsgNotFound)
+	}, patience, 10*time.Millisecond)
+	return msg, ok
+}
+
+func TestRunOfAKilledWorkerGoesOnInAnother(t *testing.T) {
+	t.Parallel()
+	server := jstest.Start(t)
+	for point, times := range map[string]int{"before": 1, "after": 2, "recorded": 1} {
+		t.Run(point, func(t *testing.T) {
+			s := newSite(t, server.URL(), jetstream.Options{Lease: lease})
+			id := "killed-" + point
+			first := s.worker(point)
+			s.start(id, 4)
+			require.Equal(t, -1, first.Wait())
+			killed := time.Now()
+			second := s.worker("")
+			s.check(id, 4, 0)
+			t.Logf("ended %v after the kill, with a lease of %v", time.Since(killed).Round(time.Millisecond), lease)
+			second.Stop()
+			n := 0
+			for _, line := range s.ledger() {
+				if strings.HasPrefix(line, id+" 1 by ") {
+					n++
+				}
+			}
+			assert.Equal(t, times, n, "how often the step ran outside")
+			info, err := s.client.Info(t.Context(), id)
+			require.NoError(t, err)
+			assert.Equal(t, uint64(2), min(info.Generation, 2))
+		})
+	}
+}
+
+func TestStoppedWorkerWritesNothingWhenItGoesOn(t *testing.T) {
+	t.Parallel()
+	url := jstest.Start(t).URL()
+	s := newSite(t, url, jetstream.Options{Lease: lease})
+	between := newProxy(t, url)
+	first := s.workerCommand("hold after", between.url())
+	s.checkAbsence(first, between,
+		func() { require.NoError(t, first.Process.Signal(syscall.SIGSTOP)) },
+		func() { require.NoError(t, first.Process.Signal(syscall.SIGCONT)) })
+}
+
+func TestWorkerThatWasCutOffWritesNothingWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	url := jstest.Start(t).URL()
+	s := newSite(t, url, jetstream.Options{Lease: lease})
+	between := newProxy(t, url)
+	s.checkAbsence(s.workerCommand("hold after", between.url()), between,
+		func() { between.Set(true, false) },
+		func() { between.Set(false, false) })
+}
+
+// checkAbsence starts a worker that is away from the middle of a step on, until
+// another has ended its run. When it is back, it has the outcome of the step, and
+// writes nothing and acknowledges nothing. Between is its way to the server.
+func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) {
+	s.t.Helper()
+	p := process.Start(s.t, first)
+	p.Await("ready")
+	s.start("r", 4)
+	p.Await("holding")
+	ack := s.acknowledgement("r")
+	require.Eventually(s.t, func() bool { return ack.Match(between.Sent()) }, patience, 10*time.Millisecond, "it renews its lease on the job")
+	second := s.worker("")
+	away()
+	since := time.Now()
+	outcomes := s.ended("r")
+	s.t.Logf("ended %v after the worker was gone, with a lease of %v", time.Since(since).Round(time.Millisecond), lease)
+	run, err := s.client.Store().Load(s.t.Context(), "r")
+	require.NoError(s.t, err)
+	before := s.ledger()
+
+	between.Forget()
+	back()
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
+	for { // it finds out, and goes on to work
+		line, ok := p.Line()
+		require.True(s.t, ok)
+		if strings.Contains(line, " run r ") { // that it ended, or what went wrong with that
+			break
+		}
+	}
+	s.start("next", 1)
+	s.check("next", 1, 0)
+	now, err := s.client.Store().Load(s.t.Context(), "r")
+	require.NoError(s.t, err)
+	assert.Equal(s.t, run.Info, now.Info)
+	assert.Equal(s.t, run.Len(), now.Len())
+	assert.Equal(s.t, before, s.ledger()[:len(before)])
+	assert.Len(s.t, s.ledger(), len(before)+1, "it began nothing of the run")
+	assert.Equal(s.t, outcomes, s.ended("r"))
+	s.check("r", 4, 0)
+	second.Stop()
+	p.Stop()
+	sent := between.Sent()
+	assert.Contains(s.t, string(sent), "PUB ", "it was back")
+	assert.NotRegexp(s.t, ack, string(sent), "it said nothing about the job")
+}
+
+// acknowledgement is what a worker publishes to acknowledge the job of a run, or to
+// renew its lease on it.
+func (s *site) acknowledgement(id string) *regexp.Regexp {
+	s.t.Helper()
+	js, err := njs.New(s.conn)
+	require.NoError(s.t, err)
+	stream, err := js.Stream(s.t.Context(), "RQ_reprise")
+	require.NoError(s.t, err)
+	job, err := stream.GetLastMsgForSubject(s.t.Context(), "rq.reprise.j.0.work.1."+id)
+	require.NoError(s.t, err)
+	return regexp.MustCompile(fmt.Sprintf(`\$JS\.ACK\.(\w+\.)*RQ_reprise\.\w+\.\d+\.%d\.`, job.Sequence))
+}
+
+// TestDuplicateStartsAreOneRun: inside the time for which the server finds
+// duplicates by itself, and after it.
+func TestDuplicateStartsAreOneRun(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: longLease})
+	js, err := njs.New(s.conn)
+	require.NoError(t, err)
+	const window = 100 * time.Millisecond
+	for _, name := range []string{"RP_reprise", "RPI_reprise", "RQ_reprise"} {
+		stream, err := js.Stream(t.Context(), name)
+		require.NoError(t, err)
+		config := stream.CachedInfo().Config
+		config.Duplicates = window
+		_, err = js.UpdateStream(t.Context(), config)
+		require.NoError(t, err)
+	}
+	var starting sync.WaitGroup
+	for range 5 {
+		starting.Go(func() { s.start("r", 3) })
+	}
+	starting.Wait()
+	<-time.After(2 * window)
+	s.start("r", 3) // it waits
+	w := s.worker("")
+	s.check("r", 3, 0)
+	<-time.After(2 * window)
+	for range 5 { // it has ended
+		s.start("r", 3)
+	}
+	_, err = s.client.Start(t.Context(), "work", "r", task{"r", 9}, runner.StartOptions{})
+	require.ErrorIs(t, err, runner.ErrStarted)
+	s.check("r", 3, 0)
+	w.Stop()
+	assert.Len(t, s.ledger(), 3)
+}

@@ -1,0 +1,165 @@
+package jetstream_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/internal/testkit/process"
+)
+
+// TestClusterHealsAfterAStreamWasPutBackOnOneServer: the others have everything, so nothing
+// is lost.
+func TestClusterHealsAfterAStreamWasPutBackOnOneServer(t *testing.T) {
+	t.Parallel()
+	p := newGroupPutBack(t)
+	p.begin(0, 4)
+	one := []int{p.group.leaderOf(p.site.conn)}
+	p.kill(one)
+	p.keep(one)
+	p.revive(one)
+	p.begin(4, 8)
+	p.site.ended("r5")
+	p.kill(one)
+	p.restore(one)
+	p.revive(one)
+	p.begin(8, 10)
+	require.Len(t, p.stored(10), 10, "the others have them")
+	p.check(10)
+	p.end()
+}
+
+// TestClusterHealsAfterAStreamWasPutBackOnAllServers: as after a loss of power of all of them. With
+// REPRISE_LONG each of the streams, one after the other.
+func TestClusterHealsAfterAStreamWasPutBackOnAllServers(t *testing.T) {
+	t.Parallel()
+	streams := []string{"RP_reprise"}
+	if os.Getenv("REPRISE_LONG") != "" {
+		streams = append(streams, "RPI_reprise", "RQ_reprise")
+	}
+	for _, stream := range streams {
+		t.Run(stream, func(t *testing.T) {
+			p := newGroupPutBack(t)
+			p.stream = stream
+			all := []int{0, 1, 2}
+			p.begin(0, 4)
+			p.kill(all)
+			p.keep(all)
+			p.revive(all)
+			p.begin(4, 8)
+			p.site.ended("r5")
+			p.kill(all)
+			p.restore(all)
+			p.revive(all)
+			p.begin(8, 10)
+			p.check(10)
+			p.end()
+		})
+	}
+}
+
+// A groupPutBack puts the files of a stream back that servers of a cluster have.
+type groupPutBack struct {
+	putBack
+	group  *group
+	stream string
+	kept   string
+}
+
+func newGroupPutBack(t *testing.T) *groupPutBack {
+	p := &groupPutBack{putBack: putBack{t: t}, group: startGroup(t), stream: "RP_reprise", kept: t.TempDir()}
+	p.group.await()
+	p.site = newSite(t, p.group.url(), jetstream.Options{Lease: lease, Replicas: 3})
+	for range 2 {
+		p.workers = append(p.workers, p.site.worker("quiet"))
+	}
+	return p
+}
+
+func (p *groupPutBack) kill(servers []int) {
+	for _, i := range servers {
+		p.group.servers[i].Kill()
+	}
+}
+
+// revive starts servers side by side, which need each other, and waits for a leader.
+func (p *groupPutBack) revive(servers []int) {
+	p.t.Helper()
+	for _, i := range servers {
+		encoded, err := json.Marshal(p.group.settings[i])
+		require.NoError(p.t, err)
+		p.group.commands[i] = process.Command(p.t, "server", string(encoded))
+		p.group.servers[i] = process.Start(p.t, p.group.commands[i])
+	}
+	p.group.leaderOf(p.site.conn)
+}
+
+// dirs are the files of the stream and of its log on a server.
+func (p *groupPutBack) dirs(server int) []string {
+	root := filepath.Join(p.group.settings[server].Dir, "jetstream")
+	return []string{filepath.Join(root, "$G", "streams", p.stream), filepath.Join(root, "$SYS", "_js_", p.log(server))}
+}
+
+// log is the name of the log of the stream: the only one that is that of a stream with as
+// many messages, so the server is asked when it runs.
+func (p *groupPutBack) log(server int) string {
+	p.t.Helper()
+	name, err := os.ReadFile(filepath.Join(p.kept, "log"))
+	if err == nil {
+		return string(name)
+	}
+	var answer struct {
+		Cluster struct {
+			Log string `json:"raft_group"`
+		} `json:"cluster"`
+	}
+	require.Eventually(p.t, func() bool {
+		m, err := p.site.conn.Request("$JS.API.STREAM.INFO."+p.stream, nil, time.Second)
+		return err == nil && json.Unmarshal(m.Data, &answer) == nil && answer.Cluster.Log != ""
+	}, patience, 50*time.Millisecond, "of server %d", server)
+	require.NoError(p.t, os.WriteFile(filepath.Join(p.kept, "log"), []byte(answer.Cluster.Log), 0o600))
+	return answer.Cluster.Log
+}
+
+// begin begins runs, and learns the name of the log.
+func (p *groupPutBack) begin(from, to int) {
+	p.putBack.begin(from, to)
+	p.log(0)
+}
+
+func (p *groupPutBack) copyOf(server, i int) string {
+	return filepath.Join(p.kept, fmt.Sprint(server, "-", i))
+}
+
+// keep keeps the files that servers have, which do not run.
+func (p *groupPutBack) keep(servers []int) {
+	p.t.Helper()
+	for _, server := range servers {
+		for i, dir := range p.dirs(server) {
+			require.NoError(p.t, os.CopyFS(p.copyOf(server, i), os.DirFS(dir)))
+		}
+	}
+}
+
+func (p *groupPutBack) restore(servers []int) {
+	p.t.Helper()
+	for _, server := range servers {
+		for i, dir := range p.dirs(server) {
+			require.NoError(p.t, os.RemoveAll(dir))
+			require.NoError(p.t, os.CopyFS(dir, os.DirFS(p.copyOf(server, i))))
+		}
+	}
+}
+
+func (p *groupPutBack) end() {
+	for _, w := range p.workers {
+		w.Stop()
+	}
+	require.NotEmpty(p.t, p.site.ledger())
+}

@@ -1,0 +1,229 @@
+package jetstream_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	njs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
+	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// A mortal is a server that is killed and started again, reached by some through a
+// proxy and by others directly.
+type mortal struct {
+	t       *testing.T
+	set     serverSettings
+	process *process.Process
+	url     string
+	between *proxy
+}
+
+func newMortal(t *testing.T) *mortal {
+	t.Helper()
+	m := &mortal{t: t, set: oneServer(t)}
+	m.process, _, m.url = startServer(t, m.set)
+	m.between = newProxy(t, m.url)
+	return m
+}
+
+// die kills the server and starts it again.
+func (m *mortal) die() {
+	m.t.Helper()
+	m.process.Kill()
+	m.process, _, _ = startServer(m.t, m.set)
+}
+
+// await waits for a message on a subject, and returns how many there are.
+func (m *mortal) await(stream, subject string) uint64 {
+	m.t.Helper()
+	js, err := njs.New(jstest.Connect(m.t, m.url))
+	require.NoError(m.t, err)
+	var n uint64
+	require.Eventually(m.t, func() bool {
+		s, err := js.Stream(m.t.Context(), stream)
+		if err != nil {
+			return false
+		}
+		info, err := s.Info(m.t.Context(), njs.WithSubjectFilter(subject))
+		if err != nil {
+			return false
+		}
+		n = info.State.Subjects[subject]
+		return n > 0
+	}, patience, 5*time.Millisecond)
+	return n
+}
+
+// TestServerKilledBeforeItAcknowledgesARecord: the record is stored once, and the
+// run goes on.
+func TestServerKilledBeforeItAcknowledgesARecord(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	o := jetstream.Options{Lease: longLease}
+	s := open(t, jstest.Connect(t, m.between.url()), o)
+	there := open(t, jstest.Connect(t, m.url), o)
+	j := begin(t, s, snapshot.OpenOptions{Create: true})
+	require.NoError(t, j.Append(storetest.Records(1, 1)...))
+	require.NoError(t, j.Sync(t.Context(), 1))
+	m.between.Set(false, true)
+	require.NoError(t, j.Append(storetest.Records(2, 2)...))
+	require.Eventually(t, func() bool {
+		info, err := there.Info(t.Context(), "run")
+		return err == nil && info.LastSeq == 3
+	}, patience, 5*time.Millisecond)
+	messages := m.await("RP_reprise", "rp.reprise.r.run")
+	m.die()
+	m.between.Set(false, false)
+	require.NoError(t, j.Sync(t.Context(), 3))
+	require.Equal(t, messages, m.await("RP_reprise", "rp.reprise.r.run"), "it is stored once")
+	require.NoError(t, j.Append(storetest.Records(4, 1)...))
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	run, err := there.Load(t.Context(), "run")
+	require.NoError(t, err)
+	assert.Equal(t, 4, run.Len())
+	m.process.Stop()
+}
+
+// TestServerKilledBeforeItAcknowledgesAStart: the run is there once, and so is its
+// job.
+func TestServerKilledBeforeItAcknowledgesAStart(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	s := newSite(t, m.between.url(), jetstream.Options{Lease: longLease})
+	m.between.DeafAfter("Rp-Kind: set")
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		s.start("r", 3)
+	}()
+	m.await("RP_reprise", "rp.reprise.r.r")
+	m.die()
+	m.between.Set(false, false)
+	<-started
+	worker := s.worker("", m.url)
+	s.check("r", 3, 0)
+	worker.Stop()
+	assert.Len(t, s.ledger(), 3)
+	m.process.Stop()
+}
+
+// TestServerKilledWhileAWorkerHasAJob: it was delivered, and is not acknowledged.
+// Nothing runs twice, although another worker waits for jobs.
+func TestServerKilledWhileAWorkerHasAJob(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	s := newSite(t, m.url, jetstream.Options{Lease: longLease})
+	first := s.worker("hold after")
+	s.start("r", 4)
+	first.Await("holding")
+	second := s.worker("")
+	m.die()
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
+	s.check("r", 4, 0)
+	first.Stop()
+	second.Stop()
+	assert.Len(t, s.ledger(), 4)
+	m.process.Stop()
+}
+
+// TestServerKilledBeforeItAcknowledgesASchedule: the job is parked, and comes once,
+// when it is due.
+func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
+	t.Parallel()
+	m := newMortal(t)
+	o := jetstream.Options{Lease: longLease}
+	newQueue := func(conn *nats.Conn) worker {
+		s := open(t, conn, o)
+		q, err := jetstream.OpenQueue(t.Context(), s)
+		require.NoError(t, err)
+		return worker{s, q}
+	}
+	here, there := newQueue(jstest.Connect(t, m.between.url())), newQueue(jstest.Connect(t, m.url))
+	_, err := here.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
+	require.NoError(t, err)
+	l := here.take(t, echoID)
+	due := time.Now().Add(4 * time.Second)
+	m.between.Set(false, true)
+	parked := make(chan error, 1)
+	go func() { parked <- l.Park(t.Context(), due) }()
+	m.await("RQ_reprise", "rq.reprise.w.r")
+	m.die()
+	m.between.Set(false, false)
+	require.NoError(t, <-parked)
+	again := there.take(t, echoID)
+	assert.False(t, time.Now().Before(due), "it came too early")
+	require.NoError(t, again.Done(t.Context()))
+	there.takesNothing(t, echoID)
+	here.takesNothing(t, echoID)
+	m.process.Stop()
+}
+
+// TestKilledServerLosesNothing: it is killed while runs are started and work, and
+// started again.
+func TestKilledServerLosesNothing(t *testing.T) {
+	t.Parallel()
+	set := oneServer(t)
+	running, _, url := startServer(t, set)
+	s := newSite(t, url, jetstream.Options{Lease: lease})
+	workers := []*process.Process{s.worker(""), s.worker("")}
+	const runs, kills = 24, 3
+	for i := range runs {
+		s.start(fmt.Sprint("r", i), 5)
+		if i%(runs/kills) == 4 {
+			running.Kill()
+			running, _, _ = startServer(t, set)
+		}
+	}
+	for i := range runs {
+		s.check(fmt.Sprint("r", i), 5, 0)
+	}
+	for _, w := range workers {
+		w.Stop()
+	}
+	running.Stop()
+}
+
+// TestDelayedJobOutlivesItsServer: of two jobs that wait for their time, one comes
+// at it, and one at once for which it passed while the server was away. No sweep
+// helps.
+func TestDelayedJobOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	set := oneServer(t)
+	running, _, url := startServer(t, set)
+	s := open(t, jstest.Connect(t, url), jetstream.Options{Lease: lease})
+	queue, err := jetstream.OpenQueue(t.Context(), s)
+	require.NoError(t, err)
+	w := worker{s, queue}
+	due := map[string]time.Time{"missed": time.Now().Add(time.Second), "later": time.Now().Add(4 * time.Second)}
+	for id, at := range due {
+		_, err := queue.Add(t.Context(), runner.Entry{RunID: id, Program: echoID, Due: at})
+		require.NoError(t, err)
+	}
+	running.Kill()
+	<-time.After(time.Until(due["missed"]))
+	running, _, _ = startServer(t, set)
+	for len(due) > 0 { // in their order, unless the start of the server took longer
+		l := w.take(t, echoID)
+		id := l.Entry().RunID
+		require.Contains(t, due, id)
+		t.Logf("run %s comes %v after its time", id, time.Since(due[id]).Round(time.Millisecond))
+		assert.False(t, time.Now().Before(due[id]), "it came too early")
+		require.NoError(t, l.Done(t.Context()))
+		delete(due, id)
+	}
+	w.takesNothing(t, echoID)
+	require.NoError(t, s.Close())
+	running.Stop()
+}

@@ -1,0 +1,101 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/runner/service"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Main is service.Main of package runner/service, with the flag -store.
+func Main(register func(*runner.Runner) error) {
+	service.MainWith(service.Options{OpenStore: Open}, register)
+}
+
+// Open opens the store of a URL and its queue, with a connection of its own, for
+// [service.Options]. Done closes them. The URL has the servers, separated by commas, and
+// may have parameters:
+//
+//	nats://a:4222,nats://b:4222?store=support&replicas=3&lease=10s&creds=/etc/agents/nats.creds
+//
+// Store, replicas, lease, domain and api_prefix are those of [jetstream.Options], and creds
+// is the file of the credentials of a user. All processes that share a store have the same store and lease.
+func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue runner.Queue, done func() error, err error) {
+	servers, o, connect, err := parse(storeURL)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("the store: %w", err)
+	}
+	conn, err := nats.Connect(servers, connect...)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("the store: %w", err)
+	}
+	s, err := jetstream.Open(ctx, conn, o)
+	if err != nil {
+		conn.Close()
+		return nil, nil, nil, err
+	}
+	done = func() error {
+		defer conn.Close()
+		return s.Close()
+	}
+	q, err := jetstream.OpenQueue(ctx, s)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, done())
+	}
+	return s, q, done, nil
+}
+
+// reconnectWait is short, so that runs are not lost with their leases because of a server
+// that was started again.
+const reconnectWait = 250 * time.Millisecond
+
+// parse reads the URL of a store. Its errors show no password.
+func parse(storeURL string) (servers string, o jetstream.Options, connect []nats.Option, err error) {
+	servers, query, _ := strings.Cut(storeURL, "?")
+	for server := range strings.SplitSeq(servers, ",") {
+		u, err := url.Parse(strings.TrimSpace(server))
+		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+			return "", o, nil, errors.New("its URL is not one of NATS servers; want one such as nats://a:4222,nats://b:4222")
+		}
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return "", o, nil, fmt.Errorf("the parameters of its URL: %w", err)
+	}
+	connect = []nats.Option{nats.Name("reprise"), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait)}
+	for name := range values {
+		value := values.Get(name)
+		switch name {
+		case "store":
+			o.Name = value
+		case "replicas":
+			if o.Replicas, err = strconv.Atoi(value); err != nil || o.Replicas < 1 {
+				return "", o, nil, fmt.Errorf("replicas is %q; want a number such as 3", value)
+			}
+		case "lease":
+			if o.Lease, err = time.ParseDuration(value); err != nil {
+				return "", o, nil, fmt.Errorf("lease is %q; want a duration such as 10s", value)
+			}
+		case "creds":
+			connect = append(connect, nats.UserCredentials(value))
+		case "domain":
+			o.Domain = value
+		case "api_prefix":
+			o.APIPrefix = value
+		default:
+			return "", o, nil, fmt.Errorf("its URL has the parameter %q; want store, replicas, lease, creds, domain or api_prefix", name)
+		}
+	}
+	return servers, o, connect, nil
+}

@@ -1,0 +1,112 @@
+package jetstream_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	njs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// fill appends records to runs until the server refuses them, and returns the
+// error.
+func fill(t *testing.T, s *jetstream.Store, id string) error {
+	t.Helper()
+	j, err := s.Open(t.Context(), id, snapshot.OpenOptions{Create: true})
+	for seq := uint64(1); err == nil && seq < 100_000; seq++ {
+		if err = j.Append(storetest.Records(seq, 1)...); err == nil {
+			err = j.Sync(t.Context(), seq)
+		}
+	}
+	if j != nil {
+		require.Error(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	}
+	require.ErrorIs(t, err, snapshot.ErrUnavailable)
+	return err
+}
+
+// TestRunGoesOnWhenThereIsStorageAgain: it runs out in the middle of a step, whose
+// outcome cannot be stored. Everything goes on by itself when there is some.
+func TestRunGoesOnWhenThereIsStorageAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: lease, MaxBytes: 64 << 10})
+	worker := s.worker("hold after")
+	s.start("r", 4)
+	worker.Await("holding")
+	require.ErrorContains(t, fill(t, s.client.Store().(*jetstream.Store), "filler"), "maximum bytes exceeded")
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
+	for {
+		line, ok := worker.Line()
+		require.True(t, ok)
+		if strings.Contains(line, " run r ") { // that it ended, or what went wrong with that
+			break
+		}
+	}
+	js, err := njs.New(s.conn)
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), "RP_reprise")
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	config.MaxBytes = 10 << 20
+	_, err = js.UpdateStream(t.Context(), config)
+	require.NoError(t, err)
+	s.check("r", 4, 0)
+	assert.Len(t, s.ledger(), 5, "the step whose outcome could not be stored ran again, and no other")
+	worker.Stop()
+}
+
+// TestServerWithoutStorageSaysSo: nothing is half begun on it.
+func TestServerWithoutStorageSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, jstest.Start(t, jstest.WithMaxStore(256<<10)).URL(), jetstream.Options{Lease: lease})
+	store := s.client.Store().(*jetstream.Store)
+	require.ErrorContains(t, fill(t, store, "filler"), "insufficient resources")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := s.client.Start(ctx, "work", "r", task{"r", 3}, runner.StartOptions{})
+	require.ErrorIs(t, err, snapshot.ErrUnavailable)
+	require.ErrorContains(t, err, "insufficient resources")
+	_, err = store.Info(ctx, "r")
+	require.ErrorIs(t, err, snapshot.ErrNotFound)
+	_, err = store.Put(ctx, make([]byte, 256<<10))
+	require.ErrorIs(t, err, snapshot.ErrUnavailable)
+	require.ErrorContains(t, err, "insufficient resources")
+	run, err := store.Load(ctx, "filler")
+	require.NoError(t, err, "what was stored can be read")
+	assert.Positive(t, run.Len())
+}
+
+// A server may take smaller messages than it does by default. Outputs and the artifacts
+// that hold them fit into those that it takes.
+func TestOutputsFitTheLargestMessageOfTheServer(t *testing.T) {
+	t.Parallel()
+	server := jstest.Start(t, jstest.WithMaxPayload(32<<10))
+	s := open(t, server.Connect(), jetstream.Options{Lease: longLease})
+	data := []byte(strings.Repeat("0123456789", 50_000))
+	ref, err := s.Put(t.Context(), data)
+	require.NoError(t, err)
+	got, err := s.Get(t.Context(), ref)
+	require.NoError(t, err)
+	assert.Equal(t, data, got)
+
+	j, err := s.Open(t.Context(), "large", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	records := storetest.Records(1, 1)
+	records[0].Detail = &record.Detail{Input: data}
+	require.NoError(t, j.Append(records...))
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	run, err := s.Load(t.Context(), "large")
+	require.NoError(t, err)
+	assert.Equal(t, 1, run.Len())
+}

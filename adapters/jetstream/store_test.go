@@ -1,0 +1,101 @@
+package jetstream_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	njs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// stores opens stores of their own on one server.
+func stores(t *testing.T, o ...jstest.Option) func(t *testing.T) snapshot.Store {
+	conn := jstest.Start(t, o...).Connect()
+	var n atomic.Int32
+	return func(t *testing.T) snapshot.Store {
+		t.Helper()
+		return open(t, conn, jetstream.Options{Name: fmt.Sprint("s", n.Add(1)), Lease: longLease})
+	}
+}
+
+func TestStoreKeepsTheRulesOfStores(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, stores(t))
+}
+
+func TestStoreKeepsTheRulesOfSharedStores(t *testing.T) {
+	t.Parallel()
+	storetest.RunShared(t, shared(t))
+}
+
+// TestStoreKeepsTheRulesOfCrashes: the session of a store that is closed is over,
+// and its journals are not closed.
+func TestStoreKeepsTheRulesOfCrashes(t *testing.T) {
+	t.Parallel()
+	processes := shared(t)
+	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {
+		another := processes(t)
+		first := another()
+		return first, func() snapshot.Store {
+			if err := first.(*jetstream.Store).Close(); err != nil {
+				t.Error(err)
+			}
+			return another()
+		}
+	})
+}
+
+func TestArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
+	t.Parallel()
+	open := stores(t)
+	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore { return open(t) })
+}
+
+// shared opens stores of their own on one server, each several times, with a
+// connection of its own each time.
+func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
+	server := jstest.Start(t)
+	var n atomic.Int32
+	return func(t *testing.T) func() snapshot.Store {
+		name := fmt.Sprint("s", n.Add(1))
+		return func() snapshot.Store {
+			return open(t, server.Connect(), jetstream.Options{Name: name, Lease: longLease})
+		}
+	}
+}
+
+// open opens a store until the end of the test. While the server still removes the files
+// of a deleted stream of its name, it refuses that, and open tries again.
+func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
+	t.Helper()
+	var s *jetstream.Store
+	var err error
+	require.Eventually(t, func() bool {
+		s, err = jetstream.Open(t.Context(), conn, o)
+		return !isBeingRemoved(err)
+	}, time.Minute, 10*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// isBeingRemoved reports the server's JSStreamCreateErrF.
+func isBeingRemoved(err error) bool {
+	var refused *njs.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == 10049
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/reprise-go/reprise/adapters/postgres"
+	"github.com/reprise-go/reprise/internal/runcopy"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+const usage = "migrate [--print [FROM]] | runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | verify [RUN...] | gc [GRACE]"
+
+func run(ctx context.Context, args []string, out, errs io.Writer) error {
+	flags := flag.NewFlagSet("reprise-postgres", flag.ContinueOnError)
+	flags.SetOutput(errs)
+	url := flags.String("store", os.Getenv("DATABASE_URL"), "the `URL` of the database; DATABASE_URL in the environment")
+	schema := flags.String("schema", "reprise", "the `name` of the schema")
+	flags.Usage = func() {
+		fmt.Fprintln(errs, "reprise-postgres [flags] "+usage)
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	args = flags.Args()
+	if len(args) > 1 && args[0] == "migrate" && (args[1] == "--print" || args[1] == "-print") {
+		return printMigrations(*schema, args[2:], out)
+	}
+	do, err := command(args, *schema, out)
+	if err != nil {
+		return err
+	}
+	if *url == "" {
+		return errors.New("which database? Give -store, or DATABASE_URL in the environment, such as postgres://app@localhost/app")
+	}
+	pool, err := pgxpool.New(ctx, *url)
+	if err != nil {
+		return fmt.Errorf("-store: %w", err)
+	}
+	defer pool.Close()
+	return do(ctx, pool)
+}
+
+func printMigrations(schema string, args []string, out io.Writer) error {
+	from := 0
+	if len(args) > 0 {
+		var err error
+		if from, err = strconv.Atoi(args[0]); err != nil || len(args) > 1 {
+			return fmt.Errorf("migrate --print %q: want the version of the schema, such as 1, or nothing", args)
+		}
+	}
+	statements, err := postgres.MigrationSQL(schema, from)
+	if err == nil {
+		_, err = io.WriteString(out, statements)
+	}
+	return err
+}
+
+// command is what the arguments ask for. What is wrong with them is said before anything is
+// connected to.
+func command(args []string, schema string, out io.Writer) (func(context.Context, *pgxpool.Pool) error, error) {
+	if len(args) == 0 {
+		args = []string{""}
+	}
+	name, rest := args[0], args[1:]
+	if name == "migrate" && len(rest) == 0 {
+		return func(ctx context.Context, pool *pgxpool.Pool) error { return postgres.Migrate(ctx, pool, schema) }, nil
+	}
+	do, err := onStore(name, rest, out)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, pool *pgxpool.Pool) error {
+		store, err := postgres.Open(ctx, pool, postgres.Options{Schema: schema, Mute: true})
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(ctx, store), store.Close())
+	}, nil
+}
+
+// onStore is what is done on a store.
+func onStore(name string, args []string, out io.Writer) (func(context.Context, *postgres.Store) error, error) {
+	switch {
+	case name == "runs" && len(args) == 0:
+		return func(ctx context.Context, s *postgres.Store) error { return runcopy.List(ctx, s, out) }, nil
+	case name == "copy-from" && len(args) > 0:
+		return func(ctx context.Context, s *postgres.Store) error {
+			return runcopy.FromDir(ctx, s, args[0], args[1:], out)
+		}, nil
+	case name == "copy-to" && len(args) > 0:
+		return func(ctx context.Context, s *postgres.Store) error {
+			return runcopy.ToDir(ctx, args[0], s, args[1:], out)
+		}, nil
+	case name == "verify":
+		return func(ctx context.Context, s *postgres.Store) error { return runcopy.Verify(ctx, s, args, out) }, nil
+	case name == "gc" && len(args) <= 1:
+		grace, err := runcopy.Grace(args)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, s *postgres.Store) error {
+			removed, err := s.GC(ctx, grace)
+			fmt.Fprintf(out, "%d artifacts are removed\n", removed)
+			return err
+		}, nil
+	}
+	return nil, fmt.Errorf("got %q, want %s", append([]string{name}, args...), usage)
+}

@@ -1,0 +1,38 @@
+// Package pgtest starts servers for tests.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/reprise-go/reprise/adapters/postgres/internal/pgserver"
+	"github.com/reprise-go/reprise/internal/ports"
+)
+
+// Start starts a server until the end of the test, which is skipped where PostgreSQL is not
+// installed. It returns the URL of the superuser.
+func Start(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // others than the present user must reach it
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := ports.Free(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := pgserver.Start(context.Background(), dir, free[0]) //nolint:usetesting // it is there in cleanups, too
+	if errors.Is(err, pgserver.ErrNotInstalled) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Stop(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.URL
+}

@@ -1,0 +1,277 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/adapters/postgres"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+type transfer struct {
+	Run string `json:"run"`
+	N   int    `json:"n"`
+}
+
+// A bank is a table of transfers in the database of a store.
+type bank struct {
+	t      *testing.T
+	schema string
+	table  string
+	admin  *pgx.Conn
+}
+
+func newBank(t *testing.T) *bank {
+	schema := newSchema(t)
+	admin, err := pgx.Connect(t.Context(), serverURL(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = admin.Close(context.Background()) }) //nolint:usetesting // in a cleanup
+	b := &bank{t, schema, pgx.Identifier{schema, "transfers"}.Sanitize(), admin}
+	_, err = admin.Exec(t.Context(), `drop table if exists `+b.table+`; create table `+b.table+` (id bigint generated always as identity, run text, n int);
+		grant select, insert on `+b.table+` to reprise_app`)
+	require.NoError(t, err)
+	return b
+}
+
+// move is a transfer in a transaction.
+func (b *bank) move(ctx context.Context, s *postgres.Store, in transfer) (int, error) {
+	return postgres.Once(ctx, s, func(tx pgx.Tx) (id int, err error) {
+		err = tx.QueryRow(ctx, `insert into `+b.table+` (run, n) values ($1, $2) returning id`, in.Run, in.N).Scan(&id)
+		return id, err
+	})
+}
+
+// moved are the transfers of a run by their numbers; one that was made twice fails the test.
+func (b *bank) moved(run string) map[int]int {
+	b.t.Helper()
+	rows, err := b.admin.Query(context.Background(), `select n, id from `+b.table+` where run = $1`, run)
+	require.NoError(b.t, err)
+	found := map[int]int{}
+	var n, id int
+	_, err = pgx.ForEachRow(rows, []any{&n, &id}, func() error {
+		if found[n] != 0 {
+			b.t.Errorf("transfer %d of run %s was made twice", n, run)
+		}
+		found[n] = id
+		return nil
+	})
+	require.NoError(b.t, err)
+	return found
+}
+
+var errCutOff = errors.New("cut off")
+
+func TestAnEffectIsMadeOncePerCall(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	s := open(t, postgres.Options{Schema: b.schema, Mute: true})
+	attempts := 0
+	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) {
+		attempts++
+		id, err := b.move(ctx, s, in)
+		if err == nil && attempts < 3 { // the answer is lost
+			return 0, core.Retryable(errCutOff)
+		}
+		return id, err
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: time.Millisecond}))
+	for run := range 2 { // begun, and begun again after it was deleted
+		st, err := state.Open(t.Context(), s, "run")
+		require.NoError(t, err)
+		attempts = 0
+		id, err := pay.Call(st.Context(t.Context()), transfer{"run", run})
+		require.NoError(t, err)
+		assert.Equal(t, 3, attempts)
+		assert.Equal(t, map[int]int{run: id}, b.moved("run"))
+		require.NoError(t, st.Close())
+		require.NoError(t, s.Delete(t.Context(), "run"))
+		_, err = b.admin.Exec(t.Context(), `delete from `+b.table)
+		require.NoError(t, err)
+	}
+	_, err := b.move(t.Context(), s, transfer{})
+	require.ErrorIs(t, err, core.ErrNoRun)
+}
+
+func TestATransactionThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	s := open(t, postgres.Options{Schema: b.schema, Mute: true})
+	refused := errors.New("no money")
+	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) {
+		return postgres.Once(ctx, s, func(tx pgx.Tx) (int, error) {
+			_, err := tx.Exec(ctx, `insert into `+b.table+` (run, n) values ($1, $2)`, in.Run, in.N)
+			return 0, errors.Join(err, refused)
+		})
+	}).LookUp(postgres.LookUp[transfer, int](s))
+	st, err := state.Open(t.Context(), s, "run")
+	require.NoError(t, err)
+	_, err = pay.Call(st.Context(t.Context()), transfer{"run", 1})
+	require.ErrorIs(t, err, refused)
+	assert.Empty(t, b.moved("run"))
+	_ = st.Close()
+}
+
+// What was committed just before an attempt ended is not failed, and not asked about.
+func TestACommitThatCameTooLateIsFound(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	s := open(t, postgres.Options{Schema: b.schema, Mute: true})
+	committed := make(chan struct{}, 1)
+	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) {
+		if _, err := b.move(ctx, s, in); err != nil {
+			return 0, err
+		}
+		committed <- struct{}{}
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}), actors.WithAttemptTimeout(2*time.Second), actors.WithInDoubt(core.InDoubtFail)).LookUp(postgres.LookUp[transfer, int](s))
+	st, err := state.Open(t.Context(), s, "late")
+	require.NoError(t, err)
+	id, err := pay.Call(st.Context(t.Context()), transfer{"late", 1})
+	require.NoError(t, err)
+	assert.Equal(t, map[int]int{1: id}, b.moved("late"))
+	require.NoError(t, st.Close())
+	<-committed
+
+	st, err = state.Open(t.Context(), s, "doubt")
+	require.NoError(t, err)
+	go func() {
+		<-committed
+		st.Interrupt(state.Stop{})
+	}()
+	_, err = pay.Call(st.Context(t.Context()), transfer{"doubt", 1})
+	require.Error(t, err)
+	_ = st.Close()
+	st, err = state.Open(t.Context(), s, "doubt")
+	require.NoError(t, err)
+	id, err = pay.Call(st.Context(t.Context()), transfer{"doubt", 1})
+	require.NoError(t, err)
+	assert.Equal(t, map[int]int{1: id}, b.moved("doubt"))
+	require.NoError(t, st.Close())
+	assert.Empty(t, committed, "the handler does not run again")
+}
+
+// A process that has lost the run commits nothing.
+func TestATransactionIsFenced(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	o := postgres.Options{Schema: b.schema, Mute: true, Lease: time.Hour, Poll: time.Hour}
+	zombie, next := open(t, o), open(t, o)
+	inside, goOn := make(chan struct{}), make(chan struct{})
+	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) {
+		return postgres.Once(ctx, zombie, func(tx pgx.Tx) (int, error) {
+			close(inside)
+			<-goOn
+			_, err := tx.Exec(ctx, `insert into `+b.table+` (run, n) values ($1, $2)`, in.Run, in.N)
+			return 0, err
+		})
+	})
+	st, err := state.Open(t.Context(), zombie, "run")
+	require.NoError(t, err)
+	called := make(chan error, 1)
+	go func() {
+		_, err := pay.Call(st.Context(t.Context()), transfer{"run", 1})
+		called <- err
+	}()
+	<-inside
+	require.NoError(t, postgres.TakeAway(t.Context(), zombie, next))
+	taken, err := next.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.NoError(t, err)
+	close(goOn)
+	require.Error(t, <-called)
+	assert.Empty(t, b.moved("run"))
+	require.NoError(t, taken.Close(t.Context(), snapshot.End{Status: snapshot.StatusPaused}))
+	_ = st.Close()
+}
+
+// TestKilledTransactionsAreMadeOnce ends connections amid transfers of many calls: the table has
+// what the records say, row by row. REPRISE_KILLS is how many, 40 by default.
+func TestKilledTransactionsAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	kills := 40
+	if set := os.Getenv("REPRISE_KILLS"); set != "" {
+		var err error
+		kills, err = strconv.Atoi(set)
+		require.NoError(t, err)
+	}
+	b := newBank(t)
+	url, err := asApp(serverURL(t))
+	require.NoError(t, err)
+	pool, err := poolOf(url+"&application_name=once", 12)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s := openOn(t, pool, postgres.Options{Schema: b.schema, Mute: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wait sync.WaitGroup
+	runs := make([]string, 4)
+	outputs := make([]map[int]int, len(runs))
+	for i := range runs {
+		runs[i], outputs[i] = fmt.Sprint("run-", i), map[int]int{}
+		wait.Go(func() { b.moveOften(ctx, s, runs[i], outputs[i]) })
+	}
+	b.kill(kills)
+	cancel()
+	wait.Wait()
+	all := 0
+	for i, run := range runs {
+		recorded := map[int]int{}
+		for rec, err := range s.Records(t.Context(), run, 0) {
+			require.NoError(t, err)
+			if rec.Kind == record.KindTool && rec.Status == record.StatusCompleted {
+				var id int
+				require.NoError(t, record.Decode(rec.Encoded(), &id))
+				recorded[len(recorded)] = id
+			}
+		}
+		assert.Equal(t, b.moved(run), recorded, run)
+		assert.Equal(t, outputs[i], recorded, run)
+		all += len(recorded)
+	}
+	t.Logf("%d transfers", all)
+}
+
+// moveOften makes one transfer after the other until ctx ends.
+func (b *bank) moveOften(ctx context.Context, s *postgres.Store, run string, outputs map[int]int) {
+	st, err := state.Open(b.t.Context(), s, run)
+	if !assert.NoError(b.t, err) {
+		return
+	}
+	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) { return b.move(ctx, s, in) },
+		actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond}))
+	for n := 0; ctx.Err() == nil; n++ {
+		id, err := pay.Call(st.Context(b.t.Context()), transfer{run, n})
+		if !assert.NoError(b.t, err) {
+			break
+		}
+		outputs[n] = id
+	}
+	assert.NoError(b.t, st.Close())
+}
+
+// kill ends connections, some at a time.
+func (b *bank) kill(kills int) {
+	for killed := 0; killed < kills; {
+		var n int
+		err := b.admin.QueryRow(b.t.Context(), `select count(pg_terminate_backend(pid)) from (select pid from pg_stat_activity
+			where application_name = 'once' and state <> 'idle' order by random() limit 2) a`).Scan(&n)
+		require.NoError(b.t, err)
+		killed += n
+		<-time.After(time.Duration(rand.Int64N(int64(60 * time.Millisecond))))
+	}
+}

@@ -1,0 +1,119 @@
+package live
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/record/redact"
+)
+
+// Redact returns a function for [Watch] that passes the deltas on to next with their texts
+// redacted. A secret is recognized across deltas: what may be the beginning of one is held
+// back, as [redact.Stream] says, until more of the text has come or the attempt has ended.
+//
+// Deltas of different calls do not wait for each other. Next is called for those of one
+// call in order.
+func Redact(r redact.Redaction, next func(Delta)) func(Delta) {
+	d := &deltaRedaction{redaction: r, next: next, calls: make(map[callKey]*redactedCall)}
+	return d.show
+}
+
+type deltaRedaction struct {
+	redaction redact.Redaction
+	next      func(Delta)
+
+	mu    sync.Mutex
+	calls map[callKey]*redactedCall // that produce something
+}
+
+type callKey struct {
+	runID   string
+	address record.Address
+}
+
+// A redactedCall is what the newest attempt of a call has produced.
+type redactedCall struct {
+	attempt int
+
+	mu    sync.Mutex
+	texts []*redactedText // in the order in which they began
+}
+
+// A redactedText is a text that comes in pieces.
+type redactedText struct {
+	last   Delta // of it, with the whole Name and no Text
+	stream redact.Stream
+	named  string // the Name that was shown, before it was redacted
+}
+
+// call returns the call of a delta, nil if its attempt was abandoned. At the end of the
+// attempt it is forgotten.
+func (r *deltaRedaction) call(d *Delta) *redactedCall {
+	key := callKey{d.RunID, d.Address}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.calls[key]
+	switch {
+	case c == nil, d.Part == PartBegin, d.Attempt > c.attempt:
+		c = &redactedCall{attempt: d.Attempt}
+	case d.Attempt < c.attempt:
+		return nil
+	}
+	if d.Part == PartEnd {
+		delete(r.calls, key)
+	} else {
+		r.calls[key] = c
+	}
+	return c
+}
+
+func (r *deltaRedaction) show(d Delta) {
+	c := r.call(&d)
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch d.Part {
+	case PartText, PartReasoning, PartToolCall:
+		r.add(c, &d)
+		return
+	case PartEnd:
+		r.finish(c)
+	}
+	d.Name, d.Text = r.redaction.Text(d.Name), r.redaction.Text(d.Text)
+	r.next(d)
+}
+
+func (r *deltaRedaction) add(c *redactedCall, d *Delta) {
+	i := slices.IndexFunc(c.texts, func(t *redactedText) bool { return t.last.Part == d.Part && t.last.Index == d.Index })
+	if i < 0 {
+		i = len(c.texts)
+		c.texts = append(c.texts, &redactedText{stream: r.redaction.Stream()})
+	}
+	t := c.texts[i]
+	name := t.last.Name + d.Name
+	t.last = *d
+	t.last.Name, t.last.Text = name, ""
+	if shown := t.stream.Add(d.Text); shown != "" {
+		r.reveal(t, shown)
+	}
+}
+
+func (r *deltaRedaction) reveal(t *redactedText, piece string) {
+	d := t.last
+	d.Name, d.Text = r.redaction.Text(d.Name), piece
+	t.named = t.last.Name
+	r.next(d)
+}
+
+// finish shows the rest of the texts.
+func (r *deltaRedaction) finish(c *redactedCall) {
+	for _, t := range c.texts {
+		if rest := t.stream.End(); rest != "" || t.named != t.last.Name {
+			r.reveal(t, rest)
+		}
+	}
+	c.texts = nil
+}

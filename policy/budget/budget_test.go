@@ -1,0 +1,406 @@
+package budget_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/httperror"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/policy/budget"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+var (
+	question = actors.Request{Messages: []actors.Message{actors.User("How are you?")}}
+	once     = actors.WithRetry(core.RetryConfig{Disabled: true})
+	each     = core.Usage{InputTokens: 80, OutputTokens: 20}
+)
+
+// A service answers and counts its calls.
+type service struct {
+	mu    sync.Mutex
+	asked int
+	takes time.Duration
+	fail  error
+	usage core.Usage
+}
+
+func (s *service) llm(b *budget.Budget, opts ...actors.Option) actors.LLM {
+	opts = append([]actors.Option{actors.WithInterceptors(b.Interceptor()), once}, opts...)
+	return actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		s.mu.Lock()
+		s.asked++
+		s.mu.Unlock()
+		if err := testkit.Pause(ctx, s.takes); err != nil {
+			return actors.Response{}, err
+		}
+		if s.fail != nil {
+			return actors.Response{}, s.fail
+		}
+		return actors.Response{Message: actors.Assistant("yes"), Usage: s.usage}, nil
+	}, opts...)
+}
+
+func newBudget(limit budget.Amount) *budget.Budget {
+	return budget.New(budget.Options{Name: "small", Limit: limit, Price: perToken, EstimateTokens: hundred})
+}
+
+// hundred estimates 100 tokens for each call.
+func hundred([]byte) (in, out int) { return 80, 20 }
+
+// perToken is a price of 0.01 per token.
+func perToken(_ string, u core.Usage) (float64, bool) { return float64(u.TotalTokens()) / 100, true }
+
+func TestCallThatWouldExceedTheBudgetDoesNotBegin(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit budget.Amount
+		asked int
+		why   string
+	}{
+		"calls":  {budget.Amount{Calls: 3}, 3, `the call would use 4 of 3 calls of "small" for "run"`},
+		"tokens": {budget.Amount{Tokens: 350}, 3, `of 350 tokens of "small" for "run"`},
+		"cost":   {budget.Amount{Cost: 3.5}, 3, `of 3.5 of "small" for "run"`},
+		"time":   {budget.Amount{Time: 30 * time.Second}, 3, `30s of 30s of "small" for "run"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				s := &service{usage: each, takes: 10 * time.Second}
+				st := state.New(state.WithRunID("run"))
+				var err error
+				llm := s.llm(newBudget(c.limit))
+				for range 10 {
+					if _, err = llm.Call(st.Context(t.Context()), question); err != nil {
+						break
+					}
+				}
+				failed := testkit.Failed(t, err, record.ReasonBudget)
+				require.ErrorIs(t, err, core.ErrBudget)
+				assert.ErrorContains(t, failed, c.why)
+				assert.Equal(t, c.asked, s.asked)
+				records := testkit.Records(t, st)
+				last := records[len(records)-1]
+				assert.Equal(t, record.ReasonBudget, last.Reason)
+				assert.InDelta(t, 1.0, records[2].Used().Cost, 1e-9, "the price is in the record")
+				require.NoError(t, st.Close())
+			})
+		})
+	}
+}
+
+func TestTimeThatIsLeftBoundsTheCall(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		s := &service{usage: each, takes: time.Hour}
+		_, ctx := testkit.Run(t)
+		began := time.Now()
+		_, err := s.llm(newBudget(budget.Amount{Time: time.Minute})).Call(ctx, question)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, time.Minute, time.Since(began))
+	})
+}
+
+// Without an estimator, MaxTokens is the estimate of the output.
+func TestLimitOfTheAnswerIsReserved(t *testing.T) {
+	s := &service{usage: each}
+	llm := s.llm(budget.New(budget.Options{Name: "b", Limit: budget.Amount{Tokens: 1000}}))
+	_, ctx := testkit.Run(t)
+	long := question
+	long.Options.MaxTokens = 990
+	_, err := llm.Call(ctx, long)
+	testkit.Failed(t, err, record.ReasonBudget)
+	long.Options.MaxTokens = 900
+	_, err = llm.Call(ctx, long)
+	require.NoError(t, err)
+	assert.Equal(t, 1, s.asked)
+}
+
+// However many calls begin at once, no more are made than the budget allows.
+func TestBudgetHoldsForCallsThatBeginAtOnce(t *testing.T) {
+	storages := map[string]func(*testing.T) budget.Storage{
+		"memory": func(*testing.T) budget.Storage { return budget.NewMemory() },
+		"dir":    func(t *testing.T) budget.Storage { return openDir(t, t.TempDir()) },
+	}
+	for name, storage := range storages {
+		t.Run(name, func(t *testing.T) {
+			s := &service{usage: each}
+			b := budget.New(budget.Options{Name: "all", Limit: budget.Amount{Calls: 10}, For: budget.All, Storage: storage(t)})
+			llm := s.llm(b)
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() {
+					st := state.New()
+					_, _ = llm.Call(st.Context(t.Context()), question)
+					assert.NoError(t, st.Close())
+				})
+			}
+			all.Wait()
+			assert.Equal(t, 10, s.asked)
+			left, err := b.LeftOf(t.Context(), "all")
+			require.NoError(t, err)
+			assert.True(t, left.IsZero(), "%v", left)
+		})
+	}
+}
+
+func openDir(t *testing.T, path string) *budget.Dir {
+	dir, err := budget.OpenDir(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = dir.Close() })
+	return dir
+}
+
+func TestTenantsAndDaysHaveBudgetsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{usage: each}
+		b := budget.New(budget.Options{Name: "tenant", Limit: budget.Amount{Calls: 2}, For: budget.Tag("tenant:"), Daily: true})
+		llm := s.llm(b)
+		call := func(tags ...string) error {
+			st := state.New(state.WithMetadata(state.Metadata{Tags: tags}))
+			_, err := llm.Call(st.Context(t.Context()), question)
+			require.NoError(t, st.Close())
+			return err
+		}
+		for range 2 {
+			require.NoError(t, call("tenant:a", "x"))
+			require.NoError(t, call("tenant:b"))
+			require.NoError(t, call("x"), "without a tenant there is no limit")
+		}
+		require.ErrorIs(t, call("tenant:a"), core.ErrBudget)
+		require.ErrorIs(t, call("y", "tenant:b"), core.ErrBudget)
+		require.NoError(t, call("x"))
+		time.Sleep(24 * time.Hour) //nolint:forbidigo // on the fake clock
+		require.NoError(t, call("tenant:a"))
+	})
+}
+
+func TestThreadIsAConversation(t *testing.T) {
+	key, ok := budget.Thread("alice-0003", []string{"x", "conversation:alice"})
+	assert.True(t, ok)
+	assert.Equal(t, "conversation:alice", key)
+	_, ok = budget.Thread("other", nil)
+	assert.False(t, ok)
+}
+
+// In a new process, the amount used by a run is restored from its records.
+func TestRestoredUsageCounts(t *testing.T) {
+	store := memstore.New()
+	asked := 0
+	for _, want := range []int{2, 1, 0} {
+		s := &service{usage: each}
+		llm := s.llm(newBudget(budget.Amount{Calls: 3, Tokens: 1000})) // with its own storage
+		st, err := state.Open(t.Context(), store, "run", state.WithFurtherCalls())
+		require.NoError(t, err)
+		asked += 2
+		for range asked {
+			if _, err := llm.Call(st.Context(t.Context()), question); err != nil {
+				require.ErrorIs(t, err, core.ErrBudget)
+			}
+		}
+		require.NoError(t, st.Close())
+		assert.Equal(t, want, s.asked)
+	}
+}
+
+// A run fails because of its budget, a person raises the limit, and the run continues.
+func TestRunGoesOnWhenItsBudgetIsRaised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{usage: each}
+		b := newBudget(budget.Amount{Calls: 2})
+		llm := s.llm(b)
+		store := memstore.New()
+		r, err := runner.New(store, runner.Options{})
+		require.NoError(t, err)
+		runner.Register(r, decorators.Agent("agent", "", func(ctx context.Context, n int) (int, error) {
+			for range n {
+				if _, err := llm.Call(ctx, question); err != nil {
+					return 0, err
+				}
+			}
+			return n, nil
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		var serving sync.WaitGroup
+		serving.Go(func() { assert.NoError(t, r.Serve(ctx)) })
+		_, err = r.Start(t.Context(), "agent", "run", 4, runner.StartOptions{})
+		require.NoError(t, err)
+		_, err = r.Wait(t.Context(), "run")
+		require.NoError(t, err)
+		info, err := store.Info(t.Context(), "run")
+		require.NoError(t, err)
+		assert.Equal(t, state.StatusFailed, info.Status)
+		assert.Equal(t, 2, s.asked)
+
+		require.NoError(t, b.Raise(t.Context(), "run", budget.Amount{Calls: 2, Tokens: 5}))
+		_, err = state.Retry(t.Context(), store, "run")
+		require.NoError(t, err)
+		_, err = r.Wait(t.Context(), "run")
+		require.NoError(t, err)
+		info, err = store.Info(t.Context(), "run")
+		require.NoError(t, err)
+		assert.Equal(t, state.StatusCompleted, info.Status)
+		assert.Equal(t, 4, s.asked, "what was answered is not asked again")
+		left, err := b.LeftOf(t.Context(), "run")
+		require.NoError(t, err)
+		assert.True(t, left.IsZero(), "tokens are not limited, and cannot be raised: %v", left)
+		cancel()
+		serving.Wait()
+	})
+}
+
+func TestAgentKnowsWhatIsLeft(t *testing.T) {
+	s := &service{usage: each}
+	b := newBudget(budget.Amount{Calls: 10, Tokens: 1000})
+	llm := s.llm(b)
+	var told []string
+	agent := actors.NewAgent("assistant", llm, actors.WithInstructionsFunc(func(ctx context.Context, _ actors.Prompt) (string, error) {
+		left, err := b.Left(ctx)
+		told = append(told, left.String())
+		return "Left: " + left.String(), err
+	}))
+	_, ctx := testkit.Run(t)
+	for range 2 {
+		_, err := agent.Call(ctx, actors.Ask("?"))
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{"1000 tokens, 10 calls", "900 tokens, 9 calls"}, told)
+	_, err := b.Left(t.Context())
+	assert.ErrorContains(t, err, "does not belong to a run")
+}
+
+// The reservation of a refused call is returned, but not that of a call that may have
+// been charged.
+func TestFailedCallsCountWhatTheyMayHaveUsed(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		used budget.Amount
+	}{
+		{&httperror.Error{Code: http.StatusTooManyRequests}, budget.Amount{Calls: 1}},
+		{&httperror.Error{Code: http.StatusBadRequest}, budget.Amount{Calls: 1}},
+		{&httperror.Error{Code: http.StatusBadGateway}, budget.Amount{Calls: 1, Tokens: 50}},
+		{context.DeadlineExceeded, budget.Amount{Calls: 1, Tokens: 50}},
+		{errors.New("boom"), budget.Amount{Calls: 1, Tokens: 50}},
+	} {
+		s := &service{fail: c.err}
+		b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Calls: 10, Tokens: 1000}, EstimateTokens: func([]byte) (in, out int) { return 50, 0 }})
+		st := state.New(state.WithRunID("run"))
+		_, err := s.llm(b).Call(st.Context(t.Context()), question)
+		require.ErrorIs(t, err, c.err)
+		left, err := b.LeftOf(t.Context(), "run")
+		require.NoError(t, err)
+		assert.Equal(t, budget.Amount{Calls: 10, Tokens: 1000}.Minus(c.used), left, "%v", c.err)
+		require.NoError(t, st.Close())
+	}
+}
+
+// A call refused by an inner interceptor has used nothing.
+func TestCallThatIsNotMadeUsesNothing(t *testing.T) {
+	s := &service{usage: each}
+	b := newBudget(budget.Amount{Calls: 1})
+	refuse := core.Interceptor{Attempt: func(context.Context, *core.CallInfo, func(context.Context) error) error { return errors.New("no") }}
+	st := state.New(state.WithRunID("run"))
+	_, err := s.llm(b, actors.WithInterceptors(refuse)).Call(st.Context(t.Context()), question)
+	require.ErrorContains(t, err, "no")
+	left, err := b.LeftOf(t.Context(), "run")
+	require.NoError(t, err)
+	assert.Equal(t, budget.Amount{Calls: 1}, left)
+	require.NoError(t, st.Close())
+}
+
+type broken struct{}
+
+func (broken) Add(context.Context, string, budget.Amount) (budget.Amount, error) {
+	return budget.Amount{}, errors.New("the disk is full")
+}
+
+func TestStorageThatFailsLetsNothingBegin(t *testing.T) {
+	s := &service{usage: each}
+	b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Calls: 10}, Storage: broken{}})
+	_, ctx := testkit.Run(t)
+	_, err := s.llm(b).Call(ctx, question)
+	require.ErrorContains(t, err, `budget "b": the disk is full`)
+	assert.Zero(t, s.asked)
+}
+
+func TestBadInputSaysWhatIsAllowed(t *testing.T) {
+	for want, o := range map[string]budget.Options{
+		`budget: Options.Name is ""; want 1 to 128 bytes of printable text`:                            {},
+		"budget: Options.Limit is zero, which limits nothing; set one of Tokens, Cost, Calls and Time": {Name: "a"},
+		"budget: Options.Limit.Tokens is -1; want 0 or more":                                           {Name: "a", Limit: budget.Amount{Tokens: -1}},
+		"budget: Options.Limit.Cost is NaN; want 0 or more":                                            {Name: "a", Limit: budget.Amount{Cost: math.NaN()}},
+	} {
+		assert.PanicsWithValue(t, want, func() { budget.New(o) })
+	}
+	require.Error(t, newBudget(budget.Amount{Calls: 1}).Raise(t.Context(), "run", budget.Amount{Calls: -1}))
+	for _, c := range []struct {
+		price func(string, core.Usage) (float64, bool)
+		why   string
+	}{
+		{func(string, core.Usage) (float64, bool) { return 0, false }, `no price for model "model"`},
+		{func(string, core.Usage) (float64, bool) { return -1, true }, `returned -1 for model "model"; want a finite price of 0 or more`},
+		{func(string, core.Usage) (float64, bool) { return math.Inf(1), true }, "returned +Inf"},
+	} {
+		s := &service{usage: each}
+		b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Cost: 1}, Price: c.price})
+		_, ctx := testkit.Run(t)
+		_, err := s.llm(b).Call(ctx, question)
+		testkit.Failed(t, err, record.ReasonPermanent)
+		require.ErrorContains(t, err, c.why)
+		assert.Zero(t, s.asked)
+	}
+}
+
+func TestPrices(t *testing.T) {
+	prices, err := budget.ParsePrices([]byte(`{"a": {"input": 10, "output": 100, "cached": 1}, "a-b": {"input": 1, "output": 1}}`))
+	require.NoError(t, err)
+	const million = 1_000_000
+	for _, c := range []struct {
+		model string
+		u     core.Usage
+		cost  float64
+		known bool
+	}{
+		{"a", core.Usage{InputTokens: million, OutputTokens: million}, 110, true},
+		{"a", core.Usage{InputTokens: 3 * million, CachedInputTokens: million, CacheWriteTokens: million}, 10 + 1 + 10, true},
+		{"a-2026-01-02", core.Usage{InputTokens: million}, 10, true},
+		{"provider/a-latest", core.Usage{InputTokens: million}, 10, true},
+		{"a-b-1", core.Usage{InputTokens: million}, 1, true},
+		{"a-audio", core.Usage{}, 0, false},
+		{"ab", core.Usage{}, 0, false},
+		{"", core.Usage{}, 0, false},
+	} {
+		cost, known := prices.Of(c.model, c.u)
+		assert.Equal(t, c.known, known, c.model)
+		assert.InDelta(t, c.cost, cost, 1e-9, c.model)
+	}
+	_, err = budget.ParsePrices([]byte(`{"a": {"input": -1}}`))
+	require.EqualError(t, err, `budget: the input price of model "a" is -1; want a finite price of 0 or more`)
+	_, err = budget.ParsePrices([]byte(`[`))
+	require.Error(t, err)
+	known := budget.KnownPrices()
+	require.NoError(t, known.Check())
+	for model, price := range known {
+		assert.Positive(t, price.Input, model)
+		assert.Greater(t, price.Output, price.Input, model)
+		assert.LessOrEqual(t, price.Cached, price.Input, model)
+	}
+}
+
+func TestAmountsAreReadable(t *testing.T) {
+	assert.Equal(t, "nothing", budget.Amount{}.String())
+	assert.Equal(t, "1 token, cost 0.25, 2 calls, 1.5s", fmt.Sprint(budget.Amount{Tokens: 1, Cost: 0.25, Calls: 2, Time: 1500 * time.Millisecond}))
+}

@@ -1,0 +1,188 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/live"
+	"github.com/reprise-go/reprise/record"
+)
+
+// Options configure a failover.
+type Options struct {
+	// On reports whether the next model is called after a model has failed with the
+	// error. The result must depend only on the error, which may have been restored
+	// from a record. Defaults to [Unavailable].
+	On func(error) bool
+
+	// HedgeAfter, if positive, enables hedging: if a model has not answered within this
+	// time, the next one is called as well. The first answer is used, and the other
+	// models are interrupted. Hedging makes slow answers rare but costs more, since
+	// interrupted calls are charged too. By default models are called one after the
+	// other.
+	HedgeAfter time.Duration
+
+	// Retry replaces the retry configuration of each model, for example by
+	// core.RetryConfig{Disabled: true} to call the next model after the first failure.
+	// If Retry is nil, each model uses its own configuration.
+	Retry *core.RetryConfig
+
+	// Actor holds options of the failover as an actor, such as actors.WithInterceptors.
+	// By default the failover has one attempt and no timeout; the timeouts of the
+	// models apply.
+	Actor []actors.Option
+}
+
+// New returns a model that calls the given models in order. The name is that of the
+// outer call, which contains the calls of the models. New panics if there are fewer
+// than two models, if two have the same name, or if an option is invalid.
+//
+// The field Model of a request ([actors.Options].Model) applies only to the first
+// model; the others are called without it. If all models fail, the error is an
+// [*Error]; errors.Is and errors.As find the error of each model.
+func New(name string, o Options, models ...actors.LLM) actors.LLM {
+	f := &failover{name: name, o: o, models: models}
+	if f.o.On == nil {
+		f.o.On = Unavailable
+	}
+	if err := f.check(); err != nil {
+		panic(err.Error())
+	}
+	own := append([]actors.Option{actors.WithRetry(core.RetryConfig{Disabled: true}), actors.WithAttemptTimeout(core.NoTimeout)}, o.Actor...)
+	return actors.NewLLM(name, "", f.ask, own...)
+}
+
+// Unavailable reports whether another model may succeed after err. It is true for
+// errors of a transient class, such as timeouts, rate limits and HTTP 5xx; if the
+// service rejects the key, the account or the model name (401 to 404); and if a quota
+// or a budget is used up ([actors.ErrQuota], [core.ErrBudget]). It is false for
+// malformed requests, panics, and conditions of the model that do not hold.
+func Unavailable(err error) bool {
+	if errors.Is(err, actors.ErrQuota) || errors.Is(err, core.ErrBudget) {
+		return true
+	}
+	switch code, _ := record.HTTPStatus(err); code {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound:
+		return true
+	}
+	class := record.Classify(err)
+	return class.IsTransient() && class != record.ClassCondition
+}
+
+// A failover is immutable.
+type failover struct {
+	name   string
+	o      Options
+	models []actors.LLM
+}
+
+func (f *failover) check() error {
+	if len(f.models) < 2 {
+		return fmt.Errorf("failover: %q has %d models; want 2 or more", f.name, len(f.models))
+	}
+	seen := make(map[string]bool)
+	for i, m := range f.models {
+		switch name := m.Name(); {
+		case name == "":
+			return fmt.Errorf("failover: model %d of %q is the zero LLM", i+1, f.name)
+		case seen[name]:
+			return fmt.Errorf("failover: %q has two models named %q; names must be unique", f.name, name)
+		default:
+			seen[name] = true
+		}
+	}
+	if f.o.HedgeAfter < 0 {
+		return fmt.Errorf("failover: Options.HedgeAfter of %q is %v; want more than 0, or 0 for none", f.name, f.o.HedgeAfter)
+	}
+	if f.o.Retry != nil {
+		if err := f.o.Retry.Validate(); err != nil {
+			return fmt.Errorf("failover: Options.Retry of %q: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// ask is the handler of the model.
+func (f *failover) ask(ctx context.Context, req actors.Request) (actors.Response, error) {
+	show := newDisplay(live.Emitter(ctx), len(f.models))
+	var (
+		resp actors.Response
+		i    int
+		err  error
+	)
+	if f.o.HedgeAfter > 0 {
+		resp, i, err = f.hedge(ctx, req, show)
+	} else {
+		resp, i, err = f.inOrder(ctx, req, show)
+	}
+	if err != nil {
+		return actors.Response{}, err
+	}
+	show.settle(i, &resp.Message)
+	core.Annotate(ctx, "answered_by", f.models[i].Name())
+	return resp, nil
+}
+
+// call calls model i.
+func (f *failover) call(ctx context.Context, i int, req actors.Request, show *display) (actors.Response, error) {
+	if i > 0 {
+		req.Options.Model = ""
+	}
+	event := f.models[i].Event()
+	if f.o.Retry != nil {
+		event = event.WithRetry(*f.o.Retry)
+	}
+	resp, err := event.Execute(show.contextFor(ctx, i), req)
+	if err != nil {
+		show.fail(i)
+	}
+	return resp, err
+}
+
+// inOrder calls one model after the other.
+func (f *failover) inOrder(ctx context.Context, req actors.Request, show *display) (actors.Response, int, error) {
+	failed := &Error{Name: f.name}
+	for i := range f.models {
+		resp, err := f.call(ctx, i, req, show)
+		switch {
+		case err == nil:
+			return resp, i, nil
+		case core.IsSuspension(err) || !f.o.On(err):
+			return resp, i, err
+		}
+		failed.add(f.models[i].Name(), err)
+	}
+	return actors.Response{}, 0, failed
+}
+
+// An Error is the error of a failover in which all models failed.
+type Error struct {
+	Name   string   // name of the failover
+	Models []string // names of the models called
+	Errs   []error  // their errors
+}
+
+func (e *Error) add(model string, err error) {
+	e.Models, e.Errs = append(e.Models, model), append(e.Errs, err)
+}
+
+// Error returns a message that lists the models with their errors.
+func (e *Error) Error() string {
+	texts := make([]string, len(e.Errs))
+	for i, err := range e.Errs {
+		texts[i] = fmt.Sprintf("%s: %v", e.Models[i], err)
+	}
+	return fmt.Sprintf("failover: all models of %q failed: %s", e.Name, strings.Join(texts, "; "))
+}
+
+// Unwrap returns the errors of the models.
+func (e *Error) Unwrap() []error { return e.Errs }
+
+// Make errors.As find an *Error in recorded errors too.
+func init() { record.RegisterErrorType[*Error]("failover.Error") }
