@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The first example is the program of the README, which has no arguments to look at.
+// Hello and tutorial are programs of the documentation, which look at no arguments.
 func TestExamplesRefuseArgumentsThatTheyDoNotKnow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it links all examples")

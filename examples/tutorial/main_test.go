@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestMailIsSentWhenItsServiceIsBack(t *testing.T) {
+	t.Chdir(t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		time.AfterFunc(time.Minute, func() { _ = os.WriteFile("mail-is-up", nil, 0o644) })
+		llm := actorstest.NewScript(t,
+			actorstest.Calls(actorstest.Call("reserve", Table{Guests: 4, At: "19:30"})),
+			actorstest.Calls(actorstest.Call("send", Mail{To: "ann@example.com"})),
+			actorstest.Say("Done."),
+		)
+		st := state.New()
+		answer, err := host(llm.LLM("model")).Call(st.Context(t.Context()), actors.Ask("A table for 4, please."))
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+		assert.Equal(t, "Done.", answer.Text)
+		assert.GreaterOrEqual(t, st.Report().Waited, 50*time.Second) // took no time
+	})
+}
+
+func TestStoppedRunReservesOnce(t *testing.T) {
+	t.Chdir(t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		dine := func(ctx context.Context) (string, error) {
+			st, err := state.Open(ctx, store, "dinner")
+			require.NoError(t, err)
+			answer, err := host(model()).Call(st.Context(ctx), actors.Ask("A table for 4, please."))
+			return answer.Text, errors.Join(err, st.Close())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := dine(ctx) // stops while it waits for the mail service
+		require.ErrorIs(t, err, core.ErrInterrupted)
+
+		require.NoError(t, os.WriteFile("mail-is-up", nil, 0o644))
+		answer, err := dine(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, "Your table is reserved, and Ann knows.", answer)
+		reservations, err := os.ReadFile("reservations.txt")
+		require.NoError(t, err)
+		assert.Equal(t, "table for 4 at 19:30\n", string(reservations))
+	})
+}
+
+// The program as the tutorial runs it: killed while it waits, and run again.
+func TestKilledProgramReservesOnce(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "dinner")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	command := func() *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), program)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "OPENAI_API_KEY=")
+		return cmd
+	}
+	first := command()
+	stdout, err := first.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, first.Start())
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		if strings.Contains(lines.Text(), "Retrying (attempt 2/20)") {
+			require.NoError(t, first.Process.Kill())
+		}
+	}
+	require.Error(t, first.Wait())
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mail-is-up"), nil, 0o644))
+	out, err = command().CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Contains(t, string(out), "↻ 3 calls [RECOVERED from history]")
+	assert.True(t, strings.HasSuffix(string(out), "\nYour table is reserved, and Ann knows.\n"), string(out))
+	reservations, err := os.ReadFile(filepath.Join(dir, "reservations.txt"))
+	require.NoError(t, err)
+	assert.Equal(t, "table for 4 at 19:30\n", string(reservations))
+}
+
+// TestTutorialShowsThisProgram compares the fragments of the two pages with the files here.
+func TestTutorialShowsThisProgram(t *testing.T) {
+	var sources string
+	for _, name := range []string{"main.go", "model.go", "main_test.go"} {
+		source, err := os.ReadFile(name)
+		require.NoError(t, err)
+		sources += string(source)
+	}
+	for _, page := range []string{"first-agent.md", "testing.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		require.NoError(t, err)
+		fragments := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+		assert.NotEmpty(t, fragments, page)
+		for _, fragment := range fragments {
+			assert.Contains(t, sources, fragment[1], page)
+		}
+	}
+}
