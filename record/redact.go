@@ -37,11 +37,11 @@ func (r Record) Redacted(redact func(string) string) Record {
 
 type redaction func(string) string
 
-func (x redaction) text(text string) string { return RedactText(x, text) }
+func (x redaction) text(text string) string { return redactText(x, text) }
 
-// RedactText returns redact(text), or "(redacted)" if redact panics. An empty
+// redactText returns redact(text), or "(redacted)" if redact panics. An empty
 // text stays empty.
-func RedactText(redact func(string) string, text string) (redacted string) {
+func redactText(redact func(string) string, text string) (redacted string) {
 	if text == "" {
 		return ""
 	}

@@ -111,9 +111,9 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 		return err
 	}
 	options := slices.Concat(r.options.Run, []state.Option{
-		state.WithOwner(r.owner), state.WithCheck(check), state.WithExisting(readInput),
+		// The result is not used before Close.
+		state.WithHost(state.Host{Owner: r.owner, Check: check, Existing: readInput, RootsAtClose: true}),
 		state.WithMaxLosses(core.Unlimited), // MaxRestarts limits them
-		state.WithRootsAtClose(),            // the result is not used before Close
 	})
 	if len(o.program.compensations) > 0 {
 		options = append(options, state.WithCompensations(o.program.compensations...))

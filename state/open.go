@@ -207,22 +207,13 @@ func WithSync(policy Sync) Option {
 	}
 }
 
-// WithRootsAtClose leaves the outcomes and suspensions of root calls to the
-// sync at the end of the run: they are on the disk when Close has returned
-// without an error, and not before. It saves a sync for a program that makes
-// one call and closes the run before it uses the result, as a runner does. It
-// applies to SyncOutcomes, the default.
-func WithRootsAtClose() Option {
-	return func(c *config) { c.rootsAtClose = true; c.isFor("WithRootsAtClose", inOpen) }
-}
-
 // durable reports whether rec, which comes from s, must be on the disk before
 // its call continues.
 func (r *run) durable(s *engine.Scope, rec *record.Record) bool {
 	switch {
 	case r.config.sync != SyncOutcomes:
 		return r.config.sync == SyncAlways
-	case r.config.rootsAtClose && rec.Kind.IsCall() && !rec.WillRetry && isRootCall(s) && rec.Status != record.StatusStarted:
+	case r.config.host.RootsAtClose && rec.Kind.IsCall() && !rec.WillRetry && isRootCall(s) && rec.Status != record.StatusStarted:
 		return false
 	case rec.Status == record.StatusStarted:
 		return mustNotRepeat(s, rec)

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -9,31 +8,33 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// WithExisting makes [Open] fail with snapshot.ErrNotFound if the run does not
-// exist, instead of beginning it. Check is called with the run before anything
-// is recorded. If it returns an error, the run stays as it is, and Open returns
-// the error.
-func WithExisting(check func(*snapshot.Run) error) Option {
-	return func(c *config) {
-		if check == nil {
-			c.must(errors.New("state: WithExisting got nil"))
-		}
-		c.existing = check
-		c.isFor("WithExisting", inOpen)
-	}
+// A Host is how a program that executes the runs of others opens them, such as a runner.
+type Host struct {
+	// Owner is who opens the run, such as a host and a process. Others that find the run
+	// open see it in the Info of the store and in snapshot.LockedError. May be "".
+	Owner string
+
+	// Check is called with what the store knows of the run before it is opened: if it
+	// returns an error, nothing has happened to the run, and Open returns the error. Nil
+	// for none.
+	Check func(snapshot.Info) error
+
+	// Existing is called with the run before anything is recorded: if it returns an
+	// error, the run stays as it is, and Open returns the error. With it, Open fails with
+	// snapshot.ErrNotFound if the run does not exist, instead of beginning it. Nil for
+	// none.
+	Existing func(*snapshot.Run) error
+
+	// RootsAtClose leaves the outcomes and suspensions of root calls to the sync at the
+	// end of the run: they are on the disk when Close has returned without an error, and
+	// not before. It saves a sync for a program that makes one call and closes the run
+	// before it uses the result. It applies to SyncOutcomes, the default.
+	RootsAtClose bool
 }
 
-// WithCheck makes [Open] call check with what the store knows of the run, before
-// it opens the run: nothing has happened to the run if check returns an error, and
-// Open returns the error. WithExisting is for a check that needs the records.
-func WithCheck(check func(snapshot.Info) error) Option {
-	return func(c *config) {
-		if check == nil {
-			c.must(errors.New("state: WithCheck got nil"))
-		}
-		c.mayOpen = check
-		c.isFor("WithCheck", inOpen)
-	}
+// WithHost opens the run for a program that executes the runs of others.
+func WithHost(h Host) Option {
+	return func(c *config) { c.host = h; c.isFor("WithHost", inOpen) }
 }
 
 // WithRerunFailed makes a resumed run try again what failed for good, after the
@@ -50,26 +51,19 @@ func WithRerunFailed() Option {
 // context ends. Without it, Open returns snapshot.ErrLocked.
 func WithWait() Option { return func(c *config) { c.wait = true; c.isFor("WithWait", inOpen) } }
 
-// WithOwner sets who opens the run, such as a host and a process. Others that
-// find the run open see it in the Info of the store and in
-// snapshot.LockedError.
-func WithOwner(owner string) Option {
-	return func(c *config) { c.owner = owner; c.isFor("WithOwner", inOpen) }
-}
-
 // openOptions returns the options for Open of the store.
 func (c *config) openOptions() snapshot.OpenOptions {
 	return snapshot.OpenOptions{
-		Create: c.existing == nil, Wait: c.wait, Metadata: c.metadata, Retry: c.levels, Owner: c.owner, Check: c.mayOpen,
+		Create: c.host.Existing == nil, Wait: c.wait, Metadata: c.metadata, Retry: c.levels, Owner: c.host.Owner, Check: c.host.Check,
 	}
 }
 
-// checkExisting calls the function of WithExisting with the run.
+// checkExisting calls the function of the host with the run.
 func (c *config) checkExisting(found *snapshot.Run) error {
-	if c.existing == nil {
+	if c.host.Existing == nil {
 		return nil
 	}
-	if err := c.existing(found); err != nil {
+	if err := c.host.Existing(found); err != nil {
 		return fmt.Errorf("state: open run %s: %w", found.RunID, err)
 	}
 	return nil

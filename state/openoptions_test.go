@@ -13,11 +13,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func TestWithExistingRefusesBeforeAnythingIsRecorded(t *testing.T) {
+func TestHostRefusesBeforeAnythingIsRecorded(t *testing.T) {
 	store := memstore.New()
-	_, err := state.Open(t.Context(), store, "r", state.WithExisting(func(*snapshot.Run) error { return nil }))
+	_, err := state.Open(t.Context(), store, "r", state.WithHost(state.Host{Existing: func(*snapshot.Run) error { return nil }}))
 	require.ErrorIs(t, err, snapshot.ErrNotFound)
-	st, err := state.Open(t.Context(), store, "r", state.WithOwner("host/7"))
+	st, err := state.Open(t.Context(), store, "r", state.WithHost(state.Host{Owner: "host/7"}))
 	require.NoError(t, err)
 	_, err = state.Open(t.Context(), store, "r")
 	require.ErrorContains(t, err, "host/7")
@@ -26,10 +26,10 @@ func TestWithExistingRefusesBeforeAnythingIsRecorded(t *testing.T) {
 	before, err := store.Load(t.Context(), "r")
 	require.NoError(t, err)
 	no := errors.New("no")
-	_, err = state.Open(t.Context(), store, "r", state.WithExisting(func(found *snapshot.Run) error {
+	_, err = state.Open(t.Context(), store, "r", state.WithHost(state.Host{Existing: func(found *snapshot.Run) error {
 		assert.Equal(t, before.Len(), found.Len())
 		return no
-	}))
+	}}))
 	require.ErrorIs(t, err, no)
 	after, err := store.Load(t.Context(), "r")
 	require.NoError(t, err)

@@ -197,12 +197,9 @@ type config struct {
 	further             bool // a finished run may have further root calls
 	divergence          Divergence
 	sync                Sync
-	rootsAtClose        bool
 	republish           bool
 	wait                bool
-	owner               string
-	existing            func(*snapshot.Run) error // nil if the run need not exist
-	mayOpen             func(snapshot.Info) error // nil if the run may be opened as it is
+	host                Host
 }
 
 // place is a set of functions in which an option has an effect.

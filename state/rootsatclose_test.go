@@ -48,6 +48,6 @@ func TestEndsOfRootCallsMayWaitForClose(t *testing.T) {
 	}
 	// 1 the run, 2 the agent begins, 3 the tool begins, 4 and ends, 5 the agent ends.
 	assert.Equal(t, []uint64{4, 5}, syncs())
-	assert.Equal(t, []uint64{4}, syncs(state.WithRootsAtClose()))
-	assert.Equal(t, []uint64{}, append([]uint64{}, syncs(state.WithRootsAtClose(), state.WithSync(state.SyncNever))...))
+	assert.Equal(t, []uint64{4}, syncs(state.WithHost(state.Host{RootsAtClose: true})))
+	assert.Equal(t, []uint64{}, append([]uint64{}, syncs(state.WithHost(state.Host{RootsAtClose: true}), state.WithSync(state.SyncNever))...))
 }
