@@ -217,7 +217,7 @@ var insertRuns = `with k as (` + rows(columns+`id text, queued bool, priority bi
 	), records as (
 		insert into reprise.batches (uid, last, data) select uid, last, data from mine where last > 0
 	), figures as (
-		insert into reprise.figures (uid, id, ended, cost, tokens, retries) select uid, id, ended, cost, tokens, retries from mine
+		insert into reprise.figures (uid, id, program, ended, cost, tokens, retries) select uid, id, program, ended, cost, tokens, retries from mine
 	), words as (
 		insert into reprise.words (uid, words) select uid, words from mine
 	), jobs as (
@@ -236,14 +236,14 @@ func (d *database) updateAll(ctx context.Context, all []swap) ([]bool, error) {
 }
 
 // sameFigures reports whether a run has the same place in lists that are sorted by what changes
-// at its end.
+// at its end, and the same program.
 func sameFigures(a, b *snapshot.Info) bool {
 	for _, sort := range []snapshot.Sort{snapshot.SortEnded, snapshot.SortCost, snapshot.SortTokens, snapshot.SortRetries} {
 		if sort.Value(a) != sort.Value(b) {
 			return false
 		}
 	}
-	return true
+	return a.Program == b.Program
 }
 
 // updateRuns returns the swaps that were made: of two of the same run, one is.
@@ -258,7 +258,7 @@ var updateRuns = `with k as (` + rows(columns+`was bigint, prev bigint, figures 
 	), records as (
 		insert into reprise.batches (uid, last, data) select uid, last, data from mine where last > 0
 	), figures as (
-		update reprise.figures f set ended = m.ended, cost = m.cost, tokens = m.tokens, retries = m.retries from mine m where f.uid = m.uid and m.figures
+		update reprise.figures f set program = m.program, ended = m.ended, cost = m.cost, tokens = m.tokens, retries = m.retries from mine m where f.uid = m.uid and m.figures
 	), words as (
 		update reprise.words w set words = m.words from mine m where w.uid = m.uid and m.searched
 	) select swaps from own`

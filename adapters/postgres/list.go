@@ -193,13 +193,14 @@ type order struct {
 	table, alias string // whose index has the order
 	by           string
 	ascending    bool
-	value        int64 // of the run before
+	also         string // selects rows of the table by their program, which its index has, too
+	value        int64  // of the run before
 	runID        string
 	isAfter      bool // there is one
 }
 
 func orderOf(f *snapshot.Filter, value int64, runID string, isAfter bool) order {
-	o := order{"reprise.runs", "r", sortedBy[f.Sort], f.Ascending, value, runID, isAfter}
+	o := order{"reprise.runs", "r", sortedBy[f.Sort], f.Ascending, "", value, runID, isAfter}
 	if strings.HasPrefix(o.by, "f.") {
 		o.table, o.alias = "reprise.figures", "f"
 	}
@@ -227,6 +228,9 @@ func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, ru
 	if areFew {
 		from = q.among(&o, uids)
 	} else {
+		if o.alias == "f" && f.Program != "" {
+			o.also = ` and f.program = ` + q.arg(text(f.Program))
+		}
 		from = q.inOrder(&o, limit)
 	}
 	return query(ctx, d, scanHead, `select `+head+` from `+from+` order by r.by`+o.direction()+`, r.id`+limit, q.args...)
@@ -272,10 +276,11 @@ func (q *listing) inOrder(o *order, limit string) string {
 // scan reads a table in an order, and leaves out what the filter does not select. A subquery
 // with an offset is done as it is written: whatever the statistics say, nothing else is read.
 func (q *listing) scan(o *order, place, by, limit string) string {
-	in := `(select ` + o.alias + `.*, ` + o.by + ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + ` order by ` + by + ` offset 0)`
-	if o.alias == "f" {
-		return `(select r.*, f.by from ` + in + ` f cross join lateral (select * from reprise.runs r where r.uid = f.uid and ` + q.where() + ` offset 0) r` + limit + `)`
+	order := ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + o.also + ` order by ` + by + ` offset 0)`
+	if o.alias == "f" { // the index alone is read
+		return `(select r.*, f.by from (select f.id, ` + o.by + order + ` f cross join lateral (select * from reprise.runs r where r.id = f.id and ` + q.where() + ` offset 0) r` + limit + `)`
 	}
+	in := `(select r.*, ` + o.by + order
 	return `(select * from ` + in + ` r where ` + q.where() + limit + `)`
 }
 

@@ -261,9 +261,9 @@ func fill(b *testing.B, conn *pgx.Conn, schema string, runs int) {
 			info.Created.UnixNano(), info.Updated.UnixNano(),
 		}, err
 	})
-	copyFrom("figures", []string{"uid", "id", "ended", "cost", "tokens", "retries"}, func(i int) ([]any, error) {
+	copyFrom("figures", []string{"uid", "id", "program", "ended", "cost", "tokens", "retries"}, func(i int) ([]any, error) {
 		info := listedRun(i, runs)
-		return []any{fmt.Sprint("u", i), info.RunID, snapshot.SortEnded.Value(&info), snapshot.SortCost.Value(&info), 0, 0}, nil
+		return []any{fmt.Sprint("u", i), info.RunID, info.Program, snapshot.SortEnded.Value(&info), snapshot.SortCost.Value(&info), 0, 0}, nil
 	})
 	copyFrom("words", []string{"uid", "words"}, func(i int) ([]any, error) {
 		info := listedRun(i, runs)

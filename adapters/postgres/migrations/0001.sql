@@ -42,19 +42,21 @@ create index runs_tags on reprise.runs using gin (tags) where tags <> '{}';
 create index runs_changed on reprise.runs (changed);
 
 -- What lists are sorted by and what rarely changes before the end of a run, in a table of its
--- own: an update of a row changes all indexes of its table.
+-- own: an update of a row changes all indexes of its table. The indexes have the program, so that
+-- the list of one program does not look up the runs of all.
 create table reprise.figures (
 	uid     text collate "C" primary key,
 	id      text collate "C" not null,
+	program text collate "C" not null,
 	ended   bigint not null,
 	cost    bigint not null,
 	tokens  bigint not null,
 	retries bigint not null
 );
-create index figures_ended on reprise.figures (ended desc, id);
-create index figures_cost on reprise.figures (cost desc, id);
-create index figures_tokens on reprise.figures (tokens desc, id);
-create index figures_retries on reprise.figures (retries desc, id);
+create index figures_ended on reprise.figures (ended desc, id) include (program);
+create index figures_cost on reprise.figures (cost desc, id) include (program);
+create index figures_tokens on reprise.figures (tokens desc, id) include (program);
+create index figures_retries on reprise.figures (retries desc, id) include (program);
 
 -- The texts of runs that are searched, in lower case. Without pg_trgm, which belongs to
 -- PostgreSQL, a search reads all of them.
