@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
@@ -110,6 +111,31 @@ func TestSleepIsAsLongWhateverTheClockOfTheQueue(t *testing.T) {
 			assert.EqualValues(t, 2, r.Stats().Began, ahead)
 		})
 	}
+}
+
+// A run that is due by the clock of the server, and that the queue has lost, was found by a
+// worker whose clock is behind when it was due by that clock.
+func TestSweepFindsWhatIsDueByTheClockOfTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		input, err := record.Encode(word{"x"})
+		require.NoError(t, err)
+		begin := time.Now()
+		run, err := snapshot.NewRun(snapshot.Info{RunID: "r", Status: snapshot.StatusQueued, Program: echo.Name(), Version: "1", Created: begin, Due: begin.Add(30 * time.Minute)},
+			func(yield func(record.Record, error) bool) {
+				yield(record.Record{RunID: "r", Seq: 1, Time: begin, Name: echo.Name(), Kind: record.KindRun, Status: record.StatusRecorded, Detail: &record.Detail{Input: input}}, nil)
+			})
+		require.NoError(t, err)
+		_, err = store.Create(t.Context(), run)
+		require.NoError(t, err)
+
+		r := newRunner(t, store, runner.Options{Queue: newServerQueue(time.Hour), SweepEvery: time.Minute})
+		runner.Register(r, echo)
+		defer serve(t, r)()
+		_, err = r.Wait(t.Context(), "r")
+		require.NoError(t, err)
+		assert.LessOrEqual(t, time.Since(begin), time.Minute)
+	})
 }
 
 func TestScheduleWaitsForTheClockOfTheQueue(t *testing.T) {

@@ -138,7 +138,7 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 		snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning,
 	}}
 	if r.heap == nil { // the queue has those that wait for their time
-		f.DueBy = began
+		f.DueBy = r.queueTime(ctx, began)
 	}
 	page, err := r.store.List(ctx, f)
 	if err != nil {
