@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,17 +13,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 func TestProgramAsAProcess(t *testing.T) {
-	program := build(t)
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	execute := func(args ...string) result {
 		var stdout, stderr bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Env = append(os.Environ(), "REPRISE_DIR="+dir)
+		cmd := reprise(t, args...)
+		cmd.Env = append(cmd.Env, "REPRISE_DIR="+dir)
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		err := cmd.Run()
 		var exit *exec.ExitError
@@ -47,7 +46,7 @@ func TestProgramAsAProcess(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
 		var stderr bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), program, "--dir", dir, "export", "oslo")
+		cmd := reprise(t, "--dir", dir, "export", "oslo")
 		cmd.Stdout, cmd.Stderr = w, &stderr
 		assert.Error(t, cmd.Run())
 		require.NoError(t, w.Close())
@@ -63,12 +62,11 @@ func TestSignalInterruptsTheProcess(t *testing.T) {
 		t.Skipf("there is no terminal to ask at: %v", err)
 	}
 	defer terminal.Close()
-	program := build(t)
 	for name, signal := range map[string]os.Signal{"Ctrl-C": os.Interrupt, "kill": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			weather(t, dir, "oslo", false, snapshot.Metadata{})
-			cmd := exec.CommandContext(t.Context(), program, "--dir", dir, "delete", "oslo")
+			cmd := reprise(t, "--dir", dir, "delete", "oslo")
 			cmd.Stdin = terminal
 			stderr, err := cmd.StderrPipe()
 			require.NoError(t, err)
@@ -89,10 +87,15 @@ func TestSignalInterruptsTheProcess(t *testing.T) {
 	}
 }
 
-func build(t *testing.T) string {
+func TestMain(m *testing.M) {
+	process.Main(m, process.Programs{"reprise": func(...string) error {
+		main()
+		return nil
+	}})
+}
+
+// reprise returns the program with arguments, as a process.
+func reprise(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "reprise")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, string(out))
-	return program
+	return process.Command(t, "reprise", args...)
 }

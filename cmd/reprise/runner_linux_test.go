@@ -14,8 +14,8 @@ import (
 )
 
 func TestProgramEndsWithARunnerThatIsKilled(t *testing.T) {
-	reprise, dir := build(t), t.TempDir()
-	p := runnerOf(t, reprise, dir, "testdata/agents")
+	dir := t.TempDir()
+	p := runnerOf(t, dir, "testdata/agents")
 	status, said := post(t, p.url+"/api/runs", `{"program":"greet","run_id":"r","input":{"name":"Ada"}}`)
 	require.Equal(t, http.StatusCreated, status, said)
 	p.until(t, "r", "run_paused")

@@ -28,9 +28,9 @@ type programServed struct {
 }
 
 // runnerOf starts "reprise runner" and returns when the program serves.
-func runnerOf(t *testing.T, reprise, dir, program string) *programServed {
+func runnerOf(t *testing.T, dir, program string) *programServed {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), reprise, "--dir", dir, "runner", program, "-addr", "127.0.0.1:0", "-grace", "10ms")
+	cmd := reprise(t, "--dir", dir, "runner", program, "-addr", "127.0.0.1:0", "-grace", "10ms")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // kill the program too
 	stderr, err := cmd.StderrPipe()
@@ -72,8 +72,8 @@ func (p *programServed) until(t *testing.T, run, event string) {
 }
 
 func TestRunnerServesTheAgentsOfAProgram(t *testing.T) {
-	reprise, dir := build(t), t.TempDir()
-	p := runnerOf(t, reprise, dir, "testdata/agents") // built by the command
+	dir := t.TempDir()
+	p := runnerOf(t, dir, "testdata/agents") // built by the command
 	status, said := post(t, p.url+"/api/runs", `{"program":"greet","run_id":"r","input":{"name":"Ada"}}`)
 	require.Equal(t, http.StatusCreated, status, said)
 	p.until(t, "r", "run_paused")
@@ -86,7 +86,7 @@ func TestRunnerServesTheAgentsOfAProgram(t *testing.T) {
 	agents := filepath.Join(t.TempDir(), "agents")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", agents, "./testdata/agents").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	p = runnerOf(t, reprise, dir, agents)
+	p = runnerOf(t, dir, agents)
 	status, said = post(t, p.url+"/api/runs/r/answer", `{"question":"greet?1","value":"Hello"}`)
 	require.Equal(t, 200, status, said)
 	p.until(t, "r", "run_completed")

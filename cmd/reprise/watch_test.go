@@ -120,24 +120,23 @@ func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
 	}
 }
 
-// A process is a program that runs beside the test.
-type process struct {
+// A program that runs beside the test.
+type beside struct {
 	*exec.Cmd
 	out *bufio.Reader
 }
 
-func start(t *testing.T, program string, args ...string) *process {
+func start(t *testing.T, cmd *exec.Cmd) *beside {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	return &process{Cmd: cmd, out: bufio.NewReader(out)}
+	return &beside{Cmd: cmd, out: bufio.NewReader(out)}
 }
 
 // until reads lines up to the first that contains text.
-func (p *process) until(t *testing.T, text string) (lines []string) {
+func (p *beside) until(t *testing.T, text string) (lines []string) {
 	t.Helper()
 	for {
 		line, err := p.out.ReadString('\n')
@@ -150,7 +149,7 @@ func (p *process) until(t *testing.T, text string) (lines []string) {
 }
 
 // interrupt sends what Ctrl-C sends.
-func (p *process) interrupt(t *testing.T) {
+func (p *beside) interrupt(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Process.Signal(os.Interrupt))
 	_, _ = io.Copy(io.Discard, p.out)
@@ -168,9 +167,9 @@ func freeAddress(t *testing.T) string {
 // TestWatchSurvivesARestartOfTheServer starts a process that serves a directory and
 // one that watches a run there, and kills the server in the middle.
 func TestWatchSurvivesARestartOfTheServer(t *testing.T) {
-	program, dir, address := build(t), t.TempDir(), freeAddress(t)
-	serve := func() *process {
-		p := start(t, program, "--dir", dir, "serve", "--addr", address)
+	dir, address := t.TempDir(), freeAddress(t)
+	serve := func() *beside {
+		p := start(t, reprise(t, "--dir", dir, "serve", "--addr", address))
 		p.until(t, "the dashboard of")
 		return p
 	}
@@ -189,7 +188,7 @@ func TestWatchSurvivesARestartOfTheServer(t *testing.T) {
 	}
 	step("one")
 	server := serve()
-	watch := start(t, program, "watch", "http://"+address, "r")
+	watch := start(t, reprise(t, "watch", "http://"+address, "r"))
 	lines := watch.until(t, "✔ one")
 	require.NoError(t, server.Process.Kill())
 	_ = server.Wait()
@@ -212,17 +211,17 @@ func TestWatchSurvivesARestartOfTheServer(t *testing.T) {
 // TestWatchSurvivesARestartOfTheExample does the same for a server whose runs are in
 // memory.
 func TestWatchSurvivesARestartOfTheExample(t *testing.T) {
-	program, address := build(t), freeAddress(t)
+	address := freeAddress(t)
 	example := filepath.Join(t.TempDir(), "dashboard")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", example, "../../examples/dashboard").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	serve := func() *process {
-		p := start(t, example, "-addr", address, "-seed", "7", "-rate", "300")
+	serve := func() *beside {
+		p := start(t, exec.CommandContext(t.Context(), example, "-addr", address, "-seed", "7", "-rate", "300"))
 		p.until(t, "The dashboard is at")
 		return p
 	}
 	server := serve()
-	watch := start(t, program, "watch", "http://"+address+"/")
+	watch := start(t, reprise(t, "watch", "http://"+address+"/"))
 	watch.until(t, "[COMPLETED]")
 	server.interrupt(t)
 	server = serve()

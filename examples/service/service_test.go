@@ -7,18 +7,25 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/streamer"
 )
 
+func TestMain(m *testing.M) {
+	process.Main(m, process.Programs{"service": func(...string) error {
+		main()
+		return nil
+	}})
+}
+
 // begin starts the program and returns it with its URL.
-func begin(t *testing.T, program, dir string) (*exec.Cmd, string) {
-	cmd := exec.CommandContext(t.Context(), program, "-addr", "127.0.0.1:0", "-dir", dir)
+func begin(t *testing.T, dir string) (*exec.Cmd, string) {
+	cmd := process.Command(t, "service", "-addr", "127.0.0.1:0", "-dir", dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -59,12 +66,8 @@ func until(t *testing.T, url, run, name string) {
 // TestKilledServiceContinues kills the program while one run makes a call and another
 // waits for an answer, which is sent to the next process.
 func TestKilledServiceContinues(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "service")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	dir := t.TempDir()
-	first, url := begin(t, program, dir)
+	first, url := begin(t, dir)
 	post(t, url+"api/runs", `{"program": "report", "run_id": "report-1", "input": {"topic": "tides", "sections": 2}}`)
 	post(t, url+"api/runs", `{"program": "refund", "run_id": "refund-1", "input": {"order": "A-17", "euros": 40}}`)
 	until(t, url, "refund-1", "run_paused")
@@ -72,7 +75,7 @@ func TestKilledServiceContinues(t *testing.T) {
 	require.NoError(t, first.Process.Kill())
 	_ = first.Wait()
 
-	second, url := begin(t, program, dir)
+	second, url := begin(t, dir)
 	post(t, url+"api/runs/refund-1/answer", `{"question": "refund?1", "value": true}`)
 	until(t, url, "refund-1", "run_completed")
 	require.Contains(t, get(t, url+"api/runs/refund-1/result"), "40 € paid back for order A-17")
@@ -85,15 +88,11 @@ func TestKilledServiceContinues(t *testing.T) {
 // TestKilledChatAnswersInTheEnd kills the service while it streams an answer. The next
 // process returns the complete answer, once.
 func TestKilledChatAnswersInTheEnd(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "service")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	dir := t.TempDir()
-	first, url := begin(t, program, dir)
+	first, url := begin(t, dir)
 	require.Contains(t, get(t, url+"chat/"), "<title>Chat</title>")
 	client := &streamer.Client{URL: url}
-	_, err = client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "hello"})
+	_, err := client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "hello"})
 	require.NoError(t, err)
 	completed(t, client, 1)
 	turn, err := client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "how are you?"})
@@ -115,7 +114,7 @@ func TestKilledChatAnswersInTheEnd(t *testing.T) {
 	require.NoError(t, first.Process.Kill())
 	_ = first.Wait()
 
-	second, url := begin(t, program, dir)
+	second, url := begin(t, dir)
 	until(t, url, turn.RunID, "run_completed")
 	client = &streamer.Client{URL: url}
 	last := completed(t, client, 2)

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,25 +16,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/internal/ports"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 )
+
+func TestMain(m *testing.M) {
+	process.Main(m, process.Programs{"cluster": func(...string) error {
+		main()
+		return nil
+	}})
+}
 
 // TestRunsOutliveEveryProcess: of the processes that it prints, a worker and the
 // server are killed while runs are under way.
 func TestRunsOutliveEveryProcess(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "cluster")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	free, err := ports.Free(2) // where the server and the dashboard come back
 	require.NoError(t, err)
-	cmd := exec.Command(program, "-dir", t.TempDir(), "-port", strconv.Itoa(free[0]), "-addr", fmt.Sprint("127.0.0.1:", free[1]))
+	cmd := process.Command(t, "cluster", "-dir", t.TempDir(), "-port", strconv.Itoa(free[0]), "-addr", fmt.Sprint("127.0.0.1:", free[1]))
 	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its processes
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	})
+	t.Cleanup(func() { _ = cmd.Wait() })
 	lines := bufio.NewReader(stdout)
 	line, err := lines.ReadString('\n')
 	require.NoError(t, err)

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,25 +15,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/adapters/postgres/internal/pgserver/pgtest"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 )
+
+func TestMain(m *testing.M) {
+	process.Main(m, process.Programs{"cluster": func(...string) error {
+		main()
+		return nil
+	}})
+}
 
 // TestRunsOutliveAWorker: of the processes that it prints, one is killed while runs are
 // under way, on the server that DATABASE_URL names.
 func TestRunsOutliveAWorker(t *testing.T) {
 	database := pgtest.Start(t)
-	program := filepath.Join(t.TempDir(), "cluster")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+database)
+	cmd := process.Command(t, "cluster")
+	cmd.Env = append(cmd.Env, "DATABASE_URL="+database)
 	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its processes
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	})
+	t.Cleanup(func() { _ = cmd.Wait() })
 	pids, urls := map[string]int{}, map[string]string{}
 	lines := bufio.NewReader(stdout)
 	for len(pids) < 3 {
