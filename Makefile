@@ -10,6 +10,7 @@ NESTED  := $(filter-out .,$(MODULES))
 # The race detector needs cgo, and cgo a C compiler; `make test RACE=` does without.
 RACE     ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 FUZZTIME ?= 10s
+FUZZPART ?= 1/1
 LINT     := $(CURDIR)/.bin/golangci-lint
 
 .PHONY: help test lint fmt tidy bench fuzz cover tools clean
@@ -17,7 +18,7 @@ LINT     := $(CURDIR)/.bin/golangci-lint
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-test: ## Vet and test every module, with the race detector
+test: ## Test every module, with the race detector where anything is concurrent
 	@$(if $(RACE),,echo "test: no race detector$(if $(filter 0,$(shell go env CGO_ENABLED)), (cgo is off: is there a C compiler?))")
 	@tools/test.sh "$(RACE)" . $(NESTED)
 
@@ -43,8 +44,8 @@ tidy: ## go mod tidy in every module
 bench: ## Measure Reprise beside its peers (the module bench/)
 	@cd bench && go run .
 
-fuzz: ## Run every Fuzz function for FUZZTIME (10s)
-	@tools/fuzz.sh $(FUZZTIME)
+fuzz: ## Run every Fuzz function for FUZZTIME (10s), or those of FUZZPART (as 2/4)
+	@tools/fuzz.sh $(FUZZTIME) $(FUZZPART)
 
 cover: ## Coverage of all packages by all tests, as .cover/cover.html
 	@mkdir -p .cover
