@@ -28,7 +28,7 @@ func TestFoldersOfTheTableAreThere(t *testing.T) {
 	folders, err := foldersOf(rules)
 	require.NoError(t, err)
 	for _, folder := range folders {
-		assert.DirExists(t, filepath.Join("../..", folder))
+		assert.DirExists(t, filepath.Join("..", "..", folder))
 	}
 }
 
