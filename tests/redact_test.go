@@ -39,7 +39,7 @@ type card struct {
 
 // leaking shows the secret in every way that there is.
 func leaking(ctx context.Context) (string, error) {
-	pay, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", Retry: &atOnce}, func(ctx context.Context, in card) (card, error) {
+	pay, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", Retry: &core.RetryConfig{InitialDelay: core.NoDelay}}, func(ctx context.Context, in card) (card, error) {
 		state.From(ctx).Log(slog.LevelWarn, "paying with "+secret, map[string]any{
 			"card": secret, "nested": []any{map[string]string{"number": secret}, 7}, "error": errors.New(secret), "n": 7, "chan": make(chan int),
 		})
@@ -58,12 +58,20 @@ func leaking(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	refused := toolOf("refused", tryOnce, func(context.Context) (string, error) { return "", &refusedError{7} })
-	if _, err := execute(ctx, refused); err == nil {
+	if _, err := calling(ctx, record.KindTool, "refused", func(context.Context, string) (string, error) { return "", &refusedError{7} }); err == nil {
 		return "", errors.New("it was not refused")
 	}
 	approved, err := core.Await[string](ctx, "charge "+secret+"?")
 	return out.Number + " " + approved, err
+}
+
+// calling makes a call that is not tried again.
+func calling(ctx context.Context, kind record.Kind, name string, h core.Handler[string, string]) (string, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: kind, Name: name, Retry: &core.RetryConfig{Disabled: true}}, h)
+	if err != nil {
+		return "", err
+	}
+	return d.Event().Execute(ctx, "in")
 }
 
 func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
@@ -75,7 +83,10 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 		assert.NoError(t, err)
 		wire.Write(append(data, '\n'))
 	})
-	p := func(ctx context.Context) (string, error) { return execute(ctx, agentOf(tryOnce, leaking)) }
+	const runID = "run-1"
+	p := func(ctx context.Context) (string, error) {
+		return calling(ctx, record.KindAgent, "a", func(ctx context.Context, _ string) (string, error) { return leaking(ctx) })
+	}
 	options := []state.Option{
 		state.WithRedaction(hide), state.WithPayloads(), state.WithPublisher(b),
 		state.WithPublisher(printer.New(&console, printer.WithPreviews())),
@@ -105,9 +116,14 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 	assert.Equal(t, map[string]bool{"sentinel": true, "interrupt": true, "type": false, "output": true}, found)
 	require.NoError(t, st.Close())
 
-	answerAll(t, s)
-	out, err := run(t, s, p, append(options, state.WithRepublish())...)
+	for _, q := range testkit.Questions(t, st) {
+		require.NoError(t, state.Answer(t.Context(), s, runID, q.ID, "", "to "+q.Text))
+	}
+	st, err = state.Open(t.Context(), s, runID, append(options, state.WithRepublish())...)
 	require.NoError(t, err)
+	out, err := p(st.Context(t.Context()))
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
 	assert.Equal(t, secret+" to charge "+secret+"?", out, "what is replayed is not redacted")
 	b.Close()
 

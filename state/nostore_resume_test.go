@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type secrets struct {
 	again         bool
 }
 
-func (s *secrets) program(kind string) program {
+func (s *secrets) program(kind string) body {
 	fetch := func(ctx context.Context) (string, error) {
 		s.fetched++
 		if err := state.Put(ctx, "k", fmt.Sprint("fetch ", s.fetched)); err != nil {

@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func getting(ctx context.Context) (string, error) {
 
 func TestValueOfACallInAFailedAttemptIsResumed(t *testing.T) {
 	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
-		return execute(ctx, agentOf(atOnce, func(ctx context.Context) (string, error) {
+		return execute(ctx, agentOf(retryAtOnce, func(ctx context.Context) (string, error) {
 			if core.ScopeOf(ctx).Attempt() == 0 {
 				execute(ctx, putting("token"))
 				return beBusy(ctx)
@@ -47,7 +47,7 @@ func TestValueOfACallInAFailedAttemptIsResumed(t *testing.T) {
 
 func TestValueOfACallInAFailedAttemptOfAToolIsResumed(t *testing.T) {
 	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
-		return execute(ctx, toolOf("t", atOnce, func(ctx context.Context) (string, error) {
+		return execute(ctx, toolOf("t", retryAtOnce, func(ctx context.Context) (string, error) {
 			switch core.ScopeOf(ctx).Attempt() {
 			case 0:
 				execute(ctx, putting("token"))
@@ -91,39 +91,9 @@ func put(value string) func(context.Context, string) error {
 	return func(ctx context.Context, _ string) error { return state.Put(ctx, "k", value) }
 }
 
-func TestValueOfAPreconditionIsResumed(t *testing.T) {
-	for name, retry := range map[string]core.RetryConfig{"first attempt": tryOnce, "second attempt": atOnce} {
-		t.Run(name, func(t *testing.T) {
-			requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
-				out, err := execute(ctx, agentOf(retry, func(ctx context.Context) (string, error) {
-					if !retry.Disabled && core.ScopeOf(ctx).Attempt() == 0 {
-						return beBusy(ctx)
-					}
-					v, err := getting(ctx)
-					state.Put(ctx, "seen", v)
-					kill()
-					return v, err
-				}).Require(put("token")))
-				after, _ := getting(ctx)
-				seen, _, _ := state.Get[string](ctx, "seen")
-				return fmt.Sprint(out, ", then ", after, " and ", seen), err
-			})
-		})
-	}
-}
-
-func TestValueOfAPreconditionOfAToolIsResumed(t *testing.T) {
-	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
-		return execute(ctx, toolOf("t", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context) (string, error) {
-			kill()
-			return getting(ctx)
-		}).Require(put("token")))
-	})
-}
-
 func TestValueOfAPreconditionIsOlderThanThatOfACallInside(t *testing.T) {
 	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
-		out, err := execute(ctx, agentOf(atOnce, func(ctx context.Context) (string, error) {
+		out, err := execute(ctx, agentOf(retryAtOnce, func(ctx context.Context) (string, error) {
 			if core.ScopeOf(ctx).Attempt() == 0 {
 				execute(ctx, putting("new"))
 				return beBusy(ctx)
@@ -139,7 +109,7 @@ func TestValueOfAPreconditionIsOlderThanThatOfACallInside(t *testing.T) {
 
 func TestValueOfACallByAPreconditionIsResumed(t *testing.T) {
 	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
-		return execute(ctx, toolOf("t", atOnce, func(ctx context.Context) (string, error) {
+		return execute(ctx, toolOf("t", retryAtOnce, func(ctx context.Context) (string, error) {
 			kill()
 			return getting(ctx)
 		}).Require(func(ctx context.Context, _ string) error {
@@ -168,10 +138,7 @@ func TestValueOfAPreconditionIsGoneWithItsCall(t *testing.T) {
 				got, err := run(t, s, p)
 				require.NoError(t, err)
 				assert.Empty(t, got, "nobody else sees it")
-				loaded := testkit.LoadRun(t, s, runID)
-				data, err := loaded.Encode()
-				require.NoError(t, err)
-				assert.Empty(t, exported(t, data)["header"].(map[string]any)["values"])
+				assert.Empty(t, testkit.LoadRun(t, s, runID).Values())
 			}
 		})
 	}
@@ -227,7 +194,7 @@ func (a *artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 
 // readingBig calls a tool with an output that is an artifact, and is
 // interrupted after it the first time.
-func readingBig() program {
+func readingBig() body {
 	stop := true
 	return func(ctx context.Context) (string, error) {
 		return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {

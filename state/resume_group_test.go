@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"context"
@@ -55,9 +55,9 @@ func (b *branches) tool(name string, d time.Duration, end handler) handler {
 
 func (b *branches) names() []string { return slices.Sorted(maps.Keys(b.ran)) }
 
-// failing is an agent that makes the group, says how it ended, and is killed
+// failingAgent is an agent that makes the group, says how it ended, and is killed
 // before it returns, or before the first record that is not kept.
-func failing(g actors.Group, handlers ...handler) *definition {
+func failingAgent(g actors.Group, handlers ...handler) *definition {
 	return agentOf(tryOnce, func(ctx context.Context) (string, error) {
 		out, err := actors.Parallel(ctx, g, handlers...)
 		var failed *actors.GroupError
@@ -107,7 +107,7 @@ func TestStoppedBranchesOfAFailedGroupAreNotStartedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBranches()
-				agent := failing(actors.Group{Name: "g", Workers: 4},
+				agent := failingAgent(actors.Group{Name: "g", Workers: 4},
 					b.tool("slow", time.Minute, succeed), b.tool("quick", time.Second, succeed), b.tool("bad", 2*time.Second, refuse),
 					b.tool("slower", time.Minute, succeed), b.tool("never", 0, succeed), b.tool("never too", 0, succeed))
 				ran := requireStaysFailed(t, b, agent, keep)
@@ -121,7 +121,7 @@ func TestFirstRecordedFailureIsTheCauseOfAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, s := newBranches(), memstore.New()
 		var causes []string
-		agent := failing(actors.Group{Name: "g"},
+		agent := failingAgent(actors.Group{Name: "g"},
 			b.tool("second", 2*time.Second, refuse),
 			func(ctx context.Context) (string, error) {
 				_, err := b.tool("stopped", time.Minute, succeed)(ctx)
@@ -148,7 +148,7 @@ func TestBothRecordedFailuresOfAGroupAreRecalled(t *testing.T) {
 			<-time.After(3 * time.Second)
 			return "", core.Permanent(errors.New("late"))
 		})
-		agent := failing(actors.Group{Name: "g"},
+		agent := failingAgent(actors.Group{Name: "g"},
 			func(ctx context.Context) (string, error) { return execute(ctx, deaf) },
 			b.tool("bad", time.Second, refuse), b.tool("slow", time.Minute, succeed))
 		assert.Empty(t, requireStaysFailed(t, b, agent, untilAgentEnds))
@@ -159,7 +159,7 @@ func TestBranchThatFailedByItselfKeepsItsGroupFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranches()
 		look := b.tool("look", time.Second, succeed)
-		agent := failing(actors.Group{Name: "g"},
+		agent := failingAgent(actors.Group{Name: "g"},
 			b.tool("slow", time.Minute, succeed), b.tool("quick", time.Millisecond, succeed),
 			func(ctx context.Context) (string, error) {
 				if _, err := look(ctx); err != nil {
@@ -202,7 +202,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranches()
 		one, two := b.tool("one", time.Second, succeed), b.tool("two", time.Second, succeed)
-		agent := failing(actors.Group{Name: "g"},
+		agent := failingAgent(actors.Group{Name: "g"},
 			func(ctx context.Context) (string, error) {
 				if _, err := one(ctx); err != nil {
 					return "", err
@@ -254,7 +254,7 @@ func statusOf(t *testing.T, s snapshot.Store) state.Status {
 func TestGroupFailedByAGroupInsideItStaysFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranches()
-		agent := failing(actors.Group{Name: "outer"},
+		agent := failingAgent(actors.Group{Name: "outer"},
 			b.tool("slow", time.Minute, succeed),
 			func(ctx context.Context) (string, error) {
 				_, err := actors.Parallel(ctx, actors.Group{Name: "inner"}, b.tool("stopped", time.Minute, succeed), b.tool("bad", time.Second, refuse))
@@ -268,7 +268,7 @@ func TestGroupFailedByAGroupInsideItStaysFailed(t *testing.T) {
 func TestGroupStoppedByTheOneAroundItIsNotTheOneThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranches()
-		agent := failing(actors.Group{Name: "outer"},
+		agent := failingAgent(actors.Group{Name: "outer"},
 			func(ctx context.Context) (string, error) {
 				_, err := actors.Parallel(ctx, actors.Group{Name: "inner", CollectAll: true}, b.tool("first", time.Second, refuse), b.tool("stopped", time.Minute, succeed))
 				return "", err
@@ -282,7 +282,7 @@ func TestValueOfAFinishedCallInAStoppedBranchIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBranches()
 		slow := b.tool("slow", time.Minute, succeed)
-		agent := failing(actors.Group{Name: "g"},
+		agent := failingAgent(actors.Group{Name: "g"},
 			func(ctx context.Context) (string, error) {
 				execute(ctx, putting("kept"))
 				return slow(ctx)
@@ -324,7 +324,7 @@ type mapped struct{ *definition }
 func TestFailedGroupIsReplayedAndValidated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, s := newBranches(), memstore.New()
-		agent := failing(actors.Group{Name: "g", Workers: 3},
+		agent := failingAgent(actors.Group{Name: "g", Workers: 3},
 			b.tool("slow", time.Minute, succeed), b.tool("quick", time.Millisecond, succeed), b.tool("bad", time.Second, refuse), b.tool("never", 0, succeed))
 		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
 		want, err := run(t, s, p)

@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"context"
@@ -34,8 +34,8 @@ func succeed(context.Context) (string, error) { return "done", nil }
 func refuse(context.Context) (string, error)  { return "", core.Permanent(errors.New("no")) }
 func beBusy(context.Context) (string, error)  { return "", core.Retryable(errors.New("busy")) }
 
-// calling is a branch that calls the tool.
-func calling(tool actors.Tool[item, string]) handler {
+// branchOf is a branch that calls the tool.
+func branchOf(tool actors.Tool[item, string]) handler {
 	return func(ctx context.Context) (string, error) { return tool.Call(ctx, item{}) }
 }
 
@@ -241,7 +241,7 @@ func TestSuspensionOfABranchFailsNoGroup(t *testing.T) {
 				return "", ctx.Err()
 			}
 		})
-		out, err := actors.Parallel(st.Context(base), actors.Group{Name: "g"}, calling(works), calling(suspended))
+		out, err := actors.Parallel(st.Context(base), actors.Group{Name: "g"}, branchOf(works), branchOf(suspended))
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		var failed *actors.GroupError
 		require.NotErrorAs(t, err, &failed)
@@ -257,7 +257,7 @@ func TestStatusAfterAGroupIsThatOfTheCallsThatCount(t *testing.T) {
 	}{
 		"a failed group, and a fallback that completes": {func(ctx context.Context) error {
 			started := make(chan struct{})
-			_, err := actors.Parallel(ctx, actors.Group{Name: "g"}, calling(newTool("waits", listening(started))),
+			_, err := actors.Parallel(ctx, actors.Group{Name: "g"}, branchOf(newTool("waits", listening(started))),
 				func(ctx context.Context) (string, error) { <-started; return fails.Call(ctx, item{}) })
 			if err == nil {
 				return errors.New("the group did not fail")

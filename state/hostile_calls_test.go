@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"context"
@@ -67,17 +67,17 @@ func TestTypedNilErrorOfTheCheckerChangesNothing(t *testing.T) {
 	assert.Equal(t, "done", out)
 }
 
-type node struct {
-	Next *node `json:"next"`
+type cyclicNode struct {
+	Next *cyclicNode `json:"next"`
 }
 
-func newCycle() *node {
-	n := &node{}
+func newCycle() *cyclicNode {
+	n := &cyclicNode{}
 	n.Next = n
 	return n
 }
 
-type box struct {
+type valueBox struct {
 	Content any `json:"content"`
 }
 
@@ -90,13 +90,13 @@ func TestCyclicValueIsAnError(t *testing.T) {
 	selfish["self"] = selfish
 
 	t.Run("output", func(t *testing.T) {
-		tool := decorators.Tool("make", "", func(context.Context, item) (*node, error) { return newCycle(), nil })
+		tool := decorators.Tool("make", "", func(context.Context, item) (*cyclicNode, error) { return newCycle(), nil })
 		_, err := tool.Call(ctx, item{})
 		require.ErrorContains(t, err, points)
 	})
 	t.Run("input", func(t *testing.T) {
-		tool := decorators.Tool("take", "", func(context.Context, box) (string, error) { return "", nil })
-		_, err := tool.Call(ctx, box{selfish})
+		tool := decorators.Tool("take", "", func(context.Context, valueBox) (string, error) { return "", nil })
+		_, err := tool.Call(ctx, valueBox{selfish})
 		require.ErrorContains(t, err, points)
 	})
 	t.Run("value", func(t *testing.T) {
@@ -109,8 +109,8 @@ func TestCyclicValueIsAnError(t *testing.T) {
 	t.Run("idempotency key", func(t *testing.T) {
 		bare := state.New() // which encodes no inputs before that
 		defer bare.Close()
-		tool := decorators.Tool("pay", "", func(ctx context.Context, _ box) (string, error) { return core.IdempotencyKey(ctx) })
-		_, err := tool.Call(bare.Context(t.Context()), box{selfish})
+		tool := decorators.Tool("pay", "", func(ctx context.Context, _ valueBox) (string, error) { return core.IdempotencyKey(ctx) })
+		_, err := tool.Call(bare.Context(t.Context()), valueBox{selfish})
 		require.ErrorContains(t, err, points)
 	})
 }

@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"bytes"
@@ -22,6 +22,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
+// city is what its tools look up.
+type city struct {
+	City string `json:"city"`
+}
+
 // reworded is an agent that asks a model three times, and is stopped once before
 // the third.
 type reworded struct {
@@ -35,7 +40,7 @@ type reworded struct {
 func (p *reworded) agent() actors.Agent[actors.Prompt, actors.Answer] {
 	llm := actors.NewLLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		if p.asked++; len(req.Messages) < 6 {
-			return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{actorstest.Call("price", leg{"Oslo"})}}}, nil
+			return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{actorstest.Call("price", city{"Oslo"})}}}, nil
 		}
 		if p.stop {
 			p.stop = false
@@ -44,9 +49,9 @@ func (p *reworded) agent() actors.Agent[actors.Prompt, actors.Answer] {
 		}
 		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "done"}}, nil
 	})
-	tools := []actors.Option{actors.WithInstructions(p.instructions), actors.WithTools(decorators.Tool("price", "", func(context.Context, leg) (any, error) { return p.price, nil }))}
+	tools := []actors.Option{actors.WithInstructions(p.instructions), actors.WithTools(decorators.Tool("price", "", func(context.Context, city) (any, error) { return p.price, nil }))}
 	if p.more {
-		tools = append(tools, actors.WithTools(decorators.Tool("cancel", "", func(context.Context, leg) (string, error) { return "", nil })))
+		tools = append(tools, actors.WithTools(decorators.Tool("cancel", "", func(context.Context, city) (string, error) { return "", nil })))
 	}
 	return actors.NewAgent("assistant", llm, tools...)
 }

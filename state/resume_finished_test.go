@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"context"
@@ -76,7 +76,7 @@ func TestFirstHasTheSameWinnerAfterAnyCrash(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		second, err := execute(ctx, toolOf("after", atOnce, func(context.Context) (string, error) { return first, nil }))
+		second, err := execute(ctx, toolOf("after", retryAtOnce, func(context.Context) (string, error) { return first, nil }))
 		return first + second, err
 	})
 	killedAnywhere(t, agent, func(t *testing.T, at, out string, err error) {
@@ -105,7 +105,7 @@ func TestResultsComeInTheRecordedOrderAfterAnyCrash(t *testing.T) {
 						return "", err
 					}
 					// The order decides what is called: another one would be a divergence.
-					told, err := execute(ctx, toolOf(fmt.Sprint("tell", f.Branch), atOnce, func(context.Context) (string, error) { return f.Output, nil }))
+					told, err := execute(ctx, toolOf(fmt.Sprint("tell", f.Branch), retryAtOnce, func(context.Context) (string, error) { return f.Output, nil }))
 					if err != nil {
 						return "", err
 					}
@@ -129,7 +129,7 @@ func TestGroupThatTimedOutStaysSoAfterAnyCrash(t *testing.T) {
 		if !errors.Is(err, core.ErrGroupTimeout) {
 			return "", fmt.Errorf("another end: %w", err)
 		}
-		return execute(ctx, toolOf("after", atOnce, func(context.Context) (string, error) { return "handled", nil }))
+		return execute(ctx, toolOf("after", retryAtOnce, func(context.Context) (string, error) { return "handled", nil }))
 	})
 	killedAnywhere(t, agent, func(t *testing.T, at, out string, err error) {
 		require.NoError(t, err, at)

@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"bytes"
@@ -67,7 +67,7 @@ func (d *doubtful) calls() map[string]func(context.Context) (receipt, error) {
 }
 
 // around has the call made by an agent, which hands its result out.
-func around(call func(context.Context) (receipt, error), got *receipt, failed *error) program {
+func around(call func(context.Context) (receipt, error), got *receipt, failed *error) body {
 	return func(ctx context.Context) (string, error) {
 		return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
 			*got, *failed = call(ctx)
@@ -76,7 +76,7 @@ func around(call func(context.Context) (receipt, error), got *receipt, failed *e
 	}
 }
 
-func question(t *testing.T, s snapshot.Store) core.Question {
+func doubtOf(t *testing.T, s snapshot.Store) core.Question {
 	t.Helper()
 	open, err := state.Questions(t.Context(), s, runID)
 	require.NoError(t, err)
@@ -84,14 +84,14 @@ func question(t *testing.T, s snapshot.Store) core.Question {
 	return open[0]
 }
 
-func answer(t *testing.T, s snapshot.Store, value any) {
+func answerDoubt(t *testing.T, s snapshot.Store, value any) {
 	t.Helper()
-	require.NoError(t, state.Answer(t.Context(), s, runID, question(t, s).ID, "", value))
+	require.NoError(t, state.Answer(t.Context(), s, runID, doubtOf(t, s).ID, "", value))
 }
 
 // stopped runs the program until its call is stopped as told, and returns what
 // is left of the run.
-func (d *doubtful) stopped(t *testing.T, how string, p program) snapshot.Store {
+func (d *doubtful) stopped(t *testing.T, how string, p body) snapshot.Store {
 	t.Helper()
 	s := memstore.New()
 	var left snapshot.Store
@@ -132,13 +132,13 @@ func TestCallInDoubtWaitsForSomebodyToDecide(t *testing.T) {
 			_, err := again()
 			require.ErrorIs(t, err, core.ErrAwaiting)
 			assert.Equal(t, state.StatusPaused, statusOf(t, s))
-			q := question(t, s)
+			q := doubtOf(t, s)
 			assert.Equal(t, record.AsksDoubt, q.Asks)
 			assert.True(t, strings.HasSuffix(q.ID, "pay?in-doubt1"), q.ID)
 			assert.Contains(t, q.Text, `"pay" had begun (attempt 1)`)
 		}
 		assert.Equal(t, 1, d.ran)
-		answer(t, s, state.InDoubtRunAgain())
+		answerDoubt(t, s, state.InDoubtRunAgain())
 		got, err := again()
 		require.NoError(t, err)
 		assert.Equal(t, receipt{1, true}, got)
@@ -152,7 +152,7 @@ func TestCallInDoubtWaitsForSomebodyToDecide(t *testing.T) {
 func TestCallInDoubtFailsAsAnswered(t *testing.T) {
 	eachDoubt(t, func(t *testing.T, d *doubtful, s snapshot.Store, again func() (receipt, error)) {
 		again()
-		answer(t, s, state.InDoubtFailed("the bank knows nothing of it"))
+		answerDoubt(t, s, state.InDoubtFailed("the bank knows nothing of it"))
 		for range 2 {
 			_, err := again()
 			require.ErrorIs(t, err, core.ErrInDoubt)
@@ -187,7 +187,7 @@ func TestCallInDoubtFailsWhereItsActorSaysSo(t *testing.T) {
 }
 
 func TestFailureInDoubtIsCalledPermanentNowhere(t *testing.T) {
-	for _, retry := range []core.RetryConfig{tryOnce, atOnce} {
+	for _, retry := range []core.RetryConfig{tryOnce, retryAtOnce} {
 		d := new(doubtful)
 		pay := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (receipt, error) { return d.pay(ctx) },
 			actors.WithInDoubt(core.InDoubtFail))
@@ -247,7 +247,7 @@ func TestCallInDoubtCompletesWithTheOutputOfTheAnswer(t *testing.T) {
 			var got receipt
 			s, again := atBank(t, &got)
 			require.ErrorIs(t, again(), core.ErrAwaiting)
-			answer(t, s, value)
+			answerDoubt(t, s, value)
 			for range 2 {
 				require.NoError(t, again())
 				assert.Equal(t, receipt{ID: 7}, got)
@@ -274,19 +274,19 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 			var got receipt
 			s, again := atBank(t, &got)
 			again()
-			before := question(t, s)
+			before := doubtOf(t, s)
 			require.ErrorIs(t, state.Answer(t.Context(), s, runID, before.ID, "", c.value), core.ErrUnfit)
-			assert.Equal(t, before, question(t, s), "nothing was recorded")
+			assert.Equal(t, before, doubtOf(t, s), "nothing was recorded")
 			encoded, err := record.Encode(c.value) // as an answer to what an older program asked
 			require.NoError(t, err)
 			require.NoError(t, s.Post(t.Context(), runID, snapshot.Message{Record: record.Record{
 				Time: time.Now(), Kind: record.KindAnswer, Status: record.StatusRecorded, Name: before.ID, Detail: &record.Detail{Output: encoded},
 			}}))
 			require.ErrorIs(t, again(), core.ErrAwaiting)
-			q := question(t, s)
+			q := doubtOf(t, s)
 			assert.Equal(t, before.ID, q.ID)
 			assert.Contains(t, q.Refused, c.want)
-			answer(t, s, state.InDoubtCompleted(receipt{ID: 7}))
+			answerDoubt(t, s, state.InDoubtCompleted(receipt{ID: 7}))
 			require.NoError(t, again())
 			assert.Equal(t, receipt{ID: 7}, got)
 		})
@@ -308,11 +308,11 @@ func TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused(t *testing.T) {
 		`got a string, want an object such as`:                             "run_again",
 		`"1": unknown field; want one of "decision"`:                       map[int]int{1: 2},
 	} {
-		err := state.Answer(t.Context(), s, runID, question(t, s).ID, "", value)
+		err := state.Answer(t.Context(), s, runID, doubtOf(t, s).ID, "", value)
 		require.ErrorIs(t, err, core.ErrUnfit)
 		require.ErrorContains(t, err, want)
 	}
-	answer(t, s, state.InDoubtCompleted(receipt{ID: 7}))
+	answerDoubt(t, s, state.InDoubtCompleted(receipt{ID: 7}))
 	require.NoError(t, again())
 	assert.Equal(t, receipt{ID: 7}, got)
 }
@@ -324,15 +324,15 @@ func TestLaterDoubtIsAnotherQuestion(t *testing.T) {
 	p := around(d.calls()["tool"], &got, &failed)
 	s := d.stopped(t, "crash", p)
 	run(t, s, p)
-	answer(t, s, state.InDoubtRunAgain())
+	answerDoubt(t, s, state.InDoubtRunAgain())
 	d.stop = func(ctx context.Context) { interrupt(state.From(ctx)) }
 	run(t, s, p)
 	d.stop = nil
 	require.Equal(t, 2, d.ran)
 	run(t, s, p)
 	require.Equal(t, 2, d.ran, "the answer was to the first doubt")
-	assert.Equal(t, "a/pay?in-doubt2", question(t, s).ID)
-	answer(t, s, state.InDoubtCompleted(receipt{ID: 2}))
+	assert.Equal(t, "a/pay?in-doubt2", doubtOf(t, s).ID)
+	answerDoubt(t, s, state.InDoubtCompleted(receipt{ID: 2}))
 	run(t, s, p)
 	require.NoError(t, failed)
 	assert.Equal(t, receipt{ID: 2}, got)
@@ -372,7 +372,7 @@ func TestDoubtOutlivesAnInterruptBeforeItIsSettled(t *testing.T) {
 func TestInterruptBeforeAResumedAttemptKeepsItsNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ran := memstore.New(), 0
-		tool := toolOf("t", hourly, func(ctx context.Context) (string, error) { ran++; return beBusy(ctx) })
+		tool := toolOf("t", retryHourly, func(ctx context.Context) (string, error) { ran++; return beBusy(ctx) })
 		p := func(ctx context.Context) (string, error) { return execute(ctx, tool) }
 		_, err := run(t, s, p)
 		require.ErrorIs(t, err, core.ErrExhausted)
@@ -412,7 +412,7 @@ func TestSiblingsOfACallInDoubtFinishFirst(t *testing.T) {
 	_, err := run(t, s, p)
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	require.NoError(t, sibling)
-	assert.Equal(t, "group:g/1/pay?in-doubt1", question(t, s).ID)
+	assert.Equal(t, "group:g/1/pay?in-doubt1", doubtOf(t, s).ID)
 }
 
 func TestLargeOutputOfAnAnswerIsAnArtifact(t *testing.T) {
@@ -429,7 +429,7 @@ func TestLargeOutputOfAnAnswerIsAnArtifact(t *testing.T) {
 	p := func(ctx context.Context) (string, error) { return execute(ctx, d) }
 	run(t, s, p)
 	run(t, left, p)
-	answer(t, left, state.InDoubtCompleted(large))
+	answerDoubt(t, left, state.InDoubtCompleted(large))
 	for range 2 {
 		out, err := run(t, left, p, state.WithArtifacts(store))
 		require.NoError(t, err)

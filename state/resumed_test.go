@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"context"
@@ -31,13 +31,13 @@ const runID = "run-1"
 type (
 	definition   = core.Definition[string, string]
 	inputHandler = core.Handler[string, string]
-	program      = func(context.Context) (string, error)
+	body         = func(context.Context) (string, error)
 )
 
 var (
-	tryOnce = core.RetryConfig{Disabled: true}
-	atOnce  = core.RetryConfig{InitialDelay: core.NoDelay}
-	hourly  = core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
+	tryOnce     = core.RetryConfig{Disabled: true}
+	retryAtOnce = core.RetryConfig{InitialDelay: core.NoDelay}
+	retryHourly = core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
 )
 
 func define(kind record.Kind, name string, retry core.RetryConfig, h inputHandler) *definition {
@@ -61,7 +61,7 @@ func execute(ctx context.Context, d *definition) (string, error) {
 }
 
 // run opens the stored run, has the program run in it and closes it.
-func run(t *testing.T, s snapshot.Store, p program, options ...state.Option) (string, error) {
+func run(t *testing.T, s snapshot.Store, p body, options ...state.Option) (string, error) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, runID, options...)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func requireSameAfterKill(t *testing.T, p func(ctx context.Context, kill func())
 	assert.Equal(t, want, got)
 }
 
-func asking(question string) handler {
+func askingFor(question string) handler {
 	return func(ctx context.Context) (string, error) { return core.Await[string](ctx, question) }
 }
 
@@ -136,7 +136,7 @@ func answerAll(t *testing.T, s snapshot.Store) {
 }
 
 func TestAnswerToAPreconditionIsNoneToTheHandler(t *testing.T) {
-	for name, retry := range map[string]core.RetryConfig{"first attempt": tryOnce, "second attempt": atOnce} {
+	for name, retry := range map[string]core.RetryConfig{"first attempt": tryOnce, "second attempt": retryAtOnce} {
 		t.Run(name, func(t *testing.T) {
 			s := memstore.New()
 			pay := func(ctx context.Context) (string, error) {
@@ -144,9 +144,9 @@ func TestAnswerToAPreconditionIsNoneToTheHandler(t *testing.T) {
 					if !retry.Disabled && core.ScopeOf(ctx).Attempt() == 0 {
 						return beBusy(ctx)
 					}
-					return asking("which account?")(ctx)
+					return askingFor("which account?")(ctx)
 				}).Require(func(ctx context.Context, _ string) error {
-					_, err := asking("may I pay?")(ctx)
+					_, err := askingFor("may I pay?")(ctx)
 					return err
 				}))
 			}
@@ -173,7 +173,7 @@ func TestAnswersOfBranchesStayWithTheirBranches(t *testing.T) {
 					if i != first {
 						<-time.After(time.Millisecond)
 					}
-					return asking(fmt.Sprint("delete ", i, "?"))(ctx)
+					return askingFor(fmt.Sprint("delete ", i, "?"))(ctx)
 				}
 			}
 			out, err := actors.Parallel(ctx, actors.Group{Name: "g"}, branch(1), branch(2))
@@ -234,7 +234,7 @@ func TestResumedCallHeedsAnInterruptBeforeIt(t *testing.T) {
 	s := memstore.New()
 	ran := 0
 	p := func(ctx context.Context) (string, error) {
-		return execute(ctx, toolOf("t", atOnce, func(ctx context.Context) (string, error) {
+		return execute(ctx, toolOf("t", retryAtOnce, func(ctx context.Context) (string, error) {
 			ran++
 			interrupt(state.From(ctx))
 			return beBusy(ctx)
@@ -254,7 +254,7 @@ func TestResumedCallHeedsAnInterruptBeforeIt(t *testing.T) {
 func TestResumedCallHeedsItsCancelledContext(t *testing.T) {
 	s := memstore.New()
 	ran := 0
-	busy := toolOf("t", atOnce, func(ctx context.Context) (string, error) { ran++; return beBusy(ctx) })
+	busy := toolOf("t", retryAtOnce, func(ctx context.Context) (string, error) { ran++; return beBusy(ctx) })
 	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, busy) })
 	left := killed(t, s, func(r record.Record) bool { return r.Seq <= 5 })
 	ran = 0
@@ -287,7 +287,7 @@ func TestStrictReplayOfAnEmptyForkExecutesNothing(t *testing.T) {
 func TestRetryTimeoutThatIsOverAfterAResumeNamesNoDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		busy := func(limit time.Duration) program {
+		busy := func(limit time.Duration) body {
 			cfg := core.RetryConfig{Jitter: core.NoJitter, InitialDelay: time.Minute, RetryTimeout: limit}
 			return func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", cfg, beBusy)) }
 		}
@@ -319,7 +319,7 @@ func requireReplayedAtOnce(t *testing.T, s snapshot.Store, agent *definition) {
 func TestStrictReplayWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		agent := agentOf(hourly, beBusy)
+		agent := agentOf(retryHourly, beBusy)
 		run(t, s, func(ctx context.Context) (string, error) {
 			time.AfterFunc(time.Minute, func() { interrupt(state.From(ctx)) })
 			return execute(ctx, agent)
@@ -331,7 +331,7 @@ func TestStrictReplayWaitsForNothing(t *testing.T) {
 func TestStrictReplayDoesNotRetryWhatIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		retry := hourly
+		retry := retryHourly
 		retry.RetryOn = []core.Matcher{core.MatchAny()}
 		agent := agentOf(retry, func(ctx context.Context) (string, error) {
 			return execute(ctx, toolOf("t", tryOnce, succeed))
@@ -363,7 +363,7 @@ func TestValidateOfUnchangedCodeWaitsForNothing(t *testing.T) {
 func TestRunOpenedForNothingKeepsItsStatus(t *testing.T) {
 	for want, h := range map[state.Status]handler{
 		state.StatusFailed: refuse,
-		state.StatusPaused: asking("?"),
+		state.StatusPaused: askingFor("?"),
 		state.StatusInterrupted: func(ctx context.Context) (string, error) {
 			interrupt(state.From(ctx))
 			return "", ctx.Err()
@@ -371,7 +371,7 @@ func TestRunOpenedForNothingKeepsItsStatus(t *testing.T) {
 	} {
 		s := memstore.New()
 		nothing := func(context.Context) (string, error) { return "", nil }
-		for _, p := range []program{func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", tryOnce, h)) }, nothing} {
+		for _, p := range []body{func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", tryOnce, h)) }, nothing} {
 			run(t, s, p)
 			page, err := s.List(t.Context(), snapshot.Filter{})
 			require.NoError(t, err)
@@ -441,42 +441,14 @@ func TestRerunRecallsWhatSucceededInTheFailedAttempt(t *testing.T) {
 	assert.Equal(t, []string{"a@2/bad"}, ran)
 }
 
-func TestForkInASecondAttemptRunsOnlyWhatFollows(t *testing.T) {
-	s := memstore.New()
-	var ran []string
-	note := func(ctx context.Context) (string, error) {
-		ran = append(ran, core.ScopeOf(ctx).Address().String())
-		return "", nil
-	}
-	agent := agentOf(atOnce, func(ctx context.Context) (string, error) {
-		execute(ctx, toolOf("y", tryOnce, note))
-		execute(ctx, toolOf("x", tryOnce, note))
-		if core.ScopeOf(ctx).Attempt() == 0 {
-			return beBusy(ctx)
-		}
-		return "ok", nil
-	})
-	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
-	at, err := record.ParseAddress("a@2/x")
-	require.NoError(t, err)
-	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork", state.ForkOptions{}))
-	ran = nil
-	st, err := state.Open(t.Context(), s, "fork")
-	require.NoError(t, err)
-	defer st.Close()
-	_, err = execute(st.Context(t.Context()), agent)
-	require.NoError(t, err)
-	assert.Equal(t, []string{"a@2/x"}, ran)
-}
-
 func TestCrashesDoNotCountAgainstMaxAttempts(t *testing.T) {
 	var s snapshot.Store = memstore.New()
 	ran := 0
 	for range 12 {
 		left := s
 		run(t, s, func(ctx context.Context) (string, error) {
-			return execute(ctx, agentOf(atOnce, func(ctx context.Context) (string, error) {
-				return execute(ctx, toolOf("t", atOnce, func(context.Context) (string, error) {
+			return execute(ctx, agentOf(retryAtOnce, func(ctx context.Context) (string, error) {
+				return execute(ctx, toolOf("t", retryAtOnce, func(context.Context) (string, error) {
 					ran++
 					left = killed(t, s, everyRecord)
 					return "", nil
@@ -491,7 +463,7 @@ func TestCrashesDoNotCountAgainstMaxAttempts(t *testing.T) {
 func TestLastErrorIsKeptWhenAResumedWaitIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		busy := toolOf("t", hourly, beBusy)
+		busy := toolOf("t", retryHourly, beBusy)
 		run(t, s, func(ctx context.Context) (string, error) {
 			time.AfterFunc(time.Minute, func() { interrupt(state.From(ctx)) })
 			return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) { return execute(ctx, busy) }))

@@ -1,4 +1,4 @@
-package tests
+package state_test
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func failsOn(bad int) actors.Tool[item, int] {
 func TestInitialDelayAboveTheDefaultCapIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts, begin := 0, time.Now()
-		tool := decorators.Tool("hourly", "", func(context.Context, item) (int, error) {
+		tool := decorators.Tool("retryHourly", "", func(context.Context, item) (int, error) {
 			if attempts++; attempts == 1 {
 				return 0, core.Retryable(errors.New("later"))
 			}
