@@ -14,9 +14,8 @@ import (
 
 	"github.com/reprise-go/reprise/adapters/jetstream"
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
-	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/runner/queuetest"
 )
 
 // A later dials connections to a server whose clock seems to be ahead of that of this
@@ -62,50 +61,17 @@ func (c *laterConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestScheduleFollowsTheClockOfTheServer, for a worker that is an hour behind, and one that
-// is an hour ahead.
-func TestScheduleFollowsTheClockOfTheServer(t *testing.T) {
+func TestSchedulesFollowTheClockOfTheServer(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
 			t.Parallel()
-			server := jstest.Start(t)
-			store := open(t, server.Connect(nats.SetCustomDialer(later(ahead))), jetstream.Options{Lease: longLease})
+			store := open(t, jstest.Start(t).Connect(nats.SetCustomDialer(later(ahead))), jetstream.Options{Lease: longLease})
 			queue, err := jetstream.OpenQueue(t.Context(), store)
 			require.NoError(t, err)
-			r, err := runner.New(store, runner.Options{Queue: queue})
-			require.NoError(t, err)
-			program := runner.Register(r, decorators.Agent("echo", "", func(_ context.Context, in struct{}) (string, error) { return "", nil }))
-			here := time.Now().Add(2 * time.Second).Truncate(time.Second)
-			require.NoError(t, program.Schedule(struct{}{}, runner.Schedule{Name: "here", At: here}))
-			require.NoError(t, program.Schedule(struct{}{}, runner.Schedule{Name: "server", At: here.Add(ahead).Add(2 * time.Second)}))
-			ctx, cancel := context.WithCancel(t.Context())
-			served := make(chan error, 1)
-			go func() { served <- r.Serve(ctx) }()
-			defer func() {
-				cancel()
-				assert.NoError(t, <-served)
-			}()
-			id := "server-" + here.Add(ahead).Add(2*time.Second).UTC().Format("20060102T150405Z")
-			awaitRun(t, store, id)
-			_, err = r.Info(t.Context(), "here-"+here.UTC().Format("20060102T150405Z"))
-			require.ErrorIs(t, err, snapshot.ErrNotFound, "its time is over, or has not come")
+			queuetest.RunAhead(t, store, queue, ahead, func(context.Context, struct{}) (string, error) { return "", nil })
 		})
 	}
-}
-
-// awaitRun waits until a run has completed.
-func awaitRun(t *testing.T, store *jetstream.Store, id string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for event, err := range store.Watch(ctx, snapshot.WatchOptions{}) {
-		require.NoError(t, err)
-		if event.Info.RunID == id && event.Info.Status == snapshot.StatusCompleted {
-			return
-		}
-	}
-	t.Fatalf("run %s was not completed", id)
 }
 
 // A job that is due only in an hour by the clock of the server is not taken by a worker
