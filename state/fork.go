@@ -50,7 +50,7 @@ var ErrCompensated = errors.New("state: the fork would keep calls that were comp
 // they have new idempotency keys. For an address that has no call, the error lists those
 // of the run.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) error {
-	if err := CheckRunID(newID); err != nil {
+	if err := snapshot.CheckRunID(newID); err != nil {
 		return err
 	}
 	forked, err := forkOf(ctx, store, runID, address, newID, o)

@@ -31,7 +31,7 @@ var ErrStore = errors.New("state: the run could not be stored")
 // that are to be compensated, Open compensates them first (see
 // [WithCompensations]).
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
-	if err := CheckRunID(runID); err != nil {
+	if err := snapshot.CheckRunID(runID); err != nil {
 		return nil, err
 	}
 	if store == nil {

@@ -85,7 +85,7 @@ func WithRedaction(redact func(text string) string) Option {
 // underscores, not beginning with a dot. Defaults to a random ID. It is for
 // [New]; [Open] gets the ID as an argument.
 func WithRunID(id string) Option {
-	return func(c *config) { c.must(CheckRunID(id)); c.settings.RunID = id; c.isFor("WithRunID", inNew) }
+	return func(c *config) { c.must(snapshot.CheckRunID(id)); c.settings.RunID = id; c.isFor("WithRunID", inNew) }
 }
 
 // WithPublisher adds a publisher.
@@ -177,9 +177,6 @@ func WithInterruptChecker(check Checker) Option {
 func WithMetadata(m Metadata) Option {
 	return func(c *config) { c.metadata, c.described = m.Clone(), true }
 }
-
-// CheckRunID returns an error if id is not a run ID. It is snapshot.CheckRunID.
-func CheckRunID(id string) error { return snapshot.CheckRunID(id) }
 
 // config holds what the options set.
 type config struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -66,7 +67,7 @@ func TestRunIDsThatAreAllowed(t *testing.T) {
 		assert.Equal(t, id, st.RunID(), "id")
 	}
 	st, _ := testkit.Run(t)
-	if err := state.CheckRunID(st.RunID()); err != nil {
+	if err := snapshot.CheckRunID(st.RunID()); err != nil {
 		t.Errorf("the random ID is not allowed: %v", err)
 	}
 }
