@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -20,10 +19,10 @@ type LLM struct {
 
 // NewLLM returns an LLM with a handler. The usage of each response is counted
 // for the call, unless the handler asks another LLM, for which it was counted
-// already. The attempt gets the attributes model, response_id and finish from the
-// response, and first_token, in seconds, if the answer is streamed (see
-// [core.Annotate]). NewLLM panics if the name or an option is invalid or the handler is
-// nil.
+// already. The attempt gets attributes (see [core.Annotate]): those of
+// [Options.Annotate] from the request, model, response_id and finish from the response,
+// and first_token, in seconds, if the answer is streamed. NewLLM panics if the name or an
+// option is invalid or the handler is nil.
 func NewLLM(name, description string, handler core.Handler[Request, Response], opts ...Option) LLM {
 	observed := handler
 	if handler != nil {
@@ -33,6 +32,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 			if err != nil {
 				return Response{}, err
 			}
+			req.Options.Annotate(ctx)
 			resp, err := shown(ctx, req, handler)
 			if !resp.Usage.IsZero() && core.UsageInside(ctx).IsZero() {
 				core.AddUsage(ctx, resp.Usage)
@@ -42,17 +42,6 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 		}
 	}
 	return LLM{define(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, observed, opts)}
-}
-
-// annotate sets what a response says of itself as attributes of the attempt.
-func annotate(ctx context.Context, resp *Response) {
-	for _, a := range [...]struct{ key, value string }{
-		{"model", resp.Model}, {"response_id", resp.ID}, {"finish", cmp.Or(resp.FinishReason, string(resp.Finish))},
-	} {
-		if a.value != "" {
-			core.Annotate(ctx, a.key, a.value)
-		}
-	}
 }
 
 // shown calls the handler of an LLM and emits deltas of its attempt: that it

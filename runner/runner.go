@@ -81,6 +81,11 @@ type Options struct {
 	// with values for handlers, or with live.Watch. Nil changes nothing.
 	Context func(context.Context) context.Context
 
+	// Metadata is called for each run that is started, with the context of Start, before
+	// the run is stored: it may add to the metadata, such as what a trace needs to link
+	// the run to the request. The tags and the Custom map are copies. Nil changes nothing.
+	Metadata func(context.Context, *snapshot.Metadata)
+
 	// Observe is called with each [Event], by the goroutine in which it
 	// happened: it must be fast. It may be nil.
 	Observe func(Event)

@@ -79,6 +79,10 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 
 // startEncoded starts a run whatever the limits.
 func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, encoded []byte, o StartOptions) (info snapshot.Info, isNew bool, err error) {
+	if r.options.Metadata != nil {
+		o.Metadata = o.Metadata.Clone()
+		r.options.Metadata(ctx, &o.Metadata)
+	}
 	run, err := newRun(p, runID, encoded, &o)
 	if err != nil {
 		return snapshot.Info{}, false, fmt.Errorf("runner: start run %s: %w", runID, err)

@@ -70,7 +70,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))
 	}
 	k.held = cancelled == nil && r.restored != nil && mayRepeat(r.found.Status)
-	r.begin()
+	r.begin(ctx)
 	r.listen(ctx, k)
 	if cancelled != nil {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, r.endCancelled())
@@ -110,7 +110,7 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	if err := r.restore(found); err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
 	}
-	r.begin()
+	r.begin(ctx)
 	return &ExecutionState{run: r}, nil
 }
 

@@ -185,6 +185,7 @@ type config struct {
 	publishers []Publisher
 	artifacts  Artifacts
 	checker    Checker
+	openings   []func(context.Context, Opening) map[string]any
 	metadata   Metadata
 	described  bool // WithMetadata was given
 	redact     func(string) string

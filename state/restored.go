@@ -35,9 +35,10 @@ type restored struct {
 	questions     []uint64                    // and answers
 	tracks        []track                     // room for more
 
-	began   uint64   // the record with which the latest opening began
-	retryTo uint64   // calls whose failures are recorded up to here are tried again; 0 for none
-	closed  []closed // openings that were closed, in order
+	opening map[string]any // attributes of the latest opening that had some
+	began   uint64         // the record with which the latest opening began
+	retryTo uint64         // calls whose failures are recorded up to here are tried again; 0 for none
+	closed  []closed       // openings that were closed, in order
 
 	unclaimed bool // calls are on record, and their claims are not
 	overlaps  overlaps
@@ -108,6 +109,9 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		switch {
 		case rec.Kind == record.KindRun && rec.Status == record.StatusStarted:
 			r.began = rec.Seq
+			if opened := openedWith(rec); opened != nil {
+				r.opening = opened
+			}
 			if rec.Reason == record.ReasonRetry {
 				r.retryTo = rec.Seq
 			}

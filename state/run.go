@@ -66,13 +66,19 @@ func newRun(c *config) *run {
 func (r *run) base() *run { return r }
 
 // begin records that the run begins or is resumed.
-func (r *run) begin() {
+func (r *run) begin(ctx context.Context) {
 	rec := record.Record{Time: r.began.UTC().Round(0), Kind: record.KindRun, Status: record.StatusStarted, Name: r.config.metadata.Pipeline}
 	if r.config.rerunFailed {
 		rec.Reason = record.ReasonRetry
 	}
 	if r.config.metadata.Description != "" {
 		rec.Detail = &record.Detail{Message: r.config.metadata.Description}
+	}
+	if attributes := r.opening(ctx); attributes != nil {
+		if rec.Detail == nil {
+			rec.Detail = new(record.Detail)
+		}
+		rec.Detail.Metadata = attributes
 	}
 	r.mu.Lock()
 	r.keep(&rec)

@@ -26,7 +26,7 @@ func New(options ...Option) *ExecutionState {
 	c := configure(options)
 	c.must(c.check(inNew))
 	r := newRun(c)
-	r.begin()
+	r.begin(context.Background())
 	return &ExecutionState{run: r}
 }
 

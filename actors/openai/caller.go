@@ -30,6 +30,7 @@ type caller struct {
 	noEncrypted sync.Map // names of models that do not support encrypted reasoning
 	external    bool     // the client was passed to WithClient
 	host        string   // host of the service; empty if unknown
+	server      server   // zero if the host is unknown
 	defaultWire wire     // wire for the model's own name
 }
 
@@ -41,7 +42,7 @@ func (c *caller) connect() {
 	own := m.BaseURL != "" // set by the program, not by the environment
 	m.BaseURL = cmp.Or(m.BaseURL, os.Getenv("OPENAI_BASE_URL"), defaultBaseURL)
 	if u, err := url.Parse(m.BaseURL); err == nil {
-		c.host = u.Hostname()
+		c.host, c.server = u.Hostname(), serverOf(u)
 	}
 	env := m.APIKeyEnv
 	if env == "" && (!own || c.host == "openai.com" || strings.HasSuffix(c.host, ".openai.com")) {
@@ -77,9 +78,8 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 	if other := req.Options.Model; other != "" && other != name {
 		name, w = other, c.wireFor(other)
 	}
-	if c.host != "" {
-		core.Annotate(ctx, "provider", c.host)
-	}
+	c.server.annotate(ctx)
+	req.Options.Annotate(ctx)
 	formatTool := ""
 	if f := req.Options.Format; f != nil && f.ByTool {
 		formatTool = f.Name

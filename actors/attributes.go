@@ -1,0 +1,57 @@
+package actors
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Annotate sets what the options say as attributes of the attempt that ctx belongs to (see
+// [core.Annotate]): request_model, max_tokens, temperature, top_p, seed, stop (as JSON),
+// effort and output_type (json if there is a format), each if it is set, and of Extra the
+// numbers top_k, frequency_penalty, presence_penalty and n. [NewLLM] does that with the
+// options of the request; a handler that has defaults of its own calls it with what it
+// sends.
+func (o Options) Annotate(ctx context.Context) {
+	set(ctx, "request_model", o.Model)
+	set(ctx, "max_tokens", o.MaxTokens)
+	set(ctx, "effort", o.Effort)
+	for key, v := range map[string]*float64{"temperature": o.Temperature, "top_p": o.TopP} {
+		if v != nil {
+			core.Annotate(ctx, key, *v)
+		}
+	}
+	if o.Seed != nil {
+		core.Annotate(ctx, "seed", *o.Seed)
+	}
+	if len(o.Stop) > 0 {
+		stop, _ := json.Marshal(o.Stop) // strings can be marshalled
+		core.Annotate(ctx, "stop", string(stop))
+	}
+	if o.Format != nil {
+		core.Annotate(ctx, "output_type", "json")
+	}
+	for _, key := range [...]string{"top_k", "frequency_penalty", "presence_penalty", "n"} {
+		switch v := o.Extra[key].(type) {
+		case int, int64, float32, float64:
+			core.Annotate(ctx, key, v)
+		}
+	}
+}
+
+// set sets an attribute that is not zero.
+func set[T comparable](ctx context.Context, key string, value T) {
+	var zero T
+	if value != zero {
+		core.Annotate(ctx, key, value)
+	}
+}
+
+// annotate sets what a response says of itself as attributes of the attempt.
+func annotate(ctx context.Context, resp *Response) {
+	set(ctx, "model", resp.Model)
+	set(ctx, "response_id", resp.ID)
+	set(ctx, "finish", cmp.Or(resp.FinishReason, string(resp.Finish)))
+}

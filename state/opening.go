@@ -1,0 +1,67 @@
+package state
+
+import (
+	"context"
+	"maps"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// An Opening is a run that is begun or resumed, as the function of [WithOpening] sees
+// it.
+type Opening struct {
+	RunID      string
+	Generation uint64 // the number of the opening, from 1
+	Program    string // that a runner started the run with; empty for none
+	Version    string // of the program
+	Metadata   Metadata
+
+	// Before has the attributes that the latest recorded opening was given; nil for
+	// none. It must not be changed.
+	Before map[string]any
+}
+
+// WithOpening calls f when the run is begun or resumed, before anything happens in it. What
+// f returns are attributes of the record with which the opening begins, as those of
+// [core.Annotate] are of an attempt: the next opening gets them as Opening.Before, in
+// whatever process. Nil is for none. If the option is given twice, the attributes of both
+// are recorded. The context is that of [Open]; that of a run in memory is empty.
+//
+// Tracing uses it to continue a trace in the next process.
+func WithOpening(f func(context.Context, Opening) map[string]any) Option {
+	return func(c *config) {
+		c.mustNotBeNil("WithOpening", f)
+		c.openings = append(c.openings, f)
+		c.isFor("WithOpening", inNew|inOpen)
+	}
+}
+
+// opening returns the attributes of the opening of the run, nil for none.
+func (r *run) opening(ctx context.Context) (attributes map[string]any) {
+	if len(r.config.openings) == 0 || r.config.strict {
+		return nil
+	}
+	o := Opening{
+		RunID: r.settings.RunID, Generation: r.generation, Program: r.found.Program, Version: r.found.Version, Metadata: r.config.metadata.Clone(),
+	}
+	if r.restored != nil {
+		o.Before = r.restored.opening
+	}
+	for _, f := range r.config.openings {
+		if more := f(ctx, o); len(more) > 0 {
+			if attributes == nil {
+				attributes = make(map[string]any, len(more))
+			}
+			maps.Copy(attributes, more)
+		}
+	}
+	return cloneMetadata(attributes)
+}
+
+// openedWith returns the attributes of an opening, given its first record.
+func openedWith(rec *record.Record) map[string]any {
+	if rec.Detail == nil {
+		return nil
+	}
+	return cloneMetadata(rec.Detail.Metadata)
+}
