@@ -1,18 +1,20 @@
 package otel
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 
 	global "go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -23,24 +25,31 @@ const scopeName = "github.com/reprise-go/reprise/adapters/otel"
 type Options struct {
 	Meter  metric.MeterProvider
 	Tracer trace.TracerProvider
+
+	// Content adds to spans what models and tools were given and what they returned:
+	// messages, arguments and results. It is not redacted by state.WithRedaction.
+	Content bool
+
+	// Redact changes the text of each such attribute, a JSON document. Nil changes
+	// nothing.
+	Redact func(text string) string
 }
 
 // Telemetry exports runs to OpenTelemetry. It is safe for concurrent use. Create one
 // with [New].
 type Telemetry struct {
-	meter  metric.Meter
-	tracer trace.Tracer
+	options Options
+	tracer  trace.Tracer
+	metrics *metrics
+	actors  actorCache
 
-	started, ended, crashed, troubles, attempts, retries, exhausted metric.Int64Counter
-	openFor, callFor                                                metric.Float64Histogram
+	attempted attempted
 
-	mu   sync.Mutex // guards the fields below
-	runs map[string]*spans
+	mu   sync.RWMutex // guards the field below
+	runs map[string]*run
 }
 
-var _ state.Publisher = (*Telemetry)(nil)
-
-// New returns telemetry that can be shared by any number of runners.
+// New returns telemetry that can be shared by any number of runners and runs.
 func New(o Options) (*Telemetry, error) {
 	if o.Meter == nil {
 		o.Meter = global.GetMeterProvider()
@@ -48,107 +57,84 @@ func New(o Options) (*Telemetry, error) {
 	if o.Tracer == nil {
 		o.Tracer = global.GetTracerProvider()
 	}
-	t := &Telemetry{meter: o.Meter.Meter(scopeName), tracer: o.Tracer.Tracer(scopeName), runs: make(map[string]*spans)}
-	var err error
-	for _, c := range []struct {
-		counter            *metric.Int64Counter
-		name, unit, unitOf string
-	}{
-		{&t.started, "reprise.run.started", "{run}", "Runs that were started"},
-		{&t.ended, "reprise.run.ended", "{run}", "Runs that were closed, by how they stand"},
-		{&t.crashed, "reprise.run.crashed", "{run}", "Ends of the processes of runs"},
-		{&t.troubles, "reprise.runner.troubles", "{trouble}", "What went wrong in a runner"},
-		{&t.attempts, "reprise.call.attempts", "{attempt}", "Attempts of calls"},
-		{&t.retries, "reprise.call.retries", "{retry}", "Waits before another attempt"},
-		{&t.exhausted, "reprise.call.exhausted", "{call}", "Calls that failed because no attempt, no time or no retry budget was left"},
-	} {
-		if *c.counter, err = t.meter.Int64Counter(c.name, metric.WithUnit(c.unit), metric.WithDescription(c.unitOf)); err != nil {
-			return nil, fmt.Errorf("otel: %s: %w", c.name, err)
+	for name, provider := range map[string]any{"Meter": o.Meter, "Tracer": o.Tracer} {
+		if v := reflect.ValueOf(provider); v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, fmt.Errorf("otel: Options.%s is a %T that is nil; want a provider, or no value for the global one", name, provider)
 		}
 	}
-	t.openFor, err = t.meter.Float64Histogram("reprise.run.open.duration", metric.WithUnit("s"), metric.WithDescription("How long runs were open"))
+	m, err := newMetrics(o.Meter.Meter(scopeName, metric.WithSchemaURL(semconv.SchemaURL)))
 	if err != nil {
-		return nil, fmt.Errorf("otel: reprise.run.open.duration: %w", err)
+		return nil, err
 	}
-	t.callFor, err = t.meter.Float64Histogram("reprise.call.duration", metric.WithUnit("s"), metric.WithDescription("Time of calls, with all attempts and waits"))
-	if err != nil {
-		return nil, fmt.Errorf("otel: reprise.call.duration: %w", err)
-	}
-	return t, nil
+	return &Telemetry{
+		options: o, metrics: m, runs: make(map[string]*run),
+		actors: actorCache{seen: make(map[actorKey]*actor)}, attempted: newAttempted(),
+		tracer: o.Tracer.Tracer(scopeName, trace.WithSchemaURL(semconv.SchemaURL)),
+	}, nil
 }
 
-// Watch exports the state of the runner's queue with each collection of metrics, until
-// stop is called.
-func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
-	runs, err := t.meter.Int64ObservableGauge("reprise.runs", metric.WithUnit("{run}"), metric.WithDescription("Runs that wait or are open"))
-	if err != nil {
-		return nil, fmt.Errorf("otel: reprise.runs: %w", err)
-	}
-	limit, err := t.meter.Int64ObservableGauge("reprise.runs.limit", metric.WithUnit("{run}"), metric.WithDescription("How many runs may be open"))
-	if err != nil {
-		return nil, fmt.Errorf("otel: reprise.runs.limit: %w", err)
-	}
-	registration, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		s := r.Stats()
-		for name, n := range map[string]int{"queued": s.Queued, "parked": s.Parked, "open": s.Open} {
-			o.ObserveInt64(runs, int64(n), metric.WithAttributes(attribute.String("state", name)))
+// RunnerOptions returns o with the telemetry added: it observes the runner, traces its
+// runs, and links each run to the request that starts it.
+func (t *Telemetry) RunnerOptions(o runner.Options) runner.Options {
+	o.Run = append(t.Run(), o.Run...)
+	observe, describe := o.Observe, o.Metadata
+	o.Observe = func(e runner.Event) {
+		t.observe(e)
+		if observe != nil {
+			observe(e)
 		}
-		o.ObserveInt64(limit, int64(s.Limit))
-		return nil
-	}, runs, limit)
-	if err != nil {
-		return nil, fmt.Errorf("otel: %w", err)
 	}
-	return registration.Unregister, nil
+	o.Metadata = func(ctx context.Context, m *snapshot.Metadata) {
+		Inject(ctx, m)
+		if describe != nil {
+			describe(ctx, m)
+		}
+	}
+	return o
 }
 
-// Observe counts an event of a runner. Use it as runner.Options.Observe.
-func (t *Telemetry) Observe(e runner.Event) {
-	ctx := context.Background()
-	program := []attribute.KeyValue{attribute.String("program", e.Program), attribute.String("version", e.Version)}
-	switch e.Type {
-	case runner.EventStarted:
-		t.started.Add(ctx, 1, metric.WithAttributes(program...))
-	case runner.EventEnded:
-		attributes := metric.WithAttributes(append(program, attribute.String("status", string(e.Status)))...)
-		t.ended.Add(ctx, 1, attributes)
-		t.openFor.Record(ctx, e.Took.Seconds(), attributes)
-	case runner.EventCrashed:
-		t.crashed.Add(ctx, 1, metric.WithAttributes(program...))
-	case runner.EventTrouble:
-		t.troubles.Add(ctx, 1, metric.WithAttributes(program...))
+// Run returns the options of a run that is opened without a runner, by state.New or
+// state.Open. They belong before other interceptors, whose waits are then inside the
+// spans.
+func (t *Telemetry) Run() []state.Option {
+	return []state.Option{
+		state.WithOpening(t.open),
+		state.WithInterceptors(core.Interceptor{Attempt: t.attempt}),
+		state.WithPublisher(publisher{t}),
 	}
 }
 
-// Publish implements [state.Publisher]. It ignores replayed records.
-func (t *Telemetry) Publish(rec record.Record) {
-	if rec.Replayed {
+// Inject adds the span of ctx to the metadata of a run that is about to be started, in the
+// form of W3C Trace Context: the spans of the run are linked to it. Without a span it
+// changes nothing. RunnerOptions does it for runs that a runner starts.
+func Inject(ctx context.Context, m *state.Metadata) {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return
 	}
-	if rec.Kind.IsCall() {
-		t.count(&rec)
+	custom := propagation.MapCarrier{}
+	for key, value := range m.Custom {
+		custom[key] = value
 	}
-	t.span(&rec)
+	propagation.TraceContext{}.Inject(ctx, custom)
+	m.Custom = custom
 }
 
-// count updates the metrics of calls from the record.
-func (t *Telemetry) count(rec *record.Record) {
-	ctx := context.Background()
-	of := callAttributes(rec)
-	switch {
-	case rec.Kind.IsParallel() && !rec.IsOutcome(): // groups and branches only contain calls
-	case rec.Status == record.StatusStarted:
-		t.attempts.Add(ctx, 1, metric.WithAttributes(of...))
-	case rec.Status == record.StatusRetrying:
-		t.retries.Add(ctx, 1, metric.WithAttributes(append(of, attribute.String("error.type", rec.Class.String()))...))
-	case rec.IsOutcome():
-		t.callFor.Record(ctx, rec.Elapsed.Seconds(), metric.WithAttributes(append(of, attribute.String("status", rec.Status.String()))...))
-		if rec.Reason.IsExhaustion() {
-			t.exhausted.Add(ctx, 1, metric.WithAttributes(append(of, attribute.String("reason", rec.Reason.String()))...))
-		}
+// extract returns the span that a carrier has, not valid if it has none.
+func extract(carrier map[string]string) trace.SpanContext {
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier(carrier))
+	return trace.SpanContextFromContext(ctx)
+}
+
+// guard recovers a panic of a provider, a processor or an exporter: telemetry must not
+// change what a run does. It is deferred.
+func guard() {
+	if p := recover(); p != nil {
+		global.Handle(fmt.Errorf("otel: telemetry panicked: %v", p))
 	}
 }
 
-func callAttributes(rec *record.Record) []attribute.KeyValue {
-	return []attribute.KeyValue{attribute.String("kind", rec.Kind.String()), attribute.String("name", cmp.Or(rec.Name, "?"))}
+func (t *Telemetry) run(runID string) *run {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.runs[runID]
 }

@@ -1,0 +1,175 @@
+package otel
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/semconv/v1.41.0/genaiconv"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/runner"
+)
+
+// metrics are the instruments.
+type metrics struct {
+	meter metric.Meter
+
+	started, ended, crashed, troubles, attempts, retries, exhausted metric.Int64Counter
+
+	openFor, callFor metric.Float64Histogram
+
+	tokens     genaiconv.ClientTokenUsage
+	duration   genaiconv.ClientOperationDuration
+	firstChunk genaiconv.ClientOperationTimeToFirstChunk
+}
+
+// The boundaries of histograms. Those of models are from the conventions, and those of
+// calls and runs go from a millisecond to a day.
+var (
+	tokenBuckets = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+	modelBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+	chunkBuckets = []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+	longBuckets  = []float64{0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 4 * 3600, 24 * 3600}
+)
+
+func newMetrics(meter metric.Meter) (*metrics, error) {
+	m := &metrics{meter: meter}
+	var err error
+	for _, c := range []struct {
+		counter                 *metric.Int64Counter
+		name, unit, description string
+	}{
+		{&m.started, "reprise.run.started", "{run}", "Runs that were started"},
+		{&m.ended, "reprise.run.ended", "{run}", "Runs that were closed, by status"},
+		{&m.crashed, "reprise.run.crashed", "{run}", "Ends of the processes of runs"},
+		{&m.troubles, "reprise.runner.troubles", "{trouble}", "Problems of a runner"},
+		{&m.attempts, "reprise.call.attempts", "{attempt}", "Attempts of calls"},
+		{&m.retries, "reprise.call.retries", "{retry}", "Waits before another attempt"},
+		{&m.exhausted, "reprise.call.exhausted", "{call}", "Calls that failed because no attempt, no time or no retry budget was left"},
+	} {
+		if *c.counter, err = meter.Int64Counter(c.name, metric.WithUnit(c.unit), metric.WithDescription(c.description)); err != nil {
+			return nil, fmt.Errorf("otel: %s: %w", c.name, err)
+		}
+	}
+	for _, h := range []struct {
+		histogram         *metric.Float64Histogram
+		name, description string
+	}{
+		{&m.openFor, "reprise.run.open.duration", "How long runs were open"},
+		{&m.callFor, "reprise.call.duration", "Time of calls, with all attempts and waits"},
+	} {
+		*h.histogram, err = meter.Float64Histogram(h.name, metric.WithUnit("s"), metric.WithDescription(h.description), metric.WithExplicitBucketBoundaries(longBuckets...))
+		if err != nil {
+			return nil, fmt.Errorf("otel: %s: %w", h.name, err)
+		}
+	}
+	if m.tokens, err = genaiconv.NewClientTokenUsage(meter, metric.WithExplicitBucketBoundaries(tokenBuckets...)); err != nil {
+		return nil, fmt.Errorf("otel: %s: %w", m.tokens.Name(), err)
+	}
+	if m.duration, err = genaiconv.NewClientOperationDuration(meter, metric.WithExplicitBucketBoundaries(modelBuckets...)); err != nil {
+		return nil, fmt.Errorf("otel: %s: %w", m.duration.Name(), err)
+	}
+	if m.firstChunk, err = genaiconv.NewClientOperationTimeToFirstChunk(meter, metric.WithExplicitBucketBoundaries(chunkBuckets...)); err != nil {
+		return nil, fmt.Errorf("otel: %s: %w", m.firstChunk.Name(), err)
+	}
+	return m, nil
+}
+
+// Watch exports the state of the runner's queue with each collection of metrics, until
+// stop is called.
+func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
+	meter := t.metrics.meter
+	runs, err := meter.Int64ObservableGauge("reprise.runs", metric.WithUnit("{run}"), metric.WithDescription("Runs that wait or are open"))
+	if err != nil {
+		return nil, fmt.Errorf("otel: reprise.runs: %w", err)
+	}
+	limit, err := meter.Int64ObservableGauge("reprise.runs.limit", metric.WithUnit("{run}"), metric.WithDescription("How many runs may be open"))
+	if err != nil {
+		return nil, fmt.Errorf("otel: reprise.runs.limit: %w", err)
+	}
+	registration, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		s := r.Stats()
+		for name, n := range map[string]int{"queued": s.Queued, "parked": s.Parked, "open": s.Open} {
+			o.ObserveInt64(runs, int64(n), metric.WithAttributes(stateKey.String(name)))
+		}
+		o.ObserveInt64(limit, int64(s.Limit))
+		return nil
+	}, runs, limit)
+	if err != nil {
+		return nil, fmt.Errorf("otel: %w", err)
+	}
+	return registration.Unregister, nil
+}
+
+// observe counts an event of a runner.
+func (t *Telemetry) observe(e runner.Event) {
+	defer guard()
+	ctx, m := context.Background(), t.metrics
+	program := []attribute.KeyValue{programKey.String(e.Program), versionKey.String(e.Version)}
+	switch e.Type {
+	case runner.EventStarted:
+		m.started.Add(ctx, 1, metric.WithAttributes(program...))
+	case runner.EventEnded:
+		attributes := metric.WithAttributes(append(program, statusKey.String(string(e.Status)))...)
+		m.ended.Add(ctx, 1, attributes)
+		m.openFor.Record(ctx, e.Took.Seconds(), attributes)
+	case runner.EventCrashed:
+		m.crashed.Add(ctx, 1, metric.WithAttributes(program...))
+	case runner.EventTrouble:
+		m.troubles.Add(ctx, 1, metric.WithAttributes(program...))
+	}
+}
+
+// count counts a record of a call.
+func (t *Telemetry) count(rec *record.Record) {
+	defer guard()
+	ctx, m := context.Background(), t.metrics
+	key := actorKey{rec.Kind, rec.Name}
+	switch {
+	case rec.Status == record.StatusStarted:
+		m.attempts.Add(ctx, 1, t.actors.of(rec.Kind, rec.Name).of)
+	case rec.Status == record.StatusRetrying:
+		m.retries.Add(ctx, 1, metric.WithAttributes(key.attributes(errorType(rec.Class))...))
+	case rec.Status == record.StatusCompleted:
+		m.callFor.Record(ctx, rec.Elapsed.Seconds(), t.actors.of(rec.Kind, rec.Name).completed)
+	case rec.IsOutcome():
+		m.callFor.Record(ctx, rec.Elapsed.Seconds(), metric.WithAttributes(key.attributes(statusKey.String(rec.Status.String()))...))
+		if rec.Reason.IsExhaustion() {
+			m.exhausted.Add(ctx, 1, metric.WithAttributes(key.attributes(reasonKey.String(rec.Reason.String()))...))
+		}
+	}
+}
+
+// countModel counts a call of a model that ended, or stopped: what its attempts in this
+// process consumed, and how long it took.
+func (m *metrics) countModel(rec *record.Record, used record.Usage) {
+	ctx := context.Background()
+	from := genaiconv.ProviderNameAttr(provider(rec))
+	attributes := []attribute.KeyValue{semconv.GenAIRequestModel(requestModel(rec))}
+	if rec.Detail != nil {
+		for _, key := range [...]string{"model", "server_address", "server_port"} {
+			if kv, ok := conventional(key, rec.Detail.Metadata[key]); ok {
+				attributes = append(attributes, kv)
+			}
+		}
+	}
+	if used.InputTokens > 0 || used.OutputTokens > 0 {
+		m.tokens.Record(ctx, int64(used.InputTokens), genaiconv.OperationNameChat, from, genaiconv.TokenTypeInput, attributes...)
+		m.tokens.Record(ctx, int64(used.OutputTokens), genaiconv.OperationNameChat, from, genaiconv.TokenTypeOutput, attributes...)
+	}
+	if !rec.IsOutcome() {
+		return
+	}
+	if rec.Detail != nil {
+		if first, ok := rec.Detail.Metadata["first_token"].(float64); ok {
+			m.firstChunk.Record(ctx, first, genaiconv.OperationNameChat, from, attributes...)
+		}
+	}
+	if rec.Status == record.StatusFailed {
+		attributes = append(attributes, errorType(rec.Class))
+	}
+	m.duration.Record(ctx, rec.Elapsed.Seconds(), genaiconv.OperationNameChat, from, attributes...)
+}

@@ -1,0 +1,139 @@
+package otel
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A run is an opening of a run, with its spans that have not ended.
+type run struct {
+	generation uint64
+	span       trace.Span
+
+	mu    sync.Mutex // guards the field below, and what it points to
+	calls map[record.Address]*call
+}
+
+// A call is a call under way, from its first attempt in this process on.
+type call struct {
+	span     trace.Span
+	attempts []attempt // that have not ended
+	room     [1]attempt
+	usage    record.Usage
+}
+
+type attempt struct {
+	number int // from 1
+	span   trace.Span
+}
+
+// spanID is the attribute of an opening that has the ID of its span; the attributes of W3C
+// Trace Context have the first span of the trace.
+const spanID = "span_id"
+
+// open starts the span of an opening. The first one begins a trace, and the others
+// continue it: their spans are children of the first.
+func (t *Telemetry) open(ctx context.Context, o state.Opening) (attributes map[string]any) {
+	defer guard()
+	first := extract(texts(o.Before))
+	options := []trace.SpanStartOption{trace.WithAttributes(runAttributes(&o)...), trace.WithLinks(links(ctx, &o, first)...)}
+	if first.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, first)
+	} else {
+		options = append(options, trace.WithNewRoot())
+	}
+	name := "run"
+	if o.Program != "" {
+		name = "run " + o.Program
+	}
+	ctx, span := t.tracer.Start(ctx, name, options...)
+	r := &run{generation: o.Generation, span: span, calls: make(map[record.Address]*call)}
+	t.mu.Lock()
+	before := t.runs[o.RunID]
+	t.runs[o.RunID] = r
+	t.mu.Unlock()
+	if before != nil { // it was not closed
+		before.span.End()
+	}
+	own := span.SpanContext()
+	if !own.IsValid() {
+		return nil
+	}
+	if first.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, first)
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	attributes = map[string]any{spanID: own.SpanID().String()}
+	for key, value := range carrier {
+		attributes[key] = value
+	}
+	return attributes
+}
+
+// texts returns the attributes that are strings.
+func texts(attributes map[string]any) map[string]string {
+	found := make(map[string]string, len(attributes))
+	for key, value := range attributes {
+		if text, ok := value.(string); ok {
+			found[key] = text
+		}
+	}
+	return found
+}
+
+func runAttributes(o *state.Opening) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{runIDKey.String(o.RunID), generationKey.Int64(int64(o.Generation))} //nolint:gosec // small
+	for _, kv := range []attribute.KeyValue{programKey.String(o.Program), versionKey.String(o.Version), pipelineKey.String(o.Metadata.Pipeline)} {
+		if kv.Value.AsString() != "" {
+			attributes = append(attributes, kv)
+		}
+	}
+	return attributes
+}
+
+// links returns the links of an opening: to the request that started the run, to the one
+// that opened it, and to the opening before.
+func links(ctx context.Context, o *state.Opening, first trace.SpanContext) (links []trace.Link) {
+	add := func(to trace.SpanContext, what string) {
+		if to.IsValid() && !slices.ContainsFunc(links, func(l trace.Link) bool { return l.SpanContext.SpanID() == to.SpanID() }) {
+			links = append(links, trace.Link{SpanContext: to, Attributes: []attribute.KeyValue{linkKey.String(what)}})
+		}
+	}
+	add(extract(o.Metadata.Custom), "request")
+	add(trace.SpanContextFromContext(ctx), "request")
+	text, _ := o.Before[spanID].(string)
+	if id, err := trace.SpanIDFromHex(text); err == nil && first.IsValid() {
+		add(first.WithSpanID(id), "previous generation")
+	}
+	return links
+}
+
+// end ends the span of the run, and those of calls whose handlers have not returned.
+func (r *run) end(rec *record.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := trace.WithTimestamp(rec.Time)
+	for _, c := range r.calls {
+		for _, a := range c.attempts {
+			a.span.End(at)
+		}
+		c.span.End(at)
+	}
+	clear(r.calls)
+	r.span.SetAttributes(statusKey.String(rec.Status.String()))
+	if rec.Status == record.StatusFailed {
+		r.span.SetAttributes(errorType(rec.Class))
+		r.span.SetStatus(codes.Error, message(rec))
+	}
+	r.span.End(at)
+}
