@@ -1,0 +1,118 @@
+package eino
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/cloudwego/eino/components/model"
+	"github.com/cloudwego/eino/schema"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+)
+
+// requestOf returns the request as the records have it: it tells calls apart, and is shown
+// to people. The model itself gets what the graph has given it.
+func requestOf(input []*schema.Message, tools []*schema.ToolInfo, opts []model.Option) (req actors.Request, err error) {
+	req.Messages = make([]actors.Message, len(input))
+	for i, m := range input {
+		if m == nil {
+			return req, fmt.Errorf("eino: message %d is nil", i+1)
+		}
+		if req.Messages[i], err = messageOf(m); err != nil {
+			return req, fmt.Errorf("eino: message %d: %w", i+1, err)
+		}
+	}
+	o := model.GetCommonOptions(&model.Options{Tools: tools}, opts...)
+	req.Options = actors.Options{Model: value(o.Model), MaxTokens: value(o.MaxTokens), Stop: o.Stop, Temperature: float(o.Temperature), TopP: float(o.TopP)}
+	if o.ToolChoice != nil {
+		req.Options.ToolChoice = string(*o.ToolChoice)
+	}
+	for _, info := range o.Tools {
+		if info == nil {
+			return req, fmt.Errorf("eino: the description of a tool is nil")
+		}
+		spec, err := functionOf(info)
+		if err != nil {
+			return req, err
+		}
+		req.Tools = append(req.Tools, spec)
+	}
+	return req, nil
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func float(p *float32) *float64 {
+	if p == nil {
+		return nil
+	}
+	return actors.Ptr(float64(*p))
+}
+
+func functionOf(info *schema.ToolInfo) (actors.FunctionSpec, error) {
+	spec := actors.FunctionSpec{Name: info.Name, Description: info.Desc}
+	if info.ParamsOneOf == nil {
+		return spec, nil
+	}
+	parameters, err := info.ToJSONSchema()
+	if err == nil {
+		spec.Parameters, err = json.Marshal(parameters)
+	}
+	if err != nil {
+		return spec, fmt.Errorf("eino: tool %q: its parameters: %w", info.Name, err)
+	}
+	return spec, nil
+}
+
+// jsonMIME is the type of a part with a whole message, if that has more than a text.
+const jsonMIME = "application/vnd.eino.message+json"
+
+func messageOf(m *schema.Message) (actors.Message, error) {
+	msg := actors.Message{
+		Role: actors.Role(m.Role), Text: m.Content, Reasoning: m.ReasoningContent, ToolCalls: toolCallsOf(m), ToolCallID: m.ToolCallID,
+	}
+	if len(m.MultiContent)+len(m.UserInputMultiContent)+len(m.AssistantGenMultiContent) > 0 || m.Name != "" {
+		document, err := json.Marshal(m)
+		if err != nil {
+			return msg, err
+		}
+		msg.Parts = []actors.Part{{MIME: jsonMIME, Data: document}}
+	}
+	return msg, nil
+}
+
+func toolCallsOf(m *schema.Message) (calls []actors.ToolCall) {
+	for _, c := range m.ToolCalls {
+		calls = append(calls, actors.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+	}
+	return calls
+}
+
+// responseOf returns the response as the records have it: Raw is the message.
+func responseOf(m *schema.Message) (resp actors.Response, err error) {
+	if m == nil {
+		return resp, core.Retryable(fmt.Errorf("eino: the model returned no message"))
+	}
+	if resp.Raw, err = json.Marshal(m); err != nil {
+		return resp, core.Permanent(fmt.Errorf("eino: the answer of the model cannot be recorded: %w", err))
+	}
+	resp.Message = actors.Message{Role: actors.RoleAssistant, Text: m.Content, Reasoning: m.ReasoningContent, ToolCalls: toolCallsOf(m)}
+	meta := m.ResponseMeta
+	if meta == nil {
+		return resp, nil
+	}
+	resp.FinishReason = meta.FinishReason
+	if u := meta.Usage; u != nil {
+		resp.Usage = core.Usage{
+			InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens, CachedInputTokens: u.PromptTokenDetails.CachedTokens,
+			ReasoningTokens: u.CompletionTokensDetails.ReasoningTokens,
+		}
+	}
+	return resp, nil
+}

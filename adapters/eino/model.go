@@ -1,0 +1,174 @@
+package eino
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cloudwego/eino/components"
+	"github.com/cloudwego/eino/components/model"
+	"github.com/cloudwego/eino/schema"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/live"
+)
+
+// Model returns a model whose calls are calls of the run that their context belongs to: of
+// an LLM of that name, with the options. The name should be that of the model, or of the
+// node if several nodes have the same one.
+//
+// A stream has one message, the whole answer, so that nothing has to be taken back when an
+// attempt is retried. Who wants the pieces as they arrive watches the run (live.Watch).
+//
+// Messages are recorded as JSON, and the graph gets them as JSON restores them, in the
+// first run too: values in Message.Extra become what json.Unmarshal makes of them, and one
+// that JSON does not have fails the call. Options of a model that are specific to its
+// implementation are applied, and do not count when calls are compared with their
+// records; nor do instructions and tools, as for every LLM.
+//
+// The error says what is wrong with the name or that m is nil. Model panics if an option is
+// invalid.
+func Model(name string, m model.ToolCallingChatModel, opts ...actors.Option) (model.ToolCallingChatModel, error) {
+	if m == nil {
+		return nil, errors.New("eino: Model got nil; want a model")
+	}
+	if err := core.CheckName(name); err != nil {
+		return nil, fmt.Errorf("eino: %w", err)
+	}
+	return &chatModel{inner: m, llm: actors.NewLLM(name, "", ask, opts...)}, nil
+}
+
+type chatModel struct {
+	inner model.ToolCallingChatModel
+	llm   actors.LLM
+	infos []*schema.ToolInfo
+	tools map[string]*durableTool // of infos, those that are durable
+}
+
+// asked is the context key of what an attempt of a model asks: a function that returns the
+// answer.
+type asked struct{}
+
+// ask is the handler of all models.
+func ask(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	answer, ok := ctx.Value(asked{}).(func(context.Context) (*schema.Message, error))
+	if !ok {
+		return actors.Response{}, core.Permanent(errors.New("eino: the model was called without a graph"))
+	}
+	msg, err := answer(ctx)
+	if err != nil {
+		return actors.Response{}, err
+	}
+	return responseOf(msg)
+}
+
+// Generate implements [model.BaseChatModel].
+func (m *chatModel) Generate(ctx context.Context, input []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+	return m.call(ctx, input, opts, func(ctx context.Context) (*schema.Message, error) { return m.inner.Generate(ctx, input, opts...) })
+}
+
+// Stream implements [model.BaseChatModel].
+func (m *chatModel) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+	msg, err := m.call(ctx, input, opts, func(ctx context.Context) (*schema.Message, error) {
+		stream, err := m.inner.Stream(ctx, input, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return collect(ctx, stream)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return schema.StreamReaderFromArray([]*schema.Message{msg}), nil
+}
+
+// call makes the call, and prepares those of the tools that the answer asks for.
+func (m *chatModel) call(ctx context.Context, input []*schema.Message, opts []model.Option, answer func(context.Context) (*schema.Message, error)) (*schema.Message, error) {
+	req, err := requestOf(input, m.infos, opts)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := m.llm.Call(context.WithValue(ctx, asked{}, answer), req)
+	if err != nil {
+		return nil, err
+	}
+	var msg schema.Message
+	if err := json.Unmarshal(resp.Raw, &msg); err != nil {
+		return nil, fmt.Errorf("eino: the recorded answer of %s is no message: %w", m.llm.Name(), err)
+	}
+	for _, c := range msg.ToolCalls {
+		if t := m.tools[c.Function.Name]; t != nil && c.ID != "" {
+			t.prepare(ctx, c.ID, c.Function.Arguments)
+		}
+	}
+	return &msg, nil
+}
+
+// WithTools implements [model.ToolCallingChatModel].
+func (m *chatModel) WithTools(infos []*schema.ToolInfo) (model.ToolCallingChatModel, error) {
+	with := &chatModel{llm: m.llm, infos: make([]*schema.ToolInfo, len(infos)), tools: make(map[string]*durableTool)}
+	for i, info := range infos {
+		with.infos[i] = info
+		if info == nil {
+			continue
+		}
+		if t, ok := info.Extra[extraKey].(*durableTool); ok {
+			with.infos[i], with.tools[info.Name] = t.info, t
+		}
+	}
+	var err error
+	with.inner, err = m.inner.WithTools(with.infos)
+	return with, err
+}
+
+// GetType implements [components.Typer].
+func (m *chatModel) GetType() string {
+	name, _ := components.GetType(m.inner)
+	return name
+}
+
+// IsCallbacksEnabled implements [components.Checker]: a model that calls its callbacks
+// itself does so in each attempt; otherwise the graph does, around the call.
+func (m *chatModel) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(m.inner) }
+
+// collect returns the message of a stream, and shows its pieces to those who watch the run.
+func collect(ctx context.Context, stream *schema.StreamReader[*schema.Message]) (*schema.Message, error) {
+	defer stream.Close()
+	emit := live.Emitter(ctx)
+	var pieces []*schema.Message
+	for {
+		piece, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF) && len(pieces) == 0:
+			return nil, core.Retryable(errors.New("eino: the stream of the model ended without a message"))
+		case errors.Is(err, io.EOF):
+			return schema.ConcatMessages(pieces)
+		case err != nil:
+			return nil, err
+		case piece == nil:
+			continue
+		}
+		pieces = append(pieces, piece)
+		if emit != nil {
+			show(emit, piece)
+		}
+	}
+}
+
+func show(emit func(live.Delta), piece *schema.Message) {
+	if piece.ReasoningContent != "" {
+		emit(live.Delta{Part: live.PartReasoning, Text: piece.ReasoningContent})
+	}
+	if piece.Content != "" {
+		emit(live.Delta{Part: live.PartText, Text: piece.Content})
+	}
+	for i, c := range piece.ToolCalls {
+		if c.Index != nil {
+			i = *c.Index
+		}
+		emit(live.Delta{Part: live.PartToolCall, Index: i, Name: c.Function.Name, Text: c.Function.Arguments})
+	}
+}

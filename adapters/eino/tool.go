@@ -1,0 +1,234 @@
+package eino
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/cloudwego/eino/components"
+	"github.com/cloudwego/eino/components/tool"
+	"github.com/cloudwego/eino/compose"
+	"github.com/cloudwego/eino/schema"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+)
+
+// Tool returns a tool whose calls are calls of the run that their context belongs to, with
+// the options of a tool of package actors, such as actors.WithApproval. It is invokable,
+// streamable (the stream has one piece, the whole result) or an invokable tool with
+// results of several parts, as t is. The error says what is wrong with t. Tool panics if an
+// option is invalid.
+func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.BaseTool, error) {
+	if t == nil {
+		return nil, errors.New("eino: Tool got nil; want a tool")
+	}
+	info, err := t.Info(ctx)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("eino: the description of a tool: %w", err)
+	case info == nil:
+		return nil, fmt.Errorf("eino: a %T has no description", t)
+	}
+	if err := actors.CheckFunctionName(info.Name); err != nil {
+		return nil, fmt.Errorf("eino: %w", err)
+	}
+	schema, err := actors.ParseSchema([]byte(`{"type":"object"}`)) // eino checks the arguments
+	if err != nil {
+		return nil, err
+	}
+	d := &durableTool{inner: t, info: info, prepared: make(map[place]*core.PreparedCall[string, string])}
+	d.tool = actors.NewTool(info.Name, info.Desc, schema, execute, opts...)
+	switch t := t.(type) {
+	case tool.InvokableTool:
+		return invokable{d, t}, nil
+	case tool.EnhancedInvokableTool:
+		return enhanced{d, t}, nil
+	case tool.StreamableTool:
+		return streamable{d, t}, nil
+	}
+	return nil, fmt.Errorf("eino: tool %q is a %T; want a tool.InvokableTool, StreamableTool or EnhancedInvokableTool", info.Name, t)
+}
+
+// Tools returns all of them made durable, with the same options.
+func Tools(ctx context.Context, tools []tool.BaseTool, opts ...actors.Option) ([]tool.BaseTool, error) {
+	all := make([]tool.BaseTool, len(tools))
+	for i, t := range tools {
+		var err error
+		if all[i], err = Tool(ctx, t, opts...); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// A durableTool is what all durable tools have.
+type durableTool struct {
+	inner tool.BaseTool
+	info  *schema.ToolInfo
+	tool  actors.Tool[string, string]
+
+	mu       sync.Mutex // guards the field below
+	prepared map[place]*core.PreparedCall[string, string]
+}
+
+// A place is a call that a model has asked for.
+type place struct {
+	scope *core.Scope
+	id    string
+}
+
+// extraKey is the key in the description of a tool under which a model finds the tool.
+const extraKey = "reprise.tool"
+
+// Info implements [tool.BaseTool].
+func (d *durableTool) Info(context.Context) (*schema.ToolInfo, error) {
+	info := *d.info
+	if info.Extra = maps.Clone(info.Extra); info.Extra == nil {
+		info.Extra = make(map[string]any, 1)
+	}
+	info.Extra[extraKey] = d
+	return &info, nil
+}
+
+// GetType implements [components.Typer].
+func (d *durableTool) GetType() string {
+	name, _ := components.GetType(d.inner)
+	return name
+}
+
+// IsCallbacksEnabled implements [components.Checker], as for a model.
+func (d *durableTool) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(d.inner) }
+
+// prepare gives a call that a model has asked for its place in the run, before any of those
+// of the same message is made.
+func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
+	scope := core.ScopeOf(ctx)
+	if scope == nil || scope.RunID() == "" {
+		return
+	}
+	p := d.tool.Event().Prepare(ctx, arguments)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for at := range d.prepared { // of attempts that are over, and of calls that the graph did not make
+		if at.scope == scope && at.id == id || at.scope.Closed() {
+			delete(d.prepared, at)
+		}
+	}
+	d.prepared[place{scope, id}] = p
+}
+
+// take returns the prepared call of the context, nil if there is none.
+func (d *durableTool) take(ctx context.Context) *core.PreparedCall[string, string] {
+	at := place{core.ScopeOf(ctx), compose.GetToolCallID(ctx)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.prepared[at]
+	delete(d.prepared, at)
+	return p
+}
+
+// run is the context key of the function that an attempt of a tool calls.
+type run struct{}
+
+// execute is the handler of all tools.
+func execute(ctx context.Context, arguments string) (string, error) {
+	f, ok := ctx.Value(run{}).(func(context.Context, string) (string, error))
+	if !ok {
+		return "", core.Permanent(errors.New("eino: the tool was called without a graph"))
+	}
+	return f(ctx, arguments)
+}
+
+func (d *durableTool) call(ctx context.Context, arguments string, f func(context.Context, string) (string, error)) (string, error) {
+	p := d.take(ctx)
+	ctx = context.WithValue(ctx, run{}, f)
+	if p != nil {
+		return p.Execute(ctx)
+	}
+	return d.tool.Call(ctx, arguments)
+}
+
+type invokable struct {
+	*durableTool
+	t tool.InvokableTool
+}
+
+// InvokableRun implements [tool.InvokableTool].
+func (i invokable) InvokableRun(ctx context.Context, arguments string, opts ...tool.Option) (string, error) {
+	return i.call(ctx, arguments, func(ctx context.Context, arguments string) (string, error) {
+		return i.t.InvokableRun(ctx, arguments, opts...)
+	})
+}
+
+type streamable struct {
+	*durableTool
+	t tool.StreamableTool
+}
+
+// StreamableRun implements [tool.StreamableTool].
+func (s streamable) StreamableRun(ctx context.Context, arguments string, opts ...tool.Option) (*schema.StreamReader[string], error) {
+	out, err := s.call(ctx, arguments, func(ctx context.Context, arguments string) (string, error) {
+		stream, err := s.t.StreamableRun(ctx, arguments, opts...)
+		if err != nil {
+			return "", err
+		}
+		return join(stream)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return schema.StreamReaderFromArray([]string{out}), nil
+}
+
+type enhanced struct {
+	*durableTool
+	t tool.EnhancedInvokableTool
+}
+
+// InvokableRun implements [tool.EnhancedInvokableTool].
+func (e enhanced) InvokableRun(ctx context.Context, argument *schema.ToolArgument, opts ...tool.Option) (*schema.ToolResult, error) {
+	if argument == nil {
+		argument = new(schema.ToolArgument)
+	}
+	out, err := e.call(ctx, argument.Text, func(ctx context.Context, arguments string) (string, error) {
+		result, err := e.t.InvokableRun(ctx, &schema.ToolArgument{Text: arguments}, opts...)
+		if err != nil {
+			return "", err
+		}
+		document, err := json.Marshal(result)
+		if err != nil {
+			return "", core.Permanent(fmt.Errorf("eino: the result of %s cannot be recorded: %w", e.info.Name, err))
+		}
+		return string(document), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	result := new(schema.ToolResult)
+	if err := json.Unmarshal([]byte(out), &result); err != nil {
+		return nil, fmt.Errorf("eino: the recorded result of %s is no result: %w", e.info.Name, err)
+	}
+	return result, nil
+}
+
+// join returns all pieces of a stream.
+func join(stream *schema.StreamReader[string]) (string, error) {
+	defer stream.Close()
+	var all strings.Builder
+	for {
+		piece, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return all.String(), nil
+		case err != nil:
+			return "", err
+		}
+		all.WriteString(piece)
+	}
+}
