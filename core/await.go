@@ -50,7 +50,9 @@ type Question struct {
 // answer. Code before Await runs again, unless it is a call or a step.
 //
 // Open questions are listed by state.Questions and "reprise questions", and
-// answered by state.Answer, "reprise answer" and the dashboard.
+// answered by state.Answer, "reprise answer" and the dashboard. A program that opens
+// its runs itself waits for the answer with state.AwaitAnswers; a runner continues a
+// run when it is answered.
 //
 // Questions are numbered within an attempt, and within each branch of a group,
 // so a retry does not ask again. The question has the JSON schema of T, against
@@ -83,7 +85,7 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	return answer, err
 }
 
-// An AwaitOption configures [Await].
+// An AwaitOption configures [Await] and [Receive].
 type AwaitOption[T any] struct {
 	after  time.Duration
 	answer T
@@ -91,7 +93,8 @@ type AwaitOption[T any] struct {
 
 // Default answers a question that nobody has answered within the time after,
 // counted from when it was first asked. A later answer counts if the run has
-// not continued yet. After must be above zero.
+// not continued yet. For [Receive] it is the value if no signal has come by then.
+// After must be above zero.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.Default(24*time.Hour, false))
 func Default[T any](after time.Duration, answer T) AwaitOption[T] {

@@ -35,7 +35,7 @@ var kindNames = [kindEnd]string{
 // String returns the name on the wire, such as "tool_call".
 func (k Kind) String() string { return enum.Name(kindNames[:], uint8(k), "kind") }
 
-// IsCall reports whether records of this kind are about an execution event.
+// IsCall reports whether records of this kind are about a call.
 func (k Kind) IsCall() bool {
 	switch k {
 	case KindTool, KindLLM, KindAgent, KindStep, KindGroup, KindBranch, KindCompensation:

@@ -40,8 +40,10 @@ type Record struct {
 	Replayed    bool // published again from restored history
 
 	Duration time.Duration // of the attempt, in records that end it
-	Elapsed  time.Duration // of the call so far: all attempts and waits
-	Delay    time.Duration // failed with WillRetry, retrying: the wait before the next attempt; started: that before this one
+	// Elapsed is the time of the call so far, with all attempts and waits. The time from
+	// the last record before a crash to the next opening of the run is not in it.
+	Elapsed time.Duration
+	Delay   time.Duration // failed with WillRetry, retrying: the wait before the next attempt; started: that before this one
 
 	Err    error   // of the attempt; of the previous attempt where a retry starts
 	Detail *Detail // what few records have; nil for nothing

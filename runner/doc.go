@@ -17,5 +17,6 @@
 // together with the old one until the runs of the old one have ended.
 //
 // Runners of several processes can share a store, and [Options.Queue] hands each run to one
-// of them. The nested module jetstream has both for many machines.
+// of them. The nested modules adapters/postgres and adapters/jetstream have a store and a
+// queue for many machines.
 package runner

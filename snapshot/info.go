@@ -17,7 +17,7 @@ type Status string
 
 // The statuses of a run.
 const (
-	StatusQueued      Status = "queued" // created, and not begun yet
+	StatusQueued      Status = "queued" // waits for a runner to open it, for the first time or again
 	StatusRunning     Status = "running"
 	StatusPaused      Status = "paused"      // continues by itself when it is due, or waits for an answer
 	StatusInterrupted Status = "interrupted" // stopped with calls that have no outcome

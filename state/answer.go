@@ -49,8 +49,8 @@ func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by str
 // numbers become integers, so that they fit integer types.
 func JSONAnswer(data []byte) (any, error) { return codec.FromJSON(data) }
 
-// An InDoubtAnswer answers the question about a call in doubt (see
-// [core.InDoubtAsk] and [core.Question.InDoubt]). In JSON it is one of
+// An InDoubtAnswer answers a question about a call in doubt: see [core.InDoubtAsk],
+// and Asks and Call of [core.Question]. In JSON it is one of
 //
 //	{"decision": "completed", "output": …}
 //	{"decision": "run_again"}
