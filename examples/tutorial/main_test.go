@@ -98,15 +98,15 @@ func TestKilledProgramReservesOnce(t *testing.T) {
 	assert.Equal(t, "table for 4 at 19:30\n", string(reservations))
 }
 
-// TestTutorialShowsThisProgram compares the fragments of the two pages with the files here.
+// TestTutorialShowsThisProgram compares the fragments of the pages with the files here.
 func TestTutorialShowsThisProgram(t *testing.T) {
 	var sources string
-	for _, name := range []string{"main.go", "model.go", "main_test.go"} {
+	for _, name := range []string{"main.go", "model.go", "main_test.go", "questions_test.go"} {
 		source, err := os.ReadFile(name)
 		require.NoError(t, err)
 		sources += string(source)
 	}
-	for _, page := range []string{"first-agent.md", "testing.md"} {
+	for _, page := range []string{"first-agent.md", "testing.md", "questions.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 		require.NoError(t, err)
 		fragments := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1)

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+type Question struct {
+	Text string `json:"text" jsonschema:"what the guest is asked"`
+}
+
+// askGuest returns the answer of a guest.
+func askGuest(ctx context.Context, in Question) (string, error) {
+	return core.Await[string](ctx, in.Text)
+}
+
+// untilAnswered calls the agent in a run, and continues it each time its questions are
+// answered.
+func untilAnswered(ctx context.Context, store snapshot.Store, runID string, agent actors.Agent[actors.Prompt, actors.Answer], text string) (string, error) {
+	for {
+		st, err := state.Open(ctx, store, runID, state.WithWait())
+		if err != nil {
+			return "", err
+		}
+		answer, err := agent.Call(st.Context(ctx), actors.Ask(text))
+		err = errors.Join(err, st.Close())
+		if st.Status() != state.StatusPaused {
+			return answer.Text, err
+		}
+		if err := state.AwaitAnswers(ctx, store, runID); err != nil {
+			return "", err
+		}
+	}
+}
+
+func TestGuestAnswersTheNextDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		llm := actorstest.NewScript(t,
+			actorstest.Calls(actorstest.Call("ask_guest", Question{Text: "What do you not eat?"})),
+			actorstest.Say("No nuts for Ann."),
+		)
+		agent := actors.NewAgent("host", llm.LLM("model"), actors.WithTools(
+			decorators.Tool("ask_guest", "Asks a guest.", askGuest)))
+		time.AfterFunc(24*time.Hour, func() {
+			assert.NoError(t, state.Answer(t.Context(), store, "dinner-2", "host/ask_guest?1", "ann", "nuts"))
+		})
+		answer, err := untilAnswered(t.Context(), store, "dinner-2", agent, "Plan the dinner.")
+		require.NoError(t, err)
+		assert.Equal(t, "No nuts for Ann.", answer)
+	})
+}
+
+type Payment struct {
+	Euros int `json:"euros"`
+}
+
+func TestPaymentThatWasCutOffIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		llm := actorstest.NewScript(t,
+			actorstest.Calls(actorstest.Call("pay", Payment{Euros: 50})),
+			actorstest.Say("Paid."),
+		)
+		var paid []Payment
+		pay := decorators.Tool("pay", "Pays the deposit.", func(ctx context.Context, in Payment) (string, error) {
+			paid = append(paid, in)
+			<-ctx.Done() // the bank does not say whether it has paid
+			return "", ctx.Err()
+		}, actors.WithIrreversible())
+		agent := actors.NewAgent("host", llm.LLM("model"), actors.WithTools(pay))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := untilAnswered(ctx, store, "dinner-3", agent, "Pay the deposit.")
+		require.ErrorIs(t, err, core.ErrInterrupted)
+
+		time.AfterFunc(time.Hour, func() {
+			questions, err := state.Questions(t.Context(), store, "dinner-3")
+			assert.NoError(t, err)
+			if assert.Len(t, questions, 1) {
+				assert.NoError(t, state.Answer(t.Context(), store, "dinner-3", questions[0].ID, "ann", state.InDoubtCompleted("receipt 7")))
+			}
+		})
+		answer, err := untilAnswered(t.Context(), store, "dinner-3", agent, "Pay the deposit.")
+		require.NoError(t, err)
+		assert.Equal(t, "Paid.", answer)
+		assert.Equal(t, []Payment{{Euros: 50}}, paid)
+	})
+}
