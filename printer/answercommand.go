@@ -14,17 +14,21 @@ const maxWord = 160
 // placeholder replaces the answer in a command if no example is known.
 const placeholder = "JSON"
 
+// undecided is the example for a call in doubt. As an answer it is refused, with the list
+// of decisions: nobody should make a payment again by pasting an example.
+const undecided = `{"decision": "DECISION"}`
+
 // HowToAnswer describes the possible answers to a question of a run. The returned words
 // are a phrase such as "true or false". The arguments are those of the reprise command
 // that gives an example answer, quoted for a shell, such as "answer refund-7
 // 'agent/refund?1' true". If the schema of the question cannot be described in a few
-// words, words is empty and JSON takes the place of the example. If the IDs cannot be
-// quoted portably, both results are empty.
+// words, words is empty and JSON takes the place of the example. The example for a call in
+// doubt has to be filled in. If the IDs cannot be quoted portably, both results are empty.
 func HowToAnswer(runID string, q core.Question) (words, arguments string) {
 	if q.Asks == record.AsksSignal {
 		return "", howToSignal(runID, q.Text)
 	}
-	example := `{"decision": "run_again"}`
+	example := undecided
 	if words = "completed with the output, run_again, or failed"; q.Asks != record.AsksDoubt {
 		words, example = describeAnswer(q.Schema)
 	} else if q.Call != nil && q.Call.Effect.CanBeTaken() {

@@ -59,7 +59,7 @@ func (f *answerForm) words() string {
 	case "boolean":
 		return "true or false"
 	case "string":
-		return "a text"
+		return "a string"
 	case "integer", "object", "array":
 		return "an " + kind
 	case "number":

@@ -114,7 +114,7 @@ func TestQuestionSaysWhatToAnswer(t *testing.T) {
 		schema, want string
 	}{
 		"a truth value":  {`{"type":"boolean"}`, "answer true or false: reprise answer r1 'a?1' true"},
-		"a text":         {`{"type":"string"}`, `answer a text: reprise answer r1 'a?1' '"text"'`},
+		"a string":       {`{"type":"string"}`, `answer a string: reprise answer r1 'a?1' '"text"'`},
 		"a number":       {`{"type":["null","number"]}`, "answer a number: reprise answer r1 'a?1' 1"},
 		"choices":        {`{"type":"string","enum":["small","large"]}`, `answer "small" or "large": reprise answer r1 'a?1' '"small"'`},
 		"an approval":    {approval, `answer an object with approved (true or false), maybe arguments, reason: reprise answer r1 'a?1' '{"approved": true}'`},
@@ -146,7 +146,7 @@ func TestQuestionAboutACallInDoubtShowsItsInput(t *testing.T) {
 	}
 	assert.Equal(t, `⏸ QUESTION pay?in-doubt1: has it taken effect?
   · input: {"amount":12}
-  · answer completed with the output, run_again, or failed: reprise answer r1 'pay?in-doubt1' '{"decision": "run_again"}'
+  · answer completed with the output, run_again, or failed: reprise answer r1 'pay?in-doubt1' '{"decision": "DECISION"}'
 `, printed([]record.Record{r}))
 }
 

@@ -29,11 +29,14 @@ func (a *app) answerCommand() *cobra.Command {
 			"and that may have taken effect. The answer is one of\n" +
 			"  {\"decision\": \"completed\", \"output\": ...}     with the output of the call\n" +
 			"  {\"decision\": \"run_again\"}\n" +
-			"  {\"decision\": \"failed\", \"message\": \"why\"}",
+			"  {\"decision\": \"failed\", \"message\": \"why\"}\n" +
+			"A question with ?effect in its ID is about a call that has not begun, and might repeat\n" +
+			"what an irreversible call did before. It has the same answers, and if that call completed\n" +
+			"  {\"decision\": \"take_over\"}                     with the output of that call",
 		Example: "  reprise answer refund-7 'agent/refund?1' true\n" +
 			"  reprise answer refund-7 'agent/reason?1' '\"the customer moved\"'\n" +
 			"  reprise answer refund-7 -- 'agent/correction?1' -5\n" +
-			"  reprise answer refund-7 'agent/pay?in-doubt1' '{\"decision\": \"run_again\"}'",
+			"  reprise answer refund-7 'agent/pay?in-doubt1' '{\"decision\": \"completed\", \"output\": \"receipt 7\"}'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return usageErrorf("QUESTION is missing: `reprise questions %s` lists them; usage is %s", printable(args[0]), cmd.UseLine())
@@ -106,7 +109,7 @@ func (g continuation) String() string {
 	case g.held:
 		return "a program has the run open, and the call continues when that program resumes the run"
 	}
-	return "no program has resumed the run yet: resume it"
+	return "no program has resumed the run yet: it continues when its program opens it"
 }
 
 // awaitResumed waits briefly for a program to resume the run. A program that waits for

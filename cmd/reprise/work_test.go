@@ -35,7 +35,7 @@ func TestAnswerContinuesTheRun(t *testing.T) {
 
 	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
 		`run r7 has not asked question "refund?2"; it waits for refund?1`)
-	assert.Equal(t, "question refund?1 of run r7 is answered; no program has resumed the run yet: resume it\n",
+	assert.Equal(t, "question refund?1 of run r7 is answered; no program has resumed the run yet: it continues when its program opens it\n",
 		call(t, dir, "answer", "r7", "refund?1", "true", "--by", "ann").text(t))
 	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
 		"question refund?1 of run r7 was already answered, and the first answer counts")
@@ -144,7 +144,10 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	asked := call(t, dir, "questions", "r7").text(t)
 	assert.Contains(t, asked, "step:pay?in-doubt1")
-	assert.Contains(t, asked, `{"decision": "run_again"}`, "it tells how to answer")
+	assert.Contains(t, asked, `answer r7 'step:pay?in-doubt1' '{"decision": "DECISION"}'`, "it tells how to answer")
+	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "DECISION"}`).failed(t, exitFailure,
+		"the answer does not fit: decision: got \"DECISION\", want one of \"completed\", \"run_again\", \"failed\", and \"take_over\" for an effect;"+
+			" nothing was recorded, and question step:pay?in-doubt1 is still open: `reprise questions r7` shows how to answer it")
 	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "completed", "output": {"id": 7, "tags": ["by", "hand"], "at": "2026-11-20T08:30:00Z"}}`).text(t)
 	got, err := pay()
 	require.NoError(t, err)

@@ -83,7 +83,7 @@ func throughCommand(program string) door {
 	return func(t *testing.T, dir, value string) string {
 		out, err := exec.CommandContext(t.Context(), program, "--dir", dir, "answer", "r", "ask?1", "--", value).CombinedOutput()
 		if err == nil {
-			assert.Contains(t, string(out), "question ask?1 of run r is answered; no program has resumed the run yet: resume it")
+			assert.Contains(t, string(out), "question ask?1 of run r is answered; no program has resumed the run yet: it continues when its program opens it")
 			return ""
 		}
 		return string(out)
