@@ -218,3 +218,32 @@ func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A list is made without the records of its runs, and says of each question which call asks it.
+func TestListedQuestionHasTheAddressOfItsCall(t *testing.T) {
+	for name, store := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			askTwice(t, store)
+			pay := decorators.Tool("pay", "Pays.", func(ctx context.Context, _ struct{}) (bool, error) {
+				if core.ScopeOf(ctx).Attempt() == 0 {
+					return false, core.Retryable(errors.New("busy"))
+				}
+				return core.Await[bool](ctx, "really?")
+			}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+			st, err := state.Open(t.Context(), store, "second-attempt")
+			require.NoError(t, err)
+			_, err = pay.Call(st.Context(t.Context()), struct{}{})
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			require.NoError(t, st.Close())
+
+			_, url := serveWith(t, stored.New(store), streamer.Options{})
+			var listed streamer.OpenQuestions
+			require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/questions")), &listed))
+			askers := make(map[string]string)
+			for _, q := range listed.Questions {
+				askers[q.ID] = q.Address.String()
+			}
+			assert.Equal(t, map[string]string{"ask/group:g/1?1": "ask/group:g/1", "ask/group:g/2?1": "ask/group:g/2", "pay?1": "pay"}, askers)
+		})
+	}
+}

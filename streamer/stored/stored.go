@@ -95,7 +95,9 @@ func infoOf(i *snapshot.Info) streamer.RunInfo {
 		Calls: i.Standing.Calls, Failed: i.Standing.Failed, Retries: i.Standing.Retries, Asking: i.Standing.Asking,
 	}
 	for _, q := range i.Standing.Questions {
-		info.Questions = append(info.Questions, streamer.QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Asked: q.Since, Until: q.Until})
+		info.Questions = append(info.Questions, streamer.QuestionState{
+			ID: q.ID, Asks: q.Asks, Text: q.Text, Address: askerOf(q.ID), Asked: q.Since, Until: q.Until,
+		})
 	}
 	if e := i.Standing.LastError; e != nil {
 		info.LastError = &streamer.CallError{Class: e.Class, Message: e.Message, Time: e.Time}
@@ -103,6 +105,14 @@ func infoOf(i *snapshot.Info) streamer.RunInfo {
 		info.LastError.Name, _, _ = strings.Cut(e.Address[strings.LastIndexByte(e.Address, '/')+1:], "#")
 	}
 	return info
+}
+
+// askerOf returns the address of the call that asks the question: the ID begins with it,
+// and in an address the mark that follows is escaped.
+func askerOf(questionID string) record.Address {
+	address, _, _ := strings.Cut(questionID, "?")
+	a, _ := record.ParseAddress(address)
+	return a
 }
 
 // Artifact implements [streamer.Source].
