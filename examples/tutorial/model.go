@@ -23,11 +23,13 @@ func script(_ context.Context, in actors.Request) (actors.Response, error) {
 	switch in.Messages[len(in.Messages)-1].Text {
 	case "reserved":
 		message = actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{
-			{ID: "2", Name: "send", Arguments: `{"to": "ann@example.com", "text": "19:30, 4 people"}`}}}
+			{ID: "2", Name: "send", Arguments: `{"to": "ann@example.com", "text": "19:30, 4 people"}`},
+		}}
 	case "sent":
 	default:
 		message = actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{
-			{ID: "1", Name: "reserve", Arguments: `{"guests": 4, "at": "19:30"}`}}}
+			{ID: "1", Name: "reserve", Arguments: `{"guests": 4, "at": "19:30"}`},
+		}}
 	}
 	return actors.Response{Message: message}, nil
 }
