@@ -182,7 +182,7 @@ func TestRunInTheDirectoryOfAnotherIsNotOfferedARepair(t *testing.T) {
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "runs", "paris"), os.DirFS(filepath.Join(dir, "runs", "oslo"))))
 	for _, name := range []string{"show", "repair"} {
-		call(t, dir, name, "paris").failed(t, exitFailure, "run paris: 00000001.journal is of run oslo: put it where that run is, or delete this one")
+		call(t, dir, name, "paris").failed(t, exitFailure, "run paris: 00000001.journal belongs to run oslo: move it to that run, or delete it")
 	}
 }
 

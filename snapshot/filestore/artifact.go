@@ -138,8 +138,8 @@ func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	return data, nil
 }
 
-// lock takes the lock of the artifacts: Put shares it, GC has it exclusively, and each
-// holds it for one artifact at a time.
+// lock takes the lock of the artifacts: Put takes it shared and GC takes it exclusively, each for
+// one artifact at a time.
 func (a *Artifacts) lock(ctx context.Context, how int) (*os.File, error) {
 	f, err := openLock(filepath.Join(a.dir, lockName))
 	if err != nil {

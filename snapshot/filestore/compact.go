@@ -20,16 +20,15 @@ import (
 //  4. it is renamed, and the directory is synced;
 //  5. the journals up to n, and older snapshots, are removed.
 //
-// A crash after 1 leaves an empty journal, which adds nothing. During 2 nobody can append,
-// so a record is in n+1 on the disk only if all earlier ones are on the disk in n. A crash
-// in 3 leaves a file under a name that nobody reads. The rename in 4 makes the snapshot
-// replace the older one and the journals up to its number; the directory is synced, so the
-// snapshot is durable before 5 removes what it replaces. After 4, readers ignore these
-// files whether they still exist or not.
+// A crash after 1 leaves an empty journal, which adds nothing. During 2 nobody can append. So if a
+// record is on the disk in n+1, all earlier records are on the disk in n. A crash in 3 leaves a
+// file under a name that nobody reads. The rename in 4 makes the snapshot replace the older one and
+// the journals up to its number; the directory is synced, so the snapshot is durable before 5
+// removes what it replaces. After 4, readers ignore these files whether they still exist or not.
 //
-// If a step fails and the journal itself is not broken, nothing has changed: all files are
-// still there, the run continues, and the next attempt is made when the journals are twice
-// as long. It gives its snapshot another name.
+// If a step fails and the journal itself is not broken, nothing has changed: all files are still
+// there, the run continues, and the next attempt is made when the journals are twice as long. That
+// attempt gives its snapshot another name.
 
 // maybeCompact starts a compaction if the journals have outgrown the
 // snapshot. j.mu is held.
@@ -46,7 +45,7 @@ func (j *Journal) maybeCompact() {
 		if err != nil {
 			j.compactAt = 2 * (j.sealed + j.size)
 		}
-		known := j.err != nil && errors.Is(err, j.err) // to the callers of Append, Sync or Close
+		known := j.err != nil && errors.Is(err, j.err) // the callers of Append, Sync or Close get this error themselves
 		j.mu.Unlock()
 		if err != nil && !known {
 			j.dir.store.warn(j.info.RunID, err)
@@ -62,8 +61,8 @@ func (j *Journal) sealAndCompact() error {
 	return j.compact(number, info)
 }
 
-// seal continues in the next journal, and returns the number of the sealed one and the info
-// of the run at its end.
+// seal continues in the next journal, and returns the number of the sealed journal, and the info of
+// the run at the end of that journal.
 func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	next, err := j.nextJournal()
 	if err != nil {
@@ -82,13 +81,13 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 		_ = j.await(context.Background())
 	}
 	if j.err == nil && j.synced < j.appended {
-		if err := j.syncFile(j.file, j.appended); err != nil { // with j.mu: nobody may append
+		if err := j.syncFile(j.file, j.appended); err != nil { // j.mu is held, so nobody can append
 			_ = j.breaks(err)
 		} else {
 			j.synced = j.appended
 		}
 	}
-	if j.err != nil { // also if it was closed: then Close compacts
+	if j.err != nil { // also if the journal was closed: then Close does the compaction
 		_ = next.abandon(nil)
 		return 0, snapshot.Info{}, j.err
 	}
@@ -103,8 +102,8 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	return number, info, nil
 }
 
-// nextJournal makes the journal after this one. Its header covers what the header of the
-// first journal of this generation covers.
+// nextJournal makes the journal after this one. Its header covers the same journals as the header
+// of the first journal of this generation.
 func (j *Journal) nextJournal() (*frameWriter, error) {
 	j.mu.Lock()
 	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the records are in the journals before it
@@ -116,7 +115,7 @@ func (j *Journal) nextJournal() (*frameWriter, error) {
 	return w.publish(func() error { return j.dir.disk.SyncDir(j.dir.path()) })
 }
 
-// compact makes the journals up to a number part of the snapshot. They must be sealed.
+// compact makes the journals up to a number part of the snapshot. Those journals must be sealed.
 func (j *Journal) compact(number uint64, info snapshot.Info) error {
 	size, err := j.compacted(number, info)
 	if err != nil {

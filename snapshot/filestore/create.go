@@ -48,8 +48,8 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	return info, nil
 }
 
-// create writes a run. A crash may have left a journal with the number newest that is not a
-// run, see reading.cut: it is replaced, or covered by the snapshot.
+// create writes a run. A crash may have left a journal with the number newest that does not make a
+// run, see reading.cut. That journal is replaced, or covered by the snapshot.
 func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	var end closed
 	var err error
@@ -83,9 +83,10 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 	return true
 }
 
-// createAsJournal writes a run as a journal, in which its first generation continues. Its
-// name and its bytes become durable together: a part of it that a crash leaves is not a
-// run, see reading.cut. A temporary name would cost one more commit of the file system.
+// createAsJournal writes a run as a journal. The first generation of the run continues in that
+// journal. The name and the content of the file become durable together: if a crash leaves only a
+// part of the file, that part does not count as a run, see reading.cut. A temporary name would cost
+// one more commit of the file system.
 func (d *runDir) createAsJournal(run *snapshot.Run) (closed, error) {
 	w, err := createFrames(d.disk, d.path(journalName(firstJournal)), true, &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
@@ -114,8 +115,8 @@ func (d *runDir) syncDirs() error {
 	return d.store.syncRuns()
 }
 
-// syncRuns makes the names of the runs durable. Callers that come during a sync share the
-// next one. New has synced the name of the directory.
+// syncRuns makes the names of the runs durable. Callers that arrive during a sync share the next
+// one. New has already synced the name of the directory itself.
 func (s *Store) syncRuns() error {
 	return s.runs.do(func() error { return s.disk.SyncDir(s.path("runs")) })
 }

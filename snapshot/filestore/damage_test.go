@@ -335,9 +335,9 @@ func TestARunUnderAnotherNameIsRefused(t *testing.T) {
 	require.NoError(t, os.Rename(filepath.Join(p.dir, "runs", "run"), filepath.Join(p.dir, "runs", "copy")))
 	_, err := p.store.Load(t.Context(), "copy")
 	require.ErrorIs(t, err, snapshot.ErrCorrupt)
-	require.ErrorContains(t, err, "is of run run")
+	require.ErrorContains(t, err, "belongs to run run")
 	_, err = p.store.Repair(t.Context(), "copy")
-	require.ErrorContains(t, err, "is of run run")
+	require.ErrorContains(t, err, "belongs to run run")
 }
 
 func TestRepairSavesWhatCanBeRead(t *testing.T) {

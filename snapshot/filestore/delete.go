@@ -29,8 +29,8 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	} else if !there {
 		return noRun(runID)
 	}
-	// An update writes to the directory, so it must come before or after. If the meta file
-	// cannot be locked, nobody updates the run.
+	// An update writes to the directory, so it must end before the rename or begin after it. If the
+	// meta file cannot be locked, nobody updates the run.
 	if meta, err := d.lockMeta(ctx, false); meta != nil {
 		defer meta.release()
 	} else if err != nil && ctx.Err() != nil {
@@ -42,7 +42,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	return nil
 }
 
-// exists reports whether there is anything of the run, damaged or not.
+// exists reports whether the directory contains files of the run, damaged or not.
 func (d *runDir) exists() (bool, error) {
 	entries, err := d.disk.ReadDir(d.path())
 	for _, e := range entries {
@@ -51,7 +51,7 @@ func (d *runDir) exists() (bool, error) {
 		case name == metaName:
 			if m, err := d.readMeta(); err != nil || m.isWhole {
 				return true, err
-			} // somebody was about to begin the run
+			} // somebody was about to create the run
 		default:
 			return true, err
 		}
@@ -59,8 +59,9 @@ func (d *runDir) exists() (bool, error) {
 	return false, err
 }
 
-// discard moves a run into a directory of its own in the trash, and removes that. It also
-// removes directories that are so old that the process which made them must have ended.
+// discard moves a run into a new directory in the trash, and removes that directory. It also
+// removes directories in the trash that are so old that the process which made them must have
+// ended.
 func (d *runDir) discard() error {
 	trash := d.store.path("trash")
 	if err := mkdirSynced(d.store.disk, trash); err != nil {

@@ -12,18 +12,18 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// disk is all that a store does with files. Tests replace it by one that fails, or that
+// disk contains all operations of a store on files. Tests replace it by a disk that fails, or that
 // stops as in a crash. Locks do not use it.
 type disk interface {
 	Open(name string) (openFile, error) // opens a file for reading; a link or a pipe is an error
 	ReadDir(name string) ([]fs.DirEntry, error)
-	Create(name string) (diskFile, error)      // creates a file for writing, 0600; a file of that name is removed
-	OpenToWrite(name string) (diskFile, error) // a file that exists
+	Create(name string) (diskFile, error)      // creates a file for writing, 0600; an existing file of that name is removed first
+	OpenToWrite(name string) (diskFile, error) // opens an existing file
 	Rename(from, to string) error
-	Link(from, to string) error // another name, which must be free, for the same file
+	Link(from, to string) error // gives a file a second name, which must be free
 	Remove(name string) error
-	Mkdir(name string) error   // 0700; fine if it exists
-	SyncDir(name string) error // the names in it are durable
+	Mkdir(name string) error   // 0700; not an error if it exists
+	SyncDir(name string) error // makes the names in the directory durable
 }
 
 // openFile is a file that is read.
@@ -36,9 +36,9 @@ type openFile interface {
 // diskFile is a file that is written.
 type diskFile interface {
 	WriteAt(data []byte, offset int64) (int, error)
-	Allocate(offset, size int64) error // room for size bytes there, as zeros; ErrUnsupported where that is unknown
+	Allocate(offset, size int64) error // reserves room for size bytes at offset, which read as zeros; ErrUnsupported where the system cannot
 	Truncate(size int64) error
-	Sync() error // what was written is durable, with the size of the file
+	Sync() error // makes what was written durable, and the size of the file
 	Close() error
 }
 
@@ -69,7 +69,7 @@ func (d osDisk) Open(name string) (openFile, error) {
 
 func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 
-// Create never opens an existing file: it could be a link, or a pipe that nobody reads.
+// Create never opens an existing file: that could be a link, or a pipe that nobody reads.
 func (d osDisk) Create(name string) (diskFile, error) {
 	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY | noFollow
 	f, err := os.OpenFile(name, how, 0o600)
@@ -107,7 +107,7 @@ func (osDisk) Mkdir(name string) error {
 		if err := isDir(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// It was removed in between: try again.
+		// The file was removed in between: try again.
 	}
 }
 
@@ -119,15 +119,14 @@ func (d osDisk) SyncDir(name string) error {
 	return errors.Join(d.syncs.sync(f, (*os.File).Sync), f.Close())
 }
 
-// Errors about what does not belong in a store.
+// Errors for directory entries that do not belong in a store.
 var (
 	errLink   = errors.New("it is a link, which a store never has; put what it refers to in its place, or delete it")
 	errNoFile = errors.New("it is not a file; a file belongs there")
 	errNoDir  = fmt.Errorf("%w; a directory belongs there", syscall.ENOTDIR)
 )
 
-// isDir returns an error if name is not a directory. A link to a directory is an error,
-// too.
+// isDir returns an error if name is not a directory. A link to a directory is also an error.
 func isDir(name string) error {
 	info, err := os.Lstat(name)
 	switch {
@@ -204,13 +203,13 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 	return data[:n], err
 }
 
-// maxHoles is how much of a file may be holes, if it has less data than that. A file of
-// terabytes takes no room if it is one hole, and must not take the memory of its reader.
-// Files of a store have holes at their end, which was not used yet, and where a file system
-// makes holes of zeros.
+// maxHoles is how much of a file may be holes, unless the file has at least as much data. A file of
+// terabytes takes no room on the disk if it is one hole, and must not take that much memory of its
+// reader. Files of a store have holes at their end, in room that was reserved and not used yet, and
+// where a file system turns zeros into holes.
 const maxHoles = 64 << 20
 
-// readable returns where the data of a file ends, or where a hole begins that is too much.
+// readable returns where the data of a file ends, or where the hole begins that exceeds maxHoles.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64
 	for upTo < size {
@@ -227,8 +226,8 @@ func readable(f source, size int64) (upTo int64, all bool) {
 	return upTo, true
 }
 
-// writeSynced writes a file. When it returns, the file is durable, but not its name. It
-// removes a file that it could not finish.
+// writeSynced writes a file. When it returns, the file is durable, but not its name. If the file
+// cannot be finished, writeSynced removes it.
 func writeSynced(d disk, name string, data []byte) error {
 	return write(d, name, data, diskFile.Sync)
 }
@@ -259,7 +258,7 @@ func writeAt(f diskFile, data []byte, offset int64) error {
 	return err
 }
 
-// remove removes a file that may be gone already.
+// remove removes a file that may not exist any more.
 func remove(d disk, name string) error {
 	if err := d.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -267,9 +266,9 @@ func remove(d disk, name string) error {
 	return nil
 }
 
-// makeDir makes the directory of a store and its parents. It syncs their names even if they
-// exist, since a process that made them may have ended before it did. Parents that we may
-// not open are left to their owner.
+// makeDir makes the directory of a store and its parents. It syncs their names even if they exist,
+// because the process that made them may have ended before it synced them. Parents that this
+// process may not open are not synced: their owner has to do that.
 func makeDir(d disk, name string) error {
 	if err := os.MkdirAll(name, 0o700); errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%w; a directory belongs there", err)
@@ -288,7 +287,7 @@ func makeDir(d disk, name string) error {
 	}
 }
 
-// mkdirSynced makes a directory in an existing one, and makes its name durable.
+// mkdirSynced makes a directory in an existing directory, and makes its name durable.
 func mkdirSynced(d disk, name string) error {
 	if err := d.Mkdir(name); err != nil {
 		return err

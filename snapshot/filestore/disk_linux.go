@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// allocate reserves room on the disk for size bytes at offset, which are zeros.
+// allocate reserves room on the disk for size bytes at offset. They read as zeros.
 func allocate(f *os.File, offset, size int64) error {
 	err := retryEINTR(func() error { return syscall.Fallocate(int(f.Fd()), 0, offset, size) })
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
@@ -32,7 +32,7 @@ func retryEINTR(f func() error) error {
 	}
 }
 
-const seekData, seekHole = 3, 4 // of lseek(2)
+const seekData, seekHole = 3, 4 // arguments of lseek(2)
 
 // nextData returns where the next data of a sparse file may begin, at offset
 // or later; size if only a hole follows.

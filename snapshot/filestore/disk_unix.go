@@ -4,8 +4,8 @@ package filestore
 
 import "syscall"
 
-// noWait makes open return at once for a pipe. The runtime does not ask the system whether
-// it can wait for a file that was opened in this way.
+// noWait makes open return at once for a pipe. The runtime does not use the poller for a file that
+// was opened in this way.
 const noWait = syscall.O_NONBLOCK
 
 // noFollow makes open fail for a link, and return at once for a pipe.

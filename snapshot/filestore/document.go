@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/internal/blocks"
 )
 
-// A document reads parts of what [snapshot.Run.Encode] has written, a block at a time. It
-// is for one goroutine. If the file is not as it was written, the error is errUnclear, and
-// [snapshot.Decode] says what is wrong.
+// A document reads parts of what [snapshot.Run.Encode] has written, a block at a time. It is for
+// one goroutine. If the file is damaged, the error is errUnclear, and [snapshot.Decode] says what
+// is wrong.
 type document struct {
 	info   snapshot.Info
 	blocks *blocks.Reader
@@ -39,8 +39,8 @@ func openDocument(in io.ReaderAt, size int64) (*document, error) {
 	return d, nil
 }
 
-// unclear returns errUnclear for an error which says that a file is not as it was written,
-// and any other error as it is.
+// unclear returns errUnclear for an error that says that a file is damaged, and any other error
+// unchanged.
 func unclear(err error) error {
 	if errors.Is(err, blocks.ErrNoTable) || errors.Is(err, blocks.ErrChecksum) {
 		return errUnclear
@@ -122,8 +122,8 @@ func (d *document) recordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	}
 }
 
-// cut cuts the next record from a block. It must have the number next, unless that is 0.
-// Only records above after are decoded; of others cut returns the number.
+// cut cuts the next record from a block. The record must have the number next, unless next is 0.
+// Only records above after are decoded; for the others cut returns the number alone.
 func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest []byte, err error) {
 	encoded, seq, rest, err := snapshot.CutRecord(data)
 	if err != nil || next != 0 && seq != next {
@@ -139,8 +139,8 @@ func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest
 	return rec, rest, nil
 }
 
-// find returns the block with that record: the last block that begins with it or with an
-// earlier record. The first block and the last one contain no records.
+// find returns the block that contains the record: the last block that begins with this record or
+// an earlier one. The first block and the last one contain no records.
 func (d *document) find(seq uint64) (int, error) {
 	var failed error
 	after := sort.Search(d.blocks.Len()-2, func(i int) bool {

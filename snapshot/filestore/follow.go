@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Records implements [snapshot.Reader]. Of the snapshot it reads the blocks that
-// hold the records; the journals it reads from their beginning, without keeping
-// what it has passed.
+// Records implements [snapshot.Reader]. In the snapshot it reads only the blocks that hold the
+// records. It reads the journals from their beginning, without keeping the records up to the
+// cursor.
 func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		err := s.check(ctx, runID)
@@ -49,7 +49,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 	w := s.watcher()
 	defer w.close()
-	w.add(s.run(runID)) // before reading, so that nothing comes between
+	w.add(s.run(runID)) // before reading, so that no change is missed in between
 	in := s.dir(runID).stream(time.Time{}, after, yield)
 	in.isCursor = true
 	defer in.close()
@@ -63,8 +63,8 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// end returns what the journals say of a run, with the number of its last record. The error
-// is ErrNotFound if the run was not created at that time; the zero time is that of any run.
+// end returns what the journals say of a run, with the number of its last record. The error is
+// ErrNotFound if the run was not created at that time; the zero time matches any run.
 func (d *runDir) end(ctx context.Context, created time.Time) (snapshot.Info, error) {
 	in := d.stream(created, snapshot.Cursor{Seq: math.MaxUint64}, nil)
 	defer in.close()
@@ -73,8 +73,7 @@ func (d *runDir) end(ctx context.Context, created time.Time) (snapshot.Info, err
 	return in.info, err
 }
 
-// skip moves the cursor to the last record that exists now, as far as info and the files
-// tell.
+// skip moves the cursor to the last record that exists now, according to info and the files.
 func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 	generation := info.Generation
 	if s.cursor.Seq = math.MaxUint64; info.Open && s.advance(ctx) == nil {
@@ -89,40 +88,40 @@ func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 // A stream yields the records of one run after a cursor. Each call of advance yields what
 // is new. It is for one goroutine.
 //
-// If the files change so that the reader cannot follow, the run is read again from its
-// beginning, without what was yielded. Load decides about files that no writer leaves
-// behind.
+// If the files change so that the reader cannot follow, the run is read again from its beginning,
+// without what was yielded. If the files are in a state in which no writer leaves them, Load
+// decides what is wrong.
 type stream struct {
 	dir     *runDir
 	created time.Time // when the run was created; zero until that is known
 	yield   func(record.Record, error) bool
 
-	cursor   snapshot.Cursor // of the last record that was yielded
+	cursor   snapshot.Cursor // the last record that was yielded
 	isCursor bool            // the record of the cursor must be in the run
-	isBound  bool            // the record of the cursor may be of an older generation
+	isBound  bool            // the record of the cursor may belong to an older generation
 
 	reader   reader
-	hasBegun bool          // the records that existed at first were read
+	hasBegun bool          // the records that existed at the beginning were read
 	trusts   bool          // Load has found nothing wrong with a run whose meta file cannot be trusted
 	info     snapshot.Info // what the files say
-	carried  uint64        // the last record with which the journal that is read began
+	carried  uint64        // the journal that is being read contained the records up to this number when it got its name
 	last     uint64        // the number of the last record that was read
-	stopped  error         // of yield, of the context, or about the cursor
+	stopped  error         // the error of yield, of the context, or about the cursor
 
-	known, generation uint64 // a record and a generation that must be in the files
+	known, generation uint64 // this record and this generation must be in the files
 }
 
 func (d *runDir) stream(created time.Time, after snapshot.Cursor, yield func(record.Record, error) bool) *stream {
 	return &stream{dir: d, created: created, cursor: after, yield: yield}
 }
 
-// close releases the files. The next advance begins to read again.
+// close releases the files. The next advance reads from the beginning again.
 func (s *stream) close() {
 	s.reader.close()
 	s.hasBegun = false
 }
 
-// attempts is how often a run is read whose files change before Load reads it as a whole.
+// attempts is how often a run whose files change is read before Load reads it as a whole.
 const attempts = 3
 
 // advance yields the records that are new.
@@ -144,7 +143,7 @@ func (s *stream) advance(ctx context.Context) error {
 	return s.load(ctx)
 }
 
-// errUnclear means that a run is not as a writer leaves it, or that it changes.
+// errUnclear means that a run is in a state in which no writer leaves it, or that it is changing.
 var errUnclear = errors.New("snapshot: the run has to be read as a whole")
 
 func (s *stream) read(ctx context.Context) error {
@@ -174,7 +173,7 @@ func (s *stream) read(ctx context.Context) error {
 	return nil
 }
 
-// begin begins with the meta file, which tells what has to be in the files.
+// begin reads the meta file first: it tells what has to be in the other files.
 func (s *stream) begin() error {
 	m, err := s.dir.readMeta()
 	switch {
@@ -193,7 +192,8 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// isOther reports whether a run that was created at that time is another one.
+// isOther reports whether a run that was created at that time is another run than the one that the
+// stream reads.
 func (s *stream) isOther(created time.Time) bool {
 	return !s.created.IsZero() && !created.Equal(s.created)
 }
@@ -272,7 +272,7 @@ func (s *stream) addFrame(f *frame) error {
 	return errUnclear
 }
 
-// addRecords takes the records of a frame that are new.
+// addRecords takes the new records of a frame.
 func (s *stream) addRecords(body []byte) error {
 	for len(body) > 0 {
 		encoded, seq, rest, err := snapshot.CutRecord(body)
@@ -297,8 +297,8 @@ func (s *stream) addRecords(body []byte) error {
 	return nil
 }
 
-// from returns the number of the first record to read: that of the cursor itself, if it has
-// to be checked.
+// from returns the number of the first record to read. That is the record of the cursor itself, if
+// it has to be checked.
 func (s *stream) from() uint64 {
 	if s.isCursor && s.cursor.Seq > 0 || s.cursor.Seq == math.MaxUint64 {
 		return s.cursor.Seq
@@ -306,7 +306,8 @@ func (s *stream) from() uint64 {
 	return s.cursor.Seq + 1
 }
 
-// take yields a record. All records are yielded here, so that none is left out.
+// take yields a record. All records are yielded here, so that a gap in their numbers is always
+// noticed.
 func (s *stream) take(rec record.Record) error {
 	c := &s.cursor
 	switch {
@@ -323,8 +324,8 @@ func (s *stream) take(rec record.Record) error {
 	return s.stopped
 }
 
-// mustBeCursor returns ErrReset if the record of the cursor is another one. Records after a
-// repair are of a generation above all earlier ones.
+// mustBeCursor returns ErrReset if the run has another record at the cursor. Records after a repair
+// are of a generation above all earlier generations.
 func (s *stream) mustBeCursor(rec *record.Record) error {
 	isOlder := s.isBound && rec.Generation < s.cursor.Generation
 	if s.cursor.Generation > 0 && rec.Generation != s.cursor.Generation && !isOlder {

@@ -21,18 +21,18 @@ import (
 //	checksum  4 bytes: CRC-32C of the payload
 //	payload   its kind, one byte, and what the kind has
 //
-// All numbers are big-endian. The check includes the offset, so that a frame is valid only
-// where it was written: not inside a payload, such as that of a tool that has read a file
-// like this, nor in a block that the file system has misplaced. The head has its own check,
-// so that a search for frames reads every byte once, whatever it finds.
+// All numbers are big-endian. The check includes the offset, so that a frame is valid only where it
+// was written: not inside a payload, such as that of a tool that has read a file like this, nor in
+// a block that the file system has misplaced. The head has its own check, so that a search for
+// frames reads every byte only once, whatever the file contains.
 //
-// The last frame may be followed by zeros, which were allocated and not used yet.
+// The last frame may be followed by zeros: room that was allocated and not used yet.
 //
-// A crash can leave any blocks of what was not synced: then the end is not a frame, or has
-// holes. Damage is different: it is in a part that was synced. Bytes at offset x that are
-// not a frame were synced if a later frame says so: if its offset minus unsynced is above
-// x. Otherwise they are a torn end, with all that follows: none of it was promised to
-// anybody.
+// After a crash, any blocks that were not synced may be missing: then the end of the file is not a
+// frame, or has holes. Damage is different: it is in a part that was synced. Bytes at offset x that
+// are not a frame were synced if a later frame says so, which is the case if its offset minus
+// unsynced is above x. Otherwise these bytes, and all that follow, are a torn end: no Sync has
+// returned for them.
 const (
 	frameHead  = 16
 	maxPayload = 1 << 30 // of a payload
@@ -44,14 +44,14 @@ type frameKind byte
 const (
 	frameHeader  frameKind = 1 // a header, as a map: the first frame of every file
 	frameRecords frameKind = 2 // records that were appended together, one after the other
-	frameInfo    frameKind = 3 // an info: a generation began, or ended
+	frameInfo    frameKind = 3 // an info: a generation began or ended
 )
 
-// header is the first frame of a file. In a message, it has only an info.
+// header is the first frame of a file. In a message, the header has only an info.
 type header struct {
 	format  uint64
-	covers  uint64 // of a journal: the journals up to this number are not read any more
-	carried uint64 // of a journal: it had the records up to this number when it got its name
+	covers  uint64 // of a journal: journals up to this number are no longer read
+	carried uint64 // of a journal: it contained the records up to this number when it got its name
 	closed  closed // of a meta file
 	pid     int    // of a meta file: the process that has the run open; 0 if that is not known
 	info    snapshot.Info
@@ -60,28 +60,28 @@ type header struct {
 // closed is where the journal of a closed run ends: everything before that is on the disk.
 // It is zero while the run is open, and if that is unknown.
 type closed struct {
-	journal uint64 // its number
+	journal uint64 // number of that journal
 	end     int64
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checkOf is the check of a frame, head being its first bytes.
+// checkOf returns the check of a frame, whose first bytes are head.
 func checkOf(offset int64, head []byte) uint32 {
 	var at [8]byte
 	binary.BigEndian.PutUint64(at[:], uint64(offset))
 	return crc32.Update(crc32.Checksum(at[:], castagnoli), castagnoli, head[4:frameHead])
 }
 
-// beginFrame appends an empty head of a frame, and its kind. The caller appends the rest of
-// the payload, and calls endFrame.
+// beginFrame appends an empty head of a frame, and the kind. The caller appends the rest of the
+// payload and calls endFrame.
 func beginFrame(dst []byte, k frameKind) []byte {
 	var head [frameHead]byte
 	return append(append(dst, head[:]...), byte(k))
 }
 
-// endFrame fills in the head of the frame that begins at dst[at:], and will be
-// written at offset to a file that is synced up to synced.
+// endFrame fills in the head of the frame that begins at dst[at:]. The frame will be written at
+// offset, to a file that is synced up to synced.
 func endFrame(dst []byte, at int, offset, synced int64) ([]byte, error) {
 	head, payload := dst[at:at+frameHead], dst[at+frameHead:]
 	if len(payload) > maxPayload {
@@ -117,13 +117,13 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 type frame struct {
 	offset int64
 	size   int64 // with its head
-	synced int64 // up to where the file was synced when it was written
+	synced int64 // up to where the file was synced when the frame was written
 	kind   frameKind
-	body   []byte // after the kind
+	body   []byte // the payload after the kind
 }
 
-// headAt reads the head of a frame at data[at:], of a file of that size. The data
-// begins at the offset base.
+// headAt reads the head of a frame at data[at:], for a file of that size. The data begins at offset
+// base of the file.
 func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok bool) {
 	if len(data)-at < frameHead {
 		return frame{}, 0, false
@@ -132,7 +132,7 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 	offset := base + int64(at)
 	n, unsynced := binary.BigEndian.Uint32(head[4:]), binary.BigEndian.Uint32(head[8:])
 	if n == 0 || n > maxPayload || int64(n) > size-offset-frameHead {
-		return frame{}, 0, false // which spares the check in most places that are no frame
+		return frame{}, 0, false // avoids the check in most places that are not a frame
 	}
 	f = frame{offset: offset, size: frameHead + int64(n), synced: offset - int64(unsynced)}
 	if unsynced == math.MaxUint32 {
@@ -144,11 +144,11 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 	return f, binary.BigEndian.Uint32(head[12:]), true
 }
 
-// What is wrong with files.
+// Errors for damaged files.
 var (
 	errNoDocument = errors.New("it does not begin as a snapshot")
 	errNoHeader   = errors.New("it has no header")
-	errNoFrame    = errors.New("something else than a frame, in a part that was synced")
+	errNoFrame    = errors.New("not a frame, in a part that was synced")
 	errNoRunID    = errors.New("the header names no run")
 )
 

@@ -12,27 +12,27 @@ import (
 // source is a file that is read.
 type source interface {
 	io.ReaderAt
-	dataAt(offset, size int64) int64 // the next offset with data; size if there is none
-	holeAt(offset, size int64) int64 // the next offset with a hole; size if there is none
+	dataAt(offset, size int64) int64 // the offset of the next data; size if there is none
+	holeAt(offset, size int64) int64 // the offset of the next hole; size if there is none
 }
 
-// A frameReader reads the frames of a file one after the other, also while the file is
+// A frameReader reads the frames of a file one after the other, even while the file is being
 // written. It is for one goroutine.
 type frameReader struct {
 	source
 	name string
-	size int64 // of the file when it was last looked at
-	end  int64 // of the frames that were read
+	size int64 // size of the file at the last look
+	end  int64 // end of the frames that were read
 	keep bool  // the body of a frame stays valid; otherwise the next frame overwrites it
 
 	limit    int64  // up to where the file is read, see readable
 	isAll    bool   // no data follows the limit
 	at       int64  // where data begins in the file
-	data     []byte // what was read last
+	data     []byte // the bytes that were read last
 	found    frame  // the frame that was read last
-	isDamage bool   // the next frame is whole, and no writer writes such a frame
-	searched int64  // the end of the frames when follows was found; -1 if it was not
-	follows  ending // what was found there
+	isDamage bool   // the next frame is whole, but no writer writes such a frame
+	searched int64  // the value of end for which follows was determined; -1 if it was not
+	follows  ending // what was found after searched
 }
 
 func newFrameReader(name string, in source, size int64) *frameReader {
@@ -47,22 +47,23 @@ func framesOf(name string, data []byte) *frameReader {
 	return &frameReader{source: bytesSource(data), name: name, size: n, keep: true, limit: n, isAll: true, data: data, searched: -1}
 }
 
-// resize tells the reader that the file may have changed, and has that size now.
+// resize tells the reader that the file may have changed, and what its size is now.
 func (r *frameReader) resize(size int64) {
 	upTo, all := readable(r.source, size)
 	r.size, r.limit, r.isAll = size, min(size, upTo+maxHoles), all
 	r.data, r.searched = r.data[:0], -1
 }
 
-// frames yields the frames that follow. It ends where no frame follows. Another call, after
-// resize, yields what is written later. A frame is valid until the next one is yielded.
+// frames yields the frames that follow, up to the end of the file or to bytes that are not a frame.
+// Another call, after resize, yields the frames that were written since. A frame is valid until the
+// next one is yielded.
 func (r *frameReader) frames() iter.Seq2[*frame, error] {
 	return func(yield func(*frame, error) bool) {
 		for {
 			f, err := r.next()
 			if f == nil && err == nil {
-				// The frame may have been written after it was looked for, and others
-				// behind it. Then it is found now.
+				// The frame may have been written after next looked for it, and others after it.
+				// Then another look finds it.
 				if e, failed := r.ending(); failed != nil {
 					err = failed
 				} else if e != endClean {
@@ -115,11 +116,11 @@ func (r *frameReader) next() (*frame, error) {
 	return &r.found, nil
 }
 
-// recordMin is fewer bytes than any record has. It keeps what a reader remembers in
-// proportion to the size of the file.
+// recordMin is less than the size of any record. It keeps what a reader remembers in proportion to
+// the size of the file.
 const recordMin = 24
 
-// readStep is how many bytes are read at least.
+// readStep is the least number of bytes that are read at once.
 const readStep = 64 << 10
 
 // load reads n bytes at an offset into data, or fewer at the end of the file.
@@ -140,8 +141,8 @@ func (r *frameReader) load(offset, n int64) error {
 	return err
 }
 
-// header reads the first frame, which must be a header of the run. isDamaged is false for
-// an error that says nothing about the file.
+// header reads the first frame, which must be a header of the run. isDamaged is false if the error
+// says nothing about the content of the file.
 func (r *frameReader) header(runID string) (h header, isDamaged bool, err error) {
 	f, err := r.next()
 	switch {
@@ -159,16 +160,16 @@ type ending byte
 
 const (
 	endClean   ending = iota // zeros, or nothing
-	endTorn                  // something else, which was never synced
-	endDamaged               // something else, which was synced
+	endTorn                  // something else, which was never synced: it can be cut off
+	endDamaged               // something else, in a part that was synced
 )
 
 // searchStep is how much of what follows the frames is in memory at a time.
 const searchStep = 1 << 20
 
-// ending returns what follows the frames that were read. It reads each byte once, and the
-// payloads of what looks like frames, but of those no more bytes than the file has: a file
-// that needs more was made to keep its reader busy.
+// ending returns what follows the frames that were read. It reads each byte once. It also reads the
+// payloads of what look like frames, but in total no more bytes than the file has: a file that
+// needs more was made to keep its reader busy.
 func (r *frameReader) ending() (ending, error) {
 	if r.searched == r.end {
 		return r.follows, nil
@@ -218,9 +219,9 @@ func (r *frameReader) search() (ending, error) {
 	return end, nil
 }
 
-// wasSynced reports whether a frame in buf, which begins at an offset of the file, says
-// that the file was synced beyond the end of the frames that were read. The payloads that
-// are read for that are taken off the budget; it also reports true once that is spent.
+// wasSynced reports whether buf, which begins at an offset of the file, contains a frame which says
+// that the file was synced beyond the end of the frames that were read. The payloads that are read
+// to check this are taken off the budget; wasSynced also reports true once the budget is spent.
 func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, error) {
 	last := len(buf) - frameHead
 	for i := nextHead(buf, 0, at); i <= last; i = nextHead(buf, i, at) {
@@ -247,21 +248,20 @@ func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, erro
 	return false, nil
 }
 
-// nextHead returns the first place in buf, from i on, that has the right check for a head
-// of a frame, or one where no head fits any more. The file has buf at the offset base.
+// nextHead returns the first place in buf, from i on, with a valid head of a frame, or a place so
+// close to the end that no head fits. The buffer begins at offset base of the file.
 //
-// There may be hundreds of megabytes to look at, byte by byte, so the check is not computed
-// anew for each place. A CRC without its inversions is linear: the check is the exclusive
-// or of what the offset comes to and of what the 12 bytes come to. From one place to the
-// next, one byte leaves the 12 and one enters, and mostly only the last byte of the offset
-// is another.
+// There may be hundreds of megabytes to search, byte by byte, so the check is not computed from
+// scratch for each place. A CRC without its inversions is linear: the check is the exclusive or of
+// the sum of the offset and the sum of the 12 bytes. From one place to the next, one byte leaves
+// the 12 and one enters, and usually only the last byte of the offset changes.
 func nextHead(buf []byte, i int, base int64) int {
 	if i+frameHead > len(buf) {
 		return i
 	}
 	sum := rawSum(0, buf[i+4:i+frameHead])
 	var first uint32 // the sum of the first 7 bytes of the offset
-	var rest uint32  // what all of it but its last byte comes to
+	var rest uint32  // the sum of all bytes of the offset but the last
 	for known := int64(-1); ; i++ {
 		offset := base + int64(i)
 		if offset>>8 != known {
@@ -280,13 +280,13 @@ func nextHead(buf []byte, i int, base int64) int {
 
 // rawSum continues a CRC-32C without the inversions at its beginning and at its end.
 func rawSum(sum uint32, data []byte) uint32 {
-	for _, b := range data { // with package crc32, the data would be allocated on the heap
+	for _, b := range data { // package crc32 would make data escape to the heap
 		sum = castagnoli[byte(sum)^b] ^ sum>>8
 	}
 	return sum
 }
 
-// behind12 is what a byte adds to a raw sum if 12 bytes follow it.
+// behind12 contains what each byte adds to a raw sum if 12 bytes follow it.
 var behind12 = func() (table [256]uint32) {
 	for b := range table {
 		table[b] = rawSum(castagnoli[b], make([]byte, frameHead-4))

@@ -9,19 +9,19 @@ type frameWriter struct {
 	disk      disk
 	name      string
 	file      diskFile
-	size      int64 // of what was written
-	allocated int64 // of the file, once it was synced: zeros follow the frames
+	size      int64 // size of what was written
+	allocated int64 // size of the file once it was synced: zeros follow the frames
 	buf       []byte
 	open      int  // where the open frame of records begins in buf; -1 if there is none
-	named     bool // the file has its name; a crash before it was synced may leave a part of it
+	named     bool // the file has its final name; a crash before the sync may leave only a part of it
 	err       error
 }
 
 // frameSize is the size at which a frame of several records is full.
 const frameSize = 128 << 10
 
-// createFrames creates a file that begins with a header. It has a temporary name until
-// rename, unless it is named from the beginning.
+// createFrames creates a file that begins with a header. The file has a temporary name until
+// rename, unless named is true.
 func createFrames(d disk, name string, named bool, h *header) (*frameWriter, error) {
 	w := &frameWriter{disk: d, name: name, named: named, open: -1}
 	var err error
@@ -40,8 +40,8 @@ func (w *frameWriter) path() string {
 	return w.name + tmpSuffix
 }
 
-// record adds an encoded record. Several go into one frame, since the file is valid as a
-// whole or not at all.
+// record adds an encoded record. Several records go into one frame: the file is valid only as a
+// whole anyway.
 func (w *frameWriter) record(encoded []byte) {
 	if w.open < 0 {
 		w.open = len(w.buf)
@@ -67,7 +67,7 @@ func (w *frameWriter) endFrame() {
 	}
 }
 
-// write writes what was added.
+// write writes the frames that were added.
 func (w *frameWriter) write() {
 	if w.err == nil && len(w.buf) > 0 {
 		w.err = writeAt(w.file, w.buf, w.size)
@@ -76,9 +76,9 @@ func (w *frameWriter) write() {
 	}
 }
 
-// sync writes what was added, durably. It fills the file with zeros to the end of its
-// block, so that a later frame there is cheaper to sync: it changes neither the size of the
-// file nor its blocks.
+// sync writes the frames that were added, durably. It fills the file with zeros to the end of its
+// block. A later frame there is cheaper to sync, because it changes neither the size of the file
+// nor its blocks.
 func (w *frameWriter) sync() error {
 	w.endFrame()
 	used := w.size + int64(len(w.buf))
@@ -97,8 +97,7 @@ func wholeBlocks(size int64) int64 {
 	return (size + block - 1) / block * block
 }
 
-// publish makes the file durable under its name, and returns its writer. If that fails, the
-// file is removed.
+// publish makes the file durable under its name, and returns w. If that fails, the file is removed.
 func (w *frameWriter) publish(syncNames func() error) (*frameWriter, error) {
 	for _, step := range []func() error{w.sync, w.rename, syncNames} {
 		if err := step(); err != nil {
@@ -114,7 +113,7 @@ func (w *frameWriter) rename() error {
 	return err
 }
 
-// abandon closes the file and removes it because of err, which it returns.
+// abandon closes and removes the file because of err, and returns err.
 func (w *frameWriter) abandon(err error) error {
 	_ = w.file.Close()
 	if removed := remove(w.disk, w.path()); removed != nil {

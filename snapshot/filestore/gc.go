@@ -93,8 +93,8 @@ func isOld(name string, before time.Time) bool {
 	return err == nil && stat.Mode().IsRegular() && stat.ModTime().Before(before)
 }
 
-// references returns the references of all runs, and when the oldest open run was opened;
-// zero if none is open.
+// references returns the references of all runs, and the time when the oldest open run was opened;
+// the zero time if none is open.
 func (s *Store) references(ctx context.Context) (named map[string]bool, opened time.Time, err error) {
 	ids, err := s.runIDs()
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) references(ctx context.Context) (named map[string]bool, opened t
 	for _, id := range ids {
 		run, err := s.Load(ctx, id)
 		if errors.Is(err, snapshot.ErrNotFound) {
-			continue // deleted meanwhile, or never begun
+			continue // deleted meanwhile, or never created
 		}
 		var at time.Time
 		if err == nil {
@@ -163,7 +163,7 @@ func (a *Artifacts) removeOld(ctx context.Context, name string, before time.Time
 		return false, err
 	}
 	defer func() { _ = l.Close() }()
-	if !isOld(name, before) { // Put has renewed its time since
+	if !isOld(name, before) { // Put has renewed its time meanwhile
 		return false, nil
 	}
 	if err := remove(a.disk, name); err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// begin begins the generation in a journal. The meta file is written twice. At first it
-// says that the run is running, without the number of the generation, so that nobody
-// believes an older one; a crash then leaves the run as it was. At last it has the number,
-// when the journal certainly has it.
+// begin begins the generation in a journal. The meta file is written twice. First it says that the
+// run is running, without the number of the generation, so that nobody believes an older meta file;
+// after a crash at this point the run is unchanged. Finally, when the number is certain to be in
+// the journal, the meta file gets it, too.
 //
-// What others have changed in the info goes into the journal, and the lock of the meta file
-// keeps them from changing it meanwhile.
+// Changes of the info by others are copied into the journal. The lock of the meta file keeps others
+// from changing the info meanwhile.
 func (j *Journal) begin(r *reading) error {
 	d := j.dir
 	l, err := d.lockMeta(context.Background(), true)
@@ -40,7 +40,7 @@ func (j *Journal) begin(r *reading) error {
 	running := header{pid: os.Getpid(), info: j.restored.Info}
 	if r.found {
 		running.info.Status, running.info.Generation = snapshot.StatusRunning, r.recorded.Generation
-		running.info.LastSeq = r.meta.info.LastSeq // more need not be on the disk yet
+		running.info.LastSeq = r.meta.info.LastSeq // no more than this has to be on the disk yet
 		if err := d.writeMeta(l, &running); err != nil {
 			return unavailable(err)
 		}
@@ -52,7 +52,7 @@ func (j *Journal) begin(r *reading) error {
 	if err := d.writeMeta(l, &running); err != nil {
 		d.store.warn(d.runID, err)
 	}
-	_ = remove(d.disk, d.path(updateName)) // the journal says the same now
+	_ = remove(d.disk, d.path(updateName)) // the journal contains the same now
 	return nil
 }
 
@@ -74,13 +74,13 @@ func (j *Journal) beginJournal(r *reading) error {
 	return nil
 }
 
-// rewrite writes a new journal with all records that the snapshot does not have. The old
-// journals are not read again. The end of one may be torn; or a sync of it failed, and then
-// it is unknown which of its bytes are on the disk, and another sync would not tell.
+// rewrite writes a new journal with all records that the snapshot does not have. After that, the
+// old journals are not read again: the end of one may be torn, or a sync of it may have failed. In
+// that case nobody knows which of its bytes are on the disk, and another sync would not tell.
 //
-// The rename makes the journal valid, and the old ones invalid, since its header covers
-// them. Before it, the run is as it was; after it, it makes no difference whether the old
-// journals still exist.
+// The rename makes the journal valid, and the old ones invalid, since its header covers them.
+// Before the rename the run is unchanged; after it, it makes no difference whether the old journals
+// still exist.
 func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) {
 	number, last := r.listing.newest()+1, uint64(r.run.Len())
 	w, err := createFrames(d.disk, d.path(journalName(number)), false, &header{covers: number - 1, carried: last, info: *info})
@@ -93,9 +93,9 @@ func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) 
 	return w.publish(d.syncDirs)
 }
 
-// settle rewrites a run whose process has ended, so that its info and all of its records
-// are durable, and returns where its journal ends. The run is locked. The caller removes
-// the old journals once the meta file says the same.
+// settle rewrites a run whose process has ended, so that its info and all of its records are
+// durable, and returns where its journal ends. The run is locked. The caller removes the old
+// journals once the meta file agrees.
 func (d *runDir) settle(r *reading, info *snapshot.Info) (closed, error) {
 	if r.torn != nil {
 		d.store.warn(d.runID, r.torn)
@@ -108,9 +108,9 @@ func (d *runDir) settle(r *reading, info *snapshot.Info) (closed, error) {
 	return closed{r.listing.newest() + 1, w.size}, nil
 }
 
-// continueLast begins the generation in the journal of the previous one, which is on the
-// disk as it was read: it appends one frame and renames nothing. If that fails, the frame
-// is cut off, and the next Open begins another journal.
+// continueLast begins the generation in the journal of the previous one, which is completely on the
+// disk: it appends one frame and renames nothing. If that fails, the frame is cut off, and the next
+// Open begins another journal.
 func (j *Journal) continueLast(r *reading) error {
 	d := j.dir
 	j.number = r.listing.newest()
@@ -150,8 +150,8 @@ func (j *Journal) beginAtEnd() error {
 	return nil
 }
 
-// removeLeftovers removes unfinished files that a crash has left. The caller has the locks
-// of the run and of the meta file, so nobody is writing one of them.
+// removeLeftovers removes unfinished files that a crash has left. The caller has the locks of the
+// run and of the meta file, so nobody else is writing such a file.
 func (d *runDir) removeLeftovers() {
 	entries, _ := d.disk.ReadDir(d.path())
 	for _, e := range entries {

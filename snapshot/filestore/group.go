@@ -5,7 +5,7 @@ import "sync"
 // A group does one thing for many callers at once. The zero group is ready to use.
 type group struct {
 	mu   sync.Mutex
-	next *round        // that has not begun; nil if nobody waits
+	next *round        // the round that has not begun; nil if nobody waits for one
 	last chan struct{} // closed when the latest round has ended; nil if there is none
 }
 
@@ -15,8 +15,8 @@ type round struct {
 	err  error
 }
 
-// do returns after f, or the f of another caller that came at the same time, was called.
-// One f runs at a time.
+// do returns after f has run once, for this caller or for several that called do at the same time.
+// Only one f runs at a time.
 func (g *group) do(f func() error) error {
 	g.mu.Lock()
 	r, before := g.next, g.last

@@ -93,8 +93,8 @@ func (d *runDir) mustExist(ctx context.Context) error {
 	return err
 }
 
-// Messages implements [snapshot.Inbox]. A file in the inbox that is not a message is set
-// aside as *.refused, with a warning.
+// Messages implements [snapshot.Inbox]. A file in the inbox that is not a message is renamed to
+// *.refused, with a warning.
 func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	return all, nil
 }
 
-// isAside reports whether an entry of an inbox is known not to be a message. It removes
+// isAside reports whether a name in an inbox is certainly not that of a message. It removes
 // temporary files that a crash has left.
 func (s *Store) isAside(runID string, e fs.DirEntry) bool {
 	name := e.Name()
@@ -167,7 +167,7 @@ func (d *runDir) message(id string) (snapshot.Message, error) {
 	return m, nil
 }
 
-// refuse sets a file that is not a message aside, so that it is reported once.
+// refuse renames a file that is not a message, so that it is reported only once.
 func (d *runDir) refuse(name string, err error) {
 	from := d.path(inboxName, name)
 	aside := from + refusedSuffix
@@ -224,11 +224,11 @@ func encodeMessage(runID string, m *snapshot.Message) ([]byte, error) {
 	return endFrame(data, at, int64(at), int64(at))
 }
 
-// errNotOne means that a file does not have the frames of a message.
+// errNotOne means that a file does not consist of the frames of a message.
 var errNotOne = errors.New("it does not hold one record")
 
-// decodeMessage reads a file that encodeMessage returned. The error is ErrFormat for a
-// newer version, and any other if it is not the message with that ID for that run.
+// decodeMessage reads a file that encodeMessage returned. The error is ErrFormat for a newer
+// version, and another error if the file is not the message with that ID for that run.
 func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
 	in := framesOf(id, data)
 	h, _, err := in.header(runID)

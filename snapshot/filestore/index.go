@@ -15,46 +15,45 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// An index is what a store remembers of its runs from one look to the next: the state of
-// each, without its Info, which may be large. A meta file is read again only if it has
-// another time or size.
+// An index is what a store remembers about its runs between two lists: the state of each, without
+// its Info, which may be large. A meta file is read again only if its time or size has changed.
 //
-// A look still asks the system about each meta file: for 100,000 runs that takes a quarter
-// of a second, and reading them would take more than one second.
+// Each scan still asks the system for the state of each meta file. For 100,000 runs that takes a
+// quarter of a second; reading them would take more than one second.
 type index struct {
-	busy chan struct{} // full during a look
+	busy chan struct{} // full while a scan is running
 	runs []*indexed    // in the order of their IDs
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	order  []*indexed // in the order of lists
-	looked time.Time  // when they were looked at
+	looked time.Time  // when the runs were scanned
 }
 
-// indexed is the state of a run at a look. It never changes; a run that has changed gets
-// another.
+// indexed is the state of a run at a scan. It never changes; if the run has changed, a new one
+// replaces it.
 type indexed struct {
 	storekit.Place
 	status  snapshot.Status // empty if the run cannot be read
 	facts                   // what filters look for
 	time    time.Time       // of the meta file; zero if there is none
 	size    int64
-	isSure  bool // the run was closed: whatever changes it changes the meta file, too
-	settled bool // every later change of the meta file gives it another time
+	isSure  bool // the run was closed: a change of the run changes the meta file, too
+	settled bool // every later change of the meta file changes its time
 }
 
-// settledAfter is how old a file must be when it is read, so that each later change gives
-// it another time: some file systems count in steps of 2 seconds.
+// settledAfter is how old a file must be when it is read, so that each later change changes its
+// time: some file systems count time in steps of 2 seconds.
 const settledAfter = 2500 * time.Millisecond
 
-// isAs reports whether the run had the same state at both looks. Every change of the meta
-// file changes Updated.
+// isAs reports whether the run had the same state at both scans. Every change of the meta file
+// changes Updated.
 func (e *indexed) isAs(before *indexed) bool {
 	return e == before || e != nil && before != nil && e.RunID == before.RunID && e.Updated.Equal(before.Updated) && e.status == before.status
 }
 
 func newIndex() *index { return &index{busy: make(chan struct{}, 1)} }
 
-// look looks at all runs and returns them in the order of their IDs.
+// look scans all runs and returns them in the order of their IDs.
 func (s *Store) look(ctx context.Context) ([]*indexed, error) {
 	x := s.index
 	select {
@@ -88,14 +87,14 @@ func inOrder(runs []*indexed) []*indexed {
 	return slices.SortedFunc(slices.Values(runs), func(a, b *indexed) int { return a.Compare(b.Place) })
 }
 
-// If nothing is in memory, a look is one wait for the disk after the other: several lookers
-// take half the time or less. Each looks at a few runs in a row.
+// If nothing is cached, a scan mostly waits for the disk. Several goroutines need half the time or
+// less. Each of them takes a few adjacent runs at a time.
 const (
 	lookers = 32
 	inARow  = 64
 )
 
-// lookAll looks at the runs with these IDs, which are sorted, as old is.
+// lookAll scans the runs with these IDs. Both ids and old are sorted by ID.
 func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*indexed {
 	runs := make([]*indexed, len(ids))
 	var next atomic.Int64
@@ -124,7 +123,7 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 	return runs
 }
 
-// lookAt returns the state of a run now; before, if that is unchanged.
+// lookAt returns the state of a run now. If that is unchanged, it returns before.
 func (s *Store) lookAt(ctx context.Context, runID string, before *indexed) *indexed {
 	now := time.Now()
 	e := &indexed{Place: storekit.Place{RunID: runID}}
@@ -145,13 +144,13 @@ func (s *Store) lookAt(ctx context.Context, runID string, before *indexed) *inde
 	return e
 }
 
-// facts are what filters and orders of lists ask for, beside the place and the status.
-// Texts that many runs have are in memory once.
+// facts are what filters and orders of lists use, besides the place and the status. Strings that
+// many runs share are in memory once.
 type facts struct {
 	created                                   time.Time
 	parent, pipeline, program, version, class unique.Handle[string]
 	tags                                      []unique.Handle[string]
-	text                                      unique.Handle[string] // all that is searched but the ID
+	text                                      unique.Handle[string] // all that a search looks at, except the ID
 	tokens                                    int
 	cost                                      float64
 	retries, asking                           int
@@ -178,8 +177,8 @@ func factsOf(i *snapshot.Info) facts {
 	return f
 }
 
-// listed is what the index knows of a run that could be read, as far as filters and orders
-// ask for it.
+// listed returns what the index knows of a run that could be read, as far as filters and orders
+// need it.
 func (e *indexed) listed() snapshot.Info {
 	i := snapshot.Info{RunID: e.RunID, Status: e.status, Updated: e.Updated, Created: e.created}
 	i.ParentID, i.Program, i.Version = e.parent.Value(), e.program.Value(), e.version.Value()
@@ -205,9 +204,9 @@ func (e *indexed) mayMatch(f *snapshot.Filter) bool {
 	return f.Matches(&info)
 }
 
-// inOrder returns all runs in the order of lists. For a page that follows another it may
-// return those of the earlier page: a list may lag, and reading all pages looks at each run
-// only once.
+// inOrder returns all runs in the order of lists. For a page that follows another one, it may
+// return the order of the earlier page: a list may be a little out of date, and so reading all
+// pages scans each run only once.
 func (s *Store) inOrder(ctx context.Context, follows bool) ([]*indexed, error) {
 	x := s.index
 	x.mu.Lock()

@@ -22,8 +22,8 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	return s.dir(runID).info(ctx)
 }
 
-// info is Info. Unless the meta file says how the run was closed, the journals say how it
-// stands, if nobody has opened or closed it meanwhile.
+// info implements Info. If the meta file does not say how the run was closed, the info is read from
+// the journals. That is repeated if somebody opens or closes the run meanwhile.
 func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	for {
 		before, wasHeld, err := d.state()
@@ -51,7 +51,7 @@ func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	}
 }
 
-// state returns the meta file, and whether somebody has the run open at that time.
+// state returns the meta file, and whether somebody has the run open at the same time.
 func (d *runDir) state() (m metaFile, held bool, err error) {
 	for m, err = d.meta(); err == nil && !m.isClosed(); {
 		before := m
@@ -60,15 +60,14 @@ func (d *runDir) state() (m metaFile, held bool, err error) {
 		}
 		if m, err = d.meta(); err == nil && m.isAs(&before) {
 			return m, held, nil
-		} // somebody has opened or closed it since, or another run of its ID
+		} // somebody has opened or closed it meanwhile, or it is another run with the same ID
 	}
 	return m, false, err
 }
 
-// listed returns the info of a run for lists, and whether it is certain as long as the meta
-// file does not change. It does not read the journals of a run that was closed, or is open.
-// If the run is damaged or of a newer version, it returns what the meta file says, and the
-// error.
+// listed returns the info of a run for lists, and whether it remains valid as long as the meta file
+// does not change. It does not read the journals of a run that was closed or is open. If the run is
+// damaged or of a newer version, it returns what the meta file says, and the error.
 func (d *runDir) listed(ctx context.Context) (info snapshot.Info, isSure bool, err error) {
 	m, held, err := d.state()
 	switch {
@@ -83,22 +82,22 @@ func (d *runDir) listed(ctx context.Context) (info snapshot.Info, isSure bool, e
 	return info, false, err
 }
 
-// unclosedRuns remembers the infos of runs that nobody has closed. Otherwise a list would
-// read the journals of all of them each time.
+// unclosedRuns remembers the infos of runs that nobody has closed. Without it, each list would read
+// the journals of all of them.
 type unclosedRuns struct {
 	mu   sync.Mutex
 	runs map[string]unclosedRun
 }
 
 type unclosedRun struct {
-	files string // that it was read from
+	files string // fingerprint of the files that it was read from
 	info  snapshot.Info
 	err   error // ErrCorrupt or ErrFormat
 }
 
-// readUnclosed returns the info of a run that was not closed, of which meta is what the
-// meta file says. It reads the run unless its files are unchanged since the last time. If
-// the run is damaged, it returns what the meta file says, and the error.
+// readUnclosed returns the info of a run that was not closed, where meta is the content of its meta
+// file. It reads the run only if its files have changed since the last time. If the run is damaged,
+// it returns what the meta file says, and the error.
 func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.Info, error) {
 	id := meta.RunID
 	files, err := s.dir(id).fingerprint()
@@ -124,7 +123,7 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	default:
 		return snapshot.Info{}, err
 	}
-	if now.info.Open || files == "" { // somebody has opened it since
+	if now.info.Open || files == "" { // somebody has opened it meanwhile
 		return now.info, now.err
 	}
 	s.unclosed.mu.Lock()
@@ -136,8 +135,8 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	return now.info.Clone(), now.err
 }
 
-// fingerprint returns a text that is another one once the files of a run have changed. It
-// is empty if they change meanwhile.
+// fingerprint returns a string that changes when the files of a run change. It is empty if they
+// change while it is computed.
 func (d *runDir) fingerprint() (string, error) {
 	entries, err := d.disk.ReadDir(d.path())
 	if err != nil {
@@ -160,7 +159,7 @@ func (d *runDir) fingerprint() (string, error) {
 	return b.String(), nil
 }
 
-// retain forgets all runs but these.
+// retain forgets all runs except these.
 func (u *unclosedRuns) retain(ids []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -19,32 +19,32 @@ type Journal struct {
 	torn     *TornTail
 	info     snapshot.Info // of this generation
 
-	stop      context.CancelFunc // ends the watch of the inbox
+	stop      context.CancelFunc // ends watching the inbox
 	listening sync.WaitGroup
 	notify    chan struct{}
-	lost      chan struct{} // closed when the lock is found to be no longer that of the run
+	lost      chan struct{} // closed when the locked file is no longer the lock file of the run
 
 	closing  sync.Once
 	closeErr error
-	wait     sync.WaitGroup // for the compaction
+	wait     sync.WaitGroup // for the goroutine of the compaction
 
-	mu      sync.Mutex    // guards what follows
+	mu      sync.Mutex    // guards the fields below
 	changed chan struct{} // closed, and replaced, when syncing, synced or err changes
-	err     error         // what broke it, or ErrClosed
+	err     error         // the error that broke the journal, or ErrClosed
 
 	file      diskFile
-	number    uint64 // of the journal
-	size      int64  // of its frames
-	allocated int64  // of the file: zeros follow the frames
+	number    uint64 // number of the journal file
+	size      int64  // size of its frames
+	allocated int64  // size of the file: zeros follow the frames
 	buf       []byte // reused by the next Append
 	appended  uint64 // the number of the last record that was written to the file
 	synced    uint64 // the number of the last record that is on the disk
-	syncedTo  int64  // up to where the file is on the disk
-	syncing   bool   // a sync is running, or the next journal begins
-	hasSynced bool   // once at least in this generation
+	syncedTo  int64  // up to where the file is known to be on the disk
+	syncing   bool   // a sync is running, or the next journal is being made
+	hasSynced bool   // a sync has succeeded in this generation
 
-	oldest       uint64 // the first journal that is not in the snapshot
-	sealed       int64  // the size of the journals before the one that is written to
+	oldest       uint64 // the first journal that is not part of the snapshot
+	sealed       int64  // the size of the journals before the one that is being written
 	compacting   bool
 	compactAt    int64 // the size of the journals that starts the next compaction
 	snapshotSize int64
@@ -60,12 +60,11 @@ func (j *Journal) Notify() <-chan struct{} { return j.notify }
 // removed, moved or replaced.
 func (j *Journal) Lost() <-chan struct{} { return j.lost }
 
-// Torn returns the end of the journal that was cut off when the run was opened; nil if the
-// journal was whole.
+// Torn returns the end of the journal that was cut off when the run was opened; nil if nothing was.
 func (j *Journal) Torn() *TornTail { return j.torn }
 
-// A journal that has no room left is extended by its own size, within these bounds: a short run
-// takes little room, and a long one seldom waits.
+// A journal that has no room left is extended by its own size, within these bounds: so a short run
+// takes little room, and a long one is rarely extended.
 const (
 	minAllocation = 16 << 10
 	maxAllocation = 4 << 20
@@ -74,12 +73,12 @@ const (
 // Append implements [snapshot.Journal]: one frame, in one write. Load finds either all of
 // the records or none.
 //
-// Once the run was synced, it probably will be again, so Append writes to room that was
-// allocated before: then a sync writes the data alone, and not the size of the file. If the
-// system cannot allocate, the file grows as it is written, as it does in short runs.
+// A run that was synced will probably be synced again. So from then on, Append allocates room in
+// advance: then a sync writes only the data, and not a new size of the file. If the system cannot
+// allocate, and in runs that are not synced, the file grows with each write.
 //
-// Nothing is written after a failed write: what it left is the torn end of the journal,
-// which the next Open cuts off.
+// Nothing is written after a failed write. What that write has left is a torn end, which the next
+// Open cuts off.
 func (j *Journal) Append(records ...record.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -112,7 +111,7 @@ func (j *Journal) Append(records ...record.Record) error {
 	return nil
 }
 
-// maxBuffer is how much of a buffer is kept for the next frame.
+// maxBuffer is the size up to which a buffer is kept for the next frame.
 const maxBuffer = 1 << 20
 
 // write writes a frame at the end. j.mu is held.
@@ -135,8 +134,8 @@ func (j *Journal) write(buf []byte) error {
 	return nil
 }
 
-// breaks breaks the journal with err, unless it is broken already, and returns the error
-// that broke it. j.mu is held.
+// breaks sets the error that broke the journal to err, unless there is one already, and returns it.
+// j.mu is held.
 func (j *Journal) breaks(err error) error {
 	if j.err == nil {
 		j.err = err
@@ -148,14 +147,13 @@ func (j *Journal) breaks(err error) error {
 	return j.err
 }
 
-// signal wakes those who wait. j.mu is held.
+// signal wakes all waiters. j.mu is held.
 func (j *Journal) signal() {
 	close(j.changed)
 	j.changed = make(chan struct{})
 }
 
-// await waits for the next signal, or for ctx. j.mu is held, and released
-// meanwhile.
+// await waits for the next signal, or for the end of ctx. j.mu is held, and released meanwhile.
 func (j *Journal) await(ctx context.Context) error {
 	changed := j.changed
 	j.mu.Unlock()
@@ -168,8 +166,8 @@ func (j *Journal) await(ctx context.Context) error {
 	}
 }
 
-// Sync implements [snapshot.Journal]. The first caller syncs what was appended by then.
-// Callers that come meanwhile wait, and then one of them syncs for all of them.
+// Sync implements [snapshot.Journal]. The first caller syncs what was appended by then. Callers
+// that arrive meanwhile wait, and then one of them syncs for all of them.
 func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -196,9 +194,9 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 // sync syncs what was appended. j.mu is held, and released meanwhile; nobody
 // else syncs.
 //
-// A failed sync breaks the journal: the system reports a write that did not reach the disk
-// only once, and then takes the page for clean, so a second sync would succeed although the
-// data is not on the disk.
+// A failed sync breaks the journal: the system reports a write that did not reach the disk only
+// once, and then treats the page as clean, so a second sync would succeed although the data is not
+// on the disk.
 func (j *Journal) sync() {
 	file, upTo, size := j.file, j.appended, j.size
 	j.mu.Unlock()
@@ -221,9 +219,9 @@ func (j *Journal) syncFile(file diskFile, seq uint64) error {
 	return j.dir.mustHold(j.lock)
 }
 
-// Close implements [snapshot.Journal]. It first writes the status to the journal and syncs
-// it. If that fails, the run is interrupted. The lock is released in any case. Close waits
-// for a compaction that is running; once ctx has ended, it does not start another.
+// Close implements [snapshot.Journal]. It first writes the status to the journal and syncs it. If
+// that fails, the run is interrupted. The lock is released in any case. Close waits for a running
+// compaction. It does not start another one after the end of ctx.
 func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 	j.closing.Do(func() {
 		j.stop()
@@ -240,12 +238,12 @@ func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 
 func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 	info, err := j.end(end)
-	j.wait.Wait()      // no compaction begins after end
-	_ = j.file.Close() // it was synced, or is not trusted
+	j.wait.Wait()      // no compaction begins after j.end
+	_ = j.file.Close() // it was synced, or nothing relies on it
 	if err != nil {
 		return err
 	}
-	// The run is durable now. The rest saves readers time, and lets them notice a loss.
+	// The run is durable now. The rest saves time for readers, and lets them notice lost data.
 	last := closed{j.number, j.size}
 	if size := j.sealed + j.size; size > j.dir.store.compactAtClose && size > j.snapshotSize/2 && ctx.Err() == nil {
 		if err := j.compact(j.number, info); err != nil {
@@ -260,7 +258,7 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 	return nil
 }
 
-// end appends the end of the generation, frees the room that was not used, and syncs.
+// end appends the end of the generation, frees the allocated room that was not used, and syncs.
 func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// List implements [snapshot.Reader]. For a first page it checks for each run whether its
-// meta file has changed. It reads the changed ones and those of the runs on the page, and
-// once the journals of a run that was not closed. Following pages keep the same order for a
-// minute. A run that is damaged or cannot be read is listed as interrupted; Load and the
-// warnings say what is wrong.
+// List implements [snapshot.Reader]. For a first page it checks for each run whether its meta file
+// has changed. It reads the meta files that have changed and those of the runs on the page. The
+// journals of a run that was not closed are read once. Following pages keep the same order for a
+// minute. A run that is damaged or cannot be read is listed as interrupted; Load and the warnings
+// say what is wrong.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -42,7 +42,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// orderFor returns the runs that a filter may select, in the order of lists.
+// orderFor returns the runs that a filter may pick, in the order of lists.
 func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) ([]*indexed, error) {
 	if f.Only == nil || f.Before != "" {
 		return s.inOrder(ctx, f.Before != "")
@@ -63,11 +63,11 @@ func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) ([]*indexed, e
 	return inOrder(s.lookAll(ctx, ids, nil)), nil
 }
 
-// fewOf is which part of all runs a filter may select by their IDs, so that they alone are
-// looked at, and not remembered.
+// fewOf limits filters by ID: if a filter can pick at most this part of all runs, only those runs
+// are scanned, and they are not remembered.
 const fewOf = 16
 
-// pick picks from all runs by what the index knows of them, and reads the picked ones.
+// pick chooses runs by what the index knows of them, and reads the chosen ones.
 func (s *Store) pick(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Store) pick(ctx context.Context, order []*indexed, f snapshot.Filter) (
 	return page, context.Cause(ctx)
 }
 
-// latest returns a page with the last updated first.
+// latest returns a page in the order of the last update, the latest first.
 func (s *Store) latest(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
 	place := func(i int) storekit.Place { return order[i].Place }
 	page, err := storekit.PageOf(f, len(order), place, func(i int) (info snapshot.Info, there, more bool) {
@@ -105,7 +105,7 @@ func (s *Store) latest(ctx context.Context, order []*indexed, f snapshot.Filter)
 	return page, err
 }
 
-// forPage returns the info of a run for a list, and whether the run exists.
+// forPage returns the info of a run as a list shows it, and whether the run exists.
 func (s *Store) forPage(ctx context.Context, runID string) (info snapshot.Info, there bool) {
 	info, _, err := s.dir(runID).listed(ctx)
 	switch {
@@ -119,7 +119,7 @@ func (s *Store) forPage(ctx context.Context, runID string) (info snapshot.Info, 
 	return info, true
 }
 
-// runIDs returns the IDs of the directories of runs, sorted. A link is not one.
+// runIDs returns the IDs of the directories of runs, sorted. Links are left out.
 func (s *Store) runIDs() ([]string, error) {
 	entries, err := s.disk.ReadDir(s.path("runs"))
 	if err != nil {

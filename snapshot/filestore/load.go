@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// TornTail is the end of a journal that was being written when its process or
-// the power ended. It was cut off. No Sync had returned for what was in it.
+// TornTail is the end of a journal that was being written when the process or the machine stopped.
+// It was cut off. No Sync had returned for its content.
 type TornTail struct {
 	File   string // in the directory of the run
-	Offset int64  // where it began
+	Offset int64  // where it begins in the file
 	Size   int64
 }
 
@@ -30,7 +30,7 @@ func (e *TornTail) Error() string {
 type strangerError struct{ runID, file, of string }
 
 func (e *strangerError) Error() string {
-	return fmt.Sprintf("snapshot: run %s: %s is of run %s: put it where that run is, or delete this one", e.runID, e.file, e.of)
+	return fmt.Sprintf("snapshot: run %s: %s belongs to run %s: move it to that run, or delete it", e.runID, e.file, e.of)
 }
 
 func (e *strangerError) Unwrap() error { return snapshot.ErrCorrupt }
@@ -63,13 +63,13 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		return nil, nil, noRun(runID)
 	}
 	r.run.Open = r.held
-	if !r.held && r.run.Status == snapshot.StatusRunning { // and nobody had it open before its files were read
+	if !r.held && r.run.Status == snapshot.StatusRunning { // the run was not open before its files were read either
 		r.run.Info = storekit.Crashed(r.run.Info)
 	}
 	return r.run, r.torn, nil
 }
 
-// advise adds to the error of a damaged run what to do about it.
+// advise adds to the error of a damaged run what can be done about it.
 func advise(err error) error {
 	var damage *snapshot.CorruptError
 	if errors.As(err, &damage) {
@@ -78,17 +78,17 @@ func advise(err error) error {
 	return err
 }
 
-// rereads is how often a run is read again because its files change. That is rare, since
-// each compaction takes longer than the one before.
+// rereads is how often a run is read again because its files have changed. That is rare, since each
+// compaction takes longer than the previous one.
 const rereads = 100
 
-// read reads the files of a run; there need not be any. Damage is in the
-// reading, not in the error.
+// read reads the files of a run, if there are any. Damage is reported in the reading, not as an
+// error.
 //
-// It reads the meta file, and checks whether the run is open, before it reads the others
-// and after. A run that is closed, opened or replaced meanwhile is read again: the records
-// of one instant never come with the Info of another. The others must have the records
-// that the meta file knew before.
+// It reads the meta file, and checks whether the run is open, both before and after it reads the
+// other files. If the run is opened, closed or replaced meanwhile, it is read again, so that the
+// records and the Info always belong together. The other files must contain the records that the
+// meta file named before.
 func (d *runDir) read(ctx context.Context) (*reading, error) {
 	before, err := d.meta()
 	if err != nil {
@@ -107,9 +107,9 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 			return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
 		}
 		r, err := d.collect(ctx, l)
-		// A compaction makes the new file before it removes the old ones, but a
-		// directory that changes while it is listed may show neither. So it is
-		// listed again, now that what is new is there for certain.
+		// A compaction makes the new file before it removes the old ones, but a listing of a
+		// directory that changes meanwhile may contain neither. So the directory is listed again,
+		// now that the new file certainly exists.
 		after, listErr := d.listing()
 		held, heldErr := isHeld(d.path(lockName))
 		if heldErr != nil {
@@ -126,13 +126,13 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 		case err != nil && (same || !isOfFiles(err) && !errors.Is(err, fs.ErrNotExist)):
 			return nil, err
 		case n == rereads:
-			return nil, fmt.Errorf("snapshot: read run %s: its files changed %d times meanwhile", d.runID, n)
+			return nil, fmt.Errorf("snapshot: read run %s: its files changed %d times while they were read", d.runID, n)
 		}
 		before = meta
 	}
 }
 
-// readLocked is read for a caller that has locked the run, so that nobody else changes the
+// readLocked is like read, for a caller that has locked the run, so that nobody else changes the
 // files meanwhile.
 func (d *runDir) readLocked() (*reading, error) {
 	l, err := d.listing()
@@ -150,8 +150,8 @@ func (d *runDir) readLocked() (*reading, error) {
 	return r, d.compare(r, meta, math.MaxUint64)
 }
 
-// compare adds what the update file says and what the meta file knows. The records up to
-// known existed before the files were read.
+// compare adds the content of the update file to the reading, and compares the reading with the
+// meta file. The records up to known existed before the files were read.
 func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	r.meta = meta
 	if !meta.isWhole && r.cut {
@@ -177,8 +177,8 @@ func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	return nil
 }
 
-// usedGeneration returns the highest number of a generation that is known. If the meta file
-// alone knows it, the generation is lost.
+// usedGeneration returns the highest known number of a generation. If only the meta file knows it,
+// the generation itself is lost.
 func (r *reading) usedGeneration() uint64 {
 	if m := &r.meta; m.isWhole && m.info.Created.Equal(r.run.Created) {
 		return max(r.run.Generation, m.info.Generation)
@@ -186,7 +186,7 @@ func (r *reading) usedGeneration() uint64 {
 	return r.run.Generation
 }
 
-// crashed returns the info of a run whose process has ended.
+// crashed returns the info of a run whose process ended without closing it.
 func (r *reading) crashed() (snapshot.Info, error) {
 	switch {
 	case r.damage != nil:
@@ -199,8 +199,8 @@ func (r *reading) crashed() (snapshot.Info, error) {
 	return r.run.Info, nil
 }
 
-// compareMeta notices that the files have lost something at their end that the meta file
-// knows of. A meta file that is older than the files knows nothing.
+// compareMeta reports damage if the meta file knows of records or a generation that are missing at
+// the end of the other files. A meta file that is older than they are proves nothing.
 func (r *reading) compareMeta(runID string, known uint64) {
 	meta := r.meta.info
 	end := journalEnd{name: metaName}
@@ -212,20 +212,19 @@ func (r *reading) compareMeta(runID string, known uint64) {
 	switch last := uint64(r.run.Len()); {
 	case !r.found:
 		r.found = true
-		r.isDamaged(runID, metaName, 0, fmt.Errorf("it says that the run has %d records, and neither a journal nor a snapshot is there", meta.LastSeq))
-	case r.damage != nil || meta.Updated.Before(r.recorded.Updated): // the run may have been deleted and begun anew
+		r.isDamaged(runID, metaName, 0, fmt.Errorf("it says that the run has %d records, but there is neither a journal nor a snapshot", meta.LastSeq))
+	case r.damage != nil || meta.Updated.Before(r.recorded.Updated): // the run may have been deleted and created again
 	case last < min(known, meta.LastSeq):
-		r.isDamaged(runID, end.name, end.end, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
+		r.isDamaged(runID, end.name, end.end, fmt.Errorf("records %d to %d, which existed when the run was closed, are missing", last+1, meta.LastSeq))
 	case meta.Generation > r.recorded.Generation:
 		r.isDamaged(runID, end.name, end.end, fmt.Errorf("generation %d, which had begun, is missing", meta.Generation))
 	case meta.Status != snapshot.StatusRunning && end.number == r.meta.closed.journal && end.end < r.meta.closed.end:
-		r.isDamaged(runID, end.name, end.end, errors.New("the end of the generation, which was there when the run was closed, is missing"))
+		r.isDamaged(runID, end.name, end.end, errors.New("the end of the generation, which existed when the run was closed, is missing"))
 	}
 }
 
-// findEnd finds out whether the next generation may begin where the last journal ends. It
-// may if no other journal is read, and if the process that closed the run has synced the
-// journal up to there.
+// findEnd determines whether the next generation may continue in the last journal. It may if no
+// other journal is read, and if the process that closed the run synced the journal up to its end.
 func (r *reading) findEnd() {
 	n, closed := len(r.ends), r.meta.closed
 	if n == 1 && r.meta.ok && r.damage == nil && r.torn == nil && r.ends[0].number == closed.journal && r.ends[0].end == closed.end {
@@ -233,7 +232,7 @@ func (r *reading) findEnd() {
 	}
 }
 
-// Errors of calls that were recorded may contain one.
+// The recorded error of a call may contain one of these.
 func init() {
 	record.RegisterErrorType[*TornTail]("filestore.TornTail")
 }

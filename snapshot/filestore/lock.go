@@ -14,8 +14,8 @@ import (
 // A fileLock is a lock on a file. The system releases it when the process ends, in whatever
 // way.
 //
-// A writer holds it exclusively. A probe for a writer takes the lock shared for a moment;
-// tryExclusive must not mistake the probe for a writer.
+// A writer holds it exclusively. Whoever only checks for a writer takes the lock shared for a
+// moment; tryExclusive must not mistake that for a writer.
 type fileLock struct {
 	f    *os.File
 	name string
@@ -24,21 +24,21 @@ type fileLock struct {
 // errHeld means that another process has the lock.
 var errHeld = errors.New("held")
 
-// openLock opens a lock file, which may have to be created.
+// openLock opens a lock file. With create, the file need not exist.
 func openLock(name string) (*os.File, error) {
 	return openAs(name, os.O_CREATE|os.O_RDWR)
 }
 
-// exclusive takes the lock of the file that open opens, or returns errHeld. With
-// wait it waits until ctx ends: the system has no wait that can be cancelled, so it
-// tries again and again, at last every 25 ms.
+// exclusive takes the lock on the file that open opens, or returns errHeld. With wait it waits
+// until ctx ends. The system call cannot be cancelled, so exclusive tries again and again, in the
+// end every 25 ms.
 //
-// The file may be deleted, with all of its directory, between opening and locking it: then
-// others would lock another file, and exclusive begins anew. prepare is called before each
+// The file may be deleted, with its whole directory, after it is opened and before it is locked.
+// Others would then lock another file, so exclusive begins again. It calls prepare before each
 // opening.
 //
-// A lock is shared only for a moment, by a probe. If it is still shared after sharedTries,
-// it counts as held.
+// A reader holds the lock shared only for a moment. A lock that is still shared after sharedTries
+// counts as held.
 func exclusive(ctx context.Context, name string, wait bool, prepare func() error, open func(string) (*os.File, error)) (*fileLock, error) {
 	shared := 0
 	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
@@ -63,11 +63,11 @@ func exclusive(ctx context.Context, name string, wait bool, prepare func() error
 	}
 }
 
-// sharedTries take about a second.
+// sharedTries tries take about a second.
 const sharedTries = 45
 
 var (
-	// errRetry means that the lock could not be taken for a reason that is gone in a moment.
+	// errRetry means that the lock could not be taken because of something that passes in a moment.
 	errRetry = errors.New("busy")
 	// errShared means that another program shares the lock. It matches errHeld.
 	errShared = fmt.Errorf("%w by a program that shares it, which Reprise never does for long", errHeld)
@@ -98,7 +98,7 @@ func tryExclusive(name string, prepare func() error, open func(string) (*os.File
 	return l, nil
 }
 
-// isNamed reports whether the file that is locked still has its name.
+// isNamed reports whether the locked file still has its name.
 func (l *fileLock) isNamed() (bool, error) {
 	locked, err := l.f.Stat()
 	if err != nil {
@@ -114,15 +114,14 @@ func (l *fileLock) isNamed() (bool, error) {
 	return os.SameFile(locked, named), nil
 }
 
-// release releases the lock. Closing the file is not enough: a process that is
-// started at the same time has its descriptors for a moment, and with them the
-// lock.
+// release releases the lock. Closing the file is not enough: a process that is being started at the
+// same time inherits the descriptor for a moment, and the lock with it.
 func (l *fileLock) release() {
-	_ = flock(l.f, lockNone) // without it the lock goes with the descriptors
+	_ = flock(l.f, lockNone) // if this fails, closing the descriptors releases the lock
 	_ = l.f.Close()
 }
 
-// isHeld reports whether a process has the lock of the file exclusively.
+// isHeld reports whether a process holds the lock on the file exclusively.
 func isHeld(name string) (bool, error) {
 	f, err := openRegular(name)
 	if errors.Is(err, fs.ErrNotExist) {

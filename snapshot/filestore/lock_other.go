@@ -15,7 +15,7 @@ const (
 	lockNone
 )
 
-// flock fails: without locks, two writers would destroy what the other one writes.
+// flock fails: without locks, two writers would overwrite each other's data.
 func flock(f *os.File, _ int) error {
 	return fmt.Errorf("snapshot: lock %s: on %s: %w", f.Name(), runtime.GOOS, errors.ErrUnsupported)
 }

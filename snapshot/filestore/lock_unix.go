@@ -15,8 +15,8 @@ const (
 	lockNone      = syscall.LOCK_UN
 )
 
-// flock takes or gives back the lock of an open file, without waiting. The lock belongs to
-// this opening of the file: two in one process exclude each other too.
+// flock takes or releases the lock of an open file, without waiting. The lock belongs to this
+// opening of the file: two openings in one process exclude each other, too.
 func flock(f *os.File, how int) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)

@@ -13,20 +13,19 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The meta file of a run is an index: its Info in one frame, which lists read in place of
-// the run. It is derived from the journals, the snapshot and the update file, is written
-// after them, and is never synced. A crash may leave an older meta file, a part of one, or
-// none. So a reader believes it only if the other files have not changed since, and reads
-// them otherwise.
+// The meta file of a run is an index: its Info in one frame, which lists read instead of the run.
+// It is derived from the journals, the snapshot and the update file, is written after them, and is
+// never synced. A crash may leave an older meta file, a part of one, or none. So a reader uses it
+// only if the other files have not changed since; otherwise it reads those.
 //
-// Before a generation begins, the meta file is made to say that the run is running. A
-// reader does not believe that of a run which no process has open, so a crash at any time
-// after that makes it read the journals.
+// Before a generation begins, the meta file is set to say that the run is running. If no process
+// has the run open, a reader does not believe that, and reads the journals. So it does that after a
+// crash at any later time.
 
-// metaWait is how long to wait for the lock of a meta file.
+// metaWait is how long a process waits for the lock of a meta file.
 const metaWait = 20 * time.Second
 
-// maxMeta is the size that a meta file may have.
+// maxMeta is the maximum size of a meta file.
 const maxMeta = 16 << 20
 
 // The size of a meta file is a multiple of metaBlock, so that it seldom changes.
@@ -35,15 +34,15 @@ const metaBlock = 512
 // A metaFile is the content of a meta file.
 type metaFile struct {
 	header
-	isWhole bool // there is one, and it can be read
-	ok      bool // it is whole, and the other files have not changed since it was written
+	isWhole bool // the file exists and can be read
+	ok      bool // isWhole, and the other files have not changed since it was written
 }
 
-// isClosed reports whether the file says how the run was closed, and can be believed.
+// isClosed reports whether the file says how the run was closed, and is up to date.
 func (m *metaFile) isClosed() bool { return m.ok && m.info.Status != snapshot.StatusRunning }
 
-// isAs reports whether both are of the same run, and of the same part of its life: a
-// generation that runs, or the time after it.
+// isAs reports whether both belong to the same run and to the same part of its life: the same
+// running generation, or the time after it.
 func (m *metaFile) isAs(other *metaFile) bool {
 	running := snapshot.StatusRunning
 	return m.ok == other.ok && m.info.Created.Equal(other.info.Created) && m.info.Generation == other.info.Generation &&
@@ -71,7 +70,7 @@ func (d *runDir) meta() (metaFile, error) {
 	return m, err
 }
 
-// endsAt reports whether nothing was written to a run since it was closed.
+// endsAt reports whether nothing was written to a run after it was closed.
 func (d *runDir) endsAt(c closed) (bool, error) {
 	l, err := d.listing()
 	switch {
@@ -79,7 +78,7 @@ func (d *runDir) endsAt(c closed) (bool, error) {
 		return false, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
 	case l.newest() > c.journal:
 		return false, nil
-	case c.end == 0: // it was compacted
+	case c.end == 0: // the journal was compacted
 		return slices.Contains(l.snapshots, c.journal), nil
 	}
 	f, err := d.disk.Open(d.path(journalName(c.journal)))
@@ -97,11 +96,11 @@ func (d *runDir) endsAt(c closed) (bool, error) {
 	return isZero(head[:n]), nil
 }
 
-// metaReads is how often a meta file is read that is not valid: somebody may be writing it.
+// metaReads is how often an invalid meta file is read: somebody may be writing it.
 const metaReads = 3
 
-// readMeta reads the meta file of a run. It is not whole if it does not exist or is not
-// valid. An error says nothing about the file.
+// readMeta reads the meta file of a run. If the file does not exist or is not valid, isWhole of the
+// result is false. An error means that the disk could not be read.
 func (d *runDir) readMeta() (m metaFile, err error) {
 	for range metaReads {
 		data, err := readFile(d.disk, d.path(metaName), maxMeta)
@@ -118,11 +117,11 @@ func (d *runDir) readMeta() (m metaFile, err error) {
 	return metaFile{}, nil
 }
 
-// lockMeta waits for the lock of the meta file. A process holds it while it writes that
-// file, and from reading the update file until the content of that is written elsewhere. A
-// caller that has locked the run may create the file. For others the lock is nil if it does
-// not exist. Nobody holds the lock for longer than a few syncs; whoever holds it longer
-// than metaWait is another program.
+// lockMeta waits for the lock of the meta file. A process holds it while it writes that file, and
+// from reading the update file until the content of that is written elsewhere. If the caller has
+// locked the run, lockMeta may create the file. Otherwise it returns nil if the file does not
+// exist. A process of Reprise holds the lock only for a few syncs; if it is held for longer than
+// metaWait, another program holds it.
 func (d *runDir) lockMeta(ctx context.Context, create bool) (*fileLock, error) {
 	name := d.path(metaName)
 	prepare := func() error {

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The names of the files of a run. Every path of a store is made of these, of
-// numbers, of references, and of run IDs that snapshot.CheckRunID has seen.
+// The names of the files of a run. Every path of a store is made of these, of numbers, of
+// references, and of run IDs that snapshot.CheckRunID has checked.
 const (
 	journalSuffix  = ".journal"
 	snapshotSuffix = ".snapshot"
@@ -25,11 +25,10 @@ const (
 func journalName(n uint64) string  { return fmt.Sprintf("%08d%s", n, journalSuffix) }
 func snapshotName(n uint64) string { return fmt.Sprintf("%08d%s", n, snapshotSuffix) }
 
-// dirName is the name of the directory of a run: its ID, but with + and the
-// lower-case letter for each upper-case one. So IDs that differ in case only
-// have different directories on file systems that do not tell them apart. An
-// ID whose letters are all upper-case gets ++ at its beginning instead, which
-// keeps the longest within the 255 bytes that a name may have.
+// dirName returns the name of the directory of a run: its ID, with each upper-case letter replaced
+// by + and the lower-case letter. So IDs that differ only in case have different directories on
+// file systems that ignore case. An ID whose letters are all upper-case gets ++ at its beginning
+// instead, which keeps the longest within the 255 bytes that a name may have.
 func dirName(runID string) string {
 	lower := strings.ToLower(runID)
 	switch {
@@ -81,7 +80,7 @@ func (l listing) equal(other listing) bool {
 	return slices.Equal(l.journals, other.journals) && slices.Equal(l.snapshots, other.snapshots)
 }
 
-// files returns how many files with records there are.
+// files returns how many files contain records.
 func (l listing) files() int { return len(l.journals) + len(l.snapshots) }
 
 // newest returns the highest number in use.
@@ -111,7 +110,7 @@ func listingOf(entries []fs.DirEntry) (l listing) {
 	return l
 }
 
-// maxNumber is above every file number. It leaves room for a next number.
+// maxNumber is above every file number. There is room for a number after it.
 const maxNumber = 1 << 53
 
 func numberOf(name, suffix string) (uint64, bool) {

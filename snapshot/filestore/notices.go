@@ -7,15 +7,15 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A notices reports changes in directories. All directories share one watcher of the
-// operating system, which has few watchers; it exists while a directory is watched.
+// A notices reports changes in directories. All directories share one watcher, since the operating
+// system allows few. The watcher exists while a directory is watched.
 type notices struct {
 	mkdir   func(name string) error
 	busy    sync.Mutex // held while the watcher is changed
 	watcher *fsnotify.Watcher
 	ended   chan struct{} // closed when pass has returned
 
-	mu     sync.Mutex // guards what follows; never held while others' code runs
+	mu     sync.Mutex // guards the fields below; never held while code of others runs
 	notify map[string][]chan struct{}
 }
 
@@ -27,11 +27,11 @@ func (n *notices) add(dir string, c chan struct{}) bool {
 	}
 	n.busy.Lock()
 	defer n.busy.Unlock()
-	_ = n.mkdir(dir) // if not, adding it fails
+	_ = n.mkdir(dir) // if this fails, adding it fails below
 	if n.watcher == nil && !n.start() {
 		return false
 	}
-	if err := n.watcher.Add(dir); err != nil { // again is fine
+	if err := n.watcher.Add(dir); err != nil { // adding it twice is fine
 		n.stopIfIdle()
 		return false
 	}
@@ -41,7 +41,7 @@ func (n *notices) add(dir string, c chan struct{}) bool {
 	return true
 }
 
-// start starts to pass on the events of the system. n.busy is held.
+// start starts to receive the events of the system. n.busy is held.
 func (n *notices) start() bool {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -60,12 +60,12 @@ func (n *notices) drop(dir string, c chan struct{}) {
 	n.busy.Lock()
 	defer n.busy.Unlock()
 	if last := n.forget(dir, c); last {
-		_ = n.watcher.Remove(dir) // it may be gone
+		_ = n.watcher.Remove(dir) // it may be gone already
 	}
 	n.stopIfIdle()
 }
 
-// forget removes a channel, and reports whether the directory has none left.
+// forget removes a channel, and reports whether it was the last one of the directory.
 func (n *notices) forget(dir string, gone chan struct{}) (last bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,14 +106,14 @@ func (n *notices) pass(w *fsnotify.Watcher, ended chan struct{}) {
 				return
 			}
 			if filepath.Ext(e.Name) != tmpSuffix {
-				n.ring(e.Name)               // the directory itself
-				n.ring(filepath.Dir(e.Name)) // or a file in it
+				n.ring(e.Name)               // for the directory itself
+				n.ring(filepath.Dir(e.Name)) // for a file in it
 			}
 		case _, ok := <-w.Errors:
 			if !ok {
 				return
 			}
-			n.ringAll() // something was missed
+			n.ringAll() // an event was lost
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (n *notices) ringAll() {
 	}
 }
 
-// ring makes c receive a value, unless it has one already.
+// ring makes c receive a value, unless one is waiting already.
 func ring(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -16,29 +16,28 @@ import (
 // written, by this process or another, and a later call of read continues at the end of
 // the one before. It is for one goroutine.
 //
-// All that reads a run reads it through a reader: a reading collects everything for Load
-// and Open, and a stream yields the records after a cursor for Records, Follow and Watch.
+// All code that reads a run uses a reader: a reading collects everything for Load and Open, and a
+// stream yields the records after a cursor for Records, Follow and Watch.
 //
-// A journal is created before its predecessor is sealed, and receives its first frame
-// after its header afterwards. So once journal n+1 has such a frame, or journal n+2
-// exists, journal n is complete. The reader then reads the rest of it, which is possible
-// even if the file was removed meanwhile, for it is still open, and continues with
-// journal n+1. So what a reader finds is in the order in which it was appended, without
-// gaps.
+// A journal is created before the one before it is sealed. Frames after its header are written only
+// after that. So once journal n+1 has such a frame, or journal n+2 exists, journal n is complete.
+// The reader then reads the rest of journal n and continues with journal n+1. It keeps the file
+// open, so it can do that even if the file was removed meanwhile. So what a reader finds is in the
+// order in which it was appended, without gaps.
 type reader struct {
 	dir     *runDir
 	keep    bool      // the bodies of frames stay valid, and the caller checks whether the files have changed
-	created time.Time // when the run was created; a file of another run is errChanged. Zero for any
+	created time.Time // when the run was created; a file of another run is errChanged. The zero time matches any run
 
 	hasBegun bool
 	snapshot os.FileInfo    // the snapshot that was read; nil if there was none
-	number   uint64         // in the name of the snapshot
-	journal  *journalReader // the one that was read last; nil if there is none
-	left     []uint64       // the journals after it
+	number   uint64         // the number in the name of the snapshot
+	journal  *journalReader // the journal that was read last; nil if there is none
+	left     []uint64       // the journals after that
 }
 
-// errChanged means that the files of a run have changed in a way that the reader cannot
-// follow, such as by a compaction: the run has to be read from its beginning.
+// errChanged means that the files of a run have changed in a way that the reader cannot follow,
+// such as a compaction. The run then has to be read from its beginning.
 var errChanged = errors.New("snapshot: the files of the run have changed")
 
 // A piece is what a reader finds next. It is valid until the next one is found.
@@ -52,9 +51,9 @@ type piece struct {
 	frame    *frame  // after the header of a journal
 
 	end    int64  // of the frames of a journal
-	size   int64  // of a snapshot, or of a journal at its end
+	size   int64  // size of a snapshot, or of a journal at its end
 	ending ending // of a journal
-	err    error  // why a journal has no header
+	err    error  // why a journal has no valid header
 }
 
 type pieceKind byte
@@ -63,7 +62,7 @@ const (
 	pieceSnapshot pieceKind = iota
 	pieceHeader
 	pieceFrame
-	pieceEnd // of a journal, or of what there is of it now
+	pieceEnd // of a journal, or of the part of it that exists now
 )
 
 func (r *reader) close() {
@@ -73,9 +72,9 @@ func (r *reader) close() {
 	*r = reader{dir: r.dir, keep: r.keep, created: r.created}
 }
 
-// read yields what there is in the files of l that no earlier call has yielded. Damage is
-// yielded as the end of a journal. An error is that of yield, of a file, or errChanged;
-// after it, read begins again from the beginning.
+// read yields what is new in the files of l since the last call. Damage is yielded as the end of a
+// journal. The error is that of yield, that of a file, or errChanged; after an error, read begins
+// again from the beginning.
 func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -106,7 +105,7 @@ func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) 
 	return r.mustBeAll()
 }
 
-// begin yields the snapshot, and finds the journals that are to be read.
+// begin yields the snapshot, and determines the journals to read.
 func (r *reader) begin(l listing, yield func(*piece) error) error {
 	covers := uint64(0)
 	if n := len(l.snapshots); n > 0 {
@@ -115,13 +114,13 @@ func (r *reader) begin(l listing, yield func(*piece) error) error {
 			return err
 		}
 	}
-	if len(l.journals) > 1 { // one alone covers none
+	if len(l.journals) > 1 { // a single journal covers no other
 		for _, n := range l.journals {
 			j, err := r.open(n)
 			if err != nil {
 				return err
 			}
-			if j.head.covers < n { // without a header, that shows when the journal is read
+			if j.head.covers < n { // a damaged header is reported when the journal is read
 				covers = max(covers, j.head.covers)
 			}
 			j.close()
@@ -135,9 +134,9 @@ func (r *reader) begin(l listing, yield func(*piece) error) error {
 	return nil
 }
 
-// mustBeAll checks that a run has the snapshot that was read, and no journals. A directory
-// that changes while it is listed may show neither the file that is made nor the one that
-// is then removed. If that was a journal, the numbers have a gap.
+// mustBeAll checks that a run still has the snapshot that was read, and no journals. While a
+// directory changes, a listing of it may contain neither the new file nor the old one that is then
+// removed. If one of them was a journal, the numbers have a gap.
 func (r *reader) mustBeAll() error {
 	l, err := r.dir.listing()
 	if err != nil {
@@ -146,7 +145,7 @@ func (r *reader) mustBeAll() error {
 	return r.mustBeIdle(l)
 }
 
-// above returns those of the sorted numbers that are above n.
+// above returns the sorted numbers that are above n.
 func above(numbers []uint64, n uint64) []uint64 {
 	i, _ := slices.BinarySearch(numbers, n+1)
 	return numbers[i:]
@@ -166,7 +165,7 @@ func (r *reader) readSnapshot(number uint64, yield func(*piece) error) error {
 	return yield(&piece{kind: pieceSnapshot, file: name, number: number, snapshot: f, size: r.snapshot.Size()})
 }
 
-// next yields the journal after the present one, and reports whether that was all.
+// next yields the journal after the current one, and reports whether there is no other.
 func (r *reader) next(ctx context.Context, yield func(*piece) error) (done bool, err error) {
 	next, err := r.open(r.left[0])
 	if err != nil {
@@ -178,7 +177,7 @@ func (r *reader) next(ctx context.Context, yield func(*piece) error) (done bool,
 		if err = r.journal.yield(ctx, yield); err == nil {
 			err = r.journal.yieldEnd(true, yield)
 		}
-	default: // the present one may not be complete; another call finds next again
+	default: // the current one may not be complete; another call of next finds out
 		defer next.close()
 		r.left = nil
 		if err = r.journal.yieldEnd(false, yield); err == nil {
@@ -200,7 +199,7 @@ func (r *reader) next(ctx context.Context, yield func(*piece) error) (done bool,
 	return false, next.yield(ctx, yield)
 }
 
-// follow yields what was appended to the present journal, and finds those after it.
+// follow yields what was appended to the current journal, and finds the journals after it.
 func (r *reader) follow(ctx context.Context, l listing, yield func(*piece) error) error {
 	j := r.journal
 	if err := j.yield(ctx, yield); err != nil {
@@ -209,12 +208,12 @@ func (r *reader) follow(ctx context.Context, l listing, yield func(*piece) error
 	r.left = above(l.journals, j.number)
 	if len(r.left) > 0 {
 		if r.left[0] != j.number+1 {
-			return errChanged // the one between was compacted
+			return errChanged // a journal in between was compacted
 		}
 		return nil
 	}
-	// A journal that was compacted, or whose run was deleted, can be read as long as it is
-	// open. So it must still have its name.
+	// A journal that was compacted, or whose run was deleted, can still be read while it is open.
+	// So check that the file still has its name.
 	open, err := j.file.Stat()
 	if err != nil {
 		return err
@@ -233,21 +232,21 @@ func (r *reader) mustBeIdle(l listing) error {
 		return errChanged
 	}
 	named, err := os.Lstat(r.dir.path(snapshotName(r.number)))
-	// Another file may get the number of the inode once that is free.
+	// A new file may get the same inode number once that is free.
 	if err != nil || !os.SameFile(named, r.snapshot) || !named.ModTime().Equal(r.snapshot.ModTime()) {
 		return errChanged
 	}
 	return nil
 }
 
-// A journalReader reads a journal.
+// A journalReader reads one journal.
 type journalReader struct {
 	*frameReader
 	file      openFile
 	number    uint64
 	head      header
-	damage    error // why it has no header
-	hasFrames bool  // after its header
+	damage    error // why it has no valid header
+	hasFrames bool  // it has frames after its header
 	hasBegun  bool  // the header was yielded
 }
 
@@ -271,7 +270,7 @@ func (r *reader) open(number uint64) (*journalReader, error) {
 	return j, nil
 }
 
-// readHeader reads the header, and looks whether a frame follows.
+// readHeader reads the header, and checks whether a frame follows it.
 func (j *journalReader) readHeader(runID string) (err error) {
 	var isDamaged bool
 	var stranger *strangerError
@@ -325,7 +324,7 @@ func (j *journalReader) yield(ctx context.Context, yield func(*piece) error) err
 	return nil
 }
 
-// yieldEnd yields the end of a journal. If it is complete, all of it was synced.
+// yieldEnd yields the end of a journal. If the journal is complete, all of it was synced.
 func (j *journalReader) yieldEnd(isComplete bool, yield func(*piece) error) error {
 	e, err := j.ending()
 	if err != nil {

@@ -9,33 +9,33 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A reading is what all files of a run contain together.
+// A reading is what all files of a run together contain.
 type reading struct {
-	found    bool                   // there is a run
+	found    bool                   // the run exists
 	run      *snapshot.Run          // the records before the first damage, with the latest info
-	recorded snapshot.Info          // what the journals and the snapshot say, without the update file
-	torn     *TornTail              // the end of the last journal
-	damage   *snapshot.CorruptError // the first; nil if there is none
-	damaged  []string               // the damaged files, and those after the damage that have records
-	files    []string               // all that were read
-	ends     []journalEnd           // of the journals that were read
+	recorded snapshot.Info          // the info according to the journals and the snapshot, without the update file
+	torn     *TornTail              // the torn end of the last journal
+	damage   *snapshot.CorruptError // the first damage; nil if there is none
+	damaged  []string               // the damaged files, and the files with records after them
+	files    []string               // all files that were read
+	ends     []journalEnd           // where the journals that were read end
 
-	unchecked bool // the checksums of the snapshot are gone, so its records are not known to be right
+	unchecked bool // the table of checksums of the snapshot is missing, so nobody knows whether its records are right
 
 	listing listing
 
-	held bool // somebody had the run open when its files had been read
+	held bool // somebody had the run open after its files were read
 
 	meta metaFile
 
-	cut bool // there is only what a crash has left of an unfinished Create
+	cut bool // there is only the rest of an unfinished Create, which a crash has left
 
-	last *journalEnd // where the next generation begins; nil if it begins another journal
+	last *journalEnd // where the next generation begins; nil if it needs a new journal
 
 	compacted    uint64 // the number of the last record in the snapshot
 	snapshotSize int64
 
-	// Of the journal that is being read.
+	// The fields below are about the journal that is being read.
 	carried uint64
 	bodies  [][]byte // frames of records that were not added yet
 	offsets []int64
@@ -46,10 +46,10 @@ type journalEnd struct {
 	name   string
 	number uint64
 	end    int64
-	size   int64 // of the file
+	size   int64 // size of the file
 }
 
-// collect reads the files of a run without the meta file.
+// collect reads the files of a run, without the meta file.
 func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
 	run, err := snapshot.NewRun(snapshot.Info{RunID: d.runID}, nil)
 	if err != nil {
@@ -75,7 +75,7 @@ func isOfFiles(err error) bool {
 	return errors.Is(err, snapshot.ErrFormat) || errors.Is(err, snapshot.ErrCorrupt)
 }
 
-// change replaces the run, which others may have, by one that f has changed.
+// change replaces the run by a changed copy, since others may use the old one.
 func (r *reading) change(f func(*snapshot.Run)) {
 	run := *r.run
 	f(&run)
@@ -115,7 +115,7 @@ func (r *reading) addSnapshot(runID string, p *piece) error {
 	case isDamaged:
 		r.isDamaged(runID, p.file, damage.Offset, damage.Err)
 		r.unchecked = damage.Offset == int64(len(data))
-	case err != nil && !snapshot.IsDocument(data): // it began as one when it got its name
+	case err != nil && !snapshot.IsDocument(data): // it was a whole document when it got its name
 		r.isDamaged(runID, p.file, 0, errNoDocument)
 	case err != nil:
 		return fmt.Errorf("snapshot: run %s: %s: %w", runID, p.file, err)
@@ -126,15 +126,15 @@ func (r *reading) addSnapshot(runID string, p *piece) error {
 	return nil
 }
 
-// readSnapshot reads a document, if it begins as one, up to a hole that is too
-// much: Decode says that the rest is missing.
+// readSnapshot reads a file if it begins as a document, up to a hole that exceeds maxHoles: Decode
+// then reports that the rest is missing.
 func readSnapshot(f openFile, size int64) ([]byte, error) {
 	head, err := readAll(f, min(64, size))
 	if err != nil {
 		return nil, err
 	}
 	if !snapshot.IsDocument(head) {
-		return head, nil // Decode says what is wrong with it
+		return head, nil // Decode reports what is wrong with it
 	}
 	upTo, _ := readable(f, size)
 	return readAll(f, upTo)
@@ -145,8 +145,8 @@ func (r *reading) beginJournal(h *header) {
 	r.change(func(run *snapshot.Run) { run.Info = laterInfo(run.Info, h.info) })
 }
 
-// laterInfo returns the info of a header, unless an earlier file has a later one: a journal
-// that a compaction has begun may come after the end of its generation.
+// laterInfo returns the info of a header, unless an earlier file has a later info: a compaction may
+// have begun the journal after the generation ended.
 func laterInfo(info, header snapshot.Info) snapshot.Info {
 	if header.Updated.Before(info.Updated) {
 		return info
@@ -193,15 +193,15 @@ func (r *reading) endJournal(runID string, p *piece) error {
 	case p.ending == endDamaged:
 		r.isDamaged(runID, p.file, p.end, errNoFrame)
 	case isShort:
-		r.isDamaged(runID, p.file, p.end, fmt.Errorf("it was begun with the records up to %d", r.carried))
+		r.isDamaged(runID, p.file, p.end, fmt.Errorf("it was created with the records up to %d", r.carried))
 	case p.ending == endTorn:
 		r.torn = &TornTail{File: p.file, Offset: p.end, Size: p.size - p.end}
 	}
 	return nil
 }
 
-// addRecords adds the records of the frames since the last call. What comes after damage
-// is not added: it is not a state that the run was in.
+// addRecords adds the records of the frames since the last call. Records after damage are not
+// added: with them, the run would be in a state in which it never was.
 func (r *reading) addRecords(runID, file string) error {
 	bodies, offsets := r.bodies, r.offsets
 	r.bodies, r.offsets = nil, nil
@@ -230,18 +230,18 @@ func (r *reading) isDamaged(runID, file string, offset int64, err error) {
 	}
 }
 
-// setAside makes a repair keep a copy of a file.
+// setAside notes that Repair has to keep a copy of a file.
 func (r *reading) setAside(file string) {
 	if !slices.Contains(r.damaged, file) {
 		r.damaged = append(r.damaged, file)
 	}
 }
 
-// hasCovered reports whether there are files that need not be read any more.
+// hasCovered reports whether there are files that readers no longer need.
 func (r *reading) hasCovered() bool { return r.listing.files() > len(r.files) }
 
-// becomesCovered reports whether there are files that need not be read any more once the
-// run continues in another journal.
+// becomesCovered reports whether there are files that readers no longer need once the run continues
+// in another journal.
 func (r *reading) becomesCovered() bool {
 	return len(r.listing.journals) > 0 || len(r.listing.snapshots) > 1
 }

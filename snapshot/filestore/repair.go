@@ -17,21 +17,21 @@ import (
 type RepairReport struct {
 	RunID   string
 	Kept    uint64                 // the records that the run has now
-	Lost    uint64                 // how many more there were, as far as known
-	IsWhole bool                   // certainly nothing was lost
-	Damage  *snapshot.CorruptError // the first damage; nil if there was none, and then nothing was done
+	Lost    uint64                 // how many more records there were, as far as is known
+	IsWhole bool                   // it is certain that nothing was lost
+	Damage  *snapshot.CorruptError // the first damage; nil if there was none, and then Repair did nothing
 	Damaged []string               // copies of the damaged files, and of those after them, in the directory of the run
 }
 
-// Repair makes it possible to open a damaged run. It keeps the records before the first
-// damage, which is a state that the run was in. Everything after it is lost, even if it is
-// undamaged: calls whose outcome was there run again when the run is resumed, including
-// those that must happen only once. So look at RepairReport.Lost before you open the run. A
-// run that lost records, or may have, is interrupted.
+// Repair makes it possible to open a damaged run. It keeps the records before the first damage, so
+// the run returns to an earlier state of its own. Everything after the damage is lost, even if it
+// is undamaged. Calls whose outcome was recorded there run again when the run is resumed, including
+// those that must happen only once. So look at RepairReport.Lost before you open the run. A run
+// that has lost records, or may have lost some, gets the status interrupted.
 //
-// The next generation of the run has a number that was never used, so that followers of the
-// lost records get ErrReset. If the meta file is lost, too, the number of generations is
-// unknown: the number is then that of the milliseconds since 1970.
+// The next generation of the run has a number that was never used, so that followers of the lost
+// records get ErrReset. If the meta file is lost, too, the number of generations is unknown: the
+// new number is then the number of milliseconds since 1970.
 //
 // Copies of the damaged files, and of later files with records, stay beside the others as
 // *.damaged. Repair does not change a run that is not damaged. If the run is open, the
@@ -59,7 +59,7 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 		if r.damage == nil || damage.LastSeq < r.damage.LastSeq {
 			r.damage = damage
 		}
-		r.damaged = append(r.damaged, r.files...) // it may be in any of them
+		r.damaged = append(r.damaged, r.files...) // the damage may be in any of them
 	}
 	report.Damage, report.Kept = r.damage, r.run.LastSeq
 	if r.damage == nil {
@@ -72,8 +72,7 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 	return report, nil
 }
 
-// decodes cuts the run off before the first record that cannot be decoded, and returns the
-// damage.
+// decodes cuts the run before the first record that cannot be decoded, and returns the damage.
 func (r *reading) decodes(runID string) *snapshot.CorruptError {
 	last := uint64(0)
 	for rec, err := range r.run.Records() {
@@ -86,7 +85,7 @@ func (r *reading) decodes(runID string) *snapshot.CorruptError {
 			whole[i] = r.run.Encoded(uint64(i) + 1)
 		}
 		if cut, err := snapshot.NewRun(r.run.Info, nil); err == nil {
-			r.run, _, _ = cut.Extend(whole...) // the records were read before, so they are valid
+			r.run, _, _ = cut.Extend(whole...) // the records were added before, so they are valid
 		}
 		return &snapshot.CorruptError{RunID: runID, LastSeq: last, Err: err}
 	}
@@ -137,7 +136,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	if err := d.syncDirs(); err != nil {
 		return err
 	}
-	if err := remove(d.disk, d.path(updateName)); err != nil { // the snapshot says the same, unless the file is damaged
+	if err := remove(d.disk, d.path(updateName)); err != nil { // the snapshot contains the same, unless the file is damaged
 		return err
 	}
 	if err := d.writeMeta(l, &header{closed: closed{journal: number}, info: info}); err != nil {
@@ -147,20 +146,20 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	return nil
 }
 
-// unusedGeneration returns a number above that of every generation of a run. Only the meta
-// file says how many generations came after the damage. With a number that was used before,
-// a follower of the lost records would take new records for the rest of them. No run is
-// opened once in a millisecond.
+// unusedGeneration returns a number above that of every generation of a run. Only the meta file
+// says how many generations came after the damage. If a number were used twice, a follower of the
+// lost records would take the new records for their continuation. The time in milliseconds is
+// unused, since no run is opened a thousand times in a second.
 func unusedGeneration(known uint64) uint64 {
 	return max(known, uint64(max(0, time.Now().UnixMilli())))
 }
 
-// setAside copies the damaged files to unused names.
+// setAside copies the damaged files, under unused names.
 func (d *runDir) setAside(r *reading, report *RepairReport) error {
 	slices.Sort(r.damaged)
 	for _, file := range slices.Compact(r.damaged) {
 		if file == metaName {
-			continue // it is undamaged, and says what is missing
+			continue // it is undamaged, and only says that something is missing
 		}
 		name := file + ".damaged"
 		for n := 2; ; n++ {

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A runDir is the directory of a run. For a caller with a lock in it, its disk changes
-// nothing by name once that lock is lost; see locked.
+// A runDir is the directory of a run. If the caller holds a lock in it, see locked, its disk
+// changes nothing by name once that lock is lost.
 type runDir struct {
 	store *Store
 	disk  disk
@@ -29,8 +29,8 @@ func (d *runDir) locked(l *fileLock) *runDir {
 // directory.
 func (d *runDir) path(elem ...string) string { return d.store.run(d.runID, elem...) }
 
-// mustHold returns ErrFenced if the file that l locks no longer has its name: others lock
-// the file that has it.
+// mustHold returns ErrFenced if the file that l has locked no longer has its name: others may lock
+// the file that now has the name.
 func (d *runDir) mustHold(l *fileLock) error {
 	switch named, err := l.isNamed(); {
 	case err != nil:
@@ -41,8 +41,8 @@ func (d *runDir) mustHold(l *fileLock) error {
 	return nil
 }
 
-// A fencedDisk changes nothing by name when fence returns an error. What is read
-// by name, or written to an open file, is not held up.
+// A fencedDisk changes nothing by name when fence returns an error. Reading by name, and writing to
+// an open file, remain possible.
 type fencedDisk struct {
 	disk
 	fence func() error

@@ -6,43 +6,42 @@ import (
 	"sync/atomic"
 )
 
-// A sharedSync makes files durable. When many are to be synced at the same time, it syncs
-// their file system once for all of them: a sync flushes the disk's cache, and a disk
-// flushes only so often.
+// A sharedSync makes files durable. When many files are to be synced at the same time, it syncs
+// their file system once for all of them: each sync flushes the cache of the disk, and a disk can
+// do that only a limited number of times per second.
 //
-// A nil sharedSync syncs each file by itself.
+// A nil sharedSync syncs each file separately.
 type sharedSync struct {
 	fs     fileSystem
-	active atomic.Int32 // syncs under way
+	active atomic.Int32 // number of running syncs
 	rounds group
-	failed atomic.Bool // a sync of the file system failed, or it is closed
+	failed atomic.Bool // a sync of the file system has failed, or it is closed
 }
 
 // A fileSystem can be synced as a whole.
 type fileSystem interface {
 	has(f *os.File) bool
-	dirty() int64 // at most so many bytes have to be written, for all programs
-	sync() error  // what was written before the call is durable
+	dirty() int64 // an upper bound for the bytes that have to be written, for all programs
+	sync() error  // makes durable what was written before the call
 	close() error
 }
 
 const (
-	// syncsAlone is how many syncs at once cost no more than a shared one.
+	// syncsAlone is how many separate syncs at a time cost no more than a shared one.
 	syncsAlone = 4
-	// maxDirty bounds how long a shared sync writes what other programs have written to the
-	// file system.
+	// maxDirty limits how much data of other programs a shared sync may have to write.
 	maxDirty = 256 << 20
 )
 
-// errNotShared makes each file be synced by itself.
+// errNotShared means that the file has to be synced separately.
 var errNotShared = errors.New("the file system is not synced as a whole")
 
-// sync makes durable what was written to a file or a directory before the call. Alone syncs
-// that file only.
+// sync makes durable what was written to a file or a directory before the call. Alone syncs only
+// that file.
 //
-// A failed sync of the file system may have been reported to another caller: the
-// system reports it once, possibly before all who wrote have called. So from then
-// on each file is synced by itself, which reports what happened to this file.
+// The system reports a failed sync of the file system only once, possibly to another caller and
+// before all writers have called sync. So after a failure, each file is synced separately, which
+// reports what happened to this file.
 func (s *sharedSync) sync(f *os.File, alone func(*os.File) error) error {
 	if s == nil {
 		return alone(f)
@@ -66,11 +65,11 @@ func (s *sharedSync) syncAll() error {
 	return err
 }
 
-// close makes each file be synced by itself from now on.
+// close makes each file be synced separately from now on.
 func (s *sharedSync) close() error {
 	if s == nil {
 		return nil
 	}
 	s.failed.Store(true)
-	return s.rounds.do(s.fs.close) // no round is under way then
+	return s.rounds.do(s.fs.close) // no round is running then
 }

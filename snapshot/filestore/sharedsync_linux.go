@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSharedSync returns the sharedSync of the file system that a directory is in, or nil if
-// that is not synced as a whole. On ext4 and XFS everything is durable when syncfs(2)
-// returns. It reports errors of earlier writes since Linux 5.8, and what the sync of the
-// file system itself returns since 5.17.
+// newSharedSync returns the sharedSync of the file system that a directory is in, or nil if files
+// there have to be synced separately. On ext4 and XFS everything is durable when syncfs(2) returns.
+// Since Linux 5.8 it reports errors of earlier writes, and since 5.17 also the error of the file
+// system's own sync.
 func newSharedSync(dir string) *sharedSync {
 	var fs unix.Statfs_t
 	if !linuxIsSince(5, 17) || unix.Statfs(dir, &fs) != nil {
@@ -55,8 +55,8 @@ func deviceOf(f *os.File) (uint64, error) {
 
 // A linuxFS is the file system that a directory is in.
 type linuxFS struct {
-	// dir is open from before the first write on: syncfs reports to it the errors
-	// since then, also those of writes in the background.
+	// dir is opened before the first write: syncfs reports to this descriptor all errors since it
+	// was opened, also those of writes in the background.
 	dir    *os.File
 	device uint64
 }
@@ -66,7 +66,7 @@ func (l *linuxFS) has(f *os.File) bool {
 	return err == nil && device == l.device
 }
 
-// dirty returns how much the whole machine has to write.
+// dirty returns how much data the whole machine has to write.
 func (l *linuxFS) dirty() int64 {
 	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

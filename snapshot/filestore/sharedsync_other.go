@@ -2,5 +2,5 @@
 
 package filestore
 
-// newSharedSync returns nil: each file is synced by itself.
+// newSharedSync returns nil: each file is synced separately.
 func newSharedSync(string) *sharedSync { return nil }

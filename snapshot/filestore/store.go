@@ -16,12 +16,12 @@ import (
 
 // A Store keeps runs in a directory, and artifacts beside them:
 //
-//	runs/<run ID>/00000007.snapshot  what was compacted, see snapshot.Decode
-//	runs/<run ID>/00000008.journal   what came after it
+//	runs/<run ID>/00000007.snapshot  the compacted part, see snapshot.Decode
+//	runs/<run ID>/00000008.journal   the records after it
 //	runs/<run ID>/update             what Update has changed since the run was opened
 //	runs/<run ID>/meta               an index for lists, derived from the others
-//	runs/<run ID>/lock               locked by who writes
-//	runs/<run ID>/inbox/             messages that wait, see snapshot.Inbox
+//	runs/<run ID>/lock               locked by the writer
+//	runs/<run ID>/inbox/             waiting messages, see snapshot.Inbox
 //	artifacts/ab/cdef…               see Artifacts
 //	trash/                           runs that are being deleted
 //
@@ -35,7 +35,7 @@ import (
 type Store struct {
 	root      string
 	disk      disk
-	syncs     *sharedSync // of the disk; nil if each file is synced by itself
+	syncs     *sharedSync // of the disk; nil if each file is synced separately
 	artifacts *Artifacts
 	warn      func(runID string, err error)
 
@@ -57,27 +57,26 @@ var _ snapshot.Store = (*Store)(nil)
 // as its snapshot.
 const compactFrom = 1 << 20
 
-// compactAtClose is the size above which the journal of a run is compacted when the run is
-// closed. A smaller journal is read as fast beside the snapshot as in it.
+// compactAtClose is the size above which the journal of a run is compacted when the run is closed.
+// A smaller journal can be read as fast as if it were part of the snapshot.
 const compactAtClose = 16 << 10
 
 // Option changes how a Store works.
 type Option func(*Store)
 
-// WithWarnings sets a function that is called with problems that did no harm: an unfinished
-// end of a journal that was cut off after a crash (*[TornTail]), a compaction that failed
-// and will be tried again, a file in an inbox that is not a message and was set aside, a
-// run that List cannot read. The function may be called from any goroutine. By default,
-// nothing is called.
+// WithWarnings sets a function that is called for problems that did no harm: an unfinished end of a
+// journal that was cut off after a crash (*[TornTail]), a compaction that failed and will be tried
+// again, a file in an inbox that is not a message and was renamed, a run that List cannot read. The
+// function may be called from any goroutine. By default, such problems are not reported.
 func WithWarnings(f func(runID string, err error)) Option {
 	return func(s *Store) { s.warn = f }
 }
 
-// WithPolling makes the store look for changes by other processes at this interval, instead
-// of being notified by the operating system. It is for directories without notifications,
-// such as those shared over a network, and for tests on the clock of testing/synctest,
-// which stands still while a goroutine waits for the system. New fails if every is not
-// above zero. By default, the store is notified, and also looks every 2 seconds.
+// WithPolling makes the store look for changes by other processes at this interval, instead of
+// being notified by the operating system. It is for directories without notifications, such as
+// those shared over a network, and for tests on the clock of testing/synctest, which stands still
+// while a goroutine waits for the system. New fails if every is not above zero. By default, the
+// system notifies the store, which also looks every 2 seconds.
 func WithPolling(every time.Duration) Option {
 	return func(s *Store) { s.poll, s.notices = every, nil }
 }
@@ -110,9 +109,9 @@ func New(dir string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Close releases the descriptor that the store holds of its directory on Linux. The
-// store and the journals that are open can still be used: each file is then synced by
-// itself. A second Close does nothing.
+// Close releases the descriptor that the store holds of its directory on Linux. The store and the
+// journals that are open can still be used: each file is then synced separately. A second Close
+// does nothing.
 func (s *Store) Close() error { return s.syncs.close() }
 
 func (s *Store) path(elem ...string) string {
@@ -128,8 +127,8 @@ func noRun(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
-// check is called first by every method. A run that is a link is an error, so that
-// everything below it is in the store.
+// check is called first by every method. A run that is a link is an error, so that everything below
+// a run is in the store.
 func (s *Store) check(ctx context.Context, runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return err
@@ -143,7 +142,7 @@ func (s *Store) check(ctx context.Context, runID string) error {
 	return nil
 }
 
-// lock takes the lock of a run. With create, it makes the directory if that does not exist.
+// lock takes the lock of a run. With create, it makes the directory if necessary.
 func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error) {
 	l, err := exclusive(ctx, d.path(lockName), wait, func() error {
 		if create {
@@ -199,7 +198,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	return j, nil
 }
 
-// open begins a generation of a run that is locked.
+// open begins a generation of a locked run.
 func (d *runDir) open(o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
 	r, err := d.readLocked()
 	switch {

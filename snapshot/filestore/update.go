@@ -11,22 +11,23 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The update file of a run is what Update has changed since the run was last opened. It is
-// apart from the journal because only the process that has a run open writes to that, while
-// others may change the metadata of the run and how long it is kept. It is one frame, and
-// is replaced as a whole. The next opening begins with what it says.
+// The update file of a run contains the changes that Update has made since the run was last opened.
+// It is separate from the journal: only the process that has the run open writes to the journal,
+// while others may change the metadata of the run and how long the run is kept. The file is one
+// frame, and is replaced as a whole. The next opening of the run starts with the changed info.
 
-// An update is the content of an update file; the zero update is that of a run without one.
+// An update is the content of an update file; the zero update means that there is no file.
 type update struct {
-	info snapshot.Info // running if the run was open: then only part of it counts
+	info snapshot.Info // running if the run was open: then only some fields count
 }
 
-// isOf reports whether the update is of the same generation as info, which the journals say.
+// isOf reports whether the update belongs to the same generation as info, which is from the
+// journals.
 func (u *update) isOf(info *snapshot.Info) bool {
 	return u.info.RunID == info.RunID && u.info.Created.Equal(info.Created) && u.info.Generation == info.Generation
 }
 
-// apply returns the info that the journals say, with the update applied.
+// apply returns info, which is from the journals, with the update applied.
 func (u *update) apply(info snapshot.Info) snapshot.Info {
 	if !u.isOf(&info) {
 		return info
@@ -44,16 +45,16 @@ func (u *update) apply(info snapshot.Info) snapshot.Info {
 	return info
 }
 
-// isWhole reports whether all of the info counts, since nobody had the run open.
+// isWhole reports whether all of the info counts, because nobody had the run open.
 func (u *update) isWhole() bool { return u.info.Status != snapshot.StatusRunning }
 
-// describe returns info with the fields that Update may change at any time.
+// describe returns info with the fields of u that Update may change at any time.
 func (u *update) describe(info snapshot.Info) snapshot.Info {
 	info.Metadata, info.Pinned, info.Expires = u.info.Metadata.Clone(), u.info.Pinned, u.info.Expires
 	return info
 }
 
-// readUpdate reads the update file. It is an error that is ErrCorrupt if it is damaged.
+// readUpdate reads the update file. The error is ErrCorrupt if the file is damaged.
 func (d *runDir) readUpdate() (update, error) {
 	data, err := readFile(d.disk, d.path(updateName), maxMeta)
 	switch {
@@ -75,7 +76,7 @@ func (d *runDir) readUpdate() (update, error) {
 	return update{h.info}, nil
 }
 
-// writeUpdate replaces the update file, durably.
+// writeUpdate replaces the update file durably.
 func (d *runDir) writeUpdate(u *update) error {
 	data, err := appendHeader(nil, &header{info: u.info})
 	if err != nil {
@@ -107,15 +108,15 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	return d.locked(l).updateClosed(ctx, change)
 }
 
-// updateOpen updates a run that somebody has locked: a process that has it open, opens or
-// closes it, or another Update.
+// updateOpen updates a run that somebody has locked: a process that has it open or is opening or
+// closing it, or another Update.
 func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	l, err := d.lockMeta(ctx, false)
 	switch {
 	case err != nil:
 		return snapshot.Info{}, err
 	case l == nil:
-		return snapshot.Info{}, d.lockedError() // it begins now
+		return snapshot.Info{}, d.lockedError() // the generation is just beginning
 	}
 	defer l.release()
 	d = d.locked(l)
@@ -135,7 +136,7 @@ func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) err
 		return snapshot.Info{}, err
 	}
 	u.info = after.Clone()
-	if u.info.LastSeq = 0; !isWhole { // neither the records nor the status need be on the disk
+	if u.info.LastSeq = 0; !isWhole { // the records and the status need not be on the disk
 		u.info.Status = snapshot.StatusRunning
 	}
 	if err := d.writeUpdate(&u); err != nil {
@@ -169,7 +170,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 		return snapshot.Info{}, err
 	}
 	before, end := meta.info, meta.closed
-	var r *reading // of a run of which the meta file does not know enough
+	var r *reading // nil if the meta file knows enough of the run
 	if !meta.isClosed() {
 		if r, err = d.readLocked(); err != nil {
 			return snapshot.Info{}, err
@@ -187,7 +188,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
 		}
 	}
-	if r == nil { // an index looks again, even if this process ends before it writes the meta file
+	if r == nil { // makes an index read the run again, even if this process ends before it writes the meta file
 		if err := d.writeMeta(l, &meta.header); err != nil {
 			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
 		}
@@ -206,7 +207,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 	return after, nil
 }
 
-// changed returns the changed info, or an error if change is not allowed.
+// changed returns the changed info, or an error if the change is not allowed.
 func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	after := before.Clone()
 	if err := change(&after); err != nil {

@@ -20,8 +20,8 @@ import (
 // process that had a run open, and changes on file systems without notifications.
 const poll = 2 * time.Second
 
-// notifyAfter is how long a run is open before the system is asked to report changes of its
-// inbox. Stopping that costs 10 ms on some systems, which short runs avoid.
+// notifyAfter is how long a run must be open before the store asks the system to report changes of
+// its inbox. Ending such a watch takes 10 ms on some systems, which short runs avoid.
 const notifyAfter = 250 * time.Millisecond
 
 // A watcher waits for changes in directories.
@@ -36,7 +36,7 @@ func (s *Store) watcher() *watcher {
 	return &watcher{s.notices, make(chan struct{}, 1), make(map[string]bool), time.NewTicker(s.poll)}
 }
 
-// add also watches dir. It may be called again.
+// add also watches dir. It may be called again for the same directory.
 func (w *watcher) add(dir string) {
 	if !w.dirs[dir] && w.notices.add(dir, w.changed) {
 		w.dirs[dir] = true
@@ -68,8 +68,8 @@ func (w *watcher) wait(ctx context.Context) error {
 	return nil
 }
 
-// listen reports new messages in the inbox, and checks that the run is still ours, until
-// Close.
+// listen reports new messages in the inbox, and checks that the run still belongs to this journal,
+// until Close.
 func (j *Journal) listen() {
 	ctx, stop := context.WithCancel(context.Background())
 	j.stop = stop
@@ -86,7 +86,7 @@ func (j *Journal) listen() {
 			}
 			select {
 			case <-w.changed:
-				ring(j.notify) // a message may have come and gone since the last look
+				ring(j.notify) // a message may have come and gone since the last check
 			case <-soon.C:
 				w.add(j.dir.path(inboxName))
 			case <-w.ticker.C:
@@ -101,7 +101,7 @@ func (j *Journal) listen() {
 	})
 }
 
-// inboxNames returns a text that is another one when other messages wait.
+// inboxNames returns a string that changes when messages come or go.
 func (d *runDir) inboxNames() string {
 	entries, _ := d.disk.ReadDir(d.path(inboxName))
 	var b strings.Builder
@@ -114,8 +114,8 @@ func (d *runDir) inboxNames() string {
 	return b.String()
 }
 
-// touchInbox notifies watchers of a run that it was closed. Without an inbox there are
-// none.
+// touchInbox makes watchers of a run notice that it was closed. If there is no inbox, nobody
+// watches it.
 func (d *runDir) touchInbox() {
 	if isDir(d.path(inboxName)) == nil {
 		now := time.Now()
@@ -123,9 +123,8 @@ func (d *runDir) touchInbox() {
 	}
 }
 
-// Watch implements [snapshot.Reader]. Events have no positions. Created and
-// deleted runs, and changes in open runs, are reported at once; other changes within
-// 2 seconds, see WithPolling.
+// Watch implements [snapshot.Reader]. Its events have no positions. Created and deleted runs, and
+// changes in open runs, are reported at once; other changes within 2 seconds, see WithPolling.
 func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
 	return func(yield func(snapshot.Event, error) bool) {
 		if err := s.watch(ctx, &o, yield); !errors.Is(err, errStopped) {
@@ -134,7 +133,7 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 	}
 }
 
-// errStopped means that the loop over an iterator was left.
+// errStopped means that the caller left the loop over an iterator.
 var errStopped = errors.New("snapshot: the loop was left")
 
 // watching is the state of a Watch: what it has yielded.
@@ -142,22 +141,22 @@ type watching struct {
 	store   *Store
 	options *snapshot.WatchOptions
 	yield   func(snapshot.Event, error) bool
-	all     *watcher // of the directory with the runs
-	open    *watcher // of those that are open, and of the one that is watched alone
+	all     *watcher // watches the directory of the runs
+	open    *watcher // watches the open runs, and a run that was named
 	runs    map[string]*watchedRun
-	index   []*indexed // all runs, as they were at the last look
+	index   []*indexed // all runs at the last look
 	looked  bool       // all runs were looked at
 }
 
 type watchedRun struct {
 	info     snapshot.Info
 	messages string
-	stream   *stream // nil without records
+	stream   *stream // nil if records are not watched
 }
 
 func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Event, error) bool) error {
 	if o.After != "" {
-		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to go on from")
+		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to continue from")
 	}
 	if o.RunID != "" {
 		if err := s.check(ctx, o.RunID); err != nil {
@@ -167,7 +166,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	w := &watching{store: s, options: o, yield: yield, all: s.watcher(), open: s.watcher(), runs: make(map[string]*watchedRun)}
 	defer w.close()
 	w.all.add(s.path("runs"))
-	var looked time.Time   // when all runs were looked at
+	var looked time.Time   // when all runs were looked at last
 	var took time.Duration // the longer a look takes, the less often it is repeated
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -183,7 +182,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 			looked, took = time.Now(), time.Since(began)
 			timer.Reset(max(s.poll, 20*took))
 		}
-		everything = false // open runs may change with every record, and there may be many others
+		everything = false // a change of an open run, which may come with every record, is no reason to look at all runs
 		select {
 		case <-w.all.changed:
 			timer.Reset(time.Until(looked.Add(4 * took)))
@@ -241,8 +240,7 @@ func (w *watching) look(ctx context.Context, everything bool) error {
 	return nil
 }
 
-// changed returns the runs that may have changed since the last look, and those that are
-// gone.
+// changed returns the runs that may have changed since the last look, and the runs that are gone.
 func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) {
 	old := w.index
 	if w.index, err = w.store.look(ctx); err != nil {
@@ -266,13 +264,13 @@ func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) 
 	return ids, gone, nil
 }
 
-// lookAt yields what is new in a run.
+// lookAt yields what is new in one run.
 func (w *watching) lookAt(ctx context.Context, id string) error {
 	info, _, err := w.store.dir(id).listed(ctx)
 	if isOfFiles(err) {
-		err = nil // Load says what is wrong
+		err = nil // Load reports what is wrong
 	}
-	if err == nil && w.options.RunID != "" && !info.Open { // it has its last status, but may not be released yet
+	if err == nil && w.options.RunID != "" && !info.Open { // it has its final status, but may still be locked
 		info.Open, err = isHeld(w.store.run(id, lockName))
 	}
 	switch {
@@ -280,11 +278,11 @@ func (w *watching) lookAt(ctx context.Context, id string) error {
 		return w.forget(id)
 	case err != nil && (w.options.RunID != "" || ctx.Err() != nil):
 		return err
-	case err != nil: // Load says what is wrong
+	case err != nil: // Load reports what is wrong
 		info = storekit.Crashed(snapshot.Info{RunID: id})
 	}
 	if r := w.runs[id]; r != nil && !info.Created.Equal(r.info.Created) && !info.Created.IsZero() && !r.info.Created.IsZero() {
-		if err := w.forget(id); err != nil { // this is a namesake
+		if err := w.forget(id); err != nil { // it is a new run with the same ID
 			return err
 		}
 	}
@@ -321,12 +319,12 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 			}
 		}
 	}
-	dir := w.store.run(info.RunID, inboxName) // which is touched when the run is closed
+	dir := w.store.run(info.RunID, inboxName) // the directory is touched when the run is closed
 	if w.options.Records {
 		dir = w.store.run(info.RunID)
 	}
 	if info.Open {
-		w.open.add(dir) // before reading, so that nothing comes between
+		w.open.add(dir) // before reading, so that no change is missed in between
 	}
 	messages := ""
 	if w.options.RunID != "" {
@@ -355,9 +353,9 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 	return nil
 }
 
-// news returns the records that were appended since the last call. After a repair that cut
-// off earlier records, it returns those of later generations. An error is left to Load;
-// here the run has no news then.
+// news returns the records that were appended since the last call. After a repair that cut off
+// earlier records, it returns those of later generations. Errors are ignored, since Load reports
+// them; the run then has no news.
 func (r *watchedRun) news(ctx context.Context) (records []record.Record) {
 	known := uint64(0) // the last generation whose records are not new; 0 for none
 	in := r.stream

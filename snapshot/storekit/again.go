@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// swap replaces a head. If the answer was lost, it tries again. It sets Version and Swaps of
+// swap replaces a head. If the answer was lost, it tries again. It sets the Version and Swaps of
 // after.
 func (s *Store) swap(ctx context.Context, before Head, after *Head, records Batch) (bool, error) {
 	token := rand.Text()[:tokenLength]
@@ -35,7 +35,8 @@ func (s *Store) swap(ctx context.Context, before Head, after *Head, records Batc
 	return swapped, err
 }
 
-// Each swap has a token of tokenLength bytes. A head has the token of the latest swap and of swapsKept before that.
+// Each swap has a token of tokenLength bytes. A head contains the token of its latest swap and
+// those of the swapsKept swaps before.
 const tokenLength, swapsKept = 13, 16
 
 // wasSwapped reports whether a swap took effect although its answer was lost.
@@ -44,7 +45,7 @@ func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token strin
 	isGone := errors.Is(err, snapshot.ErrNotFound) || err == nil && now.UID != cmp.Or(before.UID, after.UID)
 	switch {
 	case isGone && after.UID == "":
-		return true, nil // by us, or by another at the same time
+		return true, nil // the run is deleted, by this call or by another one at the same time
 	case isGone:
 		return false, nil
 	case err != nil:
@@ -54,13 +55,13 @@ func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token strin
 	case strings.Contains(now.Swaps, token):
 		return true, nil
 	case len(now.Swaps) >= swapsKept*tokenLength && now.Version > before.Version+swapsKept:
-		return false, fmt.Errorf("%w: no answer came, and the run has changed too often since to tell what became of the change", snapshot.ErrUnavailable)
+		return false, fmt.Errorf("%w: no answer came, and the run has changed too often since to tell whether the change was made", snapshot.ErrUnavailable)
 	}
 	return false, nil
 }
 
-// tries is how often a statement is tried that fails with ErrUnavailable. The pauses
-// between the tries double, beginning with firstPause: 8 seconds in all.
+// tries is how often a statement is tried that fails with ErrUnavailable. The pauses between the
+// tries begin with firstPause and double each time: 8 seconds in all.
 const (
 	tries      = 14
 	firstPause = time.Millisecond

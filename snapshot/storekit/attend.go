@@ -11,9 +11,9 @@ import (
 // and for the loss of a run to another process. It exists while a run is open.
 type attendance struct {
 	stop  context.CancelFunc
-	ended chan struct{}   // closed when it has ended
+	ended chan struct{}   // closed when the attendance has ended
 	wake  chan struct{}   // receives when runs is not empty
-	runs  map[string]bool // to look at; guarded by the lock of the Store
+	runs  map[string]bool // the runs to look at; guarded by the lock of the Store
 }
 
 // attend starts to watch the run of a journal; attendNoMore ends that.
@@ -32,9 +32,9 @@ func (s *Store) attend(j *journal) {
 	s.mu.Unlock()
 }
 
-// Opened returns the UID of a run that this Store has open and the token of its opening, or
-// two empty strings if the run is not open here. With them a backend can fence statements
-// of its own in the way that Append is fenced.
+// Opened returns the UID of a run that this Store has open and the token of its opening, or two
+// empty strings if this Store does not have the run open. A backend can use them to fence its own
+// statements in the same way as Append.
 func (s *Store) Opened(runID string) (uid, opening string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,9 +44,9 @@ func (s *Store) Opened(runID string) (uid, opening string) {
 	return "", ""
 }
 
-// Has reports whether this Store has a run open by that opening, or is about to. A run that the
-// backend has as open by this process, and whose opening the Store has not, is one that could
-// not be closed: the backend should let others open it.
+// Has reports whether this Store has a run open with that token of an opening, or is about to. If
+// the backend has a run as open by this process, and the Store does not have that opening, then the
+// run could not be closed: the backend should let others open it.
 func (s *Store) Has(runID, opening string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +54,8 @@ func (s *Store) Has(runID, opening string) bool {
 	return s.openings[opening] || j != nil && j.opening == opening
 }
 
-// lease returns a channel that is closed when the process may have lost the runs that it opens now; nil if that
-// cannot happen.
+// lease returns a channel that is closed when the process may have lost the runs that it opens from
+// now on; nil if that cannot happen.
 func (s *Store) lease() <-chan struct{} {
 	if s.options.Lost == nil {
 		return nil
@@ -90,7 +90,7 @@ func (s *Store) attendNoMore(j *journal) {
 	s.mu.Unlock()
 }
 
-// look asks for a look at a run. The caller holds the lock of the Store.
+// look requests a look at a run. The caller holds the lock of the Store.
 func (a *attendance) look(runID string) {
 	a.runs[runID] = true
 	select {
@@ -138,14 +138,15 @@ func (s *Store) journals(runs map[string]bool) map[string]*journal {
 	return some
 }
 
-// lookAt compares the stored heads of runs with their journals, and fences the journal of a run that is no longer theirs.
+// lookAt compares the stored heads of runs with their journals, and fences each journal that has
+// lost its run.
 func (s *Store) lookAt(ctx context.Context, journals map[string]*journal) {
 	if len(journals) == 0 {
 		return
 	}
 	heads, err := s.backend.Find(ctx, slices.Sorted(maps.Keys(journals))...)
 	if err != nil {
-		return // the next look or write reports it
+		return // the next look or write reports the error
 	}
 	found := make(map[string]*Head, len(heads))
 	for i := range heads {
@@ -161,8 +162,8 @@ func (s *Store) lookAt(ctx context.Context, journals map[string]*journal) {
 	}
 }
 
-// look notes what is stored of the run, and rings if something else than its records has
-// changed.
+// look compares the stored head of the run with the journal, and notifies the journal if something
+// other than its records has changed.
 func (j *journal) look(h *Head) {
 	j.mu.Lock()
 	hasChanged := h.Version > j.head.Version

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// wake wakes those who wait for a change of the run, after this Store has changed it.
+// wake wakes those who wait for a change of the run, after this Store has changed the run.
 func (s *Store) wake(runID string) {
 	s.mu.Lock()
 	s.signal("")
@@ -18,8 +18,8 @@ func (s *Store) wake(runID string) {
 	}
 }
 
-// signal wakes those who wait for the run; with an empty ID, those who wait for any. The
-// lock is held.
+// signal wakes those who wait for the run; with an empty ID, those who wait for any run. The lock
+// is held.
 func (s *Store) signal(runID string) {
 	if waiting := s.waiting[runID]; waiting != nil {
 		close(waiting)
@@ -27,8 +27,8 @@ func (s *Store) signal(runID string) {
 	}
 }
 
-// Changed tells the Store that other processes may have changed these runs, for example
-// after a notification from the database. The Store looks at them at once; without run IDs,
+// Changed tells the Store that other processes may have changed these runs, for example after a
+// notification from the database. The Store looks at these runs at once; without run IDs, it looks
 // at all runs.
 func (s *Store) Changed(runIDs ...string) {
 	s.mu.Lock()
@@ -45,8 +45,8 @@ func (s *Store) Changed(runIDs ...string) {
 	}
 }
 
-// changes returns a channel that is closed at the next change of the run; with an empty ID,
-// of any run.
+// changes returns a channel that is closed at the next change of the run; with an empty ID, at the
+// next change of any run.
 func (s *Store) changes(runID string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,31 +9,31 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Combiner has one statement of a database do what several ask for at the same time: what is
-// asked for while its statements are under way shares the next one, with its round trip and its
-// commit. It is for many goroutines; its fields must not change after the first Ask.
+// A Combiner executes the requests of many goroutines in few statements of a database. Requests
+// that arrive while its statements are running share the next statement, with one round trip and
+// one commit. It is safe for concurrent use; its fields must not change after the first Ask.
 type Combiner[In, Out any] struct {
-	// Do does all of it, and returns the results in the same order, or an error if nothing
-	// was done or it is not known; then it is snapshot.ErrUnavailable. After another error
-	// Do is called for each of them alone.
+	// Do executes all requests, and returns the results in the same order. It returns an error if
+	// nothing was done or if the outcome is not known; in the second case the error is
+	// snapshot.ErrUnavailable. After another error, Do is called for each request alone.
 	Do func(ctx context.Context, all []In) ([]Out, error)
 
-	Size func(*In) int   // in bytes, of which one statement has 8 MB at most; nil if they are small
-	Most int             // how many statements are under way at a time; at least 1
-	Wait *sync.WaitGroup // has the goroutines of the combiner: wait for them before the database is closed
+	Size func(*In) int   // size in bytes, of which one statement has 8 MB at most; nil if requests are small
+	Most int             // how many statements run at a time; at least 1
+	Wait *sync.WaitGroup // counts the goroutines of the combiner: wait for it before the database is closed
 
 	mu       sync.Mutex
 	asked    []*request[In, Out]
 	underWay int
 }
 
-// Bounds of one statement.
+// Limits of one statement.
 const (
 	togetherMost = 256
 	bytesMost    = 8 << 20
 )
 
-// A request is what one asks for.
+// A request is one call of Ask.
 type request[In, Out any] struct {
 	in   In
 	out  Out
@@ -41,8 +41,8 @@ type request[In, Out any] struct {
 	done chan struct{}
 }
 
-// Ask does something together with what others ask for. The end of ctx ends the wait, and not
-// what is under way.
+// Ask executes a request, possibly together with others. The end of ctx ends only the wait: a
+// request that is being executed continues.
 func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return out, err
@@ -63,10 +63,10 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	}
 }
 
-// work does what is asked for until nothing is.
+// work executes requests until there are none.
 func (c *Combiner[In, Out]) work() {
 	for {
-		runtime.Gosched() // others are about to ask
+		runtime.Gosched() // lets others add their requests
 		all := c.take()
 		if len(all) == 0 {
 			return
@@ -75,7 +75,7 @@ func (c *Combiner[In, Out]) work() {
 	}
 }
 
-// take returns what one statement is to do.
+// take returns the requests for one statement.
 func (c *Combiner[In, Out]) take() []*request[In, Out] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *Combiner[In, Out]) take() []*request[In, Out] {
 	return taken
 }
 
-// doAll does requests together, and one by one if the database refuses one of them.
+// doAll executes requests together, or one by one if the database refuses one of them.
 func (c *Combiner[In, Out]) doAll(all []*request[In, Out]) {
 	ins := make([]In, len(all))
 	for i, r := range all {

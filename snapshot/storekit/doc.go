@@ -1,18 +1,16 @@
 // Package storekit is for authors of stores. It contains what all stores of runs have in
 // common.
 //
-// [New] makes a store of a [Backend]: nine methods, each of which is one transaction of a
-// database. Everything else that a journal, a follower or a watcher needs is in this
-// package: the numbers of records, fencing, waiting for an open run, the order of events,
-// and the repetition of statements whose answer was lost. A store keeps artifacts itself.
-// Package memstore and the nested module sqlitestore, which is an example, are made this
-// way.
+// [New] makes a store of a [Backend]: nine methods, each of which is one transaction of a database.
+// Everything else that a journal, a follower or a watcher needs is in this package: the numbers of
+// records, fencing, waiting for an open run, the order of events, and repeating statements whose
+// answer was lost. A store keeps artifacts itself. Package memstore and the nested module
+// sqlitestore, which is an example, are made this way.
 //
-// A store may also do all of that itself, as package filestore does. It can then use the
-// functions for the changes of an Info, the pages of a list, and the references of
-// artifacts. Such a store implements [snapshot.Store], stores the encoded forms of
-// [snapshot.AppendInfo] and [snapshot.AppendRecord], and passes the tests of package
-// storetest. These fields are set as follows:
+// A store may also do all of that itself, as package filestore does, and use only the functions for
+// changes of an Info, pages of a list, and references of artifacts. Such a store implements
+// [snapshot.Store], stores the encoded forms of [snapshot.AppendInfo] and [snapshot.AppendRecord],
+// and passes the tests of package storetest. These fields are set as follows:
 //
 //   - RunID of a record is not encoded: the store sets it in the results of Records,
 //     Follow, Watch and Messages. A [snapshot.Run] sets it in its own records.

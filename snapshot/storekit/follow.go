@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// errStopped means that the loop over an iterator was left.
+// errStopped means that the caller left the loop over an iterator.
 var errStopped = errors.New("snapshot: the loop was left")
 
 // Follow implements snapshot.Reader.
@@ -36,7 +36,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 			}
 			uid = h.UID
 		case h.UID != uid:
-			return NotFound(runID) // the run that is followed was deleted, and another has its ID
+			return NotFound(runID) // the run was deleted, and another run has its ID
 		}
 		for rec, err := range s.records(ctx, &h, last) {
 			if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// seek returns ErrReset if the cursor is not in the history of the run.
+// seek returns ErrReset if the run does not contain the record of the cursor.
 func (s *Store) seek(ctx context.Context, h *Head, c snapshot.Cursor) error {
 	if c.Seq > h.Info.LastSeq {
 		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", h.Info.RunID, c.Seq, h.Info.LastSeq)

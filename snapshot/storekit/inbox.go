@@ -14,10 +14,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Posted returns the error of Post for a message whose ID is taken. It is
+// Posted returns the error that Post returns for a message whose ID is taken. It is
 // [snapshot.ErrPosted].
 func Posted(runID, id string) error {
-	return errkind.New(snapshot.ErrPosted, "snapshot: run %s: %s was posted before, and waits to be read", runID, id)
+	return errkind.New(snapshot.ErrPosted, "snapshot: run %s: %s was posted before and is still waiting to be read", runID, id)
 }
 
 // SortMessages puts messages in the order in which Messages returns them: by their time.
@@ -40,7 +40,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 		return err
 	}
 	posted, err := Again(ctx, func() (bool, error) { return s.backend.Post(ctx, runID, m.ID(), data) })
-	if err == nil && !posted { // an earlier try, whose answer was lost, may have posted it
+	if err == nil && !posted { // an earlier attempt, whose answer was lost, may have posted it
 		waiting, readErr := s.waitingFor(ctx, runID)
 		posted = readErr == nil && bytes.Equal(waiting[m.ID()], data)
 	}
@@ -57,7 +57,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	return nil
 }
 
-// A message is encoded as a random token of its poster, its generation and its record.
+// A message is encoded as a random token of the poster, the generation and the record.
 const tokenSize, messageHead = 16, tokenSize + 8
 
 func encodeMessage(m *snapshot.Message) ([]byte, error) {
@@ -68,7 +68,7 @@ func encodeMessage(m *snapshot.Message) ([]byte, error) {
 	return snapshot.AppendRecord(binary.BigEndian.AppendUint64(data, m.Generation), &m.Record)
 }
 
-// ring notifies the journal of this Store that has the run open.
+// ring notifies the journal, if this Store has the run open.
 func (s *Store) ring(runID string) {
 	s.mu.Lock()
 	j := s.open[runID]

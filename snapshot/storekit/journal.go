@@ -27,22 +27,22 @@ type journal struct {
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
-	head    Head   // of the run, as it was last looked at
-	queue   []byte // encoded, not stored yet
+	head    Head   // of the run, at the last look
+	queue   []byte // encoded records that are not stored yet
 	queued  uint64 // the number of the last record that was appended
 	stored  uint64 // the number of the last record that is stored
-	wanted  uint64 // of the last for which somebody waits
+	wanted  uint64 // the number of the last record that somebody waits for
 	storing bool
-	linger  chan struct{} // closed to end a wait for more records; nil if there is none
+	linger  chan struct{} // closed to end the wait for more records; nil if nobody waits
 	changed chan struct{} // closed when storing, stored or err changes; nil if nobody waits
-	err     error         // what broke it
+	err     error         // the error that broke the journal
 	closed  bool
-	closing bool          // Close stores what is queued
+	closing bool          // the queue is left to Close
 	ended   chan struct{} // closed when Close has ended
-	endErr  error         // of Close
+	endErr  error         // the error of Close
 }
 
-// begin returns the journal of a run that was opened.
+// begin returns the journal of a run that has just been opened.
 func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *journal {
 	j := &journal{
 		store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, lease: lease, head: h, restored: restored,
@@ -56,7 +56,7 @@ func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *jo
 	return j
 }
 
-// lose breaks the journal of a process that may have lost its runs.
+// lose breaks the journal because the process may have lost its runs.
 func (j *journal) lose() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -95,7 +95,7 @@ func isLost(err error) bool {
 	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
 }
 
-// signal wakes those who wait. The lock is held.
+// signal wakes the waiters. The lock is held.
 func (j *journal) signal() {
 	if j.changed != nil {
 		close(j.changed)
@@ -155,8 +155,8 @@ func (j *journal) Append(records ...record.Record) error {
 	return nil
 }
 
-// storeAll stores until the queue is empty or is left to Close, even if something else has
-// broken the journal. The lock is held, and released meanwhile.
+// storeAll stores batches until the queue is empty or is left to Close. It continues even if
+// something else has broken the journal. The lock is held, and released meanwhile.
 func (j *journal) storeAll() {
 	for j.awaitMore(); j.stored < j.queued && !j.closing && j.storeQueued(); j.awaitMore() {
 	}
@@ -164,11 +164,11 @@ func (j *journal) storeAll() {
 	j.signal()
 }
 
-// lingers is how long records wait for others, if nobody waits for them: the beginning of a
-// short call is stored together with its outcome.
+// lingers is how long records that nobody waits for wait for others: so the beginning of a short
+// call is stored together with its outcome.
 const lingers = 5 * time.Millisecond
 
-// awaitMore waits for more records if nobody waits for those in the queue. The lock is held,
+// awaitMore waits for more records if nobody waits for the records in the queue. The lock is held,
 // and released meanwhile.
 func (j *journal) awaitMore() {
 	switch {
@@ -176,7 +176,7 @@ func (j *journal) awaitMore() {
 		return
 	case j.wanted > j.stored:
 		j.mu.Unlock()
-		runtime.Gosched() // who has just got an outcome stored is about to append another
+		runtime.Gosched() // a caller whose outcome was just stored is about to append again
 		j.mu.Lock()
 		return
 	}
@@ -192,7 +192,7 @@ func (j *journal) awaitMore() {
 	j.linger = nil
 }
 
-// want makes records be stored that somebody waits for. The lock is held.
+// want makes the goroutine store records that somebody waits for. The lock is held.
 func (j *journal) want(seq uint64) {
 	j.wanted = max(j.wanted, seq)
 	if j.linger != nil {
@@ -213,7 +213,7 @@ func (j *journal) storeQueued() bool {
 	}
 	j.mu.Lock()
 	if err != nil {
-		j.queue, j.queued = nil, j.stored // what came since cannot follow
+		j.queue, j.queued = nil, j.stored // later records cannot be stored without these
 		j.fail(err)                       //nolint:errcheck // it returns the error that it stores
 		return false
 	}
@@ -222,7 +222,7 @@ func (j *journal) storeQueued() bool {
 	return true
 }
 
-// batch returns what is queued; without records it has no Last. The lock is held.
+// batch returns the queued records; if there are none, its Last is 0. The lock is held.
 func (j *journal) batch() Batch {
 	b := Batch{RunID: j.runID, UID: j.uid, Opening: j.opening, Prev: j.stored}
 	if j.queued > j.stored {
@@ -231,11 +231,12 @@ func (j *journal) batch() Batch {
 	return b
 }
 
-// append stores a batch. It does so for all callers of Sync at once, so it uses the context of none.
+// append stores a batch. It does that for all callers of Sync at once, so it does not use the
+// context of any of them.
 func (j *journal) append(b Batch) error {
 	ctx := context.Background()
 	appended, err := Again(ctx, func() (bool, error) { return j.store.backend.Append(ctx, b) })
-	if err == nil && !appended { // an earlier try, whose answer was lost, may have appended it
+	if err == nil && !appended { // an earlier attempt, whose answer was lost, may have appended it
 		var h Head
 		h, err = j.store.find(ctx, j.runID)
 		appended = err == nil && h.UID == b.UID && h.Opening == b.Opening && h.Info.LastSeq == b.Last
@@ -282,8 +283,8 @@ func (j *journal) await(ctx context.Context) error {
 	}
 }
 
-// flush returns when the appended records are stored, as far as possible, or with the cause
-// of the end of ctx. The lock is held, and released meanwhile.
+// flush returns when the appended records are stored, or with the cause of the end of ctx. If the
+// journal is broken, it returns without an error. The lock is held, and released meanwhile.
 func (j *journal) flush(ctx context.Context) error {
 	for upTo := j.queued; j.storing && j.stored < upTo; {
 		j.want(upTo)
@@ -323,7 +324,7 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 	return err
 }
 
-// close closes the run as end says and stores the rest of its records, or closes it as
+// close closes the run with the given end and stores the rest of its records, or closes it as
 // interrupted if the journal is broken.
 func (j *journal) close(ctx context.Context, end snapshot.End, broken error, rest Batch) error {
 	if isLost(broken) {
@@ -362,14 +363,15 @@ func (j *journal) close(ctx context.Context, end snapshot.End, broken error, res
 	}
 }
 
-// breakBy breaks the journal, and returns what has broken it.
+// breakBy breaks the journal with err, unless it is broken already, and returns the error that
+// broke it.
 func (j *journal) breakBy(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.fail(err)
 }
 
-// closedAt notes that the records up to seq were stored by Close.
+// closedAt notes that Close has stored the records up to seq.
 func (j *journal) closedAt(seq uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

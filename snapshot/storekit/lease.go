@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Lease is the heartbeat of a process in a database: while it is renewed, the process
-// owns the runs that it has open. It is renewed in the background until Close. When it is
-// over, another lease is taken, for the runs that are opened after that.
+// A Lease is the heartbeat of a process in a database: while it is renewed, the process owns the
+// runs that it has open. It is renewed in the background until Close. When it has expired, another
+// lease is taken, for runs that are opened after that.
 type Lease struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup
@@ -17,14 +17,14 @@ type Lease struct {
 	lost chan struct{}
 }
 
-// NewLease returns a lease of that length, which the caller has just taken. Renew must
-// extend the lease to that length from the time of the call, and fail if the lease is over
-// or could not be extended. It is called three times during the length of the lease. It
-// must not extend a lease that is over. After that, take is called until it has taken
-// another lease, as another process would.
+// NewLease returns a lease of that length, which the caller has just taken. Renew must extend the
+// lease to that length from the time of the call. It must fail if the lease could not be extended,
+// and must not extend a lease that has expired. It is called three times during the length of the
+// lease. After the lease has expired, take is called until it has taken another one, as a new
+// process would.
 //
-// The process uses its own monotonic clock, and counts from before it sends a renewal, so
-// it gives up before the database does, whatever the other clocks say.
+// The process uses its own monotonic clock, and counts from before it sends a renewal, so it gives
+// up the lease before the database does, whatever other clocks say.
 func NewLease(length time.Duration, renew, take func(context.Context) error) *Lease {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Lease{lost: make(chan struct{}), stop: stop}
@@ -32,7 +32,7 @@ func NewLease(length time.Duration, renew, take func(context.Context) error) *Le
 	return l
 }
 
-// keep keeps one lease after the other until ctx ends.
+// keep keeps one lease after another until ctx ends.
 func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func(context.Context) error) {
 	ticker := time.NewTicker(length / 3)
 	defer ticker.Stop()
@@ -69,16 +69,16 @@ func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func
 	}
 }
 
-// Lost returns a channel that is closed when the present lease is over, and is closed
-// already while there is none.
+// Lost returns a channel that is closed when the current lease expires. If there is no lease, the
+// channel is closed already.
 func (l *Lease) Lost() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost
 }
 
-// Close ends the renewals, and waits for a running one. The process owns its open runs
-// until the lease is over.
+// Close ends the renewals, and waits for a running one. The process still owns its open runs until
+// the lease expires.
 func (l *Lease) Close() {
 	l.stop()
 	l.wait.Wait()

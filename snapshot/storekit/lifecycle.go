@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Begun returns the info of a run that Open creates, before it is opened.
+// Begun returns the info of a run that Open creates, as it is before it is opened.
 func Begun(runID string, o *snapshot.OpenOptions) snapshot.Info {
 	now := time.Now().UTC().Round(0)
 	return snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Metadata: o.Metadata.Clone(), Created: now, Updated: now}
@@ -32,9 +32,9 @@ func Created(info snapshot.Info) (snapshot.Info, error) {
 	return info, nil
 }
 
-// Opened returns the info of a run that is being opened: restored is that of
-// Journal.Restored, and the other one is stored from now on. No other process has the run
-// open, so a run that is running has crashed. The error is that of o.Check.
+// Opened returns the info of a run that is being opened: restored is the info for Journal.Restored,
+// and the other one is to be stored. No other process has the run open, so a run that is running
+// has crashed. The error is that of o.Check.
 func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0
@@ -109,13 +109,13 @@ func CheckUpdate(before, after snapshot.Info) error {
 	case before.Open && OwnedChanged(&before, &after):
 		return &snapshot.LockedError{RunID: before.RunID, Owner: before.Owner}
 	case after.Status != before.Status && after.Status == snapshot.StatusRunning:
-		return fmt.Errorf("snapshot: update run %s: status running: only Open makes a run running", before.RunID)
+		return fmt.Errorf("snapshot: update run %s: status running: only Open may set it", before.RunID)
 	}
 	return nil
 }
 
-// Later returns the present time, or a time just after t if that is not later, so that
-// every change is visible.
+// Later returns the current time, or a time just after t if the current time is not after t, so
+// that every change is visible.
 func Later(t time.Time) time.Time {
 	now := time.Now().UTC().Round(0)
 	if now.After(t) {
@@ -124,8 +124,8 @@ func Later(t time.Time) time.Time {
 	return t.Add(1)
 }
 
-// OwnedChanged reports whether fields differ that only the owner of a run may change while
-// it is open.
+// OwnedChanged reports whether the infos differ in a field that only the owner of a run may change
+// while it is open.
 func OwnedChanged(a, b *snapshot.Info) bool {
 	return a.Status != b.Status || a.Stop != b.Stop || !a.Due.Equal(b.Due) || a.Program != b.Program || a.Version != b.Version ||
 		a.Priority != b.Priority || a.Restarts != b.Restarts || a.RetryTo != b.RetryTo || a.RefusedBy != b.RefusedBy

@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// perPage is how many heads are read at a time for a list.
+// perPage is how many heads a list reads at a time.
 const perPage = 100
 
 // List implements snapshot.Reader. It reads heads until the page is full. For any other
@@ -49,7 +49,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	}
 }
 
-// pick reads all heads, and remembers those of the page.
+// pick reads all heads, and keeps those of the page.
 func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := NewPicker(f)
 	if err != nil {

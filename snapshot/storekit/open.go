@@ -50,7 +50,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	}
 	opening, lease := rand.Text(), s.lease()
 	defer s.isOpening(opening)()
-	isTaken := false // the run is ours, or may be
+	isTaken := false // the run belongs to this Store, or may do so
 	defer func() {
 		if isTaken && j == nil {
 			s.giveBack(ctx, runID, opening)
@@ -77,9 +77,9 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	} else if !swapped {
 		return nil, nil
 	}
-	if isOver(lease) { // it is not known who has the run open
+	if isOver(lease) { // nobody knows who has the run open
 		isTaken = true
-		return nil, fmt.Errorf("%w: run %s was opened when the lease of the process was over", snapshot.ErrUnavailable, runID)
+		return nil, fmt.Errorf("%w: run %s was opened after the lease of the process had expired", snapshot.ErrUnavailable, runID)
 	}
 	return s.begin(run, after, lease), nil
 }
@@ -96,9 +96,9 @@ func (s *Store) isOpening(opening string) (done func()) {
 	}
 }
 
-// takeOver takes a run that another process left open, and returns its head. If the other
-// process is alive, it can append nothing from now on, so the records that are read next
-// are all of them. If the run changed meanwhile, takeOver returns the zero Head.
+// takeOver takes a run that another process left open, and returns its head. If the other process
+// is alive, it can append nothing from now on, so the records that are read next are complete. If
+// the run changed meanwhile, takeOver returns the zero Head.
 func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, error) {
 	taken := h
 	taken.Opening = opening
@@ -109,8 +109,8 @@ func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, err
 	return s.find(ctx, h.Info.RunID)
 }
 
-// giveBack closes a run whose opening failed although it may have been stored: otherwise
-// the run would stay locked while this process lives. It does so even if ctx has ended.
+// giveBack closes a run whose opening failed but may have been stored: otherwise the run would stay
+// locked as long as this process lives. It does so even if ctx has ended.
 func (s *Store) giveBack(ctx context.Context, runID, opening string) {
 	ctx = context.WithoutCancel(ctx)
 	for {
@@ -121,7 +121,7 @@ func (s *Store) giveBack(ctx context.Context, runID, opening string) {
 		left := taken
 		left.Info, left.Opening = Crashed(taken.Info), ""
 		if swapped, err := s.swap(ctx, taken, &left, Batch{}); swapped || err != nil {
-			return // the lease of the process ends what could not be given back
+			return // if this fails, the run is free when the lease of the process expires
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Picker picks the runs of a page, for a list that is sorted in another order than the
-// store has, and counts those on all pages. Add is called with all runs, in any order. The
-// Picker remembers no more of them than the page has.
+// A Picker picks the runs of a page, for a list in another order than that of the store, and counts
+// the runs on all pages. Add is called with all runs, in any order. The Picker keeps no more of
+// them than the page can hold.
 type Picker struct {
 	filter snapshot.Filter
 	before position
@@ -25,7 +25,8 @@ type Picker struct {
 	counts map[snapshot.Status]int
 }
 
-// NewPicker returns a picker for a page. The error is snapshot.ErrFilter for an invalid filter.
+// NewPicker returns a picker for the page that the filter describes. The error is
+// snapshot.ErrFilter for an invalid filter.
 func NewPicker(f snapshot.Filter) (*Picker, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -41,13 +42,12 @@ func NewPicker(f snapshot.Filter) (*Picker, error) {
 	return p, err
 }
 
-// After returns the run that the page comes after, by its value and ID; false for the first
-// page.
+// After returns the value and the ID of the run before the page; false for the first page.
 func (p *Picker) After() (value int64, runID string, isAfter bool) {
 	return p.before.value, p.before.runID, !p.first
 }
 
-// IsFull reports whether the page has as many runs as it may have, and others come after it.
+// IsFull reports whether the page is full and further runs come after it.
 func (p *Picker) IsFull() bool { return p.more }
 
 // Add considers a run for the page. It keeps the Info if it picks the run.
@@ -120,7 +120,8 @@ func (p position) compare(q position, ascending bool) int {
 	return cmp.Or(byValue, cmp.Compare(p.runID, q.runID))
 }
 
-// orderOf returns the prefix of a position that names the order of its list; it is empty for the last updated first.
+// orderOf returns the prefix of a position that names the order of its list; it is empty for the
+// order of the last update.
 func orderOf(f *snapshot.Filter) string {
 	switch {
 	case !f.IsSorted():
@@ -140,7 +141,7 @@ func parsePosition(text string, f *snapshot.Filter) (position, error) {
 	at, runID, ok := strings.Cut(rest, "/")
 	value, err := strconv.ParseInt(at, 10, 64)
 	if !ok || !isOfOrder || err != nil {
-		return position{}, fmt.Errorf("%w: Before %.140q; want the Next of a page of this order", snapshot.ErrFilter, text)
+		return position{}, fmt.Errorf("%w: Before %.140q; want the Next of a page in this order", snapshot.ErrFilter, text)
 	}
 	return position{value, runID}, nil
 }
@@ -158,10 +159,10 @@ func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 	return p.Page(), nil
 }
 
-// PageOf is like Page for stores that have to read each Info, and for lists with the last
-// updated run first. There are n runs; place returns the place of a run, in ascending
-// order. look returns the info of a run and reports whether the run exists. If look reports
-// that it reads no more, the page ends before that run. PageOf does not count.
+// PageOf is like Page, for stores that have to read each Info, and for lists with the last updated
+// run first. There are n runs, and place returns the place of a run; the places ascend. look
+// returns the info of a run and reports whether the run exists. If look reports that it reads no
+// more, the page ends before that run. PageOf does not count.
 func PageOf(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
 	before, err := parsePlace(f.Before, &f)
 	if err != nil {
@@ -200,7 +201,7 @@ func (p Place) Compare(q Place) int {
 	return cmp.Or(q.Updated.Compare(p.Updated), cmp.Compare(p.RunID, q.RunID))
 }
 
-// text returns the text that parsePlace reads.
+// text returns the place in the form that parsePlace reads.
 func (p Place) text() string {
 	at := position{runID: p.RunID}
 	if !p.Updated.IsZero() {

@@ -49,7 +49,7 @@ func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 			if now, headErr := s.find(ctx, runID); headErr == nil && now.UID == h.UID {
 				err = &snapshot.CorruptError{RunID: runID, Err: fmt.Errorf("records up to %d are missing", h.Info.LastSeq)}
 			} else {
-				continue // it was deleted, and another run has its ID
+				continue // the run was deleted, and another run has its ID
 			}
 		}
 		return run, err
@@ -68,7 +68,7 @@ func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Se
 	}
 }
 
-// records yields the records of a head with numbers above after.
+// records yields the records of the run with numbers above after.
 func (s *Store) records(ctx context.Context, h *Head, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		if after >= h.Info.LastSeq {

@@ -10,17 +10,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Store implements on a [Backend] what is the same for all stores: the methods of
-// [snapshot.Store] except those for artifacts. [New] makes one.
+// A Store implements what all stores have in common on top of a [Backend]: the methods of
+// [snapshot.Store], except those for artifacts. [New] makes one.
 type Store struct {
 	backend Backend
 	options Options
 
 	mu       sync.Mutex
-	open     map[string]*journal      // by run, those of this Store
+	open     map[string]*journal      // the journals of this Store, by run ID
 	openings map[string]bool          // tokens of runs that are being opened
-	waiting  map[string]chan struct{} // closed when the run has changed, or any run for ""
-	attended *attendance              // of the runs in open; nil without any, and in memory
+	waiting  map[string]chan struct{} // by run ID: closed when that run has changed; for "", when any run has
+	attended *attendance              // watches the runs in open; nil if there are none, and in memory
 }
 
 // New returns a store on a backend.
@@ -28,8 +28,8 @@ func New(b Backend, o Options) *Store {
 	return &Store{backend: b, options: o, open: make(map[string]*journal), openings: make(map[string]bool), waiting: make(map[string]chan struct{})}
 }
 
-// Check makes the checks with which every method of a store begins. It returns the error of
-// the run ID, or the cause of the end of ctx.
+// Check is called first by every method of a store. It returns the error of the run ID, or the
+// cause of the end of ctx.
 func Check(ctx context.Context, runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return err
@@ -42,7 +42,7 @@ func NotFound(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
-// head returns the head of a run as it is reported: a run that ended in a crash is
+// head returns the head of a run as it is reported: if the run ended in a crash, its status is
 // interrupted.
 func (s *Store) head(ctx context.Context, runID string) (Head, error) {
 	if err := Check(ctx, runID); err != nil {
@@ -53,7 +53,8 @@ func (s *Store) head(ctx context.Context, runID string) (Head, error) {
 	return h.reported(), err
 }
 
-// find returns the head of a run as it is stored; snapshot.ErrNotFound if it does not exist.
+// find returns the head of a run as it is stored. The error is snapshot.ErrNotFound if the run does
+// not exist.
 func (s *Store) find(ctx context.Context, runID string) (Head, error) {
 	heads, err := Again(ctx, func() ([]Head, error) { return s.backend.Find(ctx, runID) })
 	switch {
@@ -65,7 +66,7 @@ func (s *Store) find(ctx context.Context, runID string) (Head, error) {
 	return heads[0], nil
 }
 
-// Reported returns the info of a run as a list has it: one that was left by a crash is
+// Reported returns the info of a run as a list shows it: if the run ended in a crash, its status is
 // interrupted.
 func Reported(h Head) snapshot.Info { return h.reported().Info }
 
@@ -118,7 +119,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		}
 		after.Info.Updated = Later(before.Info.Updated)
 		if !before.Info.Open {
-			after.Opening = "" // it was that of a process that has ended
+			after.Opening = "" // the opening of a process that has ended
 		}
 		swapped, err := s.swap(ctx, before, &after, Batch{})
 		if err != nil {

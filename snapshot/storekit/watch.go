@@ -27,13 +27,13 @@ type watching struct {
 	options *snapshot.WatchOptions
 	yield   func(snapshot.Event, error) bool
 	runs    map[string]watched
-	looked  bool // at the runs that existed at first
+	looked  bool // the runs that existed at the beginning were yielded or skipped
 }
 
 // A watched is a run as it was last yielded.
 type watched struct {
 	head Head
-	last uint64 // the number of the last record that was yielded, or was there at first
+	last uint64 // the number of the last record that was yielded, or that existed at the beginning
 }
 
 // openEvery is how often Watch checks that open runs are still open: the end of a process
@@ -47,7 +47,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 		}
 	}
 	if o.After != "" {
-		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to go on from")
+		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to continue from")
 	}
 	w := &watching{store: s, options: o, yield: yield, runs: make(map[string]watched)}
 	position, looked := uint64(0), time.Now()
@@ -87,7 +87,7 @@ func (s *Store) changesSince(ctx context.Context, runID string, since uint64) (c
 	return changes, position, err
 }
 
-// withEnded adds the runs that were open, and are not any more.
+// withEnded adds the runs that were open and are no longer open.
 func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, error) {
 	var open []string
 	for id, run := range w.runs {
@@ -100,7 +100,7 @@ func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, e
 	}
 	slices.Sort(open)
 	heads, err := Again(ctx, func() ([]Head, error) { return w.store.backend.Find(ctx, open...) })
-	for i := range heads { // one that is gone is a change
+	for i := range heads { // a run that is gone has a change of its own
 		if !heads[i].Info.Open {
 			changes = append(changes, Change{Head: heads[i]})
 		}
@@ -108,7 +108,7 @@ func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, e
 	return changes, err
 }
 
-// withGone adds a deletion for each known run that is missing in all.
+// withGone adds a deletion for each known run that is missing from all.
 func (w *watching) withGone(all []Change) []Change {
 	there := make(map[string]bool, len(all))
 	for i := range all {

@@ -6,15 +6,15 @@ import (
 	"hash/crc32"
 )
 
-// What is wrong with a file.
+// Errors for damaged files.
 var (
 	ErrNoTable  = errors.New("no table of checksums at the end")
 	ErrChecksum = errors.New("the checksum does not match")
 )
 
-// Check returns how many bytes at the beginning of a file are as they were written. If
-// damage comes before the table, the error is ErrChecksum or ErrNoTable. Without a valid
-// table nothing is known about the blocks, and whole is the size of the file.
+// Check returns how many bytes at the beginning of a file are as they were written. If damage comes
+// before the table, the error is ErrChecksum or ErrNoTable. Without a valid table nothing is known
+// about the blocks, and Check returns the size of the file.
 func Check(data []byte) (whole int, err error) {
 	table, err := tableOf(data)
 	if err != nil {

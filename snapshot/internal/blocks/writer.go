@@ -10,8 +10,8 @@ import (
 const Size = 4 << 10
 
 const (
-	lineSize = 12 // of a line of the table
-	endSize  = 8  // of what follows the lines
+	lineSize = 12 // size of a line of the table
+	endSize  = 8  // size of what follows the lines
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
