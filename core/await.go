@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrAwaiting is found by errors.Is in the [InterruptedError] of a call that
-// waits for an answer. Such a call is suspended, like an interrupted one.
+// ErrAwaiting: errors.Is finds it in the [InterruptedError] of a call that waits for an answer.
+// Such a call is suspended, like an interrupted one.
 var ErrAwaiting = engine.ErrAwaiting
 
 // A Question is a question that a call asks of somebody outside the run.
@@ -22,20 +22,20 @@ type Question struct {
 	ID   string // the address of the call, "?" and a number: "assistant/refund?1"
 	Text string
 
-	// Asks is record.AsksDoubt if the question is about a call in doubt, and has to
-	// be answered with a state.InDoubtAnswer. That of a [Sleep], which nobody has to
-	// answer, is record.AsksTime; otherwise it is record.AsksAnswer.
+	// Asks is record.AsksDoubt if the question is about a call in doubt; the answer is then a
+	// state.InDoubtAnswer. It is record.AsksTime for a [Sleep], which nobody has to answer, and
+	// record.AsksAnswer for every other question.
 	Asks record.Asks
 
-	// Due is when the default answers the question; zero if it has no default.
+	// Due is when the default answers the question. It is zero if there is no default.
 	Due time.Time
 
-	// Refused is why the previous answer does not fit. The question is then
-	// open again, under the same ID. It is empty otherwise.
+	// Refused says why the previous answer does not fit. The question is then open again, with the
+	// same ID. Otherwise it is empty.
 	Refused string
 
-	// Schema is the JSON schema of the answer; of a question about a call in
-	// doubt, that of the output of the call. It is empty if it is not known.
+	// Schema is the JSON schema of the answer, or, for a call in doubt, of the output of the call.
+	// It is empty if it is not known.
 	Schema json.RawMessage
 
 	// Call is the call in doubt that the question is about; nil for other
@@ -54,16 +54,15 @@ type Question struct {
 // its runs itself waits for the answer with state.AwaitAnswers; a runner continues a
 // run when it is answered.
 //
-// Questions are numbered within an attempt, and within each branch of a group,
-// so a retry does not ask again. The question has the JSON schema of T, against
-// which answers are checked before they are recorded, as the arguments of a
-// tool are: a type without a schema is an error. An answer that does not fit T,
-// because the program has changed, is discarded: the question is asked again,
-// with the reason, and the call stays suspended. The time of waiting counts
-// against no timeout. Outside a run, the error is [ErrNoRun].
+// Questions are numbered within an attempt, and within each branch of a group, so a retry does not
+// ask again. The question has the JSON schema of T. Answers are checked against it before they are
+// recorded, like the arguments of a tool. A type without a schema is an error. An answer that does
+// not fit T, because the program has changed, is discarded: the question is asked again, with the
+// reason, and the call stays suspended. The time of waiting does not count against any timeout.
+// Outside a run, the error is [ErrNoRun].
 //
-// With [Default], the question is answered by a default when its time is over
-// and the run is resumed. A runner resumes it then.
+// With [Default], a default answers the question when its time has passed and the run is resumed. A
+// runner resumes the run at that time.
 func Await[T any](ctx context.Context, question string, options ...AwaitOption[T]) (T, error) {
 	var answer T
 	if !engine.CanAsk(ctx) {
@@ -91,10 +90,9 @@ type AwaitOption[T any] struct {
 	answer T
 }
 
-// Default answers a question that nobody has answered within the time after,
-// counted from when it was first asked. A later answer counts if the run has
-// not continued yet. For [Receive] it is the value if no signal has come by then.
-// After must be above zero.
+// Default sets an answer for a question that nobody has answered within the time after, counted
+// from when the question was first asked. A later answer still counts if the run has not continued
+// yet. For [Receive] it is the value if no signal has come by then. After must be above zero.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.Default(24*time.Hour, false))
 func Default[T any](after time.Duration, answer T) AwaitOption[T] {
@@ -116,9 +114,9 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswe
 	return engine.DefaultAnswer{After: o.after, Encoded: encoded}, nil
 }
 
-// decodeAnswer decodes an answer for a T. If the answer was JSON before it was
-// encoded, in which bytes are a string and some types are what their methods read,
-// it is read as JSON. Answers is the schema of T, nil if it has none.
+// decodeAnswer decodes an answer for a T. If the answer was JSON before it was encoded, it is read
+// as JSON: there, bytes are strings, and types with methods of their own have other forms. Answers
+// is the schema of T, nil if it has none.
 func decodeAnswer[T any](answers *schema.Schema, encoded []byte) (T, error) {
 	var zero, answer T
 	text, err := codec.AppendJSON(nil, encoded, 0)
@@ -145,10 +143,10 @@ func decodeAnswer[T any](answers *schema.Schema, encoded []byte) (T, error) {
 	return answer, nil
 }
 
-// readJSON reads a T as encoding/json does, and returns it as a record would.
+// readJSON reads a T as encoding/json does, and returns it in the form in which records contain it.
 func readJSON[T any](text []byte) (answer T, err error) {
 	defer func() {
-		if p := recover(); p != nil { // of a method of the user's type
+		if p := recover(); p != nil { // in a method of the user's type
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Backoff is how the delay before retry n, from 1, grows from the initial delay
-// d.
+// Backoff says how the delay before retry n, counted from 1, grows from the initial delay d.
 type Backoff uint8
 
 // The backoff strategies.
@@ -35,11 +34,10 @@ func (b Backoff) String() string {
 	return fmt.Sprintf("backoff(%d)", uint8(b))
 }
 
-// Jitter is how delays are spread, so that calls that failed together are not
-// retried together. A number above 0 and up to 1 is a fraction: 0.1 spreads a
-// delay over ±10 %. The zero value stands for 0.25. Jitter never raises a delay
-// above MaxDelay: near it, a delay is drawn from the part of the range below
-// it, so that calls which have reached MaxDelay are spread, too.
+// Jitter says how delays are spread, so that calls that failed together are not retried together. A
+// number above 0 and up to 1 is a fraction: 0.1 spreads a delay over ±10 %. The zero value stands
+// for 0.25. Jitter never raises a delay above MaxDelay: near it, a delay is drawn from the part of
+// the range below it, so that calls which have reached MaxDelay are spread, too.
 type Jitter float64
 
 // Jitter that is not a fraction.
@@ -109,7 +107,7 @@ func (c *retries) Delay(n int, previous time.Duration, u float64) time.Duration 
 	default:
 		low, high = plain*float64(1-c.Jitter), min(plain*float64(1+c.Jitter), longest)
 	}
-	if d := low + u*(high-low); d < float64(c.MaxDelay) { // else it was rounded up
+	if d := low + u*(high-low); d < float64(c.MaxDelay) { // otherwise d was rounded up
 		return time.Duration(d)
 	}
 	return c.MaxDelay

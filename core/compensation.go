@@ -18,36 +18,33 @@ type compensated[In, Out any] struct {
 	Out Out `json:"output"`
 }
 
-// doubted is the input of a compensation of a call in doubt.
+// doubted is the input of the compensation of a call in doubt.
 type doubted[In any] struct {
 	In      In   `json:"input"`
-	InDoubt bool `json:"in_doubt"` // true
+	InDoubt bool `json:"in_doubt"` // always true
 }
 
-// Compensate returns a copy whose completed calls are undone by f when the call
-// around them fails for good, or their run is cancelled. Calls are compensated
-// in the reverse order of their completion, those of all attempts of the failed
-// call. Groups and branches do not count as calls around them, unless a group
-// is the root call. If a completed call has a compensation, that alone undoes
-// it; otherwise the compensations of the calls inside it do.
+// Compensate returns a copy whose completed calls are undone by f when the call around them fails
+// for good, or when their run is cancelled. The calls of all attempts of the failed call are
+// compensated, in the reverse order of their completion. Groups and branches do not count as calls
+// around them, unless a group is the root call. A completed call that has a compensation is undone
+// by that alone; otherwise the compensations of the calls inside it undo it.
 //
 // A call that did not complete is not undone, even if it is in doubt and may have
 // taken effect; [Definition.CompensateInDoubt] has such calls undone, too.
 //
-// Each compensation is a recorded call of kind [record.KindCompensation]. Its
-// address is that of the call that it undoes, followed by @undo. It has the
-// retry configuration and the attempt timeout of the actor, and its own
-// attempts. A compensation that fails for good does not stop the others: the
-// error of the call that had failed then contains a *[CompensationError]. A run
-// that stops in between continues with the compensations that have no outcome.
-// The time limits of the calls around it do not apply to a compensation; an
-// interrupt of the run stops it. Calls made by f are not compensated.
+// Each compensation is a recorded call of kind [record.KindCompensation]. Its address is that of
+// the call that it undoes, followed by @undo. It has the retry configuration and the attempt
+// timeout of the actor, and its own attempts. A compensation that fails for good does not stop the
+// others: the error of the failed call then contains a *[CompensationError]. A run that stops in
+// between continues with the compensations that have no outcome. The time limits of the calls
+// around it do not apply to a compensation; an interrupt of the run stops it. Calls made by f are
+// not compensated.
 //
-// A compensation whose process ended while it ran is made again, or fails with
-// ErrInDoubt if the actor's InDoubt is not InDoubtRetry. [RetryConfig.MaxLosses]
-// limits its losses, too: then the run is interrupted, and the compensations that
-// are left wait until it is resumed. Calls to services should use the
-// [IdempotencyKey] of its context.
+// A compensation whose process ended while it ran is made again, or fails with ErrInDoubt if the
+// actor's InDoubt is not InDoubtRetry. [RetryConfig.MaxLosses] limits its losses, too: then the run
+// is interrupted, and the remaining compensations wait until it is resumed. Calls to services
+// should use the [IdempotencyKey] of the compensation's context.
 //
 // A run that is stored must know the compensations of its actors when it is
 // opened (see state.WithCompensations), since it may have to undo what an
@@ -85,13 +82,13 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 	return &c
 }
 
-// CompensateInDoubt returns a copy whose calls in doubt are undone by f, which gets
-// their input: they have no output. It is for sagas, in which no effect may be left
-// behind. Whether the call took effect is not known, so f must accept that there is
-// nothing to undo, and that the call was undone before. Completed calls are undone by
-// the function given to Compensate, which must have been called before.
+// CompensateInDoubt returns a copy whose calls in doubt are undone by f, which gets their input:
+// they have no output. It is for sagas that must not leave any effect behind. Whether the call took
+// effect is not known, so f must accept that there is nothing to undo, and that the call was undone
+// before. Completed calls are undone by the function given to Compensate, which must have been
+// called before.
 //
-// A call is in doubt if it did not complete, and an attempt of it was cut off:
+// A call is in doubt if it did not complete and one of its attempts was cut off:
 //   - the process ended, or the run was interrupted, while the handler ran, and the
 //     call was not made again to its end: the run was cancelled, or the call around
 //     it failed for another reason; or another branch ended the group (actors.First);
@@ -101,23 +98,21 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 //   - the handler returned an output, and a postcondition refused it or it could not
 //     be stored.
 //
-// So is every call that failed with [ErrInDoubt]: because of InDoubtFail or
-// RetryConfig.LossesCount, because somebody answered that it failed (InDoubtAsk), or
-// because its handler returned that error. A call is not in doubt if every attempt
-// ended with another error of its handler, or with RetryWhen asking for more: a
-// handler that does not know whether it took effect returns ErrInDoubt. One cut-off
-// attempt is enough, whatever the later ones returned, until the call completes. A
-// call that waits for an answer or for its next attempt is in doubt only because of
-// the attempts before. A call that is made again after a crash, and completes, is
-// undone once, by Compensate.
+// Every call that failed with [ErrInDoubt] is in doubt, too: because of InDoubtFail or
+// RetryConfig.LossesCount, because somebody answered that it failed (InDoubtAsk), or because its
+// handler returned that error. A call is not in doubt if every attempt ended with another error of
+// its handler, or because RetryWhen asked for another attempt: a handler that does not know whether
+// it took effect returns ErrInDoubt. One attempt that was cut off is enough, whatever later ones
+// returned, until the call completes. A call that waits for an answer or for its next attempt is in
+// doubt only because of the attempts before. A call that is made again after a crash, and
+// completes, is undone once, by Compensate.
 //
-// Everything else is as for Compensate: when calls are undone, what is left to the
-// compensation of the call around, the records, the address, the attempts, the
-// IdempotencyKey. A call in doubt has the place of its failure in the order; one
-// without an outcome that of the beginning of its last attempt. The handler of an
-// attempt that was abandoned after a timeout may still run meanwhile: f should make
-// the service refuse what comes late. A call in a fork that its parent may have made
-// under the same idempotency key is left to the parent.
+// Everything else is as for Compensate: when calls are undone, what is left to the compensation of
+// the call around them, the records, the address, the attempts and the IdempotencyKey. In the order
+// of compensations, a call in doubt has the place of its failure; without an outcome, it has the
+// place where its last attempt began. The handler of an attempt that was abandoned after a timeout
+// may still run meanwhile: f should make the service refuse late requests. A call in a fork that
+// its parent may have made under the same idempotency key is left to the parent.
 //
 // CompensateInDoubt panics for an agent, which is never in doubt itself, and for an
 // actor without Compensate.
@@ -127,7 +122,7 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 	case d.spec.Kind.IsEntered():
 		panic(fmt.Sprintf("core: %q is never in doubt itself, and CompensateInDoubt does not apply to it; the calls inside it may have one", d.spec.Name))
 	case d.compensation == nil:
-		panic(fmt.Sprintf("core: %q has CompensateInDoubt, and nothing undoes its completed calls; call Compensate first", d.spec.Name))
+		panic(fmt.Sprintf("core: %q has CompensateInDoubt, but nothing undoes its completed calls; call Compensate first", d.spec.Name))
 	}
 	own := d.undoneBy(func(ctx context.Context, begun any) error {
 		return f(ctx, begun.(doubted[In]).In) //nolint:forcetypeassert // what is made of it below
@@ -148,7 +143,7 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 
 // undoneBy returns the actor whose calls undo calls of d.
 func (d *Definition[In, Out]) undoneBy(f func(context.Context, any) error) *Definition[any, struct{}] {
-	own := &Definition[any, struct{}]{ // of any: its own Compensate would be of another type, without end
+	own := &Definition[any, struct{}]{ // any, since its own Compensate would be of another type again, without end
 		spec: Spec{
 			Kind: record.KindCompensation, Name: d.spec.Name, Description: d.spec.Description,
 			Retry: d.spec.Retry, AttemptTimeout: d.spec.AttemptTimeout, InDoubt: min(d.spec.InDoubt, InDoubtFail),
@@ -160,7 +155,7 @@ func (d *Definition[In, Out]) undoneBy(f func(context.Context, any) error) *Defi
 	return own
 }
 
-// Compensation returns what undoes calls of the actor; nil for none.
+// Compensation returns the compensation of the actor, or nil.
 func (d *Definition[In, Out]) Compensation() *Compensation {
 	if d == nil {
 		return nil
@@ -168,8 +163,8 @@ func (d *Definition[In, Out]) Compensation() *Compensation {
 	return d.compensation
 }
 
-// undoes makes compensation nth, from 1, of the call whose scope is at. The
-// program does not claim it, so it has no ordinal.
+// undoes makes compensation nth, counted from 1, of the call with the scope at. The program does
+// not claim this call, so it has no ordinal.
 func (d *Definition[In, Out]) undoes(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
 	e := d.Event()

@@ -11,12 +11,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// RetryConfig sets how often, when and for which errors a call is retried. The
-// zero value is three attempts with exponential backoff from one second, ±25 %
-// of jitter, for errors of a transient [record.Class].
+// RetryConfig sets how often, when and for which errors a call is retried. The zero value means
+// three attempts with exponential backoff from one second and ±25 % of jitter, for errors of a
+// transient [record.Class].
 //
-// Levels do not merge: the most specific configuration that is set decides
-// alone (see [ExecutionEvent.WithRetry]).
+// Levels do not merge: only the most specific configuration that is set applies (see
+// [ExecutionEvent.WithRetry]).
 type RetryConfig struct {
 	// Disabled allows one attempt only; any other MaxAttempts is then an error.
 	// Less specific levels are not considered.
@@ -26,26 +26,24 @@ type RetryConfig struct {
 	// Unlimited sets no limit.
 	MaxAttempts int
 
-	// Backoff is how delays grow. Defaults to Exponential.
+	// Backoff says how delays grow. Defaults to Exponential.
 	Backoff Backoff
 
 	// InitialDelay is the delay before the first retry, before jitter.
 	// Defaults to 1 s; NoDelay retries at once.
 	InitialDelay time.Duration
 
-	// MaxLosses is how often in a row the process may end while the same attempt
-	// runs. Such an attempt is lost, which is no failure: it is made again, and
-	// neither MaxAttempts nor RetryTimeout counts it. After so many losses without an
-	// outcome inside the call, the run is interrupted with the reason crash_loop, and
-	// whoever resumes it allows as many again. Only the innermost calls that were
-	// under way count. Defaults to what the run sets (state.WithMaxLosses), which is
-	// 5; Unlimited sets no limit.
+	// MaxLosses is how often in a row the process may end while the same attempt runs. Such an
+	// attempt is lost. It has not failed: it is made again, and neither MaxAttempts nor
+	// RetryTimeout counts it. After MaxLosses losses without an outcome inside the call, the run is
+	// interrupted with the reason crash_loop; resuming the run allows as many losses again. Only
+	// the innermost of the calls that were running count. Defaults to the value of the run
+	// (state.WithMaxLosses), which is 5 by default; Unlimited sets no limit.
 	MaxLosses int
 
-	// LossesCount makes a lost attempt count as a failed one: the next attempt has
-	// the next number, and after the last one the call fails with [ErrInDoubt].
-	// MaxLosses must not be set then. Agents, groups and branches are entered again
-	// in any case.
+	// LossesCount makes a lost attempt count as a failed one: the next attempt has the next number,
+	// and after the last one the call fails with [ErrInDoubt]. MaxLosses must then not be set.
+	// Agents, groups and branches are always entered again.
 	LossesCount bool
 
 	// MaxDelay caps every delay, jitter included, except a delay that a service
@@ -66,8 +64,8 @@ type RetryConfig struct {
 	// the configuration of an event.
 	AttemptTimeout time.Duration
 
-	// RetryTimeout bounds all attempts and waits of a call together. A wait
-	// that would reach it does not begin. Defaults to none.
+	// RetryTimeout bounds all attempts and waits of a call together. A wait that would exceed it
+	// does not begin. Defaults to none.
 	RetryTimeout time.Duration
 
 	// MaxRetryAfter is the longest delay that a service may ask for; the call
@@ -104,7 +102,7 @@ const (
 	NoTimeout = engine.NoTimeout
 )
 
-// An Attempt is what RetryWhen and StopWhen decide about.
+// An Attempt is what RetryWhen and StopWhen get to decide about.
 type Attempt struct {
 	Number int   // from 1
 	Err    error // nil if it succeeded
@@ -125,7 +123,7 @@ func (c RetryConfig) Validate() error {
 	}
 	check(c.MaxAttempts >= 0 || c.MaxAttempts == Unlimited, "MaxAttempts", c.MaxAttempts, "1 or more, 0 for the default of 3, or core.Unlimited")
 	check(c.MaxLosses >= 0 || c.MaxLosses == Unlimited, "MaxLosses", c.MaxLosses, "1 or more, 0 for the default of the run, or core.Unlimited")
-	check(!c.LossesCount || c.MaxLosses == 0, "MaxLosses", fmt.Sprintf("%d, and LossesCount is set, with which MaxAttempts limits losses", c.MaxLosses), "only one of them")
+	check(!c.LossesCount || c.MaxLosses == 0, "MaxLosses", fmt.Sprintf("%d, and LossesCount is set: then MaxAttempts limits losses", c.MaxLosses), "only one of them")
 	check(c.Backoff <= Fibonacci, "Backoff", c.Backoff, "Constant, Linear, Exponential or Fibonacci")
 	check(c.InitialDelay >= 0 || c.InitialDelay == NoDelay, "InitialDelay", c.InitialDelay, "more than 0, 0 for the default of 1s, or core.NoDelay")
 	check(c.MaxDelay >= 0, "MaxDelay", c.MaxDelay, "more than 0, or 0 for the default of 1m0s (or InitialDelay, if longer)")
@@ -134,7 +132,7 @@ func (c RetryConfig) Validate() error {
 	check(c.AttemptTimeout >= 0, "AttemptTimeout", c.AttemptTimeout, "more than 0, or 0 for none")
 	check(c.RetryTimeout >= 0, "RetryTimeout", c.RetryTimeout, "more than 0, or 0 for none")
 	check(c.MaxRetryAfter >= 0, "MaxRetryAfter", c.MaxRetryAfter, "more than 0, or 0 for the default of 5m0s")
-	check(!c.Disabled || c.MaxAttempts == 0 || c.MaxAttempts == 1, "MaxAttempts", fmt.Sprintf("%d, and Disabled is set, which is one attempt", c.MaxAttempts), "only one of them")
+	check(!c.Disabled || c.MaxAttempts == 0 || c.MaxAttempts == 1, "MaxAttempts", fmt.Sprintf("%d, and Disabled is set, which means one attempt", c.MaxAttempts), "only one of them")
 	check(!hasNil(c.RetryOn), "RetryOn", "a list with a nil Matcher, as MatchIs(nil) is", "a list of Matchers, such as core.MatchIs(err)")
 	check(!hasNil(c.Exclude), "Exclude", "a list with a nil Matcher, as MatchIs(nil) is", "a list of Matchers, such as core.MatchIs(err)")
 	return errors.Join(problems...)
@@ -149,7 +147,7 @@ func hasNil(matchers []Matcher) bool {
 	return false
 }
 
-// WithDefaults returns c with its defaults filled in: an InitialDelay of 0 is then no
+// WithDefaults returns c with its defaults filled in. In the result, an InitialDelay of 0 means no
 // delay, and a Disabled configuration has one attempt. The error is that of Validate.
 func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	if err := c.Validate(); err != nil {
@@ -175,7 +173,7 @@ func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	return c, nil
 }
 
-// Policy returns c as the engine of calls needs it. The error is that of Validate.
+// Policy returns c in the form that the engine of calls needs. The error is that of Validate.
 func (c RetryConfig) Policy() (*engine.Policy, error) {
 	full, err := c.WithDefaults()
 	if err != nil {
@@ -192,7 +190,7 @@ func (c RetryConfig) Policy() (*engine.Policy, error) {
 	}, nil
 }
 
-// retries is a configuration that has its defaults, for the engine of calls.
+// retries is a configuration with its defaults filled in, for the engine of calls.
 type retries RetryConfig
 
 // Judge implements [engine.Retries]. It decides in the order Exclude, StopWhen, RetryOn,
@@ -223,8 +221,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// builtIn returns the policy that applies if no level is set: tools and LLMs
-// have three attempts; agents, which handle failures themselves, have one.
+// builtIn returns the policy that applies if no level is set: three attempts for tools and LLMs;
+// one for agents, which handle failures themselves.
 func builtIn(k record.Kind) *engine.Policy {
 	if k == record.KindAgent {
 		return builtInOnce
@@ -243,6 +241,6 @@ func mustPolicy(c RetryConfig) *engine.Policy {
 	if err != nil {
 		panic(err)
 	}
-	p.ByClass = false // nobody has configured it
+	p.ByClass = false // no user has configured it
 	return p
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Spec is the part of an actor that has no types: what the actor is and how its
-// calls are treated.
+// Spec is the untyped part of an actor: what the actor is and how its calls are treated.
 type Spec struct {
 	Kind        record.Kind
 	Name        string
@@ -24,10 +23,9 @@ type Spec struct {
 	// decides.
 	Retry *RetryConfig
 
-	// AttemptTimeout bounds each attempt. Defaults to none, and for LLMs to 10
-	// minutes if no retry configuration has an AttemptTimeout; NoTimeout
-	// removes that. It takes precedence over every retry configuration except
-	// that of the event.
+	// AttemptTimeout bounds each attempt. Defaults to none. For LLMs it defaults to 10 minutes if
+	// no retry configuration has an AttemptTimeout; NoTimeout removes that limit. It takes
+	// precedence over every retry configuration except that of the event.
 	AttemptTimeout time.Duration
 
 	// InDoubt sets what happens to a call whose process ended, or whose run was
@@ -44,11 +42,10 @@ type Spec struct {
 	// Interceptors are called around attempts, the first outermost.
 	Interceptors []Interceptor
 
-	// NoStore keeps the output out of the records: the call runs again when its
-	// run is resumed, even if it had completed. An agent or a branch is then
-	// entered again, and its own calls are recalled. The program may make other
-	// calls after it only if it has another output this time, of which a fingerprint
-	// is kept ([record.Detail]), and no recorded outcome may be passed over.
+	// NoStore keeps the output out of the records. When the run is resumed, the call runs again,
+	// even if it had completed. An agent or a branch is then entered again, and its own calls are
+	// recalled. The program may make other calls afterwards only if the output is another one this
+	// time, which a fingerprint shows ([record.Detail]), and if no recorded outcome is skipped.
 	NoStore bool
 }
 
@@ -61,21 +58,21 @@ type Spec struct {
 // accepts.
 type Identifier interface{ Identity() any }
 
-// A Digester is an Identifier with hashes of its own, for inputs that are long and differ
-// little from one call to the next, such as conversations: an input that is not a Digester
-// is encoded and hashed as a whole for each call.
+// A Digester is an Identifier that computes its own hashes. It is for inputs that are long and
+// differ little from one call to the next, such as conversations: any other input is encoded and
+// hashed as a whole for each call.
 type Digester interface {
 	Identifier
 
 	// IdentityHash returns a hash of the identity.
 	IdentityHash() (record.Hash, error)
 
-	// WholeHash returns a hash of the whole input, and a number of bytes that its
-	// encoding has at least.
+	// WholeHash returns a hash of the whole input, and a lower bound for the size of its encoding
+	// in bytes.
 	WholeHash() (hash record.Hash, size int, err error)
 }
 
-// erased returns what calls need of the spec.
+// erased returns the part of the spec that calls need.
 func (s *Spec) erased() engine.Spec {
 	return engine.Spec{
 		Kind: s.Kind, Name: s.Name, AttemptTimeout: s.AttemptTimeout, InDoubt: s.InDoubt,
@@ -92,13 +89,13 @@ type Handler[In, Out any] func(context.Context, In) (Out, error)
 // Ensure return changed copies.
 type Definition[In, Out any] struct {
 	spec      Spec
-	segment   string      // the name, escaped
-	erased    engine.Spec // what calls need of spec
+	segment   string      // the escaped name
+	erased    engine.Spec // the part of spec that calls need
 	policy    *engine.Policy
 	handler   Handler[In, Out]
 	identity  func(In) any // nil for the default
-	unknown   error        // why inputs cannot be told apart by their hashes; nil if they can
-	unchanged bool         // outputs are the same after they were encoded and decoded
+	unknown   error        // why hashes cannot tell inputs apart; nil if they can
+	unchanged bool         // encoding and decoding an output does not change it
 	requires  []func(context.Context, In) error
 	ensures   []func(context.Context, In, Out) error
 
@@ -108,8 +105,8 @@ type Definition[In, Out any] struct {
 
 	compensation      *Compensation                                             // nil for none
 	compensate        func(*engine.Scope, int, *record.Progress, In, Out) error // makes the compensating call
-	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // that of a call in doubt; nil for none
-	compensates       record.Kind                                               // of a compensation: the kind of the actor that it is for
+	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // makes the compensating call of a call in doubt; nil for none
+	compensates       record.Kind                                               // of a compensation: the kind of the actor that it undoes
 }
 
 // NewDefinition returns a definition of the spec and the handler. The error
@@ -135,10 +132,10 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d, want InDoubtDefault, InDoubtRetry, InDoubtFail or InDoubtAsk", spec.Name, spec.InDoubt))
 	}
 	if spec.Irreversible && spec.Kind.IsParallel() {
-		problems = append(problems, fmt.Errorf("core: %q is irreversible, and a group or a branch has no effect of its own; want it of a tool, an LLM or an agent", spec.Name))
+		problems = append(problems, fmt.Errorf("core: %q is irreversible, but a group or a branch has no effect of its own; only a tool, an LLM or an agent can be irreversible", spec.Name))
 	}
 	if spec.Irreversible && spec.NoStore {
-		problems = append(problems, fmt.Errorf("core: %q is irreversible and NoStore: its effect could not be taken over without its output; use one or the other", spec.Name))
+		problems = append(problems, fmt.Errorf("core: %q is irreversible and NoStore: without its output, nothing could take over its effect; use one or the other", spec.Name))
 	}
 	if spec.InDoubt == InDoubtDefault {
 		if spec.InDoubt = InDoubtRetry; spec.Irreversible {
@@ -146,7 +143,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		}
 	}
 	if spec.NoStore && !spec.Irreversible && spec.InDoubt != InDoubtRetry {
-		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; use one or the other", spec.Name))
+		problems = append(problems, fmt.Errorf("core: %q is NoStore, so it runs again whenever its run is resumed, but its InDoubt forbids that; use one or the other", spec.Name))
 	}
 	segment := record.Segment(spec.Name)
 	if spec.Kind == record.KindGroup {
@@ -158,7 +155,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	}
 	d.erased, d.guard = spec.erased(), d.guard.With(spec.Interceptors)
 	if spec.Retry != nil {
-		own := *spec.Retry // the caller may change theirs later
+		own := *spec.Retry // the caller may change the original later
 		d.spec.Retry = &own
 		policy, err := own.Policy()
 		if err != nil {
@@ -172,8 +169,8 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	return d, nil
 }
 
-// isActor reports whether calls of the kind are made by an actor of the user,
-// and retried by the levels of retry configuration.
+// isActor reports whether calls of the kind are calls of the user's actors, which the levels of
+// retry configuration apply to.
 func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.KindAgent }
 
 // CheckName returns an error if name cannot be the name of an actor: it must
@@ -218,10 +215,10 @@ func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
 	return &c
 }
 
-// Check returns an error if inputs of the actor could not be told apart: a part
-// of the input type cannot be encoded, so that it is not in the hash, and neither
-// Identify nor an [Identifier] says what the input is. Calls return the error,
-// too. The constructors of package actors have called Check.
+// Check returns an error if hashes cannot tell the inputs of the actor apart: a part of the input
+// type cannot be encoded, so it is not in the hash, and neither Identify nor an [Identifier]
+// defines the identity. Calls return this error, too. The constructors of package actors call
+// Check.
 func (d *Definition[In, Out]) Check() error {
 	if d == nil {
 		return errUndefined

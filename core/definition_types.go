@@ -9,12 +9,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// waysOut are what to do about a type that would lose something.
+// waysOut tells how to fix a type that would lose something.
 const waysOut = "export the fields, give the type a pair of methods that encode and decode it (such as MarshalJSON and UnmarshalJSON), " +
 	`tag a field that is not needed with json:"-"`
 
-// checkOutput returns an error if outputs of the type could not come back from
-// the records of a run.
+// checkOutput returns an error if outputs of the type could not be restored from the records of a
+// run.
 func checkOutput[Out any](spec *Spec) error {
 	if spec.NoStore || spec.Kind == record.KindGroup {
 		return nil
@@ -29,13 +29,12 @@ func checkOutput[Out any](spec *Spec) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &loss):
-		return fmt.Errorf("core: the output of %q would not come back as it was: %w; %s, return something else%s", spec.Name, err, waysOut, orNoStore)
+		return fmt.Errorf("core: the output of %q would not be the same when it is read from its record: %w; %s, return something else%s", spec.Name, err, waysOut, orNoStore)
 	}
 	return fmt.Errorf("core: the output of %q could never be stored: %w; return something else%s", spec.Name, err, orNoStore)
 }
 
-// checkInput returns an error if inputs of the type have equal hashes that are
-// not equal.
+// checkInput returns an error if different inputs of the type can have equal hashes.
 func checkInput[In any](spec *Spec) error {
 	if spec.Kind.IsParallel() || reflect.TypeFor[In]().Implements(reflect.TypeFor[Identifier]()) {
 		return nil
@@ -46,7 +45,7 @@ func checkInput[In any](spec *Spec) error {
 func checkWholeInput[In any](spec *Spec) error {
 	t := reflect.TypeFor[In]()
 	if err := codec.CheckInput(t); err != nil {
-		return fmt.Errorf("core: inputs of %q could not be told apart: %w; %s, or say what the input is (actors.WithIdentity, Definition.Identify, or a method Identity() any of the type)",
+		return fmt.Errorf("core: inputs of %q could not be told apart: %w; %s, or define the identity of the input (actors.WithIdentity, Definition.Identify, or a method Identity() any of the type)",
 			spec.Name, err, waysOut)
 	}
 	return nil

@@ -31,7 +31,7 @@ func (i identified) Identity() any { return i.ID }
 
 func TestOutputThatWouldLoseSomethingIsRefused(t *testing.T) {
 	for want, err := range map[string]error{
-		`the output of "tool" would not come back as it was: codec: field .Parts[]: a core_test.sealed would be lost: it has no exported field`: returning[order](core.Spec{}),
+		`the output of "tool" would not be the same when it is read from its record: codec: field .Parts[]: a core_test.sealed would be lost: it has no exported field`: returning[order](core.Spec{}),
 		`a core_test.sealed would be lost`:            returning[sealed](core.Spec{}),
 		`a error would be lost: it is an interface`:   returning[error](core.Spec{}),
 		`field .Err: a error would be lost`:           returning[struct{ Err error }](core.Spec{}),
@@ -57,7 +57,7 @@ func taking[In any](t *testing.T, spec core.Spec) *core.Definition[In, string] {
 func TestInputThatHasNoHashOfItsOwnIsRefusedUnlessItSaysWhatItIs(t *testing.T) {
 	d := taking[order](t, core.Spec{})
 	require.ErrorContains(t, d.Check(), `core: inputs of "tool" could not be told apart: codec: field .Parts[]: a core_test.sealed would be lost`)
-	require.ErrorContains(t, d.Check(), "or say what the input is")
+	require.ErrorContains(t, d.Check(), "or define the identity of the input")
 	_, err := d.Event().Execute(t.Context(), order{})
 	require.Equal(t, d.Check(), err)
 	_, err = d.Event().Prepare(t.Context(), order{}).Execute(t.Context())

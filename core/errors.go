@@ -11,11 +11,10 @@ import (
 // Reason (such as [ErrExhausted]) in it, and everything that it finds in the
 // handler's own last error. The same holds for errors.As.
 //
-// Its text contains at most 4,000 characters ([record.MessageLimit]) of the
-// text of Err, live and after a resume. Of Err itself, that text is recorded,
-// and the value of a type of the standard library, or one that was registered
-// with [record.RegisterErrorType], if it is not larger than 64 KB; otherwise a
-// warning is recorded (see [record.Error]).
+// Its text contains at most 4,000 characters ([record.MessageLimit]) of the text of Err, live and
+// after a resume. Of Err itself, this text is recorded. Its value is recorded, too, if its type is
+// of the standard library or was registered with [record.RegisterErrorType], and if the value has
+// at most 64 KB; otherwise a warning is recorded (see [record.Error]).
 //
 //	Address  record.Address // zero outside a run
 //	Name     string         // of the actor
@@ -39,10 +38,10 @@ type PanicError = engine.PanicError
 //	Err   error         // what the handler returned, nil if it was abandoned
 type TimeoutError = engine.TimeoutError
 
-// A DivergenceError reports that the program that resumes a run does not do what was
-// recorded. Nothing ran in place of what was recorded. The run is interrupted and has
-// not failed: it continues with the previous program, or with one that makes the
-// recorded calls. A DivergenceError matches [ErrDivergence].
+// A DivergenceError reports that the program that resumes a run makes other calls than those that
+// were recorded. Nothing ran in place of a recorded call. The run is interrupted and has not
+// failed: it continues with the previous program, or with one that makes the recorded calls. A
+// DivergenceError matches [ErrDivergence].
 //
 //	RunID    string
 //	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"
@@ -73,16 +72,16 @@ type CompensationError = engine.CompensationError
 //	Message string         // the error
 type FailedCompensation = engine.FailedCompensation
 
-// ErrInterrupted is found by errors.Is in every [InterruptedError].
+// ErrInterrupted: errors.Is finds it in every [InterruptedError].
 var ErrInterrupted = record.ErrInterrupted
 
 // An InterruptedError is returned by a call that stopped without an outcome and
 // continues when its run is resumed. It is not a failure and is not retried.
 type InterruptedError = record.InterruptedError
 
-// IsSuspension reports whether err comes from a call that stopped without an
-// outcome, rather than from one that failed. It is errors.Is for
-// [ErrInterrupted], and false for an error whose methods panic.
+// IsSuspension reports whether err comes from a call that stopped without an outcome, and not from
+// one that failed. It is errors.Is for [ErrInterrupted], and false for an error whose methods
+// panic.
 func IsSuspension(err error) bool { return engine.IsSuspension(err) }
 
 // errors.Is finds each of these in the error of a call that failed for the
@@ -112,13 +111,12 @@ var ErrAttemptOver = engine.ErrAttemptOver
 // ErrNoRun is returned if a run is needed and the context has none.
 var ErrNoRun = engine.ErrNoRun
 
-// ErrNotRecorded is found in the error of a call that has no recorded outcome
-// and that a strict replay would have to execute.
+// ErrNotRecorded is found in the error of a strict replay for a call that has no recorded outcome
+// and would have to be executed.
 var ErrNotRecorded = engine.ErrNotRecorded
 
-// ErrNotStored is found in the error of a call that completed and whose actor
-// is marked NoStore. A strict replay does not execute such a call, so it cannot
-// prove what the call returned.
+// ErrNotStored is found in the error of a call that completed and whose actor is marked NoStore. A
+// strict replay does not execute such a call, so it does not know what the call returned.
 var ErrNotStored = engine.ErrNotStored
 
 // encodeError says that an input or an output cannot be encoded. A retry would

@@ -22,11 +22,10 @@ type ExecutionEvent[In, Out any] struct {
 	guard      *engine.Guard
 }
 
-// WithRetry sets the most specific level of retry configuration. The levels,
-// most specific first, are: event, actor by name (on the run), actor, actor
-// kind (on the run), all actors (on the run), built-in by kind. They do not
-// merge: the first level that is set decides alone. If c is invalid, Execute
-// returns the error.
+// WithRetry sets the most specific level of retry configuration. The levels, most specific first,
+// are: event, actor by name (on the run), actor, actor kind (on the run), all actors (on the run),
+// built-in by kind. They do not merge: only the first level that is set applies. If c is invalid,
+// Execute returns the error.
 func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out] {
 	policy, err := c.Policy()
 	if err != nil {
@@ -62,21 +61,18 @@ func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 // the postconditions and artifact storage until they succeed or the retry
 // configuration ends the call.
 //
-// In a run, everything that happens is recorded. The error is a *[CallError] if
-// the call failed, and an *[InterruptedError] if it was suspended because
-// something around it ended: the run, the attempt or the group that made the
-// call. If a context ends that the caller derived for this call, that is not an
-// interrupt: the call fails with ReasonDeadline or ReasonCanceled.
+// In a run, everything that happens is recorded. The error is a *[CallError] if the call failed,
+// and an *[InterruptedError] if it was suspended because something around it ended: the run, the
+// attempt or the group that made the call. The end of a context that the caller derived for this
+// call is not an interrupt: the call fails with ReasonDeadline or ReasonCanceled.
 //
-// Without a run in ctx, the call follows the same rules with the built-in
-// defaults and is not recorded. The end of a cancelled ctx is then an
-// interrupt, and its deadline is the call's own. In both cases errors.Is finds
-// context.Canceled and context.DeadlineExceeded.
+// Without a run in ctx, the call follows the same rules with the built-in defaults and is not
+// recorded. Cancelling ctx is then an interrupt, and the deadline of ctx is that of the call. In
+// both cases errors.Is finds context.Canceled and context.DeadlineExceeded.
 //
-// Without a timeout, the handler runs on the goroutine of the caller. With a
-// timeout it runs on another one, and a handler that does not return when its
-// context ends is abandoned: its scope is closed and its late result is
-// dropped.
+// Without a timeout, the handler runs in the goroutine of the caller. With a timeout it runs in
+// another one, and a handler that does not return when its context ends is abandoned: its scope is
+// closed and its late result is dropped.
 func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error) {
 	if err := e.definition.Check(); err != nil {
 		var zero Out
@@ -95,16 +91,16 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 // errUndefined is the error of an event whose actor is a zero value.
 var errUndefined = errors.New("core: the actor was never defined: it is a zero value; make it with a constructor, such as decorators.Tool")
 
-// InBranch makes the call branch i, from 1, of the group whose handler makes
-// it: the address of the call ends in the number. A handler makes each branch
-// once. It is an error, and nothing runs, if such a call is executed outside a
-// group or a second time, or if its number is above the group's Branches.
+// InBranch makes the call branch i, counted from 1, of the group whose handler makes the call: the
+// address of the call ends in this number. A handler makes each branch once. Executing the call
+// returns an error, and nothing runs, outside a group, for a second call of the same branch, or if
+// i is above the group's Branches.
 func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
 	e.branch, e.inBranch = i, true
 	return e
 }
 
-// takeBranch takes the branch that the call is. Each branch can be taken once.
+// takeBranch marks the branch of the call as taken. Each branch can be taken once.
 func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 	if err := engine.ScopeOf(ctx).TakeBranch(e.branch); err != nil {
 		return fmt.Errorf("core: InBranch(%d) of %q: %w", e.branch, e.definition.spec.Name, err)
@@ -128,10 +124,10 @@ func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCa
 	return p
 }
 
-// A PreparedCall is a call that has its address and has not been made yet.
+// A PreparedCall is a call that already has its address and has not been made yet.
 type PreparedCall[In, Out any] struct {
 	call  *typedCall[In, Out] // nil if the call cannot be made
-	wrong error               // why it cannot
+	wrong error               // why it cannot be made
 	begun atomic.Bool
 }
 
@@ -175,7 +171,7 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	}
 	name := p.call.definition.spec.Name
 	if !p.begun.CompareAndSwap(false, true) {
-		return fmt.Errorf("core: the prepared call of %q was executed before; Prepare another", name)
+		return fmt.Errorf("core: the prepared call of %q was executed before; prepare another one", name)
 	}
 	if !p.call.IsOf(ctx) {
 		return fmt.Errorf("core: the prepared call of %q is executed with a context of another run than it was prepared with", name)
@@ -205,7 +201,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 	return t
 }
 
-// plan returns what the call is made of, beside its types.
+// plan returns the untyped part of the call.
 func (e *ExecutionEvent[In, Out]) plan(settings *engine.Settings) engine.Plan {
 	d := e.definition
 	p := engine.Plan{

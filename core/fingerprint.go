@@ -13,16 +13,16 @@ import (
 // fingerprintKey is the number of random bytes at the beginning of a fingerprint.
 const fingerprintKey = 8
 
-// fingerprint returns the fingerprint of an output that must not be kept, as
-// [record.Detail] describes it. It has the key of an earlier fingerprint of the call,
-// so that equal outputs have equal fingerprints. It is nil for an output that does
-// not come back from its encoding as it was: two of them cannot be compared.
+// fingerprint returns the fingerprint of an output that must not be kept, as [record.Detail]
+// describes it. It uses the key of an earlier fingerprint of the call, so that equal outputs have
+// equal fingerprints. It returns nil for an output that encoding and decoding would change: two
+// such outputs cannot be compared.
 func (t *typedCall[In, Out]) Fingerprint(before []byte) (fingerprint []byte) {
 	if codec.CheckType(reflect.TypeFor[Out]()) != nil {
 		return nil
 	}
 	defer func() {
-		if recover() != nil { // a method of the output that encodes it
+		if recover() != nil { // in a method of the output that encodes it
 			fingerprint = nil
 		}
 	}()
@@ -34,7 +34,7 @@ func (t *typedCall[In, Out]) Fingerprint(before []byte) (fingerprint []byte) {
 	if len(before) == fingerprintKey+1 {
 		copy(key, before)
 	} else {
-		_, _ = rand.Read(key) // which never fails
+		_, _ = rand.Read(key) // never fails
 	}
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write(encoded)

@@ -9,11 +9,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// InDoubt sets what happens to a call of an irreversible actor that might repeat an
-// effect, and to a call when it is not known whether its handler
-// took effect, since the process ended, or the run was interrupted, while it ran.
-// It decides when the run is resumed. An attempt that ended in a timeout or a panic
-// has failed: the retry configuration decides what follows.
+// InDoubt sets what happens to a call of an irreversible actor that might repeat an effect, and to
+// any call whose process ended, or whose run was interrupted, while its handler ran, so that nobody
+// knows whether the handler took effect. It applies when the run is resumed. An attempt that ended
+// in a timeout or a panic has failed: the retry configuration decides what follows.
 type InDoubt = engine.InDoubt
 
 // The choices for calls in doubt.
@@ -27,10 +26,9 @@ const (
 // ErrUnfit is found in the error of an answer that does not fit its question.
 var ErrUnfit = engine.ErrUnfit
 
-// Encode encodes value as an answer to the question. If the value itself does
-// not fit, its JSON is taken: a *big.Int and a json.Number as a number, a
-// json.RawMessage as its content. If that does not fit either, the error is
-// [ErrUnfit], as from [Question.Check].
+// Encode encodes value as an answer to the question. If the value itself does not fit, its JSON is
+// used instead: a *big.Int and a json.Number as a number, a json.RawMessage as its content. If that
+// does not fit either, the error is [ErrUnfit], as from [Question.Check].
 func (q Question) Encode(value any) ([]byte, error) {
 	encoded, err := record.Encode(value)
 	if err != nil {
@@ -56,10 +54,10 @@ func (q Question) Encode(value any) ([]byte, error) {
 	return encoded, nil
 }
 
-// inJSON returns the JSON of value. It is not ok if value has none.
+// inJSON returns the JSON of value. It reports false if value has none.
 func inJSON(value any) (text []byte, ok bool) {
 	defer func() {
-		if recover() != nil { // of a method of the user's type
+		if recover() != nil { // in a method of the user's type
 			ok = false
 		}
 	}()
@@ -67,9 +65,8 @@ func inJSON(value any) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// Check returns an error if an encoded value cannot be the answer to the
-// question. It checks the value against the Schema: what is missing, unknown or
-// of the wrong type. The answer about a call in doubt must be a
-// state.InDoubtAnswer, with an output that fits the call. The error is
-// [ErrUnfit] and names the field.
+// Check returns an error if an encoded value cannot be the answer to the question. The value must
+// fit the Schema, without missing, unknown or mistyped fields. The answer about a call in doubt
+// must be a state.InDoubtAnswer, with an output that fits the call. The error is [ErrUnfit] and
+// names the field.
 func (q Question) Check(encoded []byte) error { return engine.Question(q).Check(encoded) }

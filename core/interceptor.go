@@ -4,30 +4,27 @@ import "github.com/reprise-go/reprise/internal/engine"
 
 // An Interceptor is called around the attempts of calls: of all calls of a run
 // (state.WithInterceptors), of one actor ([Spec].Interceptors) or of one event
-// ([ExecutionEvent.WithInterceptors]). Those of the run are outermost, and of
-// each list the first is. Groups and their branches have no interceptors; the
-// calls inside them do. A nil function does nothing.
+// ([ExecutionEvent.WithInterceptors]). Those of the run are outermost, and the first of each list
+// is the outermost of that list. Groups and their branches have no interceptors; the calls inside
+// them do. A nil function does nothing.
 //
-// It sees calls without their types, so that one interceptor can serve all
-// actors. What needs the types is a function around the handler, which is given
-// to the constructor of the actor in place of the handler; there is no API for
-// that.
+// It sees calls without their types, so that one interceptor can serve all actors. Code that needs
+// the types is a function around the handler, and is given to the constructor of the actor instead
+// of the handler; there is no API for that.
 //
-// Interceptors are for many goroutines and belong to the process: they are not
-// recorded, and a run may be resumed with others. They are not called for calls
-// that are recalled, for handlers that run again only to compare, and in runs
-// that are replayed or validated. A handler must not depend on a value that
-// only an interceptor puts into its context.
+// Interceptors are for many goroutines and belong to the process: they are not recorded, and a run
+// may be resumed with others. They are not called for recalled calls, for handlers that run again
+// only to compare, or in runs that are replayed or validated. A handler must not depend on a value
+// that only an interceptor puts into its context.
 //
 //	Attempt func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
 //	Retry   func(call *CallInfo, err error) (giveBack func(), refused error)
 //
-// Attempt is called when an attempt has begun, after its started record and
-// outside its time limit. It makes the attempt by calling next once, with
-// ctx or a context derived from it, which becomes that of the handler. Next
-// returns the error of the attempt, whose class [record.Classify] knows, or
-// an [InterruptedError] (see [IsSuspension]) if the attempt was suspended.
-// What Attempt returns decides about the attempt:
+// Attempt is called when an attempt has begun, after its started record and outside its time limit.
+// It makes the attempt by calling next once, with ctx or a context derived from it, which becomes
+// the context of the handler. Next returns the error of the attempt, whose class [record.Classify]
+// knows, or an [InterruptedError] (see [IsSuspension]) if the attempt was suspended. What Attempt
+// returns decides about the attempt:
 //
 //   - After next failed, the attempt has failed. A returned error takes the
 //     place of the first, for example one that is wrapped by [Permanent] or
@@ -46,12 +43,11 @@ import "github.com/reprise-go/reprise/internal/engine"
 // not against the timeout of the attempt. ctx belongs to no attempt: calls
 // that are made with it return [ErrAttemptOver], and nothing is recorded.
 //
-// Retry is called after an attempt failed with err and before another one is
-// promised, when nothing else speaks against it. An error refuses it: the
-// call fails with ReasonBudget, and the error says why. If Retry counts what
-// it allows, it returns giveBack, which is called if another interceptor
-// refuses the attempt; otherwise nil. Answer, Output and Wait return errors
-// in it.
+// Retry is called after an attempt has failed with err, before another attempt is announced, and
+// only if nothing else forbids another attempt. An error refuses the attempt: the call fails with
+// ReasonBudget, and the error says why. If Retry counts what it allows, it returns giveBack, which
+// is called if another interceptor refuses the attempt; otherwise nil. Answer, Output and Wait
+// return errors in it.
 type Interceptor = engine.Interceptor
 
 // A CallInfo is an attempt of a call as an [Interceptor] sees it. Its methods
@@ -64,7 +60,7 @@ type Interceptor = engine.Interceptor
 //	Name    string // of the actor
 //	Number  int    // of the attempt, from 1
 //
-// What the call is about, and what came of it:
+// Methods about the call and its outcome:
 //
 //	Input() ([]byte, error)          // encoded; it must not be changed
 //	InputHash() (record.Hash, error) // of what Identify of the definition makes of the input, or of all of it
@@ -80,14 +76,13 @@ type Interceptor = engine.Interceptor
 // hold, or the output does not fit the type, Answer returns an error, and next can still be
 // called.
 //
-// Wait(ctx, d, why) error waits for d before the attempt, or until ctx ends, the run is
-// interrupted, or nothing new may begin in it, and then returns an error that the
-// interceptor must return. The wait is recorded as a line of the log that says why, such as
-// "the limit of requests per minute". A wait that does not end before RetryTimeout or the
-// deadline of ctx does not begin. One that is longer than the run waits in the process
-// (state.WithParking) parks the run: Wait returns an error at once, and the attempt is made
-// when the time has passed. WaitFor(ctx, ready, expected, why) waits until ready is closed;
-// expected is how long that is likely to take.
+// Wait(ctx, d, why) error waits for d before the attempt. If ctx ends, the run is interrupted, or
+// nothing new may begin in the run before that, it returns an error that the interceptor must
+// return. The wait is recorded as a line of the log that says why, such as "the limit of requests
+// per minute". A wait that does not end before RetryTimeout or the deadline of ctx does not begin.
+// One that is longer than the run waits in the process (state.WithParking) parks the run: Wait
+// returns an error at once, and the attempt is made when the time has passed. WaitFor(ctx, ready,
+// expected, why) waits until ready is closed; expected is how long that is likely to take.
 //
 // Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and
 // [AddUsage] do, and Log(level, message, metadata) appends a line to the log of the run with

@@ -8,18 +8,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// LookUp returns a copy whose calls f looks up before they are failed, or somebody is asked,
-// although they may have taken effect: a call in doubt (InDoubtFail, InDoubtAsk, and
-// RetryConfig.LossesCount), and one whose last attempt has ended with an error, such as that
-// of a timeout which came just after the effect. It is for effects that leave their outcome
-// where they are made, such as in the database that they change, under the
-// [IdempotencyKey] of the call, which f gets in its context. f returns the output that the
-// call has left; the call completes with it, and the handler does not run again.
+// LookUp returns a copy whose calls f looks up before they fail, or before somebody is asked,
+// although they may have taken effect: calls in doubt (InDoubtFail, InDoubtAsk, and
+// RetryConfig.LossesCount), and calls whose last attempt has ended with an error, such as a timeout
+// just after the effect. It is for effects that leave their outcome where they take place, such as
+// in the database that they change, under the [IdempotencyKey] of the call, which f gets in its
+// context. f returns the output that the call has left; the call completes with it, and the handler
+// does not run again.
 //
-// With found false the call has not taken effect, nor will an attempt of it that may still
-// run somewhere: f must make sure of that, or wait for it. What follows is the same as
-// without LookUp. After an error of f, the run is interrupted, and f is called again when it
-// is resumed.
+// If found is false, the call has not taken effect, and no attempt of it that still runs somewhere
+// will take effect: f must make sure of that, or wait for it. What follows is the same as without
+// LookUp. After an error of f, the run is interrupted, and f is called again when the run is
+// resumed.
 //
 // LookUp panics for an agent, which is never in doubt itself.
 func (d *Definition[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) *Definition[In, Out] {
@@ -32,7 +32,7 @@ func (d *Definition[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out
 	return &c
 }
 
-// LookUp makes the output that was left elsewhere that of the call.
+// LookUp completes the call with the output that it has left elsewhere.
 func (t *typedCall[In, Out]) LookUp(ctx context.Context) (found bool, r engine.Result) {
 	f := t.definition.lookUp
 	if f == nil {

@@ -26,9 +26,9 @@ func Retryable(err error) error {
 	return &mark.Retryable{Err: err}
 }
 
-// WithRetryAfter adds to err the delay that a service asked for: the shortest
-// delay before the next attempt, which is neither jittered nor capped at
-// MaxDelay. It does not make err retryable. A nil err stays nil.
+// WithRetryAfter adds to err the delay that a service asked for: the shortest delay before the next
+// attempt, to which no jitter is added and which is not capped at MaxDelay. It does not make err
+// retryable. A nil err stays nil.
 func WithRetryAfter(err error, d time.Duration) error {
 	if err == nil || d <= 0 {
 		return err
@@ -44,9 +44,8 @@ type retryAfterError struct {
 func (e *retryAfterError) Unwrap() error             { return e.error }
 func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 
-// RetryAfter returns the delay that a service asked for: that of the first
-// error in the tree of err that has a method RetryAfter() time.Duration. It is
-// not ok if that is zero or less.
+// RetryAfter returns the delay that a service asked for: that of the first error in the tree of err
+// that has a method RetryAfter() time.Duration. It reports false if that is zero or less.
 func RetryAfter(err error) (time.Duration, bool) {
 	after := record.Inspect(err).RetryAfter
 	return after, after > 0

@@ -8,21 +8,21 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Receive returns the value of the next signal with the name: something that has happened
-// outside the run and was put into it, with state.Signal, unasked. Signals wait for it in
-// the order in which they came, also those that came before the call began. Without one,
-// the call is suspended as by [Await]: Receive returns an *[InterruptedError], the handler
-// returns that, and the run is paused. When it is opened with a signal, the handler is
-// entered again and Receive returns the value.
+// Receive returns the value of the next signal with the name. A signal is a value that somebody
+// outside the run has sent to it, with state.Signal, without being asked. Signals are queued in the
+// order in which they came, including those that came before the call began. If there is none, the
+// call is suspended as by [Await]: Receive returns an *[InterruptedError], the handler returns
+// that, and the run is paused. When the run is opened with a signal, the handler is entered again
+// and Receive returns the value.
 //
-// Each signal is received once. What a call has received is recorded, and it receives
-// the same when its handler is entered again, also by another attempt of the call. An
-// attempt of a call around it receives the signals that come next. Of calls that wait for
-// one name at the same time, any gets the first signal.
+// Each signal is received once. What a call has received is recorded, and the call receives the
+// same when its handler is entered again, also in another attempt of the call. Another attempt of a
+// call around it receives the next signals. If several calls wait for the same name at the same
+// time, any of them gets the first signal.
 //
-// A value that does not fit T was received, and is a permanent error, [ErrUnfit]. With
-// [Default], the value is the default when its time is over and the run is resumed. The
-// time of waiting counts against no timeout. Outside a run, the error is [ErrNoRun].
+// A value that does not fit T counts as received; the error is permanent, and is [ErrUnfit]. With
+// [Default], Receive returns the default when its time has passed and the run is resumed. The time
+// of waiting does not count against any timeout. Outside a run, the error is [ErrNoRun].
 func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T]) (T, error) {
 	var value T
 	if !engine.CanAsk(ctx) {
@@ -39,7 +39,7 @@ func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T])
 	var unfit error
 	err = engine.Await(ctx, engine.Question(q), def, func(encoded []byte) error {
 		value, unfit = decodeAnswer[T](nil, encoded)
-		return nil // it was received, whatever it is
+		return nil // the signal counts as received, whatever its value
 	})
 	if err == nil && unfit != nil {
 		var zero T

@@ -7,12 +7,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Step runs f as a step of the handler that ctx belongs to, and records its
-// result. Steps are for what is not a call but may have another result the next
-// time, such as the time, a random number, or the content of a file. On resume
-// the recorded result is returned and f does not run. A step is not retried if it
-// fails. One whose process ended, or whose run was interrupted, while it ran is made
-// again, at least once like every call; [StepInDoubt] is for steps with effects that
+// Step runs f as a step of the handler that ctx belongs to, and records its result. Steps are for
+// code that is not a call but may have another result the next time, such as the time, a random
+// number, or the content of a file. On resume the recorded result is returned and f does not run. A
+// step is not retried if it fails. If its process ended or its run was interrupted while it ran, it
+// runs again: like every call, it runs at least once. [StepInDoubt] is for steps with effects that
 // must not be repeated. Its address is that of a call tagged with the name.
 func Step[T any](ctx context.Context, name string, f func(context.Context) (T, error), options ...StepOption) (T, error) {
 	c := stepConfig{spec: Spec{Kind: record.KindStep, Name: name}, input: struct{}{}}
@@ -40,16 +39,14 @@ type stepConfig struct {
 	input any
 }
 
-// StepInput sets the input of the step. A run that is resumed with another
-// input for the step is refused, as for any call; steps of the same name
-// without an input cannot be told apart. v must be a value that [record.Encode]
-// accepts.
+// StepInput sets the input of the step. A run that is resumed with another input for the step is
+// refused, as for any call. Without an input, steps of the same name cannot be told apart. v must
+// be a value that [record.Encode] accepts.
 func StepInput(v any) StepOption { return func(c *stepConfig) { c.input = v } }
 
-// StepInDoubt sets what happens to a step whose process ended, or whose run was
-// interrupted, while it ran. Defaults to [InDoubtRetry]: the step runs again. With
-// [InDoubtFail] it fails with [ErrInDoubt], and with [InDoubtAsk] it waits for somebody
-// to decide.
+// StepInDoubt sets what happens to a step whose process ended, or whose run was interrupted, while
+// it ran. Defaults to [InDoubtRetry]: the step runs again. With [InDoubtFail] it fails with
+// [ErrInDoubt], and with [InDoubtAsk] it waits until somebody decides.
 func StepInDoubt(d InDoubt) StepOption { return func(c *stepConfig) { c.spec.InDoubt = d } }
 
 // StepNoStore keeps the result of a step out of records: it runs again when its

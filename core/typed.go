@@ -25,7 +25,7 @@ type typedCall[In, Out any] struct {
 	out        Out
 }
 
-// result returns what the call returns that ended with err.
+// result returns what a call that ended with err returns.
 func (t *typedCall[In, Out]) result(err error) (Out, error) {
 	if err != nil {
 		var zero Out
@@ -86,15 +86,15 @@ func (t *typedCall[In, Out]) ensure(ctx context.Context, out *Out) (r engine.Res
 	return r
 }
 
-// keepsOutput reports whether the run needs the encoded output. A group takes
-// its results from its branches.
+// keepsOutput reports whether the run needs the encoded output. A group gets its results from its
+// branches.
 func (t *typedCall[In, Out]) keepsOutput() bool {
 	settings := t.Settings()
 	return (settings.Payloads || settings.Outputs || settings.PutArtifact != nil || settings.RoundTrip || t.keepsEffect()) && !t.definition.spec.NoStore &&
 		t.definition.spec.Kind != record.KindGroup
 }
 
-// keepsEffect reports whether another call may take over what this one has done.
+// keepsEffect reports whether another call may take over the effect of this one.
 func (t *typedCall[In, Out]) keepsEffect() bool {
 	return t.definition.spec.Irreversible && !t.IsOutside()
 }
@@ -125,13 +125,13 @@ func (t *typedCall[In, Out]) Answer(ctx context.Context, encoded []byte) engine.
 		return engine.Result{Err: fmt.Errorf("core: the answer does not fit the output of %q: %w", t.definition.spec.Name, err)}
 	}
 	if !isWhole(encoded, &t.out) {
-		return engine.Result{Err: fmt.Errorf("core: the answer is not all of an output of %q", t.definition.spec.Name)}
+		return engine.Result{Err: fmt.Errorf("core: the answer does not contain all of an output of %q", t.definition.spec.Name)}
 	}
 	return t.ensure(ctx, &t.out)
 }
 
-// isWhole reports whether encoded has all of out. An output from before some
-// values were kept as JSON came back empty.
+// isWhole reports whether encoded contains all of out. Some values of older outputs, from before
+// they were kept as JSON, decode as empty.
 func isWhole[Out any](encoded []byte, out *Out) bool {
 	if !codec.WantsJSON(reflect.TypeFor[Out]()) {
 		return true
@@ -148,9 +148,9 @@ func isWhole[Out any](encoded []byte, out *Out) bool {
 	return err == nil && was == is
 }
 
-// keep encodes the output and stores it apart if it is large. In a run that can be
-// resumed, the output of the call is then what comes back from its record: a program
-// sees the same before and after it was resumed.
+// keep encodes the output, and stores it separately if it is large. In a run that can be resumed,
+// it then sets the output of the call to what its record decodes to: so a program sees the same
+// output before and after a resume.
 func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r engine.Result) {
 	settings := t.Settings()
 	r.Stage = record.StageEncode
@@ -213,7 +213,7 @@ func (t *typedCall[In, Out]) WholeInput() (h record.Hash, size int, err error) {
 	return h, len(encoded), err
 }
 
-// recoverDigest makes a panic of a Digester the error. It must be deferred.
+// recoverDigest returns a panic of a Digester as the error. It must be deferred.
 func (t *typedCall[In, Out]) recoverDigest(err *error) {
 	if p := recover(); p != nil {
 		*err = &encodeError{"input", t.definition.spec.Name, &PanicError{Value: p, Stack: debug.Stack()}}
@@ -282,8 +282,8 @@ func (t *typedCall[In, Out]) WholeIdentity() (h record.Hash, err error) {
 	return h, err
 }
 
-// identityEncoder encodes an identity: that of an input which may be anything is
-// the same once the input was decoded to what it was then.
+// identityEncoder encodes an identity. If the input can be of any type, the identity must be the
+// same after the input was encoded and decoded.
 func (t *typedCall[In, Out]) identityEncoder() func(v any) ([]byte, error) {
 	if t.definition.identity == nil && reflect.TypeFor[In]().Kind() == reflect.Interface {
 		return codec.EncodeIdentityOfAny
@@ -291,8 +291,8 @@ func (t *typedCall[In, Out]) identityEncoder() func(v any) ([]byte, error) {
 	return codec.EncodeIdentity
 }
 
-// decodeOutput makes a recorded output the output of the call. Lost are the
-// parts for which its type has no fields.
+// DecodeOutput makes a recorded output the output of the call. Lost are the parts for which its
+// type has no fields.
 func (t *typedCall[In, Out]) DecodeOutput(encoded []byte) (lost []string, err error) {
 	if len(encoded) == 0 {
 		return nil, errors.New("no output was recorded")
@@ -315,8 +315,8 @@ func (t *typedCall[In, Out]) OutputSchema() json.RawMessage {
 	return answers.JSON()
 }
 
-// typedApart is an [engine.Apart]. It has an output of its own: after it was
-// abandoned, the next attempt writes to the output of the call.
+// typedApart is an [engine.Apart]. It has its own output: if the attempt is abandoned, the next
+// attempt writes to the output of the call.
 type typedApart[In, Out any] struct {
 	engine.Async
 	call *typedCall[In, Out]

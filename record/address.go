@@ -7,8 +7,7 @@ import (
 	"unique"
 )
 
-// An Address is the path of a call in its run, the same from run to run of
-// the same code:
+// An Address is the path of a call in its run. Runs of the same code have the same addresses:
 //
 //	assistant                            a root call
 //	assistant/get_weather                a call by the first attempt of assistant
@@ -19,8 +18,8 @@ import (
 //	assistant/book@undo/book             the compensation of assistant/book
 //	assistant/group:collect/3            branch 3 of a group
 //	assistant/group:collect/3/get_weather  a call by that branch
-//	assistant/?2                         its second question, as a claim alone
-//	assistant/?sleep1                    its first sleep, likewise
+//	assistant/?2                         its second question, only as a claim
+//	assistant/?sleep1                    its first sleep, only as a claim
 //
 // Names and tags are escaped, so two calls of a run never share an address.
 // Addresses are comparable. The zero Address is the run itself.
@@ -33,7 +32,7 @@ type Address struct {
 type site struct {
 	scope  string // the path of the scope that numbers the calls; empty at the root
 	name   string // the escaped segment, with its prefix if it is a tag or a group
-	branch bool   // the scope is that of a group
+	branch bool   // the scope belongs to a group
 }
 
 // A CallSite is an [Address] without its number: the part that the calls of one
@@ -93,7 +92,7 @@ func ParseAddress(s string) (Address, error) {
 		scope, last = s[:i], s[i+1:]
 	}
 	if strings.Contains(last, "@") {
-		return Address{}, fmt.Errorf("record: address %q: an attempt (@) stands only before a call it made", s)
+		return Address{}, fmt.Errorf("record: address %q: an attempt (@) must be followed by a call that it made", s)
 	}
 	name, number, numbered := strings.Cut(last, "#")
 	nth := 1
@@ -116,7 +115,7 @@ func checkSegment(segment string) error {
 	rest, attempt, hasAttempt := strings.Cut(segment, "@")
 	name, nth, hasNth := strings.Cut(rest, "#")
 	if hasAttempt && !isOrdinal(attempt) && attempt != preconditions && attempt != compensations || hasNth && !isOrdinal(nth) {
-		return fmt.Errorf("segment %q: after # and @ stands a number from 2 up", segment)
+		return fmt.Errorf("segment %q: want a number from 2 up after # and @", segment)
 	}
 	if rest, ok := strings.CutPrefix(name, tagPrefix); ok {
 		name = rest
@@ -128,7 +127,7 @@ func checkSegment(segment string) error {
 	} else if plain == "" {
 		return fmt.Errorf("segment %q has no name", segment)
 	} else if escape(plain) != name {
-		return fmt.Errorf("segment %q: the characters / # @ : ? %% stand escaped, and only they", segment)
+		return fmt.Errorf("segment %q: the characters / # @ : ? %% must be escaped, and no others", segment)
 	}
 	return nil
 }
@@ -175,9 +174,8 @@ func (a Address) Depth() int {
 	return 1 + strings.Count(scope, "/")
 }
 
-// Scope returns the path of the scope that numbered the call, with the number
-// of the attempt unless it was the first: "assistant@2" for
-// assistant@2/get_weather. It is empty for a root call.
+// Scope returns the path of the scope that numbered the call, with the number of the attempt unless
+// that is the first: "assistant@2" for assistant@2/get_weather. It is empty for a root call.
 func (a Address) Scope() string { return a.parts().scope }
 
 // Tag returns the tag of the call, empty if it has none.
@@ -198,8 +196,8 @@ const Preconditions = -1
 // call.
 const Compensations = -2
 
-// Path returns the part of an address that stands before the names of the calls
-// of the attempt, from 0: "assistant", or "assistant@2" for the second.
+// Path returns the part of an address that precedes the names of the calls of the attempt, counted
+// from 0: "assistant", or "assistant@2" for the second attempt.
 func (a Address) Path(attempt int) string {
 	if attempt == 0 {
 		return a.String()
@@ -228,7 +226,7 @@ const (
 	groupPrefix   = "group:"
 	questionMark  = "?"
 	sleepMark     = "?sleep"
-	preconditions = "pre" // in the place of an attempt number
+	preconditions = "pre" // in place of an attempt number
 	compensations = "undo"
 	reserved      = "/#@:?%"
 )

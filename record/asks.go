@@ -2,21 +2,21 @@ package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 
-// Asks says what a question, or a call that is suspended, waits for.
+// Asks says what a question or a suspended call waits for.
 type Asks uint8
 
-// What is waited for. Nobody is asked for time, or for a signal.
+// What is waited for. Nobody is asked for the passing of time, or for a signal.
 const (
-	AsksAnswer Asks = iota + 1 // somebody's answer
-	AsksDoubt                  // somebody's word on a call in doubt
+	AsksAnswer Asks = iota + 1 // an answer of somebody
+	AsksDoubt                  // a decision of somebody about a call in doubt
 	AsksTime                   // that time passes: a sleep, or the wait of a parked call
-	AsksSignal                 // a signal, by its name, which nobody is asked for
+	AsksSignal                 // a signal, by its name; nobody is asked for it
 	asksEnd
 )
 
 var asksNames = [asksEnd]string{AsksAnswer: "answer", AsksDoubt: "doubt", AsksTime: "time", AsksSignal: "signal"}
 
-// String returns the name on the wire, such as "answer"; empty for nothing.
+// String returns the name on the wire, such as "answer"; empty for 0.
 func (a Asks) String() string { return enum.Name(asksNames[:], uint8(a), "asks") }
 
 // MarshalText returns the name on the wire.
@@ -31,11 +31,11 @@ func (a *Asks) UnmarshalText(text []byte) error {
 	return enum.Parse(asksNames[:], text, "asks", (*uint8)(a))
 }
 
-// NeedsSomebody reports whether the wait is over only when somebody answers.
+// NeedsSomebody reports whether the wait ends only when somebody answers.
 func (a Asks) NeedsSomebody() bool { return a == AsksAnswer || a == AsksDoubt }
 
-// Asks returns what the question of r, or the call that r suspends, waits for. It
-// is 0 for other records. A question that does not say it asks somebody.
+// Asks returns what the question of r, or the call that r suspends, waits for. It is 0 for other
+// records. A question without a value waits for an answer of somebody.
 func (r *Record) Asks() Asks {
 	switch {
 	case r.Kind == KindQuestion:

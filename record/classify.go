@@ -15,11 +15,11 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// traits holds everything about an error that retrying depends on, found in one
-// walk over its tree. errors.As would allocate for each of the dozen questions.
+// traits holds all properties of an error that decide about a retry, found in one walk over its
+// tree. With errors.As, each of the dozen checks would allocate.
 type traits struct {
 	permanent, retryable, panicked                bool          // marks of package core
-	connection, eof, canceled, timeout, temporary bool          // what the standard library returns
+	connection, eof, canceled, timeout, temporary bool          // from errors of the standard library
 	interrupted, inDoubt                          bool          // ErrInterrupted, ErrInDoubt
 	classed                                       Class         // of a method Class
 	status                                        int           // HTTP
@@ -34,7 +34,7 @@ func (t *traits) class() Class {
 		return ClassPanic
 	case t.classed != ClassUnknown:
 		return t.classed
-	case classOfStatus(t.status) != ClassUnknown: // not 200, with a body that broke off
+	case classOfStatus(t.status) != ClassUnknown: // a status of 200 does not decide: the body may have broken off
 		return classOfStatus(t.status)
 	case t.connection:
 		return ClassConnection
@@ -50,7 +50,7 @@ func (t *traits) class() Class {
 	return ClassUnknown
 }
 
-// Traits holds what retrying an error depends on.
+// Traits holds the properties of an error that decide about a retry.
 type Traits struct {
 	Class      Class
 	Retryable  bool          // marked with core.Retryable
@@ -59,12 +59,11 @@ type Traits struct {
 
 	Interrupted bool // errors.Is finds ErrInterrupted
 	InDoubt     bool // errors.Is finds ErrInDoubt
-	Endless     bool // it wraps itself, or too many others: errors.Is would not return
+	Endless     bool // it wraps itself, or too many errors: errors.Is would not return
 }
 
-// Inspect returns the traits of err and of all errors that it wraps. A method
-// of err that panics, such as one of a nil pointer in an error, ends the
-// search.
+// Inspect returns the traits of err and of all errors that it wraps. If a method of err panics,
+// such as that of a nil pointer, the search ends.
 func Inspect(err error) (found Traits) {
 	var t traits
 	defer func() {
@@ -79,8 +78,7 @@ func Inspect(err error) (found Traits) {
 	return found
 }
 
-// isEndless reports whether err wraps itself. An error whose method Unwrap panics ends
-// there.
+// isEndless reports whether err wraps itself. If a method Unwrap panics, the chain ends there.
 func isEndless(err error) (endless bool) {
 	defer func() { _ = recover() }()
 	return !errtree.Walk(err, func(error) {})
@@ -95,7 +93,7 @@ func (t *traits) found() Traits {
 // inspect takes the traits of one error.
 func (t *traits) inspect(err error) {
 	switch err.(type) {
-	case *mark.Permanent: // which wraps, and is nothing else
+	case *mark.Permanent: // only wraps an error
 		t.permanent = true
 		return
 	case *mark.Retryable:
@@ -112,7 +110,7 @@ func (t *traits) inspect(err error) {
 	}
 }
 
-// marks takes the traits of an error that has methods for them.
+// marks takes the traits of an error that has methods which return them.
 func (t *traits) marks(err error) {
 	if e, ok := err.(*Error); ok {
 		t.classed = e.Class
@@ -163,8 +161,8 @@ func (t *traits) foreign(err error) {
 	}
 }
 
-// network takes the traits of error numbers of the operating system. Those of
-// Windows' sockets mean nothing else elsewhere: numbers there end far below.
+// network takes the traits of error numbers of the operating system. The numbers of Windows sockets
+// have no other meaning elsewhere: the numbers of other systems are far lower.
 func (t *traits) network(err error) {
 	e, ok := err.(syscall.Errno)
 	if !ok {
@@ -185,9 +183,8 @@ func (t *traits) network(err error) {
 	}
 }
 
-// isBrokenHTTP2 reports whether err says that an HTTP/2 stream was reset or its
-// connection was lost. It is an error of net/http, whose types are not
-// exported, or of golang.org/x/net/http2.
+// isBrokenHTTP2 reports whether err means that an HTTP/2 stream was reset or that its connection
+// was lost. It is an error of net/http, whose types are not exported, or of golang.org/x/net/http2.
 func isBrokenHTTP2(err error) bool {
 	switch reflect.TypeOf(err).String() {
 	case "http.http2StreamError", "http2.StreamError", "http.http2GoAwayError", "http2.GoAwayError",
@@ -202,7 +199,7 @@ func isBrokenHTTP2(err error) bool {
 	return false
 }
 
-// node is one error of a tree, which is compared with several others.
+// node is one error of a tree, which is compared with several targets.
 type node struct {
 	err   error
 	asked interface{ Is(error) bool } // nil for an error without that method

@@ -1,6 +1,6 @@
-// Package record defines the records of runs and calls. History keeps records,
-// publishers carry them, stores write them, printers and dashboards show them.
-// None of these needs to know how calls run, which is package core.
+// Package record defines the records of runs and calls. History keeps records, publishers carry
+// them, stores write them, printers and dashboards show them. None of these needs to know how calls
+// run; that is the task of package core.
 //
 // A [Record] is one fact: what it is about ([Kind], [Address]), what happened
 // ([Status], and for a failure [Stage], [Class] and [Reason]), which attempt it

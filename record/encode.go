@@ -10,31 +10,30 @@ import (
 // Encode returns v as msgpack. The error of a value that cannot be encoded names
 // the path to it.
 //
-// A type is kept by its methods if it has a pair that encodes and decodes it:
-// EncodeMsgpack and DecodeMsgpack or MarshalMsgpack and UnmarshalMsgpack,
-// MarshalBinary and UnmarshalBinary, MarshalText and UnmarshalText, or else
-// MarshalJSON and UnmarshalJSON. Anything else is kept by its kind: a struct by
-// its exported fields, under their json names. Slices of bytes are kept as they
-// are, even if they have methods for JSON.
+// A type with a pair of methods that encode and decode it is kept by these methods: EncodeMsgpack
+// and DecodeMsgpack or MarshalMsgpack and UnmarshalMsgpack, MarshalBinary and UnmarshalBinary,
+// MarshalText and UnmarshalText, or else MarshalJSON and UnmarshalJSON. Any other value is kept by
+// its kind: a struct by its exported fields, under their json names. Slices of bytes are kept as
+// they are, even if they have methods for JSON.
 //
 // What [Decode] returns is then equal to v, except that
 //   - unexported fields, and those tagged json:"-", are zero;
-//   - a pointer is another one, and so are two that were the same;
-//   - what was in an interface is what its encoding is: int64, uint64, float64,
+//   - a pointer is a new one, and equal pointers become different ones;
+//   - a value in an interface has the type of its encoding: int64, uint64, float64,
 //     bool, string (for bytes, too), time.Time, []any, or map[string]any. It is
 //     what the JSON is of a value that is kept as its JSON;
-//   - what is left out by omitempty is zero, such as a slice that is empty;
+//   - a value that omitempty leaves out is zero, such as an empty slice;
 //   - a time has its offset from UTC, without the name of the zone, the rules of
 //     daylight saving and the monotonic reading. An offset of 0 is UTC.
 //
-// Values of a struct with nothing but unexported fields, or in an interface with
-// methods, would come back empty: actors that return such types are refused.
+// A struct with only unexported fields, and a value in an interface with methods, would be empty
+// after decoding: actors that return such types are refused.
 func Encode(v any) ([]byte, error) { return codec.Encode(v) }
 
-// Decode decodes data, which [Encode] returned, into the pointer v. What the type
-// cannot hold is an error that names the field: a string where an integer is
-// wanted, or a number that is too large. Fields that the type does not have are
-// passed over. For a value of a redacted record, the error is [ErrRedacted].
+// Decode decodes data, which [Encode] returned, into the pointer v. A value that the type cannot
+// hold, such as a string for an integer or a number that is too large, is an error that names the
+// field. Fields that the type does not have are ignored. For a value of a redacted record, the
+// error is [ErrRedacted].
 func Decode(data []byte, v any) error {
 	err := codec.Decode(data, v)
 	if err != nil {
@@ -63,10 +62,9 @@ func DecodeAll(data []byte, v any) (lost []string, err error) {
 	return lost, err
 }
 
-// Hash identifies an input: it is the first 16 bytes of the SHA-256 of its
-// canonical encoding, in which equal values have equal bytes: maps in any order,
-// times of one instant, and JSON with its members in any order. The zero Hash
-// stands for none.
+// Hash identifies an input: it is the first 16 bytes of the SHA-256 of its canonical encoding, in
+// which equal values have equal bytes: maps in any order, times of the same instant, and JSON with
+// its members in any order. The zero Hash means that there is none.
 type Hash [16]byte
 
 // HashOf returns the hash of v.
@@ -89,7 +87,7 @@ func HashOfEncoded(data []byte) (Hash, error) {
 	return Hash(sum[:16]), nil
 }
 
-// IsZero reports whether h stands for none.
+// IsZero reports whether h is the zero Hash.
 func (h Hash) IsZero() bool { return h == Hash{} }
 
 // String returns h in hexadecimal.
@@ -98,10 +96,10 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 // PreviewLimit is the length of a preview in characters.
 const PreviewLimit = 500
 
-// Preview returns an encoded value as JSON, cut to [PreviewLimit] characters
-// with "…" at the end if something was cut. Bytes are shown as JSON or text if
-// they are that, and otherwise in base64. The preview of nothing is empty. The
-// preview of bytes that are not msgpack is "(unreadable)".
+// Preview returns an encoded value as JSON, cut to [PreviewLimit] characters with "…" at the end if
+// something was cut. Bytes are shown as JSON or text if they are valid as such, and otherwise in
+// base64. The preview of an empty value is empty. The preview of bytes that are not msgpack is
+// "(unreadable)".
 func Preview(encoded []byte) string {
 	if len(encoded) == 0 {
 		return ""

@@ -2,17 +2,16 @@ package record
 
 import "syscall"
 
-// Numbers of errors differ between operating systems: records have their names.
+// Error numbers differ between operating systems, so records contain their names.
 
-// namedErrno is an error of the operating system, with its name without the
-// package.
+// namedErrno is an error number of the operating system, with its name without the package.
 type namedErrno struct {
 	name  string
 	errno syscall.Errno
 }
 
-// commonErrnos are those that every operating system has. systemErrnos are the
-// others of this one.
+// commonErrnos are the numbers that every operating system has. systemErrnos are the others of this
+// system.
 var commonErrnos = []namedErrno{
 	{"E2BIG", syscall.E2BIG},
 	{"EACCES", syscall.EACCES},

@@ -2,7 +2,7 @@ package record
 
 import "syscall"
 
-// What package syscall does not name has its name of the Windows API.
+// Errors without a name in package syscall have the name from the Windows API.
 var systemErrnos = []namedErrno{
 	{"ERROR_FILE_NOT_FOUND", syscall.ERROR_FILE_NOT_FOUND},
 	{"ERROR_PATH_NOT_FOUND", syscall.ERROR_PATH_NOT_FOUND},

@@ -25,11 +25,10 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// An Error is an error as a record keeps it. It has the text, class, status
-// code and Retry-After of the error that it was made from. errors.Is and
-// errors.As find in it what they found in that error, as far as it was
-// registered with [RegisterError] or [RegisterErrorType], or is of package core
-// or of the standard library:
+// An Error is the form in which a record keeps an error. It has the text, class, status code and
+// Retry-After of the error that it was made from. errors.Is and errors.As find in it what they
+// found in that error, if it was registered with [RegisterError] or [RegisterErrorType] or belongs
+// to package core or to the standard library:
 //
 //   - The sentinels and the error types of bufio, bytes, context,
 //     encoding/base64, encoding/csv, encoding/hex, encoding/json, errors, io,
@@ -51,10 +50,9 @@ type Error struct {
 	tooLarge []string // registered types whose values are not kept
 }
 
-// TooLarge returns the names of the registered types that errors.As found in
-// the original error and does not find in e, because their values are larger
-// than 64 KB; "errors of the standard library" stands for those. The names are
-// not recorded.
+// TooLarge returns the names of the registered types that errors.As found in the original error but
+// not in e, because their values are larger than 64 KB. All errors of the standard library together
+// have the name "errors of the standard library". The names are not recorded.
 func (e *Error) TooLarge() []string { return e.tooLarge }
 
 // A TypedError is an error of a registered type, encoded.
@@ -63,14 +61,13 @@ type TypedError struct {
 	Value []byte
 }
 
-// ErrorOf returns err as a record keeps it. ErrorOf(nil) is nil.
+// ErrorOf returns err in the form in which a record keeps it. ErrorOf(nil) is nil.
 func ErrorOf(err error) *Error { return errorOf(err, 0) }
 
-// errorOf is ErrorOf for an error at that depth inside others.
+// errorOf is ErrorOf for an error at the given depth inside others.
 func errorOf(err error, depth int) *Error { return describe(err, depth, true) }
 
-// describe is errorOf. If its methods of net.Error are kept elsewhere, whole is
-// false.
+// describe implements errorOf. If the methods of net.Error are kept elsewhere, whole is false.
 func describe(err error, depth int, whole bool) *Error {
 	if err == nil {
 		return nil
@@ -87,7 +84,7 @@ func describe(err error, depth int, whole bool) *Error {
 	return tree.describe(err, tree.traits(), depth, whole)
 }
 
-// describe returns the root of the tree, err, as a record keeps it.
+// describe returns the root of the tree, err, in the form in which a record keeps it.
 func (t *errorTree) describe(err error, traits Traits, depth int, whole bool) *Error {
 	e := &Error{
 		Message: Truncate(fmt.Sprint(err), MessageLimit), Type: fmt.Sprintf("%T", err),
@@ -105,8 +102,8 @@ const MessageLimit = 4000
 // is kept.
 const maxTyped = 64 << 10
 
-// Brief returns the error without what only errors.As needs and with a short
-// text, for records that repeat the error of another record.
+// Brief returns the error with a short text and without what only errors.As needs, for records that
+// repeat the error of another record.
 func (e *Error) Brief() *Error {
 	if e == nil || len(e.Message) <= briefMessage && len(e.Typed) == 0 {
 		return e
@@ -127,12 +124,12 @@ func (e *Error) HTTPStatusCode() int { return e.Status }
 // RetryAfter returns the delay that the service had asked for, 0 for none.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// Is matches the registered errors, and those of the standard library, that
-// errors.Is found in the original error.
+// Is reports whether target is a registered error, or one of the standard library, that errors.Is
+// found in the original error.
 func (e *Error) Is(target error) bool {
 	if registry.nameOf(target) != "" {
 		for _, s := range e.Sentinels {
-			if registry.sentinel(s) == target { // by value: an error number may have several names
+			if registry.sentinel(s) == target { // compared by value: an error number may have several names
 				return true
 			}
 		}
@@ -140,8 +137,8 @@ func (e *Error) Is(target error) bool {
 	return e.isStandard(target)
 }
 
-// As restores the registered type, the error of the standard library or the
-// interface that target asks for.
+// As restores the registered type, the error of the standard library or the interface that target
+// points to.
 func (e *Error) As(target any) bool {
 	pointer := reflect.TypeOf(target)
 	if pointer == nil || pointer.Kind() != reflect.Pointer {
@@ -170,10 +167,10 @@ func (e *Error) As(target any) bool {
 	return false
 }
 
-// RegisterError makes errors.Is find err in errors that were recorded and
-// restored, under a name that must stay the same from release to release. It is
-// for package initialization, and panics if the name or the error is already
-// registered with another, or if one is missing.
+// RegisterError makes errors.Is find err in errors that were recorded and restored, under a name
+// that must stay the same from release to release. It is for package initialization. It panics if
+// the name is already registered for another error, or the error under another name, or if one of
+// them is missing.
 func RegisterError(name string, err error) {
 	if name == "" || err == nil {
 		panic("record: RegisterError needs a name and an error")
@@ -206,7 +203,7 @@ type errorRegistry struct {
 	sentinels map[string]error
 	names     map[error]string
 	order     []namedError
-	errnos    []namedErrno // which are not in order, as there are many
+	errnos    []namedErrno // not in order, since there are many
 	types     map[string]errorType
 	typeOrder []errorType
 	typeNames map[reflect.Type]string
@@ -271,14 +268,14 @@ func newErrorRegistry() *errorRegistry {
 	for _, e := range r.errnos {
 		name := errnoPrefix + e.name
 		r.sentinels[name] = e.errno
-		if r.names[e.errno] == "" { // the first name is written, and all are read
+		if r.names[e.errno] == "" { // the first name is written; all names are read
 			r.names[e.errno] = name
 		}
 	}
 	return r
 }
 
-// errnoPrefix stands before the names of error numbers.
+// errnoPrefix precedes the names of error numbers.
 const errnoPrefix = "syscall."
 
 func (r *errorRegistry) addSentinel(name string, err error) {
@@ -315,9 +312,8 @@ func (r *errorRegistry) addType(name string, t errorType) {
 	r.types[name], r.typeNames[t.target.Elem()] = t, name
 }
 
-// describe sets the sentinels and types of e to those registered ones that the
-// tree is. Methods of errors run without the lock, since they may use the
-// registry. If one panics, describe ends.
+// describe sets the sentinels and types of e to the registered ones that match the tree. Methods of
+// errors run without the lock, since they may use the registry. If one panics, describe ends.
 func (r *errorRegistry) describe(e *Error, tree *errorTree, depth int, whole bool) {
 	defer func() { _ = recover() }()
 	r.mu.RLock()
@@ -329,7 +325,7 @@ func (r *errorRegistry) describe(e *Error, tree *errorTree, depth int, whole boo
 		}
 	}
 	e.Sentinels = r.appendErrnos(e.Sentinels, tree)
-	if depth > maxErrorDepth || tree.isEndless { // for which errors.As does not return
+	if depth > maxErrorDepth || tree.isEndless { // errors.As would not return
 		return
 	}
 	for _, t := range types {
@@ -353,7 +349,7 @@ func (r *errorRegistry) describe(e *Error, tree *errorTree, depth int, whole boo
 	}
 }
 
-// appendErrnos appends the names of the error numbers that the tree is.
+// appendErrnos appends the names of the error numbers that match the tree.
 func (r *errorRegistry) appendErrnos(names []string, tree *errorTree) []string {
 	add := func(name string) {
 		if name != "" && !slices.Contains(names, name) {
@@ -381,8 +377,8 @@ func (r *errorRegistry) appendErrnos(names []string, tree *errorTree) []string {
 	return names
 }
 
-// errorTree is an error and all errors that it wraps, in the order of
-// errors.Is. It is used to compare them with everything that is registered.
+// errorTree is an error and all errors that it wraps, in the order of errors.Is. It is compared
+// with everything that is registered.
 type errorTree struct {
 	errs      []error
 	asked     []interface{ Is(error) bool } // those of them with a method Is
@@ -390,7 +386,7 @@ type errorTree struct {
 	isEndless bool                          // one of them wraps itself
 }
 
-// treeOf returns the tree of err, up to where a method Unwrap panics.
+// treeOf returns the tree of err. If a method Unwrap panics, the tree ends there.
 func treeOf(err error) (t errorTree) {
 	defer func() { _ = recover() }()
 	t.isEndless = !errtree.Walk(err, t.add)
@@ -407,7 +403,7 @@ func (t *errorTree) add(err error) {
 	}
 }
 
-// traits is [Inspect].
+// traits implements [Inspect].
 func (t *errorTree) traits() (found Traits) {
 	var of traits
 	defer func() {
@@ -417,10 +413,10 @@ func (t *errorTree) traits() (found Traits) {
 	for _, err := range t.errs {
 		of.inspect(err)
 	}
-	return found // by the deferred function
+	return found // set by the deferred function
 }
 
-// is is errors.Is for a target of a comparable type.
+// is does what errors.Is does, for a target of a comparable type.
 func (t *errorTree) is(target error) bool {
 	for _, err := range t.errs {
 		if err == target {
@@ -452,7 +448,7 @@ func (r *errorRegistry) nameOf(err error) (name string) {
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	defer func() { _ = recover() }() // a comparable struct may contain a value that is not
+	defer func() { _ = recover() }() // a comparable struct may contain a value that is not comparable
 	return r.names[err]
 }
 

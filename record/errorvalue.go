@@ -6,13 +6,12 @@ import (
 	"reflect"
 )
 
-// A registered error is encoded by its exported fields. Fields that hold errors
-// are kept as [ErrorOf] keeps them, and fields of type any as text unless they
-// hold a number, a bool or a string. So wrapped errors are found in the
-// restored error, too.
+// A registered error is encoded by its exported fields. Fields that hold errors are kept as
+// [ErrorOf] returns them, and fields of type any as text unless they hold a number, a bool or a
+// string. So errors.Is and errors.As find wrapped errors in the restored error, too.
 
-// errorValue describes how the values of one type are kept: as values of
-// another type, which can be encoded.
+// errorValue describes how the values of one type are kept: as values of another type that can be
+// encoded.
 type errorValue struct {
 	kept reflect.Type
 	keep func(into, v reflect.Value, depth int) // nil if it is the same type
@@ -34,7 +33,7 @@ func errorValueOf(t reflect.Type, depth int) errorValue {
 		return errorValue{reflect.TypeFor[*Error](), keepError, giveError}
 	case t == typeOfAny:
 		return errorValue{t, keepAny, reflect.Value.Set}
-	case depth == maxErrorDepth: // a type that has itself in it
+	case depth == maxErrorDepth: // a type that contains itself
 		return errorValue{kept: t}
 	case t.Kind() == reflect.Struct:
 		return structValueOf(t, depth)
@@ -68,11 +67,11 @@ func keepAny(into, v reflect.Value, _ int) {
 	}
 }
 
-// structValueOf keeps a struct as it is if it contains no errors.
+// structValueOf keeps a struct unchanged if it contains no errors.
 func structValueOf(t reflect.Type, depth int) errorValue {
 	var (
 		fields []reflect.StructField
-		from   []int // of each, in t
+		from   []int // the index of each field in t
 		values []errorValue
 		other  bool
 	)

@@ -10,6 +10,5 @@ type Failure struct {
 	Time    time.Time
 }
 
-// Message returns the text of the error; its type if it has none, since a method of it
-// panics.
+// Message returns the text of the error, or its type if the method that returns the text panics.
 func (f *Failure) Message() string { return textOf(f.Err) }

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// Freeze returns err with the text that it has now, for a record in memory: its
-// handler may change it later, or use it again. It returns err itself if nobody
-// can change its text. errors.Is and errors.As find err.
+// Freeze returns err with its current text, for a record in memory: the handler may change the
+// error later, or use it again. It returns err itself if nobody can change its text. errors.Is and
+// errors.As still find err.
 func Freeze(err error) error {
 	if err == nil || isConstant(err) {
 		return err
@@ -25,13 +25,13 @@ type frozenError struct {
 	err      error
 	recorded *Error // the recorded form; nil if that is not known
 	found    Traits
-	isFound  bool // found is known
+	isFound  bool // found is already determined
 }
 
-// Keep is Inspect, and returns the error for a record: with the text that it has now, and
-// with all that records need of it, so that it is walked through once. For a record
-// that is stored, ErrorOf(kept) is part of that. Kept is err itself if nobody can
-// change err and it wraps nothing, if it is a suspension, and if it is endless.
+// Keep does what Inspect does, and also returns the error for a record: with its current text, and
+// with all that records need of it, so that the tree is walked only once. For a record that is
+// stored, ErrorOf(kept) uses the result. Kept is err itself if nobody can change err and it wraps
+// nothing, if it is a suspension, or if it is endless.
 func Keep(err error, stored bool) (found Traits, kept error) {
 	if e, ok := err.(*Error); ok { //nolint:errorlint // itself
 		return Inspect(e), e
@@ -54,8 +54,8 @@ func Keep(err error, stored bool) (found Traits, kept error) {
 func (e *frozenError) Error() string { return e.text }
 func (e *frozenError) Unwrap() error { return e.err }
 
-// constantTypes are types of errors that nobody can change. Those that wrap
-// other errors keep the text that they were made with.
+// constantTypes are types of errors that nobody can change. Those that wrap other errors keep the
+// text with which they were made.
 var constantTypes = map[reflect.Type]bool{
 	reflect.TypeOf(errGone):                               true,
 	reflect.TypeOf(fmt.Errorf("%w", errGone)):             true,

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// ErrInterrupted is found by errors.Is in every [InterruptedError].
+// ErrInterrupted: errors.Is finds it in every [InterruptedError].
 var ErrInterrupted = errors.New("interrupted")
 
-// InterruptReason is why a call was interrupted.
+// InterruptReason says why a call was interrupted.
 type InterruptReason string
 
 // The reasons that Reprise itself sets. Users may define more.
@@ -18,8 +18,8 @@ const (
 	InterruptCancel    InterruptReason = "cancel"         // a person ended the run for good: it is not resumed
 	InterruptCrash     InterruptReason = "crash"          // the process ended without closing the run
 	InterruptShutdown  InterruptReason = "shutdown"       // the process stops, and the next one continues the run
-	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended again and again while the same calls were under way, or could not store their outcomes
-	InterruptTimeout   InterruptReason = "timeout"        // the timeout of the run is over
+	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended again and again while the same calls were running, or could not store their outcomes
+	InterruptTimeout   InterruptReason = "timeout"        // the timeout of the run has passed
 	InterruptContext   InterruptReason = "context"        // the context given to the run ended
 	InterruptParent    InterruptReason = "parent_timeout" // the attempt of the caller timed out
 	InterruptGroup     InterruptReason = "group"          // another branch of the group failed
@@ -38,12 +38,12 @@ const (
 // continues when its run is resumed. It is not a failure and is not retried.
 type InterruptedError struct {
 	Reason  InterruptReason
-	Message string // why, in the words of By
+	Message string // why, as told by By
 	By      string // who interrupted; empty for Reprise itself
-	Cause   error  // what ended the context, nil for an interrupt
+	Cause   error  // what ended the context; nil if there was an interrupt
 
-	Question string // the ID of the question that is waited for; empty otherwise
-	Asks     Asks   // what is waited for; 0 for nothing
+	Question string // the ID of the question that the call waits for; empty otherwise
+	Asks     Asks   // what the call waits for; 0 for nothing
 
 	// Origin is the part of the run that ended, if not the whole run was
 	// interrupted: an attempt that timed out, or a group that failed fast. The
@@ -51,13 +51,11 @@ type InterruptedError struct {
 	Origin Origin
 }
 
-// An Origin is a part of a run. Its path is the address of a group, or of an
-// attempt as it stands before the calls that it made ("assistant@2"). The path
-// is empty if it was not recorded.
+// An Origin is a part of a run. Its path is the address of a group, or the path of an attempt as it
+// appears in the addresses of its calls ("assistant@2"). The path is empty if it was not recorded.
 type Origin interface{ Path() string }
 
-// A RestoredOrigin is the path of the [Origin] of an interrupt that was
-// restored.
+// A RestoredOrigin is the path of the [Origin] of a restored interrupt.
 type RestoredOrigin string
 
 // Path returns the path.
@@ -98,8 +96,8 @@ func (e *InterruptedError) Is(target error) bool {
 	return false
 }
 
-// Recorded returns e in the form for a record: with a cause whose text can no longer
-// change, as [ErrorOf] returns it.
+// Recorded returns e in the form for a record: with a cause whose text cannot change any more, as
+// [ErrorOf] returns it.
 func (e *InterruptedError) Recorded() *InterruptedError {
 	if e == nil || e.Cause == nil || isConstant(e.Cause) {
 		return e

@@ -57,21 +57,21 @@ type recordJSON struct {
 	Metadata      map[string]any `json:"metadata,omitempty"`
 	Replayed      bool           `json:"replayed,omitempty"`
 
-	Question string           `json:"question,omitempty"` // that is waited for
+	Question string           `json:"question,omitempty"` // that the call waits for
 	Asks     Asks             `json:"asks,omitempty"`
 	Replaces *replacedJSON    `json:"replaces,omitempty"`
 	Schema   json.RawMessage  `json:"schema,omitempty"`
 	InDoubt  *callInDoubtJSON `json:"in_doubt,omitempty"`
 }
 
-// replacedJSON is a Replaced.
+// replacedJSON is a Replaced in JSON.
 type replacedJSON struct {
 	Seq      uint64 `json:"seq"`
 	Status   Status `json:"execution_status"`
 	Attempts int    `json:"attempts"`
 }
 
-// callInDoubtJSON is a CallInDoubt, with a preview of its input.
+// callInDoubtJSON is a CallInDoubt in JSON, with a preview of its input.
 type callInDoubtJSON struct {
 	Kind    Kind      `json:"event_type"`
 	Name    string    `json:"name"`
@@ -82,8 +82,7 @@ type callInDoubtJSON struct {
 	Effect  *Effect   `json:"effect,omitempty"`
 }
 
-// MarshalJSON returns the call as it is in records on wires, with a preview of
-// its input.
+// MarshalJSON returns the call in the form of records on wires, with a preview of its input.
 func (c *CallInDoubt) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.json())
 }
@@ -114,7 +113,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if r.Err != nil {
 		out.OriginalError, out.ErrorClass = fmt.Sprint(r.Err), r.Class.String()
 		if r.Status == StatusStarted {
-			out.ErrorClass = "" // it is the class of the previous attempt
+			out.ErrorClass = "" // the class belongs to the previous attempt
 		}
 	}
 	if r.Detail != nil {
@@ -136,8 +135,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return data, err
 }
 
-// marshalSafely is json.Marshal. It returns a panic of a MarshalJSON method as
-// an error.
+// marshalSafely does what json.Marshal does, and returns a panic of a MarshalJSON method as an
+// error.
 func marshalSafely(v any) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -203,7 +202,7 @@ func (d *Detail) intoJSON(out *recordJSON) {
 	}
 	if u := d.Usage; !u.IsZero() {
 		if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {
-			u.Cost = 0 // JSON cannot express it
+			u.Cost = 0 // JSON cannot represent it
 		}
 		out.Usage = &u
 	}

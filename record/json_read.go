@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// UnmarshalJSON parses what MarshalJSON returned, which is not the whole
-// record: it has only previews of inputs and outputs, which are left out; of an
-// error its text and class; and of an interrupt its reason, message and author.
+// UnmarshalJSON parses what MarshalJSON returned. That is not the whole record: of inputs and
+// outputs it contains only previews, which are not read; of an error, only the text and the class;
+// and of an interrupt, the reason, message and author.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	var in recordJSON
 	if err := json.Unmarshal(data, &in); err != nil {

@@ -2,8 +2,7 @@ package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 
-// Kind says what a [Record] is about. The kinds of calls have retry defaults
-// of their own.
+// Kind says what a [Record] is about. Each kind of call has its own retry defaults.
 type Kind uint8
 
 // The kinds of records. Tools, LLMs, agents, steps, groups, branches and
@@ -13,14 +12,14 @@ const (
 	KindLLM                          // a call of a language model
 	KindAgent                        // a call of an agent
 	KindRun                          // the beginning or the end of a run
-	KindLog                          // a log line
+	KindLog                          // a line of the log
 	KindValue                        // a value stored by key
 	KindStep                         // a call of a step: a recorded result of code in a handler
 	KindQuestion                     // a question to somebody outside
 	KindAnswer                       // the answer to a question
-	KindGroup                        // a call of a group: calls made in parallel
+	KindGroup                        // a call of a group: calls that run in parallel
 	KindBranch                       // a call of a function that is one branch of a group
-	KindVersion                      // the version of a piece of code that an attempt runs
+	KindVersion                      // the version of a piece of code that an attempt executes
 	KindCompensation                 // a call that undoes what another call did
 	kindEnd
 )
@@ -44,8 +43,8 @@ func (k Kind) IsCall() bool {
 	return false
 }
 
-// IsParallel reports whether records of this kind are about a group or a branch
-// of one. They are left out where calls are counted: they only contain calls.
+// IsParallel reports whether records of this kind are about a group or a branch of one. They are
+// not counted as calls, since they only contain calls.
 func (k Kind) IsParallel() bool { return k == KindGroup || k == KindBranch }
 
 // IsEntered reports whether the handler of such a call only makes other calls, so
@@ -64,9 +63,8 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // Status is the state of a call, or of a run, when a [Record] was made.
 type Status uint8
 
-// The statuses. Completed, and failed without a retry that follows, are
-// outcomes. Interrupted and awaiting are suspensions: the call continues when
-// the run is resumed.
+// The statuses. Completed is an outcome, and so is failed if no retry follows. Interrupted and
+// awaiting are suspensions: the call continues when the run is resumed.
 const (
 	StatusStarted     Status = iota + 1 // an attempt began
 	StatusCompleted                     // the call returned its output
@@ -75,7 +73,7 @@ const (
 	StatusRecovered                     // an outcome was recalled from restored history
 	StatusInterrupted                   // the call stopped without an outcome
 	StatusAwaiting                      // the call waits for an answer from outside
-	StatusRecorded                      // a log line, a value: a fact that does not change
+	StatusRecorded                      // a fact that does not change, such as a line of the log or a value
 	StatusCancelled                     // the run was ended for good and is not resumed
 	statusEnd
 )

@@ -6,30 +6,29 @@ import (
 	"time"
 )
 
-// A Ledger is the state of one run according to its records: which calls run,
-// wait, ask or have ended, which questions are open, and how often what happened.
-// It is the one place that derives this. What a console, a dashboard or a report
-// shows is taken from it, so that their numbers agree; [Counts] defines them.
+// A Ledger is the state of one run according to its records: which calls run, wait, ask or have
+// ended, which questions are open, and how often what happened. This is the only place that derives
+// it: consoles, dashboards and reports show what a Ledger says, so that their numbers agree;
+// [Counts] defines the numbers.
 //
-// Records are added in the order of their numbers. A ledger takes what the format
-// allows, also records that contradict each other, and never panics. One that
-// begins in the middle of a run, or misses records, knows what it has seen; First
-// and Holes tell.
+// Records are added in the order of their numbers. A ledger accepts whatever the format allows,
+// also records that contradict each other, and never panics. A ledger that begins in the middle of
+// a run, or misses records, knows only what it has seen; see First and Holes.
 //
 // The zero Ledger is that of a run without records. A Ledger is not for concurrent
 // use.
 type Ledger struct {
-	// KeepEnded is set before the first record to keep the calls that have ended,
-	// for Call. Without it a ledger takes as much memory as calls are open.
+	// KeepEnded is set before the first record to keep the calls that have ended, for Call.
+	// Otherwise the memory of a ledger is proportional to the number of open calls.
 	KeepEnded bool
 
-	// Limit is how many open calls are followed at most; 0 for no limit, below 0 for
-	// none. Others are
-	// counted once they have an outcome, and some of their attempts are missed.
+	// Limit is the maximum number of open calls that are followed; 0 means no limit, and below 0
+	// none are followed. Other calls are counted once they have an outcome, and some of their
+	// attempts are missed.
 	Limit int
 
 	RunID       string
-	Name        string // of the run's pipeline
+	Name        string // of the pipeline of the run
 	Description string
 
 	Created, Updated time.Time // of the first and the latest record
@@ -37,23 +36,23 @@ type Ledger struct {
 	Generation       uint64    // of the latest record
 	Holes            bool      // records between First and Last are missing
 
-	// Status is that of the latest record about the run itself: started while it is
-	// open, and otherwise how it ended. 0 if no such record was seen.
+	// Status is that of the latest record about the run itself: started while the run is open, and
+	// otherwise how it ended. It is 0 if no such record was seen.
 	Status Status
 
-	// Stop is why the run stopped; nil while it is open and if it has its outcome.
+	// Stop says why the run stopped; it is nil while the run is open and if it has an outcome.
 	Stop *InterruptedError
 
-	LastError *Failure // the newest attempt of a call that failed; nil if none did
+	LastError *Failure // the latest failed attempt of a call; nil if none failed
 
 	counts  Counts
-	opening Counts // the counts when the run was opened last
+	opening Counts // the counts when the run was last opened
 	because map[InterruptReason]int
 
 	newest *Call // the open call that began last; nil if it is in open
 	open   map[Address]*Call
 	ended  map[Address]*Call
-	spare  []*Call // of calls that have ended, for others
+	spare  []*Call // calls that have ended, to be reused for others
 
 	questions questions
 	begun     bool      // a record was added
@@ -63,28 +62,27 @@ type Ledger struct {
 
 // A Change is what a record has changed in a ledger.
 type Change struct {
-	// Ignored is set if the record has changed nothing: it was published again, or
-	// its number was seen.
+	// Ignored is set if the record has changed nothing because it was published again, or its
+	// number was seen before.
 	Ignored bool
 
-	// Rewound is set if the record takes the place of others that were seen, and
-	// were not kept: those of a process that crashed, or of an opening without news.
-	// What they said still counts.
+	// Rewound is set if the record replaces others that were seen but not kept: those of a process
+	// that crashed, or of an opening without anything new. What they said still counts.
 	Rewound bool
 
-	// Call is the call that the record is about, after it, and From the state before.
-	// Call is nil if the record is about no call, or about one that is not followed.
-	// It is valid up to the next record.
+	// Call is the call that the record is about, in its new state, and From is the state before.
+	// Call is nil if the record is not about a call, or if the call is not followed. It is valid
+	// until the next record.
 	Call *Call
 	From State
 
-	Waited time.Duration // how long the call had waited; 0 if it had not
+	Waited time.Duration // how long the call had waited; 0 if it was not waiting
 
-	Asked  *Question   // the question that is open since this record; nil for none
-	Closed []*Question // questions that are not open any more, in no order
+	Asked  *Question   // the question that this record opened; nil for none
+	Closed []*Question // questions that this record closed, in no order
 }
 
-// Add adds the next record. It keeps nothing of r.Detail but what questions need.
+// Add adds the next record. It keeps nothing of r.Detail except what questions need.
 func (l *Ledger) Add(r *Record) (c Change) {
 	if r.Status == StatusRecovered {
 		l.recall(r, &c)
@@ -127,9 +125,8 @@ func (l *Ledger) number(r *Record) {
 	l.Generation = max(l.Generation, r.Generation)
 }
 
-// tick counts the time since the record before. Between its last record and the
-// next opening, a run stood still. An answer may be recorded while nobody has the
-// run open.
+// tick counts the time since the previous record. Between the last record of an opening and the
+// next opening, no time is counted. An answer may be recorded while nobody has the run open.
 func (l *Ledger) tick(r *Record) {
 	if r.Time.IsZero() {
 		return
@@ -144,8 +141,8 @@ func (l *Ledger) tick(r *Record) {
 	l.clock = r.Time
 }
 
-// addRun adds the beginning or the end of the run. What ran then has stopped: a
-// call runs again once a record says so.
+// addRun adds the beginning or the end of the run. Calls that were running have stopped: a call
+// runs again when a record says so.
 func (l *Ledger) addRun(r *Record, c *Change) {
 	opens := r.Status == StatusStarted
 	at := r.Time
@@ -174,7 +171,7 @@ func (l *Ledger) addRun(r *Record, c *Change) {
 	}
 }
 
-// rest lets a call rest between two openings.
+// rest stops a call between two openings.
 func (l *Ledger) rest(call *Call, r *Record, at time.Time) {
 	l.count(call, -1)
 	if !call.presumed {
@@ -194,9 +191,8 @@ func (l *Ledger) rest(call *Call, r *Record, at time.Time) {
 	l.count(call, 1)
 }
 
-// recall adds that the outcome of a call was recalled. If the ledger has not seen
-// the outcome, the call is counted as restored. Such records are published, and not
-// kept.
+// recall adds that the outcome of a call was recalled. If the ledger has not seen the outcome, the
+// call is counted as restored. Such records are published, but not stored.
 func (l *Ledger) recall(r *Record, c *Change) {
 	if !r.Kind.IsCall() {
 		c.Ignored = true
@@ -217,9 +213,8 @@ func (l *Ledger) recall(r *Record, c *Change) {
 	c.Call = call
 }
 
-// Call returns the call at the address. It returns nil if no record of it was
-// seen, and unless KeepEnded is set also if it has ended. The call is valid up to
-// the next record.
+// Call returns the call at the address. It returns nil if no record of the call was seen, or if the
+// call has ended and KeepEnded is not set. The result is valid until the next record.
 func (l *Ledger) Call(a Address) *Call { return l.find(a) }
 
 func (l *Ledger) find(a Address) *Call {
@@ -232,8 +227,7 @@ func (l *Ledger) find(a Address) *Call {
 	return l.ended[a]
 }
 
-// Open returns the calls that have not ended, in no order. Groups and branches are
-// among them.
+// Open returns the calls that have not ended, in no order, including groups and branches.
 func (l *Ledger) Open() iter.Seq[*Call] {
 	return func(yield func(*Call) bool) {
 		l.settle()
@@ -245,8 +239,7 @@ func (l *Ledger) Open() iter.Seq[*Call] {
 	}
 }
 
-// NumOpen returns the number of calls that the ledger follows, those that were
-// recalled among them.
+// NumOpen returns the number of calls that the ledger follows, including those that were recalled.
 func (l *Ledger) NumOpen() int {
 	if l.newest != nil {
 		return len(l.open) + 1
@@ -257,11 +250,11 @@ func (l *Ledger) NumOpen() int {
 // Counts returns the counts of the run.
 func (l *Ledger) Counts() Counts { return l.counts }
 
-// Opening returns the counts since the run was opened last.
+// Opening returns the counts since the run was last opened.
 func (l *Ledger) Opening() Counts { return l.counts.since(&l.opening) }
 
-// TakeRecalled takes the number of recalled outcomes of another ledger of the run, of
-// which no record in a store says.
+// TakeRecalled takes the number of recalled outcomes from another ledger of the run. No record in a
+// store contains it.
 func (l *Ledger) TakeRecalled(from *Ledger) { l.counts.Recalled = from.counts.Recalled }
 
 // Clone returns a copy that can be changed independently.
@@ -282,6 +275,6 @@ func cloneCalls(calls map[Address]*Call) map[Address]*Call {
 	return c
 }
 
-// Questions returns the questions of which an answer is of use, in the order of
-// asking; with sleeps, also those that time answers.
+// Questions returns the questions that can still be answered, in the order of asking. With sleeps,
+// it also returns those that end by time.
 func (l *Ledger) Questions(sleeps bool) []*Question { return l.questions.list(sleeps) }

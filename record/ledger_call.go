@@ -13,40 +13,40 @@ type Call struct {
 	Name    string // of the actor
 	Kind    Kind
 	State   State
-	Highest int32  // attempts that began, by number
+	Highest int32  // attempts that began, by their highest number
 	Opening uint64 // the generation of the latest record
-	Closed  bool   // its run was closed after its latest record: it did not crash
+	Closed  bool   // its run was closed after its latest record, so it did not crash
 
-	// Of the latest record.
+	// The fields below are those of the latest record.
 	Status      Status
 	Number      int32 // of the attempt, from 0
 	MaxAttempts int32 // below 0 for no limit
 	At          time.Time
 	Class       Class
 	DelaySource Source
-	Cause       error // of a failure or a suspension; of the attempt before, where a retry starts
+	Cause       error // the error of a failure or a suspension; where a retry starts, that of the previous attempt
 
 	because   InterruptReason // why it stopped; empty if no record of it says so
-	suspended bool            // what it waits for does not need the process
-	waiting   bool            // since, at most until
-	presumed  bool            // it may wait since the run was opened, if the program comes to it
+	suspended bool            // what the call waits for does not need the process
+	waiting   bool            // waits since the time since, at most until the time until
+	presumed  bool            // it may be waiting since the run was opened, if the program reaches it
 	since     time.Time
 	until     time.Time // zero for no limit
 }
 
-// State is what a call is doing.
+// State says what a call is doing.
 type State uint8
 
 // The states of a call. A call is in one of them.
 const (
 	Unknown   State = iota // no record of it was seen
 	Running                // an attempt is being made
-	Waiting                // for time: for its next attempt, or in a suspended sleep
-	Asking                 // somebody is asked, and the call is suspended
+	Waiting                // waits for its next attempt, or for the end of a suspended sleep
+	Asking                 // somebody was asked, and the call is suspended
 	Stopped                // interrupted; or the run was closed, or crashed, while it ran or waited
 	Completed              //
-	Failed                 // for good
-	Restored               // recalled; how it ended was not seen
+	Failed                 // failed for good
+	Restored               // its outcome was recalled, and was not seen before
 )
 
 var stateNames = []string{"", "running", "waiting", "asking", "stopped", "completed", "failed", "restored"}
@@ -68,7 +68,7 @@ func (c *Call) IsActive() bool {
 	return c.State == Running || c.State == Waiting && !c.suspended
 }
 
-// follow begins to follow the call of r; nil if too many are.
+// follow begins to follow the call of r. It returns nil if too many calls are followed.
 func (l *Ledger) follow(r *Record) *Call {
 	if l.Limit != 0 && l.NumOpen() >= l.Limit && !r.IsOutcome() {
 		return nil
@@ -86,8 +86,8 @@ func (l *Ledger) follow(r *Record) *Call {
 	return call
 }
 
-// settle puts the newest call into its place. Most calls end before another begins,
-// and never need one.
+// settle moves the newest call into the map. Most calls end before another one begins, and are
+// never put there.
 func (l *Ledger) settle() {
 	if l.newest == nil {
 		return
@@ -110,7 +110,7 @@ func (l *Ledger) addCall(r *Record, c *Change) {
 		}
 		l.again(call, r)
 	} else if call.Kind.IsParallel() != r.Kind.IsParallel() {
-		c.Ignored = true // no address is that of both
+		c.Ignored = true // no address belongs to both
 		return
 	} else if l.KeepEnded && !call.isOpen() {
 		delete(l.ended, r.Address)
@@ -132,7 +132,7 @@ func (l *Ledger) addCall(r *Record, c *Change) {
 	}
 }
 
-// again lets a call be what it was when the ledger counted and forgot it.
+// again restores the state that a call had when the ledger counted and forgot it.
 func (l *Ledger) again(call *Call, r *Record) {
 	if l.KeepEnded || r.Detail == nil || r.Detail.Replaces == nil || l.First == 0 {
 		return
@@ -148,7 +148,7 @@ func (l *Ledger) again(call *Call, r *Record) {
 	call.State, call.Highest = state, int32(max(0, min(replaced.Attempts, maxAttempts)))
 }
 
-// maxAttempts is how many attempts of a call are counted at most.
+// maxAttempts is the largest number of attempts of a call that is counted.
 const maxAttempts = 1 << 30
 
 // move moves the call into its new state.
@@ -190,7 +190,7 @@ func (l *Ledger) move(call *Call, r *Record, c *Change) {
 	}
 }
 
-// latest keeps what is of use of the latest record.
+// latest keeps what is needed of the latest record.
 func (c *Call) latest(r *Record) {
 	c.Status, c.Number, c.MaxAttempts = r.Status, clamp(r.Attempt), clamp(r.MaxAttempts)
 	c.At, c.DelaySource, c.Class, c.Cause = r.Time, r.DelaySource, r.Class, r.Err
@@ -213,7 +213,7 @@ func (c *Call) wait(since time.Time) {
 	c.waiting, c.presumed, c.since, c.until = true, false, since, time.Time{}
 }
 
-// endWait counts the wait of the call, which ends then.
+// endWait counts the wait of the call, which ends now.
 func (l *Ledger) endWait(call *Call, at time.Time) time.Duration {
 	if !call.waiting {
 		return 0
@@ -229,7 +229,7 @@ func (l *Ledger) endWait(call *Call, at time.Time) time.Duration {
 	return waited
 }
 
-// end forgets the call, or keeps it among those that have ended.
+// end forgets the call, or keeps it as one that has ended.
 func (l *Ledger) end(call *Call) {
 	if call == l.newest {
 		l.newest = nil

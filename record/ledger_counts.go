@@ -8,10 +8,9 @@ import (
 // Counts are the numbers of a run. Calls are tools, LLMs, agents, steps and
 // compensations; groups and branches only contain calls, and are not counted.
 //
-// There are two sorts of numbers. A stock is how many calls are in a state now; it
-// rises and falls. A flow is how often something has happened; it only grows, and
-// only flows differ between the run and its latest opening. These sums hold after
-// every record:
+// There are two sorts of numbers. A stock is how many calls are in a state now; it rises and falls.
+// A flow is how often something has happened; it only grows. Only flows differ between the run and
+// its latest opening. These equations hold after every record:
 //
 //	Calls    = Running + Waiting + Asking + Stopped + Completed + Failed + Restored, for each kind
 //	Calls    = those of all kinds together
@@ -19,7 +18,7 @@ import (
 //	Begun   <= Calls: the others were refused, or stopped before their first attempt
 //	Outcomes >= Completed + Failed: the others were replaced by another attempt
 type Counts struct {
-	// Stocks, by the kind of the call.
+	// Stocks, by kind of call.
 	Tools, LLMs, Agents, Steps, Compensations Stock
 
 	Retried          int // calls with a second attempt
@@ -29,19 +28,19 @@ type Counts struct {
 	// Flows.
 	Attempts  int // attempts that began
 	Begun     int // of these, the first of their calls
-	Retries   int // of these, with a number that is new: after a failed attempt
-	Repeats   int // of these, with the number of an attempt before: it was interrupted or lost, or the outcome was replaced
-	Promised  int // failed attempts that are to be retried
+	Retries   int // of these, with a new number, after a failed attempt
+	Repeats   int // of these, with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
+	Promised  int // failed attempts that will be retried
 	Outcomes  int
-	Cached    int // of Outcomes: a cache had the output
+	Cached    int // of Outcomes: from a cache
 	Exhausted int // of Outcomes: no attempt, no time or no retry budget was left
 	Undone    int // of Outcomes: compensations that completed
 	NotUndone int // of Outcomes: compensations that failed
-	Recalled  int // outcomes that were recalled; no record in a store says so
+	Recalled  int // outcomes that were recalled; no record in a store counts them
 
-	Waited time.Duration // by calls, added up, while the run was open: for their next attempts, and suspended in sleeps
+	Waited time.Duration // by all calls together while the run was open: for their next attempts, and in suspended sleeps
 	Took   time.Duration // the time the run was open, from record to record
-	Usage  Usage         // of all attempts, the failed too
+	Usage  Usage         // of all attempts, including failed ones
 }
 
 // Stock is how many calls are in each state.
@@ -160,7 +159,7 @@ func (l *Ledger) count(call *Call, n int) {
 	}
 }
 
-// flow counts what r says has happened to the call.
+// flow counts the event of the call that r reports.
 func (l *Ledger) flow(call *Call, r *Record) {
 	if r.Kind.IsParallel() {
 		return
@@ -183,7 +182,7 @@ func (l *Ledger) flow(call *Call, r *Record) {
 	}
 }
 
-// begin counts the attempts of the call up to the number.
+// begin counts the attempts of the call up to the given number.
 func (l *Ledger) begin(call *Call, number int) {
 	number = min(number, maxAttempts)
 	more := number - int(call.Highest)
@@ -218,7 +217,7 @@ func (l *Ledger) flowOfOutcome(r *Record) {
 	}
 }
 
-// maxReasons is how many reasons are counted apart.
+// maxReasons is how many reasons are counted separately.
 const maxReasons = 32
 
 func (l *Ledger) countBecause(because InterruptReason, n int) {
@@ -233,9 +232,9 @@ func (l *Ledger) countBecause(because InterruptReason, n int) {
 	}
 }
 
-// Because returns how many calls have stopped because of which interrupt, up to 32
-// reasons; nil for none. Calls that stopped because the run was closed or crashed
-// have no reason of their own.
+// Because returns how many calls were stopped by each kind of interrupt, for up to 32 reasons; nil
+// if there are none. Calls that stopped because the run was closed or crashed have no reason of
+// their own.
 func (l *Ledger) Because() map[InterruptReason]int {
 	if len(l.because) == 0 {
 		return nil

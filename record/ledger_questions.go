@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Question is a question of a run in a [Ledger], as it was asked last.
+// A Question is a question of a run in a [Ledger], as it was last asked.
 type Question struct {
 	ID      string
 	Text    string
@@ -18,22 +18,21 @@ type Question struct {
 	Asked   time.Time // by the clock of the process
 	Due     time.Time // when the default answers it; zero if it has none
 	Seq     uint64    // of the record
-	Err     error     // why the answer before did not fit; nil otherwise
+	Err     error     // why the previous answer did not fit; nil otherwise
 	Schema  json.RawMessage
-	InDoubt *CallInDoubt // the call in doubt that it is about; nil for others
+	InDoubt *CallInDoubt // the call in doubt that it is about; nil for other questions
 
-	moot bool // the call that asks is over: nobody reads the answer
+	moot bool // the call that asked has ended, so nobody reads the answer
 }
 
-// questions are the questions without an answer. A question whose call is over is
-// moot, and nobody is asked; it is open again if the call is entered again and
-// waits for it.
+// questions are the questions without an answer. A question whose call has ended is moot, and
+// nobody is asked; it is open again if the call is entered again and waits for it.
 type questions struct {
 	byID   map[string]*Question
-	inside map[string]int // how many are open in a call, and in what is inside it, by the path of the call
+	inside map[string]int // how many are open in a call and in the calls inside it, by the path of the call
 }
 
-// ask adds a question, in the place of an earlier one with its ID.
+// ask adds a question, in place of an earlier one with the same ID.
 func (q *questions) ask(r *Record) *Question {
 	asked := &Question{ID: r.Name, Text: r.Message(), Asks: r.Asks(), Address: r.Address, Asked: r.Time, Seq: r.Seq, Err: r.Err}
 	if r.Delay > 0 {
@@ -69,7 +68,7 @@ func (q *questions) answer(r *Record, c *Change) {
 	q.drop(answered)
 }
 
-// reopen opens a question for which a call waits again; nil if it was not moot.
+// reopen opens a question that a call waits for again. It returns nil if the question was not moot.
 func (q *questions) reopen(id string) *Question {
 	asked := q.byID[id]
 	if asked == nil || !asked.moot {
@@ -87,7 +86,7 @@ func (q *questions) drop(asked *Question) {
 	delete(q.byID, asked.ID)
 }
 
-// count counts an open question in its call and in those around it.
+// count counts an open question for its call and for the calls around it.
 func (q *questions) count(asked *Question, n int) {
 	for path := asked.Address.String(); path != ""; {
 		if q.inside[path] += n; q.inside[path] <= 0 {
@@ -106,7 +105,7 @@ func withoutAttempt(scope string) string {
 	return scope
 }
 
-// closeInside closes the questions of a call that is over, and of what is inside it.
+// closeInside closes the questions of a call that has ended, and of the calls inside it.
 func (q *questions) closeInside(a Address, c *Change) {
 	if len(q.inside) == 0 {
 		return
@@ -120,8 +119,7 @@ func (q *questions) closeInside(a Address, c *Change) {
 	})
 }
 
-// closeInsideAttempt closes the questions inside an attempt that failed: the next
-// one asks others.
+// closeInsideAttempt closes the questions inside a failed attempt: the next attempt asks others.
 func (q *questions) closeInsideAttempt(r *Record, c *Change) {
 	if len(q.inside) == 0 || q.inside[r.Address.String()] == 0 {
 		return
@@ -133,7 +131,7 @@ func (q *questions) closeInsideAttempt(r *Record, c *Change) {
 	})
 }
 
-// isWithin reports whether the scope is one of the call with that path, or inside it.
+// isWithin reports whether the scope belongs to the call with that path, or is inside it.
 func isWithin(scope, path string) bool {
 	rest, ok := strings.CutPrefix(scope, path)
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@')

@@ -6,16 +6,16 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// A Payload is what went into a call and what came out of it, whole.
+// A Payload is the whole input and output of a call.
 type Payload struct {
 	Input    []byte // encoded; nil if it was not recorded
 	Output   []byte // encoded; nil if there is none, or if it is an artifact
 	Artifact string // reference to the output that is an artifact
-	Err      error  // of the newest attempt that failed
+	Err      error  // of the latest failed attempt
 }
 
-// PayloadOf finds what the records of a run have of a call: its latest input, output and
-// error. It reports whether any record is of the call.
+// PayloadOf returns what the records of a run contain of a call: its latest input, output and
+// error. It reports whether there is a record of the call.
 func PayloadOf(records iter.Seq2[Record, error], a Address) (p Payload, found bool, err error) {
 	for r, err := range records {
 		if err != nil {
@@ -41,9 +41,9 @@ func (p *Payload) take(r *Record) {
 	}
 }
 
-// JSON returns an encoded value as JSON for people to read, as [Preview] does, but whole.
-// Redact is applied to every text in it, and then to the whole, for secrets that are
-// recognised by what is before them; nil redacts nothing.
+// JSON returns an encoded value as JSON for people to read, like [Preview], but in full. Redact is
+// applied to every text in it, and then to the whole, for secrets that are recognized by the text
+// before them. If it is nil, nothing is redacted.
 func JSON(encoded []byte, redact func(string) string) (string, error) {
 	if _, ok := redacted(encoded); ok {
 		return "", ErrRedacted

@@ -7,12 +7,11 @@ import (
 	"github.com/reprise-go/reprise/internal/enum"
 )
 
-// Reason is why a call failed for good. Each reason has an error of the same
-// name in package core, such as core.ErrExhausted, which errors.Is finds in the
-// error of the call. A started record has one of four reasons: ReasonLost;
-// ReasonRetry; ReasonDivergence, which says that a recorded call begins anew because
-// its input, or that of a call before it, has changed; and ReasonInDoubt, which says of
-// a compensation that the call which it undoes is in doubt.
+// Reason says why a call failed for good. Each reason has an error of the same name in package
+// core, such as core.ErrExhausted, which errors.Is finds in the error of the call. A started record
+// has one of four reasons: ReasonLost; ReasonRetry; ReasonDivergence, which means that a recorded
+// call is made again from the beginning because its input, or that of an earlier call, has changed;
+// and ReasonInDoubt, which means for a compensation that the call which it undoes is in doubt.
 type Reason uint8
 
 // The reasons.
@@ -20,7 +19,7 @@ const (
 	ReasonNone              Reason = iota
 	ReasonPermanent                // the error is not one that is retried
 	ReasonExhausted                // the last attempt that the configuration allows failed
-	ReasonRetryTimeout             // RetryTimeout is over, or would be after the next wait
+	ReasonRetryTimeout             // RetryTimeout has passed, or would pass during the next wait
 	ReasonDeadline                 // the deadline of the context given to this call
 	ReasonCanceled                 // the caller cancelled the context given to this call
 	ReasonRetryAfterTooLong        // the service asked for a longer delay than is allowed
@@ -28,12 +27,12 @@ const (
 	ReasonPrecondition             // a precondition does not hold
 	ReasonPanic                    // a handler or a condition panicked
 	ReasonBudget                   // a retry budget is used up
-	ReasonInDoubt                  // it is not known whether the call took effect, mostly after a crash
+	ReasonInDoubt                  // nobody knows whether the call took effect, mostly after a crash
 	ReasonDivergence               // the code made another call than the one recorded
 	ReasonStorage                  // the result could not be stored
-	ReasonGroupTimeout             // the time of a group was over before all its branches had ended
+	ReasonGroupTimeout             // the time of a group passed before all its branches had ended
 	ReasonLost                     // of a started record: the process ended during this attempt, which is made again
-	ReasonRetry                    // of a started record: what has failed for good is tried again, since somebody asked for it
+	ReasonRetry                    // of a started record: a call that had failed for good is tried again on request
 	reasonEnd
 )
 
@@ -46,8 +45,8 @@ var reasonNames = [reasonEnd]string{
 	ReasonRetry: "retry",
 }
 
-// ErrInDoubt is found by errors.Is in the error of a call of which it is not known
-// whether it took effect. A handler may return it to say so.
+// ErrInDoubt: errors.Is finds it in the error of a call if nobody knows whether the call took
+// effect. A handler may return it.
 var ErrInDoubt = errors.New("call in doubt")
 
 // String returns the name on the wire, such as "retry_timeout"; empty for

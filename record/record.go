@@ -21,10 +21,9 @@ type Record struct {
 	Address    Address   // zero for facts about the run itself
 	Name       string    // of the actor; for other kinds of the logger or the key
 
-	// Ordinal is the number of the call among all claims of its scope: calls,
-	// groups, steps and questions, from 1 and in the order of claiming. It is 0
-	// for what no scope claims. For a version, it is the number of claims
-	// before it.
+	// Ordinal is the number of the call among all claims of its scope: calls, groups, steps and
+	// questions, counted from 1 in the order in which they were claimed. It is 0 for records that
+	// are not about a claim. For a version, it is the number of claims before it.
 	Ordinal int
 
 	Kind        Kind
@@ -43,10 +42,10 @@ type Record struct {
 	// Elapsed is the time of the call so far, with all attempts and waits. The time from
 	// the last record before a crash to the next opening of the run is not in it.
 	Elapsed time.Duration
-	Delay   time.Duration // failed with WillRetry, retrying: the wait before the next attempt; started: that before this one
+	Delay   time.Duration // failed with WillRetry, retrying: the wait before the next attempt; started: the wait before this attempt
 
 	Err    error   // of the attempt; of the previous attempt where a retry starts
-	Detail *Detail // what few records have; nil for nothing
+	Detail *Detail // what only few records have; nil for none
 }
 
 // Detail is the part of a [Record] that few records have. Values are encoded by
@@ -57,9 +56,9 @@ type Detail struct {
 	Output    []byte
 	Artifact  string // reference to an output that is stored as an artifact
 	Usage     Usage
-	Message   string         // of a log line, a run's description
-	Severity  slog.Level     // of a log line
-	Metadata  map[string]any // of a log line; of a record that ends an attempt: its attributes
+	Message   string         // of a line of the log; the description of a run
+	Severity  slog.Level     // of a line of the log
+	Metadata  map[string]any // of a line of the log; of a record that ends an attempt: its attributes
 	NoStore   bool           // of a completed call: its output is not kept, and it runs again on resume
 	Branches  int            // of a group that starts: the number of its branches
 
@@ -67,62 +66,60 @@ type Detail struct {
 	// handler did not run.
 	Cached bool
 
-	// Compensable is set for a completed call whose actor has a compensation:
-	// the call is undone if the call around it fails. If the actor has one for
-	// calls in doubt, it is also set in the started records of the call, and in
-	// that of its failure if the call is in doubt.
+	// Compensable is set for a completed call whose actor has a compensation: the call is undone if
+	// the call around it fails. If the actor has a compensation for calls in doubt, Compensable is
+	// also set in the started records of the call, and in the record of its failure if the call is
+	// in doubt.
 	Compensable bool
 
-	// WholeInput is the hash of the whole input of a call of an LLM; its
-	// identity is a part of the input. It is set in the started records of
-	// attempts with an input of their own: the first, and the first after a
-	// resume.
+	// WholeInput is the hash of the whole input of a call of an LLM, whose identity is only a part
+	// of the input. It is set in the started records of attempts whose input may be new: the first
+	// attempt, and the first one after a resume.
 	WholeInput Hash
 
-	// By is who gave an answer, or a signal; empty if it is not known, and for a default.
+	// By says who gave an answer or a signal. It is empty if that is not known, and for a default.
 	By string
 
-	// Signal is the ID of a signal among those of its run, and of the answer that it
-	// became when a call received it. Empty for other records.
+	// Signal is the ID of a signal among the signals of its run. The answer that it became when a
+	// call received it has the same. It is empty for other records.
 	Signal string
 
-	Schema  json.RawMessage // of a question: the JSON schema of its answer; of one about a call in doubt, that of the call's output
+	Schema  json.RawMessage // of a question: the JSON schema of its answer, or, about a call in doubt, of the output of that call
 	InDoubt *CallInDoubt    // of a question about a call in doubt
 
-	// Fingerprint is set for a completed call with NoStore: 8 random bytes, and the
-	// first byte of the HMAC-SHA-256 of the encoded output with them as the key. One
-	// byte says that an output is likely the same when the call is made again, and
-	// confirms no guess of what it is. Empty if the output cannot be encoded.
+	// Fingerprint is set for a completed call with NoStore: 8 random bytes, followed by the first
+	// byte of the HMAC-SHA-256 of the encoded output with these bytes as the key. One byte is
+	// enough to see that an output is probably the same when the call is made again, but too little
+	// to confirm a guess of the output. Fingerprint is empty if the output cannot be encoded.
 	Fingerprint []byte
 
-	// Overlaps is set for a call that starts while another call of its scope with its
-	// name and its input is under way, which another goroutine has made. Nothing but
-	// the order in which they began tells the two apart.
+	// Overlaps is set for a call that starts while another goroutine is making a call with the same
+	// name and input in the same scope. Only the order in which they began tells the two apart.
 	Overlaps bool
 
 	Asks Asks // of a question: what it waits for
 
-	// Replaces is set in the first record of a call after it had an outcome: what is
-	// replaced, since the call is made again. It is nil for other records.
+	// Replaces describes the outcome that is replaced, if the call is made again after it had one.
+	// It is set in the first record after that outcome, and nil in all others.
 	Replaces *Replaced
 
 	// Irreversible is set in the started and completed records of calls whose effect
 	// must not be made twice.
 	Irreversible bool
 
-	// Effect is the effect of another call that this one took over, if it completed: its
-	// handler did not run. Of a call that starts, it is an effect in doubt in whose place
-	// the call is made. Only the place of the effect is set.
+	// Effect is the effect of another call that this one took over, if it completed: its handler
+	// did not run. For a call that starts, it is an effect in doubt that the call replaces. Only
+	// the place of the effect is set.
 	Effect *Effect
 
 	// Set is set for an outcome, or an answer, that somebody has set in a fork.
 	Set bool
 
-	// Fork is set in the record that ends what a fork keeps of its parent.
+	// Fork is set in the record that ends the part which a fork keeps of its parent.
 	Fork *Fork
 
-	// Unrecorded lists the claims with lower ordinals in the same scope, and
-	// around it, that have no record when this one is appended.
+	// Unrecorded lists the claims in the same scope and in the scopes around it that have lower
+	// ordinals and no record yet when this record is appended.
 	Unrecorded []Claim
 }
 
@@ -130,28 +127,29 @@ type Detail struct {
 type Replaced struct {
 	Seq      uint64 // of the record with the outcome
 	Status   Status // completed or failed
-	Attempts int    // that had begun, by number
+	Attempts int    // number of attempts that had begun
 }
 
-// A CallInDoubt is a call that may or may not have taken effect. It has the address of the
-// record, or of the question, that contains it.
+// A CallInDoubt is a call that may or may not have taken effect. Its address is that of the record
+// or the question that contains it.
 type CallInDoubt struct {
 	Kind    Kind
 	Name    string    // of the actor
-	Attempt int       // the attempt that had begun, from 0
+	Attempt int       // the number of the attempt that had begun, from 0
 	Starts  int       // attempts that began, over all openings of the run
 	Began   time.Time // when the last attempt began; zero if it is not known
 	Input   []byte    // of the call, encoded; nil if it was not kept
 
-	// Effect is set for a call that has not begun, and might repeat this effect of
-	// another one: only its place, and whether it is in doubt or can be taken over.
+	// Effect is set for a call that has not begun and might repeat this effect of another call.
+	// Only its place is set, and whether it is in doubt or can be taken over.
 	Effect *Effect
 }
 
-// An Effect is what a call did that must not be done twice: it completed, or may have
-// taken effect. Its place is the run, the address and the number of the record.
+// An Effect is something that a call did and that must not be done twice: the call completed, or
+// may have taken effect. The place of an effect consists of the run, the address and the number of
+// the record.
 type Effect struct {
-	RunID   string  `json:"run_id,omitempty"` // that made it; empty for the run of the record
+	RunID   string  `json:"run_id,omitempty"` // the run that made it; empty for the run of the record
 	Address Address `json:"address"`
 	Seq     uint64  `json:"seq,omitempty"` // of the record of its outcome, or of its latest start
 
@@ -160,20 +158,20 @@ type Effect struct {
 	Input   Hash   `json:"-"`              // the identity of the input
 	InDoubt bool   `json:"in_doubt,omitempty"`
 
-	// NoOutput is set if it completed and its output is not on record, or cannot be
-	// read. Otherwise the output of an effect that completed is in Output or an artifact.
+	// NoOutput is set if the call completed, but its output is not on record or cannot be read.
+	// Otherwise the output of a completed call is in Output or an artifact.
 	NoOutput bool   `json:"no_output,omitempty"`
 	Output   []byte `json:"-"`
 	Artifact string `json:"artifact,omitempty"`
 }
 
-// Place returns the effect with nothing but its place.
+// Place returns only the place of the effect.
 func (e *Effect) Place() *Effect { return &Effect{RunID: e.RunID, Address: e.Address, Seq: e.Seq} }
 
 // CanBeTaken reports whether a call can complete with the output of the effect.
 func (e *Effect) CanBeTaken() bool { return e != nil && !e.InDoubt && !e.NoOutput }
 
-// String names the effect in messages: its address, and its run if that is another one.
+// String names the effect in messages: its address, and its run if that is another run.
 func (e *Effect) String() string {
 	if e.RunID == "" {
 		return e.Address.String()
@@ -181,27 +179,27 @@ func (e *Effect) String() string {
 	return e.Address.String() + " of run " + e.RunID
 }
 
-// A Fork is what a forked run has to know of its parents, which may be deleted.
+// A Fork is what a forked run has to know about its parents, since they may be deleted.
 type Fork struct {
-	// Keys is the run whose idempotency keys the calls of the fork have: the oldest
-	// of its parents. It is empty if the fork has its own.
+	// Keys is the run whose idempotency keys the calls of the fork use: its oldest ancestor. It is
+	// empty if the fork has its own keys.
 	Keys string `json:"keys,omitempty"`
 
 	// Undone lists the calls of the parents that were compensated.
 	Undone []Undone `json:"undone,omitempty"`
 
-	// Made lists the calls of the parents that completed, or are in doubt, and have a
-	// compensation for that, and were not compensated. If the fork makes one of them again under the same key, its effect
-	// is that of the parent.
+	// Made lists the calls of the parents that completed or are in doubt, have a compensation for
+	// that case, and were not compensated. If the fork makes one of them again with the same key,
+	// its effect is that of the parent.
 	Made []Made `json:"made,omitempty"`
 
-	// Effects lists the effects of the parents that lie behind the fork: its calls take
-	// them over.
+	// Effects lists the effects of the parents after the place of the fork: the calls of the fork
+	// take them over.
 	Effects []Effect `json:"effects,omitempty"`
 }
 
-// Undone says how often calls at a place were compensated. A place is an address
-// without attempts.
+// Undone says how often the calls at a place were compensated. A place is an address without
+// attempt numbers.
 type Undone struct {
 	Place string `json:"place"`
 	Times int    `json:"times"`
@@ -237,8 +235,7 @@ func (s Source) String() string {
 	return enum.Name([]string{"", "backoff", "retry_after", "breaker"}, uint8(s), "source")
 }
 
-// IsOutcome reports whether r ends its call: completed, or failed without a
-// retry to follow.
+// IsOutcome reports whether r ends its call: the call completed, or failed and is not retried.
 func (r *Record) IsOutcome() bool {
 	return r.Kind.IsCall() && (r.Status == StatusCompleted || r.Status == StatusFailed && !r.WillRetry)
 }
@@ -248,8 +245,8 @@ func (r *Record) IsSuspension() bool {
 	return r.Kind.IsCall() && (r.Status == StatusInterrupted || r.Status == StatusAwaiting)
 }
 
-// Interrupt returns by whom and why a call or a run was interrupted, or which
-// question it waits for. It returns nil for other records.
+// Interrupt returns by whom and why a call or a run was interrupted, or which question the call
+// waits for. It returns nil for other records.
 func (r *Record) Interrupt() *InterruptedError {
 	switch r.Status {
 	case StatusInterrupted, StatusAwaiting, StatusCancelled:
@@ -278,8 +275,8 @@ func (r *Record) Artifact() string {
 	return r.Detail.Artifact
 }
 
-// Artifacts yields the references to all artifacts that the record needs: its own, and
-// those of the effects that a fork may take over.
+// Artifacts yields the references to all artifacts that the record needs: its own, and those of
+// effects that a fork may take over.
 func (r *Record) Artifacts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if reference := r.Artifact(); reference != "" && !yield(reference) || r.Detail == nil || r.Detail.Fork == nil {
@@ -326,7 +323,7 @@ func (r *Record) IsRetry() bool { return r.Attempt > 0 }
 func (r *Record) TotalAttempts() int {
 	switch r.Stage {
 	case StageDefinition, StageEntry, StagePrecondition, StageWait:
-		return r.Attempt // this one did not begin
+		return r.Attempt // this attempt did not begin
 	}
 	return r.Attempt + 1
 }

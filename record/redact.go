@@ -13,18 +13,16 @@ import (
 
 // ErrRedacted is returned for a value that was made unreadable by
 // [Record.Redacted].
-var ErrRedacted = errors.New("record: the value was redacted; what the run's store keeps is not")
+var ErrRedacted = errors.New("record: the value was redacted; the store of the run still has it")
 
-// Redacted returns a copy of r for consoles, wires and logs. Redact was applied
-// to every text in it that came from a call: errors, messages, metadata, and
-// the previews of inputs and outputs, whose values cannot be decoded from the
-// copy any more. Names, addresses, usage, hashes and references of artifacts
-// stay. A text on which redact panics becomes "(redacted)".
+// Redacted returns a copy of r for consoles, wires and logs. Redact is applied to every text in it
+// that came from a call: errors, messages, metadata, and the previews of inputs and outputs, whose
+// values can no longer be decoded from the copy. Names, addresses, usage, hashes and references of
+// artifacts stay. A text on which redact panics becomes "(redacted)".
 //
-// Everything that shows records shows the redacted texts, since [Preview], the
-// errors and [Record.MarshalJSON] of the copy return them. An error of the copy
-// is a *[Error] or an *[InterruptedError]: errors.Is finds registered errors in
-// it, errors.As finds no error of the call.
+// Whoever shows the copy shows the redacted texts, since [Preview], the errors and
+// [Record.MarshalJSON] return them. An error of the copy is a *[Error] or an *[InterruptedError]:
+// errors.Is finds registered errors in it, but errors.As finds no error of the call.
 func (r Record) Redacted(redact func(string) string) Record {
 	if redact == nil {
 		return r
@@ -64,7 +62,7 @@ func (x redaction) err(err error) error {
 		return &redacted
 	}
 	recorded := ErrorOf(err)
-	if recorded == nil { // of a nil pointer
+	if recorded == nil { // the error is a nil pointer
 		return nil
 	}
 	redacted := *recorded
@@ -98,8 +96,7 @@ func (x redaction) detail(d *Detail) *Detail {
 	return &redacted
 }
 
-// value redacts the texts in a value of the user. A value that JSON cannot
-// express becomes text.
+// value redacts the texts in a value of the user. A value that JSON cannot represent becomes text.
 func (x redaction) value(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int, int64, uint64, float64:
@@ -115,10 +112,10 @@ func (x redaction) value(v any) any {
 	}
 	data, err := marshalSafely(v)
 	if err != nil {
-		return x.previewText(codec.EncodeAny(v)) // which detects values that contain themselves
+		return x.previewText(codec.EncodeAny(v)) // EncodeAny detects values that contain themselves
 	}
 	switch v.(type) {
-	case map[string]any, []any: // which do not contain themselves
+	case map[string]any, []any: // these do not contain themselves
 		return codec.RedactTree(v, x.text, x.value) // before JSON encodes bytes in base64
 	}
 	plain, err := codec.RedactJSON(data, x.marshaled)
@@ -144,7 +141,7 @@ func (x redaction) marshaled(text string) string {
 	return text
 }
 
-// textOf is fmt.Sprint. It returns the type if a method of the value panics.
+// textOf does what fmt.Sprint does. If a method of the value panics, it returns the type.
 func textOf(v any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -154,15 +151,15 @@ func textOf(v any) (text string) {
 	return fmt.Sprint(v)
 }
 
-// redactedType is the msgpack extension that holds a preview in place of a
-// value. Its body begins with redactedMark.
+// redactedType is the msgpack extension that holds a preview instead of a value. Its body begins
+// with redactedMark.
 const (
 	redactedType = 'R'
 	redactedMark = "reprise redacted "
 )
 
-// preview returns bytes that replace an encoded value: Preview returns the
-// redacted text of them.
+// preview returns bytes that replace an encoded value: Preview returns the redacted text of these
+// bytes.
 func (x redaction) preview(encoded []byte) []byte {
 	if len(encoded) == 0 {
 		return encoded
@@ -176,10 +173,9 @@ func (x redaction) preview(encoded []byte) []byte {
 	return codec.AppendExt(nil, redactedType, []byte(redactedMark+Truncate(text, PreviewLimit)))
 }
 
-// previewText returns a redacted preview before it is cut. It redacts each text
-// in the value before JSON escapes it, and then the whole preview, for secrets
-// that are recognised by the key before them. A part of a secret may be left at
-// the end, far behind what is shown.
+// previewText returns a redacted preview before it is cut. It redacts each text in the value before
+// JSON escapes it, and then the whole preview, for secrets that are recognized by the key before
+// them. A part of a secret may be left at the end, but that is far behind the part that is shown.
 func (x redaction) previewText(encoded []byte) string {
 	const enough = 2 * 4 * PreviewLimit // of four bytes a character
 	for limit := 2 * enough; ; limit *= 8 {

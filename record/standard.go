@@ -12,43 +12,42 @@ import (
 	"syscall"
 )
 
-// Errors of the standard library are kept by what they are made of, and are
-// made again from it: errors.As finds them in a recorded error with their
-// fields and their methods, and so do interfaces such as net.Error. They are one
-// value of [Error.Typed]: the first error of each type in the tree, each with
-// the errors that it wraps.
+// Errors of the standard library are kept as the parts from which they can be made again: errors.As
+// finds them in a recorded error with their fields and methods, and also finds interfaces such as
+// net.Error. All of them together are one value of [Error.Typed]: the first error of each type in
+// the tree, each with the errors that it wraps.
 
 // standardName is the name of that value.
 const standardName = "std"
 
-// keptError is an error as the value has it.
+// keptError is an error in that value.
 type keptError struct {
-	Kind    string     `json:"kind"` // name of a standardType, or one of those below
+	Kind    string     `json:"kind"` // the name of a standardType, or one of the kinds below
 	Texts   []string   `json:"texts,omitempty"`
 	Numbers []int64    `json:"numbers,omitempty"`
-	Inner   *keptError `json:"inner,omitempty"` // what it wraps
+	Inner   *keptError `json:"inner,omitempty"` // the wrapped error
 	Other   *Error     `json:"other,omitempty"` // of keptOther
 }
 
 // The other kinds of a keptError.
 const (
-	keptSentinel = "sentinel" // registered: its name and its text
-	keptTyped    = "typed"    // of a registered type: the name of another value of Error.Typed
-	keptOther    = "other"    // any other error: whether it timed out, and is temporary
+	keptSentinel = "sentinel" // a registered error: its name and its text
+	keptTyped    = "typed"    // an error of a registered type: the name of another value of Error.Typed
+	keptOther    = "other"    // any other error: whether it is a timeout, and whether it is temporary
 )
 
 // standardType is an error type of the standard library.
 type standardType struct {
 	name string
 	of   reflect.Type
-	// keep returns what an error of the type is made of; it is not ok if the
-	// error cannot be made again.
+	// keep returns the parts of an error of the type, or false if the error cannot be made again
+	// from parts.
 	keep func(error) (parts, bool)
 	give func(parts) error
-	ask  func(asAsked func(any) bool) (error, bool) // what a method As finds
+	ask  func(asAsked func(any) bool) (error, bool) // asks a method As
 }
 
-// parts is what an error of the standard library is made of.
+// parts contains the parts of an error of the standard library.
 type parts struct {
 	texts   []string
 	numbers []int64
@@ -79,7 +78,7 @@ func (p *parts) wrapped() error {
 	return p.inner
 }
 
-// standard returns the type E with what its errors are made of.
+// standard returns the standardType of E.
 func standard[E error](name string, keep func(E) (parts, bool), give func(parts) E) standardType {
 	return standardType{
 		name: name,
@@ -99,7 +98,7 @@ var (
 	standardByName = make(map[string]*standardType)
 )
 
-// addStandard adds the type E. All its errors can be made again.
+// addStandard adds the type E, of which all errors can be made again.
 func addStandard[E error](name string, keep func(E) parts, give func(parts) E) {
 	addStandardIf(name, func(e E) (parts, bool) { return keep(e), true }, give)
 }
@@ -111,7 +110,7 @@ func addStandardIf[E error](name string, keep func(E) (parts, bool), give func(p
 	standardByType[t.of], standardByName[name] = &t, &t
 }
 
-// network says what an error tells by the methods of net.Error.
+// network returns the results of the methods of net.Error.
 type network struct {
 	hasTimeout, hasTemporary bool
 	timeout, temporary       bool
@@ -133,12 +132,12 @@ type collector struct {
 	depth    int
 	kept     []keptError
 
-	types                        map[reflect.Type]bool // of what was kept
-	hasNet, hasTimed, hasPassing bool                  // a net.Error, a method Timeout, a method Temporary
+	types                        map[reflect.Type]bool // types that were kept
+	hasNet, hasTimed, hasPassing bool                  // kept a net.Error, a method Timeout, a method Temporary
 }
 
-// keepStandard returns the encoded errors of the standard library in the tree,
-// nil if there are none. Unless whole, the root is kept elsewhere.
+// keepStandard returns the encoded errors of the standard library in the tree, nil if there are
+// none. Unless whole is set, the root is kept elsewhere.
 func (r *errorRegistry) keepStandard(tree *errorTree, depth int, whole bool) []byte {
 	c := collector{registry: r, depth: depth}
 	c.add(tree, whole)
@@ -179,7 +178,7 @@ func (c *collector) askFor(as func(any) bool) {
 	for _, target := range []any{&net, &timed, &passing} {
 		_ = as(target)
 	}
-	for _, found := range []any{timed, passing, net} { // a net.Error is not before the first with either method
+	for _, found := range []any{timed, passing, net} { // the net.Error comes last: it must not precede the first error with either method
 		if err, ok := found.(error); ok {
 			c.keep(err)
 		}
@@ -194,7 +193,7 @@ func (c *collector) askFor(as func(any) bool) {
 	}
 }
 
-// keep keeps err with all that it wraps, if it is new.
+// keep keeps err and all that it wraps, if it is new.
 func (c *collector) keep(err error) {
 	if !c.isNew(err) {
 		return
@@ -202,7 +201,7 @@ func (c *collector) keep(err error) {
 	tree := treeOf(err)
 	if name := c.registry.nameOfType(reflect.TypeOf(err)); name != "" {
 		c.kept = append(c.kept, keptError{Kind: keptTyped, Texts: []string{name}})
-		tree.errs = tree.errs[:1] // what it wraps may not be in its value
+		tree.errs = tree.errs[:1] // the value may not contain what it wraps
 	} else {
 		c.kept = append(c.kept, *keepInner(err, c.depth))
 	}
@@ -219,8 +218,8 @@ func (c *collector) keep(err error) {
 	}
 }
 
-// isNew reports whether err is of a type of the standard library, or of an
-// interface, of which nothing was kept yet.
+// isNew reports whether err has a type of the standard library, or an interface, of which no error
+// was kept yet.
 func (c *collector) isNew(err error) bool {
 	t := reflect.TypeOf(err)
 	if standardByType[t] != nil {
@@ -230,10 +229,10 @@ func (c *collector) isNew(err error) bool {
 	return n.hasTimeout && n.hasTemporary && !c.hasNet || n.hasTimeout && !c.hasTimed || n.hasTemporary && !c.hasPassing
 }
 
-// maxStandardDepth is how many errors of the standard library wrap one another.
+// maxStandardDepth is how many errors of the standard library may wrap one another.
 const maxStandardDepth = 8
 
-// keepInner returns err as it is kept; nil for nil.
+// keepInner returns err in the form in which it is kept; nil for nil.
 func keepInner(err error, depth int) *keptError { return keepWithin(err, depth, maxStandardDepth) }
 
 func keepWithin(err error, depth, levels int) *keptError {
@@ -257,7 +256,8 @@ func keepWithin(err error, depth, levels int) *keptError {
 	return k
 }
 
-// numbers are one for each method: -1 without it, else 0 or 1; none without both.
+// numbers returns a number for each method: -1 without the method, otherwise 0 or 1; nothing if
+// both are missing.
 func (n network) numbers() []int64 {
 	if !n.hasTimeout && !n.hasTemporary {
 		return nil
@@ -318,7 +318,7 @@ func (k *keptError) give(levels int) error {
 		if err := registry.sentinel(p.text(0)); err != nil {
 			return err
 		}
-		return &Error{Message: p.text(1), Type: p.text(0)} // of another operating system, or release
+		return &Error{Message: p.text(1), Type: p.text(0)} // from another operating system or release
 	case k.Kind == keptOther && k.Other != nil:
 		return k.other()
 	case standardByName[k.Kind] == nil || levels == 0:
@@ -328,7 +328,7 @@ func (k *keptError) give(levels int) error {
 	return standardByName[k.Kind].give(p)
 }
 
-// other returns the error that is of no known type.
+// other returns an error of no known type.
 func (k *keptError) other() error {
 	if len(k.Numbers) < 2 {
 		return k.Other
@@ -346,8 +346,8 @@ func (k *keptError) other() error {
 	return k.Other
 }
 
-// restoredError is an error with methods that an [Error] does not have: errors.As
-// finds them only where the original had them.
+// restoredError is an error with methods that an [Error] does not have: errors.As finds them only
+// if the original had them.
 type restoredError struct{ err *Error }
 
 func (e *restoredError) Error() string    { return e.err.Message }
@@ -368,7 +368,7 @@ type restoredTemporary struct {
 
 func (e *restoredTemporary) Temporary() bool { return e.temporary }
 
-// restoredNetwork is a net.Error.
+// restoredNetwork is a restored net.Error.
 type restoredNetwork struct {
 	restoredTimeout
 	temporary bool
@@ -376,8 +376,8 @@ type restoredNetwork struct {
 
 func (e *restoredNetwork) Temporary() bool { return e.temporary }
 
-// isStandard reports whether e is, by value, an error of the standard library
-// whose type is compared, such as a base64.CorruptInputError.
+// isStandard reports whether e contains, by value, an error of the standard library whose type is
+// comparable, such as a base64.CorruptInputError.
 func (e *Error) isStandard(target error) bool {
 	t := reflect.TypeOf(target)
 	if t == nil || standardByType[t] == nil || t.Kind() == reflect.Pointer || t == reflect.TypeFor[syscall.Errno]() {
@@ -391,15 +391,15 @@ func (e *Error) isStandard(target error) bool {
 	return false
 }
 
-// syntaxErrors are the beginnings of JSON documents after which one more byte is
-// an error: one for each text that package json has for it.
+// syntaxErrors are the beginnings of JSON documents in which the next byte is an error: one for
+// each text of such an error in package json.
 var syntaxErrors = []string{
 	"", "{", `{"":0,`, `{""`, `{"":0`, "[0", "0 ", `"`, `"\`, `"\u`, `"\u0`, `"\u00`, `"\u000`, "-", "0.", "0e", "0e-",
 	"t", "tr", "tru", "f", "fa", "fal", "fals", "n", "nu", "nul",
 }
 
-// brokenJSON returns a document whose reading fails with the text; the texts of
-// a json.SyntaxError can be made in no other way.
+// brokenJSON returns a document whose parsing fails with the text; the texts of a json.SyntaxError
+// can be made in no other way.
 func brokenJSON(text string) (document string, ok bool) {
 	for _, begin := range syntaxErrors {
 		for _, document := range []string{begin, begin + brokenAt(text)} {
@@ -415,16 +415,16 @@ func brokenJSON(text string) (document string, ok bool) {
 func brokenAt(text string) string {
 	quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(text, "invalid character "))
 	if err != nil {
-		return "" // the text is about the end
+		return "" // the text is about the end of the input
 	}
 	character, err := strconv.Unquote(quoted)
 	if r := []rune(character); err == nil && len(r) == 1 && r[0] <= 0xff {
-		return string([]byte{byte(r[0])}) // which package json takes for a character
+		return string([]byte{byte(r[0])}) // package json takes it for a character
 	}
 	return ""
 }
 
-// syntaxErrorOf returns the error of a JSON document.
+// syntaxErrorOf returns the error of parsing a JSON document.
 func syntaxErrorOf(document string) *json.SyntaxError {
 	var into any
 	var e *json.SyntaxError

@@ -19,7 +19,7 @@ import (
 
 // The error types of the standard library whose values can be made again.
 func init() {
-	// A number that has a name is a sentinel; the others are kept by their text.
+	// A number that has a name is kept as a sentinel; the others are kept by their text.
 	addStandardIf("syscall.Errno", func(syscall.Errno) (parts, bool) { return parts{}, false }, func(parts) syscall.Errno { return 0 })
 
 	addStandard("fs.PathError",
@@ -112,8 +112,7 @@ func numberOf(b bool) int64 {
 	return 0
 }
 
-// keepOpError keeps the addresses as they read; the first number has the bits of
-// those that there are.
+// keepOpError keeps the addresses as texts; the bits of the first number say which of them exist.
 func keepOpError(e *net.OpError) parts {
 	p := parts{texts: []string{e.Op, e.Net}, inner: e.Err}
 	var there int64
@@ -145,7 +144,7 @@ func giveOpError(p parts) *net.OpError {
 	return e
 }
 
-// address is a net.Addr as it reads.
+// address is a net.Addr that consists of its texts.
 type address struct{ network, text string }
 
 func (a address) Network() string { return a.network }
@@ -159,7 +158,7 @@ func addJSON() {
 		},
 		func(p parts) *json.SyntaxError {
 			e := syntaxErrorOf(p.text(0))
-			if e == nil { // no longer broken, in another release
+			if e == nil { // parses without an error in another release
 				e = new(json.SyntaxError)
 			}
 			e.Offset = p.number(0)
@@ -204,8 +203,8 @@ func addJSON() {
 		}, giveMarshalerError)
 }
 
-// giveMarshalerError makes the error of a method MarshalJSON, or of MarshalText
-// if the second number is 1: package json alone can make the latter.
+// giveMarshalerError makes the error of a method MarshalJSON, or of MarshalText if the second
+// number is 1: only package json can make the latter.
 func giveMarshalerError(p parts) *json.MarshalerError {
 	e := new(json.MarshalerError)
 	if p.number(1) == 1 {
@@ -235,7 +234,7 @@ func kindOfType(t reflect.Type) int64 {
 	return int64(t.Kind())
 }
 
-// predeclared are the types that need no package, by their kinds.
+// predeclared are the types that need no package, by kind.
 var predeclared = map[reflect.Kind]reflect.Type{
 	reflect.Bool: reflect.TypeFor[bool](), reflect.String: reflect.TypeFor[string](),
 	reflect.Int: reflect.TypeFor[int](), reflect.Int8: reflect.TypeFor[int8](), reflect.Int16: reflect.TypeFor[int16](),
@@ -249,8 +248,8 @@ var predeclared = map[reflect.Kind]reflect.Type{
 	reflect.Array: reflect.TypeFor[[0]any](),
 }
 
-// typeOf returns a type that reads as the one that was kept: that type itself if
-// it is predeclared, and otherwise one of its kind, or a struct.
+// typeOf returns a type that prints like the kept type: that type itself if it is predeclared, and
+// otherwise another one of its kind, or a struct.
 func typeOf(name string, kind int64) reflect.Type {
 	like := predeclared[reflect.Kind(kind)]
 	if like == nil {
@@ -262,7 +261,7 @@ func typeOf(name string, kind int64) reflect.Type {
 	return namedType{like, name}
 }
 
-// namedType is a type with the name of another.
+// namedType is a type that prints with the name of another.
 type namedType struct {
 	reflect.Type
 	name string

@@ -30,7 +30,7 @@ func Check(resp *http.Response) error {
 	e := &Error{Code: resp.StatusCode}
 	e.After, _ = RetryAfter(resp.Header, time.Now())
 	if resp.Body != nil {
-		// A body that breaks off is still an excerpt, and the status is known.
+		// If the body breaks off, what was read is still an excerpt, and the status is known.
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, excerptLimit))
 		e.Excerpt = strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "")), " ")
 	}
@@ -53,7 +53,7 @@ func (e *Error) StatusCode() int { return e.Code }
 // core.RetryAfter.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// It is found in errors of calls that were recorded, too.
+// Recorded errors of calls contain it, too.
 func init() {
 	record.RegisterErrorType[*Error]("httperror.Error")
 }

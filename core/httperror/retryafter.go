@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// RetryAfter reads the delay that a response asks for from its headers.
-// Retry-After-Ms (milliseconds, as some LLM services send it) is read first, then
-// Retry-After: seconds, with a fraction if need be, or an HTTP date, which is
-// taken relative to now. Nothing, or what is malformed, negative or past, is
-// false.
+// RetryAfter reads the delay that a response asks for from its headers. Retry-After-Ms
+// (milliseconds, as some LLM services send it) is read first, then Retry-After: seconds, possibly
+// with a fraction, or an HTTP date, from which now is subtracted. RetryAfter reports false if there
+// is no delay, or if it is malformed, negative or past.
 //
 // Source: RFC 9110, sections 10.2.3 and 5.6.7.
 func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {

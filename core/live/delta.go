@@ -5,17 +5,16 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Delta is a piece of what a call is producing, shown while it goes on: the
-// next words of a model's answer, or the progress of a tool. Deltas are not
-// records: they have no number, are not stored, and what they show is final
-// only once the call has its outcome.
+// A Delta is a piece of what a call is producing, shown while the call runs: the next words of a
+// model's answer, or the progress of a tool. Deltas are not records: they have no number, are not
+// stored, and what they show is final only once the call has its outcome.
 type Delta struct {
 	RunID   string         `json:"run_id,omitempty"`
 	Address record.Address `json:"address"` // of the call; zero outside a run
-	Attempt int            `json:"attempt"` // from 0; what a higher attempt emits replaces what lower ones did
+	Attempt int            `json:"attempt"` // from 0; what a higher attempt emits replaces the output of lower ones
 	Part    Part           `json:"part"`
 	Index   int            `json:"index,omitempty"` // of the tool call that the piece belongs to
-	Name    string         `json:"name,omitempty"`  // of the tool that is asked for; of what makes progress
+	Name    string         `json:"name,omitempty"`  // of the requested tool, or of the source of the progress
 	Text    string         `json:"text,omitempty"`
 }
 
@@ -24,12 +23,12 @@ type Part uint8
 
 // The parts of what a call produces.
 const (
-	PartBegin     Part = iota + 1 // an attempt begins: what was shown of earlier ones is void
+	PartBegin     Part = iota + 1 // an attempt begins: what earlier attempts have shown is void
 	PartText                      // the answer
 	PartReasoning                 // the model's thoughts
 	PartToolCall                  // the arguments of tool call Index, which asks for the tool Name
-	PartProgress                  // a tool's own words on how far it is
-	PartEnd                       // the attempt has produced all it will
+	PartProgress                  // what a tool says about its progress
+	PartEnd                       // the attempt will produce nothing more
 	partEnd
 )
 

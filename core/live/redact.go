@@ -9,8 +9,8 @@ import (
 )
 
 // Redact returns a function for [Watch] that passes the deltas on to next with their texts
-// redacted. A secret is recognized across deltas: what may be the beginning of one is held
-// back, as [redact.Stream] says, until more of the text has come or the attempt has ended.
+// redacted. A secret is recognized across deltas: text that may be the beginning of one is held
+// back, as [redact.Stream] describes, until more of the text has come or the attempt has ended.
 //
 // Deltas of different calls do not wait for each other. Next is called for those of one
 // call in order.
@@ -24,7 +24,7 @@ type deltaRedaction struct {
 	next      func(Delta)
 
 	mu    sync.Mutex
-	calls map[callKey]*redactedCall // that produce something
+	calls map[callKey]*redactedCall // the calls that produce something
 }
 
 type callKey struct {
@@ -32,7 +32,7 @@ type callKey struct {
 	address record.Address
 }
 
-// A redactedCall is what the newest attempt of a call has produced.
+// A redactedCall is what the latest attempt of a call has produced.
 type redactedCall struct {
 	attempt int
 
@@ -42,9 +42,9 @@ type redactedCall struct {
 
 // A redactedText is a text that comes in pieces.
 type redactedText struct {
-	last   Delta // of it, with the whole Name and no Text
+	last   Delta // the last delta of it, with the whole Name and no Text
 	stream redact.Stream
-	named  string // the Name that was shown, before it was redacted
+	named  string // the Name before it was redacted
 }
 
 // call returns the call of a delta, nil if its attempt was abandoned. At the end of the
@@ -108,7 +108,7 @@ func (r *deltaRedaction) reveal(t *redactedText, piece string) {
 	r.next(d)
 }
 
-// finish shows the rest of the texts.
+// finish shows what is left of the texts.
 func (r *deltaRedaction) finish(c *redactedCall) {
 	for _, t := range c.texts {
 		if rest := t.stream.End(); rest != "" || t.named != t.last.Name {
