@@ -143,8 +143,8 @@ func TestChangedProgramProcess(t *testing.T) {
 	fmt.Printf("outcome: %s, %v, %v, diverged: %v\n", out, err, st.Status(), errors.Is(err, core.ErrDivergence))
 }
 
-// process runs a release in a process of its own, and returns what it came to.
-func process(t *testing.T, dir, runID, release, policy, stop string) string {
+// processOf runs a release in a process of its own, and returns what it came to.
+func processOf(t *testing.T, dir, runID, release, policy, stop string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChangedProgramProcess$", "-test.v")
 	cmd.Env = append(os.Environ(), "REPRISE_CHANGED_DIR="+dir, "REPRISE_CHANGED_RUN="+runID,
@@ -171,7 +171,7 @@ func done(t *testing.T, dir string) map[string]int {
 
 func TestChangedProgramIsRefusedAndEachWayOutWorks(t *testing.T) {
 	recorded := t.TempDir()
-	require.Contains(t, process(t, recorded, "trip-1", "old", "", "stop"), "interrupted")
+	require.Contains(t, processOf(t, recorded, "trip-1", "old", "", "stop"), "interrupted")
 	begun := done(t, recorded)
 	require.Equal(t, map[string]int{"search Oslo": 1, "weather Oslo": 1, "news Oslo": 1, "book Oslo": 1}, begun)
 	finished := map[string]int{"search Oslo": 1, "weather Oslo": 1, "news Oslo": 1, "book Oslo": 1, "pay Oslo": 1}
@@ -195,7 +195,7 @@ func TestChangedProgramIsRefusedAndEachWayOutWorks(t *testing.T) {
 			}
 			dir := copied()
 			for range 2 {
-				outcome := process(t, dir, "trip-1", release, "", "")
+				outcome := processOf(t, dir, "trip-1", release, "", "")
 				assert.Contains(t, outcome, tc.want)
 				assert.Contains(t, outcome, "interrupted, diverged: true")
 				assert.Less(t, len(outcome), 500, outcome)
@@ -207,12 +207,12 @@ func TestChangedProgramIsRefusedAndEachWayOutWorks(t *testing.T) {
 			for _, mended := range []string{"old", "versioned"} {
 				again := filepath.Join(t.TempDir(), "copy")
 				require.NoError(t, os.CopyFS(again, os.DirFS(dir)))
-				assert.Equal(t, "done, <nil>, completed, diverged: false", process(t, again, "trip-1", mended, "", ""), mended)
+				assert.Equal(t, "done, <nil>, completed, diverged: false", processOf(t, again, "trip-1", mended, "", ""), mended)
 				assert.Equal(t, finished, done(t, again), mended)
 			}
 			for _, policy := range []string{"trust", "rerun"} {
 				dir := copied()
-				assert.Equal(t, "done, <nil>, completed, diverged: false", process(t, dir, "trip-1", release, policy, ""), policy)
+				assert.Equal(t, "done, <nil>, completed, diverged: false", processOf(t, dir, "trip-1", release, policy, ""), policy)
 			}
 			dir = copied()
 			id := "another"
@@ -223,8 +223,8 @@ func TestChangedProgramIsRefusedAndEachWayOutWorks(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, state.Fork(t.Context(), store, "trip-1", at, id, state.ForkOptions{}))
 			}
-			assert.Equal(t, "done, <nil>, completed, diverged: false", process(t, dir, id, release, "", ""), "fork, or another run")
-			assert.Equal(t, "done, <nil>, completed, diverged: false", process(t, dir, "trip-1", "old", "", ""), "the run itself")
+			assert.Equal(t, "done, <nil>, completed, diverged: false", processOf(t, dir, id, release, "", ""), "fork, or another run")
+			assert.Equal(t, "done, <nil>, completed, diverged: false", processOf(t, dir, "trip-1", "old", "", ""), "the run itself")
 		})
 	}
 }

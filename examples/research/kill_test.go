@@ -23,12 +23,20 @@ import (
 const longForm = "REPRISE_LONG"
 
 func TestMain(m *testing.M) {
-	process.Main(m, process.Programs{"write": func(args ...string) error {
-		f := flags{dir: args[0], answer: "y", subject: "tea", model: "m"}
-		ctx := live.Watch(context.Background(), func(live.Delta) {}) // stream replies, so that they can be cut in the middle
-		return run(ctx, f, os.Stdin, os.Stdout, os.Stderr)
-	}})
+	process.Main(m, process.Programs{
+		"write": func(args ...string) error {
+			f := flags{dir: args[0], answer: "y", subject: "tea", model: "m"}
+			ctx := live.Watch(context.Background(), func(live.Delta) {}) // stream replies, so that they can be cut in the middle
+			return run(ctx, f, os.Stdin, os.Stdout, os.Stderr)
+		},
+		"research": func(...string) error {
+			main()
+			return nil
+		},
+	})
 }
+
+func TestUnknownArgumentIsRefused(t *testing.T) { process.RefusesArguments(t, "research") }
 
 // worker starts a process that starts or continues writing the report.
 func worker(t *testing.T, dir string, server *openaitest.Server) (*exec.Cmd, *bytes.Buffer) {

@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 	}})
 }
 
+func TestUnknownArgumentIsRefused(t *testing.T) { process.RefusesArguments(t, "service") }
+
 // begin starts the program and returns it with its URL.
 func begin(t *testing.T, dir string) (*exec.Cmd, string) {
 	cmd := process.Command(t, "service", "-addr", "127.0.0.1:0", "-dir", dir)
