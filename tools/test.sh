@@ -14,8 +14,9 @@ plain=(
   ./record/redact ./snapshot/diff ./snapshot/internal/blocks ./streamer/internal/wire
   ./streamer/vocabulary
 )
-# bench starts goroutines as its peers do: it measures them.
-plain_modules=" ./bench ./snapshot/storekit/sqlitestore ./tests/types ./tools "
+# bench and tests/browser start goroutines. But bench measures its peers, and what serves the
+# page in tests/browser has tests of its own with the race detector.
+plain_modules=" ./bench ./snapshot/storekit/sqlitestore ./tests/browser ./tests/types ./tools "
 
 # By default, a program with the race detector sleeps for a second before it ends.
 export GORACE="atexit_sleep_ms=0 ${GORACE-}"
@@ -43,9 +44,9 @@ root() {
   fi
   all=$(go list ./...)
   without=$(go list "${plain[@]}")
-  echo "--- go test: what has no concurrency, and all random programs of ./state"
-  run "${plain[@]}" ./state || failed=1
-  echo "--- go test -race: the others, with a quarter of the random programs"
+  echo "--- go test: what has no concurrency, and all cases of campaigns (testkit.Seeds)"
+  run "${plain[@]}" ./snapshot/filestore ./state || failed=1
+  echo "--- go test -race: the others, with a sample of those cases"
   # shellcheck disable=SC2046 # a package each
   run "$race" $(grep -vxF "$without" <<<"$all") || failed=1
   return "$failed"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/storetest"
@@ -231,12 +232,12 @@ func TestNoCutOfThePowerLosesWhatWasPromised(t *testing.T) {
 	if *long {
 		lives, most, cutAgain = 30, 1500, 50
 	}
-	for life := range lives {
+	for life := range testkit.Seeds(uint64(lives)) {
 		t.Run(fmt.Sprint("life ", life), func(t *testing.T) {
 			t.Parallel()
 			tr := &traced{
 				t: t, queued: life%2 == 0, dir: filepath.Join(memoryDir(t), "world"), most: most, cutAgain: cutAgain, seen: make(map[seenWorld]bool),
-				random: rand.New(rand.NewPCG(uint64(life), 7)),
+				random: rand.New(rand.NewPCG(life, 7)),
 			}
 			tr.disk = newPowerDisk(memoryDir(t), tr.cut)
 			tr.live()
