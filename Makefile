@@ -9,6 +9,9 @@ NESTED  := $(filter-out .,$(MODULES))
 
 # The race detector needs cgo, and cgo a C compiler; `make test RACE=` does without.
 RACE     ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+# These are tested without it. They start no goroutine; or they measure peers (bench), or a
+# page whose server has tests of its own (tests/browser).
+PLAIN    := ./bench ./snapshot/storekit/sqlitestore ./tests/browser ./tests/types ./tools
 FUZZTIME ?= 10s
 FUZZPART ?= 1/1
 LINT     := $(CURDIR)/.bin/golangci-lint
@@ -20,8 +23,9 @@ help: ## List the targets
 
 test: ## Test every module, with the race detector where anything is concurrent
 	@$(if $(RACE),,echo "test: no race detector$(if $(filter 0,$(shell go env CGO_ENABLED)), (cgo is off: is there a C compiler?))")
-	@tools/test.sh "$(RACE)" . $(NESTED)
+	@tools/test.sh "$(RACE)" "$(PLAIN)" . $(NESTED)
 
+# It reads what the compiler has written of all packages and tests: that of `make test`.
 lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module
 	@failed=0; \
 	echo "--- file sizes"; tools/sizes.sh || failed=1; \
@@ -32,7 +36,8 @@ lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module
 	done; \
 	for m in . $(NESTED); do \
 		echo "--- golangci-lint $$m"; \
-		( cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yml ./... ) || failed=1; \
+		race=$(RACE); case " $(PLAIN) " in *" $$m "*) race= ;; esac; \
+		( cd $$m && GOFLAGS="$$(go env GOFLAGS) $$race" $(LINT) run --config $(CURDIR)/.golangci.yml ./... ) || failed=1; \
 	done; exit $$failed
 
 fmt: $(LINT) ## Format every Go file

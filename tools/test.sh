@@ -1,23 +1,20 @@
 #!/usr/bin/env bash
-# Tests every module: tools/test.sh RACE MODULE... The root module, ".", is tested beside
-# the others, of which two at a time, since many tests wait for servers, processes and
-# browsers. Nothing is vetted here: golangci-lint does that, with more checks.
+# Tests every module: tools/test.sh RACE PLAIN MODULE... RACE is the flag for the race
+# detector, which the modules that PLAIN lists are tested without. The root module, ".", is
+# tested beside the others, of which two at a time, since many tests wait for servers,
+# processes and browsers. Nothing is vetted here: golangci-lint does that, with more checks.
 set -euo pipefail
 
-race=$1
-shift
+race=$1 plain_modules=" $2 "
+shift 2
 
-# What starts no goroutine is tested without the race detector. It would find nothing, takes
-# five times as long, and each program needs to be built with it.
+# Packages of the root module that start no goroutine. The race detector would find nothing
+# in them, takes five times as long, and each program needs to be built with it.
 plain=(
   ./config ./examples/seeds/... ./internal/errtree ./internal/nearest ./internal/runcopy
   ./record/redact ./snapshot/diff ./snapshot/internal/blocks ./streamer/internal/wire
   ./streamer/vocabulary
 )
-# bench and tests/browser start goroutines. But bench measures its peers, and what serves the
-# page in tests/browser has tests of its own with the race detector.
-plain_modules=" ./bench ./snapshot/storekit/sqlitestore ./tests/browser ./tests/types ./tools "
-
 # By default, a program with the race detector sleeps for a second before it ends.
 export GORACE="atexit_sleep_ms=0 ${GORACE-}"
 
