@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -179,11 +178,7 @@ func quoted(v any) string {
 
 func TestQuestionsAreAnsweredFromFourDoors(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "reprise")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/reprise")
-	build.Dir = filepath.Join("..", "..") // which is another module
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
+	program := built(t, "./cmd/reprise")
 
 	t.Run("bool", func(t *testing.T) {
 		fourDoors(t, program, `"yes"`, "got a string, want a boolean", `true`, true, func(p *tab) {

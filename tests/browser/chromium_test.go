@@ -29,6 +29,12 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	var err error
+	if programs, err = os.MkdirTemp("", "programs-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(programs)
 	path := find()
 	if path == "" {
 		return m.Run() // each test says why it is skipped

@@ -25,13 +25,7 @@ import (
 // stop is Ctrl-C, and returns how it ended.
 func example(t *testing.T, flags ...string) (url string, stop func() error) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "dashboard")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/dashboard")
-	build.Dir = "../.."
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-
-	cmd := exec.Command(program, append([]string{"-addr", "127.0.0.1:0"}, flags...)...)
+	cmd := exec.Command(built(t, "./examples/dashboard"), append([]string{"-addr", "127.0.0.1:0"}, flags...)...)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)

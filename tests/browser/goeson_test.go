@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -99,12 +98,8 @@ func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
 	const first, second = `[data-question="group:people/1?1"]`, `[data-question="group:people/2?1"]` // asked at once, in any order
 	p.click(first + " .yes")
 	p.waitText(first+" .answer", "Answered. ")
-	command := filepath.Join(t.TempDir(), "reprise")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", command, "./cmd/reprise")
-	build.Dir = filepath.Join("..", "..")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-	out, err = exec.CommandContext(t.Context(), command, "--dir", dir, "answer", "r", "group:people/2?1", "true").CombinedOutput()
+	command := built(t, "./cmd/reprise")
+	out, err := exec.CommandContext(t.Context(), command, "--dir", dir, "answer", "r", "group:people/2?1", "true").CombinedOutput()
 	require.NoError(t, err, string(out))
 	assert.Equal(t, "question group:people/2?1 of run r is answered; a program has resumed the run\n", string(out))
 	program.Wait()
