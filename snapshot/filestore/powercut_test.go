@@ -58,6 +58,10 @@ func (tr *traced) look(w world) {
 		return
 	}
 	tr.seen[key] = true
+	again := !tr.again && tr.random.IntN(tr.cutAgain) == 0
+	if !again && !testkit.Sampled(len(tr.seen)) {
+		return
+	}
 	w.write(tr.t, tr.dir)
 	defer func() {
 		if tr.t.Failed() {
@@ -65,7 +69,7 @@ func (tr *traced) look(w world) {
 		}
 	}()
 	tr.check(tr.dir)
-	if !tr.again && tr.random.IntN(tr.cutAgain) == 0 {
+	if again {
 		tr.openAndCut(w)
 	}
 }
