@@ -142,6 +142,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 	l := &loop{
 		llm:            llm.Ensure(isSomething),
 		tools:          must(NewToolSet(o.functions...)),
+		toolsFuncs:     o.toolsFuncs,
 		instructions:   o.instructions,
 		options:        o.model,
 		maxTurns:       o.maxTurns,
@@ -149,7 +150,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 		workers:        o.workers,
 		stopOnError:    o.stopOnError,
 	}
-	if err := l.checkOptions(o.model); err != nil {
+	if err := l.checkOptions(o.model, false); err != nil {
 		panic(fmt.Errorf("actors: %q: WithOptions: %w", name, err))
 	}
 	if l.maxTurns == 0 {
@@ -177,6 +178,24 @@ func isSomething(_ context.Context, _ Request, resp Response) error {
 // the model in this order.
 func WithTools(functions ...Function) Option {
 	return agentOption("WithTools", func(o *options) { o.functions = append(o.functions, functions...) })
+}
+
+// WithToolsFunc gives an agent tools that it takes inside each of its calls, such as those
+// of a server that lists them. They follow the tools of [WithTools], and those of an earlier
+// WithToolsFunc.
+//
+// take is called whenever the handler of the agent is entered, so also when its run is
+// resumed. What it reads from outside must come from a [core.Step]: the list is then on
+// record, the model is shown the same tools after a resume, and a replay needs no server. An
+// error fails the call, and so do two tools of one name. The compensations of such tools are
+// not among those of [Agent.Compensations].
+func WithToolsFunc(take func(context.Context) ([]Function, error)) Option {
+	return agentOption("WithToolsFunc", func(o *options) {
+		if take == nil {
+			panic(fmt.Sprintf("actors: %q: WithToolsFunc got nil", o.spec.Name))
+		}
+		o.toolsFuncs = append(o.toolsFuncs, take)
+	})
 }
 
 // WithInstructions sets the system message of an agent.

@@ -18,6 +18,12 @@ func (t Tool[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
 	return decodeInput[In](t.Name(), t.schema, input)
 }
 
+// Description returns what the agent is for; empty for none.
+func (a Agent[In, Out]) Description() string { return a.definition.Spec().Description }
+
+// Description returns what the tool is for; empty for none.
+func (t Tool[In, Out]) Description() string { return t.definition.Spec().Description }
+
 // InputSchema returns the JSON schema of what DecodeInput takes, nil for an agent without
 // one.
 func (a Agent[In, Out]) InputSchema() json.RawMessage {

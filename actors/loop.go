@@ -21,6 +21,7 @@ var ErrTurnLimit = errors.New("turn limit reached")
 type loop struct {
 	llm            LLM
 	tools          ToolSet
+	toolsFuncs     []func(context.Context) ([]Function, error)
 	instructions   instructions
 	options        Options
 	check          func(text string) error // nil if every text is an answer
@@ -44,9 +45,24 @@ func (i instructions) of(ctx context.Context, prompt Prompt) (string, error) {
 	return core.Step(ctx, "instructions", func(ctx context.Context) (string, error) { return i.build(ctx, prompt) })
 }
 
+// run is the handler: it takes the tools of this call, and answers.
 func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
+	own := *l
+	for _, take := range l.toolsFuncs {
+		functions, err := take(ctx)
+		if err != nil {
+			return Answer{}, err
+		}
+		if own.tools, err = own.tools.With(functions...); err != nil {
+			return Answer{}, core.Permanent(err)
+		}
+	}
+	return own.answer(ctx, prompt)
+}
+
+func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	options := prompt.Options.Or(l.options)
-	if err := l.checkOptions(options); err != nil {
+	if err := l.checkOptions(options, true); err != nil {
 		return Answer{}, core.Permanent(err)
 	}
 	conversation, err := l.begin(ctx, prompt)
@@ -124,11 +140,13 @@ func (l *loop) outOfTurns(answer *Answer, problem error) error {
 	return fmt.Errorf(format, "the model still asks for tools", l.maxTurns, ErrTurnLimit)
 }
 
-func (l *loop) checkOptions(o Options) error {
+// checkOptions checks options of a call, or outside of one those of the agent, whose tools may
+// not be known yet.
+func (l *loop) checkOptions(o Options, inCall bool) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	if o.ToolChoice == "required" || !o.forcesTools() || l.tools.Len() == 0 {
+	if o.ToolChoice == "required" || !o.forcesTools() || l.tools.Len() == 0 || len(l.toolsFuncs) > 0 && !inCall {
 		return nil
 	}
 	if _, ok := l.tools.Lookup(o.ToolChoice); !ok {

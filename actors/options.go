@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -37,14 +38,14 @@ func WithAttemptTimeout(d time.Duration) Option {
 
 // WithInDoubt sets what happens to a call whose process ended, or whose run was
 // interrupted, while its handler ran, so that it is not known whether it took
-// effect. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an
+// effect, and to one whose handler says so with [core.InDoubt]. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an
 // irreversible actor. For calls that must not happen twice
 // and have no idempotency key, [core.InDoubtFail] makes the call fail with
 // core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a question that is
 // answered with a state.InDoubtAnswer. An attempt that timed out is not meant: the
 // retry configuration decides about it. [Tool.CompensateInDoubt] undoes what may have
 // been done. For an agent WithInDoubt has no effect: agents are always entered again.
-func WithInDoubt(d core.InDoubt) Option {
+func WithInDoubt(d core.InDoubtPolicy) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
 
@@ -193,6 +194,7 @@ type options struct {
 	// For NewAgent alone; agentOnly names the first such option that was used.
 	agentOnly      string
 	functions      []Function
+	toolsFuncs     []func(context.Context) ([]Function, error)
 	instructions   instructions
 	model          Options
 	maxTurns       int

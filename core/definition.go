@@ -30,7 +30,7 @@ type Spec struct {
 
 	// InDoubt sets what happens to a call whose process ended, or whose run was
 	// interrupted, while its handler ran. Agents are always entered again.
-	InDoubt InDoubt
+	InDoubt InDoubtPolicy
 
 	// Irreversible keeps the effect of a call from being made twice: see
 	// actors.WithIrreversible.

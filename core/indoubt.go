@@ -9,11 +9,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// InDoubt sets what happens to a call of an irreversible actor that might repeat an effect, and to
-// any call whose process ended, or whose run was interrupted, while its handler ran, so that nobody
-// knows whether the handler took effect. It applies when the run is resumed. An attempt that ended
-// in a timeout or a panic has failed: the retry configuration decides what follows.
-type InDoubt = engine.InDoubt
+// InDoubtPolicy sets what happens to a call of an irreversible actor that might repeat an effect,
+// and to any call of which nobody knows whether its handler took effect: because its process ended,
+// or its run was interrupted, while the handler ran, or because the handler says so with [InDoubt].
+// It applies when the run is resumed, and for [InDoubt] at once. An attempt that ended in a timeout
+// or a panic has failed: the retry configuration decides what follows.
+type InDoubtPolicy = engine.InDoubt
 
 // The choices for calls in doubt.
 const (

@@ -47,7 +47,7 @@ func StepInput(v any) StepOption { return func(c *stepConfig) { c.input = v } }
 // StepInDoubt sets what happens to a step whose process ended, or whose run was interrupted, while
 // it ran. Defaults to [InDoubtRetry]: the step runs again. With [InDoubtFail] it fails with
 // [ErrInDoubt], and with [InDoubtAsk] it waits until somebody decides.
-func StepInDoubt(d InDoubt) StepOption { return func(c *stepConfig) { c.spec.InDoubt = d } }
+func StepInDoubt(d InDoubtPolicy) StepOption { return func(c *stepConfig) { c.spec.InDoubt = d } }
 
 // StepNoStore keeps the result of a step out of records: it runs again when its
 // run is resumed.

@@ -21,6 +21,7 @@ type traits struct {
 	permanent, retryable, panicked                bool          // marks of package core
 	connection, eof, canceled, timeout, temporary bool          // from errors of the standard library
 	interrupted, inDoubt                          bool          // ErrInterrupted, ErrInDoubt
+	doubted                                       bool          // marked with core.InDoubt
 	classed                                       Class         // of a method Class
 	status                                        int           // HTTP
 	after                                         time.Duration // Retry-After
@@ -59,6 +60,7 @@ type Traits struct {
 
 	Interrupted bool // errors.Is finds ErrInterrupted
 	InDoubt     bool // errors.Is finds ErrInDoubt
+	Doubted     bool // the handler has marked it with core.InDoubt
 	Endless     bool // it wraps itself, or too many errors: errors.Is would not return
 }
 
@@ -86,7 +88,7 @@ func isEndless(err error) (endless bool) {
 
 func (t *traits) found() Traits {
 	return Traits{
-		Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0), Interrupted: t.interrupted, InDoubt: t.inDoubt,
+		Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0), Interrupted: t.interrupted, InDoubt: t.inDoubt, Doubted: t.doubted,
 	}
 }
 
@@ -98,6 +100,9 @@ func (t *traits) inspect(err error) {
 		return
 	case *mark.Retryable:
 		t.retryable = true
+		return
+	case *mark.InDoubt:
+		t.doubted, t.inDoubt = true, true
 		return
 	}
 	t.marks(err)

@@ -1,10 +1,10 @@
 package record
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/reprise-go/reprise/internal/enum"
+	"github.com/reprise-go/reprise/internal/mark"
 )
 
 // Reason says why a call failed for good. Each reason has an error of the same name in package
@@ -46,8 +46,8 @@ var reasonNames = [reasonEnd]string{
 }
 
 // ErrInDoubt: errors.Is finds it in the error of a call if nobody knows whether the call took
-// effect. A handler may return it.
-var ErrInDoubt = errors.New("call in doubt")
+// effect.
+var ErrInDoubt = mark.ErrInDoubt
 
 // String returns the name on the wire, such as "retry_timeout"; empty for
 // ReasonNone.

@@ -177,6 +177,7 @@ type idler struct{}
 func (idler) Name() string                               { return "idle" }
 func (idler) Call(context.Context, word) (string, error) { return "", errors.New("away") }
 func (idler) DecodeInput(json.RawMessage) (word, error)  { return word{}, nil }
+func (idler) Description() string                        { return "" }
 func (idler) InputSchema() json.RawMessage               { return nil }
 
 // Processes that cannot continue a run must not open it again because another one

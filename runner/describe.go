@@ -11,6 +11,7 @@ import (
 // A Description describes a registered program.
 type Description struct {
 	Name     string
+	About    string          // what it is for, in the words of its actor; may be empty
 	Version  string          // that of new runs
 	Versions []string        // all that are registered, sorted
 	Input    json.RawMessage // the JSON schema of the input; nil if it has none
@@ -31,7 +32,7 @@ func (r *Runner) Describe() []Description {
 	defer r.mu.Unlock()
 	all := make([]Description, 0, len(r.current))
 	for name, p := range r.current {
-		d := Description{Name: name, Version: p.version, Input: p.input}
+		d := Description{Name: name, About: p.about, Version: p.version, Input: p.input}
 		for key := range r.programs {
 			if key.name == name {
 				d.Versions = append(d.Versions, key.version)

@@ -18,6 +18,7 @@ import (
 // tool of package actors.
 type Actor[In, Out any] interface {
 	Name() string
+	Description() string // what it is for; may be empty
 	Call(ctx context.Context, in In) (Out, error)
 	DecodeInput(input json.RawMessage) (In, error)
 	InputSchema() json.RawMessage // of what DecodeInput takes; nil if it has none
@@ -33,6 +34,7 @@ type Program[In, Out any] struct {
 // record.Encode.
 type program struct {
 	programKey
+	about  string                                                        // its description
 	input  json.RawMessage                                               // its schema; nil if it has none
 	encode func(input any) ([]byte, error)                               // the error is an *InputError
 	decode func(encoded []byte) (func(ctx context.Context) error, error) // the call with an input; the error is an *InputError
@@ -127,6 +129,7 @@ func (r *Runner) checkOthers(p *program) error {
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
 		programKey: programKey{actor.Name(), "1"},
+		about:      actor.Description(),
 		input:      actor.InputSchema(),
 		result: func(ctx context.Context, store snapshot.Store, runID string) (any, error) {
 			return state.Result[Out](ctx, store, runID)

@@ -324,7 +324,7 @@ func ranOnce(t testing.TB, known state.Option, root *testkit.Definition) *snapsh
 func TestLostCallIsCompensatedAsItEnds(t *testing.T) {
 	soldOut := core.Permanent(errors.New("sold out"))
 	for name, test := range map[string]struct {
-		inDoubt core.InDoubt
+		inDoubt core.InDoubtPolicy
 		losses  bool
 		answer  any
 		again   testkit.Handler

@@ -717,7 +717,7 @@ func TestCancelledRunWaitsForTheAnswerOfACompensation(t *testing.T) {
 }
 
 func TestCompensationThatMayHaveRunIsMadeAgainOrFails(t *testing.T) {
-	for doubt, want := range map[core.InDoubt]int{core.InDoubtRetry: 1, core.InDoubtFail: 0} {
+	for doubt, want := range map[core.InDoubtPolicy]int{core.InDoubtRetry: 1, core.InDoubtFail: 0} {
 		var l bookings
 		d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: doubt}, testkit.Succeed).
 			Compensate(func(context.Context, string, string) error { l.note("undo"); return nil })

@@ -135,7 +135,7 @@ func TestCallInDoubtWaitsForSomebodyToDecide(t *testing.T) {
 			q := doubtOf(t, s)
 			assert.Equal(t, record.AsksDoubt, q.Asks)
 			assert.True(t, strings.HasSuffix(q.ID, "pay?in-doubt1"), q.ID)
-			assert.Contains(t, q.Text, `"pay" had begun (attempt 1)`)
+			assert.Contains(t, q.Text, `"pay" has begun (attempt 1)`)
 		}
 		assert.Equal(t, 1, d.ran)
 		answerDoubt(t, s, state.InDoubtRunAgain())
@@ -339,7 +339,7 @@ func TestLaterDoubtIsAnotherQuestion(t *testing.T) {
 }
 
 func TestDoubtOutlivesAnInterruptBeforeItIsSettled(t *testing.T) {
-	for name, policy := range map[string]core.InDoubt{"fail": core.InDoubtFail, "ask": core.InDoubtAsk} {
+	for name, policy := range map[string]core.InDoubtPolicy{"fail": core.InDoubtFail, "ask": core.InDoubtAsk} {
 		t.Run(name, func(t *testing.T) {
 			s, ran := memstore.New(), 0
 			var left snapshot.Store

@@ -55,7 +55,7 @@ type buyer struct {
 	attempts [][]string
 	declares bool         // the actor says what the identity of a payment is
 	plain    bool         // the actor is not irreversible
-	inDoubt  core.InDoubt // of the payments
+	inDoubt  core.InDoubtPolicy // of the payments
 }
 
 func (b *buyer) pay(t testing.TB) *core.Definition[string, string] {

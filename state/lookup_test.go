@@ -17,7 +17,7 @@ import (
 // A call in doubt that has left its outcome elsewhere completes with it: it does not fail, and
 // nobody is asked; its handler does not run again.
 func TestACallInDoubtIsLookedUpBeforeItFailsOrAsks(t *testing.T) {
-	for name, inDoubt := range map[string]core.InDoubt{"fail": core.InDoubtFail, "ask": core.InDoubtAsk} {
+	for name, inDoubt := range map[string]core.InDoubtPolicy{"fail": core.InDoubtFail, "ask": core.InDoubtAsk} {
 		for _, isLeft := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				left, began := map[string]string{}, make(chan struct{}, 2)

@@ -168,7 +168,7 @@ func TestOutcomesAndPromisesAreSynced(t *testing.T) {
 }
 
 func TestBeginningOfACallThatMustNotSimplyRepeatIsSynced(t *testing.T) {
-	for policy, want := range map[core.InDoubt][]uint64{
+	for policy, want := range map[core.InDoubtPolicy][]uint64{
 		core.InDoubtRetry: {3}, core.InDoubtFail: {2, 3}, core.InDoubtAsk: {2, 3},
 	} {
 		s := new(syncs)

@@ -37,6 +37,9 @@ func NewProgram(store snapshot.Store, agent Agent, opts ...Option) *Program {
 // Name returns the name of the agent.
 func (p *Program) Name() string { return p.agent.Name() }
 
+// Description returns what the agent is for; empty for none.
+func (p *Program) Description() string { return p.agent.Description() }
+
 // DecodeInput decodes a prompt in JSON, such as {"text": "hello"}.
 func (p *Program) DecodeInput(input json.RawMessage) (Input, error) {
 	prompt, err := p.agent.DecodeInput(input)

@@ -25,7 +25,7 @@ func (a *app) answerCommand() *cobra.Command {
 			"the run is resumed, and the command reports whether a program has resumed it.\n" +
 			"The first answer counts. If an answer does not fit, the command says what is wrong\n" +
 			"with it, and nothing is recorded. Write -- before a value that begins with a minus sign.\n\n" +
-			"A question with ?in-doubt in its ID is about a call that had begun when the run stopped,\n" +
+			"A question with ?in-doubt in its ID is about a call that has begun,\n" +
 			"and that may have taken effect. The answer is one of\n" +
 			"  {\"decision\": \"completed\", \"output\": ...}     with the output of the call\n" +
 			"  {\"decision\": \"run_again\"}\n" +

@@ -144,7 +144,7 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 	case Fail:
 		return c.failInDoubt(p, s, step.Err)
 	case Ask:
-		return c.askInDoubt(p, s)
+		return c.askInDoubt(p, s, nil)
 	case SetAside:
 		return c.setAside(p, s)
 	case Begin:
@@ -296,11 +296,17 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 		if c.policy.Polls {
 			c.polled(s, &r.Result)
 		}
-	} else if c.find(r); r.traits.Interrupted {
+	} else if c.find(r); r.traits.Interrupted || r.traits.Doubted {
+		r.doubted = r.traits.Doubted && r.Stage == record.StageHandler && !c.spec.Kind.IsEntered()
 		r.replace(&settledError{r.Err})
 	}
 	if r.Err == nil {
 		return c.complete(p, s, r, "")
+	}
+	if r.doubted {
+		if settled, err := c.settleDoubt(p, s, r); settled {
+			return err
+		}
 	}
 	f := c.classify(r)
 	v := c.decide(p, s, &f)

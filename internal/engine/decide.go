@@ -133,7 +133,7 @@ func (c *Call) retryable(s *Scope, f *failure) bool {
 	if f.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return true
 	}
-	byDefault := f.marked || f.class.IsTransient()
+	byDefault := f.marked || f.doubted || f.class.IsTransient()
 	if !c.policy.Judges {
 		return byDefault
 	}

@@ -194,8 +194,9 @@ func (e *TimeoutError) Class() record.Class { return record.ClassTimeout }
 func (e *TimeoutError) Timeout() bool { return true }
 
 // settledError is the error of a failed attempt whose handler returned the
-// suspension of a call inside it, which ended with the attempt. It has the same
-// text, but is not a suspension: ErrInterrupted is never found in a failure.
+// suspension of a call inside it, which ended with the attempt, or the mark of
+// core.InDoubt. It has the same text, but is not a suspension, and the mark does not
+// reach the calls around: ErrInterrupted is never found in a failure.
 type settledError struct{ err error }
 
 func (e *settledError) Error() string { return e.err.Error() }

@@ -147,6 +147,22 @@ func (c *Call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 	return c.refuse(p, s, Result{Err: err, Stage: record.StageHandler}, record.ReasonInDoubt)
 }
 
+// settleDoubt ends an attempt of which the handler has said that it is in doubt, unless it
+// is retried as one that failed. It reports whether it did.
+func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attempted) (settled bool, err error) {
+	rules := c.rules()
+	if !rules.AsksInDoubt && !rules.FailsInDoubt {
+		return false, nil
+	}
+	if ended, err := c.lookUp(p, s, r); ended {
+		return true, err
+	}
+	if rules.AsksInDoubt && !c.root.isOutside() {
+		return true, c.askInDoubt(p, s, r)
+	}
+	return true, c.refuseAttempt(p, s, r, record.ReasonInDoubt)
+}
+
 // setAside interrupts the run, because the process has ended too often while the
 // attempt of s ran. It is recorded as an interrupt of the attempt: if somebody
 // resumes the run, losses are counted anew.
@@ -161,33 +177,41 @@ func (c *Call) setAside(p *record.Progress, s *Scope) error {
 // askInDoubt asks somebody whether the attempt of s took effect, and continues
 // as the answer says. The question has the number of the start that it is
 // about: while it is open it stays the same, and a later doubt is another
-// question.
-func (c *Call) askInDoubt(p *record.Progress, s *Scope) error {
+// question. r is the attempt if its handler has said that it is in doubt; nil if
+// none was made.
+func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attempted) error {
 	q := Question{
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Asks: record.AsksDoubt,
-		Text: fmt.Sprintf("%s %q had begun (attempt %d) when the run stopped: has it taken effect? "+
+		Text: fmt.Sprintf("%s %q has begun (attempt %d), and it is not known whether it took effect: has it? "+
 			`Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or {"decision": "failed", "message": "…"}`,
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, s.Attempt()+1),
 		Schema: c.typed.OutputSchema(),
 		Call:   &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Attempt: s.Attempt(), Starts: int(p.Starts)},
 	}
 	var answer answeredInDoubt
-	e, err := s.ask(s.context(), q, DefaultAnswer{}, nil, c.readDecision(&q, &answer))
+	next := s
+	if r != nil { // the scope of the attempt is closed
+		next = &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt}
+	}
+	e, err := next.ask(next.context(), q, DefaultAnswer{}, nil, c.readDecision(&q, &answer))
 	switch {
 	case err != nil:
 		return c.notRecorded(s, record.StatusAwaiting, err)
 	case e != nil:
-		return c.suspend(p, s, nil, e, record.StageEntry)
+		if r != nil {
+			e.Cause = fmt.Errorf("%w: %w", e.Cause, r.Err)
+		}
+		return c.suspend(p, s, r, e, record.StageEntry)
 	case answer.decision == decidedRunAgain:
-		return c.attempt(p, s)
+		return c.attempt(p, next)
 	case answer.decision == decidedFailed:
 		return c.failInDoubt(p, s, answer.failure())
 	}
-	r := c.typed.KeepOutput(s.context())
-	if r.Err != nil {
-		return c.halt(r.Err) // the answer stays, for when it can be kept
+	kept := c.typed.KeepOutput(next.context())
+	if kept.Err != nil {
+		return c.halt(kept.Err) // the answer stays, for when it can be kept
 	}
-	return c.complete(p, s, &attempted{Result: r}, "as answered to "+q.ID)
+	return c.complete(p, s, &attempted{Result: kept}, "as answered to "+q.ID)
 }
 
 // readDecision returns a function that reads an answer to q into answer. The output of a

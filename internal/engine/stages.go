@@ -111,8 +111,9 @@ type KeptOutput struct {
 type attempted struct {
 	Result
 	findings
-	ended time.Time // zero if there was no attempt
-	took  time.Duration
+	ended   time.Time // zero if there was no attempt
+	took    time.Duration
+	doubted bool // its handler says that it is in doubt
 }
 
 // end sets the end of an attempt to now. The end is computed from the monotonic

@@ -24,9 +24,12 @@ type Document struct {
 // drafts are the values of $schema that the library validates.
 var drafts = map[string]bool{
 	"": true,
-	"https://json-schema.org/draft/2020-12/schema": true,
-	"http://json-schema.org/draft-07/schema#":      true,
-	"https://json-schema.org/draft-07/schema#":     true,
+	"https://json-schema.org/draft/2020-12/schema":  true,
+	"https://json-schema.org/draft/2020-12/schema#": true, // an empty fragment, as generators write it
+	"http://json-schema.org/draft-07/schema#":       true,
+	"https://json-schema.org/draft-07/schema#":      true,
+	"http://json-schema.org/draft-07/schema":        true,
+	"https://json-schema.org/draft-07/schema":       true,
 }
 
 // Parse returns the schema that doc is: of draft 2020-12, or of draft 7 if its
@@ -67,6 +70,9 @@ func parse(doc []byte) (d *Document, err error) {
 	}
 	if !drafts[root.Schema] {
 		return nil, fmt.Errorf("$schema is %q, want draft 2020-12 or draft 7", root.Schema)
+	}
+	if draft, ok := strings.CutSuffix(root.Schema, "2020-12/schema#"); ok {
+		root.Schema = draft + "2020-12/schema" // the only form that the library knows
 	}
 	if root.Type != "object" {
 		return nil, fmt.Errorf(`the root has type %q, want "object": arguments are a JSON object`, strings.Join(typesOf(root), ", "))

@@ -117,6 +117,7 @@ func TestDocumentThatIsNotASchemaIsRefused(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"strng"}}}`:                             `at /properties/a: got type "strng", want one of ["string" "integer"`,
 		`{"type":"object","properties":{"a":null}}`:                                         `at /properties/a: got null, want a schema`,
 		`{"type":"object","properties":{"a":3}}`:                                            `cannot unmarshal number`,
+		`{"type":"object","$schema":"https://json-schema.org/draft/2019-09/schema"}`:        `$schema is "https://json-schema.org/draft/2019-09/schema", want draft 2020-12 or draft 7`,
 		`{"type":"object","$schema":"http://json-schema.org/draft-04/schema#"}`:             `$schema is "http://json-schema.org/draft-04/schema#", want draft 2020-12 or draft 7`,
 		`{"type":"object","items":{"$ref":"#/$defs/a"}}`:                                    `at /items: $ref "#/$defs/a" leads nowhere; want one such as "#/$defs/name"`,
 		`{"type":"object","items":{"$ref":"#a"}}`:                                           `at /items: $ref "#a" leads nowhere`,
@@ -236,4 +237,16 @@ func TestEveryKeywordWithSchemasIsKnown(t *testing.T) {
 		"Properties", "PatternProperties", "AdditionalProperties", "PropertyNames", "UnevaluatedProperties",
 		"PrefixItems", "Items", "ItemsArray", "AdditionalItems", "Contains", "UnevaluatedItems",
 	}, got)
+}
+
+// Generators write the URLs of drafts with and without an empty fragment.
+func TestDraftsAreKnownWithAndWithoutAnEmptyFragment(t *testing.T) {
+	for _, url := range []string{"https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema"} {
+		for _, fragment := range []string{"", "#"} {
+			s, err := schema.Parse([]byte(`{"$schema":"` + url + fragment + `","type":"object","properties":{"n":{"type":"integer"}}}`))
+			require.NoError(t, err, url+fragment)
+			require.NoError(t, s.Validate([]byte(`{"n":1}`)))
+			require.Error(t, s.Validate([]byte(`{"n":"x"}`)), url+fragment)
+		}
+	}
 }

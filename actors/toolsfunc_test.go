@@ -1,0 +1,94 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// listed returns tools of the names that list returns, which are on record. The tool
+// "ask" waits for an answer.
+func listed(list func() ([]string, error)) func(context.Context) ([]actors.Function, error) {
+	return func(ctx context.Context) ([]actors.Function, error) {
+		names, err := core.Step(ctx, "tools", func(context.Context) ([]string, error) { return list() })
+		var tools []actors.Function
+		for _, name := range names {
+			tools = append(tools, decorators.Tool(name, "", func(ctx context.Context, _ struct{}) (string, error) {
+				return core.Await[string](ctx, "What does "+name+" find?")
+			}))
+		}
+		return tools, err
+	}
+}
+
+func own(name string) actors.Function {
+	return decorators.Tool(name, "", func(context.Context, struct{}) (string, error) { return "", nil })
+}
+
+func TestToolsThatAnAgentTakesInsideItsCallAreOnRecord(t *testing.T) {
+	store := memstore.New()
+	run := func(script *actorstest.Script, list func() ([]string, error)) (actors.Answer, error) {
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		agent := actors.NewAgent("a", script.LLM("m"), actors.WithTools(own("own")), actors.WithToolsFunc(listed(list)))
+		out, err := agent.Call(st.Context(t.Context()), actors.Prompt{Text: "go"})
+		require.NoError(t, st.Close())
+		return out, err
+	}
+	names := func(r actors.Request) (names []string) {
+		for _, spec := range r.Tools {
+			names = append(names, spec.Name)
+		}
+		return names
+	}
+	first := actorstest.NewScript(t, actorstest.Calls(actorstest.Call("find", map[string]any{})))
+	_, err := run(first, func() ([]string, error) { return []string{"find", "book"}, nil })
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	assert.Equal(t, []string{"own", "find", "book"}, names(first.Requests()[0]))
+
+	open, err := state.Questions(t.Context(), store, "r")
+	require.NoError(t, err)
+	require.NoError(t, state.Answer(t.Context(), store, "r", open[0].ID, "", "a hotel"))
+	second := actorstest.NewScript(t, actorstest.Say("done"))
+	out, err := run(second, func() ([]string, error) { return nil, errors.New("the server is away") })
+	require.NoError(t, err)
+	assert.Equal(t, "done", out.Text)
+	assert.Equal(t, []string{"own", "find", "book"}, names(second.Requests()[0]), "the list that is on record")
+}
+
+func TestToolsThatAnAgentCannotTakeFailItsCall(t *testing.T) {
+	for want, list := range map[string]func() ([]string, error){
+		`two functions are named "find"`: func() ([]string, error) { return []string{"find"}, nil },
+		"the server is away":             func() ([]string, error) { return nil, errors.New("the server is away") },
+	} {
+		script := actorstest.NewScript(t)
+		agent := actors.NewAgent("a", script.LLM("m"), actors.WithTools(own("find")), actors.WithToolsFunc(listed(list)))
+		_, err := agent.Call(state.New().Context(t.Context()), actors.Prompt{Text: "go"})
+		require.ErrorContains(t, err, want)
+	}
+	assert.PanicsWithValue(t, `actors: "a": WithToolsFunc got nil`, func() {
+		actors.NewAgent("a", actorstest.NewScript(t).LLM("m"), actors.WithToolsFunc(nil))
+	})
+}
+
+// A tool that must be called may be one that the agent does not know yet.
+func TestToolChoiceOfAToolThatIsTakenInsideTheCall(t *testing.T) {
+	take := actors.WithToolsFunc(listed(func() ([]string, error) { return []string{"find"}, nil }))
+	script := actorstest.NewScript(t, actorstest.Say("done"))
+	agent := actors.NewAgent("a", script.LLM("m"), actors.WithTools(own("own")), actors.WithOptions(actors.Options{ToolChoice: "find"}), take)
+	_, err := agent.Call(t.Context(), actors.Prompt{Text: "go"})
+	require.NoError(t, err)
+	agent = actors.NewAgent("a", script.LLM("m"), actors.WithTools(own("own")), actors.WithOptions(actors.Options{ToolChoice: "lose"}), take)
+	_, err = agent.Call(t.Context(), actors.Prompt{Text: "go"})
+	require.ErrorContains(t, err, `Options.ToolChoice is "lose"`)
+}
