@@ -22,15 +22,21 @@ type Document struct {
 }
 
 // drafts are the values of $schema that the library validates.
-var drafts = map[string]bool{
-	"": true,
-	"https://json-schema.org/draft/2020-12/schema":  true,
-	"https://json-schema.org/draft/2020-12/schema#": true, // an empty fragment, as generators write it
-	"http://json-schema.org/draft-07/schema#":       true,
-	"https://json-schema.org/draft-07/schema#":      true,
-	"http://json-schema.org/draft-07/schema":        true,
-	"https://json-schema.org/draft-07/schema":       true,
+// Each is in the form that the library knows.
+var drafts = map[string]string{
+	"": "",
+	"https://json-schema.org/draft/2020-12/schema":  draft202012,
+	"https://json-schema.org/draft/2020-12/schema#": draft202012, // as some generators write it
+	"http://json-schema.org/draft-07/schema#":       draft7,
+	"https://json-schema.org/draft-07/schema#":      draft7,
+	"http://json-schema.org/draft-07/schema":        draft7,
+	"https://json-schema.org/draft-07/schema":       draft7,
 }
+
+const (
+	draft202012 = "https://json-schema.org/draft/2020-12/schema"
+	draft7      = "http://json-schema.org/draft-07/schema#"
+)
 
 // Parse returns the schema that doc is: of draft 2020-12, or of draft 7 if its
 // $schema says so. Its type must be "object", since arguments are a JSON
@@ -68,12 +74,11 @@ func parse(doc []byte) (d *Document, err error) {
 	if err := json.Unmarshal(doc, root); err != nil {
 		return nil, err
 	}
-	if !drafts[root.Schema] {
+	draft, known := drafts[root.Schema]
+	if !known {
 		return nil, fmt.Errorf("$schema is %q, want draft 2020-12 or draft 7", root.Schema)
 	}
-	if draft, ok := strings.CutSuffix(root.Schema, "2020-12/schema#"); ok {
-		root.Schema = draft + "2020-12/schema" // the only form that the library knows
-	}
+	root.Schema = draft
 	if root.Type != "object" {
 		return nil, fmt.Errorf(`the root has type %q, want "object": arguments are a JSON object`, strings.Join(typesOf(root), ", "))
 	}

@@ -1,0 +1,246 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-go/reprise/core/live"
+)
+
+// ErrClosed is found by errors.Is in the error of a call of a client that was closed.
+var ErrClosed = errors.New("mcp: the client is closed")
+
+// A Client is a client of one MCP server. It connects when it is first needed, and again after
+// the server has died. It is safe for many goroutines, and one Client is meant for all runs of
+// a process. Make one with [Command] or [HTTP]; the zero Client is none.
+type Client struct {
+	name    string
+	where   string // of the server, for errors
+	options Options
+	connect func(t *tap) (sdk.Transport, *process)
+
+	calls   atomic.Uint64 // numbers the progress tokens
+	watched sync.Map      // by progress token: the func(live.Delta) of a call that is watched
+	dialing chan struct{} // holds one value while a session is dialled
+
+	mu      sync.Mutex
+	session *session // nil if there is none
+	closed  bool
+}
+
+// Command returns a client of a server that the command runs, which speaks the protocol over
+// its standard input and output. The name of the client is the first part of the names of its
+// tools. The command is a template, of which Path, Args, Env, Dir, SysProcAttr and Stderr
+// count: it is started again after it has died. Command panics if the name or an option is
+// invalid, or cmd is nil.
+func Command(name string, cmd *exec.Cmd, o Options) *Client {
+	if cmd == nil {
+		panic(fmt.Sprintf("mcp: Command %q got nil", name))
+	}
+	o = o.check(name, TrustHints)
+	return &Client{
+		name: name, where: cmd.Path, options: o, dialing: make(chan struct{}, 1),
+		connect: func(t *tap) (sdk.Transport, *process) {
+			p := newProcess(cmd, o.MaxResult)
+			return &tappedTransport{p, t}, p
+		},
+	}
+}
+
+// HTTP returns a client of a server that speaks the protocol over streamable HTTP at the URL.
+// It panics if the name or an option is invalid.
+func HTTP(name, url string, o Options) *Client {
+	o = o.check(name, TrustNothing)
+	return &Client{
+		name: name, where: url, options: o, dialing: make(chan struct{}, 1),
+		connect: func(t *tap) (sdk.Transport, *process) {
+			client := http.Client{}
+			if o.HTTPClient != nil {
+				client = *o.HTTPClient
+			}
+			next := client.Transport
+			if next == nil {
+				next = http.DefaultTransport
+			}
+			client.Transport = &tappedRoundTripper{next, o.Headers, t}
+			return &tappedTransport{&sdk.StreamableClientTransport{
+				Endpoint: url, HTTPClient: &client, DisableStandaloneSSE: true, MaxRetries: -1, MaxEventSize: o.MaxResult,
+			}, t}, nil
+		},
+	}
+}
+
+// Name returns the name of the client.
+func (c *Client) Name() string { return c.name }
+
+// A session is a connection with the server. Client.mu protects users and retired.
+type session struct {
+	client  *sdk.ClientSession
+	tap     *tap
+	process *process // nil for HTTP
+	pages   sync.Map // the raw pages of the list of tools, by cursor
+	users   int
+	retired bool // it is closed when nobody uses it
+}
+
+// acquire returns the session, and dials one if there is none. It must be released.
+func (c *Client) acquire(ctx context.Context) (*session, error) {
+	select {
+	case c.dialing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-c.dialing }()
+	if s, err := c.present(); s != nil || err != nil {
+		return s, err
+	}
+	s, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.users = 1
+	if s.retired = c.closed; !s.retired {
+		c.session = s
+	}
+	return s, nil
+}
+
+// present returns the session that there is; nil for none.
+func (c *Client) present() (*session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, fmt.Errorf("%s: %w", c.name, ErrClosed)
+	}
+	if c.session != nil {
+		c.session.users++
+	}
+	return c.session, nil
+}
+
+// release ends the use of a session. A lost session is not used again; it is closed by the
+// last who uses it.
+func (c *Client) release(s *session, lost bool) {
+	c.mu.Lock()
+	s.users--
+	if lost {
+		s.retired = true
+		if c.session == s {
+			c.session = nil
+		}
+	}
+	closes := s.retired && s.users == 0
+	c.mu.Unlock()
+	if closes {
+		s.close()
+	}
+}
+
+// close closes the connection first: the SDK waits for requests that are under way.
+func (s *session) close() {
+	_ = s.tap.Close()    // the session is over in any case
+	_ = s.client.Close() // likewise
+}
+
+// Close ends the session and the process of the server, with the calls that are under way. It
+// may be called twice.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	s := c.session
+	c.session, c.closed = nil, true
+	c.mu.Unlock()
+	if s != nil {
+		s.close()
+	}
+	return nil
+}
+
+// dial connects with the server.
+func (c *Client) dial(ctx context.Context) (*session, error) {
+	dialing, cancel := context.WithTimeoutCause(ctx, c.options.DialTimeout, fmt.Errorf("no answer within %v", c.options.DialTimeout))
+	defer cancel()
+	t := newTap()
+	transport, process := c.connect(t)
+	client, err := c.newClient().Connect(dialing, transport, nil)
+	if err == nil {
+		return &session{client: client, tap: t, process: process}, nil
+	}
+	if t.Connection != nil {
+		_ = t.Close() // it failed
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if dialing.Err() != nil {
+		err = context.Cause(dialing)
+	}
+	return nil, c.explain(err, process)
+}
+
+// newClient returns the client of the SDK: one declares what it does for a server.
+func (c *Client) newClient() *sdk.Client {
+	capabilities := new(sdk.ClientCapabilities)
+	capabilities.AddExtension(tasksExtension, nil)
+	client := sdk.NewClient(&sdk.Implementation{Name: "reprise", Version: version()}, &sdk.ClientOptions{
+		Capabilities:                capabilities,
+		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
+		ProgressNotificationHandler: c.progress,
+	})
+	for _, method := range []string{methodGetTask, methodCancelTask} {
+		if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](client, method); err != nil {
+			panic(err) // it is no standard method
+		}
+	}
+	return client
+}
+
+// progress shows the progress of a call.
+func (c *Client) progress(_ context.Context, n *sdk.ProgressNotificationClientRequest) {
+	token, _ := n.Params.ProgressToken.(string)
+	if emit, ok := c.watched.Load(token); ok {
+		emit.(func(live.Delta))(live.Delta{Part: live.PartProgress, Text: progressText(n.Params)}) //nolint:errcheck // what is put there
+	}
+}
+
+// progressText returns the words of the server, or how much of how much is done.
+func progressText(p *sdk.ProgressNotificationParams) string {
+	done := fmt.Sprint(p.Progress)
+	if p.Total > 0 {
+		done += fmt.Sprintf("/%v", p.Total)
+	}
+	if p.Message != "" {
+		return p.Message + " (" + done + ")"
+	}
+	return done
+}
+
+// explain adds to an error of the SDK what it does not say: which server it is about, how its
+// process ended, and what the reason may be.
+func (c *Client) explain(err error, p *process) error {
+	said := ""
+	if p != nil {
+		said = p.ending()
+	}
+	var hint string
+	switch {
+	case isSyntax(err) && p != nil:
+		hint = "the server writes something else than messages to its standard output"
+	case isTooLarge(err):
+		hint = fmt.Sprintf("a message of the server is larger than Options.MaxResult of %d bytes", c.options.MaxResult)
+	}
+	for _, more := range []string{hint, said} {
+		if more != "" {
+			err = fmt.Errorf("%w (%s)", err, more)
+		}
+	}
+	return fmt.Errorf("mcp: %s: %w", c.name, err)
+}

@@ -1,0 +1,164 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A process is a server that runs as a command. The transport of the SDK has no limit for the
+// size of messages that can be set, and does not tell how the process ended.
+type process struct {
+	cmd      *exec.Cmd
+	stderr   *tail
+	maxBytes int
+
+	stdin  io.WriteCloser
+	exited chan struct{} // closed when it has
+	err    error         // how it exited
+	stop   sync.Once
+}
+
+// exitGrace is how long a process may take to exit after its standard input was closed.
+const exitGrace = 2 * time.Second
+
+// newProcess returns a process that is started by Connect, as the template says.
+func newProcess(template *exec.Cmd, maxBytes int) *process {
+	p := &process{stderr: new(tail), maxBytes: maxBytes, exited: make(chan struct{})}
+	p.cmd = &exec.Cmd{
+		Path: template.Path, Args: template.Args, Env: template.Env, Dir: template.Dir,
+		SysProcAttr: template.SysProcAttr, Err: template.Err, Stderr: p.stderr,
+	}
+	if template.Stderr != nil {
+		p.cmd.Stderr = io.MultiWriter(template.Stderr, p.stderr)
+	}
+	p.cmd.WaitDelay = exitGrace // for children that keep its standard error open
+	return p
+}
+
+// Connect implements sdk.Transport: it starts the process.
+func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the server: %w", err)
+	}
+	read := make(chan struct{})
+	out := &drained{Reader: stdout, end: sync.OnceFunc(func() { close(read) })}
+	go func() { // Wait closes stdout, so all of it is read first
+		defer close(p.exited)
+		<-read
+		p.err = p.cmd.Wait()
+	}()
+	io := &sdk.IOTransport{Reader: out, Writer: &stopper{p, out}, MaxLineLength: p.maxBytes}
+	return io.Connect(ctx)
+}
+
+// A drained reads until an error, and says when that has come.
+type drained struct {
+	io.Reader
+	end func()
+}
+
+// Read implements io.Reader.
+func (d *drained) Read(b []byte) (int, error) {
+	n, err := d.Reader.Read(b)
+	if err != nil {
+		d.end()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (d *drained) Close() error { return nil }
+
+// A stopper writes to a process, and stops it when it is closed.
+type stopper struct {
+	p   *process
+	out *drained
+}
+
+// Write implements io.Writer.
+func (s *stopper) Write(b []byte) (int, error) { return s.p.stdin.Write(b) }
+
+// Close ends the process: it closes its standard input, and kills it if it has not exited
+// after a while.
+func (s *stopper) Close() error {
+	s.p.stop.Do(func() {
+		_ = s.p.stdin.Close() // it may have exited
+		s.out.end()
+		timer := time.NewTimer(exitGrace)
+		defer timer.Stop()
+		select {
+		case <-s.p.exited:
+		case <-timer.C:
+			_ = s.p.cmd.Process.Kill() // it may have exited just now
+			<-s.p.exited
+		}
+	})
+	return nil
+}
+
+// ending says how the process ended, and the last that it wrote to its standard error; empty
+// while it runs.
+func (p *process) ending() string {
+	timer := time.NewTimer(100 * time.Millisecond) // its standard output ends a little before
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+	case <-timer.C:
+		return ""
+	}
+	text := "the server ended: "
+	var exit *exec.ExitError
+	switch {
+	case p.err == nil:
+		text += "exit status 0"
+	case errors.As(p.err, &exit):
+		text += exit.Error()
+	default:
+		text += p.err.Error()
+	}
+	if last := p.stderr.text(); last != "" {
+		text += ": " + last
+	}
+	return text
+}
+
+// A tail keeps the last of what was written to it.
+type tail struct {
+	mu   sync.Mutex
+	last []byte
+}
+
+// tailSize is how many bytes of the standard error of a server are kept.
+const tailSize = 1000
+
+// Write implements io.Writer.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = append(t.last, b...)
+	if extra := len(t.last) - tailSize; extra > 0 {
+		t.last = append(t.last[:0], t.last[extra:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(strings.TrimSpace(string(t.last)), "")
+}

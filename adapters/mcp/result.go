@@ -1,0 +1,146 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
+
+// rawResult is what a server answers to tools/call: a result, or a task.
+type rawResult struct {
+	ResultType string          `json:"resultType"`
+	Content    []rawContent    `json:"content"`
+	Structured json.RawMessage `json:"structuredContent"`
+	IsError    bool            `json:"isError"`
+	task
+}
+
+// rawContent is a part of a result, of any type.
+type rawContent struct {
+	Type        string       `json:"type"`
+	Text        string       `json:"text"`
+	MIME        string       `json:"mimeType"`
+	Data        []byte       `json:"data"`
+	Resource    *rawResource `json:"resource"`
+	URI         string       `json:"uri"`
+	Name        string       `json:"name"`
+	Description string       `json:"description"`
+	Annotations struct {
+		Audience []string `json:"audience"`
+	} `json:"annotations"`
+}
+
+// rawResource is an embedded resource.
+type rawResource struct {
+	URI  string  `json:"uri"`
+	MIME string  `json:"mimeType"`
+	Text *string `json:"text"`
+	Blob []byte  `json:"blob"`
+}
+
+// readResult reads the result of a call of a tool.
+func readResult(raw json.RawMessage) (*rawResult, error) {
+	r := new(rawResult)
+	if err := json.Unmarshal(raw, r); err != nil {
+		return nil, badResult(err)
+	}
+	switch r.ResultType {
+	case "", "complete", "task":
+		return r, nil
+	case "input_required":
+		return nil, core.Permanent(errors.New("mcp: the server requires input of a user, which this client does not give"))
+	}
+	return nil, badResult(fmt.Errorf("its resultType is %q, want complete or task", record.Truncate(r.ResultType, 80)))
+}
+
+// badResult is the error of a result that is none. It goes to the model, as do errors of
+// tools: the call has taken effect.
+func badResult(err error) error {
+	return core.Permanent(fmt.Errorf("mcp: the result of the server is not one of a tool: %w", err))
+}
+
+// output returns a result as it is sent to a model. The error is that of the tool.
+func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
+	var out actors.ToolOutput
+	var texts []string
+	for i := range r.Content {
+		c := &r.Content[i]
+		if !forUsers && len(c.Annotations.Audience) > 0 && !slices.Contains(c.Annotations.Audience, "assistant") {
+			continue
+		}
+		text, part, err := c.read()
+		switch {
+		case err != nil:
+			return out, badResult(fmt.Errorf("content %d: %w", i+1, err))
+		case part != nil:
+			out.Parts = append(out.Parts, *part)
+		default:
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 && len(r.Structured) > 0 && string(r.Structured) != "null" {
+		texts = append(texts, string(r.Structured)) // otherwise the text has it, too
+	}
+	out.Text = strings.Join(texts, "\n")
+	if r.IsError {
+		if out.Text == "" {
+			out.Text = "the tool failed, and does not say why"
+		}
+		return actors.ToolOutput{}, core.Permanent(&ServerError{Message: out.Text})
+	}
+	if out.Text == "" && len(out.Parts) == 0 {
+		out.Text = "(no output)"
+	}
+	return out, nil
+}
+
+// read returns a part of a result: a text, or a part that is none.
+func (c *rawContent) read() (text string, part *actors.Part, err error) {
+	switch c.Type {
+	case "text":
+		return c.Text, nil, nil
+	case "image", "audio":
+		if _, _, err := mime.ParseMediaType(c.MIME); err != nil {
+			return "", nil, fmt.Errorf("the type of the %s is %q: %w", c.Type, record.Truncate(c.MIME, 80), err)
+		}
+		if len(c.Data) == 0 {
+			return "", nil, fmt.Errorf("the %s is empty", c.Type)
+		}
+		return "", &actors.Part{MIME: c.MIME, Data: c.Data}, nil
+	case "resource_link":
+		text = c.URI
+		if c.Name != "" {
+			text = c.Name + ": " + text
+		}
+		if c.Description != "" {
+			text += " (" + c.Description + ")"
+		}
+		return text, nil, nil
+	case "resource":
+		return c.Resource.read()
+	}
+	return "", nil, fmt.Errorf("its type is %q, want text, image, audio, resource or resource_link", record.Truncate(c.Type, 80))
+}
+
+func (r *rawResource) read() (text string, part *actors.Part, err error) {
+	switch {
+	case r == nil:
+		return "", nil, errors.New("the resource is missing")
+	case r.Text != nil:
+		return *r.Text, nil, nil
+	case len(r.Blob) == 0:
+		return "", nil, fmt.Errorf("the resource %q is empty", record.Truncate(r.URI, 80))
+	}
+	kind := r.MIME
+	if _, _, err := mime.ParseMediaType(kind); err != nil {
+		kind = "application/octet-stream"
+	}
+	return "", &actors.Part{MIME: kind, Data: r.Blob, Name: r.URI[strings.LastIndexByte(r.URI, '/')+1:]}, nil
+}

@@ -1,0 +1,220 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A tap sees the messages of a session before the SDK does. It keeps the raw responses of the
+// requests that it is told about: the SDK loses large numbers, the order of properties, and
+// what it does not know, such as tasks. It also knows of each request whether it was sent and
+// whether a response came, which the errors of the SDK do not tell.
+type tap struct {
+	sdk.Connection
+
+	mu      sync.Mutex
+	version string               // of the protocol, as negotiated by initialize; empty for others
+	tokens  map[string]*exchange // by progress token
+	pending map[jsonrpc.ID]*exchange
+}
+
+// An exchange is a request and its response.
+type exchange struct {
+	name string // for the header Mcp-Name; empty if the SDK sets it
+
+	mu       sync.Mutex
+	sent     bool              // the server may have it
+	status   int               // of HTTP; 0 if none came, and on stdio
+	response *jsonrpc.Response // nil if none came
+}
+
+// tappedTransport connects with a tap.
+type tappedTransport struct {
+	transport sdk.Transport
+	tap       *tap
+}
+
+func newTap() *tap {
+	return &tap{tokens: make(map[string]*exchange), pending: make(map[jsonrpc.ID]*exchange)}
+}
+
+// Connect implements sdk.Transport.
+func (t *tappedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
+	connection, err := t.transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.tap.Connection = connection
+	return t.tap, nil
+}
+
+// expect returns the exchange of the request that has the progress token. forget ends it.
+func (t *tap) expect(token, name string) (e *exchange, forget func()) {
+	e = &exchange{name: name}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tokens[token] = e
+	return e, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.tokens, token)
+		for id, pending := range t.pending {
+			if pending == e {
+				delete(t.pending, id)
+			}
+		}
+	}
+}
+
+// isAlone reports whether e is the only request that waits for a response.
+func (t *tap) isAlone(e *exchange) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, pending := range t.pending {
+		if pending != e {
+			return false
+		}
+	}
+	return true
+}
+
+// exchangeKey is the key of the exchange in the context of a request over HTTP.
+type exchangeKey struct{}
+
+// Write implements sdk.Connection.
+func (t *tap) Write(ctx context.Context, m jsonrpc.Message) error {
+	e := t.begin(m)
+	if e == nil {
+		return t.Connection.Write(ctx, m)
+	}
+	err := t.Connection.Write(context.WithValue(ctx, exchangeKey{}, e), m)
+	if err != nil && isUnsent(err) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.sent = e.status != 0
+	}
+	return err
+}
+
+// begin returns the exchange of a request that is about to be sent; nil for any other message.
+func (t *tap) begin(m jsonrpc.Message) *exchange {
+	request, ok := m.(*jsonrpc.Request)
+	if !ok || !request.IsCall() {
+		return nil
+	}
+	var params struct {
+		Meta struct {
+			Token any `json:"progressToken"`
+		} `json:"_meta"`
+	}
+	if json.Unmarshal(request.Params, &params) != nil {
+		return nil
+	}
+	token, _ := params.Meta.Token.(string)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.tokens[token]
+	if e != nil {
+		t.pending[request.ID] = e
+		e.mu.Lock()
+		e.sent = true
+		e.mu.Unlock()
+	}
+	return e
+}
+
+// isUnsent reports whether an error of a write says that the request did not reach the server:
+// nobody listens, or the process does not read any more.
+func isUnsent(err error) bool {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return true
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
+}
+
+// Read implements sdk.Connection.
+func (t *tap) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := t.Connection.Read(ctx)
+	if response, ok := m.(*jsonrpc.Response); ok && err == nil {
+		t.end(response)
+	}
+	return m, err
+}
+
+func (t *tap) end(r *jsonrpc.Response) {
+	var negotiated struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.version == "" && len(r.Result) < maxHandshake && json.Unmarshal(r.Result, &negotiated) == nil {
+		t.version = negotiated.ProtocolVersion
+	}
+	e := t.pending[r.ID]
+	if e == nil {
+		return
+	}
+	delete(t.pending, r.ID)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.response = r
+}
+
+// maxHandshake is the size in bytes of the largest response that may be that of initialize.
+const maxHandshake = 1 << 20
+
+// negotiated returns the version of the protocol that initialize has negotiated; empty for none.
+func (t *tap) negotiated() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.version
+}
+
+// A tappedRoundTripper sets the headers that the SDK does not, and sees the status codes.
+type tappedRoundTripper struct {
+	next    http.RoundTripper
+	headers http.Header
+	tap     *tap
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *tappedRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for key, values := range t.headers {
+		r.Header[key] = values
+	}
+	if version := t.tap.negotiated(); version != "" && r.Header.Get("Mcp-Protocol-Version") == "" {
+		r.Header.Set("Mcp-Protocol-Version", version)
+	}
+	e, _ := r.Context().Value(exchangeKey{}).(*exchange)
+	if e != nil && e.name != "" {
+		r.Header.Set("Mcp-Name", e.name)
+	}
+	response, err := t.next.RoundTrip(r)
+	if e != nil && err == nil {
+		e.mu.Lock()
+		e.status = response.StatusCode
+		e.mu.Unlock()
+	}
+	return response, err
+}
+
+// after returns what the exchange has come to.
+func (e *exchange) after() (sent bool, status int, response *jsonrpc.Response) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sent, e.status, e.response
+}
+
+// tokenOf returns the n-th progress token.
+func tokenOf(n uint64) string { return "reprise-" + strconv.FormatUint(n, 10) }

@@ -1,0 +1,241 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/live"
+	"github.com/reprise-go/reprise/record"
+)
+
+// This file is what both sides know of the tasks extension, and the part of the client.
+
+// The extension, and its methods.
+const (
+	tasksExtension   = "io.modelcontextprotocol/tasks"
+	methodGetTask    = "tasks/get"
+	methodUpdateTask = "tasks/update"
+	methodCancelTask = "tasks/cancel"
+)
+
+// The states of a task.
+const (
+	taskWorking       = "working"
+	taskInputRequired = "input_required"
+	taskCompleted     = "completed"
+	taskFailed        = "failed"
+	taskCancelled     = "cancelled"
+)
+
+// A task is the state of a task.
+type task struct {
+	TaskID        string  `json:"taskId,omitempty"`
+	Status        string  `json:"status,omitempty"`
+	StatusMessage string  `json:"statusMessage,omitempty"`
+	CreatedAt     string  `json:"createdAt,omitempty"`
+	LastUpdatedAt string  `json:"lastUpdatedAt,omitempty"`
+	TTL           *int64  `json:"ttlMs"`
+	PollInterval  float64 `json:"pollIntervalMs,omitempty"`
+}
+
+// taskParams are the parameters of tasks/get and tasks/cancel.
+type taskParams struct {
+	sdk.ParamsBase
+	TaskID string `json:"taskId"`
+}
+
+// taskResult is the result of tasks/get, tasks/update and tasks/cancel as the SDK decodes it:
+// the tap has the rest.
+type taskResult struct{ sdk.ResultBase }
+
+// hasTasks reports whether a server may answer with a task.
+func hasTasks(r *sdk.InitializeResult) bool {
+	if r == nil || r.Capabilities == nil {
+		return false
+	}
+	_, ok := r.Capabilities.Extensions[tasksExtension]
+	return ok
+}
+
+// begun is what a call of a tool of a server with tasks has come to: an output, or a task.
+type begun struct {
+	Output actors.ToolOutput `json:"output,omitzero"`
+	Task   string            `json:"task,omitempty"`
+	Poll   time.Duration     `json:"poll,omitempty"`
+}
+
+// taskHandler is the handler of a tool of a server that may answer with tasks. The request is a
+// call of its own, "begin", whose record has the ID of the task before it is polled: the call
+// around it is entered again when the run is resumed, and polls the task that there is.
+func (c *Client) taskHandler(l *Listed) core.Handler[json.RawMessage, actors.ToolOutput] {
+	spec := core.Spec{Kind: record.KindTool, Name: "begin", Description: l.Description, Irreversible: l.isIrreversible()}
+	if !l.isSafe() {
+		spec.InDoubt = c.options.InDoubt
+	}
+	if spec.AttemptTimeout = c.options.CallTimeout; spec.AttemptTimeout == core.NoTimeout {
+		spec.AttemptTimeout = 0
+	}
+	begin, err := core.NewDefinition(spec, func(ctx context.Context, arguments json.RawMessage) (begun, error) {
+		r, err := c.call(ctx, l.ServerName, arguments)
+		switch {
+		case err != nil:
+			return begun{}, err
+		case r.ResultType != "task":
+			out, err := r.output(c.options.ForUsers)
+			return begun{Output: out}, err
+		case r.TaskID == "":
+			return begun{}, badResult(errors.New("it is a task without an ID"))
+		}
+		return begun{Task: r.TaskID, Poll: pollInterval(r.PollInterval)}, nil
+	})
+	poll, err2 := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "poll", Retry: &core.RetryConfig{MaxAttempts: 100, MaxDelay: time.Minute}}, c.poll)
+	if err := errors.Join(err, err2); err != nil {
+		panic(err) // the specs are valid
+	}
+	return func(ctx context.Context, arguments json.RawMessage) (actors.ToolOutput, error) {
+		b, err := begin.Event().Execute(ctx, arguments)
+		if err != nil || b.Task == "" {
+			return b.Output, err
+		}
+		return poll.Event().Execute(ctx, b)
+	}
+}
+
+const (
+	defaultPoll  = time.Second
+	shortestPoll = 100 * time.Millisecond
+	longestPoll  = time.Hour
+
+	// parkAfter is the longest wait between two polls that keeps the call under way.
+	parkAfter = 10 * time.Second
+)
+
+// pollInterval returns the interval that a server suggests.
+func pollInterval(ms float64) time.Duration {
+	if ms <= 0 || ms != ms {
+		return defaultPoll
+	}
+	return min(max(time.Duration(min(ms, float64(longestPoll/time.Millisecond)))*time.Millisecond, shortestPoll), longestPoll)
+}
+
+// poll polls a task until it has ended. The longer it takes, the rarer it is polled: a tenth of
+// the time that has passed lies between two polls at most, so that a run which is opened again
+// does not go through too many waits that are over.
+func (c *Client) poll(ctx context.Context, b begun) (actors.ToolOutput, error) {
+	began, interval, said := time.Now(), b.Poll, ""
+	emit := live.Emitter(ctx)
+	for {
+		t, err := c.taskOf(ctx, b.Task)
+		if err != nil {
+			return actors.ToolOutput{}, err
+		}
+		if t.StatusMessage != said && emit != nil {
+			emit(live.Delta{Part: live.PartProgress, Text: t.StatusMessage})
+		}
+		said = t.StatusMessage
+		switch t.Status {
+		case taskWorking:
+		case taskCompleted:
+			r, err := readResult(t.Result)
+			if err != nil {
+				return actors.ToolOutput{}, err
+			}
+			return r.output(c.options.ForUsers)
+		default:
+			return actors.ToolOutput{}, c.endTask(ctx, b.Task, t)
+		}
+		if t.PollInterval > 0 {
+			interval = pollInterval(t.PollInterval)
+		}
+		if err := pause(ctx, max(interval, min(time.Since(began)/10, 10*time.Minute))); err != nil {
+			return actors.ToolOutput{}, err
+		}
+	}
+}
+
+// pause waits. A long wait parks the run.
+func pause(ctx context.Context, d time.Duration) error {
+	if d > parkAfter {
+		return core.Sleep(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// detailedTask is the result of tasks/get.
+type detailedTask struct {
+	task
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// taskOf asks for the state of a task.
+func (c *Client) taskOf(ctx context.Context, id string) (*detailedTask, error) {
+	ctx, cancel := c.withTimeout(ctx)
+	defer cancel()
+	raw, err := c.taskMethod(ctx, methodGetTask, id)
+	if err != nil {
+		return nil, err
+	}
+	t := new(detailedTask)
+	if err := json.Unmarshal(raw, t); err != nil {
+		return nil, badResult(fmt.Errorf("of task %s: %w", record.Truncate(id, 80), err))
+	}
+	return t, nil
+}
+
+// taskMethod makes a request about a task. It may be made again.
+func (c *Client) taskMethod(ctx context.Context, method, id string) (json.RawMessage, error) {
+	raw, err := c.request(ctx, id, func(ctx context.Context, s *session, token string) error {
+		p := &taskParams{TaskID: id}
+		p.Meta = sdk.Meta{"progressToken": token}
+		_, err := sdk.CallCustomMethod[*taskParams, *taskResult](ctx, s.client, method, p)
+		return err
+	})
+	if errors.Is(err, ErrLost) && ctx.Err() == nil {
+		err = core.Retryable(err)
+	}
+	return raw, err
+}
+
+// endTask returns the error of a task that ends without a result, or cannot go on.
+func (c *Client) endTask(ctx context.Context, id string, t *detailedTask) error {
+	switch t.Status {
+	case taskFailed:
+		failed := &ServerError{Message: "the task failed"}
+		if t.Error != nil {
+			failed = &ServerError{t.Error.Code, t.Error.Message}
+		}
+		return core.Permanent(failed)
+	case taskCancelled:
+		return core.Permanent(&ServerError{Message: "the task was cancelled" + and(t.StatusMessage)})
+	case taskInputRequired:
+		_, err := c.taskMethod(ctx, methodCancelTask, id) // nobody can give it
+		return core.Permanent(errors.Join(errors.New("mcp: the task requires input of a user, which this client does not give"), err))
+	}
+	return badResult(fmt.Errorf("the task is %q, want working, completed, failed, cancelled or input_required", record.Truncate(t.Status, 80)))
+}
+
+// and returns a message behind a colon; nothing for none.
+func and(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
+}

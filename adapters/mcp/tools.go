@@ -1,0 +1,180 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
+
+// WithServers gives an agent the tools of the servers of the clients. Their lists are steps of
+// each call of the agent, "tools of" and the name of the client: a run that is resumed sees
+// the tools that it has seen before, and a replay needs no server. The tools of a run do not
+// change when a server announces others. An agent whose server cannot list its tools fails.
+//
+// It panics for a nil client, and for two of one name.
+func WithServers(clients ...*Client) actors.Option {
+	names := make(map[string]bool)
+	for i, c := range clients {
+		if c == nil {
+			panic(fmt.Sprintf("mcp: WithServers: client %d is nil", i+1))
+		}
+		if names[c.name] {
+			panic(fmt.Sprintf("mcp: WithServers: two clients are named %q; a model could not tell their tools apart", c.name))
+		}
+		names[c.name] = true
+	}
+	return actors.WithToolsFunc(func(ctx context.Context) ([]actors.Function, error) {
+		var all []actors.Function
+		for _, c := range clients {
+			tools, err := c.Tools(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, tools...)
+		}
+		return all, nil
+	})
+}
+
+// Tools returns the tools of the server. Inside a run, the list is a step: it is on record, and
+// the server is not asked when the run is resumed. Tools whose schema cannot be used are as
+// Options.OnSchema says. Two tools of one name are an error.
+//
+// What comes of a call that was lost depends on the tool, and on whether its hints are trusted:
+//
+//	                                lost after it was sent,  our process
+//	                                or timed out             ended
+//	readOnlyHint, idempotentHint    made again               made again
+//	any other                       in doubt: the run asks   the run asks
+//	any, if it was not sent         made again
+//
+// A tool that may be destructive is irreversible, too, see [actors.WithIrreversible]. Errors
+// of a tool, and of the server, are permanent and go to the model.
+func (c *Client) Tools(ctx context.Context) ([]actors.Function, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindStep, Name: "tools of " + c.name},
+		func(ctx context.Context, _ struct{}) (listing, error) { return c.list(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	l, err := d.Event().Execute(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var tools []actors.Function
+	for i := range l.Tools {
+		if l.Tools[i].LeftOut == "" {
+			tools = append(tools, c.tool(&l.Tools[i], l.Tasks))
+		}
+	}
+	return tools, nil
+}
+
+// List returns the tools as the server lists them now, with those that are left out.
+func (c *Client) List(ctx context.Context) ([]Listed, error) {
+	l, err := c.list(ctx)
+	return l.Tools, err
+}
+
+// tool returns a listed tool as a tool of agents.
+func (c *Client) tool(l *Listed, tasks bool) actors.Function {
+	schema := schemaOf(l)
+	var more []actors.Option
+	if c.options.ToolOptions != nil {
+		more = c.options.ToolOptions(*l)
+	}
+	if tasks {
+		return actors.NewTool(l.Name, l.Description, schema, c.taskHandler(l), append([]actors.Option{actors.WithRetry(core.RetryConfig{Disabled: true})}, more...)...)
+	}
+	var own []actors.Option
+	if c.options.CallTimeout != core.NoTimeout {
+		own = append(own, actors.WithAttemptTimeout(c.options.CallTimeout))
+	}
+	if !l.isSafe() {
+		own = append(own, actors.WithInDoubt(c.options.InDoubt))
+	}
+	if l.isIrreversible() {
+		own = append(own, actors.WithIrreversible())
+	}
+	return actors.NewTool(l.Name, l.Description, schema, func(ctx context.Context, arguments json.RawMessage) (actors.ToolOutput, error) {
+		r, err := c.call(ctx, l.ServerName, arguments)
+		if err != nil {
+			return actors.ToolOutput{}, err
+		}
+		if r.ResultType == "task" {
+			return actors.ToolOutput{}, badResult(fmt.Errorf("it is a task, and the server had not said that it has any"))
+		}
+		return r.output(c.options.ForUsers)
+	}, append(own, more...)...)
+}
+
+// isSafe reports whether a call that was lost may simply be made again.
+func (l *Listed) isSafe() bool { return l.ReadOnly || l.Idempotent }
+
+// isIrreversible reports whether the effect of a call must not be made twice by other calls either.
+func (l *Listed) isIrreversible() bool { return l.Destructive && !l.isSafe() }
+
+// call calls a tool of the server.
+func (c *Client) call(ctx context.Context, tool string, arguments json.RawMessage) (*rawResult, error) {
+	core.Annotate(ctx, "mcp.server", c.name)
+	core.Annotate(ctx, "mcp.tool", tool)
+	raw, err := c.request(ctx, "", func(ctx context.Context, s *session, token string) error {
+		meta := sdk.Meta{"progressToken": token}
+		maps.Copy(meta, keyOf(ctx))
+		_, err := s.client.CallTool(ctx, &sdk.CallToolParams{Meta: meta, Name: tool, Arguments: arguments})
+		return err
+	})
+	if err != nil {
+		return nil, inDoubt(err)
+	}
+	return readResult(raw)
+}
+
+// keyMeta is the key of the idempotency key of a call in the metadata of its request. Servers
+// of this package start one run for each key.
+const keyMeta = "io.github.reprise-go/idempotencyKey"
+
+// keyOf returns the metadata with the idempotency key of the call; empty outside a run.
+func keyOf(ctx context.Context) map[string]any {
+	key, err := core.IdempotencyKey(ctx)
+	if err != nil {
+		return nil
+	}
+	return map[string]any{keyMeta: key}
+}
+
+// schemaOf returns the schema of a tool for models. One that cannot be used is passed on
+// unchecked.
+func schemaOf(l *Listed) actors.Schema {
+	schema, err := actors.ParseSchema([]byte(l.Schema))
+	if err != nil {
+		return unchecked(l.Schema)
+	}
+	return schema
+}
+
+// unchecked is a schema that the server checks.
+type unchecked string
+
+// JSON implements actors.Schema.
+func (u unchecked) JSON() json.RawMessage { return json.RawMessage(u) }
+
+// Validate implements actors.Schema: it takes any object.
+func (u unchecked) Validate(arguments json.RawMessage) error {
+	var object map[string]json.RawMessage
+	return json.Unmarshal(arguments, &object)
+}
+
+// withTimeout bounds a request that is no call of a tool.
+func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.options.CallTimeout == core.NoTimeout {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, c.options.CallTimeout)
+}
