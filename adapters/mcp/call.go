@@ -63,10 +63,10 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 		defer c.watched.Delete(token)
 	}
 	err = send(ctx, s, token)
-	sent, status, response := e.after()
-	if response != nil {
+	end := e.fate()
+	if end.response != nil {
 		c.release(s, false)
-		return answered(response)
+		return answered(end.response)
 	}
 	if err == nil { // the SDK has answered itself
 		c.release(s, false)
@@ -76,11 +76,8 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 		c.release(s, false)
 		return nil, fmt.Errorf("mcp: %s: %w: %w", c.name, ErrLost, context.Cause(ctx))
 	}
-	alone, explained := s.tap.isAlone(e), c.explain(err, s.process)
-	lost, failure := c.classify(explained, sent, status)
-	if alone && isTooLarge(err) { // it is the response to this request
-		failure = core.Permanent(explained)
-	}
+	end.tooLarge = end.tooLarge || isTooLarge(err) && s.tap.isAlone(e) // of the response to another otherwise
+	lost, failure := c.classify(c.explain(err, s.process), end)
 	c.release(s, lost)
 	return nil, failure
 }
@@ -95,15 +92,17 @@ func notSent(ctx context.Context, err error) error {
 
 // classify returns the error of a request to which no response came, and whether the session
 // is lost.
-func (c *Client) classify(err error, sent bool, status int) (lost bool, failure error) {
-	switch {
+func (c *Client) classify(err error, end fate) (lost bool, failure error) {
+	switch status := end.status; {
+	case end.tooLarge:
+		return true, core.Permanent(fmt.Errorf("%w (a message of the server is larger than Options.MaxResult of %d bytes)", err, c.options.MaxResult))
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return false, core.Retryable(err) // it was not let in
 	case status == http.StatusNotFound || errors.Is(err, sdk.ErrSessionMissing):
 		return true, core.Retryable(err) // the session is gone, as after a restart
 	case status >= 400 && status < 500:
 		return true, core.Permanent(err)
-	case !sent:
+	case !end.sent:
 		return true, core.Retryable(err)
 	}
 	return true, fmt.Errorf("%w: %w", ErrLost, err)

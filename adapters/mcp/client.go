@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -61,18 +60,7 @@ func HTTP(name, url string, o Options) *Client {
 	return &Client{
 		name: name, where: url, options: o, dialing: make(chan struct{}, 1),
 		connect: func(t *tap) (sdk.Transport, *process) {
-			client := http.Client{}
-			if o.HTTPClient != nil {
-				client = *o.HTTPClient
-			}
-			next := client.Transport
-			if next == nil {
-				next = http.DefaultTransport
-			}
-			client.Transport = &tappedRoundTripper{next, o.Headers, t}
-			return &tappedTransport{&sdk.StreamableClientTransport{
-				Endpoint: url, HTTPClient: &client, DisableStandaloneSSE: true, MaxRetries: -1, MaxEventSize: o.MaxResult,
-			}, t}, nil
+			return overHTTP(url, &o, t), nil
 		},
 	}
 }
@@ -231,11 +219,8 @@ func (c *Client) explain(err error, p *process) error {
 		said = p.ending()
 	}
 	var hint string
-	switch {
-	case isSyntax(err) && p != nil:
+	if isSyntax(err) && p != nil {
 		hint = "the server writes something else than messages to its standard output"
-	case isTooLarge(err):
-		hint = fmt.Sprintf("a message of the server is larger than Options.MaxResult of %d bytes", c.options.MaxResult)
 	}
 	for _, more := range []string{hint, said} {
 		if more != "" {

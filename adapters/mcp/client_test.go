@@ -138,7 +138,7 @@ func TestAServerThatCannotBeStartedIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "mcp: gone: start the server: fork/exec /nonexistent/server: no such file or directory")
 	_, err = mcp.Command("gone", exec.Command("no-such-command"), mcp.Options{}).List(t.Context())
 	require.ErrorContains(t, err, `mcp: gone: start the server: exec: "no-such-command": executable file not found`)
-	_, err = mcp.Command("talks", exec.Command("echo", "hello"), mcp.Options{}).List(t.Context())
+	_, err = mcp.Command("talks", exec.Command("sh", "-c", "echo hello; cat > /dev/null"), mcp.Options{}).List(t.Context())
 	require.ErrorContains(t, err, "the server writes something else than messages to its standard output")
 	_, err = mcp.Command("silent", exec.Command("sleep", "60"), mcp.Options{DialTimeout: 50 * time.Millisecond}).List(t.Context())
 	require.ErrorContains(t, err, "mcp: silent: no answer within 50ms")

@@ -62,11 +62,11 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 	defer cancel()
 	cursor, seen := "", map[string]bool{"": true}
 	for {
-		raw, tasks, err := c.page(ctx, cursor)
+		raw, can, err := c.page(ctx, cursor)
 		if err != nil {
 			return l, err
 		}
-		l.Tasks = tasks
+		l.Tasks = can.tasks
 		var page struct {
 			Tools      []rawTool `json:"tools"`
 			NextCursor string    `json:"nextCursor"`
@@ -76,7 +76,9 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 		}
 		for i := range page.Tools {
 			if t := &page.Tools[i]; c.options.Only == nil || slices.Contains(c.options.Only, t.Name) {
-				l.Tools = append(l.Tools, c.listed(t))
+				listed := c.listed(t)
+				listed.Idempotent = listed.Idempotent || can.keys && c.options.Trust == TrustHints
+				l.Tools = append(l.Tools, listed)
 			}
 		}
 		switch cursor = page.NextCursor; {
@@ -89,24 +91,24 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 	}
 }
 
-// page returns a page of the list, and whether the server may answer with tasks.
-func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, tasks bool, err error) {
+// page returns a page of the list, and what the server can do.
+func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, can abilities, err error) {
 	var used *session
 	raw, err = c.request(ctx, "", func(ctx context.Context, s *session, token string) error {
-		used, tasks = s, hasTasks(s.client.InitializeResult())
+		used, can = s, abilitiesOf(s.client.InitializeResult())
 		_, err := s.client.ListTools(ctx, &sdk.ListToolsParams{Meta: sdk.Meta{"progressToken": token}, Cursor: cursor})
 		return err
 	})
 	switch {
 	case err != nil:
-		return nil, false, err
+		return nil, can, err
 	case raw != nil:
 		used.pages.Store(cursor, raw)
-		return raw, tasks, nil
+		return raw, can, nil
 	}
 	kept, _ := used.pages.Load(cursor) // the SDK had it, as the server allows
 	raw, _ = kept.(json.RawMessage)
-	return raw, tasks, nil
+	return raw, can, nil
 }
 
 func (c *Client) listed(t *rawTool) Listed {

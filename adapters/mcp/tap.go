@@ -1,12 +1,15 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -34,6 +37,7 @@ type exchange struct {
 	mu       sync.Mutex
 	sent     bool              // the server may have it
 	status   int               // of HTTP; 0 if none came, and on stdio
+	tooLarge bool              // the response is larger than the limit
 	response *jsonrpc.Response // nil if none came
 }
 
@@ -161,7 +165,8 @@ func (t *tap) end(r *jsonrpc.Response) {
 		t.version = negotiated.ProtocolVersion
 	}
 	e := t.pending[r.ID]
-	if e == nil {
+	var wire *jsonrpc.Error
+	if e == nil || r.Error != nil && !errors.As(r.Error, &wire) { // that of the SDK, for a stream that has ended
 		return
 	}
 	delete(t.pending, r.ID)
@@ -184,6 +189,7 @@ func (t *tap) negotiated() string {
 type tappedRoundTripper struct {
 	next    http.RoundTripper
 	headers http.Header
+	limit   int // of a message of the server, in bytes
 	tap     *tap
 }
 
@@ -206,14 +212,56 @@ func (t *tappedRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 		e.status = response.StatusCode
 		e.mu.Unlock()
 	}
+	if err == nil {
+		isStream := strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream")
+		response.Body = &limitedBody{ReadCloser: response.Body, exchange: e, limit: t.limit, byLine: isStream}
+	}
 	return response, err
 }
 
-// after returns what the exchange has come to.
-func (e *exchange) after() (sent bool, status int, response *jsonrpc.Response) {
+// errTooLarge is the error of a body with a message that is larger than the limit.
+var errTooLarge = errors.New("the message is too large")
+
+// A limitedBody ends at a message that is larger than the limit. Messages in a stream have one
+// line each.
+type limitedBody struct {
+	io.ReadCloser
+	exchange *exchange // nil if nobody waits for it
+	limit    int
+	byLine   bool
+	read     int // bytes of the message so far
+}
+
+// Read implements io.Reader.
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read += n
+	if last := bytes.LastIndexByte(p[:n], '\n'); b.byLine && last >= 0 {
+		b.read = n - last - 1
+	}
+	if b.read <= b.limit {
+		return n, err
+	}
+	if e := b.exchange; e != nil {
+		e.mu.Lock()
+		e.tooLarge = true
+		e.mu.Unlock()
+	}
+	return 0, errTooLarge
+}
+
+// A fate is what an exchange has come to.
+type fate struct {
+	sent     bool
+	status   int
+	tooLarge bool
+	response *jsonrpc.Response
+}
+
+func (e *exchange) fate() fate {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.sent, e.status, e.response
+	return fate{e.sent, e.status, e.tooLarge, e.response}
 }
 
 // tokenOf returns the n-th progress token.

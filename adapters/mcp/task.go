@@ -55,13 +55,18 @@ type taskParams struct {
 // the tap has the rest.
 type taskResult struct{ sdk.ResultBase }
 
-// hasTasks reports whether a server may answer with a task.
-func hasTasks(r *sdk.InitializeResult) bool {
-	if r == nil || r.Capabilities == nil {
-		return false
+// abilities are what a server can do.
+type abilities struct {
+	tasks bool // answer with a task
+	keys  bool // take an idempotency key, see keyMeta
+}
+
+func abilitiesOf(r *sdk.InitializeResult) (can abilities) {
+	if r != nil && r.Capabilities != nil {
+		_, can.tasks = r.Capabilities.Extensions[tasksExtension]
+		_, can.keys = r.Capabilities.Extensions[keyMeta]
 	}
-	_, ok := r.Capabilities.Extensions[tasksExtension]
-	return ok
+	return can
 }
 
 // begun is what a call of a tool of a server with tasks has come to: an output, or a task.

@@ -55,10 +55,11 @@ func WithServers(clients ...*Client) actors.Option {
 //	any other                       in doubt: the run asks   the run asks
 //	any, if it was not sent         made again
 //
-// A tool that may be destructive is irreversible, too, see [actors.WithIrreversible]. Errors
+// A server of this package makes one call for each idempotency key, and says so: if it is
+// trusted, all its tools are idempotent. A tool that may be destructive is irreversible, too, see [actors.WithIrreversible]. Errors
 // of a tool, and of the server, are permanent and go to the model.
 func (c *Client) Tools(ctx context.Context) ([]actors.Function, error) {
-	d, err := core.NewDefinition(core.Spec{Kind: record.KindStep, Name: "tools of " + c.name},
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindStep, Name: "tools of " + c.name, Retry: &core.RetryConfig{}},
 		func(ctx context.Context, _ struct{}) (listing, error) { return c.list(ctx) })
 	if err != nil {
 		return nil, err
@@ -136,8 +137,8 @@ func (c *Client) call(ctx context.Context, tool string, arguments json.RawMessag
 	return readResult(raw)
 }
 
-// keyMeta is the key of the idempotency key of a call in the metadata of its request. Servers
-// of this package start one run for each key.
+// keyMeta is the key of the idempotency key of a call in the metadata of its request, and the
+// extension of servers that make one call for each key, as those of this package do.
 const keyMeta = "io.github.reprise-go/idempotencyKey"
 
 // keyOf returns the metadata with the idempotency key of the call; empty outside a run.

@@ -1,0 +1,64 @@
+// The command reprise-mcp serves a program to an MCP client, such as an editor, over its
+// standard input and output:
+//
+//	reprise-mcp PROGRAM [ARGUMENT...]
+//	reprise-mcp URL
+//
+// PROGRAM is one whose main function is mcp.Main: it is started with the flag -mcp, and its
+// runs continue when it is started again. With a URL, such as
+// http://127.0.0.1:8080/mcp/programs, the client uses a service that is running.
+//
+// It is a command of its own, so that the command reprise does not link the SDK of the protocol.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/reprise-go/reprise/adapters/mcp"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run returns the status to end with.
+func run(args []string) int {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		fmt.Fprintln(os.Stderr, "usage: reprise-mcp PROGRAM [ARGUMENT...]\n       reprise-mcp URL")
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://") {
+		if len(args) > 1 {
+			fmt.Fprintf(os.Stderr, "reprise-mcp: there is %q behind the URL; want the URL alone\n", args[1])
+			return 2
+		}
+		err = mcp.Relay(ctx, os.Stdin, os.Stdout, args[0], mcp.Options{})
+	} else {
+		err = start(ctx, args[0], append(args[1:], "-mcp"))
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "reprise-mcp:", err)
+		return 1
+	}
+	return 0
+}
+
+// start runs a program, which is asked to end when ctx ends.
+func start(ctx context.Context, program string, args []string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	return cmd.Run()
+}

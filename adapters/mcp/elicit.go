@@ -1,0 +1,236 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
+)
+
+// This file has questions of runs as forms of the protocol. A form is a flat object: what does
+// not fit is a field with JSON.
+
+// A form is how a question is asked.
+type form struct {
+	schema json.RawMessage
+	note   string // behind the question; empty for none
+	read   func(content map[string]any) (any, error)
+}
+
+// formOf returns the form of a question.
+func formOf(q *core.Question) form {
+	if q.Asks == record.AsksDoubt {
+		return form{
+			schema: json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","enum":["completed","run_again","failed","take_over"],"description":"whether the call took effect"},"output":{"type":"string","description":"of a call that has completed: its output, in JSON"},"message":{"type":"string","description":"of a call that has failed: why"}},"required":["decision"]}`),
+			read:   fields("output"),
+		}
+	}
+	var root struct {
+		Type       any                        `json:"type"`
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(q.Schema, &root) == nil {
+		_, approved := root.Properties["approved"]
+		_, arguments := root.Properties["arguments"]
+		switch {
+		case root.Type == "object" && approved && arguments:
+			return form{
+				schema: json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string","description":"why not"},"arguments":{"type":"string","description":"other arguments, as a JSON object; empty for those that are asked about"}},"required":["approved"]}`),
+				read:   fields("arguments"),
+			}
+		case root.Type == "object" && areFlat(root.Properties):
+			return form{schema: q.Schema, read: func(content map[string]any) (any, error) { return asAnswer(content) }}
+		case isFlat(q.Schema):
+			return form{schema: wrapped(q.Schema), read: func(content map[string]any) (any, error) { return asAnswer(content["answer"]) }}
+		}
+	}
+	return form{
+		schema: json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string","description":"in JSON"}},"required":["answer"]}`),
+		note:   fmt.Sprintf("\nThe answer is JSON that fits %s", q.Schema),
+		read: func(content map[string]any) (any, error) {
+			text, _ := content["answer"].(string)
+			return state.JSONAnswer([]byte(text))
+		},
+	}
+}
+
+// wrapped returns the schema of an object with an answer.
+func wrapped(schema json.RawMessage) json.RawMessage {
+	return slices.Concat(json.RawMessage(`{"type":"object","properties":{"answer":`), schema, json.RawMessage(`},"required":["answer"]}`))
+}
+
+// flatKeys are the keywords that a field of a form may have.
+var flatKeys = map[string]bool{
+	"type": true, "title": true, "description": true, "enum": true, "default": true, "minimum": true, "maximum": true,
+	"minLength": true, "maxLength": true,
+}
+
+// isFlat reports whether a schema is that of a field of a form.
+func isFlat(schema json.RawMessage) bool {
+	var field map[string]json.RawMessage
+	if json.Unmarshal(schema, &field) != nil {
+		return false
+	}
+	for key := range field {
+		if !flatKeys[key] {
+			return false
+		}
+	}
+	switch string(field["type"]) {
+	case `"string"`, `"number"`, `"integer"`, `"boolean"`:
+		return true
+	}
+	return false
+}
+
+func areFlat(fields map[string]json.RawMessage) bool {
+	for _, schema := range fields {
+		if !isFlat(schema) {
+			return false
+		}
+	}
+	return len(fields) > 0
+}
+
+// fields reads a form whose fields are those of the answer, but that of the name, which has JSON.
+func fields(name string) func(map[string]any) (any, error) {
+	return func(content map[string]any) (any, error) {
+		answer := make(map[string]any, len(content))
+		for key, value := range content {
+			text, isText := value.(string)
+			if isText && text == "" {
+				continue // left empty
+			}
+			if key == name && isText {
+				if !json.Valid([]byte(text)) {
+					return nil, fmt.Errorf("%s: got %q, want JSON", name, record.Truncate(text, 80))
+				}
+				value = json.RawMessage(text)
+			}
+			answer[key] = value
+		}
+		return asAnswer(answer)
+	}
+}
+
+// asAnswer returns a value for state.Answer.
+func asAnswer(value any) (any, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return state.JSONAnswer(raw)
+}
+
+// request returns the question as a request to a client.
+func request(q *core.Question) *sdk.ElicitParams {
+	f := formOf(q)
+	message := q.Text + f.note
+	if q.Refused != "" {
+		message += "\n" + q.Refused
+	}
+	return &sdk.ElicitParams{Mode: "form", Message: message, RequestedSchema: f.schema}
+}
+
+func requestsOf(open []core.Question) sdk.InputRequestMap {
+	requests := make(sdk.InputRequestMap, len(open))
+	for i := range open {
+		requests[keyOfQuestion(&open[i])] = request(&open[i])
+	}
+	return requests
+}
+
+// keyOfQuestion returns the key of a question among the requests of its run. A key is used
+// once: a question whose answer was refused has another.
+func keyOfQuestion(q *core.Question) string {
+	if q.Refused == "" {
+		return q.ID
+	}
+	sum := sha256.Sum256([]byte(q.Refused))
+	return q.ID + "~" + hex.EncodeToString(sum[:4])
+}
+
+// answer answers the questions of a run to which there are responses. Those to other questions
+// are ignored, as the protocol has it. It reports whether somebody did not want to answer.
+func (s *server) answer(ctx context.Context, c caller, runID string, responses sdk.InputResponseMap) (declined bool, err error) {
+	open, err := s.questions(ctx, runID)
+	if err != nil {
+		return false, err
+	}
+	var problems []error
+	for i := range open {
+		q := &open[i]
+		response, ok := responses[keyOfQuestion(q)].(*sdk.ElicitResult)
+		if !ok {
+			continue
+		}
+		left, err := s.answerWith(ctx, c, runID, q, response)
+		declined = declined || left
+		if err != nil {
+			problems = append(problems, fmt.Errorf("question %s: %w", q.ID, err))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return declined, invalid("%v", err)
+	}
+	return declined, nil
+}
+
+// answerWith answers a question with what came of its form. It reports whether the question is
+// left open, since nobody wants to answer it.
+func (s *server) answerWith(ctx context.Context, c caller, runID string, q *core.Question, r *sdk.ElicitResult) (left bool, err error) {
+	content := r.Content
+	if r.Action != "accept" {
+		if r.Action != "decline" || !isApproval(q) {
+			return true, nil
+		}
+		content = map[string]any{"approved": false, "reason": "the user has declined"}
+	}
+	value, err := formOf(q).read(content)
+	if err != nil {
+		return false, err
+	}
+	err = s.runner.Answer(ctx, runID, q.ID, c.principal, value)
+	if errors.Is(err, state.ErrAnswered) {
+		err = nil // by another, or before
+	}
+	return false, err
+}
+
+// isApproval reports whether a question is whether a tool may be called.
+func isApproval(q *core.Question) bool {
+	var root struct {
+		Properties struct {
+			Approved  json.RawMessage `json:"approved"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"properties"`
+	}
+	return json.Unmarshal(q.Schema, &root) == nil && q.Asks != record.AsksDoubt && root.Properties.Approved != nil && root.Properties.Arguments != nil
+}
+
+// elicit asks the questions of a run of a client that speaks an older protocol, one after the
+// other. It reports whether one is left open.
+func (s *server) elicit(ctx context.Context, c caller, runID string, open []core.Question) (declined bool, err error) {
+	for i := range open {
+		q := &open[i]
+		response, err := c.session.Elicit(ctx, request(q))
+		if err != nil {
+			return false, fmt.Errorf("mcp: ask the client: %w", err)
+		}
+		left, err := s.answerWith(ctx, c, runID, q, response)
+		if err != nil {
+			return false, invalid("question %s: %v", q.ID, err)
+		}
+		declined = declined || left
+	}
+	return declined, nil
+}

@@ -1,0 +1,185 @@
+package mcp_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/adapters/mcp"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+)
+
+// flaky is an office over HTTP whose calls of tools can be spoiled.
+type flaky struct {
+	spoil  atomic.Pointer[func(w http.ResponseWriter, r *http.Request, office http.Handler)] // once
+	office atomic.Pointer[http.Handler]
+}
+
+func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if bytes.Contains(body, []byte(`"tools/call"`)) {
+		if spoil := f.spoil.Swap(nil); spoil != nil {
+			(*spoil)(w, r, *f.office.Load())
+			return
+		}
+	}
+	(*f.office.Load()).ServeHTTP(w, r)
+}
+
+func (f *flaky) restart(dir string, stateless bool) {
+	s := office(dir)
+	var h http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: stateless})
+	f.office.Store(&h)
+}
+
+func (f *flaky) spoilNext(how func(w http.ResponseWriter, r *http.Request, office http.Handler)) {
+	f.spoil.Store(&how)
+}
+
+// at once retries without waiting.
+func atOnce(mcp.Listed) []actors.Option {
+	return []actors.Option{actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})}
+}
+
+func flakyOffice(t *testing.T, stateless bool) (dir string, f *flaky, c *mcp.Client, server *httptest.Server) {
+	t.Helper()
+	dir, f = t.TempDir(), new(flaky)
+	f.restart(dir, stateless)
+	server = httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	c = mcp.HTTP("office", server.URL, mcp.Options{Trust: mcp.TrustHints, ToolOptions: atOnce})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return dir, f, c, server
+}
+
+// The ways in which a call over HTTP is lost after the tool has run.
+var losses = map[string]func(w http.ResponseWriter, r *http.Request, office http.Handler){
+	"before the response": func(_ http.ResponseWriter, r *http.Request, office http.Handler) {
+		office.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	},
+	"in the response": func(w http.ResponseWriter, r *http.Request, office http.Handler) {
+		office.ServeHTTP(httptest.NewRecorder(), r)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, ": so far\n\n")
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	},
+	"at a gateway": func(w http.ResponseWriter, r *http.Request, office http.Handler) {
+		office.ServeHTTP(httptest.NewRecorder(), r)
+		w.WriteHeader(http.StatusBadGateway)
+	},
+}
+
+func TestACallThatIsLostOverHTTPIsInDoubt(t *testing.T) {
+	for _, stateless := range []bool{false, true} {
+		for how, spoil := range losses {
+			t.Run(how, func(t *testing.T) {
+				dir, f, c, _ := flakyOffice(t, stateless)
+				f.spoilNext(spoil)
+				_, err := run(t, memstore.New(), c, send("Ada"))
+				require.ErrorIs(t, err, core.ErrAwaiting)
+				assert.Equal(t, []string{"Ada"}, lines(t, dir+"/sent"))
+
+				f.spoilNext(spoil)
+				out, err := call(t, t.Context(), c, "office_read", `{"to":"Ada"}`)
+				require.NoError(t, err)
+				assert.Equal(t, "a letter to Ada", out.Text)
+				assert.Equal(t, []string{"Ada", "Ada"}, lines(t, dir+"/read"), "a read is made again")
+			})
+		}
+	}
+}
+
+func TestACallThatWasNotLetInIsMadeAgain(t *testing.T) {
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		dir, f, c, _ := flakyOffice(t, true)
+		f.spoilNext(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(status) })
+		out, err := run(t, memstore.New(), c, send("Ada"), actorstest.Say("done"))
+		require.NoError(t, err)
+		assert.Equal(t, "sent to Ada", out.Messages[2].Text)
+		assert.Equal(t, []string{"Ada"}, lines(t, dir+"/sent"))
+	}
+}
+
+func TestAServerThatIsDownIsTriedAgainAndNothingIsInDoubt(t *testing.T) {
+	_, _, c, server := flakyOffice(t, true)
+	tools, err := c.Tools(t.Context())
+	require.NoError(t, err)
+	server.Close()
+	set, err := actors.NewToolSet(tools...)
+	require.NoError(t, err)
+	tool, _ := set.Lookup("office_send")
+	prepared, err := tool.Prepare(t.Context(), `{"to":"Ada"}`)
+	require.NoError(t, err)
+	_, err = prepared(t.Context())
+	require.ErrorIs(t, err, core.ErrExhausted)
+	assert.NotErrorIs(t, err, core.ErrInDoubt)
+	assert.ErrorContains(t, err, "after 3 attempts")
+}
+
+func TestASessionThatAServerHasForgottenIsBegunAnew(t *testing.T) {
+	dir, f, c, _ := flakyOffice(t, false)
+	_, err := call(t, t.Context(), c, "office_send", `{"to":"Ada"}`)
+	require.NoError(t, err)
+	f.restart(dir, false)
+	_, err = call(t, t.Context(), c, "office_send", `{"to":"Bob"}`)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"Ada", "Bob"}, lines(t, dir+"/sent"))
+}
+
+func TestARequestThatAServerRefusesIsNotMadeAgain(t *testing.T) {
+	dir, f, c, _ := flakyOffice(t, true)
+	f.spoilNext(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusForbidden) })
+	_, err := call(t, t.Context(), c, "office_send", `{"to":"Ada"}`)
+	require.ErrorIs(t, err, core.ErrPermanent)
+	assert.ErrorContains(t, err, "Forbidden")
+	assert.Empty(t, lines(t, dir+"/sent"))
+}
+
+func TestAResultThatIsTooLargeOverHTTPFailsItsCallAlone(t *testing.T) {
+	for name, json := range map[string]bool{"stream": false, "json": true} {
+		t.Run(name, func(t *testing.T) {
+			s := office(t.TempDir())
+			server := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: json}))
+			t.Cleanup(server.Close)
+			c := mcp.HTTP("office", server.URL, mcp.Options{MaxResult: 100_000})
+			t.Cleanup(func() { require.NoError(t, c.Close()) })
+			_, err := call(t, t.Context(), c, "office_big", `{"bytes":10000000}`)
+			require.ErrorContains(t, err, "a message of the server is larger than Options.MaxResult of 100000 bytes")
+			require.ErrorIs(t, err, core.ErrPermanent)
+			out, err := call(t, t.Context(), c, "office_big", `{"bytes":1000}`)
+			require.NoError(t, err)
+			assert.Len(t, out.Text, 1000)
+		})
+	}
+}
+
+func TestAHandlerWithoutAuthorizeServesThisMachineAlone(t *testing.T) {
+	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.NotEqual(t, http.StatusForbidden, response.StatusCode)
+	_, r, _ := served(t, memstore.New(), mcp.ServerOptions{})
+	w := httptest.NewRecorder()
+	request := httptest.NewRequest(http.MethodPost, "/", nil)
+	request.RemoteAddr = net.JoinHostPort("192.0.2.1", "80")
+	mcp.NewHandler(r, mcp.ServerOptions{}).ServeHTTP(w, request)
+	assert.Equal(t, http.StatusForbidden, w.Code)
+}

@@ -1,0 +1,100 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/runner/service"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// Path is where [Main] serves the protocol over HTTP.
+const Path = "/mcp/programs"
+
+// Main is the main function of a program that serves the programs which register registers: as
+// service.Main does, and to MCP clients, too, at [Path]. With the flag -mcp it serves one
+// client over standard input and output, and the runs are in the directory of -dir; this is how
+// an MCP client starts a program. The runs of a program that was ended continue when it is
+// started again, over HTTP or for another client.
+func Main(register func(*runner.Runner) error) {
+	MainWith(service.Options{}, ServerOptions{}, register)
+}
+
+// MainWith is Main with options of the program's own. With -mcp, Dir and Runner count of those
+// of the service. A service that others than this machine may reach needs
+// ServerOptions.Authorize.
+func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner) error) {
+	isMCP := func(arg string) bool { return arg == "-mcp" || arg == "--mcp" }
+	if !slices.ContainsFunc(os.Args[1:], isMCP) {
+		mounted := new(mounted)
+		if o.Routes == nil {
+			o.Routes = make(map[string]http.Handler)
+		}
+		o.Routes[Path] = mounted
+		service.MainWith(o, func(r *runner.Runner) error {
+			mounted.handler = NewHandler(r, so)
+			return register(r)
+		})
+		return
+	}
+	args := slices.DeleteFunc(slices.Clone(os.Args), isMCP)
+	if err := serveClient(args, &o, so, register); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// mounted is a handler that is there before anything is served.
+type mounted struct{ handler http.Handler }
+
+// ServeHTTP implements http.Handler.
+func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
+
+// serveClient serves a client over standard input and output.
+func serveClient(args []string, o *service.Options, so ServerOptions, register func(*runner.Runner) error) error {
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	dir := cmp.Or(os.Getenv("REPRISE_DIR"), o.Dir, "reprise-data")
+	flags.StringVar(&dir, "dir", dir, "where runs are kept")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("mcp: there is no argument %q; with -mcp there is the flag -dir", flags.Arg(0))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	store, err := filestore.New(dir)
+	if err != nil {
+		return err
+	}
+	r, err := runner.New(store, o.Runner)
+	if err == nil {
+		err = register(r)
+	}
+	if err == nil {
+		err = serveWhile(ctx, r, so)
+	}
+	return errors.Join(err, store.Close())
+}
+
+// serveWhile serves runs while a client is served.
+func serveWhile(ctx context.Context, r *runner.Runner, so ServerOptions) error {
+	serving, end := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() {
+		defer end() // without a runner, nothing is to be served
+		served <- r.Serve(serving)
+	}()
+	err := ServeStdio(serving, r, so)
+	end()
+	return errors.Join(err, <-served)
+}

@@ -1,0 +1,103 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Relay passes the messages of a client, which it reads from in, to the server at the URL, and
+// those of the server to out: it is how a client that starts commands uses a service that is
+// running. It returns when in ends. Of the options, HTTPClient, Headers and MaxResult count.
+func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string, o Options) error {
+	o = o.check("relay", TrustNothing)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	near, err := (&sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: o.MaxResult}).Connect(ctx)
+	if err != nil {
+		return err
+	}
+	t := newTap()
+	far, err := overHTTP(url, &o, t).Connect(ctx)
+	if err != nil {
+		return err
+	}
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		for {
+			m, err := far.Read(ctx)
+			if err != nil {
+				return
+			}
+			if near.Write(ctx, m) != nil {
+				return
+			}
+		}
+	})
+	err = passAll(ctx, near, far, &passing)
+	cancel()
+	_ = far.Close() // nothing is left to pass
+	passing.Wait()
+	_ = near.Close() // likewise
+	return err
+}
+
+// passAll passes the messages of a client on until they end. A request is under way until its
+// response begins: others must not wait for it. The first is: it is how the two sides agree.
+func passAll(ctx context.Context, near, far sdk.Connection, passing *sync.WaitGroup) error {
+	for {
+		m, err := near.Read(ctx)
+		if errors.Is(err, io.EOF) || ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("mcp: relay: %w", err)
+		}
+		request, ok := m.(*jsonrpc.Request)
+		if !ok || !request.IsCall() || request.Method == "initialize" {
+			pass(ctx, near, far, m)
+			continue
+		}
+		passing.Go(func() { pass(ctx, near, far, m) })
+	}
+}
+
+// pass passes a message on. If it cannot, the client gets an error for its request.
+func pass(ctx context.Context, near, far sdk.Connection, m jsonrpc.Message) {
+	err := far.Write(ctx, m)
+	request, ok := m.(*jsonrpc.Request)
+	if err == nil || !ok || !request.IsCall() {
+		return
+	}
+	refused := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	var wire *jsonrpc.Error
+	if errors.As(err, &wire) && wire.Code != codeRejected {
+		refused = wire
+	}
+	_ = near.Write(ctx, &jsonrpc.Response{ID: request.ID, Error: refused}) // the client may be gone
+}
+
+// codeRejected is the code of the SDK for requests that its transport does not pass on.
+const codeRejected = -32005
+
+// overHTTP returns the transport to a server at a URL.
+func overHTTP(url string, o *Options, t *tap) sdk.Transport {
+	client := http.Client{}
+	if o.HTTPClient != nil {
+		client = *o.HTTPClient
+	}
+	next := client.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	client.Transport = &tappedRoundTripper{next, o.Headers, o.MaxResult, t}
+	return &tappedTransport{&sdk.StreamableClientTransport{
+		Endpoint: url, HTTPClient: &client, DisableStandaloneSSE: true, MaxRetries: -1, MaxEventSize: o.MaxResult,
+	}, t}
+}

@@ -1,0 +1,407 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// This file answers tools/call.
+
+// callResult is the result of tools/call: a result, a request for input, or a task.
+type callResult struct {
+	sdk.ResultBase
+	ResultType    string              `json:"resultType,omitempty"`
+	Content       []sdk.Content       `json:"content,omitzero"`
+	Structured    json.RawMessage     `json:"structuredContent,omitempty"`
+	IsError       bool                `json:"isError,omitempty"`
+	InputRequests sdk.InputRequestMap `json:"inputRequests,omitempty"`
+	RequestState  string              `json:"requestState,omitempty"`
+}
+
+// createResult is the result of tools/call that is a task.
+type createResult struct {
+	sdk.ResultBase
+	ResultType string `json:"resultType"`
+	task
+}
+
+// A caller is who makes a call, and what the client can do.
+type caller struct {
+	principal string
+	session   *sdk.ServerSession
+	modern    bool // the client speaks 2026-07-28
+	tasks     bool // and knows tasks
+	elicits   bool // the client can ask its user
+}
+
+// capabilities are what matters of those of a client.
+type capabilities struct {
+	Extensions  map[string]any `json:"extensions"`
+	Elicitation any            `json:"elicitation"`
+}
+
+// metaCapabilities is the key of the capabilities of a client in the _meta of its requests.
+const metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+
+// callerOf returns who makes a request with that metadata.
+func (s *server) callerOf(ctx context.Context, session *sdk.ServerSession, extra *sdk.RequestExtra, meta sdk.Meta) (caller, error) {
+	c := caller{session: session}
+	var err error
+	if c.principal, err = s.who(ctx, extra); err != nil {
+		return c, err
+	}
+	if declared, ok := meta[metaCapabilities]; ok {
+		var can capabilities
+		raw, err := json.Marshal(declared)
+		if err == nil {
+			err = json.Unmarshal(raw, &can)
+		}
+		if err != nil {
+			return c, invalid("%s: %v", metaCapabilities, err)
+		}
+		_, c.tasks = can.Extensions[tasksExtension]
+		c.modern, c.elicits = true, can.Elicitation != nil
+		return c, nil
+	}
+	if p := session.InitializeParams(); p != nil && p.Capabilities != nil {
+		c.elicits = p.Capabilities.Elicitation != nil
+	}
+	return c, nil
+}
+
+func (s *server) callTool(ctx context.Context, r *sdk.CallToolRequest) (sdk.Result, error) {
+	p := r.Params
+	c, err := s.callerOf(ctx, r.Session, r.Extra, p.Meta)
+	if err != nil {
+		return nil, err
+	}
+	switch p.Name {
+	case toolWait, toolAnswer:
+		return s.callRunTool(ctx, c, p)
+	}
+	if p.RequestState != "" {
+		return s.goOn(ctx, c, p)
+	}
+	if !s.isServed(p.Name) {
+		return nil, invalid("unknown tool %q", record.Truncate(p.Name, 80))
+	}
+	info, err := s.start(ctx, c, p)
+	if err != nil {
+		return s.refused(err)
+	}
+	if c.tasks {
+		t, err := s.describeTask(ctx, &info)
+		if err != nil {
+			return nil, err
+		}
+		return &createResult{ResultType: "task", task: t.task}, nil
+	}
+	return s.hold(ctx, c, info.RunID)
+}
+
+// isServed reports whether a program is served.
+func (s *server) isServed(program string) bool {
+	return (s.options.Only == nil || slices.Contains(s.options.Only, program)) && slices.Contains(s.runner.Programs(), program)
+}
+
+// The metadata of a run that was started by a client.
+const (
+	customTask      = "mcp"           // "task": its ID is that of a task
+	customPrincipal = "mcp.principal" // who has started it
+)
+
+// start starts the run of a call, or finds the one that was started with its idempotency key.
+func (s *server) start(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (snapshot.Info, error) {
+	arguments := p.Arguments
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	return s.runner.Start(ctx, p.Name, runIDOf(c, p), arguments, runner.StartOptions{
+		Principal: c.principal,
+		Metadata:  snapshot.Metadata{Custom: map[string]string{customTask: "task", customPrincipal: c.principal}},
+	})
+}
+
+// runIDOf returns the ID of the run of a call. It is the ID of its task, and nobody can guess it.
+func runIDOf(c caller, p *sdk.CallToolParamsRaw) string {
+	id := rand.Text()
+	if key, _ := p.Meta[keyMeta].(string); key != "" {
+		sum := sha256.Sum256([]byte(strings.Join([]string{c.principal, p.Name, key}, "\x00")))
+		id = base32.StdEncoding.EncodeToString(sum[:])[:len(id)]
+	}
+	return "mcp-" + strings.ToLower(id)
+}
+
+// refused returns the result of a call that could not be started. What the model can change is
+// an error of the tool, for the model to see.
+func (s *server) refused(err error) (sdk.Result, error) {
+	var arguments *actors.ArgumentsError
+	switch {
+	case errors.As(err, &arguments):
+		return failed(arguments.Error()), nil
+	case errors.Is(err, runner.ErrInput), errors.Is(err, runner.ErrTooMany), errors.Is(err, runner.ErrStopping), errors.Is(err, runner.ErrStarted):
+		return failed(err.Error()), nil
+	}
+	return nil, err
+}
+
+// find returns a run that the caller has started.
+func (s *server) find(ctx context.Context, c caller, runID string) (snapshot.Info, error) {
+	info, err := s.runner.Info(ctx, runID)
+	if err != nil && !errors.Is(err, snapshot.ErrNotFound) && snapshot.CheckRunID(runID) == nil {
+		return info, err
+	}
+	if custom := info.Metadata.Custom; err != nil || custom[customTask] != "task" || custom[customPrincipal] != c.principal {
+		return info, invalid("there is no task %q", record.Truncate(runID, 80))
+	}
+	return info, nil
+}
+
+// goOn answers the questions of a run that a client was asked, and holds the request on.
+func (s *server) goOn(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
+	info, err := s.find(ctx, c, p.RequestState)
+	if err != nil {
+		return nil, err
+	}
+	declined, err := s.answer(ctx, c, info.RunID, p.InputResponses)
+	if err != nil {
+		return nil, err
+	}
+	if declined {
+		return s.waits(ctx, info.RunID)
+	}
+	return s.hold(ctx, c, info.RunID)
+}
+
+// hold waits until a run has ended or asks something, for HoldFor at most.
+func (s *server) hold(ctx context.Context, c caller, runID string) (sdk.Result, error) {
+	deadline := time.Now().Add(s.options.HoldFor)
+	for {
+		holding, cancel := context.WithDeadline(ctx, deadline)
+		progress, err := s.follow(holding, runID)
+		isOver := holding.Err() != nil
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case isOver:
+			return text("The run %s of %s is still under way. Call %s with {\"run\": %q} to wait for its result.", runID, progress.info.Program, toolWait, runID), nil
+		case err != nil:
+			return nil, err
+		case len(progress.questions) == 0:
+			return s.outcome(ctx, &progress.info)
+		case !c.elicits:
+			return s.waits(ctx, runID)
+		case c.modern:
+			return &callResult{ResultType: "input_required", InputRequests: requestsOf(progress.questions), RequestState: runID}, nil
+		}
+		declined, err := s.elicit(ctx, c, runID, progress.questions)
+		if err != nil {
+			return nil, err
+		}
+		if declined {
+			return s.waits(ctx, runID)
+		}
+	}
+}
+
+// A progress is how far a run has come.
+type progress struct {
+	info      snapshot.Info
+	questions []core.Question // that somebody has to answer
+}
+
+// follow returns when a run has ended, or waits for somebody, or the context ends.
+func (s *server) follow(ctx context.Context, runID string) (p progress, err error) {
+	for e, err := range s.runner.Store().Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
+		switch {
+		case err != nil:
+			return p, err
+		case e.Deleted:
+			return p, invalid("the run %s was deleted", runID)
+		}
+		if p.info = e.Info; p.info.Program == "" {
+			continue
+		}
+		if isEnd(p.info.Status) && !p.info.Open {
+			return p, nil
+		}
+		if p.questions, err = s.questions(ctx, runID); err != nil || len(p.questions) > 0 {
+			return p, err
+		}
+	}
+	return p, ctx.Err()
+}
+
+func isEnd(status snapshot.Status) bool {
+	switch status {
+	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled, snapshot.StatusInterrupted:
+		return true
+	}
+	return false
+}
+
+// questions returns the open questions of a run that somebody has to answer.
+func (s *server) questions(ctx context.Context, runID string) ([]core.Question, error) {
+	open, err := s.runner.Questions(ctx, runID)
+	return slices.DeleteFunc(open, func(q core.Question) bool { return !q.Asks.NeedsSomebody() }), err
+}
+
+// outcome returns the result of a run that has stopped.
+func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult, error) {
+	switch info.Status {
+	case snapshot.StatusCancelled:
+		return failed("the run was cancelled" + and(info.Stop.Message)), nil
+	case snapshot.StatusInterrupted:
+		return failed(fmt.Sprintf("the run %s was interrupted%s; when it is resumed, call %s with {\"run\": %q}", info.RunID, and(info.Stop.Message), toolWait, info.RunID)), nil
+	}
+	out, err := s.runner.Result(ctx, info.RunID)
+	if err != nil {
+		if info.Status == snapshot.StatusFailed {
+			return failed(err.Error()), nil
+		}
+		return nil, err
+	}
+	return resultOf(out)
+}
+
+// resultOf returns the output of a program as the result of a tool.
+func resultOf(out any) (*callResult, error) {
+	r := &callResult{ResultType: "complete"}
+	switch out := out.(type) {
+	case string:
+		return text("%s", out), nil
+	case actors.ToolOutput:
+		r.Content = contentOf(out.Text, out.Parts)
+		return r, nil
+	case interface{ ToolResult() string }:
+		return text("%s", out.ToolResult()), nil
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("mcp: the output of the run as JSON: %w", err)
+	}
+	r.Content = []sdk.Content{&sdk.TextContent{Text: string(raw)}}
+	if len(raw) > 0 && raw[0] == '{' {
+		r.Structured = raw
+	}
+	return r, nil
+}
+
+func contentOf(text string, parts []actors.Part) []sdk.Content {
+	content := []sdk.Content{}
+	if text != "" {
+		content = append(content, &sdk.TextContent{Text: text})
+	}
+	for _, p := range parts {
+		switch {
+		case p.Text != "":
+			content = append(content, &sdk.TextContent{Text: p.Text})
+		case p.URL != "":
+			content = append(content, &sdk.ResourceLink{URI: p.URL, Name: p.Name, MIMEType: p.MIME})
+		case strings.HasPrefix(p.MIME, "image/"):
+			content = append(content, &sdk.ImageContent{MIMEType: p.MIME, Data: p.Data})
+		case strings.HasPrefix(p.MIME, "audio/"):
+			content = append(content, &sdk.AudioContent{MIMEType: p.MIME, Data: p.Data})
+		default:
+			content = append(content, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///" + p.Name, MIMEType: p.MIME, Blob: p.Data}})
+		}
+	}
+	return content
+}
+
+func text(format string, args ...any) *callResult {
+	return &callResult{ResultType: "complete", Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, args...)}}}
+}
+
+func failed(message string) *callResult {
+	r := text("%s", record.Truncate(message, record.MessageLimit))
+	r.IsError = true
+	return r
+}
+
+// waits returns the result of a call whose run waits for somebody, for a client that cannot ask
+// its user, or whose user does not say: how to answer.
+func (s *server) waits(ctx context.Context, runID string) (sdk.Result, error) {
+	open, err := s.questions(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "The run %s waits for an answer. Do not make one up: ask the user. Then call %s with {\"run\": %q, \"question\": …, \"answer\": …}, where the answer fits the JSON schema.\n", runID, toolAnswer, runID)
+	for _, q := range open {
+		fmt.Fprintf(&b, "question %q: %s\n", q.ID, q.Text)
+		if q.Refused != "" {
+			fmt.Fprintf(&b, "  %s\n", q.Refused)
+		}
+		if len(q.Schema) > 0 {
+			fmt.Fprintf(&b, "  schema: %s\n", q.Schema)
+		}
+	}
+	return text("%s", strings.TrimSpace(b.String())), nil
+}
+
+// The tools for clients without tasks.
+const (
+	toolWait   = "run_wait"
+	toolAnswer = "run_answer"
+)
+
+func (s *server) runTools() []*sdk.Tool {
+	yes := true
+	return []*sdk.Tool{
+		{
+			Name: toolWait, Description: "Waits for a run that an earlier call has started, and returns its result.",
+			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true},
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"run":{"type":"string","description":"the ID of the run"}},"required":["run"],"additionalProperties":false}`),
+		},
+		{
+			Name: toolAnswer, Description: "Answers a question of a run that an earlier call has started, in the words of the user, and returns the result of the run.",
+			Annotations: &sdk.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true},
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"run":{"type":"string","description":"the ID of the run"},"question":{"type":"string","description":"the ID of the question"},"answer":{"description":"what the user answers, in the form that the question asks for"}},"required":["run","question","answer"],"additionalProperties":false}`),
+		},
+	}
+}
+
+// callRunTool answers a call of one of the tools for clients without tasks.
+func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
+	var in struct {
+		Run      string          `json:"run"`
+		Question string          `json:"question"`
+		Answer   json.RawMessage `json:"answer"`
+	}
+	if err := json.Unmarshal(p.Arguments, &in); err != nil {
+		return failed("invalid arguments: " + err.Error()), nil
+	}
+	info, err := s.find(ctx, c, in.Run)
+	if err != nil {
+		return failed(err.Error()), nil
+	}
+	if p.Name == toolAnswer {
+		value, err := state.JSONAnswer(in.Answer)
+		if err == nil {
+			err = s.runner.Answer(ctx, info.RunID, in.Question, c.principal, value)
+		}
+		if err != nil {
+			return failed(err.Error()), nil
+		}
+	}
+	return s.hold(ctx, c, info.RunID)
+}

@@ -1,0 +1,232 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-go/reprise/runner"
+)
+
+// ServerOptions configure the server of the programs of a runner. The zero ServerOptions work.
+type ServerOptions struct {
+	// Name and Version are those of the server. They default to "reprise" and that of the module.
+	Name, Version string
+
+	// Instructions say to models what the server is for. Empty for nothing.
+	Instructions string
+
+	// Only are the programs that are served. Nil for all that are registered.
+	Only []string
+
+	// HoldFor is how long a request of a client without tasks is held until its run has ended
+	// or asks something. After that the answer is the ID of the run, for the tool run_wait.
+	// Defaults to 45 seconds: many clients give up after 60.
+	HoldFor time.Duration
+
+	// PollInterval is how often clients are asked to poll a task. Defaults to 1 second.
+	PollInterval time.Duration
+
+	// Authorize returns who makes a request, by the header of HTTP, which is nil for stdio. A
+	// run, and its task, are found only by the one who has started it. An error refuses the
+	// request. Nil for one user, who is nobody: [NewHandler] then serves requests to loopback
+	// addresses alone.
+	Authorize func(ctx context.Context, header http.Header) (principal string, err error)
+
+	// Log gets the errors of the server that no client sees. Nil for nowhere.
+	Log *slog.Logger
+}
+
+const (
+	defaultHoldFor      = 45 * time.Second
+	defaultPollInterval = time.Second
+)
+
+func (o ServerOptions) withDefaults() ServerOptions {
+	o.Name, o.Version = cmp.Or(o.Name, "reprise"), cmp.Or(o.Version, version())
+	o.HoldFor, o.PollInterval = cmp.Or(o.HoldFor, defaultHoldFor), cmp.Or(o.PollInterval, defaultPollInterval)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// A server serves the programs of a runner.
+type server struct {
+	runner  *runner.Runner
+	options ServerOptions
+
+	mu     sync.Mutex
+	of     string      // the programs that current serves
+	served *sdk.Server // nil before the first request
+}
+
+// NewHandler returns a handler that serves the programs of r as tools, over streamable HTTP, in
+// the protocol of 2026-07-28 and those before it. Each request stands alone: nothing of a
+// client is kept in the process, and any process that has the runs can answer the next one.
+// The runner must serve.
+//
+// A call starts a run. For a client that knows tasks, the run is a task, whose ID is that of
+// the run: its open questions are the input that it requires, and whoever has the ID finds it,
+// after a restart, too. For any other, the request is held for HoldFor, and the questions of
+// the run are asked of the client (elicitation) if it takes them; otherwise the answer says how
+// to wait and to answer, by the tools run_wait and run_answer.
+//
+// A request with an idempotency key in its _meta, under "io.github.reprise-go/idempotencyKey",
+// starts one run however often it is sent, as [Client] does.
+func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
+	s := &server{runner: r, options: o.withDefaults()}
+	served := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.current() }, &sdk.StreamableHTTPOptions{
+		Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: o.Authorize != nil,
+	})
+	if o.Authorize != nil {
+		return served
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLoopback(r.RemoteAddr) {
+			http.Error(w, "without ServerOptions.Authorize, only this machine is served", http.StatusForbidden)
+			return
+		}
+		served.ServeHTTP(w, r)
+	})
+}
+
+// isLoopback reports whether a request comes from this machine.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+// ServeStdio serves the programs of r as tools over standard input and output, as [NewHandler]
+// does over HTTP, until ctx or the input ends. What the program writes to os.Stdout meanwhile
+// goes to os.Stderr: it would end the session. Older clients that take questions are asked by
+// elicitation/create.
+func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
+	out := os.Stdout
+	os.Stdout = os.Stderr
+	defer func() { os.Stdout = out }()
+	return ServeIO(ctx, r, os.Stdin, out, o)
+}
+
+// ServeIO is [ServeStdio] over a reader and a writer, which it closes.
+func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.WriteCloser, o ServerOptions) error {
+	s := &server{runner: r, options: o.withDefaults()}
+	err := s.current().Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
+	if errors.Is(err, io.EOF) || ctx.Err() != nil || err == nil {
+		return nil
+	}
+	return fmt.Errorf("mcp: %w", err)
+}
+
+// current returns a server with the programs that are registered now.
+func (s *server) current() *sdk.Server {
+	programs := s.programs()
+	var of strings.Builder
+	for i := range programs {
+		fmt.Fprintf(&of, "%s %s\n", programs[i].Name, programs[i].Version)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.served == nil || s.of != of.String() {
+		s.served, s.of = s.newServer(programs), of.String()
+	}
+	return s.served
+}
+
+// programs describes the programs that are served.
+func (s *server) programs() []runner.Description {
+	var served []runner.Description
+	for _, d := range s.runner.Describe() {
+		if s.isServed(d.Name) {
+			served = append(served, d)
+		}
+	}
+	return served
+}
+
+func (s *server) newServer(programs []runner.Description) *sdk.Server {
+	capabilities := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}
+	capabilities.AddExtension(tasksExtension, nil)
+	capabilities.AddExtension(keyMeta, nil)
+	served := sdk.NewServer(&sdk.Implementation{Name: s.options.Name, Version: s.options.Version}, &sdk.ServerOptions{
+		Instructions: s.options.Instructions, Capabilities: capabilities, PageSize: maxTools,
+	})
+	unused := func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return nil, errors.New("mcp: the middleware has not answered")
+	}
+	for i := range programs {
+		d := &programs[i]
+		served.AddTool(&sdk.Tool{Name: d.Name, Description: d.About, InputSchema: objectSchema(d.Input)}, unused)
+	}
+	for _, t := range s.runTools() {
+		served.AddTool(t, unused)
+	}
+	served.AddReceivingMiddleware(s.middleware)
+	s.addTaskMethods(served)
+	return served
+}
+
+// middleware answers calls of tools, in place of the SDK, which knows no tasks. A panic in it
+// would end the process.
+func (s *server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.options.Log.Error("a request panicked", "method", method, "panic", p)
+				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+			}
+		}()
+		call, ok := request.(*sdk.CallToolRequest)
+		if !ok {
+			return next(context.WithValue(ctx, extraKey{}, request.GetExtra()), method, request)
+		}
+		return s.callTool(ctx, call)
+	}
+}
+
+// extraKey is the key of what is beside a request in the context of its handler.
+type extraKey struct{}
+
+func extraOf(ctx context.Context) *sdk.RequestExtra {
+	extra, _ := ctx.Value(extraKey{}).(*sdk.RequestExtra)
+	return extra
+}
+
+// who returns who makes a request.
+func (s *server) who(ctx context.Context, extra *sdk.RequestExtra) (string, error) {
+	if s.options.Authorize == nil {
+		return "", nil
+	}
+	var header http.Header
+	if extra != nil {
+		header = extra.Header
+	}
+	principal, err := s.options.Authorize(ctx, header)
+	if err != nil {
+		return "", &jsonrpc.Error{Code: codeUnauthorized, Message: "not authorized: " + err.Error()}
+	}
+	return principal, nil
+}
+
+const (
+	codeUnauthorized      = -32001
+	codeMissingCapability = -32021
+)
+
+// invalid is the error of a request with parameters that cannot be used.
+func invalid(format string, args ...any) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
+}

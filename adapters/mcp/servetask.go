@@ -1,0 +1,139 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// This file answers tasks/get, tasks/update and tasks/cancel. A task is a run.
+
+// updateParams are the parameters of tasks/update.
+type updateParams struct {
+	sdk.ParamsBase
+	TaskID         string               `json:"taskId"`
+	InputResponses sdk.InputResponseMap `json:"inputResponses"`
+}
+
+// describedTask is the result of tasks/get.
+type describedTask struct {
+	sdk.ResultBase
+	ResultType string `json:"resultType"`
+	task
+	InputRequests sdk.InputRequestMap `json:"inputRequests,omitempty"`
+	Result        *callResult         `json:"result,omitempty"`
+	Error         *jsonrpc.Error      `json:"error,omitempty"`
+}
+
+// acknowledged is the result of tasks/update and tasks/cancel.
+type acknowledged struct {
+	sdk.ResultBase
+	ResultType string `json:"resultType"`
+}
+
+func (s *server) addTaskMethods(served *sdk.Server) {
+	err := errors.Join(
+		sdk.AddReceivingCustomMethod(served, methodGetTask, func(ctx context.Context, session *sdk.ServerSession, p *taskParams) (*describedTask, error) {
+			info, _, err := s.findTask(ctx, session, p)
+			if err != nil {
+				return nil, err
+			}
+			return s.describeTask(ctx, &info)
+		}),
+		sdk.AddReceivingCustomMethod(served, methodUpdateTask, func(ctx context.Context, session *sdk.ServerSession, p *updateParams) (*acknowledged, error) {
+			if p == nil {
+				p = new(updateParams)
+			}
+			info, c, err := s.findTask(ctx, session, &taskParams{p.ParamsBase, p.TaskID})
+			if err == nil {
+				_, err = s.answer(ctx, c, info.RunID, p.InputResponses)
+			}
+			return &acknowledged{ResultType: "complete"}, err
+		}),
+		sdk.AddReceivingCustomMethod(served, methodCancelTask, func(ctx context.Context, session *sdk.ServerSession, p *taskParams) (*acknowledged, error) {
+			info, c, err := s.findTask(ctx, session, p)
+			if err == nil {
+				err = s.runner.Cancel(ctx, info.RunID, state.Stop{By: c.principal, Message: "cancelled by the client"})
+			}
+			if errors.Is(err, state.ErrNotRunning) || errors.Is(err, state.ErrEnded) {
+				err = nil // it has ended
+			}
+			return &acknowledged{ResultType: "complete"}, err
+		}),
+	)
+	if err != nil {
+		panic(err) // they are no standard methods
+	}
+}
+
+// findTask returns the run of a task that the caller has started.
+func (s *server) findTask(ctx context.Context, session *sdk.ServerSession, p *taskParams) (snapshot.Info, caller, error) {
+	if p == nil {
+		p = new(taskParams)
+	}
+	c, err := s.callerOf(ctx, session, extraOf(ctx), p.Meta)
+	if err != nil {
+		return snapshot.Info{}, c, err
+	}
+	if !c.tasks {
+		data, err := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{tasksExtension: map[string]any{}}}})
+		if err != nil {
+			return snapshot.Info{}, c, err
+		}
+		return snapshot.Info{}, c, &jsonrpc.Error{Code: codeMissingCapability, Message: "Missing required client capability", Data: data}
+	}
+	info, err := s.find(ctx, c, p.TaskID)
+	return info, c, err
+}
+
+// describeTask describes a run as a task.
+func (s *server) describeTask(ctx context.Context, info *snapshot.Info) (*describedTask, error) {
+	t := &describedTask{ResultType: "complete", task: task{
+		TaskID: info.RunID, Status: taskWorking,
+		CreatedAt: info.Created.UTC().Format(time.RFC3339Nano), LastUpdatedAt: info.Updated.UTC().Format(time.RFC3339Nano),
+		PollInterval: float64(s.options.PollInterval.Milliseconds()),
+	}}
+	if !info.Expires.IsZero() {
+		ttl := info.Expires.Sub(info.Created).Milliseconds()
+		t.TTL = &ttl
+	}
+	switch info.Status {
+	case snapshot.StatusCompleted, snapshot.StatusFailed:
+		if info.Open {
+			return t, nil // it is being closed
+		}
+		result, err := s.outcome(ctx, info)
+		if err != nil {
+			t.Status, t.Error = taskFailed, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+			return t, nil
+		}
+		result.ResultType = "complete"
+		t.Status, t.Result = taskCompleted, result
+		return t, nil
+	case snapshot.StatusCancelled:
+		t.Status, t.StatusMessage = taskCancelled, info.Stop.Message
+		return t, nil
+	case snapshot.StatusInterrupted:
+		t.StatusMessage = fmt.Sprintf("the run was interrupted (%s)%s; it goes on when it is resumed", info.Stop.Reason, and(info.Stop.Message))
+		return t, nil
+	case snapshot.StatusQueued:
+		t.StatusMessage = "the run waits to begin"
+		return t, nil
+	}
+	open, err := s.questions(ctx, info.RunID)
+	if err != nil {
+		return nil, err
+	}
+	if len(open) > 0 {
+		t.Status, t.InputRequests = taskInputRequired, requestsOf(open)
+	}
+	return t, nil
+}
