@@ -56,12 +56,8 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 		return nil, notSent(ctx, err)
 	}
 	token := tokenOf(c.calls.Add(1))
-	e, forget := s.tap.expect(token, name)
+	e, forget := s.tap.expect(token, name, live.Emitter(ctx))
 	defer forget()
-	if emit := live.Emitter(ctx); emit != nil {
-		c.watched.Store(token, emit)
-		defer c.watched.Delete(token)
-	}
 	err = send(ctx, s, token)
 	end := e.fate()
 	if end.response != nil {

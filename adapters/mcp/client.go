@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/reprise-go/reprise/core/live"
 )
 
 // ErrClosed is found by errors.Is in the error of a call of a client that was closed.
@@ -26,7 +24,6 @@ type Client struct {
 	connect func(t *tap) (sdk.Transport, *process)
 
 	calls   atomic.Uint64 // numbers the progress tokens
-	watched sync.Map      // by progress token: the func(live.Delta) of a call that is watched
 	dialing chan struct{} // holds one value while a session is dialled
 
 	mu      sync.Mutex
@@ -179,9 +176,8 @@ func (c *Client) newClient() *sdk.Client {
 	capabilities := new(sdk.ClientCapabilities)
 	capabilities.AddExtension(tasksExtension, nil)
 	client := sdk.NewClient(&sdk.Implementation{Name: "reprise", Version: version()}, &sdk.ClientOptions{
-		Capabilities:                capabilities,
-		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
-		ProgressNotificationHandler: c.progress,
+		Capabilities:   capabilities,
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
 	for _, method := range []string{methodGetTask, methodCancelTask} {
 		if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](client, method); err != nil {
@@ -189,26 +185,6 @@ func (c *Client) newClient() *sdk.Client {
 		}
 	}
 	return client
-}
-
-// progress shows the progress of a call.
-func (c *Client) progress(_ context.Context, n *sdk.ProgressNotificationClientRequest) {
-	token, _ := n.Params.ProgressToken.(string)
-	if emit, ok := c.watched.Load(token); ok {
-		emit.(func(live.Delta))(live.Delta{Part: live.PartProgress, Text: progressText(n.Params)}) //nolint:errcheck // what is put there
-	}
-}
-
-// progressText returns the words of the server, or how much of how much is done.
-func progressText(p *sdk.ProgressNotificationParams) string {
-	done := fmt.Sprint(p.Progress)
-	if p.Total > 0 {
-		done += fmt.Sprintf("/%v", p.Total)
-	}
-	if p.Message != "" {
-		return p.Message + " (" + done + ")"
-	}
-	return done
 }
 
 // explain adds to an error of the SDK what it does not say: which server it is about, how its

@@ -83,7 +83,8 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 		}
 		switch cursor = page.NextCursor; {
 		case cursor == "":
-			return l, c.checkList(&l)
+			err := c.checkList(&l)
+			return l, err
 		case seen[cursor] || len(l.Tools) > maxTools || len(seen) > maxTools:
 			return l, core.Permanent(fmt.Errorf("mcp: %s: the list of tools has no end: a page has been sent twice, or there are more than %d tools", c.name, maxTools))
 		}

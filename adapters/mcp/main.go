@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -61,6 +62,8 @@ func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.
 
 // serveClient serves a client over standard input and output.
 func serveClient(args []string, o *service.Options, so ServerOptions, register func(*runner.Runner) error) error {
+	out := os.Stdout
+	os.Stdout = os.Stderr // before the program can write to it
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	dir := cmp.Or(os.Getenv("REPRISE_DIR"), o.Dir, "reprise-data")
 	flags.StringVar(&dir, "dir", dir, "where runs are kept")
@@ -81,20 +84,20 @@ func serveClient(args []string, o *service.Options, so ServerOptions, register f
 		err = register(r)
 	}
 	if err == nil {
-		err = serveWhile(ctx, r, so)
+		err = serveWhile(ctx, r, out, so)
 	}
 	return errors.Join(err, store.Close())
 }
 
 // serveWhile serves runs while a client is served.
-func serveWhile(ctx context.Context, r *runner.Runner, so ServerOptions) error {
+func serveWhile(ctx context.Context, r *runner.Runner, out io.WriteCloser, so ServerOptions) error {
 	serving, end := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() {
 		defer end() // without a runner, nothing is to be served
 		served <- r.Serve(serving)
 	}()
-	err := ServeStdio(serving, r, so)
+	err := ServeIO(serving, r, os.Stdin, out, so)
 	end()
 	return errors.Join(err, <-served)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/adapters/mcp"
+	"github.com/reprise-go/reprise/runner"
 )
 
 // The test binary is also the servers that the tests start: serverEnv says which.
@@ -30,6 +31,12 @@ func TestMain(m *testing.M) {
 		}
 	case "raw":
 		serveRaw(argument)
+	case "main":
+		os.Args = []string{"programs", "-mcp", "-dir", argument}
+		mcp.Main(func(r *runner.Runner) error {
+			fmt.Println("a line that is no message")
+			return register(r)
+		})
 	case "program":
 		programMain(argument)
 	}

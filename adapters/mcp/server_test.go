@@ -68,11 +68,14 @@ func register(r *runner.Runner) error {
 
 // served returns the URL of a server of the programs whose runs are in the store. stop ends its
 // process, as it were.
-func served(t *testing.T, store snapshot.Store, o mcp.ServerOptions) (url string, r *runner.Runner, stop func()) {
+func served(t *testing.T, store snapshot.Store, o mcp.ServerOptions, more ...func(*runner.Runner)) (url string, r *runner.Runner, stop func()) {
 	t.Helper()
 	r, err := runner.New(store, runner.Options{Grace: -1})
 	require.NoError(t, err)
 	require.NoError(t, register(r))
+	for _, register := range more {
+		register(r)
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
 	go func() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-go/reprise/core/live"
 )
 
 // A tap sees the messages of a session before the SDK does. It keeps the raw responses of the
@@ -32,7 +35,8 @@ type tap struct {
 
 // An exchange is a request and its response.
 type exchange struct {
-	name string // for the header Mcp-Name; empty if the SDK sets it
+	name string           // for the header Mcp-Name; empty if the SDK sets it
+	emit func(live.Delta) // shows its progress; nil for nobody
 
 	mu       sync.Mutex
 	sent     bool              // the server may have it
@@ -61,9 +65,10 @@ func (t *tappedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	return t.tap, nil
 }
 
-// expect returns the exchange of the request that has the progress token. forget ends it.
-func (t *tap) expect(token, name string) (e *exchange, forget func()) {
-	e = &exchange{name: name}
+// expect returns the exchange of the request that has the progress token. emit shows its
+// progress; nil for nobody. forget ends it.
+func (t *tap) expect(token, name string, emit func(live.Delta)) (e *exchange, forget func()) {
+	e = &exchange{name: name, emit: emit}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tokens[token] = e
@@ -149,10 +154,45 @@ func isUnsent(err error) bool {
 // Read implements sdk.Connection.
 func (t *tap) Read(ctx context.Context) (jsonrpc.Message, error) {
 	m, err := t.Connection.Read(ctx)
-	if response, ok := m.(*jsonrpc.Response); ok && err == nil {
-		t.end(response)
+	if err != nil {
+		return m, err
 	}
-	return m, err
+	switch m := m.(type) {
+	case *jsonrpc.Response:
+		t.end(m)
+	case *jsonrpc.Request:
+		if m.Method == "notifications/progress" {
+			t.progress(m.Params)
+		}
+	}
+	return m, nil
+}
+
+// progress shows the progress of a request. The SDK would show it after the response.
+func (t *tap) progress(params json.RawMessage) {
+	var p sdk.ProgressNotificationParams
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	token, _ := p.ProgressToken.(string)
+	t.mu.Lock()
+	e := t.tokens[token]
+	t.mu.Unlock()
+	if e != nil && e.emit != nil {
+		e.emit(live.Delta{Part: live.PartProgress, Text: progressText(&p)})
+	}
+}
+
+// progressText returns the words of the server, and how much of how much is done.
+func progressText(p *sdk.ProgressNotificationParams) string {
+	done := fmt.Sprint(p.Progress)
+	if p.Total > 0 {
+		done += fmt.Sprintf("/%v", p.Total)
+	}
+	if p.Message != "" {
+		return p.Message + " (" + done + ")"
+	}
+	return done
 }
 
 func (t *tap) end(r *jsonrpc.Response) {

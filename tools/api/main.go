@@ -23,4 +23,4 @@ func main() {
 }
 
 // folders are those of the modules that are released.
-var folders = []string{".", "adapters/eino", "adapters/jetstream", "adapters/otel", "adapters/postgres"}
+var folders = []string{".", "adapters/eino", "adapters/jetstream", "adapters/mcp", "adapters/otel", "adapters/postgres"}

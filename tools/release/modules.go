@@ -20,7 +20,7 @@ const rootPath = "github.com/reprise-go/reprise"
 
 var (
 	// released are the folders of the nested modules that users import.
-	released = []string{"adapters/eino", "adapters/jetstream", "adapters/otel", "adapters/postgres"}
+	released = []string{"adapters/eino", "adapters/jetstream", "adapters/mcp", "adapters/otel", "adapters/postgres"}
 
 	// kept are those of the nested modules for this repository alone.
 	kept = []string{"bench", "snapshot/storekit/sqlitestore", "tests/browser", "tests/clients", "tests/types", "tools"}
