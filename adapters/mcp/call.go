@@ -60,17 +60,19 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 	defer forget()
 	err = send(ctx, s, token)
 	end := e.fate()
-	if end.response != nil {
-		c.release(s, false)
-		return answered(end.response)
-	}
-	if err == nil { // the SDK has answered itself
-		c.release(s, false)
-		return nil, nil
-	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil && end.sent: // a response that comes now may be about that
 		c.release(s, false)
 		return nil, fmt.Errorf("mcp: %s: %w: %w", c.name, ErrLost, context.Cause(ctx))
+	case ctx.Err() != nil:
+		c.release(s, false)
+		return nil, context.Cause(ctx)
+	case end.response != nil:
+		c.release(s, false)
+		return answered(end.response)
+	case err == nil: // the SDK has answered itself
+		c.release(s, false)
+		return nil, nil
 	}
 	end.tooLarge = end.tooLarge || isTooLarge(err) && s.tap.isAlone(e) // of the response to another otherwise
 	lost, failure := c.classify(c.explain(err, s.process), end)

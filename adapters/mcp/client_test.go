@@ -319,3 +319,13 @@ func TestAClientIsValid(t *testing.T) {
 	a := mcp.HTTP("a", "http://x", mcp.Options{})
 	assert.PanicsWithValue(t, `mcp: WithServers: two clients are named "a"; a model could not tell their tools apart`, func() { mcp.WithServers(a, a) })
 }
+
+// A call that was sent and timed out may have taken effect.
+func TestACallThatTimesOutIsInDoubt(t *testing.T) {
+	dir := t.TempDir()
+	c := officeOf(t, dir, mcp.Options{CallTimeout: 300 * time.Millisecond})
+	_, err := call(t, t.Context(), c, "office_wait", `{}`)
+	require.ErrorIs(t, err, core.ErrInDoubt)
+	require.ErrorContains(t, err, "no response within 300ms")
+	awaitLine(t, dir+"/waits", "cancelled")
+}

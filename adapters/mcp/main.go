@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/runner/service"
@@ -19,7 +20,7 @@ import (
 )
 
 // Path is where [Main] serves the protocol over HTTP.
-const Path = "/mcp/programs"
+const Path = "/programs/mcp"
 
 // Main is the main function of a program that serves the programs which register registers: as
 // service.Main does, and to MCP clients, too, at [Path]. With the flag -mcp it serves one
@@ -54,6 +55,10 @@ func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner)
 	}
 }
 
+// clientGrace is how long runs may continue after the client has gone: clients kill what does
+// not end soon.
+const clientGrace = time.Second
+
 // mounted is a handler that is there before anything is served.
 type mounted struct{ handler http.Handler }
 
@@ -78,6 +83,9 @@ func serveClient(args []string, o *service.Options, so ServerOptions, register f
 	store, err := filestore.New(dir)
 	if err != nil {
 		return err
+	}
+	if o.Runner.Grace == 0 {
+		o.Runner.Grace = clientGrace
 	}
 	r, err := runner.New(store, o.Runner)
 	if err == nil {

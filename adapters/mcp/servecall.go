@@ -49,6 +49,7 @@ type caller struct {
 	modern    bool // the client speaks 2026-07-28
 	tasks     bool // and knows tasks
 	elicits   bool // the client can ask its user
+	token     any  // for the progress of its request; nil if it does not want any
 }
 
 // capabilities are what matters of those of a client.
@@ -92,6 +93,7 @@ func (s *server) callTool(ctx context.Context, r *sdk.CallToolRequest) (sdk.Resu
 	if err != nil {
 		return nil, err
 	}
+	c.token = p.GetProgressToken()
 	switch p.Name {
 	case toolWait, toolAnswer:
 		return s.callRunTool(ctx, c, p)
@@ -195,7 +197,7 @@ func (s *server) hold(ctx context.Context, c caller, runID string) (sdk.Result, 
 	deadline := time.Now().Add(s.options.HoldFor)
 	for {
 		holding, cancel := context.WithDeadline(ctx, deadline)
-		progress, err := s.follow(holding, runID)
+		progress, err := s.follow(holding, c, runID)
 		isOver := holding.Err() != nil
 		cancel()
 		switch {
@@ -228,8 +230,10 @@ type progress struct {
 	questions []core.Question // that somebody has to answer
 }
 
-// follow returns when a run has ended, or waits for somebody, or the context ends.
-func (s *server) follow(ctx context.Context, runID string) (p progress, err error) {
+// follow returns when a run has ended, or waits for somebody, or the context ends. Each record
+// of the run is progress: many clients give up on a request that makes none.
+func (s *server) follow(ctx context.Context, c caller, runID string) (p progress, err error) {
+	done := 0.0
 	for e, err := range s.runner.Store().Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
 		switch {
 		case err != nil:
@@ -237,9 +241,13 @@ func (s *server) follow(ctx context.Context, runID string) (p progress, err erro
 		case e.Deleted:
 			return p, invalid("the run %s was deleted", runID)
 		}
-		if p.info = e.Info; p.info.Program == "" {
-			continue
+		if c.token != nil {
+			for i := range e.Records {
+				done++
+				_ = c.session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: c.token, Progress: done, Message: said(&e.Records[i])}) // the client may be gone
+			}
 		}
+		p.info = e.Info
 		if isEnd(p.info.Status) && !p.info.Open {
 			return p, nil
 		}
@@ -248,6 +256,11 @@ func (s *server) follow(ctx context.Context, runID string) (p progress, err erro
 		}
 	}
 	return p, ctx.Err()
+}
+
+// said says in words what a record is about.
+func said(r *record.Record) string {
+	return fmt.Sprintf("%s %s %s", strings.TrimSuffix(r.Kind.String(), "_call"), r.Name, r.Status)
 }
 
 func isEnd(status snapshot.Status) bool {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -333,4 +334,30 @@ func TestATaskIsPolledAcrossRestartsOfBothSides(t *testing.T) {
 	page, err = store.List(t.Context(), snapshot.Filter{})
 	require.NoError(t, err)
 	assert.Len(t, page.Runs, 1, "it is not begun again")
+}
+
+func TestRecordsOfARunAreItsProgress(t *testing.T) {
+	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
+	var mu sync.Mutex
+	var shown []string
+	client := sdk.NewClient(&sdk.Implementation{Name: "test"}, &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+		mu.Lock()
+		defer mu.Unlock()
+		shown = append(shown, r.Params.Message)
+	}})
+	s, err := client.Connect(t.Context(), overHTTP(url), nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() }) // the server may have gone
+	p := &sdk.CallToolParams{Name: "slow", Arguments: struct{}{}}
+	p.SetProgressToken("p")
+	_, err = s.CallTool(t.Context(), p)
+	require.ErrorContains(t, err, "unknown tool")
+	p.Name, p.Arguments = "travel", trip{"Lisbon", 1}
+	_, err = s.CallTool(t.Context(), p)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Contains(shown, "agent travel started")
+	}, 10*time.Second, time.Millisecond)
 }

@@ -80,12 +80,9 @@ type begun struct {
 // call of its own, "begin", whose record has the ID of the task before it is polled: the call
 // around it is entered again when the run is resumed, and polls the task that there is.
 func (c *Client) taskHandler(l *Listed) core.Handler[json.RawMessage, actors.ToolOutput] {
-	spec := core.Spec{Kind: record.KindTool, Name: "begin", Description: l.Description, Irreversible: l.isIrreversible()}
+	spec := core.Spec{Kind: record.KindTool, Name: "begin", Description: l.Description, AttemptTimeout: core.NoTimeout, Irreversible: l.isIrreversible()}
 	if !l.isSafe() {
 		spec.InDoubt = c.options.InDoubt
-	}
-	if spec.AttemptTimeout = c.options.CallTimeout; spec.AttemptTimeout == core.NoTimeout {
-		spec.AttemptTimeout = 0
 	}
 	begin, err := core.NewDefinition(spec, func(ctx context.Context, arguments json.RawMessage) (begun, error) {
 		r, err := c.call(ctx, l.ServerName, arguments)

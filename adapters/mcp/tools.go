@@ -93,10 +93,7 @@ func (c *Client) tool(l *Listed, tasks bool) actors.Function {
 	if tasks {
 		return actors.NewTool(l.Name, l.Description, schema, c.taskHandler(l), append([]actors.Option{actors.WithRetry(core.RetryConfig{Disabled: true})}, more...)...)
 	}
-	var own []actors.Option
-	if c.options.CallTimeout != core.NoTimeout {
-		own = append(own, actors.WithAttemptTimeout(c.options.CallTimeout))
-	}
+	own := []actors.Option{actors.WithAttemptTimeout(core.NoTimeout)} // the handler has its own, after which the call is in doubt
 	if !l.isSafe() {
 		own = append(own, actors.WithInDoubt(c.options.InDoubt))
 	}
@@ -125,6 +122,8 @@ func (l *Listed) isIrreversible() bool { return l.Destructive && !l.isSafe() }
 func (c *Client) call(ctx context.Context, tool string, arguments json.RawMessage) (*rawResult, error) {
 	core.Annotate(ctx, "mcp.server", c.name)
 	core.Annotate(ctx, "mcp.tool", tool)
+	ctx, cancel := c.withTimeout(ctx)
+	defer cancel()
 	raw, err := c.request(ctx, "", func(ctx context.Context, s *session, token string) error {
 		meta := sdk.Meta{"progressToken": token}
 		maps.Copy(meta, keyOf(ctx))
@@ -172,10 +171,10 @@ func (u unchecked) Validate(arguments json.RawMessage) error {
 	return json.Unmarshal(arguments, &object)
 }
 
-// withTimeout bounds a request that is no call of a tool.
+// withTimeout bounds a request.
 func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.options.CallTimeout == core.NoTimeout {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, c.options.CallTimeout)
+	return context.WithTimeoutCause(ctx, c.options.CallTimeout, fmt.Errorf("no response within %v", c.options.CallTimeout))
 }

@@ -6,7 +6,7 @@
 //
 // PROGRAM is one whose main function is mcp.Main: it is started with the flag -mcp, and its
 // runs continue when it is started again. With a URL, such as
-// http://127.0.0.1:8080/mcp/programs, the client uses a service that is running.
+// http://127.0.0.1:8080/programs/mcp, the client uses a service that is running.
 //
 // It is a command of its own, so that the command reprise does not link the SDK of the protocol.
 package main
