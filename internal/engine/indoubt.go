@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// InDoubt is core.InDoubt.
+// InDoubt is core.InDoubtPolicy.
 type InDoubt uint8
 
 // The choices for calls in doubt.
