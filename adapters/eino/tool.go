@@ -73,8 +73,9 @@ type durableTool struct {
 	info  *schema.ToolInfo
 	tool  actors.Tool[string, string]
 
-	mu       sync.Mutex // guards the field below
+	mu       sync.Mutex // guards the fields below
 	prepared map[place]*core.PreparedCall[string, string]
+	many     int // how many are looked through for those that are not needed any more
 }
 
 // A place is a call that a model has asked for.
@@ -115,10 +116,9 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	p := d.tool.Event().Prepare(ctx, arguments)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for at := range d.prepared { // of attempts that are over, and of calls that the graph did not make
-		if at.scope == scope && at.id == id || at.scope.Closed() {
-			delete(d.prepared, at)
-		}
+	if len(d.prepared) > d.many { // some are calls that their graphs did not make, of attempts that are over
+		maps.DeleteFunc(d.prepared, func(at place, _ *core.PreparedCall[string, string]) bool { return at.scope.Closed() })
+		d.many = 2*len(d.prepared) + 16
 	}
 	d.prepared[place{scope, id}] = p
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
@@ -53,9 +54,13 @@ func attributesOf(rec *record.Record) []attribute.KeyValue {
 	return attributes
 }
 
+// utf8Of returns the text as UTF-8: one that is not would keep the exporter from sending
+// the spans of its batch.
+func utf8Of(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
 // ours returns an attribute of an attempt under its own name.
 func ours(key string, value any) attribute.KeyValue {
-	key = attributePrefix + key
+	key = attributePrefix + utf8Of(key)
 	switch v := value.(type) {
 	case bool:
 		return attribute.Bool(key, v)
@@ -64,7 +69,7 @@ func ours(key string, value any) attribute.KeyValue {
 	case float64:
 		return attribute.Float64(key, v)
 	}
-	return attribute.String(key, fmt.Sprint(value))
+	return attribute.String(key, utf8Of(fmt.Sprint(value)))
 }
 
 // modelAttributes returns the attributes of the attempt of a model that the record ends,
@@ -112,6 +117,7 @@ var (
 func conventional(key string, value any) (kv attribute.KeyValue, ok bool) {
 	switch v := value.(type) {
 	case string:
+		v = utf8Of(v)
 		if to, ok := textKeys[key]; ok {
 			return to.String(v), true
 		}
@@ -148,7 +154,7 @@ func text(rec *record.Record, key string) string {
 		return ""
 	}
 	value, _ := rec.Detail.Metadata[key].(string)
-	return value
+	return utf8Of(value)
 }
 
 func requestModel(rec *record.Record) string { return cmp.Or(text(rec, "request_model"), rec.Name) }

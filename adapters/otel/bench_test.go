@@ -4,9 +4,11 @@ import (
 	"context"
 	"testing"
 
+	"go.opentelemetry.io/otel/attribute"
 	nometric "go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 	notrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/reprise-go/reprise/adapters/otel"
@@ -29,9 +31,10 @@ func BenchmarkAttempt(b *testing.B) {
 	}{
 		{"none", nil},
 		{"noop", &otel.Options{Tracer: notrace.NewTracerProvider(), Meter: nometric.NewMeterProvider()}},
-		{"spans", &otel.Options{Tracer: sdk.NewTracerProvider(sdk.WithBatcher(discard{})), Meter: nometric.NewMeterProvider()}},
+		{"spans", &otel.Options{Tracer: sdk.NewTracerProvider(sdk.WithSyncer(discard{})), Meter: nometric.NewMeterProvider()}},
+		{"batches", &otel.Options{Tracer: sdk.NewTracerProvider(sdk.WithBatcher(discard{})), Meter: nometric.NewMeterProvider()}},
 		{"spans+metrics", &otel.Options{
-			Tracer: sdk.NewTracerProvider(sdk.WithBatcher(discard{})), Meter: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())),
+			Tracer: sdk.NewTracerProvider(sdk.WithSyncer(discard{})), Meter: sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader())),
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -59,5 +62,22 @@ func BenchmarkAttempt(b *testing.B) {
 				b.Fatal(err)
 			}
 		})
+	}
+}
+
+// BenchmarkTwoSpans measures what the SDK takes for the spans of an attempt and its call.
+func BenchmarkTwoSpans(b *testing.B) {
+	tracer := sdk.NewTracerProvider(sdk.WithSyncer(discard{})).Tracer("test")
+	ctx, run := tracer.Start(b.Context(), "run")
+	defer run.End()
+	start := []trace.SpanStartOption{trace.WithAttributes(attribute.String("a", "execute_tool"), attribute.String("b", "tool"), attribute.String("c", "function"))}
+	number := []trace.SpanStartOption{trace.WithAttributes(attribute.Int("n", 1))}
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx, call := tracer.Start(ctx, "execute_tool tool", start...)
+		_, attempt := tracer.Start(ctx, "attempt", number...)
+		attempt.End()
+		call.SetAttributes(attribute.String("d", "agent/tool"), attribute.String("e", "completed"), attribute.Int("f", 1))
+		call.End()
 	}
 }

@@ -82,7 +82,7 @@ func (t *Telemetry) showText(span trace.Span, key attribute.Key, document string
 	if t.options.Redact != nil {
 		document = t.options.Redact(document)
 	}
-	span.SetAttributes(key.String(document))
+	span.SetAttributes(key.String(utf8Of(document)))
 }
 
 // A chatMessage has the form that the conventions give messages.

@@ -2,6 +2,9 @@ package otel_test
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -15,7 +18,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	notrace "go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/adapters/otel"
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
@@ -52,12 +57,11 @@ func (p processor) OnEnd(sdk.ReadOnlySpan) {
 
 func TestTelemetryThatPanicsChangesNothing(t *testing.T) {
 	var reported atomic.Int64
-	before := global.GetErrorHandler()
-	global.SetErrorHandler(global.ErrorHandlerFunc(func(err error) {
-		reported.Add(1)
-		assert.Contains(t, err.Error(), "otel: telemetry panicked: no ")
+	global.SetErrorHandler(global.ErrorHandlerFunc(func(err error) { // for the process: it cannot be restored
+		if strings.HasPrefix(err.Error(), "otel: telemetry panicked: no ") {
+			reported.Add(1)
+		}
 	}))
-	defer global.SetErrorHandler(before)
 	tool := decorators.Tool("tool", "", func(_ context.Context, in in) (string, error) { return in.Text, nil })
 	agent := decorators.Agent("agent", "", tool.Call)
 	for name, p := range map[string]processor{"start": {start: true}, "end": {end: true}, "both": {start: true, end: true}} {
@@ -144,4 +148,100 @@ func TestOptionsOfTheRunnerAreKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, events.Load())
 	assert.EqualValues(t, 1, described.Load())
+}
+
+// An error that is not UTF-8 would keep an exporter from sending the spans beside it.
+func TestTextThatIsNotUTF8IsExported(t *testing.T) {
+	collector := newReceiver(t)
+	_, options, shut := collector.process(t)
+	st := state.New(options...)
+	broken := decorators.Tool("broken", "", func(ctx context.Context, _ in) (string, error) {
+		core.Annotate(ctx, "note", "\xff")
+		return "", errors.New("\xff is not UTF-8" + strings.Repeat(".", 1<<20))
+	})
+	_, err := broken.Call(st.Context(t.Context()), in{"x"})
+	require.Error(t, err)
+	require.NoError(t, st.Close())
+	shut()
+	got := collector.tree(func(key string) bool { return key == "error.type" })
+	assert.Equal(t, `
+run error.type=_OTHER ERROR
+  execute_tool broken error.type=_OTHER ERROR
+    attempt error.type=_OTHER ERROR`, got)
+	for _, s := range collector.spans {
+		assert.Less(t, len(s.Status.GetMessage()), 64<<10)
+	}
+}
+
+// Whatever becomes of an opening, its spans end.
+func TestSpansOfOpeningsThatDoNothingEnd(t *testing.T) {
+	asks := decorators.Tool("asks", "", func(ctx context.Context, _ in) (string, error) { return core.Await[string](ctx, "Well?") })
+	store := memstore.New()
+	ended := func(k *kit) {
+		t.Helper()
+		assert.NotEmpty(t, k.spans.Started())
+		assert.Len(t, k.spans.Ended(), len(k.spans.Started()))
+	}
+	for range 3 { // the second and the third record nothing
+		k := newKit(t, otel.Options{})
+		st, err := state.Open(t.Context(), store, "a", k.telemetry.Run()...)
+		require.NoError(t, err)
+		_, err = asks.Call(st.Context(t.Context()), in{"x"})
+		require.True(t, core.IsSuspension(err), err)
+		require.NoError(t, st.Close())
+		ended(k)
+	}
+	require.NoError(t, state.Cancel(t.Context(), store, "a", state.Stop{By: "test"}))
+	k := newKit(t, otel.Options{})
+	_, err := state.Open(t.Context(), store, "a", k.telemetry.Run()...)
+	require.ErrorIs(t, err, state.ErrCancelled)
+	assert.Len(t, k.spans.Ended(), len(k.spans.Started()))
+}
+
+// A run that was not closed, such as one of another store with the same ID, leaves no span.
+func TestRunThatIsOpenedTwiceLeavesNoSpan(t *testing.T) {
+	k := newKit(t, otel.Options{})
+	tool := decorators.Tool("tool", "", func(ctx context.Context, in in) (string, error) {
+		if in.Text == "outer" {
+			st, err := state.Open(ctx, memstore.New(), "a", k.telemetry.Run()...)
+			require.NoError(t, err)
+			require.NoError(t, st.Close())
+		}
+		return in.Text, nil
+	})
+	st, err := state.Open(t.Context(), memstore.New(), "a", k.telemetry.Run()...)
+	require.NoError(t, err)
+	out, err := tool.Call(st.Context(t.Context()), in{"outer"})
+	require.NoError(t, err)
+	assert.Equal(t, "outer", out)
+	require.NoError(t, st.Close())
+	assert.Len(t, k.spans.Ended(), len(k.spans.Started()))
+}
+
+// Many runs and calls at the same time share the telemetry.
+func TestManyRunsAtTheSameTime(t *testing.T) {
+	k := newKit(t, otel.Options{Content: true})
+	tool := decorators.Tool("tool", "", func(ctx context.Context, in in) (string, error) {
+		if core.ScopeOf(ctx).Attempt() == 0 {
+			return "", core.Retryable(errors.New("busy"))
+		}
+		return in.Text, nil
+	}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+	var runs sync.WaitGroup
+	for range 20 {
+		runs.Go(func() {
+			st := state.New(k.telemetry.Run()...)
+			_, err := actors.Map(st.Context(t.Context()), actors.Group{Name: "all"}, tool, []in{{"a"}, {"b"}, {"c"}, {"d"}, {"e"}})
+			assert.NoError(t, err)
+			assert.NoError(t, st.Close())
+		})
+	}
+	runs.Wait()
+	assert.Len(t, k.spans.Ended(), 20*(1+5+2*5))
+	assert.Len(t, k.spans.Started(), 20*(1+5+2*5))
+	for _, s := range k.spans.Ended() {
+		if s.Name() == "execute_tool tool" {
+			assert.Contains(t, texts(s.Attributes()), "reprise.attempts=2")
+		}
+	}
 }

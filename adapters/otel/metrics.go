@@ -129,6 +129,7 @@ func (t *Telemetry) count(rec *record.Record) {
 	ctx, m := context.Background(), t.metrics
 	key := actorKey{rec.Kind, rec.Name}
 	switch {
+	case !rec.Kind.IsCall():
 	case rec.Status == record.StatusStarted:
 		m.attempts.Add(ctx, 1, t.actors.of(rec.Kind, rec.Name).of)
 	case rec.Status == record.StatusRetrying:

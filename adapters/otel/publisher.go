@@ -15,16 +15,17 @@ import (
 // A publisher counts records, and ends the spans that they are about.
 type publisher struct{ t *Telemetry }
 
-// Publish implements [state.Publisher]. It ignores replayed records, and groups and
-// branches, which only contain calls.
+// Publish implements [state.Publisher]. It ignores replayed records. Groups and branches,
+// which only contain calls, have a duration and no spans.
 func (p publisher) Publish(rec record.Record) {
-	if rec.Replayed || rec.Kind.IsParallel() {
-		return
-	}
-	if rec.Kind.IsCall() {
+	switch {
+	case rec.Replayed:
+	case !rec.Kind.IsParallel():
+		p.t.count(&rec)
+		p.t.follow(&rec)
+	case rec.IsOutcome():
 		p.t.count(&rec)
 	}
-	p.t.follow(&rec)
 }
 
 // follow ends the spans that the record ends.
@@ -57,10 +58,10 @@ func (t *Telemetry) followCall(r *run, rec *record.Record) {
 				attemptKey.Int(rec.Attempt+1), delayKey.Float64(rec.Delay.Seconds()), errorType(rec.Class)))
 		}
 	case c == nil && rec.Status == record.StatusFailed: // it was refused before its first attempt
-		t.endCall(&call{span: t.refused(r, rec)}, rec, trace.WithTimestamp(rec.Time))
+		t.endCall(&call{span: t.refused(r, rec)}, rec, []trace.SpanEndOption{trace.WithTimestamp(rec.Time)})
 	case c == nil:
 	default:
-		at := trace.WithTimestamp(rec.Time)
+		at := []trace.SpanEndOption{trace.WithTimestamp(rec.Time)}
 		c.endAttempt(rec, at)
 		if rec.IsOutcome() || rec.IsSuspension() {
 			delete(r.calls, rec.Address)
@@ -86,7 +87,7 @@ func (t *Telemetry) refused(r *run, rec *record.Record) trace.Span {
 
 // endAttempt ends the span of the attempt that the record is about, and those of earlier
 // ones. A later one may have begun: records are published by one goroutine at a time.
-func (c *call) endAttempt(rec *record.Record, at trace.SpanEventOption) {
+func (c *call) endAttempt(rec *record.Record, at []trace.SpanEndOption) {
 	c.usage = c.usage.Plus(rec.Used())
 	var later []attempt
 	for _, a := range c.attempts {
@@ -102,13 +103,13 @@ func (c *call) endAttempt(rec *record.Record, at trace.SpanEventOption) {
 				a.span.SetStatus(codes.Error, message(rec))
 			}
 		}
-		a.span.End(at)
+		a.span.End(at...)
 	}
 	c.attempts = later
 }
 
 // endCall ends the span of a call.
-func (t *Telemetry) endCall(c *call, rec *record.Record, at trace.SpanEventOption) {
+func (t *Telemetry) endCall(c *call, rec *record.Record, at []trace.SpanEndOption) {
 	if rec.Kind == record.KindLLM {
 		t.metrics.countModel(rec, c.usage)
 	}
@@ -116,7 +117,7 @@ func (t *Telemetry) endCall(c *call, rec *record.Record, at trace.SpanEventOptio
 		c.span.End()
 		return
 	}
-	attributes := append(make([]attribute.KeyValue, 0, 8),
+	attributes := append(make([]attribute.KeyValue, 0, 3),
 		addressKey.String(rec.Address.String()), statusKey.String(rec.Status.String()), attemptsKey.Int(rec.TotalAttempts()))
 	if rec.Detail != nil && rec.Detail.Cached {
 		attributes = append(attributes, cachedKey.Bool(true))
@@ -135,7 +136,7 @@ func (t *Telemetry) endCall(c *call, rec *record.Record, at trace.SpanEventOptio
 		c.span.SetStatus(codes.Error, message(rec))
 	}
 	c.span.SetAttributes(attributes...)
-	c.span.End(at)
+	c.span.End(at...)
 }
 
 // failure returns the attributes of a failed attempt or call.
@@ -164,5 +165,5 @@ func message(rec *record.Record) string {
 	if rec.Err == nil {
 		return ""
 	}
-	return rec.Err.Error()
+	return record.Truncate(utf8Of(rec.Err.Error()), record.MessageLimit)
 }

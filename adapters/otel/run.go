@@ -62,6 +62,7 @@ func (t *Telemetry) open(ctx context.Context, o state.Opening) (attributes map[s
 	t.runs[o.RunID] = r
 	t.mu.Unlock()
 	if before != nil { // it was not closed
+		before.endAll()
 		before.span.End()
 	}
 	own := span.SpanContext()
@@ -93,7 +94,7 @@ func texts(attributes map[string]any) map[string]string {
 
 func runAttributes(o *state.Opening) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{runIDKey.String(o.RunID), generationKey.Int64(int64(o.Generation))} //nolint:gosec // small
-	for _, kv := range []attribute.KeyValue{programKey.String(o.Program), versionKey.String(o.Version), pipelineKey.String(o.Metadata.Pipeline)} {
+	for _, kv := range []attribute.KeyValue{programKey.String(o.Program), versionKey.String(o.Version), pipelineKey.String(utf8Of(o.Metadata.Pipeline))} {
 		if kv.Value.AsString() != "" {
 			attributes = append(attributes, kv)
 		}
@@ -120,20 +121,25 @@ func links(ctx context.Context, o *state.Opening, first trace.SpanContext) (link
 
 // end ends the span of the run, and those of calls whose handlers have not returned.
 func (r *run) end(rec *record.Record) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	at := trace.WithTimestamp(rec.Time)
-	for _, c := range r.calls {
-		for _, a := range c.attempts {
-			a.span.End(at)
-		}
-		c.span.End(at)
-	}
-	clear(r.calls)
+	r.endAll(at)
 	r.span.SetAttributes(statusKey.String(rec.Status.String()))
 	if rec.Status == record.StatusFailed {
 		r.span.SetAttributes(errorType(rec.Class))
 		r.span.SetStatus(codes.Error, message(rec))
 	}
 	r.span.End(at)
+}
+
+// endAll ends the spans of calls that have not ended.
+func (r *run) endAll(options ...trace.SpanEndOption) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		for _, a := range c.attempts {
+			a.span.End(options...)
+		}
+		c.span.End(options...)
+	}
+	clear(r.calls)
 }

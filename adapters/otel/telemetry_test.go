@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -128,7 +129,7 @@ func TestHistogramsHaveBucketsThatFitSecondsAndTokens(t *testing.T) {
 	} {
 		require.NotEmpty(t, bounds[name], name)
 		got := bounds[name]
-		assert.Equal(t, edges, [2]float64{got[0], got[len(got)-1]}, name)
+		assert.Equal(t, fmt.Sprint(edges), fmt.Sprint([2]float64{got[0], got[len(got)-1]}), name)
 	}
 }
 
