@@ -22,7 +22,7 @@ import (
 type Agent[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
-	calls      []any // the actors that NewAgent and NewTypedAgent know it calls
+	calls      []any // the actors that the agent is known to call: those of NewAgent and NewTypedAgent
 }
 
 // DefineAgent returns an agent with a handler. The schema is sent to a model if
@@ -65,12 +65,12 @@ func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent
 	return a
 }
 
-// Compensation returns what undoes calls of the agent; nil for none.
+// Compensation returns the compensation of the agent, or nil.
 func (a Agent[In, Out]) Compensation() *core.Compensation { return a.definition.Compensation() }
 
-// Compensations returns what undoes calls of the agent, and of the model and the functions
-// that it was made with, at any depth. Of an agent with a handler of its own, what the
-// handler calls is not known.
+// Compensations returns the compensations of the agent, and of the model and the functions that it
+// was made with, at any depth. For an agent with its own handler, the calls of the handler are not
+// known.
 func (a Agent[In, Out]) Compensations() []*core.Compensation {
 	var all []*core.Compensation
 	for _, actor := range append([]any{a.definition}, a.calls...) {
@@ -118,7 +118,7 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, l.run)), o.identity), promptSchema{}, calledBy(llm, o.functions)}
 }
 
-// calledBy are the actors that an agent calls.
+// calledBy returns the actors that an agent calls.
 func calledBy(llm LLM, functions []Function) []any {
 	all := []any{llm}
 	for _, f := range functions {
@@ -137,7 +137,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 	}
 	o := apply(core.Spec{Kind: record.KindAgent, Name: name}, opts)
 	if o.approval != nil {
-		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", name))
+		panic(fmt.Sprintf("actors: %q: WithApproval is an option only of tools", name))
 	}
 	l := &loop{
 		llm:            llm.Ensure(isSomething),
@@ -210,7 +210,7 @@ func WithInstructionParts(parts ...Part) Option {
 	return agentOption("WithInstructionParts", func(o *options) {
 		for i, p := range parts {
 			if p.Text == "" || len(p.Data) > 0 || p.URL != "" {
-				panic(fmt.Sprintf("actors: WithInstructionParts: part %d is not a text; a system message has texts alone", i+1))
+				panic(fmt.Sprintf("actors: WithInstructionParts: part %d is not a text; a system message can only have texts", i+1))
 			}
 		}
 		o.instructions = instructions{parts: slices.Clone(parts)}

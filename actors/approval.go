@@ -11,8 +11,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrNotApproved is found by errors.Is in the failure of a tool call that
-// was not approved.
+// ErrNotApproved: errors.Is finds it in the failure of a tool call that was not approved.
 var ErrNotApproved = errors.New("not approved")
 
 func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
@@ -60,14 +59,14 @@ type approval struct {
 	needed   any // a func(In) bool; nil for always
 	question any // a func(In) string; nil for the default
 	after    time.Duration
-	answer   Approval // after that time
+	answer   Approval // used after that time
 }
 
-// ApprovalIf has only those calls wait for approval for whose arguments needed
-// returns true, such as amounts above 100 EUR. In is what the tool takes. The answer
-// must depend on the arguments alone, as it is asked again when the run is resumed. If
-// needed panics, the call fails. The constructor of the tool panics if needed is nil,
-// or not a function of what the tool takes.
+// ApprovalIf makes only those calls wait for approval for whose arguments needed returns true, such
+// as amounts above 100 EUR. In is the input type of the tool. The result must depend only on the
+// arguments, since needed is called again when the run is resumed. If needed panics, the call
+// fails. The constructor of the tool panics if needed is nil, or not a function of what the tool
+// takes.
 func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
 	if needed == nil {
 		panic("actors: ApprovalIf got nil")
@@ -144,7 +143,7 @@ type Approval struct {
 	Reason    string          `json:"reason,omitempty"`    // of a refusal, for the model to see
 }
 
-// Approve allows the call as it is.
+// Approve allows the call with the arguments of the model.
 func Approve() Approval { return Approval{Approved: true} }
 
 // ApproveWith allows the call with other arguments, which are encoded as JSON.

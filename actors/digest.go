@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A conversation grows by a few messages from turn to turn, and each turn is a call whose
-// input is hashed. So the hash of a conversation is made of the hash of the one before its
-// last message, and an agent keeps those that it has made.
+// A conversation grows by a few messages from turn to turn, and each turn is a call whose input is
+// hashed. So the hash of a conversation is computed from its last message and the hash of the
+// conversation before that, and an agent keeps the hashes that it has computed.
 
 // digests are the hashes of a conversation after each of its messages.
 type digests struct {
@@ -19,16 +19,16 @@ type digests struct {
 	known []digest
 }
 
-// digest is the hashes of a conversation that ends with the message.
+// digest contains the hashes of a conversation that ends with the message.
 type digest struct {
 	message  Message
 	identity record.Hash // see Request.Identity
 	whole    record.Hash
-	size     int // what the encoding of the messages has at least
+	size     int // a lower bound for the size of the encoded messages
 }
 
-// of returns the digest of the messages. Only those that were not seen before, or are
-// others now, are encoded. A nil d has seen none.
+// of returns the digest of the messages. It encodes only the messages that are new or have changed.
+// A nil d knows no messages.
 func (d *digests) of(messages []Message) (digest, error) {
 	var last digest
 	if d != nil {
@@ -78,7 +78,7 @@ func chained(before, hash record.Hash) record.Hash {
 	return record.Hash(sum[:len(before)])
 }
 
-// is reports whether n is m, with the same memory behind its slices: it may be copied.
+// is reports whether n equals m and its slices share the memory of those of m: so m may be a copy.
 func (m *Message) is(n *Message) bool {
 	return m.Role == n.Role && m.Text == n.Text && m.Reasoning == n.Reasoning && m.Refusal == n.Refusal &&
 		m.ToolCallID == n.ToolCallID && m.IsError == n.IsError && m.Opaque == n.Opaque && m.Commentary == n.Commentary &&

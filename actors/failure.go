@@ -7,15 +7,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Errors of models that a retry does not help against. errors.Is finds them in
-// the failures of LLMs and agents, live and recorded, independent of the
-// service and its codes.
+// Errors of models that a retry cannot fix. errors.Is finds them in the failures of LLMs and
+// agents, live and recorded, independent of the service and its codes.
 var (
 	ErrContextTooLong    = errors.New("the conversation is longer than the model's context")
 	ErrQuota             = errors.New("the quota is used up, or the account inactive")
 	ErrRefused           = errors.New("the model refuses to answer")
 	ErrFiltered          = errors.New("the service withheld the answer or refused the request for its content")
-	ErrFormatUnsupported = errors.New("the service does not take the format of the answer")
+	ErrFormatUnsupported = errors.New("the service does not support the format of the answer")
 )
 
 // An UnfinishedError is the failure of an agent whose model stopped in the

@@ -110,7 +110,7 @@ func toolOutput(name string, out any) (ToolOutput, error) {
 // resultText returns an output as text for a model.
 func resultText(name string, out any) (text string, err error) {
 	defer func() {
-		if p := recover(); p != nil { // from a method of the user's type
+		if p := recover(); p != nil { // in a method of the user's type
 			err = fmt.Errorf("actors: the output of %s as text: panic: %v", name, p)
 		}
 	}()

@@ -25,22 +25,20 @@ type Group struct {
 	// Workers is how many branches run at once. Defaults to all.
 	Workers int
 
-	// CollectAll lets every branch end, whatever happens to the others. By
-	// default the first failure interrupts the other branches, and branches
-	// that wait for a worker are not started. The same holds when the run is
-	// resumed: branches that failed are recalled first, one after another, so
-	// they must not wait for others.
+	// CollectAll lets every branch run to its end, whatever happens to the others. By default the
+	// first failure interrupts the other branches, and branches that wait for a worker are not
+	// started. The same holds when the run is resumed: branches that failed are recalled first, one
+	// after another, so they must not wait for others.
 	CollectAll bool
 
-	// Timeout bounds the group: when it is over, branches that have not ended
-	// are interrupted, and the group fails with [core.ErrGroupTimeout]. When
-	// the run is resumed, the timeout begins again. Defaults to none.
+	// Timeout bounds the group: when it has passed, branches that have not ended are interrupted,
+	// and the group fails with [core.ErrGroupTimeout]. When the run is resumed, the timeout begins
+	// again. Defaults to none.
 	Timeout time.Duration
 
-	// YieldWaits lets a branch of [Map] release its worker while it waits for
-	// its next attempt: another branch begins, and the waiting one continues
-	// when a worker is free. Workers then limits the attempts that run at once,
-	// and not the branches under way.
+	// YieldWaits lets a branch of [Map] release its worker while it waits for its next attempt:
+	// another branch begins, and the waiting one continues when a worker is free. Workers then
+	// limits the attempts that run at once, not the branches that have begun.
 	YieldWaits bool
 
 	// Interceptors are called around the attempts of the branches of [Map], inside
@@ -65,8 +63,7 @@ type GroupError struct {
 	// succeeded, and their results are valid.
 	NotFinished []int
 
-	// Err is core.ErrGroupTimeout if the time of the group was over, and nil
-	// otherwise.
+	// Err is core.ErrGroupTimeout if the time of the group has passed, and nil otherwise.
 	Err error
 }
 
@@ -98,7 +95,7 @@ func (e *GroupError) text(line func(*BranchError) string) string {
 	return b.String()
 }
 
-// line is the text of the error, which names the branch.
+// line returns the text of the error, with the branch.
 func (e *BranchError) line() string {
 	text := fmt.Sprint(e.Err)
 	var call *core.CallError
@@ -156,7 +153,7 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 	return parallel(ctx, g, len(branches), prepare)
 }
 
-// branchesOf returns what prepares the branches of a group of functions.
+// branchesOf returns the function that prepares the branches of a group of functions.
 func branchesOf[T any](g Group, branches []func(context.Context) (T, error)) (preparing[struct{}, T], error) {
 	if len(g.Interceptors) > 0 {
 		return nil, fmt.Errorf("actors: group %q: Group.Interceptors are for the branches of Map; give them to the actors that these branches call", g.Name)
@@ -238,7 +235,7 @@ type branches[In, Out any] struct {
 	mu          sync.Mutex
 	errs        []error
 	notFinished []int // branches, from 1, in no order
-	suspended   error // of a branch that was suspended although the group was not ended
+	suspended   error // the error of a branch that was suspended although the group was not ended
 	failed      bool  // the group fails, because a branch did
 
 	closed       bool        // branches without a recorded outcome do not begin
@@ -319,7 +316,7 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 	each(len(which), workers, one, func(n int, err error) { b.ended(which[n], err, fail) })
 }
 
-// ended adds that a branch did not succeed. err is nil if it was not started.
+// ended notes that a branch did not succeed. err is nil if it was not started.
 func (b *branches[In, Out]) ended(i int, err error, fail func(error)) {
 	if b.notSucceeded != nil {
 		defer b.notSucceeded(i)

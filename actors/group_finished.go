@@ -19,17 +19,15 @@ type Finished[T any] struct {
 	Output T   // zero if the branch failed
 }
 
-// AsFinished calls actor with each of the inputs, as [Map] does, and yields
-// each output, or its error, with the number of its branch when the branch
-// ends. With CollectAll it continues until all branches have ended; otherwise
-// the first failure is the last that it yields. If the group ends in another
-// way before all its branches have ended, the last pair has the error, and
-// Branch is 0. Breaking out of the loop interrupts the branches that have not
-// ended, and the group completes.
+// AsFinished calls actor with each of the inputs, as [Map] does, and yields each output, or its
+// error, with the number of its branch when the branch ends. With CollectAll it continues until all
+// branches have ended; otherwise the first failure is the last that it yields. If the group ends
+// for another reason before all its branches have ended, the last pair contains that error, and
+// Branch is 0. Breaking out of the loop interrupts the branches that have not ended, and the group
+// completes.
 //
-// The order is recorded, and is the same on resume. The body of the loop
-// belongs to the caller: its calls are made by the attempt that ctx belongs to,
-// while the group is under way.
+// The order is recorded, and is the same on resume. The body of the loop belongs to the caller: its
+// calls are made by the attempt that ctx belongs to, while the group is running.
 func AsFinished[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) iter.Seq2[Finished[Out], error] {
 	return func(yield func(Finished[Out], error) bool) {
 		if actor == nil {
@@ -67,7 +65,7 @@ type finishing[In, Out any] struct {
 	ctx      context.Context // of the group's handler
 	failFast bool
 	ended    chan int // branches that succeeded or failed, each once
-	arrived  []int    // received from ended, and not yielded yet
+	arrived  []int    // received from ended, not yielded yet
 }
 
 func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
@@ -123,7 +121,7 @@ func (f *finishing[In, Out]) each(yield func(Finished[Out], error) bool) (failur
 		}
 		i, err := choice.Execute(f.ctx)
 		if err != nil || !f.await(i) {
-			break // the group has ended, and returns why
+			break // the group has ended, and returns the reason
 		}
 		failure = f.errOf(i)
 		more := yield(Finished[Out]{i + 1, f.results[i]}, failure)

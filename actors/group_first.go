@@ -72,9 +72,8 @@ func (f *first[T]) succeeded(i int) {
 	}
 }
 
-// prepareChoice claims a step of the group that records the number of a branch.
-// If the process ended while the step ran, it chooses again: nobody had seen
-// its choice.
+// prepareChoice claims a step of the group that records the number of a branch. If the process ends
+// while the step runs, the step chooses again: nobody has seen its choice.
 func prepareChoice(ctx context.Context, name string, choose func() (int, error)) *core.PreparedCall[struct{}, int] {
 	d := must(core.NewDefinition(core.Spec{Kind: record.KindStep, Name: name}, func(context.Context, struct{}) (int, error) { return choose() }))
 	again := core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: core.NoDelay}

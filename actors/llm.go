@@ -27,7 +27,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 	observed := handler
 	if handler != nil {
 		observed = func(ctx context.Context, req Request) (Response, error) {
-			req.digests = nil // for what calls the LLM
+			req.digests = nil // for the handler's own calls of the LLM
 			req, err := withData(ctx, req)
 			if err != nil {
 				return Response{}, err
@@ -116,7 +116,7 @@ func (l LLM) CompensateInDoubt(f func(context.Context, Request) error) LLM {
 	return LLM{l.definition.CompensateInDoubt(f)}
 }
 
-// Compensation returns what undoes calls of the model; nil for none.
+// Compensation returns the compensation of the model, or nil.
 func (l LLM) Compensation() *core.Compensation { return l.definition.Compensation() }
 
 // Name returns the name of the model; empty for the zero LLM.

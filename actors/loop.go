@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrTurnLimit is found by errors.Is in the failure of an agent whose model
-// still asked for tools in its last turn, or gave an answer that does not fit.
+// ErrTurnLimit: errors.Is finds it in the failure of an agent whose model still asked for tools in
+// its last turn, or gave an answer that does not fit.
 var ErrTurnLimit = errors.New("turn limit reached")
 
 // loop is the handler of an agent made by NewAgent or NewTypedAgent.
@@ -105,7 +105,7 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 			}
 			conversation = append(conversation, results...)
 			if options.forcesTools() {
-				options.ToolChoice = "" // it has called them; otherwise it could never answer
+				options.ToolChoice = "" // it has called the tools; otherwise it could never answer
 			}
 			continue
 		}

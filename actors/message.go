@@ -26,8 +26,8 @@ type Message struct {
 	// Parts are images, audio, files and further text.
 	Parts []Part `json:"parts,omitempty"`
 
-	// Reasoning is the reasoning of an assistant, if the service shows it. It
-	// is for people; what the service needs back of it is in Opaque.
+	// Reasoning is the reasoning of an assistant, if the service shows it. It is for people; the
+	// part that the service needs back is in Opaque.
 	Reasoning string `json:"reasoning,omitempty"`
 
 	// Commentary is what the model said about its work beside the answer, if the
@@ -37,7 +37,7 @@ type Message struct {
 	// Citations are the sources that the text of an assistant refers to.
 	Citations []Citation `json:"citations,omitempty"`
 
-	// Logprobs are those of the tokens of the text, if they were asked for.
+	// Logprobs are the logprobs of the tokens of the text, if they were requested.
 	Logprobs []Logprob `json:"logprobs,omitempty"`
 
 	// Refusal is set if Text is the model's refusal to answer.
@@ -57,9 +57,9 @@ type Message struct {
 	Extra Extra `json:"extra,omitempty"` // further fields of the message
 }
 
-// Extra are fields that one service has, in its own form, by the host of the service or
-// a domain that it is in. They are sent to no other service; the key "" stands for all.
-// They are not part of the identity of a conversation.
+// Extra contains fields in the form of one service. The key is the host of the service, or a domain
+// that contains the host. The fields are sent to no other service; those of the key "" are sent to
+// all. They are not part of the identity of a conversation.
 //
 //	actors.Part{Text: manual, Extra: actors.Extra{"openrouter.ai": {"cache_control": map[string]string{"type": "ephemeral"}}}}
 type Extra map[string]map[string]any
@@ -103,9 +103,8 @@ func ImageURL(url string) Part { return Part{MIME: "image/*", URL: url} }
 // File returns a part that is a file, such as a PDF document.
 func File(name, mime string, data []byte) Part { return Part{Name: name, MIME: mime, Data: data} }
 
-// Opaque is data of a service in its own form that it needs back verbatim, such
-// as signed or encrypted reasoning. An LLM sends it back only to the service
-// that it came from.
+// Opaque is data in the form of a service, which needs it back verbatim, such as signed or
+// encrypted reasoning. An LLM sends it back only to the service that it came from.
 type Opaque struct {
 	Wire string          `json:"wire"` // where it came from, in the words of the LLM
 	Data json.RawMessage `json:"data"`
@@ -145,7 +144,7 @@ type Request struct {
 	Tools    []FunctionSpec `json:"tools,omitempty"`
 	Options  Options        `json:"options,omitzero"`
 
-	digests *digests // of the conversation, for the turns of one agent; nil if none are kept
+	digests *digests // hashes of the conversation, for the turns of one agent; nil if none are kept
 }
 
 // A Response is the output of an [LLM]: the next message of the conversation.
@@ -157,13 +156,13 @@ type Response struct {
 	Model        string     `json:"model,omitempty"`         // that answered
 	Usage        core.Usage `json:"usage,omitzero"`
 
-	// Raw is the reply as it came, if Options.Raw asks for it: of a stream, an array of
-	// its events.
+	// Raw is the reply of the service, unchanged, if Options.Raw asks for it: for a stream, an
+	// array of its events.
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
-// Finish is why a model stopped. Empty counts as FinishStop, or as
-// FinishToolCalls if the model asks for tools.
+// Finish says why a model stopped. Empty counts as FinishStop, or as FinishToolCalls if the model
+// asks for tools.
 type Finish string
 
 // Why a model stopped.
@@ -198,9 +197,9 @@ func (r Response) finish() Finish {
 
 // A Prompt is the input of an agent that [NewAgent] made.
 //
-// Before is what was said before the history, and is not recorded with the prompt: who
-// calls the agent again in a run that is resumed gives it the same, or the calls of the
-// LLM differ from their records. The Messages of the answer do not have it.
+// Before contains messages before the history. It is not recorded with the prompt: in a resumed
+// run, the caller of the agent must pass the same messages, or the calls of the LLM differ from
+// their records. The Messages of the answer do not contain it.
 type Prompt struct {
 	Text    string    `json:"text"`
 	Parts   []Part    `json:"parts,omitempty"`   // images and files, in addition to the text
@@ -221,6 +220,5 @@ type Answer struct {
 	Usage    core.Usage `json:"usage,omitzero"`     // of all turns, and of what the tools consumed
 }
 
-// ToolResult returns the text, which is all that the model of another agent
-// gets of the answer.
+// ToolResult returns the text: the model of another agent gets only that of the answer.
 func (a Answer) ToolResult() string { return a.Text }

@@ -26,7 +26,7 @@ type Options struct {
 	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call in an answer
 	Format          *Format  `json:"format,omitempty"`           // of the answer
 
-	Raw bool `json:"raw,omitempty"` // Response.Raw has the reply as it came
+	Raw bool `json:"raw,omitempty"` // Response.Raw contains the unchanged reply
 
 	// Extra are fields of the body of the request in the service's own form,
 	// for what the fields above do not cover. They take precedence, and nil
@@ -39,10 +39,10 @@ type Options struct {
 type Format struct {
 	Name   string          `json:"name"`             // as a function's
 	Schema json.RawMessage `json:"schema"`           // JSON schema of an object
-	Strict bool            `json:"strict,omitempty"` // the service enforces the schema, of which not every one is allowed then
+	Strict bool            `json:"strict,omitempty"` // the service enforces the schema, which must then have a restricted form
 
-	// Loose is why a typed agent does not set Strict: what of its schema services do
-	// not enforce. It is not sent.
+	// Loose says why a typed agent does not set Strict: what in its schema services do not enforce.
+	// It is not sent.
 	Loose string `json:"loose,omitempty"`
 
 	// ByTool makes the model give its answer as the arguments of a tool of that
@@ -138,7 +138,7 @@ func (f *Format) check() error {
 		return fmt.Errorf("actors: the schema of format %q is not a JSON object: %w", f.Name, err)
 	}
 	if schema.Type != "object" {
-		return fmt.Errorf("actors: the schema of format %q has the type %v; services take an object alone: put the value into a struct", f.Name, schema.Type)
+		return fmt.Errorf("actors: the schema of format %q has the type %v; services only accept an object: put the value into a struct", f.Name, schema.Type)
 	}
 	return nil
 }

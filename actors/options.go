@@ -36,24 +36,23 @@ func WithAttemptTimeout(d time.Duration) Option {
 	}
 }
 
-// WithInDoubt sets what happens to a call whose process ended, or whose run was
-// interrupted, while its handler ran, so that it is not known whether it took
-// effect, and to one whose handler says so with [core.InDoubt]. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an
-// irreversible actor. For calls that must not happen twice
-// and have no idempotency key, [core.InDoubtFail] makes the call fail with
-// core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a question that is
-// answered with a state.InDoubtAnswer. An attempt that timed out is not meant: the
-// retry configuration decides about it. [Tool.CompensateInDoubt] undoes what may have
-// been done. For an agent WithInDoubt has no effect: agents are always entered again.
+// WithInDoubt sets what happens to a call of which nobody knows whether it took effect: because its
+// process ended, or its run was interrupted, while its handler ran, or because the handler says so
+// with [core.InDoubt]. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an
+// irreversible actor. For calls that must not happen twice and have no idempotency key,
+// [core.InDoubtFail] makes the call fail with core.ErrInDoubt, and [core.InDoubtAsk] pauses the run
+// with a question that is answered with a state.InDoubtAnswer. An attempt that timed out is not in
+// doubt: the retry configuration decides about it. [Tool.CompensateInDoubt] undoes possible
+// effects. For an agent WithInDoubt has no effect: agents are always entered again.
 func WithInDoubt(d core.InDoubtPolicy) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
 
-// WithIrreversible keeps the effect of a call, such as a payment, from being made
-// twice. A call that begins for the first time in a run looks for effects of this actor
-// in earlier attempts of the calls around it, and in a fork among those of its parents
-// behind the place where it was forked: calls that completed, and calls in doubt, which
-// began and have no outcome on record. Of these, each can be taken once:
+// WithIrreversible keeps the effect of a call, such as a payment, from being made twice. A call
+// that begins for the first time in a run looks for effects of this actor in earlier attempts of
+// the calls around it, and in a fork also among the effects of its parents after the place of the
+// fork: calls that completed, and calls in doubt, which began and have no outcome on record. Each
+// of these effects can be taken over once:
 //
 //	found                                            the call
 //	completed at the same place, with equal input    takes the effect over: it completes
@@ -64,17 +63,17 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 //	at the same place, with another input            asks
 //	nothing is left                                  is made
 //
-// The place is the scope without the numbers of attempts; [WithIdentity] or a
-// [core.Identifier] says what the identity of an input is. Calls of one attempt never take
-// the effects of each other: two equal payments are two. An effect that was compensated is
-// not there any more. One that nobody has taken over when the call around it ends is in
-// the [state.Report], and in a warning.
+// The place is the scope without the numbers of attempts; [WithIdentity] or a [core.Identifier]
+// defines the identity of an input. Calls of one attempt never take over effects of each other: two
+// equal payments are two. An effect that was compensated no longer exists. An effect that no call
+// has taken over when the call around it ends is listed in the [state.Report] and recorded in a
+// warning.
 //
-// To ask is [core.InDoubtAsk] with the effect in the question, which is answered with
-// state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed. [WithInDoubt]
-// sets something else: InDoubtFail fails the call, and InDoubtRetry makes it. It also decides
-// about a call whose process ended while its handler ran, for which an irreversible
-// actor asks by default, too.
+// "Asks" means [core.InDoubtAsk] with the effect in the question, which is answered with
+// state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed. [WithInDoubt] sets
+// something else: InDoubtFail fails the call, and InDoubtRetry makes it. It also decides about a
+// call whose process ended while its handler ran, for which an irreversible actor asks by default,
+// too.
 //
 // The output of the actor has to be stored: WithIrreversible excludes WithNoStore. Outside
 // a run it has no effect.
@@ -115,10 +114,9 @@ func WithRetryBudget(b *retrybudget.Budget) Option {
 	}
 }
 
-// WithCache answers calls of the actor with the outputs of earlier calls, of
-// this run or another, that completed with the same input and version at most
-// ttl ago; 0 stands for ever. Change the version when the actor does something
-// else. See [cache.Cache.Interceptor].
+// WithCache answers calls of the actor with the outputs of earlier calls, of this run or another,
+// that completed with the same input and version at most ttl ago; 0 means without a limit. Change
+// the version when the behavior of the actor changes. See [cache.Cache.Interceptor].
 func WithCache(c *cache.Cache, version string, ttl time.Duration) Option {
 	return func(o *options) {
 		if c == nil {
@@ -129,12 +127,11 @@ func WithCache(c *cache.Cache, version string, ttl time.Duration) Option {
 	}
 }
 
-// WithNoStore keeps outputs out of records and artifacts, for outputs that must
-// not be stored. A completed call then runs again whenever its run is resumed; an
-// agent is entered again, and its own calls are recalled. What follows must be what
-// was recorded, except that other calls may be made if the output is another one this
-// time; the call around it is refused if it then ends without a call that has an
-// outcome.
+// WithNoStore keeps outputs out of records and artifacts, for outputs that must not be stored. A
+// completed call then runs again whenever its run is resumed; an agent is entered again, and its
+// own calls are recalled. The calls after it must be the recorded ones. Only if the output differs
+// this time, other calls may be made; but then too, the call around them must not end before it has
+// made every recorded call that has an outcome.
 func WithNoStore() Option {
 	return func(o *options) { o.spec.NoStore = true }
 }
@@ -191,7 +188,7 @@ type options struct {
 	setting     any
 	settingName string
 
-	// For NewAgent alone; agentOnly names the first such option that was used.
+	// For NewAgent only; agentOnly names the first such option that was used.
 	agentOnly      string
 	functions      []Function
 	toolsFuncs     []func(context.Context) ([]Function, error)
@@ -204,7 +201,7 @@ type options struct {
 
 	answerByTool bool
 
-	approval *approval // for NewTool alone; nil for none
+	approval *approval // for NewTool only; nil for none
 	strict   bool      // for tools and typed agents
 	cached   bool      // by WithCache
 
@@ -223,7 +220,7 @@ func apply(spec core.Spec, opts []Option) options {
 		panic(fmt.Sprintf("actors: %q: %s is not an option of this constructor", spec.Name, o.settingName))
 	}
 	if o.cached && o.spec.NoStore {
-		panic(fmt.Sprintf("actors: %q has WithNoStore, so that its output is not kept, and WithCache; use one or the other", spec.Name))
+		panic(fmt.Sprintf("actors: %q has WithNoStore, so its output is not kept, and WithCache; use one or the other", spec.Name))
 	}
 	return o
 }
@@ -233,10 +230,10 @@ func apply(spec core.Spec, opts []Option) options {
 func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []Option) *core.Definition[In, Out] {
 	o := apply(spec, opts)
 	if o.agentOnly != "" {
-		panic(fmt.Sprintf("actors: %q: %s is an option of NewAgent alone", spec.Name, o.agentOnly))
+		panic(fmt.Sprintf("actors: %q: %s is an option only of NewAgent", spec.Name, o.agentOnly))
 	}
 	if o.approval != nil && spec.Kind != record.KindTool {
-		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", spec.Name))
+		panic(fmt.Sprintf("actors: %q: WithApproval is an option only of tools", spec.Name))
 	}
 	if o.strict && spec.Kind != record.KindTool {
 		panic(fmt.Sprintf("actors: %q: WithStrict is an option of tools and of NewTypedAgent", spec.Name))

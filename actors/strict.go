@@ -20,7 +20,7 @@ func WithStrict() Option {
 	return func(o *options) { o.strict = true }
 }
 
-// strictSchema is a schema in the form that services enforce.
+// strictSchema is a schema in the form that services can enforce.
 type strictSchema struct{ *schema.Strict }
 
 func strictOf(s Schema) (strictSchema, error) {
@@ -40,7 +40,7 @@ func mustStrict(name string, s Schema) Schema {
 	return strict
 }
 
-// plain returns a document that fits the schema in the form in which it is decoded.
+// plain converts a document that fits the schema to the form in which it is decoded.
 func plain(s Schema, document json.RawMessage) json.RawMessage {
 	if strict, ok := s.(strictSchema); ok {
 		return strict.Plain(document)

@@ -120,7 +120,7 @@ func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found
 	return t
 }
 
-// Compensation returns what undoes calls of the tool; nil for none.
+// Compensation returns the compensation of the tool, or nil.
 func (t Tool[In, Out]) Compensation() *core.Compensation { return t.definition.Compensation() }
 
 // Name returns the name of the tool; empty for the zero Tool.

@@ -22,8 +22,8 @@ import (
 // *[AnswerError]. Each question to the model is a recorded call. A document that is in
 // a fence, or follows other text or <think> tags, is read.
 //
-// Services that can enforce the schema are asked to, see [WithStrict]; Format.Loose in
-// the requests says what of the schema keeps them from it.
+// Services that can enforce the schema are asked to do so, see [WithStrict]; Format.Loose in the
+// requests says what in the schema prevents that.
 //
 // Out is a struct, or a map with string keys. In is the question: a [Prompt], a
 // string, a type with a method Prompt() Prompt, or any other type that can be

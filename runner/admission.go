@@ -15,7 +15,7 @@ type admission struct {
 	byPrincipal map[string]int    // runs that wait, and starts
 	of          map[string]string // the principals of the runs that wait
 
-	stored   int       // runs that wait in the store, if the queue is not of this process
+	stored   int       // runs that wait in the store, if the queue is shared with other processes
 	storedAt time.Time // when they were counted
 }
 
@@ -23,11 +23,11 @@ func newAdmission() admission {
 	return admission{starting: make(map[string]int), byPrincipal: make(map[string]int), of: make(map[string]string)}
 }
 
-// countEvery is how long a count of the store holds.
+// countEvery is how long a count of the store is used.
 const countEvery = time.Second
 
-// admit returns an error for a start beyond the limits. Otherwise the caller calls done
-// when the run was started, or is not to be.
+// admit returns an error for a start beyond the limits. Otherwise the caller must call done when
+// the run was started, or will not be.
 func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(isNew bool), err error) {
 	if err := r.countStored(ctx); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (r *Runner) countQueued() int {
 	return queued
 }
 
-// admitted ends a start. A run that has begun meanwhile does not wait any more.
+// admitted ends a start. If the run has begun meanwhile, it no longer waits.
 func (r *Runner) admitted(runID, principal string, isNew bool) {
 	waits := r.heap == nil || r.heap.has(runID)
 	r.mu.Lock()
@@ -92,7 +92,7 @@ func (r *Runner) admitted(runID, principal string, isNew bool) {
 	}
 }
 
-// leave is called for a run that does not wait any more. r.mu must be held.
+// leave is called for a run that no longer waits. r.mu must be held.
 func (a *admission) leave(runID string) {
 	if principal, waits := a.of[runID]; waits {
 		delete(a.of, runID)
@@ -106,8 +106,8 @@ func (a *admission) countDown(principal string) {
 	}
 }
 
-// countStored counts the runs in the store that have not begun, if others may begin them,
-// and drops those that have.
+// countStored counts the runs in the store that have not begun, if other processes may begin them,
+// and forgets those that have begun.
 func (r *Runner) countStored(ctx context.Context) error {
 	limits := r.options.MaxQueued > 0 || r.options.MaxQueuedPerPrincipal > 0
 	r.mu.Lock()

@@ -16,8 +16,8 @@ import (
 // ErrNoRunner is returned by [Call] outside a run of a runner.
 var ErrNoRunner = errors.New("runner: Call is for handlers of runs that a runner executes")
 
-// A CalledError is the error of [Call] for a run that failed, was cancelled, or was
-// deleted before its result was read.
+// A CalledError is the error of [Call] for a run that failed, was cancelled, or was deleted before
+// its result could be read.
 type CalledError struct {
 	RunID   string
 	Status  snapshot.Status // failed or cancelled; empty if it was deleted
@@ -32,18 +32,18 @@ func (e *CalledError) Error() string {
 	return "runner: run " + e.RunID + " has ended as " + string(e.Status) + ": " + e.Message
 }
 
-// Call starts a run of a program by name, from a handler of a run that a runner executes,
-// and returns its output when it has completed. The run is started once, however often the
-// process is killed, and is a run of its own: it is queued, whatever the limits of Start,
-// shown with the run that has called it, and can be stopped, retried and answered. While
-// it goes on, the calling run is paused, as by core.Receive: the error is then an
-// *core.InterruptedError, which the handler returns.
+// Call starts a run of a program by name, from a handler of a run that a runner executes, and
+// returns its output when it has completed. The run is started once, however often the process is
+// killed. It is a separate run: it is queued regardless of the limits of Start, is shown with the
+// run that called it, and can be stopped, retried and answered. While it runs, the calling run is
+// paused, as by core.Receive: the error is then an *core.InterruptedError, which the handler
+// returns.
 //
-// The input is as for [Runner.Start]. Out is the type of the output of the program. For a
-// run that failed or was cancelled the error is a *[CalledError], and permanent. A run
-// that is interrupted is waited for until it goes on and ends. A calling run that is
-// cancelled leaves the runs that it has called. An attempt that is made again starts
-// another run if a call around it is tried again, as for every call.
+// The input is as for [Runner.Start]. Out is the type of the output of the program. For a run that
+// failed or was cancelled the error is a *[CalledError], and permanent. If the run is interrupted,
+// Call waits until it continues and ends. Cancelling the calling run does not stop the runs that it
+// has called. If a call around Call is retried, it starts another run, as every call is made again
+// then.
 func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
 	var zero Out
 	r, _ := ctx.Value(runnerKey{}).(*Runner)
@@ -81,12 +81,12 @@ type runnerKey struct{}
 // called is a run that another one has started.
 type called struct {
 	RunID  string `json:"run_id"`
-	Signal string `json:"signal"` // which says that it may have ended
+	Signal string `json:"signal"` // the signal which says that the run may have ended
 }
 
-// end is how a run that was called stands when a signal has come.
+// end describes a called run after a signal has come.
 type end struct {
-	Ended   bool            `json:"ended,omitempty"` // or it goes on, and there will be another signal
+	Ended   bool            `json:"ended,omitempty"` // otherwise the run continues, and another signal will come
 	Status  snapshot.Status `json:"status"`
 	Message string          `json:"message,omitempty"`
 }
@@ -101,7 +101,7 @@ func (r *Runner) startCalled(ctx context.Context, caller, name string, input any
 	if err != nil {
 		return called{}, err
 	}
-	sum := sha256.Sum256([]byte(caller + "\x00" + key)) // a fork has the keys of its parent, and calls runs of its own
+	sum := sha256.Sum256([]byte(caller + "\x00" + key)) // a fork has the keys of its parent, but calls its own runs
 	id := hex.EncodeToString(sum[:8])
 	c := called{name + "-" + id, "run." + id}
 	encoded, err := p.encode(input)
@@ -114,8 +114,8 @@ func (r *Runner) startCalled(ctx context.Context, caller, name string, input any
 	return c, err
 }
 
-// endOfCalled returns how a run stands that may have ended, when no process has it open:
-// the signal is sent just before the run is closed.
+// endOfCalled returns the state of a run that may have ended, once no process has it open: the
+// signal is sent just before the run is closed.
 func (r *Runner) endOfCalled(ctx context.Context, runID string) (end, error) {
 	for event, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
 		if err != nil {
@@ -140,8 +140,8 @@ func (r *Runner) endOfCalled(ctx context.Context, runID string) (end, error) {
 	return end{}, context.Cause(ctx)
 }
 
-// tellCaller tells the run that has called this one that it ends: before it is closed, so
-// that no crash can come between. The runner wakes the caller if it is paused.
+// tellCaller tells the calling run that this run is ending. It does so before the run is closed, so
+// that a crash cannot prevent it. The runner wakes the caller if it is paused.
 func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.ExecutionState, err error) {
 	e := st.Interrupted()
 	if o.caller.RunID == "" || core.IsSuspension(err) && (e == nil || e.Reason != record.InterruptCancel) {

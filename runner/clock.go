@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// ErrClock is found in the error of an [EventTrouble] after the clock of the machine has
-// jumped by more than a minute, if Options.Queue is not set: it was set, or the machine
-// was suspended. What waits for a time follows the new clock: after a jump forward, runs
-// continue earlier, and schedules skip the instants that passed unless CatchUp covers
-// them; after one back, runs continue later, and schedules start no instant twice.
+// ErrClock is found in the error of an [EventTrouble] after the clock of the machine has jumped by
+// more than a minute, if Options.Queue is not set: it was set, or the machine was suspended.
+// Everything that waits for a time follows the new clock: after a jump forward, runs continue
+// earlier, and schedules skip the instants that passed unless CatchUp covers them; after a jump
+// back, runs continue later, and schedules start no instant twice.
 var ErrClock = errors.New("runner: the clock of the machine has jumped")
 
-// jumpOf is the least jump of the clock that is reported.
+// jumpOf is the smallest jump of the clock that is reported.
 const jumpOf = time.Minute
 
-// A reading is what the clock of the machine shows, and how long the process has counted
+// A reading is the time that the clock of the machine shows, and how long the process has measured
 // without it.
 type reading struct {
 	wall    time.Time
@@ -64,8 +64,8 @@ func jumped(by time.Duration, to time.Time) error {
 	return fmt.Errorf("%w: by %v to %v: it was set %s; check its synchronization", ErrClock, by.Round(time.Second), to.UTC().Format(time.RFC3339), way)
 }
 
-// queueTime returns a time of the clock of this machine as one of the clock of the queue.
-// If that is not known, it is the same.
+// queueTime converts a time of the clock of this machine to the clock of the queue. If that is not
+// known, the time does not change.
 func (r *Runner) queueTime(ctx context.Context, t time.Time) time.Time {
 	if r.heap != nil {
 		return t

@@ -14,10 +14,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Interrupt stops a run: it keeps its records, and does not continue until it
-// is resumed. The Stop says who interrupts, and why. A run that waits is
-// stopped where it is; one that another process has open is stopped there. For
-// a run that has ended, or is interrupted, the error is state.ErrNotRunning.
+// Interrupt stops a run: it keeps its records, and does not continue until it is resumed. The Stop
+// says who interrupts, and why. A waiting run is stopped at once; a run that another process has
+// open is stopped there. For a run that has ended, or is interrupted, the error is
+// state.ErrNotRunning.
 func (r *Runner) Interrupt(ctx context.Context, runID string, stop state.Stop) error {
 	stop.Reason = record.InterruptUser
 	if st := r.stateOf(runID); st != nil && st.Interrupt(stop) {
@@ -29,8 +29,8 @@ func (r *Runner) Interrupt(ctx context.Context, runID string, stop state.Stop) e
 // changeTime is the longest time that a run takes to be opened or closed.
 const changeTime = 2 * time.Second
 
-// whileChanging tries what depends on whether a run is open, until the run is not
-// just being opened or closed by another process any more.
+// whileChanging repeats an operation that depends on whether a run is open, as long as another
+// process is opening or closing the run.
 func (r *Runner) whileChanging(ctx context.Context, runID string, try func() (changing bool, err error)) error {
 	changing, err := try()
 	if !changing {
@@ -49,9 +49,9 @@ func (r *Runner) whileChanging(ctx context.Context, runID string, try func() (ch
 	return err
 }
 
-// interruptStored interrupts a run that is not open in this process. It reports
-// whether the run is just being opened or closed by another one, after which it
-// can be interrupted; the error is that it cannot be now.
+// interruptStored interrupts a run that is not open in this process. It reports whether another
+// process is just opening or closing the run, after which it can be interrupted; the error then
+// says why it cannot be interrupted now.
 func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapshot.Stop) (changing bool, err error) {
 	_, err = r.store.Update(ctx, runID, func(i *snapshot.Info) error {
 		if i.Open {
@@ -137,9 +137,9 @@ func (r *Runner) Questions(ctx context.Context, runID string) ([]core.Question, 
 	return state.Questions(ctx, r.store, runID)
 }
 
-// Resume continues a run that was interrupted for any reason, or set aside after
-// crashes, which are counted anew. The run is queued; one that is just being
-// interrupted is queued when it has stopped. For its errors see [state.Resume].
+// Resume continues a run that was interrupted for any reason, or set aside after crashes, which are
+// then counted from zero again. The run is queued; a run that is just being interrupted is queued
+// when it has stopped. For its errors see [state.Resume].
 func (r *Runner) Resume(ctx context.Context, runID string) error {
 	if err := r.awaitStop(ctx, runID); err != nil {
 		return fmt.Errorf("runner: resume run %s: %w", runID, err)
@@ -153,8 +153,8 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 	})
 }
 
-// Retry has a run that failed go on under its own ID: what failed for good is tried
-// again, and what has completed stays as it is. The run is queued. For its errors see
+// Retry makes a run that failed continue under its own ID: calls that failed for good are tried
+// again, and calls that completed stay restored. The run is queued. For its errors see
 // [state.Retry].
 func (r *Runner) Retry(ctx context.Context, runID string) error {
 	return r.whileChanging(ctx, runID, func() (bool, error) {
@@ -166,19 +166,19 @@ func (r *Runner) Retry(ctx context.Context, runID string) error {
 	})
 }
 
-// ResumeAll resumes the chosen runs, which were interrupted, as [Runner.Resume] does. It
-// returns what came of each.
+// ResumeAll resumes the chosen runs, which were interrupted, as [Runner.Resume] does. It returns
+// the result for each run.
 func (r *Runner) ResumeAll(ctx context.Context, c state.Choice) ([]state.Chosen, error) {
 	return c.Each(ctx, r.store, snapshot.StatusInterrupted, r.Resume)
 }
 
-// RetryAll retries the chosen runs, which failed, as [Runner.Retry] does. It returns
-// what came of each.
+// RetryAll retries the chosen runs, which failed, as [Runner.Retry] does. It returns the result for
+// each run.
 func (r *Runner) RetryAll(ctx context.Context, c state.Choice) ([]state.Chosen, error) {
 	return c.Each(ctx, r.store, snapshot.StatusFailed, r.Retry)
 }
 
-// goOn queues a run that was resumed or is retried, even if it was refused before.
+// goOn queues a run that was resumed or is being retried, even if it was refused before.
 func (r *Runner) goOn(ctx context.Context, info *snapshot.Info) {
 	r.mu.Lock()
 	delete(r.refused, info.RunID)
@@ -252,7 +252,7 @@ func (r *Runner) stateOf(runID string) *state.ExecutionState {
 
 // drop removes a run that does not continue from the queue.
 func (r *Runner) drop(runID string) {
-	if r.heap != nil { // a runner that takes it from another queue sees that it does not continue
+	if r.heap != nil { // if another queue offers it, its runner sees that the run does not continue
 		r.heap.drop(runID)
 	}
 	r.mu.Lock()

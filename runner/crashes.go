@@ -13,18 +13,18 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run that ends its process takes all others with it, so a crash says little about
-// one of them. A run whose last openings were all lost, without an outcome on record, is
-// a suspect. Suspects are continued one at a time: the first that ends the process again
-// does it without the others, which are counted no further. So only a run that is alone
-// under suspicion reaches MaxRestarts.
+// A run that ends its process takes all others with it, so a crash says little about any one of
+// them. A run whose last openings were all lost, without recording an outcome, is a suspect.
+// Suspects are continued one at a time. The first one that ends the process again does so without
+// the others, whose counts do not change. So only a run that ends the process alone reaches
+// MaxRestarts.
 
-// suspectAfter is after how many losses in a row a run is a suspect, if MaxRestarts is
-// not smaller.
+// suspectAfter is the number of losses in a row that makes a run a suspect, if MaxRestarts is not
+// smaller.
 const suspectAfter = 2
 
-// suspectsWait is how long a suspect waits for its turn before it is looked at again.
-// It is woken when the one before it is done with.
+// suspectsWait is how long a suspect waits for its turn before it is checked again. It is woken
+// earlier if the suspect before it ends its turn.
 const suspectsWait = time.Minute
 
 // suspects are the runs that are continued one at a time. Runner.mu guards them.
@@ -83,7 +83,7 @@ func isSetAside(info *snapshot.Info) bool {
 	return info.Status == snapshot.StatusInterrupted && info.Stop.Reason == record.InterruptCrashLoop
 }
 
-// lost is what an opening did whose process ended.
+// lost describes an opening whose process ended.
 type lost struct {
 	progressed bool     // it recorded an outcome
 	underWay   []string // the innermost calls that had begun and not ended
@@ -147,7 +147,7 @@ func (r *Runner) takeTurn(o *openRun) bool {
 	return !o.waits
 }
 
-// await adds a suspect that was given back to the queue.
+// await adds a suspect that was given back to those that wait for their turn.
 func (r *Runner) await(ctx context.Context, e Entry) {
 	r.mu.Lock()
 	if !r.suspects.waits(e.RunID) {
@@ -161,8 +161,8 @@ func (s *suspects) waits(runID string) bool {
 	return slices.ContainsFunc(s.waiting, func(e Entry) bool { return e.RunID == runID })
 }
 
-// clear ends the turn of a suspect: it has recorded an outcome, or was closed. The next
-// one is woken even if o took no turn: it may have been woken for one.
+// clear ends the turn of a suspect that has recorded an outcome, or was closed. The next one is
+// woken even if o had no turn: o may have been woken for one.
 func (r *Runner) clear(ctx context.Context, o *openRun) {
 	r.mu.Lock()
 	if r.suspects.current == o {
@@ -182,7 +182,7 @@ func (r *Runner) wakeSuspect(ctx context.Context) {
 	next := r.suspects.waiting[0]
 	r.suspects.waiting = r.suspects.waiting[1:]
 	r.mu.Unlock()
-	if err := r.queue.Wake(ctx, next); err != nil && ctx.Err() == nil { // it is looked at again in any case
+	if err := r.queue.Wake(ctx, next); err != nil && ctx.Err() == nil { // it is checked again in any case
 		r.observe(Event{Type: EventTrouble, RunID: next.RunID, Program: next.Program.Name, Version: next.Program.Version, Err: err})
 	}
 }

@@ -17,14 +17,14 @@ func isCron(expr string) bool {
 	return gronx.IsValid(expr) && err == nil
 }
 
-// nextOfCron returns the first instant of an expression after t; the zero Time if
-// there is none. It searches one period after the other in which the location has
-// the same offset from UTC, with that offset: so it finds no instant in an hour that
-// is skipped. In an hour that comes twice it finds those of an expression for every
-// hour in both, and any other only in the first.
+// nextOfCron returns the first instant of an expression after t; the zero Time if there is none. It
+// searches one period after another in which the location has the same offset from UTC, using that
+// offset. So it finds no instant in an hour that is skipped. In an hour that occurs twice, it finds
+// the instants of an expression for every hour in both, and those of any other expression only in
+// the first.
 func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 	for range maxPeriods {
-		first := t.Add(1).In(location) // that it may be
+		first := t.Add(1).In(location) // the earliest possible instant
 		_, offset := first.Zone()
 		_, end := first.ZoneBounds()
 		next, err := gronx.NextTickAfter(expr, t.In(time.FixedZone("", offset)), false)
@@ -47,7 +47,7 @@ func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// maxPeriods is a bound of the periods that are searched; a year has two of them.
+// maxPeriods limits how many periods are searched; a year has two of them.
 const maxPeriods = 200
 
 // isHourly reports whether the hours of an expression are *, or */n.

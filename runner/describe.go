@@ -16,7 +16,7 @@ type Description struct {
 	Versions []string        // all that are registered, sorted
 	Input    json.RawMessage // the JSON schema of the input; nil if it has none
 
-	Schedules []NextStart // which start it
+	Schedules []NextStart // the schedules that start the program
 }
 
 // A NextStart is when a schedule starts the next run.

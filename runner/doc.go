@@ -8,9 +8,8 @@
 //	go r.Serve(ctx) // until ctx ends
 //	info, err := support.Start(ctx, "ticket-42", question, runner.StartOptions{})
 //
-// The store is the source of truth: once Start has returned, the run is in the store, and
-// this process executes it, or the next one. The lock of a run ensures that a run which
-// another process has open is left to that process.
+// The store is the source of truth: once Start has returned, the run is in the store, and this
+// process or the next one executes it. A lock ensures that only one process has a run open.
 //
 // A run keeps the version of its program that it was started with, and only a
 // runner that has registered that version continues it. So a new version can be served

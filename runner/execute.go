@@ -19,13 +19,13 @@ import (
 type openRun struct {
 	runID      string
 	program    *program
-	caller     state.Caller // the run that has called it; zero for none
+	caller     state.Caller // the run that called it; zero for none
 	generation uint64
 	opened     chan struct{}         // closed when st is set, or will not be
 	st         *state.ExecutionState // nil until then
 	again      bool                  // an answer came that the run may not have seen
 	stopped    error                 // why the run cannot continue as it is; nil if it can, or has ended
-	later      bool                  // the run could not be opened, for a reason that may pass
+	later      bool                  // the run could not be opened, for a reason that may go away
 	waits      bool                  // the run is a suspect, and it is not its turn
 }
 
@@ -50,7 +50,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 		if err := st.Close(); err != nil {
 			r.observe(o.event(EventTrouble, st.Status(), err))
 		}
-		if st.Status() == snapshot.StatusQueued { // as it was: it would be opened again and again
+		if st.Status() == snapshot.StatusQueued { // give it back, but later: otherwise it would be opened again and again
 			r.refuse(ctx, o, errors.Join(errNoCall, err))
 		}
 	}()
@@ -70,9 +70,9 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	r.tellCaller(ctx, o, st, err)
 }
 
-// stopOf returns the error of a call that stopped because its run cannot
-// continue as it is: its code differs from the records, or the store fails. It
-// returns nil for any other error, which is in the records of the run.
+// stopOf returns the error of a call that stopped because its run cannot continue in its current
+// state: its code differs from the records, or the store fails. It returns nil for any other error,
+// which is in the records of the run.
 func stopOf(err error) error {
 	var stopped *core.InterruptedError
 	if !errors.As(err, &stopped) {
@@ -90,7 +90,7 @@ var errNoCall = errors.New("its program made no call: the actor must be an agent
 
 // errNotDue is returned for a run that must not continue: it changed after it
 // was queued here.
-var errNotDue = errors.New("it does not go on")
+var errNotDue = errors.New("the run does not continue by itself")
 
 // openState opens the run, and returns the input of its program.
 func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionState, []byte, error) {
@@ -113,7 +113,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	options := slices.Concat(r.options.Run, []state.Option{
 		// The result is not used before Close.
 		state.WithHost(state.Host{Owner: r.owner, Check: check, Existing: readInput, RootsAtClose: true}),
-		state.WithMaxLosses(core.Unlimited), // MaxRestarts limits them
+		state.WithMaxLosses(core.Unlimited), // the limit is MaxRestarts
 	})
 	if len(o.program.compensations) > 0 {
 		options = append(options, state.WithCompensations(o.program.compensations...))
@@ -135,8 +135,8 @@ func (r *Runner) isSuspect(o *openRun) bool {
 	return r.suspects.current == o
 }
 
-// opened makes the state of the run known. If all runs were interrupted
-// meanwhile, it is interrupted too.
+// opened makes the state of the run known. If all runs were interrupted meanwhile, it interrupts
+// this one, too.
 func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
 	r.mu.Lock()
 	o.st = st
@@ -182,7 +182,7 @@ func mayPass(err error) bool {
 	return false
 }
 
-// finish gives the run back: to the queue, if it continues by itself.
+// finish puts the run back into the queue, if it continues by itself.
 func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.Duration) {
 	info, err := r.store.Info(ctx, o.runID)
 	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, o.runID)
@@ -263,8 +263,8 @@ func (r *Runner) isStopping() bool {
 	return r.stopping
 }
 
-// hasAnswer reports whether an answer waits for a run, a signal that it waits for, or a
-// cancel: one that its process was asked for just before it ended.
+// hasAnswer reports whether something is waiting for a run: an answer, a signal that it waits for,
+// or a cancel that was posted just before its process ended.
 func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
 	waiting, err := r.store.Messages(ctx, runID)
 	if err != nil {
@@ -277,8 +277,7 @@ func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
 	return err == nil && awaited
 }
 
-// resetRestarts resets the count of crashes of a run that was closed in good
-// order.
+// resetRestarts resets the count of crashes of a run that was closed normally.
 func (r *Runner) resetRestarts(ctx context.Context, info snapshot.Info) snapshot.Info {
 	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error { i.Restarts = 0; return nil })
 	if err != nil {

@@ -90,8 +90,8 @@ func (h *heapQueue) Take(ctx context.Context, _ []ProgramID, n int) ([]Lease, er
 	}
 }
 
-// popUpTo removes and returns the n entries that begin first, fewer if no more are due. If
-// none is, it returns when the next one will be.
+// popUpTo removes and returns the n entries that begin first, or fewer if no more are due. If none
+// is due, it returns when the next entry will be.
 func (h *heapQueue) popUpTo(n int, now time.Time) (leases []Lease, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -55,9 +55,9 @@ func WithVersion(version string) ProgramOption {
 }
 
 // WithCompensations sets the compensations that runs of the program can make, see
-// state.WithCompensations: of the actors with a compensation that the program calls, also
-// those that only its earlier versions call under the same version. Those of an agent that
-// was made with its tools, such as by actors.NewAgent, are known without it.
+// state.WithCompensations. Pass every actor with a compensation that the program calls, including
+// those that only earlier builds of the same version call. The actors of an agent that was made
+// with its tools, such as by actors.NewAgent, are known without this option.
 func WithCompensations(actors ...state.Compensable) ProgramOption {
 	return func(p *program) { p.compensations = append(p.compensations, actors...) }
 }
@@ -67,7 +67,7 @@ type known struct{ compensation *core.Compensation }
 
 func (k known) Compensation() *core.Compensation { return k.compensation }
 
-// actor is what a compensation is found by in the records of a run.
+// actor identifies a compensation in the records of a run.
 type actor struct {
 	kind record.Kind
 	name string
@@ -90,9 +90,9 @@ func (p *program) checkCompensations() error {
 	return nil
 }
 
-// checkOthers returns an error if a program of another name brings another compensation
-// for an actor of one kind and name: who reads the records of both takes them for one.
-// Versions of one program may differ. r.mu must be held.
+// checkOthers returns an error if a program of another name has another compensation for an actor
+// of the same kind and name: a reader of the records could not tell the two apart. Versions of one
+// program may differ. r.mu must be held.
 func (r *Runner) checkOthers(p *program) error {
 	own := make(map[actor]*core.Compensation)
 	for _, c := range p.compensations {
@@ -119,13 +119,12 @@ func (r *Runner) checkOthers(p *program) error {
 // compensations, within the program or in a program of another name. It may be called at any time; runs that wait
 // for the program begin with the next sweep.
 //
-// Other code needs another version. A run that was started or begun by other
-// code under this version stops where the code differs, and at its beginning if
-// its input does not fit In: it is interrupted with the reason
-// record.InterruptDiverge, and can be resumed where its code is registered. If
-// the process is killed after one branch of a group has made a call of the
-// changed code, and before another branch is found to differ, the run stops in
-// both programs; state.Fork before that call makes one that continues.
+// Other code needs another version. A run that other code started or began under this version stops
+// where the code differs, or at its beginning if its input does not fit In: it is interrupted with
+// the reason record.InterruptDiverge, and can be resumed by a process in which its code is
+// registered. If the process is killed after one branch of a group has made a call of the changed
+// code, and before another branch is found to differ, the run stops in both programs; state.Fork
+// before that call makes one that continues.
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
 		programKey: programKey{actor.Name(), "1"},
@@ -192,8 +191,8 @@ func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
 	return encoded, nil
 }
 
-// decodeInput decodes an input, all of it: one that another process has stored
-// may have fields that In lacks.
+// decodeInput decodes the whole input: an input that another process has stored may have fields
+// that In lacks.
 func decodeInput[In any](encoded []byte) (in In, err error) {
 	lost, err := record.DecodeAll(encoded, &in)
 	if err == nil && len(lost) > 0 {
@@ -274,8 +273,8 @@ func (p *Program[In, Out]) Start(ctx context.Context, runID string, in In, o Sta
 	return info, err
 }
 
-// Result returns the output of a run of the program that has ended, or the error
-// that it failed with. See [Runner.Wait] for one that has not.
+// Result returns the output of a run of the program that has ended, or the error that it failed
+// with. See [Runner.Wait] for a run that has not ended.
 func (p *Program[In, Out]) Result(ctx context.Context, runID string) (Out, error) {
 	result, err := p.runner.Result(ctx, runID)
 	out, ok := result.(Out)

@@ -15,18 +15,17 @@ type Queue interface {
 	// Wake makes a run due now, even if it has an entry or was taken.
 	Wake(ctx context.Context, e Entry) error
 
-	// Waiting returns the number of entries that are due and not taken, of the given
-	// programs, and of those that are not due yet, of all programs. Both may be some
-	// seconds old.
+	// Waiting returns two numbers: the entries of the given programs that are due and not taken,
+	// and the entries of all programs that are not yet due. Both may be some seconds old.
 	Waiting(ctx context.Context, programs []ProgramID) (due, parked int, err error)
 
-	// Now returns the time by which entries are due, such as that of a server. It is
+	// Now returns the time that decides when entries are due, such as that of a server. It is
 	// called for each entry, so it must not ask the server each time.
 	Now(ctx context.Context) (time.Time, error)
 
-	// Take waits until a run of one of the programs is due, and takes it, with up to n-1
-	// others that are due as well. Runs with a higher priority come first. The error is
-	// the cause of ctx, or why the queue cannot be reached; nothing is taken then.
+	// Take waits until a run of one of the programs is due, and takes it, together with up to n-1
+	// others that are due. Runs with a higher priority come first. The error is the cause of ctx,
+	// or says why the queue cannot be reached; in both cases nothing is taken.
 	Take(ctx context.Context, programs []ProgramID, n int) ([]Lease, error)
 }
 
@@ -58,7 +57,7 @@ type ProgramID struct{ Name, Version string }
 type Entry struct {
 	RunID    string
 	Program  ProgramID
-	Priority int       // of the runs that are due, the one with the highest is taken first
+	Priority int       // among the runs that are due, the one with the highest is taken first
 	Due      time.Time // when the run can be taken
 
 	fresh bool // it was added when the run was stored, and not found by a sweep

@@ -14,9 +14,8 @@ var ErrNotReady = errors.New("runner: not ready")
 // anyRun is the ID of a run that need not exist, to see whether a store can be read.
 const anyRun = "ready"
 
-// Ready returns an error unless the runner can start and execute runs: Serve has found
-// the runs that were there, its context has not ended, and the store and the queue can be
-// reached.
+// Ready returns an error unless the runner can start and execute runs: Serve has found the existing
+// runs, its context has not ended, and the store and the queue can be reached.
 func (r *Runner) Ready(ctx context.Context) error {
 	r.mu.Lock()
 	swept, stopping, queueErr := r.swept, r.stopping, r.queueErr
@@ -35,8 +34,8 @@ func (r *Runner) Ready(ctx context.Context) error {
 	return nil
 }
 
-// noteQueue notes the result of asking the queue: an error, unless the time to wait was
-// over.
+// noteQueue notes the result of a request to the queue: an error, unless only the time to wait had
+// passed.
 func (r *Runner) noteQueue(err error, late bool) {
 	if late {
 		err = nil

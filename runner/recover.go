@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// goesOn reports whether a run that stopped for the reason continues by itself, since it
-// was not stopped by a decision.
+// goesOn reports whether a run that stopped for the reason continues by itself, since nobody
+// decided that it should stop.
 func goesOn(reason record.InterruptReason) bool {
 	switch reason {
 	case record.InterruptCrash, record.InterruptShutdown, record.InterruptClosed, record.InterruptContext,
@@ -33,8 +33,8 @@ func mayGoOn(info *snapshot.Info) bool {
 	return false
 }
 
-// consider queues a run that continues by itself, unless it is open in this
-// process: at once if it was answered. A fresh run was just stored.
+// consider queues a run that continues by itself, unless it is open in this process; if it was
+// answered, it is due at once. A fresh run was just stored.
 func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fresh bool) {
 	if !mayGoOn(info) || !r.mayQueue(info) {
 		return
@@ -62,10 +62,9 @@ func entryOf(info *snapshot.Info) Entry {
 	return Entry{RunID: info.RunID, Program: ProgramID{info.Program, info.Version}, Priority: info.Priority}
 }
 
-// goesOnAt returns when a run that is not open continues by itself. A time in the
-// future that the clock has set which was ahead when the run changed is not waited for:
-// a run that waits for nobody is due now, and one that is parked when the rest of its
-// wait has passed.
+// goesOnAt returns when a run that is not open continues by itself. If the clock was ahead when the
+// run changed and was set back since, the time that it recorded is not waited for: a run that waits
+// for nobody is due now, and a parked run when the rest of its wait has passed.
 func goesOnAt(info *snapshot.Info, answered bool, now time.Time) (time.Time, bool) {
 	switch {
 	case !mayGoOn(info):
@@ -100,7 +99,7 @@ func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	return !r.isRefused(info)
 }
 
-// A refusal is how a run stood that cannot continue in this process.
+// A refusal is the state of a run that cannot continue in this process.
 type refusal struct {
 	created, updated, due time.Time
 	status                snapshot.Status
@@ -111,15 +110,14 @@ func refusalOf(info *snapshot.Info) refusal {
 	return refusal{info.Created, info.Updated, info.Due, info.Status, info.Generation}
 }
 
-// isRefused reports whether a run could not continue, and has not changed since.
-// It has not if it was only opened and closed: another process refuses it, too.
-// r.mu must be held.
+// isRefused reports whether a run could not continue, and has not changed since. Opening and
+// closing alone does not count as a change: another process refuses it, too. r.mu must be held.
 func (r *Runner) isRefused(info *snapshot.Info) bool {
 	at, ok := r.refused[info.RunID]
 	switch {
 	case !ok:
 		return false
-	case at.created.IsZero(): // it was not known
+	case at.created.IsZero(): // the state was not known
 		return true
 	case !at.created.Equal(info.Created), !at.due.Equal(info.Due), at.status != info.Status:
 		return false
@@ -137,7 +135,7 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	f := snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning,
 	}}
-	if r.heap == nil { // the queue has those that wait for their time
+	if r.heap == nil { // a shared queue already has the runs that wait for their time
 		f.DueBy = r.queueTime(ctx, began)
 	}
 	page, err := r.store.List(ctx, f)
@@ -182,7 +180,7 @@ func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 		}
 		var err error
 		if took, err = r.sweep(ctx); err != nil {
-			took = 0 // the time of a store that cannot be reached does not count
+			took = 0 // the time of a failed sweep does not count
 			if ctx.Err() == nil {
 				r.observe(Event{Type: EventTrouble, Err: err})
 			}
@@ -190,8 +188,8 @@ func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 	}
 }
 
-// inspect reads the present state of a run that was taken from the queue, and
-// counts a crash of its process. It reports whether the run continues.
+// inspect reads the current state of a run that was taken from the queue, and counts a crash of its
+// process. It reports whether the run continues.
 func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 	info, err := r.store.Info(ctx, o.runID)
 	if err != nil || info.Open || !mayGoOn(&info) {
@@ -242,4 +240,4 @@ func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, 
 }
 
 // errCounted is returned if another process handles the crash.
-var errCounted = errors.New("another process goes on with it")
+var errCounted = errors.New("another process continues it")

@@ -13,10 +13,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run whose program differs from its records is refused: it stays interrupted with the
-// reason divergence, and the build that has refused it is written down. Another build is
-// likely a correction, or the previous one: it tries such runs when it begins to serve,
-// each of them once, as it is then the build that has refused them.
+// A run whose program differs from its records is refused: it stays interrupted with the reason
+// divergence, and the store notes which build refused it. Another build is probably a correction,
+// or the previous one. When it begins to serve, it tries each such run once, since it is then noted
+// as the build that refused the run.
 
 // executableHash returns what identifies the executable of the process, empty if it
 // cannot be read.
@@ -43,7 +43,7 @@ func isRefusedRun(info *snapshot.Info) bool {
 	return !info.Open && info.Status == snapshot.StatusInterrupted && info.Stop.Reason == record.InterruptDiverge
 }
 
-// noteRefusal writes down that this build has refused the run.
+// noteRefusal notes in the store that this build has refused the run.
 func (r *Runner) noteRefusal(ctx context.Context, info snapshot.Info) snapshot.Info {
 	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error {
 		if !isRefusedRun(i) || i.Generation != info.Generation {

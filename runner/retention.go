@@ -14,17 +14,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Retention sets which runs are removed from the store. Only runs that were
-// started by a runner, have completed or failed or were cancelled, and are not
-// pinned are removed. A run is removed if it exceeds one of the limits, or its
-// own time is over (snapshot.Info.Expires). The zero Retention sets no limits.
+// Retention sets which runs are removed from the store. Only runs that were started by a runner,
+// have completed or failed or were cancelled, and are not pinned are removed. A run is removed if
+// it exceeds one of the limits, or if its own time has passed (snapshot.Info.Expires). The zero
+// Retention sets no limits.
 //
-// A run that was pinned, resumed or replaced after it was listed stays, unless that
-// happens in the moment in which it is removed.
+// A run that was pinned, resumed or replaced after it was listed is kept, unless that happens at
+// the very moment of its removal.
 type Retention struct {
-	Age   time.Duration // since the run ended; 0 for any
-	Runs  int           // the number of runs that are kept, the last that ended; 0 for any number
-	Bytes int64         // the size of the records of all runs that are kept; 0 for any size
+	Age   time.Duration // since the run ended; 0 for no limit
+	Runs  int           // the number of ended runs that are kept, the latest first; 0 for no limit
+	Bytes int64         // the total size of the records of these runs; 0 for no limit
 
 	// Archive is called with each run before it is removed, one at a time. If it returns
 	// an error, the run is kept. See [ArchiveTo]. Nil archives nothing.
@@ -81,8 +81,8 @@ func (r *Runner) retainOften(ctx context.Context) {
 	}
 }
 
-// retain removes the runs that exceed a limit now, and returns how long it took to list
-// all: removing them does not put off the next look. Sizes holds the sizes of runs from
+// retain removes the runs that exceed a limit now, and returns how long it took to list them all.
+// The time for removing runs does not delay the next search. Sizes holds the sizes of runs from
 // earlier calls.
 func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked time.Duration, err error) {
 	began := time.Now()
@@ -96,7 +96,7 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 	p := &r.options.Retention
 	kept, bytes, there := 0, int64(0), make(map[string]bool)
 	var over []*snapshot.Info
-	for i := range page.Runs { // the last that ended first
+	for i := range page.Runs { // the one that ended last comes first
 		info := &page.Runs[i]
 		if ctx.Err() != nil {
 			return looked, context.Cause(ctx)
@@ -126,7 +126,7 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 	return looked, nil
 }
 
-// removedTogether is how many runs are removed at a time: a database removes them by one
+// removedTogether is how many runs are removed at a time: a database removes them with one
 // statement.
 const removedTogether = 32
 
@@ -150,7 +150,7 @@ type sizeAt struct {
 	updated time.Time
 }
 
-// isOver reports whether the time of the run is over.
+// isOver reports whether the time of the run has passed.
 func isOver(info *snapshot.Info, p *Retention) bool {
 	now := time.Now()
 	return p.Age > 0 && now.Sub(info.Updated) >= p.Age || !info.Expires.IsZero() && !now.Before(info.Expires)
@@ -175,8 +175,8 @@ func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[stri
 	return size, nil
 }
 
-// removeRun archives a run and removes it, if it stands as it was listed: it may
-// have been pinned or resumed since, or replaced by another of its ID.
+// removeRun archives a run and removes it, if it has not changed since it was listed: it may have
+// been pinned or resumed, or replaced by another run with its ID.
 func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *sync.Mutex) {
 	event := Event{Type: EventRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
 	if err := r.archive(ctx, info.RunID, archiving); err != nil {
@@ -191,7 +191,7 @@ func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *
 		event.Type, event.Err = EventTrouble, err
 	}
 	if event.Err != nil && ctx.Err() != nil {
-		return // the runner stops
+		return // the runner is stopping
 	}
 	r.observe(event)
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Options configure a [Runner]. The zero Options work.
+// Options configure a [Runner]. The zero value is ready to use.
 type Options struct {
 	// Limit is how many runs are open at once; the others are queued. Defaults
 	// to 100.
 	Limit int
 
-	// MaxQueued is how many runs may wait for a slot: beyond that, Start refuses others
-	// with ErrTooMany. Runs that wait for their time do not count. If Queue is set, the
-	// runs in the store count that have not begun, as they were within the last second.
-	// 0 sets no limit. Runs of schedules and of Call are not refused.
+	// MaxQueued is how many runs may wait for a slot: beyond that, Start refuses others with
+	// ErrTooMany. Runs that wait for their time do not count. If Queue is set, the runs in the
+	// store that have not begun are counted; the count may be a second old. 0 sets no limit. Runs
+	// of schedules and of Call are not refused.
 	MaxQueued int
 
-	// MaxQueuedPerPrincipal is how many runs of one StartOptions.Principal that this
-	// process has started may wait to begin, for a slot or for their time. 0 sets no limit.
+	// MaxQueuedPerPrincipal is how many runs that this process has started for one
+	// StartOptions.Principal may wait to begin, for a slot or for their time. 0 sets no limit.
 	MaxQueuedPerPrincipal int
 
 	// Grace is how long runs may continue after the context of Serve has ended.
@@ -37,22 +37,19 @@ type Options struct {
 	// none.
 	Grace time.Duration
 
-	// MaxRestarts is how often in a row a run is started again after its
-	// process ended without closing it. The count begins anew when the run has
-	// recorded an outcome. After that the run is set aside: it stays interrupted
-	// with the reason crash_loop until somebody resumes it. An opening whose records
-	// could not be stored counts like a crash, and the run waits longer after each of
-	// them. A run whose last two
-	// openings were lost is continued alone, not beside others of which that is
-	// true, until it has recorded an outcome: so a run that ends its process does
-	// not have the others set aside. Defaults to 5.
+	// MaxRestarts is how often in a row a run is started again after its process ended without
+	// closing it. The count starts from zero again when the run has recorded an outcome. After
+	// MaxRestarts the run is set aside: it stays interrupted with the reason crash_loop until
+	// somebody resumes it. An opening whose records could not be stored counts like a crash, and
+	// the run waits longer after each of them. Runs whose last two openings were lost are continued
+	// one at a time, each until it has recorded an outcome: so a run that ends its process does not
+	// cause others to be set aside. Defaults to 5.
 	MaxRestarts int
 
-	// SweepEvery is the interval in which the store is searched for runs that
-	// this process does not know: those of a process that was killed, and those
-	// that another process has started or answered. Sweeps take at most a
-	// twentieth of the time, so in a large store they are rarer. Defaults to 5
-	// seconds, and to a minute if Queue is set.
+	// SweepEvery is the interval in which the store is searched for runs that this process does not
+	// know: those of a process that was killed, and those that another process has started or
+	// answered. Sweeps take at most a twentieth of the time, so they are less frequent in a large
+	// store. Defaults to 5 seconds, and to a minute if Queue is set.
 	SweepEvery time.Duration
 
 	// ParkAfter is the longest core.Sleep, or delay before another attempt,
@@ -68,17 +65,17 @@ type Options struct {
 
 	Retention Retention // which runs are removed from the store
 
-	// Build identifies the code of the programs, such as by its commit. A run that was
-	// refused because its program differs from its records is tried again by another
-	// build, once, when its runner begins to serve. Defaults to a hash of the executable.
+	// Build identifies the code of the programs, for example by its commit. A run that was refused
+	// because its program differs from its records is tried again by another build, once, when its
+	// runner begins to serve. Defaults to a hash of the executable.
 	Build string
 
 	// Run holds options of every run, such as state.WithPublisher. They must be
 	// allowed in state.Open.
 	Run []state.Option
 
-	// Context returns the context of the call of a run, made of the one that it is given:
-	// with values for handlers, or with live.Watch. Nil changes nothing.
+	// Context returns the context for the call of a run, derived from the given one: for example
+	// with values for handlers, or with live.Watch. If it is nil, the given context is used.
 	Context func(context.Context) context.Context
 
 	// Metadata is called for each run that is started, with the context of Start, before
@@ -132,25 +129,25 @@ type Runner struct {
 	owner   string
 	counts  counts
 	queue   Queue
-	heap    *heapQueue // the queue, if it is that of this process; nil otherwise
+	heap    *heapQueue // the queue, if it belongs to this process; nil otherwise
 	build   func() string
 	clock   func() reading // of this machine
 
-	mu        sync.Mutex // guards what follows; never held while code of users runs
+	mu        sync.Mutex // guards the fields below; never held while user code runs
 	programs  map[programKey]*program
 	current   map[string]*program // the version that was registered last, by name
-	open      map[string]*openRun // by this process
-	closed    Stats               // calls of the runs that were
+	open      map[string]*openRun // runs that this process has open
+	closed    Stats               // counts of the calls of runs that were closed
 	ended     map[string]*ending  // the endings for which goroutines wait
 	refused   map[string]refusal  // runs that cannot continue here
 	suspects  suspects
 	admission admission
 	schedules []*scheduled // not changed once it serves
 	serving   bool
-	swept     bool  // Serve has found the runs that were there
+	swept     bool  // Serve has found the existing runs
 	queued    int   // entries that are due, when the queue was last counted
-	parked    int   // entries that are not
-	queueErr  error // of the queue, if it could not be reached when it was last asked
+	parked    int   // entries that are not yet due
+	queueErr  error // the error of the last request to the queue; nil if it could be reached
 	stopping  bool  // nothing new begins
 	stopped   bool  // runs were interrupted
 

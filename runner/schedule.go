@@ -13,14 +13,13 @@ import (
 // A Schedule sets when runs of a program are started automatically. Exactly one
 // of At, Every and Cron must be set.
 //
-// The ID of a run is the name of the schedule and its instant, such as
-// "report-20260105T090000Z". So each instant has one run, however many
-// processes have the schedule, however often they are started, and also if the
-// clock is set back, as long as that run is kept.
+// The ID of a run is the name of the schedule and its instant, such as "report-20260105T090000Z".
+// So each instant has only one run, however many processes have the schedule and however often they
+// are started, and even if the clock is set back, as long as that run is kept.
 //
-// The clock that decides is that of the queue: with JetStream or PostgreSQL that of the
-// server, whatever the clocks of the workers are, and otherwise that of this machine. A
-// jump of that by more than a minute is reported, see [ErrClock].
+// The clock of the queue decides: with JetStream or PostgreSQL, that of the server, whatever the
+// clocks of the workers say; otherwise that of this machine, whose jumps of more than a minute are
+// reported, see [ErrClock].
 type Schedule struct {
 	Name string // the beginning of run IDs
 
@@ -32,20 +31,18 @@ type Schedule struct {
 	Every time.Duration
 	From  time.Time
 
-	// Cron is an expression of five fields (minute, hour, day of month, month,
-	// day of week) or six (with seconds first), or one such as @daily. In a
-	// Location with summer time, an instant within an hour that is skipped does
-	// not occur on that day, and one within an hour that comes twice occurs in the
-	// first of them; in both, if the hours of the expression are * or */n.
-	// Location defaults to UTC.
+	// Cron is an expression of five fields (minute, hour, day of month, month, day of week) or six
+	// (with seconds first), or one such as @daily. In a Location with daylight saving time, an
+	// instant in an hour that is skipped does not occur on that day. An instant in an hour that
+	// occurs twice occurs only in the first, or in both if the hours of the expression are * or
+	// */n. Location defaults to UTC.
 	Cron     string
 	Location *time.Location
 
-	// CatchUp is how long after an instant its run is still started, if no
-	// process was running at the instant. Retention must keep runs for longer.
-	// Defaults to none: missed instants are skipped. A process that was suspended,
-	// whose clock was set forward, or that could not reach the store starts the
-	// run up to a minute late in any case.
+	// CatchUp is how long after an instant its run is still started, if no process was running at
+	// the instant. Retention must keep runs for longer than that. Defaults to 0: missed instants
+	// are skipped. A process that was suspended, whose clock was set forward, or that could not
+	// reach the store starts the run up to a minute late in any case.
 	CatchUp time.Duration
 
 	Options StartOptions // of the runs; At is not used
@@ -136,7 +133,7 @@ func (r *Runner) Schedule(name string, input any, s Schedule) error {
 	}
 	for _, other := range r.schedules {
 		if other.Name == s.Name {
-			return fmt.Errorf("runner: schedule %q: there is one of that name", s.Name)
+			return fmt.Errorf("runner: schedule %q exists already", s.Name)
 		}
 	}
 	r.schedules = append(r.schedules, &scheduled{s, p, encoded})
@@ -158,8 +155,8 @@ func (r *Runner) followSchedules(ctx context.Context) {
 	following.Wait()
 }
 
-// lookEvery is how often a schedule looks at the clock: it may be set to another
-// time, and timers do not notice.
+// lookEvery is how often a schedule checks the clock: it may be adjusted, which timers do not
+// notice.
 const lookEvery = time.Minute
 
 // follow starts the runs of one schedule.
@@ -191,21 +188,20 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 	}
 }
 
-// A position is how far the runs of a schedule were started. The zero position is
-// that of a schedule that begins.
+// A position is how far the runs of a schedule were started. The zero position is that of a new
+// schedule.
 type position struct {
-	next time.Time // the first instant that is not done with; zero for none
-	seen time.Time // the clock, when it was looked at last
+	next time.Time // the first instant that is not done; zero for none
+	seen time.Time // the clock at the last check
 }
 
 // advance marks all instants up to t as done.
 func (p *position) advance(s *Schedule, t time.Time) { p.next = s.next(t) }
 
-// due returns the instant whose run starts now, by the clock; if there is none, the
-// zero Time, and how long to wait. Instants that passed while nobody looked, as the
-// process was suspended or the clock was set forward, are skipped, unless CatchUp
-// covers them. When the clock was set back, instants come again: their runs have
-// started, and are not started twice, for they have the same IDs.
+// due returns the instant whose run starts now, according to the clock; if there is none, the zero
+// Time, and how long to wait. Instants that passed unnoticed, because the process was suspended or
+// the clock was set forward, are skipped, unless CatchUp covers them. If the clock was set back,
+// instants occur again: their runs have the same IDs, so they are not started twice.
 func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Duration) {
 	late := max(s.CatchUp, time.Minute)
 	switch {
@@ -226,11 +222,11 @@ func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Dura
 	return p.next, 0
 }
 
-// startScheduled starts the run of an instant. It reports whether that is done
-// with, which it is not while the store cannot be reached.
+// startScheduled starts the run of an instant. It reports whether the instant is done, which it is
+// not while the store cannot be reached.
 func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) bool {
 	_, _, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
-	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: with the input that the schedule had then
+	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: with the input that the schedule had at that time
 		return ctx.Err() == nil
 	}
 	r.observe(Event{Type: EventTrouble, RunID: s.runID(at), Program: s.program.name, Version: s.program.version, Err: err})

@@ -17,12 +17,11 @@ import (
 // interrupted.
 const interruptedGrace = 5 * time.Second
 
-// Serve runs queued runs and continues runs that have not ended, until ctx
-// ends; then it stops, see Options.Grace. It returns when everything that it
-// began has ended, with nil after a graceful stop. Runs whose handlers ignore
-// their context are closed without them, and are listed in an error that is
-// [ErrStopped]. An error of the store at the beginning is returned at once. A
-// runner serves once.
+// Serve runs queued runs and continues runs that have not ended, until ctx ends; then it stops, see
+// Options.Grace. It returns when everything that it began has ended, with nil after a graceful
+// stop. Runs whose handlers ignore their context are closed without waiting for the handlers, and
+// are listed in an error that is [ErrStopped]. An error of the store at the beginning is returned
+// at once. A runner serves once.
 func (r *Runner) Serve(ctx context.Context) error {
 	r.mu.Lock()
 	if r.serving {
@@ -33,7 +32,7 @@ func (r *Runner) Serve(ctx context.Context) error {
 	r.mu.Unlock()
 	took, err := r.sweep(ctx)
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("runner: find the runs to go on with: %w", err)
+		return fmt.Errorf("runner: find the runs to continue: %w", err)
 	}
 	if err := r.tryRefused(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("runner: find the runs that were refused: %w", err)
@@ -43,14 +42,14 @@ func (r *Runner) Serve(ctx context.Context) error {
 	r.mu.Unlock()
 	stopping := context.AfterFunc(ctx, r.refuseStarts)
 	defer stopping()
-	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // its runs end in their own way
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // its runs are stopped separately
 	var beside sync.WaitGroup
 	beside.Go(func() { r.sweepOften(ctx, took) })
 	beside.Go(func() { r.retainOften(ctx) })
 	beside.Go(func() { r.followSchedules(ctx) })
 	if r.heap == nil {
 		beside.Go(func() { r.countQueueOften(ctx) })
-	} else { // no server says what time it is
+	} else { // no server knows what time it is
 		beside.Go(func() { r.watchClock(ctx) })
 	}
 	r.dispatch(ctx, own)
@@ -97,7 +96,7 @@ func awaitSlots(ctx context.Context, slots chan<- struct{}) int {
 	}
 }
 
-// refuseStarts lets nothing new begin.
+// refuseStarts makes further starts fail.
 func (r *Runner) refuseStarts() {
 	r.mu.Lock()
 	r.stopping = true
@@ -170,8 +169,8 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 	})
 }
 
-// offeredAgain is how long a run waits that another process has open, or that
-// stopped for a reason that may last.
+// offeredAgain is how long a run waits if another process has it open, or if it stopped for a
+// reason that may last.
 const offeredAgain = 5 * time.Second
 
 // stop waits for the runs, interrupts the runs that take too long, and closes the runs that

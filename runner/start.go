@@ -17,7 +17,7 @@ import (
 // StartOptions set how a run is started.
 type StartOptions struct {
 	Version  string    // of the program; defaults to the one that was registered last
-	Priority int       // of the runs that wait for a slot, that with the highest begins first
+	Priority int       // among the runs that wait for a slot, the one with the highest begins first
 	At       time.Time // the earliest time to begin; zero for now
 	Pinned   bool      // retention keeps the run
 	Metadata snapshot.Metadata
@@ -31,13 +31,12 @@ type StartOptions struct {
 // input is of the type that the actor takes, or JSON as a json.RawMessage. An
 // empty run ID stands for a random one.
 //
-// Starting is idempotent by the run ID: if the run was started before with the
-// same program and input, Start changes nothing and returns what is known of
-// it. With another program or input the error is [ErrStarted]. For a program
-// that is not registered it is [ErrUnknown], for an input that does not fit
-// [ErrInput]; nothing is stored then. Nor is it if as many runs wait as Options allow, with
-// [ErrTooMany], or after the context of Serve has ended, with [ErrStopping]; a run that
-// was started before is returned even then.
+// Starting is idempotent by the run ID: if the run was started before with the same program and
+// input, Start changes nothing and returns what is known of it. With another program or input the
+// error is [ErrStarted]. For a program that is not registered it is [ErrUnknown], for an input that
+// does not fit [ErrInput]; nothing is stored then. If as many runs wait as Options allow, the error
+// is [ErrTooMany], and after the context of Serve has ended it is [ErrStopping]; nothing is stored
+// then either, but a run that was started before is returned.
 func (r *Runner) Start(ctx context.Context, name, runID string, input any, o StartOptions) (snapshot.Info, error) {
 	info, _, err := r.StartOrGet(ctx, name, runID, input, o)
 	return info, err
@@ -67,7 +66,7 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 	}
 	admitted, err := r.admit(ctx, runID, o.Principal)
 	if err != nil {
-		if _, missing := r.store.Info(ctx, runID); missing == nil { // the sender repeats what it has started
+		if _, missing := r.store.Info(ctx, runID); missing == nil { // the sender repeats an earlier start
 			info, err = r.startedBefore(ctx, p, runID, encoded)
 		}
 		return info, false, err

@@ -88,7 +88,7 @@ func (r *Runner) Stats() Stats {
 	return s
 }
 
-// add adds what an opening of a run has made.
+// add adds the counts of an opening of a run.
 func (s *Stats) add(report state.Report) {
 	s.Calls += int64(report.Attempts)
 	s.Retries += int64(report.Retries)
@@ -101,7 +101,7 @@ func (r *Runner) Publish(name string) {
 	expvar.Publish(name, expvar.Func(func() any { return r.Stats() }))
 }
 
-// counts collects what events tell.
+// counts collects numbers from events.
 type counts struct {
 	started, began, crashed, setAside, removed, troubles atomic.Int64
 	completed, failed, cancelled, interrupted, paused    atomic.Int64
@@ -171,7 +171,7 @@ func (e Event) String() string {
 	if e.Stop.Reason != "" {
 		text += " (" + string(e.Stop.Reason) + ")"
 	}
-	if e.Stop.Message != "" && e.Err == nil { // which says more
+	if e.Stop.Message != "" && e.Err == nil { // Err says more
 		text += ": " + e.Stop.Message
 	}
 	if e.Restarts > 1 {

@@ -10,16 +10,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run that is interrupted because the store did not take its records continues later, and
-// makes again what has no outcome. Where that happens again and again while the run can be
-// opened, such as for an outcome that is too large, the effect would be repeated for ever.
-// So such openings are counted like crashes: the run waits longer each time, and is set
-// aside after MaxRestarts of them.
+// A run that is interrupted because the store did not accept its records continues later, and makes
+// the calls without an outcome again. If that always happened for the same call, for example
+// because its outcome is too large, its effect would be repeated forever. So such openings are
+// counted like crashes: the run waits longer each time, and is set aside after MaxRestarts of them.
 
-// unstoredMost bounds how long a run waits that could not be stored.
+// unstoredMost is the longest wait of a run that could not be stored.
 const unstoredMost = 10 * time.Minute
 
-// unstoredWait returns how long a run waits that could not be stored so often in a row.
+// unstoredWait returns how long a run waits after it could not be stored that many times in a row.
 func unstoredWait(times int) time.Duration {
 	wait := offeredAgain
 	for ; times > 1 && wait < unstoredMost; times-- {
@@ -28,8 +27,8 @@ func unstoredWait(times int) time.Duration {
 	return min(wait, unstoredMost)
 }
 
-// countUnstored counts an opening whose records could not be stored, and says when the run
-// continues. It returns what is known of the run then.
+// countUnstored counts an opening whose records could not be stored, and sets when the run
+// continues. It returns the new info of the run.
 func (r *Runner) countUnstored(ctx context.Context, o *openRun, info snapshot.Info) snapshot.Info {
 	run, err := r.store.Load(ctx, info.RunID)
 	if err != nil {

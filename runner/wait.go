@@ -11,12 +11,12 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Wait returns when a run no longer continues by itself: it has completed or failed, or
-// was cancelled or interrupted. Wait continues to wait while the run is queued, running or
-// paused, even for an answer. A runner that does not serve, or that has [Options.Queue],
-// watches the run in the store, since another process may end it; without a queue, the next
-// sweep of a runner that serves finds such an end. For a run that was set aside after
-// crashes, Wait returns its Info and [ErrCrashLoop]. Wait returns an error when ctx ends.
+// Wait returns when a run no longer continues by itself: it has completed or failed, or was
+// cancelled or interrupted. It waits while the run is queued, running or paused, even for an
+// answer. A runner that does not serve, or that has [Options.Queue], watches the run in the store,
+// since another process may end it. Otherwise the next sweep notices an end in another process. For
+// a run that was set aside after crashes, Wait returns its Info and [ErrCrashLoop]. Wait returns an
+// error when ctx ends.
 func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) {
 	if r.options.Queue == nil && r.isServing() {
 		return r.wait(ctx, runID)
@@ -29,7 +29,7 @@ func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) 
 	return r.wait(ctx, runID)
 }
 
-// watchEnd announces what may be the end of a run in another process, until ctx ends.
+// watchEnd announces each possible end of a run in another process, until ctx ends.
 func (r *Runner) watchEnd(ctx context.Context, runID string) {
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -79,7 +79,7 @@ func (r *Runner) wait(ctx context.Context, runID string) (snapshot.Info, error) 
 	}
 }
 
-// ended adds to the info of a run that it was set aside.
+// ended notes in the info of a run that it was set aside.
 func ended(info snapshot.Info, err error) (snapshot.Info, error) {
 	if err == nil && isSetAside(&info) {
 		err = crashLoop(&info)
@@ -112,7 +112,7 @@ func isSettled(info *snapshot.Info) bool {
 // An ending is the next end of a run, for waiting goroutines.
 type ending struct {
 	announced chan struct{} // closed when the run may have ended
-	info      snapshot.Info // of the run then; zero if it must be looked up
+	info      snapshot.Info // info of the run then; zero if it must be looked up
 }
 
 // endOf returns the next ending of the run.
@@ -140,11 +140,10 @@ func crashLoop(info *snapshot.Info) error {
 	return fmt.Errorf("%w: run %s: %s", ErrCrashLoop, info.RunID, info.Stop.Message)
 }
 
-// Result returns the output of a run that has ended, of the output type of its
-// actor, or the error with which the run failed. For a run that runs or waits
-// the error is state.ErrNotEnded, for one that was set aside after crashes
-// ErrCrashLoop. The output of a program that is not registered here is of a
-// basic type.
+// Result returns the output of a run that has ended, of the output type of its actor, or the error
+// with which the run failed. For a run that runs or waits the error is state.ErrNotEnded, for one
+// that was set aside after crashes ErrCrashLoop. If the program is not registered here, the output
+// has a basic type.
 func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	info, err := r.Info(ctx, runID)
 	if err != nil {

@@ -26,16 +26,14 @@ var (
 // the run open, or by the next one that opens it. When Answer returns, the
 // answer is durable. The call that asked continues when the run is resumed.
 //
-// The first answer wins, also among processes that answer at the same time: any
-// later one is [ErrAnswered]. If value does not fit the Schema of the question,
-// the error is [core.ErrUnfit] and nothing is recorded; the error names each
-// field that is missing, unknown or of the wrong type. The same holds for an
-// answer about a call in doubt that is not an [InDoubtAnswer], or has an output
-// that does not fit the call. A value that does not fit as it is, such as a
-// *big.Int or a json.Number, is taken as its JSON. If the type of the answer
-// has changed since, the answer is discarded when the run continues, and the
-// question is asked again. For a question that was not asked the error is
-// [ErrNotAsked], with the open questions; for a run that was cancelled it is
+// The first answer wins, also among processes that answer at the same time: any later one is
+// [ErrAnswered]. If value does not fit the Schema of the question, the error is [core.ErrUnfit] and
+// nothing is recorded; the error names each field that is missing, unknown or of the wrong type.
+// The same holds for an answer about a call in doubt that is not an [InDoubtAnswer], or has an
+// output that does not fit the call. If the value itself does not fit, such as a *big.Int or a
+// json.Number, its JSON is used instead. If the type of the answer has changed since, the answer is
+// discarded when the run continues, and the question is asked again. For a question that was not
+// asked the error is [ErrNotAsked], with the open questions; for a run that was cancelled it is
 // [ErrCancelled].
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
 	err := answer(ctx, store, runID, questionID, by, value)
@@ -56,8 +54,8 @@ func JSONAnswer(data []byte) (any, error) { return codec.FromJSON(data) }
 //	{"decision": "run_again"}
 //	{"decision": "failed", "message": "why"}
 //
-// and, if a call of an irreversible actor has not begun, and might repeat the effect
-// of another one,
+// and, for a call of an irreversible actor that has not begun and might repeat the effect of
+// another call,
 //
 //	{"decision": "take_over"}
 type InDoubtAnswer struct {
@@ -169,9 +167,9 @@ func answerRecord(at time.Time, asker record.Address, id, by string, encoded []b
 
 // post puts the answer into the inbox of the run.
 //
-// Another answer may have been recorded and removed from the inbox after the
-// run was loaded and before this one was posted. That answer is recorded by
-// now, so the run is loaded again: if there is none, this answer is the first.
+// Another answer may have been recorded and removed from the inbox after the run was loaded and
+// before this one was posted. That answer is recorded by now. So the run is loaded again; if it has
+// no answer, this one is the first.
 func post(ctx context.Context, store snapshot.Store, runID string, rec record.Record) error {
 	m := snapshot.Message{Record: rec}
 	if err := store.Post(ctx, runID, m); errors.Is(err, snapshot.ErrPosted) {

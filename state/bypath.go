@@ -45,8 +45,8 @@ func (b byPath) inside(scope string) iter.Seq[*placed] {
 	return func(yield func(*placed) bool) { b.under(scope + "/").each(yield) }
 }
 
-// before yields the records of the calls made by the preconditions of the call
-// at the path, and by its attempts before that of the number.
+// before yields the records of the calls made by the preconditions of the call at the path, and by
+// its attempts below the given number.
 func (b byPath) before(path string, attempt int) iter.Seq[*placed] {
 	return func(yield func(*placed) bool) {
 		if attempt > 0 && !b.under(path+"/").each(yield) {
@@ -61,7 +61,7 @@ func (b byPath) before(path string, attempt int) iter.Seq[*placed] {
 	}
 }
 
-// each yields all, and reports whether the loop continues.
+// each yields all of them, and reports whether the loop continues.
 func (b byPath) each(yield func(*placed) bool) bool {
 	for i := range b {
 		if !yield(&b[i]) {

@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Caller is the run that has started another one and waits for it: it is sent a signal
-// when that may have ended.
+// A Caller is the run that has started another one and waits for it. It is sent a signal when the
+// other run may have ended.
 type Caller struct {
 	RunID  string
 	Signal string // the name of the signal

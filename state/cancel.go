@@ -43,8 +43,8 @@ func (e *CancelledError) Error() string {
 // Unwrap returns ErrCancelled.
 func (e *CancelledError) Unwrap() error { return ErrCancelled }
 
-// cancelCause is a CancelledError as the cause of an interrupt, whose text
-// already says by whom and why.
+// cancelCause is a CancelledError as the cause of an interrupt. The text of the interrupt already
+// says by whom and why.
 type cancelCause struct{ of CancelledError }
 
 func (e *cancelCause) Error() string { return "the run was cancelled" }
@@ -54,26 +54,23 @@ func cancelledError(runID string, stop snapshot.Stop) *CancelledError {
 	return &CancelledError{RunID: runID, By: stop.By, Message: stop.Message}
 }
 
-// Cancel ends the run for good. It interrupts the run as
-// [ExecutionState.Interrupt] does, with the reason [record.InterruptCancel],
-// even if it was interrupted before. The error of its calls is [ErrCancelled],
-// too, also if another process cancelled the run. After Close the status is
-// cancelled, and [Open] refuses the run. Its records stay, and Close
-// compensates the calls that completed, and those in doubt whose actor wants it,
-// see [core.Definition.Compensate] and [core.Definition.CompensateInDoubt]. Cancel
-// reports whether it was the first to cancel the run, and came before Close. The reason
-// of the Stop does not count.
+// Cancel ends the run for good. It interrupts the run as [ExecutionState.Interrupt] does, with the
+// reason [record.InterruptCancel], even if it was interrupted before. The error of its calls is
+// [ErrCancelled], too, also if another process cancelled the run. After Close the status is
+// cancelled, and [Open] refuses the run. Its records stay. Close compensates the calls that
+// completed, and the calls in doubt whose actors have a compensation for that, see
+// [core.Definition.Compensate] and [core.Definition.CompensateInDoubt]. Cancel reports whether it
+// was the first to cancel the run, and came before Close. The reason of the Stop is ignored.
 func (st *ExecutionState) Cancel(stop Stop) bool {
 	stop.Reason = record.InterruptCancel
 	return st.Interrupt(stop)
 }
 
-// Cancel ends a stored run for good, from any process: its status is cancelled,
-// and [Open] refuses it with [ErrCancelled] from then on. The Stop says who cancels
-// the run, and why; its reason does not count. If a process has the run open, it stops the run as
-// for [Interrupt], and the run is cancelled when that process closes it, or its
-// next opening is refused. Cancel returns when the request is durable.
-// Cancelling twice is allowed; the first counts.
+// Cancel ends a stored run for good, from any process: its status is cancelled, and [Open] refuses
+// it with [ErrCancelled] from then on. The Stop says who cancels the run, and why; its reason is
+// ignored. If a process has the run open, it stops the run as for [Interrupt], and the run is
+// cancelled when that process closes it, or its next opening is refused. Cancel returns when the
+// request is durable. Cancelling twice is allowed; the first counts.
 //
 // A run with calls that are to be compensated stays interrupted until a
 // process that knows them opens it (see [WithCompensations]), or a runner does.
@@ -115,9 +112,8 @@ func mayCancel(found *snapshot.Info) error {
 	return nil
 }
 
-// settleCancel marks a run as cancelled for which a cancel was posted, if no
-// process has it open. Otherwise its owner does: when it reads its inbox, or
-// after it has closed the run.
+// settleCancel marks a run as cancelled after a cancel was posted, if no process has the run open.
+// Otherwise its owner does that: when it reads its inbox, or after it has closed the run.
 func settleCancel(ctx context.Context, store snapshot.Store, runID string) error {
 	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
 	if errors.Is(err, snapshot.ErrLocked) {
@@ -136,12 +132,11 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	case err != nil:
 		return err
 	}
-	return errors.Join(mayCancel(&found.Info), giveBack(ctx, journal)) // its outcome came before
+	return errors.Join(mayCancel(&found.Info), giveBack(ctx, journal)) // its outcome came first
 }
 
-// refuseCancelled closes the journal of a run that is cancelled, or for which a
-// cancel waits, and returns the *CancelledError. A cancel that came after the
-// outcome of the run is removed.
+// refuseCancelled closes the journal of a run that was cancelled, or for which a cancel is waiting,
+// and returns the *CancelledError. A cancel that came after the outcome of the run is removed.
 func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal) error {
 	found := journal.Restored()
 	waiting, err := store.Messages(ctx, found.RunID)

@@ -23,8 +23,8 @@ type checker struct {
 // checkEvery is the shortest time between two calls of the Checker.
 const checkEvery = 100 * time.Millisecond
 
-// check interrupts the run if the Checker returns an interrupt. Calls that come
-// while another asks, or soon after, learn of an interrupt from their context.
+// check interrupts the run if the Checker returns an interrupt. Calls that arrive while another one
+// asks, or soon after, learn of an interrupt from their context.
 func (c *checker) check(ctx context.Context) {
 	if !c.busy.TryLock() {
 		return

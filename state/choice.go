@@ -15,10 +15,10 @@ import (
 // ErrChoice is found in the error of a [Choice] that no run can match.
 var ErrChoice = errors.New("runs cannot be chosen so")
 
-// A Choice selects stored runs of runners that are to go on: those that all of its
-// fields match. The zero Choice selects all.
+// A Choice selects the stored runs of runners that a request is for: those that match all of its
+// fields. The zero Choice selects all.
 type Choice struct {
-	Status  Status    // as they are; empty for the status that the request is for
+	Status  Status    // of the runs; empty for the status that the request is for
 	Reason  string    // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
 	Program string    // of this program
 	Since   time.Time // updated then or later
@@ -27,15 +27,16 @@ type Choice struct {
 	Sees func(runID string) bool
 }
 
-// A Chosen is a run of a [Choice], and why it does not go on; nil if it does.
+// A Chosen is a run of a [Choice], and the error of the request for this run; nil if there was
+// none.
 type Chosen struct {
 	RunID string
 	Err   error
 }
 
-// Each calls do with each chosen run of the status, the last updated first, and returns
-// what came of it. An error of do does not stop it. For a choice of another status, or
-// of a reason that such a run cannot have, it returns [ErrChoice] before it calls do.
+// Each calls do with each chosen run of the status, the last updated first, and returns the
+// results. An error of do does not stop it. For a choice of another status, or of a reason that
+// such a run cannot have, it returns [ErrChoice] before it calls do.
 func (c Choice) Each(ctx context.Context, store snapshot.Store, status Status, do func(ctx context.Context, runID string) error) ([]Chosen, error) {
 	if err := c.check(status); err != nil {
 		return nil, err
@@ -71,11 +72,11 @@ func (c *Choice) check(status Status) error {
 	if status == StatusFailed && c.Reason != "" && !slices.Contains(reasons, c.Reason) {
 		return fmt.Errorf("state: %w: reason %q: runs fail for one of %s", ErrChoice, record.Truncate(c.Reason, 50), strings.Join(reasons, ", "))
 	}
-	return nil // programs may interrupt runs for reasons of their own
+	return nil // programs may interrupt runs for their own reasons
 }
 
-// matches reports whether the run was interrupted, or failed, for the reason. Why a run
-// failed is in its records alone.
+// matches reports whether the run was interrupted, or failed, for the reason. Only the records say
+// why a run failed.
 func (c *Choice) matches(ctx context.Context, store snapshot.Store, info *snapshot.Info) (bool, error) {
 	switch {
 	case c.Reason == "":

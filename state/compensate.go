@@ -20,11 +20,11 @@ type Compensable interface {
 	Compensation() *core.Compensation
 }
 
-// WithCompensations sets the compensations that the run can make. A run that is resumed may
-// have to undo calls that an earlier process made and that the program does not make
-// again. So every actor with a compensation that a stored run calls must be passed here:
-// a call of any other actor with a compensation suspends the run. Runs of [New] end with
-// the process and do not need WithCompensations.
+// WithCompensations sets the compensations that the run can make. A run that is resumed may have to
+// undo calls that an earlier process made and that the program does not make again. So every actor
+// with a compensation that a stored run calls must be passed here: a call of an actor that was not
+// passed and has a compensation suspends the run. Runs of [New] end with the process and do not
+// need WithCompensations.
 //
 // The option panics for an actor without a compensation, and for two actors of
 // one kind and name.
@@ -94,20 +94,19 @@ func (r *run) valuesOf(ctx context.Context, a record.Address, nth int) (in, out 
 	return began.Detail.Input, out, nil
 }
 
-// A completion is one completion of a call that can be compensated, or what a
-// call in doubt has perhaps done. Its compensation has the number of the
-// completion, from 1.
+// A completion is one completion of a call that can be compensated, or the possible effect of a
+// call in doubt. Its compensation has the number of the completion, from 1.
 type completion struct {
-	began, ended uint64 // the records with its input and its output; of a call in doubt the latest start, or the failure
+	began, ended uint64 // the records with its input and its output; for a call in doubt, the latest start, or the failure
 	kind         record.Kind
 	name         string
 	inDoubt      bool
 	open         bool // it is in doubt, and has no outcome
-	separate     bool // it is in doubt, and what the call does from now on is another effect
+	separate     bool // it is in doubt, and later attempts of the call have an effect of their own
 }
 
-// followCompensable follows a record that t has added. The calls that can be
-// compensated are those that completed, and those that are in doubt now.
+// followCompensable follows a record that t has added. Calls can be compensated if they completed,
+// or if they are in doubt now.
 func (r *restored) followCompensable(t *track, rec *record.Record) {
 	if rec.Kind == record.KindCompensation {
 		r.followUndo(rec)
@@ -157,16 +156,16 @@ func (r *restored) followUndo(rec *record.Record) {
 	}
 }
 
-// keepDoubt keeps the doubt of a call, if it is in doubt: it is compensated, or the
-// call begins anew with another input. What the call does then is another effect.
+// keepDoubt keeps the doubt of a call that is in doubt: it is compensated, or the call begins again
+// with another input. Anything that the call does after that is a separate effect.
 func (r *restored) keepDoubt(a record.Address) {
 	if all := r.compensable[a]; len(all) > 0 && all[len(all)-1].inDoubt {
 		all[len(all)-1].separate = true
 	}
 }
 
-// startOver lets a call begin anew whose doubt was compensated: it is not in doubt
-// because of what it did before.
+// startOver begins a call again whose doubt was compensated: what it did before no longer puts it
+// in doubt.
 func (r *restored) startOver(t *track, rec *record.Record) {
 	all := r.compensable[rec.Address]
 	if n := len(all); n == 0 || !all[n-1].separate || !t.isSameDoubt(all[n-1]) {
@@ -177,14 +176,13 @@ func (r *restored) startOver(t *track, rec *record.Record) {
 	}
 }
 
-// isSameDoubt reports whether c is the doubt of the call, which has not begun again
+// isSameDoubt reports whether c is the current doubt of the call: the call has not begun again
 // since.
 func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <= c.ended }
 
-// completed returns the calls that can be compensated, in the order in which
-// that was recorded: the last completion or doubt of each, and earlier ones that
-// were not compensated when the call was made again. A failed call that is tried
-// again has decided nothing.
+// completed returns the calls that can be compensated, in the order in which that was recorded: the
+// last completion or doubt of each, and earlier ones that were not compensated when the call was
+// made again. A failed call that is tried again does not count as failed.
 func (r *restored) completed() []engine.Completed {
 	var all []engine.Completed
 	for a, completions := range r.compensable {
@@ -209,14 +207,13 @@ func undoAddress(a record.Address, name string, nth int) record.Address {
 	return record.Site(a.Path(record.Compensations), record.Segment(name)).Address(nth)
 }
 
-// compensation returns what is recorded of the compensation of a completion,
-// nil for nothing.
+// compensation returns the recorded state of the compensation of a completion, or nil.
 func (r *restored) compensation(a record.Address, name string, nth int) *record.Progress {
 	return r.progress(undoAddress(a, name, nth))
 }
 
-// failedAround returns the innermost call around the one at a that failed for
-// good and causes its compensation; zero for none.
+// failedAround returns the innermost call around the one at a that failed for good and so causes
+// its compensation; zero if there is none.
 func (r *restored) failedAround(a record.Address) record.Address {
 	for scope := a.Scope(); scope != ""; scope = outer(scope) {
 		around, err := record.ParseAddress(callOf(scope))
@@ -234,9 +231,9 @@ func (r *restored) failedAround(a record.Address) record.Address {
 	return record.Address{}
 }
 
-// undone changes p so that a call is made again that completed and was compensated since,
-// or that contains such a call. That only happens if the calls around it are tried again.
-// r.mu must be held.
+// undone changes p so that a call is made again if it completed and was compensated since, or if it
+// contains such a call. That only happens if the calls around it are tried again. r.mu must be
+// held.
 func (r *run) undone(a record.Address, p *record.Progress) {
 	if p == nil || len(r.restored.compensable) == 0 || r.settings.Replays {
 		return
@@ -266,7 +263,7 @@ func (r *run) undone(a record.Address, p *record.Progress) {
 // compensated.
 func (r *restored) isCompensated(a record.Address) bool {
 	if e := r.effects.at[a]; e != nil {
-		for e.took != nil { // the compensation is that of the effect which it took over
+		for e.took != nil { // the compensation is that of the effect which the call took over
 			e = e.took
 		}
 		if a = e.Address; e.RunID != "" {
@@ -278,8 +275,8 @@ func (r *restored) isCompensated(a record.Address) bool {
 	return n > 0 && r.compensation(a, completions[n-1].name, n) != nil
 }
 
-// containsCompensated reports whether a call inside the one at a was compensated, because
-// a call around that one failed: a call that failed inside it has its outcome.
+// containsCompensated reports whether a call inside the one at a was compensated because a call
+// around that one failed. A call inside it that failed has its outcome, and does not count.
 func (r *restored) containsCompensated(a record.Address) bool {
 	if r.hollow == nil {
 		r.hollow = make(map[record.Address]bool)
@@ -292,8 +289,8 @@ func (r *restored) containsCompensated(a record.Address) bool {
 	return r.hollow[a]
 }
 
-// markHollow marks the calls around the one at a, up to the one whose failure had it
-// compensated.
+// markHollow marks the calls around the one at a, up to the call whose failure caused the
+// compensation.
 func (r *restored) markHollow(a record.Address) {
 	for scope := a.Scope(); scope != ""; scope = outer(scope) {
 		around, err := record.ParseAddress(callOf(scope))
@@ -307,9 +304,9 @@ func (r *restored) markHollow(a record.Address) {
 	}
 }
 
-// errUncompensated is returned for a run for which a cancel waits and that has
-// calls to be compensated first.
-var errUncompensated = errors.New("it is cancelled, and has calls to be compensated")
+// errUncompensated is returned for a run with a waiting cancel if calls have to be compensated
+// first.
+var errUncompensated = errors.New("it is cancelled, but has calls to be compensated")
 
 // isCompensated reports whether all calls of a run that completed or are in doubt
 // were compensated or have no compensation.

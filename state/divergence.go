@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Divergence sets what happens to a run whose program does not make the recorded
-// calls: it makes another call in the place of one, gives it another input, or ends
-// before it has made all of them.
+// Divergence sets what happens to a run whose program does not make the recorded calls: it makes
+// another call in place of a recorded one, makes the call with another input, or ends before it has
+// made all of them.
 type Divergence uint8
 
 const (
@@ -22,10 +22,9 @@ const (
 	// *core.DivergenceError. The run continues with the previous program, or with a
 	// corrected one. It is the default.
 	DivergenceFail Divergence = iota
-	// DivergenceTrust uses what was recorded at the address of the call. A warning
-	// is recorded, the [Report] lists the call, and the metadata of its recovered
-	// record has "diverged". An output that does not fit its type cannot be used, and
-	// stops the run.
+	// DivergenceTrust uses the outcome that was recorded at the address of the call. A warning is
+	// recorded, the [Report] lists the call, and the metadata of its recovered record contains
+	// "diverged". An output that does not fit its type cannot be used, and stops the run.
 	DivergenceTrust
 	// DivergenceRerun makes the call again, and with it every later call in its scope
 	// and in the scopes around it; it does the same with a call whose output does not
@@ -94,8 +93,8 @@ func (r *run) claimed(s *engine.Scope, c record.Claim) {
 	_ = r.write() // an error is returned again when the call begins
 }
 
-// divergesNow returns how a claim differs from what is on record since the latest
-// divergence before it, nil if it does not. r.mu must be held.
+// divergesNow returns how a claim differs from the records since the latest divergence before it,
+// or nil. r.mu must be held.
 func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint64) *core.DivergenceError {
 	anew := t != nil && !t.isSince(since)
 	if r.rerun.within(s) > 0 && (t == nil || anew) {
@@ -125,8 +124,8 @@ func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 	return uint64(r.keeper.len())
 }
 
-// makeAgain has a call that was claimed be made again, and with it those that are
-// claimed from now on. r.mu must be held.
+// makeAgain causes a claimed call, and those that are claimed after it, to be made again. r.mu must
+// be held.
 func (r *run) makeAgain(s *engine.Scope, c record.Claim, d *core.DivergenceError) {
 	since := r.diverge(c, d)
 	r.rerun.from(s, since)
@@ -180,8 +179,8 @@ func (r *rerun) isAnew(a record.Address) bool {
 	return anew
 }
 
-// beginsAnew reports whether the record may be the first of a call that begins anew: an
-// attempt begins, or the call took over what another one had done.
+// beginsAnew reports whether the record may be the first of a call that begins again: an attempt
+// begins, or the call took over the effect of another one.
 func beginsAnew(rec *record.Record) bool {
 	return rec.Status == record.StatusStarted || rec.Kind.IsCall() && rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Effect != nil
 }
@@ -205,8 +204,8 @@ func (t *track) isSince(divergence uint64) bool {
 	return t.Last > divergence
 }
 
-// isOther reports whether the claim differs from the recorded call, and only an opening
-// that was refused has made that call. The call then begins anew.
+// isOther reports whether the claim differs from the recorded call and only a refused opening made
+// that call. The call then begins again.
 func (t *track) isOther(c record.Claim) bool {
 	return t != nil && t.Last > 0 && !t.claimed && (t.kind != c.Kind || t.differs(c.Input))
 }
@@ -216,12 +215,12 @@ func (t *track) differs(input record.Hash) bool {
 	return !t.Input.IsZero() && !input.IsZero() && t.Input != input
 }
 
-// followDivergence follows the record of a divergence: what the call did before, and
-// what is inside it, no longer counts.
+// followDivergence follows the record of a divergence: earlier records of the call, and of the
+// calls inside it, no longer count.
 func (r *restored) followDivergence(rec *record.Record) {
 	t := r.track(rec.Address)
 	r.beginAnew(rec, t)
-	if rec.Ordinal > 0 { // it is another call than was recorded in its place
+	if rec.Ordinal > 0 { // it is another call than the one that was recorded in its place
 		r.ordinals.at(rec.Name).uncheck(rec.Ordinal)
 		r.ordinals.afterScope(rec.Name, r.calls)
 	}

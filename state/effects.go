@@ -7,9 +7,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// effects are the effects of a run according to its records: what calls of irreversible
-// actors did, or may have done. An effect is left until another call takes it over, or it
-// is compensated.
+// effects are the effects of a run according to its records: what calls of irreversible actors did,
+// or may have done. An effect remains until another call takes it over or it is compensated.
 type effects struct {
 	at        map[record.Address]*effect   // the latest of each call
 	before    map[record.Address][]*effect // those of calls that were made anew, in order
@@ -18,20 +17,20 @@ type effects struct {
 	inherited []*effect                    // of the parents of a fork
 	over      []*effect                    // left when the call around them had ended
 
-	keepsOutputs bool // they cannot be read again from the store
+	keepsOutputs bool // outputs cannot be read again from a store
 }
 
 // effect is what one call did.
 type effect struct {
 	record.Effect
-	withoutAttempts string  // its address; empty until it is asked for
+	withoutAttempts string  // its address without attempts; empty until needed
 	first           uint64  // the first record of the call
-	took            *effect // of another call, which is the same effect; nil for none
+	took            *effect // the effect of another call that the call took over; nil for none
 	takenBy         *effect // the effect of the call that took it over; nil for none
 	progress        record.Progress
 	gone            bool // taken over, or compensated
-	cached          bool // its call was answered by a cache: the effect is that of another one
-	reported        bool // among those that were left over
+	cached          bool // a cache answered its call: the effect is that of another call
+	reported        bool // already reported as left over
 }
 
 // isLeft reports whether a call might repeat the effect.
@@ -44,7 +43,7 @@ func (e *effect) isInDoubt() bool {
 	return e.progress.InDoubt() || e.progress.Phase == record.PhaseAsking
 }
 
-// known returns the effect as records show it.
+// known returns the effect in the form of records.
 func (e *effect) known() record.Effect {
 	known := e.Effect
 	known.InDoubt = !e.hasCompleted()
@@ -116,7 +115,7 @@ func (all *effects) add(rec *record.Record, old *effect) *effect {
 	return e
 }
 
-// takenBy returns the effect that the record says was taken, nil for none.
+// takenBy returns the effect that was taken over according to the record, or nil.
 func (all *effects) takenBy(rec *record.Record) *effect {
 	if rec.Detail.Effect == nil {
 		return nil
@@ -138,8 +137,8 @@ func (all *effects) take(place *record.Effect) bool {
 	return true
 }
 
-// takeInside removes the effects of the calls inside one whose effect was taken over: they
-// are part of that.
+// takeInside removes the effects of the calls inside a call whose effect was taken over: they are
+// part of it.
 func (all *effects) takeInside(taken *record.Effect) {
 	if taken.RunID == "" {
 		all.dropInside(taken.Address.String())
@@ -179,15 +178,15 @@ func (all *effects) find(place *record.Effect) *effect {
 	return nil
 }
 
-// followUndo follows a record of a compensation: what the call did, and what the calls
-// inside it did, does not stand any more once that completed.
+// followUndo follows a record of a compensation: once that completed, the effects of the call and
+// of the calls inside it no longer exist.
 func (all *effects) followUndo(rec *record.Record) {
 	if rec.Status != record.StatusCompleted || len(all.at) == 0 {
 		return
 	}
 	path := callOf(rec.Address.Scope())
 	if undone, err := record.ParseAddress(path); err == nil && all.at[undone] != nil {
-		for e := all.at[undone]; e != nil; e = e.takenBy { // also what took it over
+		for e := all.at[undone]; e != nil; e = e.takenBy { // also of the calls that took the effect over
 			e.gone = true
 		}
 	}

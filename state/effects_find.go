@@ -33,8 +33,8 @@ func (r *run) Effect(s *engine.Scope, q engine.EffectQuery) (*engine.FoundEffect
 	return found, nil
 }
 
-// findEffect returns the effect that a call comes closest to, as the documentation of
-// actors.WithIrreversible has it. r.mu must be held.
+// findEffect returns the effect that is closest to the call, as the documentation of
+// actors.WithIrreversible describes it. r.mu must be held.
 func (r *run) findEffect(s *engine.Scope, q engine.EffectQuery) *engine.FoundEffect {
 	spec, call := s.Spec(), ""
 	var closest *effect
@@ -67,7 +67,7 @@ func (e *effect) call() string {
 	return e.withoutAttempts
 }
 
-// closeness is how close an effect comes to what a call would do; 0 for not at all.
+// closeness is how close an effect is to that of a call; 0 means that it is another effect.
 type closeness uint8
 
 const (
@@ -78,7 +78,7 @@ const (
 	equalCall                           // and with the same number
 )
 
-// closenessTo returns how close the effect comes to a call with the input, at an address
+// closenessTo returns how close the effect is to that of a call with the input, at an address
 // without attempts. Calls in one scope are at the same place.
 func (e *effect) closenessTo(identity record.Hash, call string) closeness {
 	equal, own := e.Input == identity, e.call()
@@ -97,9 +97,9 @@ func (e *effect) closenessTo(identity record.Hash, call string) closeness {
 	return equalCall
 }
 
-// repeatable returns the effects that a call with the scope s might repeat: those in
-// earlier attempts of the calls around it, those that a fork has from its parents, and
-// those that calls had done which are made anew. r.mu must be held.
+// repeatable returns the effects that a call with the scope s might repeat: those in earlier
+// attempts of the calls around it, those that a fork has from its parents, and those of calls that
+// are made again. r.mu must be held.
 func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 	return func(yield func(*effect) bool) {
 		all := &r.effects
@@ -123,8 +123,8 @@ func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 	}
 }
 
-// withoutGone returns the effects without those at the beginning that are gone: calls take
-// them mostly in order.
+// withoutGone returns the effects without those at the beginning that are gone. Calls mostly take
+// effects in order.
 func withoutGone(all []*effect) []*effect {
 	for len(all) > 0 && all[0].gone {
 		all = all[1:]
@@ -154,9 +154,8 @@ func (r *run) madeAnew(s *engine.Scope) (all []*effect) {
 	return all
 }
 
-// isMadeAnew reports whether a divergence comes between the effect and the call that the
-// program makes, or will make, in its place. The scopes of s are those in which the
-// program is.
+// isMadeAnew reports whether a divergence lies between the effect and the call that the program
+// makes, or will make, in its place. The program is in the scopes of s.
 func (r *run) isMadeAnew(e *effect, s *engine.Scope) bool {
 	path := e.Address.String()
 	for scope := s.Parent(); scope != nil; scope = scope.Parent() {
@@ -181,8 +180,7 @@ func (r *run) isMadeAnew(e *effect, s *engine.Scope) bool {
 	return false
 }
 
-// loadEffect reads the output of an effect. Without one that can be read, the effect has
-// no output.
+// loadEffect reads the output of an effect. If the output cannot be read, the effect has none.
 func (r *run) loadEffect(e *record.Effect) {
 	if e.RunID == "" && len(e.Output) == 0 && e.Artifact == "" && r.restored != nil {
 		if outcome, err := r.restored.found.Record(e.Seq); err == nil {

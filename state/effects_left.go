@@ -27,8 +27,8 @@ func (all *effects) leftBy(rec *record.Record) []*effect {
 	return left
 }
 
-// leftOver returns the effects that nobody took over: those of earlier attempts of calls
-// that have ended, and, once the run has, those of the parents of a fork. r.mu must be held.
+// leftOver returns the effects that no call has taken over: those of earlier attempts of calls that
+// have ended, and, once the run has ended, those of the parents of a fork. r.mu must be held.
 func (r *run) leftOver() (left []record.Effect) {
 	for _, e := range r.effects.over {
 		if e.isLeft() {
@@ -72,9 +72,9 @@ func (r *run) warnInherited() {
 }
 
 func leftOverMessage(e *effect) string {
-	what := "it stands, and no call of the program has taken it over"
+	what := "it took effect, and no call of the program has taken the effect over"
 	if !e.hasCompleted() {
-		what = "it may have taken effect, and no call of the program has taken it over"
+		what = "it may have taken effect, and no call of the program has taken the effect over"
 	}
 	return fmt.Sprintf("the effect of %s is left over: %s", &e.Effect, what)
 }

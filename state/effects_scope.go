@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// This file is about where effects are: in which attempts of which calls.
+// This file says where effects are: in which attempts of which calls.
 
-// effectScope holds the effects in a scope, also in those inside it, in order.
+// effectScope holds the effects in a scope and in the scopes inside it, in order.
 type effectScope struct {
 	all     []*effect
 	around  *effectScope // nil if the scope around it is the run
@@ -16,7 +16,7 @@ type effectScope struct {
 	of      *attemptScopes // of the call whose attempt it is
 }
 
-// attemptScopes are the scopes of the attempts of one call, as far as there were effects.
+// attemptScopes are the scopes of the attempts of one call that contain effects.
 type attemptScopes struct{ scopes []*effectScope }
 
 // scope returns the scope with the path, nil for the run itself.
@@ -43,8 +43,7 @@ func (all *effects) scope(path string) *effectScope {
 	return s
 }
 
-// inAttempts yields the effects in the attempts of the call at the path that come before
-// the attempt with the number.
+// inAttempts yields the effects in the attempts of the call at the path below the given number.
 func (all *effects) inAttempts(path string, attempt int) iter.Seq[*effect] {
 	return func(yield func(*effect) bool) {
 		of := all.attempts[path]
@@ -69,8 +68,8 @@ func each(all []*effect, yield func(*effect) bool) bool {
 	return true
 }
 
-// attemptNumber returns the attempt, from 0, whose scope has the path; 0 also for a scope that
-// is not that of an attempt.
+// attemptNumber returns the number, from 0, of the attempt whose scope has the path. It is 0 for a
+// scope that is not that of an attempt.
 func attemptNumber(scope string) int {
 	var n int
 	if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {

@@ -19,9 +19,8 @@ func WithFurtherCalls() Option {
 	return func(c *config) { c.further = true; c.isFor("WithFurtherCalls", inOpen) }
 }
 
-// refuseFurther returns an error for a root call that a finished run does not
-// have. If a recorded call was made again, the run is no longer finished.
-// r.mu must be held.
+// refuseFurther returns an error for a root call that is not in the records of a finished run. If a
+// recorded call was made again, the run is no longer finished. r.mu must be held.
 func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 	finished := r.found.Status == StatusCompleted || r.found.Status == StatusFailed
 	if !finished || r.config.further || r.config.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {

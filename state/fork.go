@@ -11,28 +11,28 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ForkOptions configure a [Fork]. The zero ForkOptions work.
+// ForkOptions configure a [Fork]. The zero value is ready to use.
 type ForkOptions struct {
-	// NewKeys gives the calls of the fork idempotency keys of their own. By default a
-	// call has the key that it has in the parent, if its address and its input are the
-	// same, so a service that knows the key does not repeat the effect. Two runs with
-	// the same keys that both go on share their effects.
+	// NewKeys gives the calls of the fork their own idempotency keys. By default a call has the key
+	// that it has in the parent, if its address and its input are the same, so a service that knows
+	// the key does not repeat the effect. If both runs continue with the same keys, they share
+	// their effects.
 	NewKeys bool
 
 	// Effects decides about the calls of the parent that the fork does not keep and that
 	// have had effects. By default there must be none: see [CallsBehind].
 	Effects ForkEffects
 
-	// Outputs sets other outputs of recorded calls, by their addresses, and other answers to
-	// questions, by their IDs: what would have come of the run if they had been these? A call
-	// must be one that the fork keeps, or that at which it begins, which is then not made
-	// again. The call that asked a question must be one that is made again. Values are as
-	// for [Answer]; the records say that somebody has set them.
+	// Outputs sets other outputs of recorded calls, by address, and other answers to questions, by
+	// ID, to see how the run would have continued with them. A call must be one that the fork
+	// keeps, or the one at which the fork begins, which is then not made again. The call that asked
+	// a question must be one that is made again. Values are as for [Answer]; the records say that
+	// somebody has set them.
 	Outputs map[string]any
 }
 
-// ErrCompensated is found in the error of a [Fork] that would keep calls which the old
-// run has compensated: what they did does not stand any more.
+// ErrCompensated is found in the error of a [Fork] that would keep calls which the old run has
+// compensated: their effects no longer exist.
 var ErrCompensated = errors.New("state: the fork would keep calls that were compensated")
 
 // Fork begins a new run with the records of an old run before the first record of the call
@@ -125,9 +125,8 @@ func forkOf(ctx context.Context, store snapshot.Store, runID string, address rec
 	}, Records: append(kept, end)}).Run()
 }
 
-// endOfParent returns the record that ends the records which a fork keeps. They end
-// like an opening that was closed in order: the calls that are entered again were not
-// lost with a process.
+// endOfParent returns the record that ends the records which a fork keeps. They end like an opening
+// that was closed normally, so the calls that are entered again do not count as lost.
 func endOfParent(runID string, address record.Address, kept int) record.Record {
 	return record.Record{
 		Seq: uint64(kept) + 1, Generation: 1, Time: now(), Kind: record.KindRun, Status: record.StatusInterrupted,
@@ -167,7 +166,7 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 			refused[r.Generation] = true
 		}
 	}
-	left := make(map[record.Address]record.Claim) // claimed before, and not kept
+	left := make(map[record.Address]record.Claim) // claims from before the fork that are not kept
 	numbers = make(map[uint64]uint64)
 	for i := range records {
 		r := records[i]
@@ -194,8 +193,8 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 // maxListed is how many calls an error lists.
 const maxListed = 10
 
-// noCall is the error of a fork at an address that has no call. It names the calls of
-// the run, the first ones if they are many.
+// noCall is the error of a fork at an address that has no call. It names the calls of the run, or
+// only the first ones if there are many.
 func noCall(records []record.Record, address record.Address) error {
 	var calls []string
 	seen := make(map[record.Address]bool)
@@ -220,15 +219,15 @@ func isInput(r *record.Record) bool {
 	return r.Seq == 1 && r.Kind == record.KindRun && r.Status == record.StatusRecorded && r.Detail != nil && len(r.Detail.Input) > 0
 }
 
-// isRefusal reports whether r says that its opening of the run was refused
-// because the program differed. A fork leaves out such an opening.
+// isRefusal reports whether r says that its opening of the run was refused because the program
+// differed. A fork leaves such an opening out.
 func isRefusal(r *record.Record) bool {
 	e := r.Interrupt()
-	return e != nil && e.Reason == record.InterruptDiverge && e.Cause != nil // else a user gave that reason
+	return e != nil && e.Reason == record.InterruptDiverge && e.Cause != nil // otherwise a user gave that reason
 }
 
-// withdrawClaims removes the order of claiming, and the result of a branch, from a
-// record: its opening was refused, and no other has to keep to them.
+// withdrawClaims removes the order of claiming, and the result of a branch, from a record of a
+// refused opening: later openings need not follow them.
 func withdrawClaims(r *record.Record) {
 	r.Ordinal = 0
 	if r.Detail != nil {
@@ -241,8 +240,8 @@ func withdrawClaims(r *record.Record) {
 	}
 }
 
-// withdrawCompensation makes a completed call one that cannot be compensated: its effect
-// belongs to the old run.
+// withdrawCompensation marks a completed call as one that cannot be compensated: its effect belongs
+// to the old run.
 func withdrawCompensation(r *record.Record) {
 	if r.Detail != nil && r.Detail.Compensable {
 		detail := *r.Detail
@@ -251,7 +250,7 @@ func withdrawCompensation(r *record.Record) {
 	}
 }
 
-// renumber gives the records that r names their new numbers.
+// renumber replaces the record numbers in r by the new numbers.
 func renumber(r *record.Record, numbers map[uint64]uint64) {
 	d := r.Detail
 	if d == nil || d.Replaces == nil && (d.Effect == nil || d.Effect.RunID != "") {

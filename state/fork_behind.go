@@ -12,24 +12,25 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ForkEffects decides about the calls behind a fork that have had effects: see
+// ForkEffects decides about the calls after the place of the fork that have had effects: see
 // [CallsBehind].
 type ForkEffects uint8
 
 const (
 	// RefuseEffects refuses the fork if there are such calls.
 	RefuseEffects ForkEffects = iota
-	// TakeOverEffects lets the calls of the fork take over what irreversible calls did,
-	// or ask, as actors.WithIrreversible has it. It refuses the fork if there are others.
+	// TakeOverEffects lets the calls of the fork take over the effects of irreversible calls, or
+	// ask, as actors.WithIrreversible describes. It refuses the fork if there are other calls with
+	// effects.
 	TakeOverEffects
-	// RepeatEffects lets the fork make the others again, with the keys that they had. What
-	// irreversible calls did is not repeated.
+	// RepeatEffects does the same for irreversible calls, and lets the fork make the other calls
+	// again, with their old keys.
 	RepeatEffects
 )
 
-// ErrEffects is found in the error of a [Fork] that somebody has to decide about. The error
+// ErrEffects is found in the error of a [Fork] if somebody has to decide about effects. The error
 // is an *[EffectsError].
-var ErrEffects = errors.New("calls with effects lie behind the fork")
+var ErrEffects = errors.New("the fork would not keep calls that have had effects")
 
 // An EffectsError lists the calls of the old run that have had effects and that the
 // fork would not keep.
@@ -63,14 +64,14 @@ func (e *EffectsError) Error() string {
 // Unwrap returns [ErrEffects].
 func (e *EffectsError) Unwrap() error { return ErrEffects }
 
-// A BehindCall is a call that has had an effect, or may have had one: it is irreversible, it
-// can be compensated, or it is in doubt. One that was compensated is none.
+// A BehindCall is a call that has had an effect, or may have had one: it is irreversible, it can be
+// compensated, or it is in doubt. Calls that were compensated are left out.
 type BehindCall struct {
 	Address record.Address `json:"address"`
 	Kind    record.Kind    `json:"event_type"`
 	Name    string         `json:"name"` // of the actor
 
-	Irreversible bool `json:"irreversible,omitempty"` // a fork takes its effect over
+	Irreversible bool `json:"irreversible,omitempty"` // a fork can take its effect over
 	Compensable  bool `json:"compensable,omitempty"`
 	InDoubt      bool `json:"in_doubt,omitempty"`
 
@@ -78,7 +79,7 @@ type BehindCall struct {
 	effect *record.Effect // of an irreversible call
 }
 
-// String returns the address with what the call is.
+// String returns the address and a description of the call.
 func (c BehindCall) String() string {
 	var is []string
 	for _, trait := range []struct {
@@ -92,8 +93,8 @@ func (c BehindCall) String() string {
 	return fmt.Sprintf("%s (%s)", c.Address, strings.Join(is, ", "))
 }
 
-// CallsBehind returns the calls with effects that a [Fork] of the run at the address would
-// not keep, in the order of their records. Of the options the Outputs count.
+// CallsBehind returns the calls with effects that a [Fork] of the run at the address would not
+// keep, in the order of their records. Of the options, only Outputs matters.
 func CallsBehind(ctx context.Context, store snapshot.Store, runID string, address record.Address, o ForkOptions) ([]BehindCall, error) {
 	f, err := loadFork(ctx, store, runID, address)
 	if err == nil {
@@ -168,8 +169,8 @@ func (all *effects) all() []*effect {
 	return list
 }
 
-// keepsOriginOf reports whether the call of e took over an effect of its run that the fork
-// keeps, or that such a call took over.
+// keepsOriginOf reports whether the call of e took over an effect of its run that the fork keeps,
+// directly or through other calls.
 func (f *fork) keepsOriginOf(e *effect) bool {
 	for e = e.took; e != nil; e = e.took {
 		isKept := e.Seq < f.first || f.whole && e.Address == f.address
@@ -201,8 +202,8 @@ func (r *restored) nameOf(t *track) string {
 	return latest.Name
 }
 
-// decide returns an error if somebody has to decide about the calls behind a fork, and
-// otherwise the effects that the fork takes over.
+// decide returns the effects that the fork takes over, or an error if somebody has to decide about
+// the calls after the place of the fork.
 func (e ForkEffects) decide(runID string, behind []BehindCall) (effects []record.Effect, err error) {
 	refuses := e == RefuseEffects && len(behind) > 0
 	for _, c := range behind {

@@ -65,8 +65,8 @@ func (f *fork) setOutput(path string, value any) error {
 	return nil
 }
 
-// keepAddress keeps the call at which the fork begins: its first record, which has what
-// it was called with, and its outcome.
+// keepAddress keeps two records of the call at which the fork begins: its first record, which
+// contains the input, and its outcome.
 func (f *fork) keepAddress() {
 	for i := range f.old.Records {
 		r := f.old.Records[i]
@@ -117,7 +117,7 @@ func (f *fork) setAnswer(id string, value any) error {
 	case question == nil:
 		return fmt.Errorf("it was never asked; %s", f.questions())
 	case !question.Asks().NeedsSomebody():
-		return fmt.Errorf("it waits for a time, and for no answer")
+		return fmt.Errorf("it waits for a time, not for an answer")
 	case lastOutcome(f.kept, question.Address) != nil:
 		return fmt.Errorf("the fork keeps the outcome of the call that asked it; fork at %s or at a call before it", question.Address)
 	}
@@ -131,7 +131,7 @@ func (f *fork) setAnswer(id string, value any) error {
 	kept, since := lastAsked(f.kept, id)
 	if kept == nil {
 		asked, detail := *question, *question.Detail
-		detail.Unrecorded = nil // the call claims again what it claimed before
+		detail.Unrecorded = nil // the call makes the same claims again
 		asked.Detail = &detail
 		f.append(asked)
 	} else if before := firstAnswer(since, id); before != nil {
@@ -162,9 +162,9 @@ func (f *fork) questions() string {
 	return "want one of " + strings.Join(asked, ", ")
 }
 
-// fitted returns the value as one that may stand in the place of an encoded output. The
-// type of the output is not known: what both have must be of one kind. A call finds the
-// rest when it decodes the value, and stops the run.
+// fitted returns the value in a form that can replace an encoded output. The type of the output is
+// not known, so only parts that both have are compared, by kind. Other differences are found when a
+// call decodes the value: that stops the run.
 func fitted(recorded []byte, value any) (any, error) {
 	encoded, err := record.Encode(value)
 	if err != nil {
@@ -183,7 +183,7 @@ func fitted(recorded []byte, value any) (any, error) {
 	return fit("", was, is)
 }
 
-// fit returns the decoded value is in the form of was. Path leads to it.
+// fit returns the decoded value is in the form of was. Path is the path of the value.
 func fit(path string, was, is any) (any, error) {
 	if was == nil || is == nil {
 		return is, nil
@@ -228,7 +228,7 @@ func fit(path string, was, is any) (any, error) {
 	if path == "" {
 		path = "the output"
 	}
-	return nil, fmt.Errorf("%w: %s: got %s, want %s, as was recorded", core.ErrUnfit, path, kindOf(is), kindOf(was))
+	return nil, fmt.Errorf("%w: %s: got %s, want %s, as it was recorded", core.ErrUnfit, path, kindOf(is), kindOf(was))
 }
 
 // kindOf names the kind of a decoded value.

@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/internal/engine"
 )
 
-// A Handle is a run as seen by a handler in it: it can log and interrupt, but
-// has no methods that are for the owner of the run.
+// A Handle is a run as a handler in it sees it: it can log and interrupt, but has none of the
+// methods for the owner of the run.
 //
-// [From] returns a nil *Handle outside a run. Its methods do nothing, so that a
-// handler can be tested without a run.
+// [From] returns a nil *Handle outside a run. The methods of a nil *Handle do nothing, so a handler
+// can be tested without a run.
 type Handle struct {
 	run   *run
 	scope *engine.Scope
@@ -47,9 +47,9 @@ func (h *Handle) Metadata() Metadata {
 	return h.run.config.metadata.Clone()
 }
 
-// Context returns ctx as a context of the attempt in which the handle was made:
-// calls with it belong to that attempt, and are interrupted when the attempt
-// ends, or ctx. Its resources are freed when the attempt ends.
+// Context returns a context for calls that belong to the attempt in which the handle was made. They
+// are interrupted when that attempt or ctx ends. The resources of the context are freed when the
+// attempt ends.
 func (h *Handle) Context(ctx context.Context) context.Context {
 	if h == nil {
 		return ctx
@@ -57,9 +57,8 @@ func (h *Handle) Context(ctx context.Context) context.Context {
 	return h.scope.Context(ctx)
 }
 
-// Log records a line with the address of the call that logs it. Metadata may be
-// nil; it is copied. A line from an attempt that is over is dropped. See
-// [NewLogHandler] for package slog.
+// Log records a line with the address of the call that logs it. Metadata may be nil; it is copied.
+// A line from an attempt that has ended is dropped. See [NewLogHandler] for package slog.
 func (h *Handle) Log(severity slog.Level, message string, metadata map[string]any) {
 	if h == nil {
 		return

@@ -8,12 +8,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// history keeps the records of a run in memory, in sequence order. It grows by
-// chunks, so that the millionth record costs as much as the first and no record
-// is copied again. Records are packed: what most of them have fits into 64
-// bytes without a pointer, which the garbage collector need not scan. The start
-// of an attempt, its end and the following retrying record are packed as one;
-// the start only if no other record came in between.
+// history keeps the records of a run in memory, in sequence order. It grows by chunks, so that the
+// millionth record costs as much as the first and no record is copied again. Records are packed:
+// the fields that most records use fit into 64 bytes without pointers, which the garbage collector
+// does not scan. The start of an attempt, its end and the following retrying record are packed as
+// one; the start only if no other record came in between.
 type history struct {
 	runID      string
 	generation uint64
@@ -26,8 +25,8 @@ type history struct {
 	latest *packed
 
 	sites     []site
-	indexOf   map[site]int32 // of each in sites
-	last      site           // of the latest record: calls in a loop come from one site
+	indexOf   map[site]int32 // the index of each site in sites
+	last      site           // of the latest record, since calls in a loop have the same site
 	lastIndex int32
 
 	rare []*[rareSize]rare // errors and details; few records have one
@@ -39,8 +38,8 @@ const (
 	rareSize  = 64
 )
 
-// packed is one record, or up to three that follow one another, without what
-// all records of their site share.
+// packed is one record, or up to three consecutive records, without the fields that all records of
+// their site share.
 type packed struct {
 	time        int64 // Unix, in nanoseconds
 	duration    time.Duration
@@ -66,7 +65,7 @@ const (
 	flagBegun // the started record of its attempt comes before it
 )
 
-// site is what the records of one actor that is called from one place share.
+// site holds the fields that the records of one actor, called from one place, share.
 type site struct {
 	kind record.Kind
 	name string

@@ -6,15 +6,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A run that waits for an answer may be opened many times before there is one,
-// and one that has ended may be opened for its result. Such an opening repeats
-// what is recorded: handlers are entered again and suspend at the same
-// questions, or all calls are recalled. Its records are published, but they are
-// held back from the journal until one of them is new. If none is by Close, the
-// journal stays as it was.
+// A run that waits for an answer may be opened many times before there is one, and a run that has
+// ended may be opened for its result. Such an opening repeats what is recorded: handlers are
+// entered again and suspend at the same questions, or all calls are recalled. Its records are
+// published, but they are not written to the journal until one of them says something new. If none
+// does by Close, the journal does not change.
 //
-// A crash meanwhile loses nothing else: the run is then found interrupted, and
-// the records of the next opening are not held back.
+// A crash during such an opening loses nothing. The run is then found interrupted, and the records
+// of the next opening are written at once.
 
 // mayRepeat reports whether an opening of a run with that status may record
 // nothing new.
@@ -23,13 +22,12 @@ func mayRepeat(s Status) bool { return s == StatusPaused || s == StatusCompleted
 // maxHeld is the largest number of records that are held back.
 const maxHeld = 1 << 13
 
-// isNews reports whether rec says more than the records of the run did when it
-// was opened.
+// isNews reports whether rec says more than the records that the run had when it was opened.
 func (r *run) isNews(rec *record.Record) bool {
 	switch {
 	case rec.Kind == record.KindRun:
 		return false // Close decides
-	case rec.Kind == record.KindLog: // of a handler that runs again, unless nothing called it
+	case rec.Kind == record.KindLog: // of a handler that runs again, unless it belongs to no call
 		return rec.Reason != record.ReasonNone || rec.Address.IsZero()
 	case !rec.Kind.IsCall():
 		return true
@@ -49,9 +47,8 @@ func (r *run) isNews(rec *record.Record) bool {
 	return true
 }
 
-// mustNotRepeat reports whether rec, which comes from s, begins a call that
-// must not be repeated unnoticed, or that has to be undone if it ends in doubt. Such
-// a record is never held back.
+// mustNotRepeat reports whether rec, which comes from s, begins a call that must not be repeated
+// silently, or that has to be undone if it ends in doubt. Such a record is always written at once.
 func mustNotRepeat(s *engine.Scope, rec *record.Record) bool {
 	if rec.Status != record.StatusStarted {
 		return false

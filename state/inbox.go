@@ -24,7 +24,7 @@ type inbox struct {
 // listen handles the waiting messages of the run, and then new ones until close.
 func (r *run) listen(ctx context.Context, k *stored) {
 	b := &inbox{run: r, keeper: k}
-	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // which is for opening
+	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // the context of ctx is only for opening
 	r.inbox = b
 	b.takeIn(ctx)
 	b.wait.Go(func() {
@@ -59,9 +59,8 @@ func (b *inbox) close() {
 	b.wait.Wait()
 }
 
-// takeIn handles the waiting messages, and removes each when its effect is
-// durable. If a crash came before the removal, the message is recognised by its
-// effect.
+// takeIn handles the waiting messages, and removes each when its effect is durable. If the process
+// crashes before the removal, the next opening recognizes the message by its effect.
 func (b *inbox) takeIn(ctx context.Context) {
 	runID := b.run.settings.RunID
 	waiting, err := b.keeper.store.Messages(ctx, runID)
@@ -84,7 +83,7 @@ func (b *inbox) takeIn(ctx context.Context) {
 func (b *inbox) take(m *snapshot.Message) bool {
 	e := m.Record.Interrupt()
 	switch {
-	case m.IsSignal(): // a call receives it; here it is removed that was received before a crash
+	case m.IsSignal(): // a call receives it; here only a signal that was received before a crash is removed
 		return b.run.isReceived(m)
 	case e == nil:
 		return b.run.takeAnswer(&m.Record)
@@ -124,7 +123,7 @@ func (r *run) takeAnswer(posted *record.Record) bool {
 	r.mu.Lock()
 	seq := uint64(r.keeper.len())
 	r.mu.Unlock()
-	if err := r.keeper.sync(seq); err != nil { // whatever the policy: the message is removed next
+	if err := r.keeper.sync(seq); err != nil { // whatever the policy, since the message is removed next
 		_ = r.stop(err)
 		return false
 	}

@@ -15,17 +15,17 @@ type keeper interface {
 	// form.
 	isStored() bool
 
-	// add adds a record, which has the next Seq, and the retrying record that follows
-	// it. By value, the record of a call need not be allocated.
+	// add adds a record, which has the next Seq, and the retrying record that follows it. It takes
+	// the record by value, so that the record of a call need not be allocated.
 	add(rec record.Record)
 
 	len() int
-	at(i int) record.Record // with Seq i+1; it must not have been published
+	at(i int) record.Record // the record with Seq i+1; it must not have been published
 	forget(published int)   // drops records that are both stored and among the first published ones
 
 	write() error           // stores what was added, unless it is held back
-	holds() bool            // what is added is held back
-	release()               // ends that
+	holds() bool            // reports whether added records are held back
+	release()               // stops holding records back
 	isLost(seq uint64) bool // the record could not be stored
 	sync(seq uint64) error  // returns when everything up to seq is durable
 

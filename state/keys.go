@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file is about what makes an idempotency key another one: the run that it belongs
-// to, and how often the call was compensated. A service that knows the key of a payment
-// which was refunded would answer with the old receipt, and pay nothing.
+// This file says when calls have other idempotency keys: the keys depend on the run and on how
+// often the call was compensated. A service that knows the key of a refunded payment would answer
+// with the old receipt, and pay nothing.
 
 // useKeys sets the keys of the calls of the run.
 func (r *run) useKeys() {
@@ -50,8 +50,8 @@ func (r *restored) timesUndone() map[string]int {
 	return times
 }
 
-// keysOfForks returns what a fork of the run has to know, so that its calls have the keys
-// of this run.
+// keysOfForks returns what a fork of the run has to know so that its calls have the keys of this
+// run.
 func (r *restored) keysOfForks(runID string) *record.Fork {
 	fork := &record.Fork{Keys: cmp.Or(r.fork.Keys, runID), Made: append(slices.Clip(r.fork.Made), r.made()...)}
 	times := r.timesUndone()
@@ -61,7 +61,7 @@ func (r *restored) keysOfForks(runID string) *record.Fork {
 	return fork
 }
 
-// made returns the calls of the run that can be compensated and were not.
+// made returns the calls of the run that can be compensated and were not compensated.
 func (r *restored) made() (all []record.Made) {
 	for a, completions := range r.compensable {
 		last := len(completions)
@@ -81,7 +81,7 @@ func (r *restored) made() (all []record.Made) {
 func (r *restored) refuseCompensated(kept []record.Record, address record.Address, first uint64) error {
 	var undone []record.Address
 	for a, completions := range r.compensable {
-		nth := 0 // the completion that is kept, or in whose course the fork begins
+		nth := 0 // the completion that the fork keeps, or during which it begins
 		for nth < len(completions) && completions[nth].ended < first {
 			nth++
 		}

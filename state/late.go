@@ -8,20 +8,20 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// stopTime is how long AwaitStop waits.
+// stopTime is how long AwaitStop waits at most.
 const stopTime = time.Second
 
-// AwaitStop waits a moment for a run that was asked to stop, by [Interrupt] or [Cancel],
-// until its process has closed it. If the run has completed or failed instead, before
-// its process read the request, the request came too late: the error is [ErrEnded]. A
-// run whose handlers take longer is left to them, without an error.
+// AwaitStop waits up to stopTime for the process of a run that was asked to stop, by [Interrupt] or
+// [Cancel], to close it. If the run has completed or failed instead, before its process read the
+// request, the request came too late: the error is [ErrEnded]. If the handlers of the run take
+// longer, AwaitStop returns nil.
 func AwaitStop(ctx context.Context, store snapshot.Store, runID string) error {
 	waiting, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	for event, err := range store.Watch(waiting, snapshot.WatchOptions{RunID: runID}) {
 		switch {
 		case err != nil:
-			return context.Cause(ctx) // the time is over
+			return context.Cause(ctx) // the time has passed
 		case event.Info.Open:
 			continue
 		case event.Info.Status == StatusCompleted || event.Info.Status == StatusFailed:

@@ -15,8 +15,8 @@ import (
 // Status is the status of a run.
 type Status = snapshot.Status
 
-// A Stop says why a run is stopped: who stops it (By), the reason that this person gives
-// (Message), and which kind of reason it is (Reason).
+// A Stop says why a run is stopped: by whom (By), for what reason in the words of that person
+// (Message), and for which kind of reason (Reason).
 type Stop = snapshot.Stop
 
 // The statuses of a run.
@@ -30,7 +30,7 @@ const (
 	StatusCancelled   = snapshot.StatusCancelled
 )
 
-// lifecycle is how a run ends. The lock of the run guards it.
+// lifecycle is the state of a run on its way to its end. The lock of the run guards it.
 type lifecycle struct {
 	contexts      map[int]context.CancelCauseFunc // of the run, by number
 	nextContext   int
@@ -46,12 +46,12 @@ type lifecycle struct {
 // rootCalls follows the root calls of a run, on which its status depends.
 type rootCalls struct {
 	made      bool           // a root call was made or recalled
-	begun     bool           // one did more in this opening than being recalled
-	suspended int            // that stopped without an outcome
-	awaiting  int            // that wait for an answer
-	failure   *record.Record // the failure of the last that ended; nil if it did not fail
+	begun     bool           // a root call was not only recalled in this opening
+	suspended int            // root calls that stopped without an outcome
+	awaiting  int            // root calls that wait for an answer
+	failure   *record.Record // the failure of the root call that ended last; nil if it did not fail
 
-	stopped *core.InterruptedError // of the last that stopped without an outcome; nil if none did
+	stopped *core.InterruptedError // the interrupt of the last root call that stopped without an outcome; nil if none did
 }
 
 // isRootCall reports whether s is an attempt of a root call.
@@ -78,9 +78,8 @@ func (c *rootCalls) follow(s *engine.Scope, rec *record.Record) {
 	}
 }
 
-// stopUndoing adds that a compensation was suspended. The call whose failure it
-// follows may be a root call, which has its outcome and still continues when
-// the run is resumed.
+// stopUndoing notes that a compensation was suspended. The failed call that caused it may be a root
+// call: it has its outcome and still continues when the run is resumed.
 func (c *rootCalls) stopUndoing(rec *record.Record) {
 	if rec.Status == record.StatusAwaiting {
 		c.awaiting++
@@ -90,7 +89,7 @@ func (c *rootCalls) stopUndoing(rec *record.Record) {
 	c.stopped = rec.Interrupt()
 }
 
-// judge adds how the call of s ended, live or recalled.
+// judge notes how the call of s ended, live or recalled.
 func (c *rootCalls) judge(s *engine.Scope, rec *record.Record) {
 	if !isRootCall(s) {
 		return
@@ -158,9 +157,9 @@ func stopOf(e *record.InterruptedError) snapshot.Stop {
 	return stop
 }
 
-// interruption returns the interrupt that stopped the run, or the last of its
-// calls that stopped, or, if no call was made, what had stopped the run before.
-// It returns nil if there is none. r.mu must be held.
+// interruption returns the interrupt that stopped the run, or the last of its calls that stopped.
+// If no call was made, it returns what had stopped the run before. It returns nil if there is none.
+// r.mu must be held.
 func (r *run) interruption() *core.InterruptedError {
 	switch {
 	case r.life.uncompensated != nil && r.life.uncompensated.Reason != record.InterruptAwait:
@@ -210,7 +209,7 @@ func (r *run) context(ctx context.Context) context.Context {
 	return r.root.Context(ctx)
 }
 
-// errClosing is the cause with which contexts end at Close.
+// errClosing is the cause of contexts that Close ends.
 var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: ErrClosed}
 
 // errNothingCalled is the interrupt of a run in which no call was made.
@@ -262,7 +261,7 @@ func (r *run) setTimeout(d time.Duration) error {
 	if r.life.timeout != nil {
 		r.life.timeout.Stop()
 	}
-	message := fmt.Sprintf("the run's time of %v is over", d)
+	message := fmt.Sprintf("the run's time limit of %v has passed", d)
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {
 		r.mu.Lock()
@@ -287,7 +286,7 @@ func (r *run) cancelTimeout() bool {
 	return stopped
 }
 
-// closeGrace is how long Close waits for calls that are still under way.
+// closeGrace is how long Close waits for running calls.
 const closeGrace = 100 * time.Millisecond
 
 func (r *run) close() error {
@@ -343,8 +342,8 @@ func (r *run) close() error {
 	return err
 }
 
-// awaitCalls waits until every root call has ended, but not for long: a handler
-// that ignores its context must not delay Close.
+// awaitCalls waits for the end of every root call, but only for a short time: a handler that
+// ignores its context must not delay Close.
 func (r *run) awaitCalls() {
 	timer := time.NewTimer(closeGrace)
 	defer timer.Stop()

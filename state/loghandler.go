@@ -92,7 +92,7 @@ func addAttrs(to map[string]any, attrs []slog.Attr) {
 	for _, a := range attrs {
 		value := a.Value.Resolve()
 		switch {
-		case a.Equal(slog.Attr{}): // as the handlers of package slog, which leave it out
+		case a.Equal(slog.Attr{}): // the handlers of package slog leave it out, too
 		case value.Kind() != slog.KindGroup:
 			to[a.Key] = value.Any()
 		case a.Key == "":

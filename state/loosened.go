@@ -10,14 +10,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// The output of a call marked NoStore is not on record: the call is made again when
-// the run is resumed. What follows is compared as everywhere while the fingerprints
-// of its outputs are equal. If they are not, the program may make other calls, which
-// may depend on the output. No recorded outcome is passed over, though: the scope
-// must not end before the program has made each call that has one.
+// The output of a call marked NoStore is not on record: the call is made again when the run is
+// resumed. If the fingerprint of the new output equals the recorded one, later calls are compared
+// as usual. Otherwise the program may make other calls, which may depend on the output. It must
+// still make each call that has a recorded outcome before the scope ends.
 
-// madeAgain loosens what follows a call that has completed without keeping its output,
-// if the record is another outcome. It is called before the record is added.
+// madeAgain loosens the comparison after a call that has completed without keeping its output, if
+// the output has changed. It is called before the record is added.
 func (r *restored) madeAgain(rec *record.Record) {
 	t := r.calls[rec.Address]
 	if t == nil || !t.NoStore || !rec.IsOutcome() || t.isSameOutput(rec) {
@@ -33,7 +32,7 @@ func (t *track) isSameOutput(rec *record.Record) bool {
 		bytes.Equal(rec.Detail.Fingerprint, t.Fingerprint)
 }
 
-// loosen loosens what follows the call at a, in its scope and in the scopes around it.
+// loosen loosens the comparison after the call at a, in its scope and in the scopes around it.
 func (o ordinals) loosen(a record.Address, calls map[record.Address]*track) {
 	for {
 		scope := a.Scope()
@@ -57,9 +56,8 @@ func (s *scopeClaims) loosen(ordinal int) {
 	}
 }
 
-// checks reports whether the claim with the ordinal must be the recorded one. The run
-// itself has no end at which passed over calls are found: there, a claim with an outcome
-// stays checked.
+// checks reports whether the claim with the ordinal must be the recorded one. The run itself has no
+// end at which missing calls would be noticed, so claims with an outcome stay checked there.
 func (r *restored) checks(scope string, ordinal int) bool {
 	s := r.ordinals[scope]
 	switch {
@@ -83,8 +81,8 @@ func (s *scopeClaims) isOtherKind(c record.Claim, t *track) bool {
 	return s != nil && s.loosened > 0 && (s.unchecked == 0 || c.Ordinal < s.unchecked) && t != nil && t.Last > 0 && t.kind != c.Kind
 }
 
-// passedOver returns the claim that is missing in a scope that ends after so many
-// claims: its number, and the claim. It is not ok if none is missing.
+// passedOver returns the number and the claim of a recorded call that is missing in a scope that
+// ends after so many claims. It reports false if none is missing.
 func (r *restored) passedOver(scope string, claimed int) (ordinal int, missing recordedClaim, ok bool) {
 	s := r.ordinals[scope]
 	switch {
@@ -104,13 +102,12 @@ func (r *restored) passedOver(scope string, claimed int) (ordinal int, missing r
 	return 0, missing, false
 }
 
-// isPassedOver reports whether the program has not made a recorded call that has an
-// outcome.
+// isPassedOver reports whether the program has not made a recorded call that has an outcome.
 func (t *track) isPassedOver() bool { return t.claimed && !t.asked && t.HasOutcome() }
 
-// besides returns the calls that are passed over in a scope that ends, and that were made
-// in the place of other recorded calls, after another output. Another program may have
-// made them: they are reported, and do not bind this one.
+// besides returns the calls that a scope has not made when it ends, but that were made in place of
+// other recorded calls, after another output. Another program may have made them, so they are
+// reported and do not bind this one.
 func (r *restored) besides(scope string) []record.Address {
 	s := r.ordinals[scope]
 	if s == nil || s.loosened == 0 || s.unchecked > 0 {

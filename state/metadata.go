@@ -51,7 +51,7 @@ func cloneValue(v reflect.Value, depth int) reflect.Value {
 	return c
 }
 
-// setValue sets to to v, unless v has become of a type that to cannot hold.
+// setValue sets to to v, unless v now has a type that to cannot hold.
 func setValue(to, v reflect.Value) {
 	if v.Type().AssignableTo(to.Type()) {
 		to.Set(v)

@@ -35,7 +35,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		return nil, err
 	}
 	if store == nil {
-		return nil, errors.New("state: Open needs a store, such as filestore.New(dir)")
+		return nil, errors.New("state: Open needs a store, such as that of filestore.New(dir)")
 	}
 	c := configure(options)
 	if err := c.check(inOpen); err != nil {
@@ -48,7 +48,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	journal, err := store.Open(ctx, runID, c.openOptions())
 	switch {
 	case errors.Is(err, snapshot.ErrLocked) && !c.wait:
-		return nil, fmt.Errorf("state: open run %s: %w; with state.WithWait, Open waits for its end", runID, err)
+		return nil, fmt.Errorf("state: open run %s: %w; with state.WithWait, Open waits until that process closes it", runID, err)
 	case err != nil:
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}
@@ -78,16 +78,15 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	return &ExecutionState{run: r}, nil
 }
 
-// giveBack closes a journal and leaves the run as it was.
+// giveBack closes a journal and leaves the run unchanged.
 func giveBack(ctx context.Context, journal snapshot.Journal) error {
 	found := journal.Restored()
 	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage, Standing: found.Standing})
 }
 
-// Replay reads the run from the store and executes no tool, LLM or step: one
-// without a recorded outcome is core.ErrNotRecorded. Agents without an outcome
-// are entered again. Nothing is written. A replay that ends has proved that it
-// executed nothing and waited for nothing.
+// Replay reads the run from the store and executes no tool, LLM or step: a call of one that has no
+// recorded outcome fails with core.ErrNotRecorded. Agents without an outcome are entered again.
+// Nothing is written. A replay executes nothing and waits for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	found, err := store.Load(ctx, runID)
 	if err != nil {
@@ -182,8 +181,8 @@ func (r *run) write() error {
 	return err
 }
 
-// Sync is which records must survive a loss of power before their call
-// continues. All of them survive the end of the process by then.
+// Sync says which records must survive a loss of power before their call continues. All of them
+// survive the end of the process by then.
 type Sync uint8
 
 // The sync policies.

@@ -8,41 +8,39 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Host is how a program that executes the runs of others opens them, such as a runner.
+// A Host configures how a program that executes runs on behalf of others, such as a runner, opens
+// them.
 type Host struct {
-	// Owner is who opens the run, such as a host and a process. Others that find the run
-	// open see it in the Info of the store and in snapshot.LockedError. May be "".
+	// Owner is who opens the run, such as a host and a process. Others that find the run open see
+	// it in the Info of the store and in snapshot.LockedError. It may be empty.
 	Owner string
 
-	// Check is called with what the store knows of the run before it is opened: if it
-	// returns an error, nothing has happened to the run, and Open returns the error. Nil
-	// for none.
+	// Check is called, before the run is opened, with what the store knows of it. If Check returns
+	// an error, the run does not change, and Open returns the error. Check may be nil.
 	Check func(snapshot.Info) error
 
-	// Existing is called with the run before anything is recorded: if it returns an
-	// error, the run stays as it is, and Open returns the error. With it, Open fails with
-	// snapshot.ErrNotFound if the run does not exist, instead of beginning it. Nil for
-	// none.
+	// Existing is called with the run before anything is recorded. If it returns an error, the run
+	// does not change, and Open returns the error. If Existing is set, Open fails with
+	// snapshot.ErrNotFound if the run does not exist, instead of creating it. Existing may be nil.
 	Existing func(*snapshot.Run) error
 
-	// RootsAtClose leaves the outcomes and suspensions of root calls to the sync at the
-	// end of the run: they are on the disk when Close has returned without an error, and
-	// not before. It saves a sync for a program that makes one call and closes the run
-	// before it uses the result. It applies to SyncOutcomes, the default.
+	// RootsAtClose leaves the outcomes and suspensions of root calls to the sync at the end of the
+	// run: they are on the disk when Close has returned without an error, and not before. That
+	// saves a sync in a program that makes one call and closes the run before it uses the result.
+	// It applies to SyncOutcomes, the default.
 	RootsAtClose bool
 }
 
-// WithHost opens the run for a program that executes the runs of others.
+// WithHost opens the run on behalf of others, see [Host].
 func WithHost(h Host) Option {
 	return func(c *config) { c.host = h; c.isFor("WithHost", inOpen) }
 }
 
-// WithRerunFailed makes a resumed run try again what failed for good, after the
-// cause was removed: failed tools, LLMs and steps run with all their attempts,
-// and failed agents around them are entered again as their last attempt, so
-// that the calls which have completed stay restored. A failure after that is final
-// again. Which failures are tried again is recorded with the first record of the
-// opening: it goes on after a crash. [Retry] is for a run that another program opens.
+// WithRerunFailed makes a resumed run try again what failed for good, after the cause was removed:
+// failed tools, LLMs and steps run with all their attempts, and failed agents around them are
+// entered again as their last attempt, so that the calls which have completed stay restored. A
+// failure after that is final again. The first record of the opening says which failures are tried
+// again, so that continues after a crash. Use [Retry] for a run that another program opens.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.isFor("WithRerunFailed", inOpen) }
 }
@@ -69,10 +67,9 @@ func (c *config) checkExisting(found *snapshot.Run) error {
 	return nil
 }
 
-// WithMaxLosses sets how often in a row the process may end during the same
-// attempt of a call whose own retry configuration does not say it: see
-// [core.RetryConfig]. Defaults to 5. [core.Unlimited] is for a program that itself
-// limits how often it opens a run again, as a runner does.
+// WithMaxLosses sets how often in a row the process may end during the same attempt of a call whose
+// own retry configuration does not set it: see [core.RetryConfig]. Defaults to 5. [core.Unlimited]
+// is for a program that itself limits how often it opens a run again, as a runner does.
 func WithMaxLosses(n int) Option {
 	return func(c *config) {
 		if n < 1 && n != core.Unlimited {
@@ -83,11 +80,10 @@ func WithMaxLosses(n int) Option {
 	}
 }
 
-// WithParking suspends the run for a [core.Sleep], or a delay before another
-// attempt, that is longer than threshold. The run is then paused, and the Info
-// of the store has the time at which it can continue: a program such as a
-// runner opens it then. Shorter waits take place in the process, as all do
-// without this option, and so do delays within a timeout or a deadline.
+// WithParking suspends the run for a [core.Sleep], or a delay before another attempt, that is
+// longer than threshold. The run is then paused, and the Info of the store has the time at which it
+// can continue: a program such as a runner opens it then. Shorter waits, and delays within a
+// timeout or a deadline, take place in the process, as all waits do without this option.
 func WithParking(threshold time.Duration) Option {
 	return func(c *config) {
 		if threshold <= 0 {

@@ -17,12 +17,11 @@ import (
 // An Option configures a run.
 type Option func(*config)
 
-// A Publisher is called with every record of a run, in sequence order and by
-// one goroutine at a time, after the record was stored if the run has a store.
-// That goroutine belongs to some call, which may have to publish the records of
-// other calls too and waits meanwhile. So Publish must be fast; package bus has
-// a publisher that delays no call. It may use the run, but not close it. Its
-// panics are counted and ignored.
+// A Publisher is called with every record of a run, in sequence order and by one goroutine at a
+// time, after the record was stored if the run has a store. That goroutine is the goroutine of a
+// call, which waits meanwhile, and may have to publish the records of other calls, too. So Publish
+// must be fast; package bus has a publisher that does not delay calls. It may use the run, but not
+// close it. Its panics are counted and ignored.
 type Publisher interface {
 	Publish(record.Record)
 }
@@ -35,8 +34,8 @@ type Artifacts interface {
 	Put(ctx context.Context, encoded []byte) (reference string, err error)
 }
 
-// A Checker asks something outside the process whether to interrupt the run. It
-// returns nil if not. An error is logged once and changes nothing.
+// A Checker asks something outside the process whether to interrupt the run. It returns nil if not.
+// Only the first error is logged; errors have no other effect.
 type Checker func(context.Context) (interrupt *core.InterruptedError, err error)
 
 // An ArtifactReader returns stored artifacts; a run that is resumed needs one.
@@ -55,10 +54,10 @@ func WithRepublish() Option {
 	return func(c *config) { c.republish = true; c.isFor("WithRepublish", inOpen|inReplay) }
 }
 
-// WithRoundTrip returns outputs and errors from calls as a resumed run does:
-// encoded and decoded again. A run that was opened with a store returns its outputs
-// so without it, and its errors as they are, so that errors.Is finds those of the
-// program. Tests of programs that run in memory use it to find what would differ.
+// WithRoundTrip returns outputs and errors from calls as a resumed run does: encoded and decoded
+// again. A run with a store always returns outputs in that form; its errors are returned unchanged,
+// so that errors.Is finds those of the program. Tests of programs that run in memory use it to find
+// what would differ.
 func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = true } }
 
 // WithRedaction applies redact to every text that the run shows: to what
@@ -251,16 +250,15 @@ func configure(options []Option) *config {
 	return c
 }
 
-// must panics if err is not nil: the program is wrong, and New returns no
-// error.
+// must panics if err is not nil: the error is a mistake in the program, and New returns no error.
 func (c *config) must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// mustNotBeNil panics if v is nil, or an interface with a nil pointer in it,
-// which often remains of an error that was not checked.
+// mustNotBeNil panics if v is nil, or an interface that holds a nil pointer, which often is the
+// result of an unchecked error.
 func (c *config) mustNotBeNil(option string, v any) {
 	if v == nil {
 		c.must(fmt.Errorf("state: %s got nil", option))
@@ -274,7 +272,7 @@ func (c *config) mustNotBeNil(option string, v any) {
 	}
 }
 
-// policy returns the policy of a level, and keeps what the store keeps of it.
+// policy returns the policy of a level, and notes the configuration for the store.
 func (c *config) policy(level string, cfg core.RetryConfig) *engine.Policy {
 	kept, err := RetryLevel(cfg)
 	if err != nil {

@@ -73,12 +73,11 @@ func (o ordinals) addListed(rec *record.Record) {
 	}
 }
 
-// voidRefused removes the claims of a generation, if that opening of the run was
-// refused because the program differed: other branches may have run ahead of the
-// branch that differed. The next opening can then claim the same ordinals. The calls
-// themselves stay recorded, and may come back anywhere in their scope. The result of
-// a branch, which has no input to compare, may be that of the other program: the
-// branch runs again for it.
+// voidRefused removes the claims of a generation whose opening of the run was refused because the
+// program differed: other branches may have gone further than the branch that differed. The next
+// opening can then claim the same ordinals. The calls themselves stay recorded, and may appear
+// anywhere in their scope. The result of a branch, which has no input to compare, may be that of
+// the other program: so the branch runs again.
 func (r *restored) voidRefused(generation uint64) {
 	if !r.refused[generation] {
 		return
@@ -98,7 +97,7 @@ func (r *restored) voidRefused(generation uint64) {
 		}
 	}
 	for a, t := range r.calls {
-		if t.claimed && t.first > r.began { // in the place of a recorded claim?
+		if t.claimed && t.first > r.began { // in place of a recorded claim?
 			was := r.ordinals[a.Scope()].recorded(int(t.Ordinal))
 			t.claimed = was != nil && was.address == a
 		}
@@ -153,8 +152,8 @@ func (s *scopeClaims) uncheck(ordinal int) {
 	}
 }
 
-// differs returns how a claim differs from the recorded one in its place, nil if it
-// does not. With anew, the call begins anew, and its recorded input does not count.
+// differs returns how a claim differs from the recorded one in its place, or nil. If anew is set,
+// the call begins again, and its recorded input is not compared.
 func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core.DivergenceError {
 	s := r.ordinals[scope]
 	asked := func() *core.DivergenceError {
@@ -205,9 +204,9 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 	return nil
 }
 
-// hashAsRecorded returns the hash of a claimed input as the recorded one was made:
-// before some values were kept as JSON, equal inputs had other hashes. It encodes
-// the input, which calls methods of the user: r.mu must not be held.
+// hashAsRecorded returns the hash of a claimed input, computed as the recorded one was: before some
+// values were kept as JSON, equal inputs had other hashes. It encodes the input, which calls
+// methods of the user: r.mu must not be held.
 func (r *run) hashAsRecorded(c record.Claim, input engine.ClaimedInput) record.Hash {
 	r.mu.Lock()
 	t := r.restored.calls[c.Address]
@@ -328,14 +327,14 @@ func (r *run) Ended(s *engine.Scope, claimed int) error {
 		RunID: r.settings.RunID, How: "end", Address: s.Address(), Was: missing.call(s.Path()), Scope: s.Path(), Ordinal: ordinal,
 		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end",
 	}
-	return r.diverged(d) // which unlocks
+	return r.diverged(d) // it unlocks r.mu
 }
 
 // Differs implements engine.History. Without Fields, nothing of the output can be read.
 func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err error) {
 	r.mu.Lock()
 	if len(d.Fields) > 0 {
-		return false, r.diverged(d) // which unlocks
+		return false, r.diverged(d) // it unlocks r.mu
 	}
 	t := r.restored.calls[d.Address]
 	if r.config.divergence == DivergenceRerun && !r.config.strict && !t.Input.IsZero() {
@@ -348,9 +347,8 @@ func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err
 	return false, r.refuse(d)
 }
 
-// diverged applies the policy to a program that differs: it stops the run, or trusts
-// the records from there on and records a warning. r.mu must be held, and is
-// released.
+// diverged applies the policy to a program that differs: it stops the run, or trusts the records
+// from that point on and records a warning. r.mu must be held, and is released.
 func (r *run) diverged(d *core.DivergenceError) error {
 	if !r.isReported(d.Address) {
 		r.report.Diverged = append(r.report.Diverged, d.Address)
@@ -369,7 +367,7 @@ func (r *run) diverged(d *core.DivergenceError) error {
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "the records are trusted, although the program differs: " + d.Difference()},
 	})
 	_ = r.write() // an error is returned again when the next call begins
-	r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
+	r.mu.Unlock() // it is published with the next record, since nothing is published while a call is claimed
 	return nil
 }
 

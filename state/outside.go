@@ -17,12 +17,11 @@ import (
 var ErrNotRunning = errors.New("no process is running it")
 
 // Interrupt asks the process that has a stored run open to interrupt it, as by
-// [ExecutionState.Interrupt] with the reason user. The Stop says who interrupts,
-// and why; its reason does not count. Interrupt returns when the request is durable. The request
-// reaches the owner within a tenth of a second, also during a wait; calls end
-// as soon as their handlers honour their context. Interrupting twice is
-// allowed; the first counts. A run that is closed before it has read the request
-// is interrupted where it is, unless it has ended.
+// [ExecutionState.Interrupt] with the reason user. The Stop says who interrupts, and why; its
+// reason is ignored. Interrupt returns when the request is durable. The request reaches the owner
+// within a tenth of a second, also during a wait; calls end as soon as their handlers honour their
+// context. Interrupting twice is allowed; the first counts. If the run is closed before it has read
+// the request, it is interrupted at that point, unless it has ended.
 //
 // For a run that no process has open the error is [ErrNotRunning] with its
 // status, and its next opening is not interrupted.
@@ -53,12 +52,11 @@ func interrupt(ctx context.Context, store snapshot.Store, runID string, stop Sto
 }
 
 // errChanged is returned for a run that has changed since it was looked at.
-var errChanged = errors.New("the run is opened and closed all the time")
+var errChanged = errors.New("other processes keep opening and closing the run")
 
-// settleInterrupt removes the message from a run that is closed. If the run has not
-// read it and might continue by itself, it is interrupted. Who has posted the
-// message calls it, and who has closed the run, as neither knows whether the other
-// came first.
+// settleInterrupt removes the message from a run that is closed. If the run has not read it and
+// might continue by itself, settleInterrupt interrupts the run. Both the process that posted the
+// message and the one that closed the run call it, since neither knows which came first.
 func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	e := m.Record.Interrupt()
 	for range settleTries {
@@ -67,10 +65,10 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 			return fmt.Errorf("it was posted, but whether the run was still open is not known: %w", err)
 		}
 		if found.Status == StatusRunning && found.Generation == m.Generation {
-			return nil // it is read, and settled when the run is closed
+			return nil // the owner reads it, or settles it when it closes the run
 		}
 		switch {
-		case found.Status == StatusRunning: // opened again, by who does not know of it
+		case found.Status == StatusRunning: // opened again, by a process that does not know of the message
 			return errors.Join(interrupt(ctx, store, runID, stopOf(e)), store.Remove(ctx, runID, m.ID()))
 		case found.Status == StatusInterrupted && found.Stop.Reason == record.InterruptUser: // it was read
 			return store.Remove(ctx, runID, m.ID())
@@ -89,15 +87,15 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 	return errChanged
 }
 
-// settleTries is more often than a run is opened and closed meanwhile, and settlePause is
-// about as long as that takes: with settleTries it is longer than a process holds a run
-// between closing it and saying so.
+// settleTries is how often settling is tried while others open and close the run. settlePause is
+// about as long as that takes them. Together they are longer than the time between the end of a run
+// and the release of its lock.
 const (
 	settleTries = 200
 	settlePause = 10 * time.Millisecond
 )
 
-// pause waits for a process to go on that opens or closes a run.
+// pause waits for another process to finish opening or closing a run.
 func pause(ctx context.Context) error {
 	timer := time.NewTimer(settlePause)
 	defer timer.Stop()
@@ -114,7 +112,7 @@ func isPosted(ctx context.Context, store snapshot.Store, runID string, m *snapsh
 	return slices.ContainsFunc(waiting, func(w snapshot.Message) bool { return w.ID() == m.ID() }), err
 }
 
-// interruptClosed interrupts a run as it was found, closed.
+// interruptClosed interrupts a closed run that was found in this state.
 func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.Info, e *core.InterruptedError) error {
 	_, err := store.Update(ctx, found.RunID, func(i *snapshot.Info) error {
 		switch {
@@ -134,8 +132,7 @@ func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.
 	return err
 }
 
-// mayContinue reports whether a run that is closed may be continued without
-// anybody's decision.
+// mayContinue reports whether a closed run may be continued without anybody's decision.
 func mayContinue(i *snapshot.Info) bool {
 	switch i.Status {
 	case StatusQueued, StatusPaused:
@@ -153,9 +150,9 @@ func notRunning(found snapshot.Info) error {
 	return fmt.Errorf("%w: it is %s", ErrNotRunning, found.Status)
 }
 
-// AwaitAnswers returns when a stored run can continue: no process has it open,
-// and every question that it asked has an answer. It is for a program that
-// opens a run again when it was answered:
+// AwaitAnswers returns when a stored run can continue: no process has it open, and every question
+// that it asked has an answer. It is for a program that opens a run again when its questions were
+// answered:
 //
 //	for {
 //		st, err := state.Open(ctx, store, runID, state.WithWait())
@@ -193,8 +190,7 @@ func awaitAnswers(ctx context.Context, store snapshot.Store, runID string) error
 // errDue is the cause of the end of a wait when the run is due.
 var errDue = errors.New("state: the run is due")
 
-// awaitChange returns when the run can continue, has another due time, or is
-// due.
+// awaitChange returns when the run can continue, has another due time, or is due.
 func awaitChange(ctx context.Context, store snapshot.Store, runID string, due time.Time) error {
 	watch, cancel := ctx, context.CancelFunc(func() {})
 	if !due.IsZero() {
@@ -215,8 +211,7 @@ func awaitChange(ctx context.Context, store snapshot.Store, runID string, due ti
 	return context.Cause(ctx)
 }
 
-// canGoOn reports whether the run can continue, and when it can without an
-// answer.
+// canGoOn reports whether the run can continue, and when it can continue without an answer.
 func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, time.Time, error) {
 	found, err := load(ctx, store, runID)
 	switch {

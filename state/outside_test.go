@@ -131,7 +131,7 @@ func TestSecondOpeningWaitsIfToldTo(t *testing.T) {
 		first := openRun(t, s)
 		_, err := state.Open(t.Context(), s, askedRun)
 		require.ErrorIs(t, err, snapshot.ErrLocked)
-		require.ErrorContains(t, err, "with state.WithWait, Open waits for its end")
+		require.ErrorContains(t, err, "with state.WithWait, Open waits until that process closes it")
 		time.AfterFunc(time.Hour, func() { first.Close() })
 		passed := testkit.Stopwatch()
 		second := openRun(t, s, state.WithWait())

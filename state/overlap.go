@@ -7,12 +7,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Goroutines of a program that call one actor with one input at the same time claim
-// their calls in no certain order. When the run is resumed, one may get the result of
-// another. That does no harm while their outcomes are equal. Where they are not, the
-// calls are refused.
+// Goroutines of a program that call one actor with the same input at the same time claim their
+// calls in an unpredictable order. When the run is resumed, one may get the result of another. That
+// does no harm if their outcomes are equal. Otherwise the calls are refused.
 
-// overlaps holds, by call site and input, whether calls that overlapped can be swapped.
+// overlaps says, by call site and input, whether overlapping calls can be swapped.
 type overlaps map[overlap]*swap
 
 type overlap struct {
@@ -20,7 +19,7 @@ type overlap struct {
 	input record.Hash
 }
 
-// A swap says whether calls can be swapped, once that is known.
+// A swap says whether calls can be swapped, once that was determined.
 type swap struct {
 	known bool
 	harm  string // what tells them apart; empty for nothing
@@ -35,8 +34,7 @@ func (o *overlaps) add(rec *record.Record) {
 	(*o)[overlap{site, rec.Detail.InputHash}] = new(swap)
 }
 
-// swapped returns how a claim differs that may get the outcome of another call; nil if
-// it may not.
+// swapped returns how a claim differs that might get the outcome of another call; nil if it cannot.
 func (r *restored) swapped(c record.Claim) *core.DivergenceError {
 	if len(r.overlaps) == 0 || c.Kind == record.KindQuestion {
 		return nil
@@ -55,8 +53,8 @@ func (r *restored) swapped(c record.Claim) *core.DivergenceError {
 	return &core.DivergenceError{How: "overlap", Recorded: s.harm, Asked: "the calls of goroutines, in any order"}
 }
 
-// harmOfSwap returns what tells the calls of the site with the input apart, and is empty
-// if nothing does.
+// harmOfSwap returns what distinguishes the calls of the site with the input; it is empty if
+// nothing does.
 func (r *restored) harmOfSwap(site record.CallSite, input record.Hash) string {
 	var first *record.Record
 	without := 0
@@ -64,7 +62,7 @@ func (r *restored) harmOfSwap(site record.CallSite, input record.Hash) string {
 		t := r.calls[site.Address(nth)]
 		switch {
 		case t == nil && first == nil && without == 0 && nth == 1:
-			continue // it was made by an opening that was refused
+			continue // it was made by a refused opening
 		case t == nil:
 			if first != nil && without > 0 {
 				return "only some of them have an outcome"

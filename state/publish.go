@@ -16,8 +16,8 @@ import (
 // turn has not left it. It is taken under the lock of the run, and left without
 // the lock if no other goroutine came meanwhile.
 type turn struct {
-	taken int64        // how often; written under the lock
-	left  atomic.Int64 // how often; or awaited if the last has more to publish
+	taken int64        // how often it was taken; written under the lock
+	left  atomic.Int64 // how often it was left; or awaited if the last owner has more to publish
 }
 
 const awaited = -1
@@ -61,15 +61,15 @@ func (r *run) publish() {
 	r.drain()
 }
 
-// publishLatest is publish for a caller that has the record that was kept last:
-// mostly it is the only new one, and need not be unpacked.
+// publishLatest does what publish does, for a caller that has the latest record: that is usually
+// the only new one, and need not be unpacked.
 func (r *run) publishLatest(rec *record.Record) {
 	if len(r.config.publishers) == 0 || r.out.published != int(rec.Seq)-1 || len(r.out.recovered) > 0 || !r.out.turn.take() {
 		r.publish()
 		return
 	}
 	r.out.published = r.keeper.len()
-	if !rec.WillRetry { // else another goroutine may have to publish its retrying record
+	if !rec.WillRetry { // otherwise another goroutine may have to publish its retrying record
 		r.forget()
 	}
 	r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *run) showRedacted(rec *record.Record) {
 func (r *run) redacted(rec *record.Record) record.Record {
 	returned := false
 	defer func() {
-		if !returned { // runtime.Goexit in the user's function
+		if !returned { // the user's function called runtime.Goexit
 			r.abandonTurn(rec)
 		}
 	}()
@@ -171,7 +171,7 @@ func (r *run) publishTo(p Publisher, rec *record.Record) {
 			return
 		}
 		r.out.panics.Add(1)
-		if recover() == nil { // runtime.Goexit
+		if recover() == nil { // runtime.Goexit was called
 			r.abandonTurn(rec)
 		}
 	}()

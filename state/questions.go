@@ -24,13 +24,13 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 		d := &core.DivergenceError{
 			RunID: r.settings.RunID, How: "question", Address: s.Address(), Scope: s.Path(),
 			Recorded: strconv.Quote(before.text), Asked: strconv.Quote(q.Text),
-			Hint: "the answer to one question is not taken for that to another",
+			Hint: "an answer to one question is not used for the other",
 		}
-		if err := r.diverged(d); err != nil { // which unlocks
+		if err := r.diverged(d); err != nil { // it unlocks r.mu
 			return engine.Asked{}, err
 		}
 	} else {
-		delete(r.questions.waits, q.ID) // the call gets the answer if there is one by now
+		delete(r.questions.waits, q.ID) // the answer may have come meanwhile
 		r.mu.Unlock()
 	}
 	switch {
@@ -69,7 +69,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 func (r *run) askedBefore(s *engine.Scope, q engine.Question) (before askedQuestion, counts bool) {
 	before = r.questions.asked[q.ID]
 	if before.text != q.Text && r.restored.isRefused(before.generation) {
-		return before, false // asked by a changed program, of which a branch had run ahead
+		return before, false // asked by a changed program in a branch that had gone further
 	}
 	return before, before.seq > r.rerun.within(s)
 }
@@ -85,8 +85,8 @@ func (r *run) waitFor(id string, recorded bool) engine.Asked {
 	return engine.Asked{Due: r.questions.asked[id].due, Recorded: recorded}
 }
 
-// answerByDefault records the default as the answer to a question whose time is
-// over, unless another answer came first.
+// answerByDefault records the default as the answer to a question whose time has passed, unless
+// another answer came first.
 func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnswer) (engine.Asked, error) {
 	if err := r.Append(s, answerRecord(now(), s.Address(), id, "", def.Encoded)); err != nil {
 		return engine.Asked{}, err
@@ -117,8 +117,8 @@ func (r *run) due() time.Time {
 	return due
 }
 
-// describeInDoubt adds what is recorded of the call: when it last began, and
-// its input if that was kept. What cannot be read is left out.
+// describeInDoubt adds what is recorded of the call: when it last began, and its input if that was
+// kept. Anything that cannot be read is left out.
 func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	if c == nil || r.restored == nil {
 		return
@@ -148,8 +148,8 @@ type askedQuestion struct {
 
 func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Before(q.due) }
 
-// isAhead reports whether the clock was set back since the question was recorded. A
-// sleep is then recorded again, so that it does not wait for the clock.
+// isAhead reports whether the clock was set back after the question was recorded. A sleep is then
+// recorded again, so that it does not wait until the clock catches up.
 func (q *askedQuestion) isAhead() bool { return q.time.After(time.Now()) }
 
 // questions are the questions of a run, their answers, and what the run waits for. The
@@ -157,7 +157,7 @@ func (q *askedQuestion) isAhead() bool { return q.time.After(time.Now()) }
 type questions struct {
 	asked   map[string]askedQuestion // by ID
 	answers map[string][]byte        // by ID
-	waits   map[string]bool          // for answers, in this opening of the run
+	waits   map[string]bool          // waits for answers in this opening of the run
 	parked  time.Time                // when the first call that was parked in this opening is due
 	signals signals
 }
@@ -171,7 +171,7 @@ func (q *questions) follow(rec *record.Record, seq uint64) {
 			q.asked = make(map[string]askedQuestion)
 		}
 		q.asked[rec.Name] = askedQuestion{seq, rec.Time, rec.Generation, rec.Message(), dueOf(rec)}
-		delete(q.answers, rec.Name) // it did not fit, if there was one
+		delete(q.answers, rec.Name) // the previous answer, if any, did not fit
 	case record.KindAnswer:
 		q.signals.take(rec)
 		if q.answers == nil {
@@ -235,8 +235,8 @@ func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snaps
 	}), nil
 }
 
-// openQuestions returns the questions of which an answer is of use: without one since
-// they were last asked, and of calls that are not over.
+// openQuestions returns the questions that can still be answered: those without an answer since
+// they were last asked, of calls that have not ended.
 func openQuestions(records []record.Record) []core.Question {
 	var open []core.Question
 	for _, asked := range ledgerOf(records).Questions(false) {

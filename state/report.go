@@ -14,9 +14,9 @@ type Report struct {
 	Executed  int           // calls that ended in this opening of the run
 	Attempts  int           // attempts that began in this opening
 	Cached    int           // of Executed: calls answered by a cache
-	Retries   int           // of Attempts: those after a failed one, with a number that is new
+	Retries   int           // of Attempts: those with a new number, after a failed attempt
 	Exhausted int           // calls that failed in this opening because no attempt, no time or no retry budget was left
-	Waited    time.Duration // by calls for their next attempts, added up, while the run was open
+	Waited    time.Duration // by all calls together for their next attempts, while the run was open
 
 	// Usage is what the calls of the run have consumed, including before this
 	// opening. The Info of the run has it, too, once the run is closed.
@@ -25,8 +25,7 @@ type Report struct {
 	Compensated   int // calls that were undone in this opening
 	Uncompensated int // calls whose compensation failed in this opening
 
-	// Diverged lists the calls that were recorded with another input than they
-	// have now.
+	// Diverged lists the calls whose input differs from the recorded one.
 	Diverged []record.Address
 
 	// Reworded lists the calls of models that were answered from their records
@@ -34,9 +33,9 @@ type Report struct {
 	// changed.
 	Reworded []record.Address
 
-	// LeftOver lists the effects of irreversible calls that stand, or may stand, although
-	// the attempt that made them is over and no later call has taken them over: somebody
-	// paid for them. Those of the parents of a fork are among them once the run has ended.
+	// LeftOver lists the effects of irreversible calls that exist, or may exist, although the
+	// attempt that made them has ended and no later call has taken them over: for example, somebody
+	// paid for them. Once the run has ended, the list includes those of the parents of a fork.
 	LeftOver []record.Effect
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// restored is what earlier generations of the run recorded: the state of each
-// call according to its records, and where its outcome is.
+// restored is what earlier generations of the run recorded: the state of each call, and where its
+// outcome is.
 type restored struct {
 	found    *snapshot.Run
 	ledger   record.Ledger
@@ -37,14 +37,14 @@ type restored struct {
 
 	opening map[string]any // attributes of the latest opening that had some
 	began   uint64         // the record with which the latest opening began
-	retryTo uint64         // calls whose failures are recorded up to here are tried again; 0 for none
+	retryTo uint64         // calls whose failures have at most this number are tried again; 0 for none
 	closed  []closed       // openings that were closed, in order
 
-	unclaimed bool // calls are on record, and their claims are not
+	unclaimed bool // calls are on record without their claims
 	overlaps  overlaps
 
 	diverged bool  // calls had other inputs, and were made again
-	anew     begun // calls that began anew; earlier values in them do not count
+	anew     begun // calls that began again after a divergence; earlier values in them do not count
 	again    begun // completed calls that began again; their earlier values do not count
 }
 
@@ -80,7 +80,7 @@ type track struct {
 // opening that was refused do not count.
 func (t *track) isClaimed() bool { return t != nil && t.claimed }
 
-// newRestored refuses what no run has written.
+// newRestored refuses records that no run has written.
 func newRestored(found *snapshot.Run) (*restored, error) {
 	r := &restored{
 		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
@@ -149,11 +149,11 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 func (r *restored) follow(rec *record.Record) {
 	t := r.track(rec.Address)
 	switch {
-	case t.claimed || rec.Kind == record.KindCompensation: // which no program claims
+	case t.claimed || rec.Kind == record.KindCompensation: // no program claims it
 	case rec.Ordinal > 0:
 		r.ordinals.add(rec)
 		t.claimed = true
-	default: // from an opening that was refused, in the run that this one was forked from
+	default: // from a refused opening, in the run that this one was forked from
 		r.unclaimed = true
 	}
 	r.ordinals.addListed(rec)
@@ -196,8 +196,8 @@ func (r *restored) follow(rec *record.Record) {
 	}
 }
 
-// followOutcome keeps what the next record says of an outcome, whether that outcome
-// still counts or not.
+// followOutcome notes what the next record says of an outcome, whether that outcome still counts or
+// not.
 func (t *track) followOutcome(rec *record.Record) {
 	if t.outcome = 0; rec.IsOutcome() {
 		t.outcome, t.failed = rec.Seq, rec.Status == record.StatusFailed
@@ -207,7 +207,7 @@ func (t *track) followOutcome(rec *record.Record) {
 	}
 }
 
-// replace adds to the first record of a call after an outcome that it replaces it.
+// replace notes in the first record of a call after an outcome that the record replaces it.
 func (r *restored) replace(rec *record.Record) {
 	t := r.calls[rec.Address]
 	if t == nil || t.outcome == 0 {
@@ -224,10 +224,10 @@ func (r *restored) replace(rec *record.Record) {
 	rec.Detail.Replaces = replaced
 }
 
-// atRest returns the progress of a call between two openings. An attempt that was
-// still running when the run was closed in order was stopped, and not lost. An
-// attempt inside which a call began, or ended, is not what the process ended with:
-// its losses are counted anew.
+// atRest returns the progress of a call between two openings. If the run was closed normally, an
+// attempt that was still running was stopped, and not lost. If a call began or ended inside an
+// attempt, the process did not end because of that attempt itself: its losses are counted from zero
+// again.
 func (r *restored) atRest(t *track, a record.Address) record.Progress {
 	p := t.Progress
 	if p.Phase != record.PhaseRunning {
@@ -274,8 +274,8 @@ func (r *restored) isRetried(t *track) bool {
 	return t.Phase == record.PhaseFailed && t.Last <= r.retryTo && t.kind != record.KindCompensation
 }
 
-// again lets a call that failed for good be tried again: a call that makes
-// other calls is entered again as its last attempt, any other begins anew.
+// again causes a call that failed for good to be tried again: a call that makes other calls is
+// entered again as its last attempt, any other call begins again.
 func (t *track) again(p *record.Progress) {
 	p.Err, p.Spent, p.Delay, p.Again = nil, 0, 0, true
 	switch {

@@ -4,11 +4,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// dropInside forgets the calls inside calls that will be recalled as a whole: nothing
-// asks for them any more. Of a run of nested agents that is nearly all.
+// dropInside forgets the calls inside calls that will be recalled as a whole: they are not needed
+// any more. In a run of nested agents, these are nearly all calls.
 func (r *restored) dropInside() {
 	if r.diverged || r.unclaimed || len(r.compensable) > 0 || r.isFork() {
-		return // something may ask for any of them
+		return // any of them may be needed
 	}
 	whole := wholes{r.calls, make(map[string]bool)}
 	kept := 0
@@ -49,7 +49,7 @@ func keepOutside[M ~map[string]V, V any](whole *wholes, m M) M {
 	return kept
 }
 
-// wholes knows which scopes are inside a call that is recalled as a whole.
+// wholes tells which scopes are inside a call that is recalled as a whole.
 type wholes struct {
 	calls map[record.Address]*track
 	known map[string]bool // by the path of the scope

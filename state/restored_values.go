@@ -7,10 +7,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// resume restores values for a call that continues and appends its first
-// record, rec. The values of its preconditions are restored for the call, and
-// those of the calls of its preconditions and earlier attempts for everyone.
-// r.mu must be held.
+// resume restores values for a call that continues and appends its first record, rec. The values of
+// its preconditions are restored for the call, and the values of calls in its preconditions and
+// earlier attempts for everyone. r.mu must be held.
 func (r *run) resume(s *engine.Scope, rec *record.Record) error {
 	a := rec.Address
 	t := r.restored.calls[a]

@@ -14,7 +14,7 @@ import (
 // has no outcome yet.
 var ErrNotEnded = errors.New("state: the run has not ended")
 
-// A FailedError is the error of a stored run that failed, with how it can go on.
+// A FailedError is the error of a stored run that failed. Its text says how to continue.
 type FailedError struct {
 	RunID string
 	Err   error // as the last root call returned it
@@ -28,12 +28,11 @@ func (e *FailedError) Error() string {
 // Unwrap returns the error of the call.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// Result returns the outcome of the last root call of a stored run: its output,
-// or a [FailedError] with its error as the call returned it. For a run that runs or waits the error
-// is [ErrNotEnded], for one that was cancelled [ErrCancelled]. For an output
-// that does not fit T, the error names the field. Nothing is executed. The run
-// may be open elsewhere: the records decide, so the result is there as soon as
-// a publisher has got the end of the run.
+// Result returns the outcome of the last root call of a stored run: its output, or a [FailedError]
+// with its error as the call returned it. For a run that runs or waits the error is [ErrNotEnded],
+// for one that was cancelled [ErrCancelled]. For an output that does not fit T, the error names the
+// field. Nothing is executed. The run may be open elsewhere: the records decide, so the result is
+// available as soon as a publisher has received the end of the run.
 func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
 	var output T
 	found, last, err := lastRootCall(ctx, store, runID)

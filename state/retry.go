@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Errors of asking that a stored run goes on, found by errors.Is.
+// Errors of [Retry] and [Resume], for errors.Is.
 var (
 	// ErrNotFailed is found in the error of [Retry] for a run that has not failed.
 	ErrNotFailed = errors.New("only a run that has failed can be tried again")
@@ -22,19 +22,19 @@ var (
 	ErrNoProgram = errors.New("no runner has started the run: the program that opened it must open it again")
 )
 
-// Retry has a stored run that failed go on under its own ID, from any process: its
-// status is queued, and a runner with its program opens it. What failed for good is
-// tried again with all its attempts, and what has completed stays restored, with its
-// idempotency keys, as with [WithRerunFailed]. A call that was compensated is made
-// again under a new key. Retrying a run twice that no runner has opened yet is allowed.
+// Retry makes a stored run that failed continue under its own ID, from any process: its status
+// becomes queued, and a runner with its program opens it. Calls that failed for good are tried
+// again with all their attempts. Calls that completed stay restored, with their idempotency keys,
+// as with [WithRerunFailed]. A call that was compensated is made again with a new key. Calling
+// Retry again before a runner has opened the run is allowed.
 //
-// For a run that has not failed the error is [ErrNotFailed], and for one that no runner
-// has started [ErrNoProgram]; nothing is written then.
+// For a run that has not failed the error is [ErrNotFailed], and for one that no runner has started
+// [ErrNoProgram]; nothing is written then.
 func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
 		switch {
 		case i.Status == StatusQueued && i.RetryTo > 0 && i.RetryTo == i.LastSeq:
-			return nil // it was asked for
+			return nil // Retry was already called
 		case i.Status == StatusInterrupted:
 			return fmt.Errorf("%w; it is interrupted (%s): resume it", ErrNotFailed, i.Stop)
 		case i.Status != StatusFailed:
@@ -52,9 +52,9 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 	return info, nil
 }
 
-// Resume has a stored run that was interrupted go on, from any process: its status is
-// queued, and a runner with its program opens it. Losses are counted anew. A run that
-// is queued, runs or waits does not change.
+// Resume makes a stored run that was interrupted continue, from any process: its status becomes
+// queued, and a runner with its program opens it. Losses are counted from zero again. A run that is
+// queued, running or waiting does not change.
 //
 // For a run that has ended the error is [ErrNotInterrupted], and for one that no runner
 // has started [ErrNoProgram]; nothing is written then. For a run that a process is
@@ -62,7 +62,7 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
 		switch {
-		case i.Open && i.Status == StatusInterrupted: // a process closes, opens or changes it
+		case i.Open && i.Status == StatusInterrupted: // a process is closing, opening or changing it
 			return snapshot.ErrLocked
 		case i.Open || i.Status == StatusQueued || i.Status == StatusPaused:
 			return nil
@@ -82,7 +82,7 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 	return info, nil
 }
 
-// queue has a run that is not open go on at once.
+// queue makes a run that is not open continue at once.
 func queue(i *snapshot.Info) {
 	i.Status, i.Due, i.Stop, i.Restarts, i.RefusedBy = StatusQueued, time.Time{}, snapshot.Stop{}, 0, ""
 }

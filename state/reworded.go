@@ -16,8 +16,8 @@ type reworded struct {
 	warned map[string]bool // scopes with a recorded warning
 }
 
-// rewords reports whether a call of a model that is recalled has another request. It
-// encodes the input, which calls methods of the user: r.mu must not be held.
+// rewords reports whether the request of a recalled call of a model has changed. It encodes the
+// input, which calls methods of the user: r.mu must not be held.
 func (r *run) rewords(c record.Claim, input engine.ClaimedInput) bool {
 	if c.Kind != record.KindLLM {
 		return false

@@ -62,7 +62,7 @@ func newRun(c *config) *run {
 	return r
 }
 
-// base returns r. A validation has it from its run.
+// base returns r. A validation inherits it from its run.
 func (r *run) base() *run { return r }
 
 // begin records that the run begins or is resumed.
@@ -355,8 +355,7 @@ func (r *run) keep(rec *record.Record) {
 	r.questions.follow(rec, rec.Seq)
 }
 
-// forget drops from memory what is in the store and was published. r.mu must be
-// held.
+// forget drops records from memory that are both stored and published. r.mu must be held.
 func (r *run) forget() {
 	published := r.out.published
 	if len(r.config.publishers) == 0 {
@@ -414,7 +413,7 @@ func (r *run) putArtifact(ctx context.Context, encoded []byte) (string, error) {
 	return reference, nil
 }
 
-// referenceTo is what putArtifact returns, in a run that stores nothing.
+// referenceTo returns what putArtifact would return, in a run that stores nothing.
 func referenceTo(_ context.Context, encoded []byte) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil
 }

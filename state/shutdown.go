@@ -11,11 +11,10 @@ import (
 // errShutdown is the interrupt of calls after Shutdown.
 var errShutdown = &core.InterruptedError{Reason: record.InterruptShutdown}
 
-// Shutdown stops the run in good order, and closes it. From now on no call and
-// no attempt begins: calls that would begin are suspended, and waits for a next
-// attempt end at once. Attempts that run may finish until ctx ends, and are
-// then interrupted with the reason [record.InterruptShutdown]. An interrupted
-// attempt is made again when the run is resumed, and does not count against
+// Shutdown stops the run gracefully, and closes it. From now on no call and no attempt begins:
+// calls that would begin are suspended, and waits for a next attempt end at once. Attempts that run
+// may finish until ctx ends, and are then interrupted with the reason [record.InterruptShutdown].
+// An interrupted attempt is made again when the run is resumed, and does not count against
 // MaxAttempts, even if its handler did not return before the process ended.
 //
 // The status of the run is then interrupted, by a shutdown, unless all its

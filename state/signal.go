@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrTooManySignals is found in the error of [Signal] for a run that has not received
-// the signals before.
+// ErrTooManySignals is found in the error of [Signal] for a run with too many signals that it has
+// not received yet.
 var ErrTooManySignals = errors.New("too many signals wait")
 
 const (
@@ -25,26 +25,24 @@ const (
 	maxSignalValue = 1 << 20 // bytes of an encoded value
 	maxSignalID    = 256     // bytes
 
-	ownSignals = "run." // begins the names of signals of runs that were called, which are not counted
+	ownSignals = "run." // the prefix of the names of signals from called runs, which are not counted
 )
 
-// SignalOptions say who sends a signal, and how it is recognized. The zero
-// SignalOptions work.
+// SignalOptions say who sends a signal, and how it is recognized. The zero value is ready to use.
 type SignalOptions struct {
-	// ID names the signal among those of its run: of several with one ID, the first
-	// counts, and the others are accepted and change nothing. A sender that may send a
-	// signal twice, such as a webhook, gives it one. It has at most 256 bytes. Defaults to
-	// a random one.
+	// ID identifies the signal among those of its run: of several signals with the same ID, only
+	// the first counts; the others are accepted and have no effect. A sender that may send a signal
+	// twice, such as a webhook, should set it. It has at most 256 bytes. Defaults to a random ID.
 	ID string
 
 	By string // who sends it; may be empty
 }
 
-// Signal puts a signal into a stored run, from any process: something that has happened
-// outside, which nobody was asked for. When Signal returns, the signal is durable. It waits
-// until a call of the run receives it, with [core.Receive] and its name. Signals of one
-// name are received in the order in which they were sent, if each was sent after Signal had
-// returned for the one before.
+// Signal sends a signal to a stored run, from any process: a value that nobody was asked for, about
+// something that has happened outside. When Signal returns, the signal is durable. It waits until a
+// call of the run receives it, with [core.Receive] and its name. Signals of one name are received
+// in the order in which they were sent, if each was sent after Signal had returned for the one
+// before.
 //
 // The name has 1 to 64 letters, digits, dots, dashes and underscores, and the value is
 // anything that can be recorded, of at most 1 MB. For a run that has ended the error is
@@ -137,8 +135,8 @@ func wasReceived(found *snapshot.Run, id string) (bool, error) {
 	return false, nil
 }
 
-// queueBehind gives a signal a time after that of those that wait: messages come in the
-// order of their times, and clocks differ and are set.
+// queueBehind gives a signal a time after that of the waiting ones: messages are ordered by their
+// times, but clocks differ and are adjusted.
 func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
 	n := 0
 	for i := range waiting {
@@ -158,7 +156,7 @@ func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
 	return nil
 }
 
-// settleSignal takes a signal back that came too late: the run has ended meanwhile without
+// settleSignal takes back a signal that came too late: the run has ended meanwhile without
 // receiving it.
 func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	found, err := store.Info(ctx, runID)
@@ -176,15 +174,15 @@ func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *sn
 	return errors.Join(late, store.Remove(ctx, runID, m.ID()))
 }
 
-// signals are those that calls of a run have received. The run's mu guards taken and
+// signals are the signals that calls of a run have received. The run's mu guards taken and
 // byQuestion.
 type signals struct {
-	receiving  sync.Mutex               // held while one is received: each by one call
+	receiving  sync.Mutex               // held while one is received, so that only one call receives it
 	taken      map[string]bool          // by ID
 	byQuestion map[string]record.Record // the answers that they became
 }
 
-// take notes the signal of an answer, if it is that of one.
+// take notes the signal that became the given answer, if there is one.
 func (s *signals) take(answer *record.Record) {
 	if answer.Detail == nil || answer.Detail.Signal == "" {
 		return
@@ -202,10 +200,10 @@ func (r *run) isReceived(m *snapshot.Message) bool {
 	return r.questions.signals.taken[m.Record.Detail.Signal]
 }
 
-// receive gives a call the first signal with the name that it waits for, as the answer to
-// its question, and removes the signal from the inbox when that is durable. Nothing else
-// gives it one: a call that waits and is not there may never come back. A call that is
-// made again after it failed gets what it got before.
+// receive gives a call the first signal with the name that it waits for, as the answer to its
+// question, and removes the signal from the inbox when the answer is durable. Only a waiting call
+// takes a signal: the call may be gone, and never come back. A call that is made again after it
+// failed gets the same signal as before.
 func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine.Asked, error) {
 	k, ok := r.keeper.(*stored)
 	if !ok {
@@ -220,7 +218,7 @@ func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine
 		return r.takeSignal(k, s, q, recorded, &before, "")
 	}
 	waiting, err := k.store.Messages(context.Background(), r.settings.RunID)
-	if err != nil { // it gets the signal when the run is opened again
+	if err != nil { // the call gets the signal when the run is opened again
 		r.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run cannot be read, so that signals may come late: ", err), nil)
 	}
 	i := slices.IndexFunc(waiting, func(m snapshot.Message) bool {
@@ -246,7 +244,7 @@ func (r *run) takeSignal(k *stored, s *engine.Scope, q engine.Question, recorded
 	r.mu.Lock()
 	seq := uint64(k.len())
 	r.mu.Unlock()
-	if err := k.sync(seq); err != nil { // whatever the policy: the message is removed next
+	if err := k.sync(seq); err != nil { // whatever the policy, since the message is removed next
 		return engine.Asked{}, r.stop(err)
 	}
 	// If it stays, the next opening recognizes it by its ID.

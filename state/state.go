@@ -30,11 +30,10 @@ func New(options ...Option) *ExecutionState {
 	return &ExecutionState{run: r}
 }
 
-// Context returns ctx with the run in it: calls with the result, or with a
-// context derived from it, belong to the run. When ctx ends, for whatever
-// reason, its calls are interrupted and do not fail. Root calls are numbered
-// over all contexts of the run. After an interrupt or Close, the result has
-// ended.
+// Context returns ctx with the run in it: calls with the result, or with a context derived from it,
+// belong to the run. When ctx ends, for whatever reason, its calls are interrupted; they do not
+// fail. Root calls are numbered over all contexts of the run. After an interrupt or Close, the
+// result has ended.
 //
 // It is for the program around the run. A handler makes its calls with the
 // context that it was given.
@@ -82,7 +81,7 @@ func (st *ExecutionState) Stats() Stats {
 // Stats counts what is not in the records of a run.
 type Stats struct {
 	Records         uint64 // the Seq of the last record
-	Abandoned       int64  // attempts that did not return when their time was over
+	Abandoned       int64  // attempts that did not return when their time had passed
 	LateReturns     int64  // abandoned attempts that returned later
 	PublisherPanics int64  // panics of publishers, which the run ignores
 }
@@ -125,11 +124,10 @@ func (st *ExecutionState) CancelTimeout() bool {
 	return st.run.cancelTimeout()
 }
 
-// Close ends the contexts that Context returned, waits up to a tenth of a
-// second for calls that are still under way, records the end of the run, and
-// returns when everything is published. Later calls and records are refused
-// with [ErrClosed]. Close leaves the publishers open. Closing twice is allowed.
-// A publisher must not call Close.
+// Close ends the contexts that Context returned, waits up to a tenth of a second for calls that are
+// still running, records the end of the run, and returns when everything is published. Later calls
+// and records are refused with [ErrClosed]. Close leaves the publishers open. Closing twice is
+// allowed. A publisher must not call Close.
 func (st *ExecutionState) Close() error {
 	return st.run.close()
 }

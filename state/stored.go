@@ -17,10 +17,10 @@ type stored struct {
 	generation uint64 // of this opening of the run
 	store      snapshot.Store
 	journal    snapshot.Journal
-	mu         *sync.Mutex // of the run; guards what follows
+	mu         *sync.Mutex // of the run; guards the fields below
 
 	tail   tail
-	held   bool  // nothing is appended to the journal until there is news
+	held   bool  // nothing is written to the journal until there is something new
 	broken error // why nothing can be stored any more; nil if it can
 }
 
@@ -116,10 +116,10 @@ func (k *stored) postCancel(e *record.InterruptedError) error {
 	return nil
 }
 
-// settle handles the cancel and the interrupt of the run, which was closed by end, if
-// that is stored: they may have come too late for its inbox. After an error they
-// stay, and the next opening takes the cancel. An interrupt that the end is due to is
-// removed and no more: the run may have been resumed since it was closed.
+// settle handles a cancel and an interrupt of the run after it was closed, if that was stored: they
+// may have come too late for its inbox. After an error they stay, and the next opening handles the
+// cancel. An interrupt that caused the end is only removed: the run may have been resumed since it
+// was closed.
 func (k *stored) settle(end snapshot.End, isStored bool) {
 	isInterrupted := isStored && end.Status == StatusInterrupted && end.Stop.Reason == record.InterruptUser
 	ctx := context.Background()
@@ -172,7 +172,7 @@ func (t *tail) forget(published int) {
 	switch {
 	case len(waiting) == 0 && cap(t.records) > maxIdle:
 		t.records = nil
-	case len(waiting) <= len(t.records)/2: // else not yet: each is moved once, on average
+	case len(waiting) <= len(t.records)/2: // not yet, so that each record is moved only once on average
 		n := copy(t.records, waiting)
 		clear(t.records[n:])
 		t.records = t.records[:n]

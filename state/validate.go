@@ -15,8 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Difference is something that a program does differently from what was
-// recorded.
+// A Difference is something that a program does differently from its records.
 type Difference struct {
 	Address  record.Address
 	Field    string // "call", "order", "question", "input", "request", "output", "value", "error", "status" or "version"
@@ -29,26 +28,23 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: recorded %s, now %s", d.Address, d.Field, d.Recorded, d.Now)
 }
 
-// Validate runs a program against a stored run and returns the differences.
-// Every agent is entered, including completed ones; every tool, LLM and step is
-// recalled and not executed. It compares addresses, the order of calls, questions,
-// inputs, and the outputs and errors of agents. A difference in "request" is one in
-// what a model is asked that does not keep its recorded answer from being used:
-// instructions, descriptions of tools, tools and options. The program is stopped at a
-// recorded output that does not fit its type. Nothing is written, so Validate is
-// safe anywhere. The program gets the context of the run and makes the root
-// calls. Its error is not returned, since the recorded run may have ended with
-// one.
+// Validate runs a program against a stored run and returns the differences. Every agent is entered,
+// including completed ones; every tool, LLM and step is recalled and not executed. It compares
+// addresses, the order of calls, questions, inputs, and the outputs and errors of agents. A
+// difference in "request" is one in the request to a model that does not prevent the use of its
+// recorded answer: instructions, descriptions of tools, tools and options. The program is stopped
+// at a recorded output that does not fit its type. Nothing is written, so Validate is safe
+// anywhere. The program gets the context of the run and makes the root calls. Its error is not
+// returned, since the recorded run may have ended with one.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, false, options)
 }
 
-// ValidateExecute is [Validate], but also executes tools, LLMs and steps, with
-// their preconditions, retries and waits, and compares their outputs and
-// errors. It is for tests in which they have no effects that matter. The run is
-// not written to, and no artifact is stored. Questions have their recorded
-// answers. Outputs of calls marked NoStore were not recorded and are not
-// compared. A step that returns the time or a random number differs each time.
+// ValidateExecute is [Validate], but also executes tools, LLMs and steps, with their preconditions,
+// retries and waits, and compares their outputs and errors. It is for tests in which their effects
+// do not matter. The run is not written to, and no artifact is stored. Questions have their
+// recorded answers. Outputs of calls marked NoStore were not recorded and are not compared. A step
+// that returns the time or a random number differs each time.
 func ValidateExecute(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, true, options)
 }
@@ -80,10 +76,10 @@ type validation struct {
 	*run
 	executes    bool                    // tools, LLMs and steps are executed
 	seen        map[record.Address]bool // claimed
-	made        map[record.Address]bool // their handlers ran, or something was recorded
+	made        map[record.Address]bool // calls whose handlers ran, or which recorded something
 	furthest    map[string]int          // the highest recorded ordinal of what was claimed, by the path of its scope
 	differences []Difference
-	cut         bool // the program was stopped: what it did not do is no difference
+	cut         bool // the program was stopped, so calls that it did not make are not differences
 }
 
 // Append implements engine.Run.
@@ -144,7 +140,7 @@ func (v *validation) Replay(s *engine.Scope, traced *record.Record) error {
 	return err
 }
 
-// Ended implements engine.History. What the program has not done is found at the end.
+// Ended implements engine.History. Missing calls are found at the end.
 func (*validation) Ended(*engine.Scope, int) error { return nil }
 
 // Differs implements engine.History.
@@ -186,9 +182,8 @@ func (v *validation) differ(a record.Address, field, recorded, now string) {
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
 }
 
-// differsFromType notes a recorded output, or a value, that does not fit the type that
-// the program has for it. If nothing of it can be read, it returns an error: the program
-// is stopped there.
+// differsFromType notes that a recorded output, or a value, does not fit the type that the program
+// has for it. If nothing of it can be read, it returns an error: the program is stopped there.
 func (v *validation) differsFromType(d *core.DivergenceError) error {
 	if len(d.Fields) > 0 {
 		v.differ(d.Address, d.How, d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
@@ -201,7 +196,7 @@ func (v *validation) differsFromType(d *core.DivergenceError) error {
 	return d
 }
 
-// claim makes calls run again, and notes calls that are not on record.
+// claim causes calls to run again, and notes calls that are not on record.
 func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progress {
 	v.seen[c.Address] = true
 	if found == nil {
@@ -222,8 +217,8 @@ func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progr
 	return found
 }
 
-// isChoice reports whether the call is a step that a group itself made, to record
-// which of its branches came first. It is not a step of the program.
+// isChoice reports whether the call is a step that a group made itself, to record which of its
+// branches came first. It is not a step of the program.
 func (v *validation) isChoice(c record.Claim) bool {
 	around, err := record.ParseAddress(callOf(c.Address.Scope()))
 	if err != nil || c.Kind != record.KindStep {
@@ -233,8 +228,8 @@ func (v *validation) isChoice(c record.Claim) bool {
 	return t != nil && t.kind == record.KindGroup
 }
 
-// compareClaim notes a call that is another than the recorded one at its address,
-// or that is made after one that it was recorded before.
+// compareClaim notes a call that differs from the recorded one at its address, or that was recorded
+// in another order.
 func (v *validation) compareClaim(scope string, c record.Claim) {
 	recorded := v.restored.ordinals[scope]
 	if recorded == nil {
@@ -394,8 +389,8 @@ func (v *validation) end() {
 	}
 }
 
-// expected reports whether the program must make the call at a: the calls
-// around it were entered, and it belongs to their last attempts.
+// expected reports whether the program must make the call at a: the calls around it were entered,
+// and it belongs to their last attempts.
 func (v *validation) expected(a record.Address) bool {
 	for scope := a.Scope(); scope != ""; scope = outer(scope) {
 		around, err := record.ParseAddress(callOf(scope))

@@ -14,13 +14,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Put stores v under key in the run that ctx belongs to. The value belongs to
-// the attempt that writes it: that attempt and the calls inside it see it at
-// once, everyone else when its call completes. If the attempt fails, is
-// abandoned or does not finish, the value is dropped. A value that a
-// precondition writes belongs to all attempts of its call, also after a
-// restart, since preconditions do not run again. A value that is written
-// outside every call is there for everyone at once.
+// Put stores v under key in the run that ctx belongs to. The value belongs to the attempt that
+// writes it: that attempt and the calls inside it see it at once, everyone else when its call
+// completes. If the attempt fails, is abandoned or does not finish, the value is dropped. A value
+// that a precondition writes belongs to all attempts of its call, also after a restart, since
+// preconditions do not run again. A value that is written outside every call is visible to everyone
+// at once.
 //
 // v is kept encoded: changing it later has no effect. For a value that cannot
 // be encoded, the error names the field. Outside a run, the error is
@@ -47,9 +46,9 @@ func Put[T any](ctx context.Context, key string, v T, options ...PutOption) erro
 // A PutOption configures [Put].
 type PutOption func(*value)
 
-// Shown has the run show the value, from when everyone in it sees it: see [Values], and
-// GET /api/runs/{run}/values of package streamer. A later value under its key without
-// Shown hides it.
+// Shown makes the run show the value as soon as everyone in it sees it: see [Values], and GET
+// /api/runs/{run}/values of package streamer. A later value under the same key without Shown hides
+// it.
 func Shown() PutOption { return func(v *value) { v.shown = true } }
 
 // shownMessage marks the record of a value that is shown.
@@ -151,7 +150,7 @@ func idOf(s *engine.Scope) attemptID {
 // to all attempts.
 func preconditionsOf(s *engine.Scope) attemptID { return attemptID{s.Address(), record.Preconditions} }
 
-// values holds the values of the run, and those of the attempts under way.
+// values holds the values of the run, and those of running attempts.
 type values struct {
 	common  map[string]value
 	pending map[attemptID][]value // in the order in which they were written

@@ -99,7 +99,7 @@ func (r *run) Version(s *engine.Scope, q engine.VersionQuestion) (int, error) {
 		was.version = q.Highest
 	}
 	err := r.recordVersion(s, key, q.Claimed, was.version)
-	r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
+	r.mu.Unlock() // it is published with the next record, since nothing is published while a call is claimed
 	if err != nil {
 		return 0, r.stop(err)
 	}
@@ -112,9 +112,8 @@ func (r *run) version(s *engine.Scope, name string) (was recordedVersion, known 
 	return was, known && was.seq > r.rerun.at(s)
 }
 
-// hasPassed reports whether the attempt had passed the place according to the
-// records: they have claims that come after it, or the end of the attempt. r.mu
-// must be held.
+// hasPassed reports whether the attempt had passed this place according to the records: they
+// contain claims that come after it, or the end of the attempt. r.mu must be held.
 func (r *run) hasPassed(s *engine.Scope, scope string, claimed int) bool {
 	if r.restored == nil {
 		return false

@@ -80,12 +80,12 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)
 	})
 }
 
-// Admit serves the requests to another handler that Authorize admits, as those to h, of
-// senders that may see all runs. It is for what is served beside h, such as metrics.
+// Admit serves requests to another handler that is served beside h, such as metrics. Authorize must
+// admit them, as for requests to h, and their senders must be allowed to see all runs.
 func (h *Handler) Admit(next http.Handler) http.Handler {
 	return h.admitted(func(w http.ResponseWriter, req *http.Request, scope *Scope) {
 		if scope.Runs != nil {
-			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this: it is for those who may see all runs")
+			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this: only senders who may see all runs may")
 			return
 		}
 		next.ServeHTTP(w, req)

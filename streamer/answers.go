@@ -23,7 +23,7 @@ type askedOf struct {
 	Question string `json:"question"` // its ID
 }
 
-// answered says what came of one answer.
+// answered is the result of one answer.
 type answered struct {
 	askedOf
 
@@ -36,10 +36,10 @@ type answersResponse struct {
 
 const maxAnswers = 1000 // in one request
 
-// serveAnswers answers questions of many runs. Each answer is taken or refused by itself.
+// serveAnswers answers questions of many runs. Each answer is accepted or refused separately.
 func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *Scope) {
 	if h.options.Control == nil || !scope.Control {
-		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs and not change them")
+		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs, but not change them")
 		return
 	}
 	var body answersBody
@@ -57,7 +57,7 @@ func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *
 	response := answersResponse{Answers: []answered{}}
 	for _, q := range body.Questions {
 		if req.Context().Err() != nil {
-			return // nobody reads the rest
+			return // nobody would read the rest
 		}
 		response.Answers = append(response.Answers, answered{q, h.answer(req, scope, q, by, body.Value)})
 	}

@@ -105,7 +105,7 @@ func (s *RunState) adopt(info RunInfo) {
 		s.Updated = info.Updated
 	}
 	if info.LastSeq >= s.LastSeq && info.Status != "" {
-		// also if its process was killed
+		// even if its process was killed
 		s.LastSeq, s.Status, s.Stop = info.LastSeq, info.Status, info.Stop
 		if s.Partial && info.Status != statusRunning {
 			s.Usage = info.Usage
@@ -156,7 +156,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	body.Omitted = before
 	if len(ids) > 0 {
 		body.Cursor = ids[len(ids)-1].String()
-	} else if last := r.tape.forgotten(); last.n > 0 { // all there were, and no source has them
+	} else if last := r.tape.forgotten(); last.n > 0 { // all records were forgotten, and no source has them
 		body.Cursor, body.Omitted = last.String(), last.n
 	}
 	return body, nil
@@ -230,8 +230,8 @@ type Stats struct {
 	Runs            int    `json:"runs"`         // in memory
 	HistoryKept     uint64 `json:"history_kept"` // events of all runs in memory
 	HistoryLimit    int    `json:"history_limit"`
-	HistoryBytes    int64  `json:"history_bytes"` // about what the events of single runs take in memory
-	Events          uint64 `json:"events"`        // published since New, as are those that follow counted
+	HistoryBytes    int64  `json:"history_bytes"` // approximate memory of the events of single runs
+	Events          uint64 `json:"events"`        // published since New, like the numbers below
 	Accepted        uint64 `json:"accepted"`
 	Refused         uint64 `json:"refused"` // requests of every kind
 	SlowDisconnects uint64 `json:"slow_disconnects"`

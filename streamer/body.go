@@ -21,9 +21,9 @@ const (
 	bodyTime = 30 * time.Second // for the body to come
 )
 
-// readBody reads what was posted: a JSON object with the fields of body, each at
-// most once. Nothing at all leaves body as it is. All of it is read and checked
-// before anything is done about it, so a request that is cut off does nothing.
+// readBody reads what was posted: a JSON object with the fields of body, each at most once. An
+// empty body leaves body unchanged. All of it is read and checked before anything is done, so a
+// request that is cut off has no effect.
 func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) bool {
 	data, err := receive(w, req)
 	if err == nil {
@@ -46,14 +46,14 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) b
 	return false
 }
 
-// receive reads the whole body. A client that stops in the middle would hold the
-// connection for ever, unless the server limits how long it reads.
+// receive reads the whole body. A client that stops in the middle would hold the connection
+// forever, unless the server limits the time for reading.
 func receive(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	server, _ := req.Context().Value(http.ServerContextKey).(*http.Server)
 	limited := server != nil && server.ReadTimeout > 0
 	if !limited {
-		_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every ResponseWriter can
+		_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every ResponseWriter supports deadlines
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	if err == nil && !limited {
@@ -66,7 +66,7 @@ func receive(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 func decodeBody(data []byte, body any) error {
 	data = bytes.TrimSpace(data)
 	switch {
-	case len(data) == 0: // which is what {} means
+	case len(data) == 0: // treated as {}
 		return nil
 	case !utf8.Valid(data):
 		return errors.New("it is not UTF-8")
@@ -83,7 +83,7 @@ func decodeBody(data []byte, body any) error {
 	case errors.As(err, &misfit):
 		return fmt.Errorf("%s is a %s; want %s", misfit.Field, misfit.Value, wanted(misfit.Type))
 	case errors.As(err, &noTime):
-		return fmt.Errorf("%s is no time; want one such as %q", noTime.Value, "2026-01-02T15:04:05Z")
+		return fmt.Errorf("%s is not a time; want one such as %q", noTime.Value, "2026-01-02T15:04:05Z")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it is not complete")
 	case err != nil:
@@ -111,9 +111,9 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// checkValue refuses what would be read as something else than was written: an
-// object with a name that comes twice, and values that are nested too deeply. The
-// outermost object is a struct, for which case does not matter. It is valid JSON.
+// checkValue refuses values that would be read differently from how they were written: an object
+// with a name that occurs twice, and values that are nested too deeply. The outermost object is a
+// struct, for which case does not matter. The JSON is valid.
 func checkValue(data []byte) error {
 	type level struct {
 		names  map[string]bool // nil in an array
@@ -159,7 +159,7 @@ func checkValue(data []byte) error {
 	}
 }
 
-// fold returns the one of the names that is the same but for case, or name.
+// fold returns the name that differs from name only in case, or name itself.
 func fold(name string, names map[string]bool) string {
 	for other := range names { // they are those of fields
 		if strings.EqualFold(name, other) {

@@ -36,10 +36,10 @@ func (s *stream) check(where place) {
 		return
 	}
 	if _, _, kept := s.run.tape.oldest(); !kept {
-		s.reset("nothing of this run is kept; it begins anew")
+		s.reset("no records of this run are kept; its stream begins again")
 		return
 	}
-	s.reset("the cursor is not of what is kept of this run; it begins anew")
+	s.reset("the cursor does not belong to the kept records of this run; its stream begins again")
 }
 
 // pass reports the lost events to the client, and returns the position in the tape from
@@ -94,7 +94,7 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 		}
 	}
 	if !found && !known {
-		s.reset("the cursor is of records that this run does not have; it begins anew")
+		s.reset("the cursor belongs to records that this run does not have; its stream begins again")
 		return s.replay(ctx, false)
 	}
 	return s.flush()

@@ -30,12 +30,12 @@ type Client struct {
 	Run      string          // the run to follow, from its first record on; empty for all runs, from now on
 	Types    []record.Kind   // the kinds of records to get; empty for all
 	Statuses []record.Status // the statuses of records to get; empty for all
-	After    string          // the ID of the event to go on after; empty to begin
+	After    string          // the ID of the event after which to continue; empty to begin
 
 	// Deltas also requests events "delta", which show what the calls of Run produce: see
-	// [Event.Delta]. They do not move the cursor: a later one makes up for any that was
-	// missed. There are none for a run in another process than the server: an event
-	// "elsewhere" says so.
+	// [Event.Delta]. They do not move the cursor: a later delta includes any that was missed. If
+	// the run is executed by another process than the server, there are none: an event "elsewhere"
+	// says so.
 	Deltas bool
 
 	// UntilEnd ends the events of Run after the event that the run completed, failed or
@@ -46,9 +46,9 @@ type Client struct {
 	// server sends a heartbeat every 15 s. Defaults to 45 s.
 	Silence time.Duration
 
-	// MaxDelay bounds the delay between two connections, which begins at what the server
-	// asks for and doubles while no event arrives. Defaults to 30 s. A Retry-After of a
-	// refusal is always honoured, up to a day.
+	// MaxDelay bounds the delay between two connections, which begins at what the server asks for
+	// and doubles while no event arrives. Defaults to 30 s. The Retry-After of a refusal is always
+	// obeyed, up to a day.
 	MaxDelay time.Duration
 
 	// MaxEvent is the maximum size of an event in bytes. Defaults to 4 MB.
@@ -170,9 +170,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 var (
-	errStopped = errors.New("streamer: the end")      // of the stream, or of the loop that reads it
-	errFinal   = errors.New("streamer: no use")       // in trying again
-	errSilent  = errors.New("streamer: nothing came") // for too long
+	errStopped = errors.New("streamer: the end")               // of the stream, or of the loop that reads it
+	errFinal   = errors.New("streamer: a retry does not help") // in trying again
+	errSilent  = errors.New("streamer: nothing came")          // for too long
 )
 
 // final is an error that a retry does not change.
@@ -190,7 +190,7 @@ type follower struct {
 	most    time.Duration // between two tries
 	max     int
 	cursor  string
-	base    time.Duration // the wait after a connection that was well
+	base    time.Duration // the wait after a successful connection
 	failed  int           // tries since an event came
 	absent  time.Time     // since when the server does not know the run
 }
@@ -264,7 +264,7 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 		if e.Name == eventCursor {
 			continue
 		}
-		silence.Stop() // however long the caller takes
+		silence.Stop() // the caller may take any time
 		if f.client.picks(e) && !yield(e, nil) || f.client.ends(e) {
 			return errStopped
 		}
@@ -346,7 +346,7 @@ func messageOf(body io.Reader) string {
 	return strings.TrimSpace(string(valid(data)))
 }
 
-// heard puts off the end of a connection for each byte that comes.
+// heard postpones the timeout of a connection for each byte that comes.
 type heard struct {
 	r       io.Reader
 	timer   *time.Timer

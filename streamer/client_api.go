@@ -37,7 +37,7 @@ func (c *Client) events() (string, error) {
 		return "", err
 	}
 	types, statuses := c.Types, c.Statuses
-	if c.filtersEnd() { // the end is sent too, and looked at here
+	if c.filtersEnd() { // the end is requested too, and filtered here
 		if len(types) > 0 {
 			types = append(slices.Clip(types), record.KindRun)
 		}
@@ -225,8 +225,8 @@ func (c *Client) Fork(ctx context.Context, runID string, f Fork) error {
 	return c.post(ctx, runID, "fork", f)
 }
 
-// ResumeAll resumes the chosen runs, and returns what came of each. Choice.Sees is not
-// sent: the server knows which runs the sender may see.
+// ResumeAll resumes the chosen runs, and returns the result for each. Choice.Sees is not sent: the
+// server knows which runs the sender may see.
 func (c *Client) ResumeAll(ctx context.Context, choice Choice) ([]Continued, error) {
 	return c.goOn(ctx, "resume", choice)
 }
@@ -298,7 +298,7 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte,
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return fmt.Errorf("streamer: %s sends what is not the JSON of a streamer.Handler: %w", u, err)
+		return fmt.Errorf("streamer: %s sends something other than the JSON of a streamer.Handler: %w", u, err)
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *S
 // posted.
 func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *Scope, body any) (runID string, ok bool) {
 	if h.options.Control == nil || !scope.Control {
-		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs and not change them")
+		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs, but not change them")
 		return "", false
 	}
 	if !h.admitPost(w, req) || !h.admitRun(w, req, scope) || !h.readBody(w, req, body) {

@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// cursor is a place in a stream: after the event with this number. On the wire
-// it is the event's ID. The zero cursor is the beginning.
+// cursor is a position in a stream: after the event with this number. On the wire it is the ID of
+// the event. The zero cursor is the beginning.
 type cursor struct {
 	// generation is that of the record in the stream of a run, and the
 	// handler's own number in the stream of all runs.
@@ -21,7 +21,7 @@ func cursorOf(r *record.Record) cursor { return cursor{r.Generation, r.Seq} }
 // maxCursor is how long an ID may be.
 const maxCursor = 2*20 + 1
 
-// parseCursor reads an ID. It is not ok if no handler wrote it.
+// parseCursor reads an ID. It reports false if no handler wrote it.
 func parseCursor(id string) (c cursor, ok bool) {
 	generation, number, found := strings.Cut(id, "-")
 	if !found || len(id) > maxCursor {

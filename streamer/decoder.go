@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// decoder reads an event stream as the HTML standard has it (section 9.2.6,
-// "Interpreting an event stream"). It never reads on for the end of a line:
-// what ends in CR is whole before a LF may follow.
+// decoder reads an event stream as the HTML standard defines it (section 9.2.6, "Interpreting an
+// event stream"). It never waits for more bytes at the end of a line: a line that ends in CR is
+// complete before a LF may follow.
 type decoder struct {
 	r       *bufio.Reader
 	max     int  // bytes of an event
 	begun   bool // the byte order mark has been looked for
-	afterCR bool // a LF now belongs to the line before
+	afterCR bool // a LF now belongs to the previous line
 
 	line   []byte
 	id     string        // of the event that is being read
-	lastID string        // of the last event that was whole
+	lastID string        // of the last complete event
 	retry  time.Duration // the newest that the server asked for; 0 for none
 }
 
@@ -32,8 +32,8 @@ func newDecoder(r io.Reader, most int, lastID string) *decoder {
 	return &decoder{r: bufio.NewReader(r), max: most, lastID: lastID, id: lastID}
 }
 
-// next returns the next event that has data. An ID alone moves lastID. What
-// is not ended by an empty line when the stream ends is not an event.
+// next returns the next event that has data. An ID alone moves lastID. An event that is not
+// followed by an empty line before the stream ends does not count.
 func (d *decoder) next() (Event, error) {
 	var name string
 	var data []byte
@@ -77,7 +77,7 @@ func orMessage(name string) string {
 	return name
 }
 
-// maxRetry bounds what a server may ask for.
+// maxRetry limits what a server may ask for.
 const maxRetry = 5 * time.Minute
 
 func (d *decoder) setRetry(value []byte) {
@@ -92,7 +92,7 @@ func (d *decoder) setRetry(value []byte) {
 	d.retry = max(time.Millisecond, time.Duration(ms)*time.Millisecond)
 }
 
-// readLine reads a line of at most so many bytes into d.line.
+// readLine reads a line of at most the given number of bytes into d.line.
 func (d *decoder) readLine(most int) error {
 	if !d.begun {
 		d.begun = true
@@ -127,8 +127,8 @@ func (d *decoder) readLine(most int) error {
 	}
 }
 
-// chunk is what has come and was not read: at least one byte, and not the LF
-// of a CRLF.
+// chunk returns bytes that have arrived and were not read: at least one byte, and not the LF of a
+// CRLF.
 func (d *decoder) chunk() ([]byte, error) {
 	for {
 		if _, err := d.r.Peek(1); err != nil {
@@ -144,5 +144,5 @@ func (d *decoder) chunk() ([]byte, error) {
 	}
 }
 
-// valid is b with U+FFFD for what is not UTF-8.
+// valid returns b with U+FFFD in place of bytes that are not UTF-8.
 func valid(b []byte) []byte { return bytes.ToValidUTF8(b, []byte("\uFFFD")) }

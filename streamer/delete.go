@@ -17,9 +17,9 @@ type deletedBody struct {
 	RunID string `json:"run_id"`
 }
 
-// Deleted tells the clients that a run was deleted, with an event "deleted" in the stream of
-// all runs and in that of the run, which then waits for another run with its ID. It does
-// nothing if there is such a run already: that one is read instead.
+// Deleted tells the clients that a run was deleted, with an event "deleted" in the stream of all
+// runs and in that of the run, which then waits for another run with its ID. If another run with
+// that ID exists already, Deleted reads that run instead.
 func (h *Handler) Deleted(ctx context.Context, runID string) {
 	if h.source != nil {
 		info, err := h.source.Run(ctx, runID)
@@ -28,7 +28,7 @@ func (h *Handler) Deleted(ctx context.Context, runID string) {
 			return
 		}
 		if !errors.Is(err, ErrNotFound) {
-			return // nobody knows; streams that come back find out
+			return // nobody knows; clients that reconnect find out
 		}
 	}
 	if r := h.runs.find(runID); r != nil && r.end(gone) {
@@ -43,21 +43,21 @@ func (h *Handler) Deleted(ctx context.Context, runID string) {
 	}
 }
 
-// renew lets go of what is known of a run that another one has replaced.
+// renew discards what is known of a run that another run has replaced.
 func (h *Handler) renew(runID string, info *RunInfo) {
 	r := h.runs.find(runID)
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
-	known := r.view.ledger.First == 1 && !r.view.Created.Before(info.Created) // what is known is of the new one
+	known := r.view.ledger.First == 1 && !r.view.Created.Before(info.Created) // the known records belong to the new run
 	r.mu.Unlock()
 	if !known && r.end(restarted) {
 		h.notifyLater(r.tape)
 	}
 }
 
-// end forgets the run, and puts a frame that says so on its tape.
+// end forgets the run, and puts a frame about that on its tape.
 func (r *run) end(f *frame) (due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,14 +76,14 @@ func (t *tape) end(f *frame) (due bool) {
 	return t.becomesDue()
 }
 
-// finish is end without a notification; t.mu is held.
+// finish does what end does, without a notification; t.mu is held.
 func (t *tape) finish(f *frame) {
 	t.dropAll()
 	t.before, t.last, t.begun = cursor{}, cursor{}, nil
 	t.put(entry{frame: f})
 }
 
-// deleted tells the client that the run is gone, and begins anew with the next one.
+// deleted tells the client that the run is gone, and begins again with the next run.
 func (s *stream) deleted() {
 	s.moves++
 	s.at = cursor{}

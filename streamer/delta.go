@@ -11,14 +11,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Delta is the data of the event "delta": a piece of what a call is
-// producing. Attempt counts from 0; what a higher one produces replaces what
-// lower ones did.
+// A Delta is the data of the event "delta": a piece of what a call is producing. Attempt counts
+// from 0; the output of a higher attempt replaces that of lower ones.
 type Delta struct {
 	live.Delta
 
-	// Whole says that Text is not a piece but all that is kept of the text so
-	// far, and replaces what was shown of it: of the same call, part and index.
+	// Whole says that Text is not a piece, but everything that is kept of the text so far. It
+	// replaces what was shown of the text of the same call, part and index.
 	Whole bool `json:"whole,omitempty"`
 }
 
@@ -27,9 +26,9 @@ type Delta struct {
 //
 //	ctx = live.Watch(st.Context(ctx), dash.Delta)
 //
-// It does not wait for clients. Deltas of runs that were not published to the
-// handler are dropped. With [Options.Redact], texts are redacted as live.Redact says: what
-// may be the beginning of a secret comes later.
+// It does not wait for clients. Deltas of runs that were not published to the handler are dropped.
+// With [Options.Redact], texts are redacted as live.Redact describes: text that may be the
+// beginning of a secret is sent later.
 func (h *Handler) Delta(d live.Delta) {
 	select {
 	case <-h.closing:
@@ -38,7 +37,7 @@ func (h *Handler) Delta(d live.Delta) {
 	}
 }
 
-// addDelta takes in a delta that may be shown.
+// addDelta takes a delta that may be shown.
 func (h *Handler) addDelta(d live.Delta) {
 	r := h.runs.find(d.RunID)
 	if r != nil && r.products.add(&d) {
@@ -47,14 +46,13 @@ func (h *Handler) addDelta(d live.Delta) {
 }
 
 const (
-	maxProducts = 64      // calls of a run that produce something at a time
+	maxProducts = 64      // calls of a run that produce something at the same time
 	maxTexts    = 64      // of such a call
 	maxTail     = 8 << 10 // bytes that are kept of what a call has produced
 	deltaEvery  = time.Second / 10
 
-	// A piece that is sent to a client takes the service some 45 µs. So many clients are
-	// sent their deltas less often, and all of them together take it a twentieth of a
-	// processor.
+	// Sending a piece to a client takes the service about 45 µs. If there are many clients, each
+	// gets deltas less often, so that all of them together take a twentieth of a processor.
 	deltaForEach  = time.Millisecond
 	deltaEveryTop = time.Second
 )
@@ -64,9 +62,9 @@ func (h *Handler) deltaEvery() time.Duration {
 	return min(max(deltaEvery, time.Duration(h.deltaClients.Load())*deltaForEach), deltaEveryTop)
 }
 
-// products is what the calls of a run have produced in the attempts that go
-// on: the end of each text. Clients read from it what they do not have yet,
-// so that a slow one gets fewer and longer pieces, and needs no queue.
+// products contains what the calls of a run have produced in their running attempts: the end of
+// each text. Clients read from it what they do not have yet, so that a slow client gets fewer and
+// longer pieces, and needs no queue.
 type products struct {
 	mu      sync.Mutex
 	calls   map[record.Address]*product
@@ -88,7 +86,7 @@ type producedText struct {
 	index int
 	name  string
 	tail  []byte
-	end   int // how long all of the text is
+	end   int // the length of the whole text
 }
 
 // add takes in a delta. If it returns true, the caller must schedule a
@@ -135,7 +133,7 @@ func (p *product) add(d *live.Delta) {
 	if d.Name != "" {
 		t.name = d.Name
 	}
-	if d.Part == live.PartProgress { // each says how far it is, and no more than that
+	if d.Part == live.PartProgress { // each piece says how far the call is, so only the last one matters
 		p.size -= len(t.tail)
 		t.tail = t.tail[:0]
 	}
@@ -158,8 +156,8 @@ func (p *product) shorten() {
 	}
 }
 
-// take drops what is over with the record. A record that was read from a store may come
-// after the first deltas of a later opening of the run by this process, which go on.
+// take drops the products of calls and attempts that the record ends. A record that was read from a
+// store may come after the first deltas of a later opening of the run by this process, which stay.
 func (ps *products) take(r *record.Record) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -202,17 +200,17 @@ type shown struct {
 	version uint64
 	calls   map[record.Address]*shownProduct
 	at      time.Time // when it was sent the last of it
-	asked   uint64    // the last generation of the run for which it was asked who executes it
+	asked   uint64    // the last generation of the run for which the store was asked who executes it
 }
 
 type shownProduct struct {
 	*product
-	ends  []int // of its texts, as far as they were sent
+	ends  []int // of its texts, up to where they were sent
 	names []string
 }
 
-// since returns what the client does not have yet, or else a channel that is
-// closed when there is more.
+// since returns what the client does not have yet, or otherwise a channel that is closed when there
+// is more.
 func (ps *products) since(s *shown) (deltas []Delta, more <-chan struct{}) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -386,7 +386,7 @@ func TestDeltasAreThoseOfOneRun(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	newFeed("r", h.Publish).open()
 	for query, want := range map[string]string{
-		"deltas=true":            "bad_request: deltas are those of one run: name it, as run=ID",
+		"deltas=true":            "bad_request: deltas are available for one run only: name it, as run=ID",
 		"run=r&deltas=maybe":     `bad_request: deltas is ["maybe"]: want one true or false`,
 		"run=r&deltas=1&deltas=": `bad_request: deltas is ["1" ""]: want one true or false`,
 	} {
@@ -428,7 +428,7 @@ func TestAClientThatAsksGetsDeltas(t *testing.T) {
 	for _, err := range client.Events(t.Context()) {
 		var refused *streamer.StatusError
 		require.ErrorAs(t, err, &refused)
-		assert.Contains(t, err.Error(), "deltas are those of one run")
+		assert.Contains(t, err.Error(), "deltas are available for one run only")
 	}
 }
 

@@ -85,8 +85,8 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	}
 }
 
-// mayAwait returns an error for a run that the sender may not see, or that can never be
-// there. The stream of one that is not there yet waits for it.
+// mayAwait returns an error for a run that the sender may not see, or that can never exist. The
+// stream of a run that does not exist yet waits for it.
 func (h *Handler) mayAwait(ctx context.Context, id string, scope *Scope) error {
 	_, err := h.find(ctx, id, scope)
 	if errors.Is(err, ErrNotFound) && scope.sees(id) && len(id) <= maxRunID {
@@ -98,7 +98,7 @@ func (h *Handler) mayAwait(ctx context.Context, id string, scope *Scope) error {
 // maxRunID is the length of the longest ID of a run in a store, in bytes.
 const maxRunID = 128
 
-// parseDeltas is for a client that asks for deltas; nil for every other.
+// parseDeltas returns the state of a client that asks for deltas; nil for other clients.
 func parseDeltas(values []string, r *run) (*shown, error) {
 	if len(values) == 0 {
 		return nil, nil
@@ -110,7 +110,7 @@ func parseDeltas(values []string, r *run) (*shown, error) {
 	case !wanted:
 		return nil, nil
 	case r == nil:
-		return nil, errors.New("deltas are those of one run: name it, as run=ID")
+		return nil, errors.New("deltas are available for one run only: name it, as run=ID")
 	}
 	return &shown{calls: make(map[record.Address]*shownProduct)}, nil
 }

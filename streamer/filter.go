@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// filter picks the events that a client wants and may have.
+// filter selects the events that a client wants and may see.
 type filter struct {
 	scope    *Scope
 	kinds    []record.Kind
@@ -33,7 +33,7 @@ func parseFilter(kinds, statuses []string) (f filter, err error) {
 	return f, nil
 }
 
-// words splits values that have commas in them.
+// words splits values that contain commas.
 func words(values []string) (all []string) {
 	for _, v := range values {
 		for word := range strings.SplitSeq(v, ",") {

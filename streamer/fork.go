@@ -7,23 +7,23 @@ import (
 	"strconv"
 )
 
-// A Forker begins new runs from calls of other ones, for senders whose Scope allows
-// control. It must be safe for concurrent use. Its errors are those of a [Control], and
-// ErrConflict if the ID is that of another run, or if somebody has to decide about calls with
-// effects, and ErrInvalid for a call that is not there or what cannot be set.
+// A Forker begins new runs from calls of other ones, for senders whose Scope allows control. It
+// must be safe for concurrent use. Its errors are those of a [Control], and ErrConflict if the ID
+// is that of another run, or if somebody has to decide about calls with effects, and ErrInvalid for
+// a call that does not exist or an output that cannot be set.
 type Forker interface {
 	Fork(ctx context.Context, runID string, f Fork) error
 }
 
-// A Fork is a request for a new run that begins before a call of another one: see
-// state.Fork. To have it run, resume it.
+// A Fork is a request for a new run that begins before a call of another one: see state.Fork. To
+// execute it, resume it.
 type Fork struct {
 	RunID   string `json:"run_id"` // the new one
 	Address string `json:"address"`
 	NewKeys bool   `json:"new_keys,omitempty"`
 
-	// Effects is empty, "take_over", or "repeat": what is decided about the calls behind
-	// the address that have had effects.
+	// Effects is empty, "take_over", or "repeat": the decision about the calls after the address
+	// that have had effects.
 	Effects string `json:"effects,omitempty"`
 
 	// Outputs are other outputs of calls, by their addresses, and other answers to
@@ -35,7 +35,7 @@ func (h *Handler) serveFork(w http.ResponseWriter, req *http.Request, scope *Sco
 	var f Fork
 	id := req.PathValue("run")
 	if h.options.Forker == nil || !scope.Control {
-		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be forked here")
+		h.refuse(w, http.StatusForbidden, "forbidden", "runs cannot be forked here")
 		return
 	}
 	if !h.admitPost(w, req) || !h.admitRun(w, req, scope) || !h.readBody(w, req, &f) {

@@ -7,24 +7,24 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// frame is one event as every client gets it, but for its ID.
+// frame is one event as every client gets it, except for its ID.
 type frame struct {
 	runID  string
-	seq    uint64 // zero for what is not numbered
+	seq    uint64 // zero for events without a number
 	kind   record.Kind
 	status record.Status
 	event  string
-	size   int64 // in memory, about
+	size   int64 // approximate size in memory
 
 	once  sync.Once
-	rec   *record.Record // until encoded
-	words Vocabularies   // until then
+	rec   *record.Record // nil once it was encoded
+	words Vocabularies   // nil once it was encoded
 	body  []byte         // "data: …\nevent: …\n": the ID and the empty line are the stream's
 	said  map[string][][]byte
 }
 
-// eagerBytes is how much a record may hold on to before its frame is encoded
-// at once, to let go of it. Outputs are shown as previews of 500 characters.
+// eagerBytes is how much memory a record may refer to before its frame is encoded at once, so that
+// the memory is released. Outputs are shown as previews of 500 characters.
 const eagerBytes = 4 << 10
 
 func (h *Handler) newFrame(r *record.Record) *frame {
@@ -47,15 +47,14 @@ func (h *Handler) newFrame(r *record.Record) *frame {
 	return f
 }
 
-// restarted is the frame of an entry that stands for the end of a run, and the
-// beginning of another with the same ID.
+// restarted is the frame of an entry for the end of a run and the beginning of another with the
+// same ID.
 var restarted = new(frame)
 
-// frameBytes is what a frame takes without what users put into it.
+// frameBytes is the size of a frame without the data of users.
 const frameBytes = 1 << 10
 
-// bytes encodes the frame when it is first sent: a run that nobody watches
-// pays for no JSON.
+// bytes encodes the frame when it is first sent: a run that nobody watches needs no JSON.
 func (f *frame) bytes() []byte {
 	f.once.Do(func() {
 		data := wire.JSON(f.rec, maxData)
@@ -71,17 +70,17 @@ func (f *frame) bytes() []byte {
 	return f.body
 }
 
-// saidBy is what a vocabulary says of the record.
+// saidBy returns the events that a vocabulary makes of the record.
 func (f *frame) saidBy(vocabulary string) [][]byte {
 	f.bytes()
 	return f.said[vocabulary]
 }
 
-// json is the data of the event.
+// json returns the data of the event.
 func (f *frame) json() []byte {
 	body := f.bytes()
 	return body[len("data: ") : len(body)-len("\nevent: \n")-len(f.event)]
 }
 
-// maxData is how long the JSON of one event may be.
+// maxData is the maximum length of the JSON of one event.
 const maxData = 256 << 10

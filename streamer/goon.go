@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A Continuer has stopped runs go on, for senders whose Scope allows control. It must be
-// safe for concurrent use. Its errors are those of a [Control], and ErrConflict for a run
-// that cannot go on this way, or that no runner has started.
+// A Continuer makes stopped runs continue, for senders whose Scope allows control. It must be safe
+// for concurrent use. Its errors are those of a [Control], and ErrConflict for a run that cannot
+// continue in this way, or that no runner has started.
 type Continuer interface {
 	// Resume continues a run that was interrupted.
 	Resume(ctx context.Context, runID string) error
@@ -17,16 +17,16 @@ type Continuer interface {
 	// Retry continues a run that failed, and tries again what failed for good.
 	Retry(ctx context.Context, runID string) error
 
-	// ResumeAll resumes the chosen runs, which were interrupted, and returns what came
-	// of each. For a choice that cannot be made the error is ErrInvalid.
+	// ResumeAll resumes the chosen runs, which were interrupted, and returns the result for each.
+	// For an impossible choice the error is ErrInvalid.
 	ResumeAll(ctx context.Context, c Choice) ([]Continued, error)
 
-	// RetryAll does the same with Retry and the runs that failed.
+	// RetryAll does the same with Retry for the runs that failed.
 	RetryAll(ctx context.Context, c Choice) ([]Continued, error)
 }
 
-// A Choice selects the runs that are to go on: those that all of its fields match. One
-// of them must be set.
+// A Choice selects the runs that a request is for: those that match all of its fields. One of them
+// must be set.
 type Choice struct {
 	Status  string    `json:"status,omitempty"`  // interrupted for ResumeAll, failed for RetryAll
 	Reason  string    `json:"reason,omitempty"`  // why they were interrupted, or failed
@@ -37,7 +37,7 @@ type Choice struct {
 	Sees func(runID string) bool `json:"-"`
 }
 
-// A Continued is a run that was chosen, and why it does not go on; empty if it does.
+// A Continued is a chosen run, and why it does not continue; empty if it does.
 type Continued struct {
 	RunID string `json:"run_id"`
 	Error string `json:"error,omitempty"`
@@ -96,7 +96,7 @@ func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, sco
 	h.sendJSON(w, continued{append([]Continued{}, runs...)})
 }
 
-// admitContinue checks that the sender may have runs go on.
+// admitContinue checks that the sender may make runs continue.
 func (h *Handler) admitContinue(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
 	if h.options.Continuer == nil || !scope.Control {
 		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be resumed or retried here")

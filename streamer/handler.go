@@ -38,29 +38,29 @@ type Options struct {
 	// result of a run to senders that may see it. If it is nil, runs cannot be started.
 	Starter Starter
 
-	// Continuer has stopped runs go on, for senders whose Scope allows control. Nil
-	// lets nobody.
+	// Continuer makes stopped runs continue, for senders whose Scope allows control. If it is nil,
+	// runs cannot be resumed or retried.
 	Continuer Continuer
 
-	// Forker begins new runs from calls of others, for senders whose Scope allows control.
-	// Nil forbids that.
+	// Forker begins new runs from calls of others, for senders whose Scope allows control. If it is
+	// nil, runs cannot be forked.
 	Forker Forker
 
-	// Threads are conversations, for senders whose Scope allows control to speak, and for
-	// those that may see their runs to read. Nil for none.
+	// Threads are conversations. Senders whose Scope allows control may send messages, and senders
+	// that may see their runs may read them. If it is nil, there are none.
 	Threads Threads
 
-	// Elsewhere reports whether another process executes a run, whose deltas so do not come
-	// to this handler: a client that asks for them is told so. It is called by the
-	// goroutine of the stream of such a client, after each opening of the run. Nil for never.
+	// Elsewhere reports whether another process executes a run, so that its deltas do not come to
+	// this handler: a client that asks for them is told so. It is called by the goroutine of the
+	// stream of such a client, after each opening of the run. Nil means never.
 	Elsewhere func(ctx context.Context, runID string) bool
 
-	// Redact is applied to every text of inputs, outputs and errors that is shown, in
-	// published records and in those from the source; see record.Record.Redacted. A
-	// store keeps texts unchanged, even those of runs with state.WithRedaction: use the
-	// same rules for both. Names of tools, pipelines and tags are not redacted. It is
-	// called by the goroutine that publishes. What calls are producing is shown as soon as
-	// it cannot be part of a secret any more. If it is nil, texts are not redacted.
+	// Redact is applied to every text of inputs, outputs and errors that is shown, in published
+	// records and in those from the source; see record.Record.Redacted. A store keeps texts
+	// unchanged, even those of runs with state.WithRedaction: use the same rules for both. Names of
+	// tools, pipelines and tags are not redacted. It is called by the goroutine that publishes.
+	// Deltas are shown as soon as they can no longer be part of a secret. If it is nil, texts are
+	// not redacted.
 	Redact redact.Redaction
 
 	// Vocabularies translate the events into the terms of other systems, by name:
@@ -84,10 +84,10 @@ type Options struct {
 
 	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
 	Reconnect    time.Duration // how long clients wait before they come back, with jitter. Defaults to 2 s
-	WriteTimeout time.Duration // how long a client may take for what it is sent at a time, 16 KB or one event. Defaults to 10 s
+	WriteTimeout time.Duration // how long a client may take to read what is sent at a time, 16 KB or one event. Defaults to 10 s
 
-	// Origins are the other origins whose pages may read, such as
-	// "https://ops.example.com". None by default.
+	// Origins are other origins whose pages may read responses, such as "https://ops.example.com".
+	// None by default.
 	Origins []string
 }
 
@@ -172,23 +172,23 @@ type Handler struct {
 
 	buffers sync.Pool // of *bufio.Writer, for clients that are being sent something
 
-	wakeup   chan struct{}      // there are tapes whose clients are to be notified
+	wakeup   chan struct{}      // some tapes have clients to notify
 	closing  <-chan struct{}    // closed when Close begins
 	open     context.Context    // ends then
 	shut     context.CancelFunc // ends it
 	notified chan struct{}      // closed when the notifying goroutine has ended
 
-	mu      sync.Mutex // guards what follows, and that the handler is closed once
-	due     []notifier // whose clients wait for what has come
+	mu      sync.Mutex // guards the fields below, and that the handler is closed once
+	due     []notifier // with clients that wait for what has come
 	clients clients
 	quiet   chan struct{} // closed when the last client of a closed handler has gone
 
-	deltaClients atomic.Int64 // that ask for deltas
+	deltaClients atomic.Int64 // clients that ask for deltas
 
 	counters counters
 }
 
-// counters count from New on.
+// counters count since New.
 type counters struct {
 	events   atomic.Uint64
 	accepted atomic.Uint64
@@ -238,7 +238,7 @@ func New(source Source, options Options) (*Handler, error) {
 // before a restart did not have.
 func randomGeneration() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // which never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
 
@@ -293,7 +293,7 @@ const (
 	longestRound  = 100 * time.Millisecond
 	roundForEach  = 50 * time.Microsecond // client
 
-	// together is how long the other events that a run publishes at once may take to
+	// together is how long the other events that a run publishes at the same time may take to
 	// arrive after the first.
 	together = time.Millisecond
 )
@@ -362,8 +362,8 @@ func (h *Handler) Close(ctx context.Context) error {
 // reads first.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.URL.Path == "" {
-		// Mounted with its prefix stripped: the page's own links are relative,
-		// so that it needs the slash.
+		// Mounted with its prefix stripped: the links of the page are relative, so the path must
+		// end in a slash.
 		w.Header().Set("Location", pathBase(req)+"/")
 		w.WriteHeader(http.StatusMovedPermanently)
 		return
@@ -409,7 +409,7 @@ func (h *Handler) routes() *http.ServeMux {
 // find returns a run that the scope may see, from memory or from the source.
 func (h *Handler) find(ctx context.Context, id string, scope *Scope) (*run, error) {
 	if !scope.sees(id) {
-		return nil, ErrNotFound // whether it is there is not theirs to know
+		return nil, ErrNotFound // the sender must not learn whether it exists
 	}
 	if r := h.runs.find(id); r != nil && r.isKnown() {
 		return r, nil

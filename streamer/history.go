@@ -27,21 +27,21 @@ type Minute struct {
 // History is what was published in the last hour. It is the body of /api/history.
 type History struct {
 	Now     time.Time `json:"now"`
-	Since   time.Time `json:"since"`   // what was before is not known: the server began then, or an hour ago
-	Minutes []Minute  `json:"minutes"` // those in which something was published, the oldest first
+	Since   time.Time `json:"since"`   // earlier events are not known: the server began then, or an hour ago
+	Minutes []Minute  `json:"minutes"` // minutes in which something was published, the oldest first
 }
 
 // history collects what is published.
 type history struct {
 	mu      sync.Mutex
 	since   time.Time
-	minutes [historyMinutes]Minute // that of a time is at its minute modulo their number
+	minutes [historyMinutes]Minute // a minute is at its number modulo their number
 }
 
 func newHistory(now time.Time) *history { return &history{since: now.UTC()} }
 
-// take adds a record that was published now. Records that are older, such as of a run whose
-// first records came late, count for the minute in which they were written.
+// take adds a record that was published now. Older records, such as those of a run whose first
+// records came late, count for the minute in which they were written.
 func (h *history) take(r *record.Record) {
 	if r.Replayed || r.Seq == 0 || !r.Kind.IsCall() || r.Kind == record.KindGroup || r.Kind == record.KindBranch || r.Time.Before(h.since.Add(-time.Minute)) {
 		return
@@ -73,7 +73,7 @@ func (h *history) take(r *record.Record) {
 	m.Cost += used.Cost
 }
 
-// minute returns that of a time, nil if there is a newer one in its place.
+// minute returns the Minute of a time, nil if a newer one is in its place.
 func (h *history) minute(t time.Time) *Minute {
 	at := t.UTC().Truncate(time.Minute)
 	m := &h.minutes[at.Unix()/60%historyMinutes]
@@ -105,10 +105,10 @@ func (h *history) read(now time.Time) History {
 	return read
 }
 
-// serveHistory sends the history to senders that may see all runs: it is of all.
+// serveHistory sends the history, which is about all runs, only to senders that may see all runs.
 func (h *Handler) serveHistory(w http.ResponseWriter, _ *http.Request, scope *Scope) {
 	if scope.Runs != nil {
-		h.refuse(w, http.StatusForbidden, "forbidden", "the history is of all runs, and you may not see all")
+		h.refuse(w, http.StatusForbidden, "forbidden", "the history is about all runs, and you may not see all of them")
 		return
 	}
 	h.sendJSON(w, h.history.read(time.Now()))

@@ -23,8 +23,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// contentTypes are those of the page's files. What the machine thinks of an
-// extension does not count: a script of another type is not run.
+// contentTypes are the types of the files of the page. The types that the system has for extensions
+// are not used: browsers refuse scripts of another type.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -63,8 +63,8 @@ func (h *Handler) sendPage(w http.ResponseWriter, req *http.Request, name string
 	http.ServeContent(w, req, name, time.Time{}, bytes.NewReader(data))
 }
 
-// acceptsGzip reports whether a response may be compressed. Parts of a file are parts of
-// it as it is.
+// acceptsGzip reports whether a response may be compressed. Ranges of a file are ranges of the
+// uncompressed file.
 func acceptsGzip(req *http.Request) bool {
 	if req.Header.Get("Range") != "" {
 		return false
@@ -78,7 +78,7 @@ func acceptsGzip(req *http.Request) bool {
 	return false
 }
 
-// compressed takes a millisecond for the largest file, and browsers keep it.
+// compressed takes a millisecond for the largest file, and browsers cache the result.
 func compressed(data []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

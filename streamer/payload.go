@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// servePayload sends what went into a call or came out of it, whole: an input or output as
-// JSON, an error as text. Clients may ask for a range of it.
+// servePayload sends the whole input or output of a call as JSON, or its error as text. Clients may
+// ask for a range of it.
 func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *Scope) {
 	id, part := req.PathValue("run"), req.PathValue("part")
 	address, err := record.ParseAddress(req.PathValue("address"))
@@ -91,12 +91,12 @@ func missingPart(part string) string {
 	return "no attempt of this call has failed"
 }
 
-// payloadPolicy lets a browser do nothing with what a call has returned but show it.
+// payloadPolicy lets a browser only show the output of a call.
 const payloadPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 func (h *Handler) sendPayload(w http.ResponseWriter, req *http.Request, part string, data []byte) {
 	kind, extension := "text/plain; charset=utf-8", "txt"
-	if part != "error" && json.Valid(data) { // redaction may leave something else
+	if part != "error" && json.Valid(data) { // redaction may leave something that is not JSON
 		kind, extension = "application/json", "json"
 	}
 	hash := sha256.Sum256(data)

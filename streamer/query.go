@@ -26,7 +26,7 @@ type Query struct {
 	Parent     string    // the run that they were forked from
 	ErrorClass string    // of the last error
 	Text       string    // in the ID, the description, an open question or the last error; case does not matter
-	Asking     bool      // somebody is asked
+	Asking     bool      // somebody was asked
 	Since      time.Time // updated then or later
 	Until      time.Time // updated before
 
@@ -75,7 +75,7 @@ func (i *RunInfo) has(text string) bool {
 		slices.ContainsFunc(i.Questions, func(q QuestionState) bool { return in(q.Text) })
 }
 
-// value is what a list has the run by.
+// value returns the value by which a list is sorted.
 func (q *Query) value(i *RunInfo) float64 {
 	seconds := func(t time.Time) float64 {
 		if t.IsZero() {
@@ -256,7 +256,7 @@ func (h *Handler) stateOf(ctx context.Context, info *RunInfo, reads *int) RunSta
 	if goesOn && (r == nil || s.Partial || s.LastSeq < info.LastSeq) && *reads < maxRead {
 		*reads++
 		r = h.runs.get(info.RunID, false)
-		_ = r.complete(ctx, h.source, info.LastSeq) // one run that cannot be read does not hide the others
+		_ = r.complete(ctx, h.source, info.LastSeq) // one unreadable run must not hide the others
 		s = r.state()
 	}
 	if s.LastSeq > 0 && (!s.Partial && s.LastSeq >= info.LastSeq || s.LastSeq > info.LastSeq) {
@@ -295,9 +295,9 @@ func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
 	return known
 }
 
-// unstored returns the runs of a first page that were published and are not in the source,
-// such as those of a program without a store: fewer than the page has room for, so that it
-// has some of the source, after which the next page begins.
+// unstored returns the runs of a first page that were published and are not in the source, such as
+// those of a program without a store. They leave room on the page for some runs of the source,
+// after which the next page begins.
 func (h *Handler) unstored(ctx context.Context, q Query) (RunPage, error) {
 	known := h.inMemory(func(r *run) bool { return !h.isStored(ctx, r) })
 	infos := make([]RunInfo, 0, len(known))
@@ -328,8 +328,8 @@ func (p *RunPage) add(more *RunPage, q *Query) {
 	}
 }
 
-// isStored reports whether the source has a run, which it has when the first record of it
-// is published, or never.
+// isStored reports whether the source has a run. It has the run when the first record of the run is
+// published, or never.
 func (h *Handler) isStored(ctx context.Context, r *run) bool {
 	if found := r.stored.Load(); found != 0 {
 		return found > 0

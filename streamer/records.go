@@ -15,11 +15,11 @@ type recordsBody struct {
 	Omitted uint64            `json:"omitted"` // the number of earlier ones
 }
 
-// errBefore refuses a place that the run does not have.
+// errBefore means that the run does not have such a record.
 var errBefore = errors.New("before is not a record of the run")
 
-// serveRecords sends the records of a run before the one with a number: a page of what a
-// client that began with the newest has not seen.
+// serveRecords sends the records of a run before the one with a number: a page of older records,
+// for a client that began with the newest.
 func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *Scope) {
 	limit, err := limitOf(req, defaultRecords, maxRecords)
 	if err != nil {
@@ -115,7 +115,7 @@ func (h *Handler) between(ctx context.Context, r *run, after, before uint64) (fr
 	stored := frames[:0:0]
 	for rec, err := range h.source.Records(ctx, r.id, after) {
 		if errors.Is(err, ErrNotFound) {
-			return frames, nil // it is in memory alone
+			return frames, nil // it exists only in memory
 		} else if err != nil {
 			return nil, err
 		}

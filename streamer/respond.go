@@ -22,7 +22,7 @@ func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string
 	switch status {
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "5")
-	case http.StatusServiceUnavailable: // for all who come, and not all at once
+	case http.StatusServiceUnavailable: // for all clients, but not at the same time
 		w.Header().Set("Retry-After", strconv.Itoa(3+rand.IntN(5)))
 	}
 	if status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
@@ -40,7 +40,7 @@ func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) 
 	h.refuse(w, status, code, text)
 }
 
-// refusalOf returns how an error is told to a client.
+// refusalOf returns the response for an error.
 func refusalOf(err error, missing string) (status int, code, text string) {
 	var limit *errTooMany
 	switch {
@@ -57,7 +57,7 @@ func refusalOf(err error, missing string) (status int, code, text string) {
 	case errors.Is(err, ErrConflict):
 		return http.StatusConflict, "conflict", strings.TrimPrefix(err.Error(), ErrConflict.Error()+": ")
 	}
-	// The text may tell of paths and hosts.
+	// The text may contain paths and hosts.
 	return http.StatusInternalServerError, "unreadable", "the runs cannot be read"
 }
 
@@ -91,7 +91,7 @@ func (h *Handler) sendStatus(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(mustJSON(body), '\n'))
 }
 
-// mustJSON encodes what this package has made itself, which always can be.
+// mustJSON encodes values of this package, which can always be encoded.
 func mustJSON(body any) []byte {
 	data, err := json.Marshal(body)
 	if err != nil {

@@ -8,33 +8,31 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// run is what the handler keeps of one run: its newest events, and how it
-// stands.
+// run is what the handler keeps of one run: its newest events, and its state.
 type run struct {
 	id      string
 	clients atomic.Int64 // that watch it: it is not forgotten meanwhile
-	stored  atomic.Int32 // above 0 if the source has it, below 0 if not; 0 if it was not asked
+	stored  atomic.Int32 // above 0 if the source has it, below 0 if not; 0 if that is not known
 
 	ends atomic.Int64 // how often it was deleted, or replaced unseen
 
 	products products
 
-	mu   sync.Mutex // guards what follows; held while the tape is written
+	mu   sync.Mutex // guards the fields below; held while the tape is written
 	tape *tape
 	view view
 
-	published bool // anything was
+	published bool // something was published
 
 	last  cursor // of the newest record that was published
-	tried uint64 // the source was read for the view when it was to have this number
+	tried uint64 // the number up to which the source was last read for the view
 
 	reading   *view            // what is being read from the source
-	meanwhile []*record.Record // what was published since that began
+	meanwhile []*record.Record // what was published since reading began
 }
 
-// publish takes in a record and puts its frame on the tape of the run and on
-// that of all runs.
-// Fresh is false for a record that the tapes have, or that a crash has taken.
+// publish puts the frame of a record on the tape of the run and on that of all runs. Fresh is false
+// for a record that the tapes already have, or that a crash has lost.
 func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uint64) (fresh, due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,12 +45,12 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 			r.forget()
 			r.tape.restart()
 		case id.generation < r.last.generation:
-			return false, false, false // a crash has taken it
+			return false, false, false // a crash has lost it
 		case id.n > r.last.n:
 		case id.generation == r.last.generation:
 			return false, false, false // it was published before
 		default:
-			r.tape.rewind(id.n) // a crash has taken what was there
+			r.tape.rewind(id.n) // a crash has lost what was there
 		}
 		if id.generation > r.view.last.generation && id.n <= r.view.last.n {
 			r.forget()
@@ -68,16 +66,16 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 	return true, r.tape.append(f, id), all.number(f, allGeneration)
 }
 
-// isKnown reports whether anything was published of the run: a client may wait for one
-// that is not there.
+// isKnown reports whether anything was published of the run: a client may wait for a run that does
+// not exist yet.
 func (r *run) isKnown() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.published || r.view.LastSeq > 0
 }
 
-// isAnother reports whether rec begins another run with the same ID: the one
-// before was deleted, or was in memory alone.
+// isAnother reports whether rec begins another run with the same ID, because the previous one was
+// deleted, or existed only in memory.
 func (r *run) isAnother(rec *record.Record) bool {
 	switch {
 	case rec.Seq != 1 || r.view.ledger.First == 0:
@@ -85,27 +83,26 @@ func (r *run) isAnother(rec *record.Record) bool {
 	case r.view.ledger.First == 1:
 		return rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
 	}
-	// Of the one before only later records are known. Its first may come late.
+	// Of the previous run only later records are known: its first records may come late.
 	return rec.Generation < r.view.first && rec.Time.After(r.view.Updated)
 }
 
-// forget forgets how the run stands. r.mu is held.
+// forget forgets the state of the run. r.mu is held.
 func (r *run) forget() {
 	r.view, r.tried = newView(r.id), 0
 	r.reading, r.meanwhile = nil, nil
 }
 
-// state is how a run stands, and what it has cost, as /api sends it.
+// state returns the state and the cost of a run, as /api sends them.
 func (r *run) state() RunState {
 	r.mu.Lock()
 	v := r.view.clone()
 	r.mu.Unlock()
-	return v.state() // which sorts, and asks users' errors for their texts
+	return v.state() // it sorts, and calls Error on errors of users
 }
 
-// complete reads what was not published to the handler, up to the number, if a
-// source has it: the records before the first that was published, and those
-// after the newest that it knows.
+// complete reads records that were not published to the handler, up to the number, if a source has
+// them: those before the first published record, and those after the newest known one.
 func (r *run) complete(ctx context.Context, source Source, upTo uint64) error {
 	if source == nil {
 		return nil
@@ -122,18 +119,18 @@ func (r *run) complete(ctx context.Context, source Source, upTo uint64) error {
 	return err
 }
 
-// read takes in what the source has after what the view knows; all of it if
-// that was lost.
+// read reads the records of the source after those that the view knows; all of them if the view was
+// lost.
 func (v *view) read(ctx context.Context, source Source) error {
 	if known := v.last; known.n > 0 {
 		found := false
-		for rec, err := range source.Records(ctx, v.RunID, known.n-1) { // with the newest that is known
+		for rec, err := range source.Records(ctx, v.RunID, known.n-1) { // from the newest record that is known
 			if err != nil {
 				return err
 			}
 			if !found {
 				if found = cursorOf(&rec) == known; !found {
-					break // a crash has taken it
+					break // a crash has lost it
 				}
 				continue
 			}
@@ -153,9 +150,9 @@ func (v *view) read(ctx context.Context, source Source) error {
 	return nil
 }
 
-// beginReading returns the view to read into, nil if there is nothing to read.
-// The source is tried once for each state of the run, and by one at a time.
-// What is published meanwhile is kept for the end of it.
+// beginReading returns the view to read into, nil if there is nothing to read. The source is read
+// once for each state of the run, and by one goroutine at a time. Records that are published
+// meanwhile are kept and added afterwards.
 func (r *run) beginReading(upTo uint64) *view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,12 +168,12 @@ func (r *run) beginReading(upTo uint64) *view {
 	return r.reading
 }
 
-// endReading takes over what was read, and what came meanwhile.
+// endReading stores what was read, and adds what came meanwhile.
 func (r *run) endReading(fresh *view) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reading != fresh {
-		return // a crash has taken records that may be in it
+		return // it may contain records that a crash has lost
 	}
 	meanwhile := r.meanwhile
 	r.reading, r.meanwhile = nil, nil

@@ -14,8 +14,8 @@ type runs struct {
 
 	limit  int          // of runs
 	events int          // of each run
-	memory int64        // bytes of the events of all runs, about
-	bytes  atomic.Int64 // of them, at present
+	memory int64        // approximate size in bytes of the events of all runs
+	bytes  atomic.Int64 // their size now
 }
 
 // get returns the run, and begins it if it is new. A caller that watches it calls
@@ -70,8 +70,8 @@ func (rs *runs) makeRoom() {
 	}
 }
 
-// shrink forgets events of runs when they take too much memory, and a quarter
-// more, but no run: how those stand is still known.
+// shrink forgets events of runs when they take too much memory, until a quarter of it is free. It
+// forgets no run: their states stay known.
 func (rs *runs) shrink() {
 	if rs.bytes.Load() <= rs.memory {
 		return
@@ -86,13 +86,13 @@ func (rs *runs) shrink() {
 	}
 }
 
-// dispensable are the runs in the order in which they can be done without:
-// first those that nobody watches, and of these first those that ended, and
-// then those that have not been heard of for the longest time. rs.mu is held.
+// dispensable returns the runs in the order in which they are forgotten: first those that nobody
+// watches; of these, first those that ended, and then those with the oldest last record. rs.mu is
+// held.
 func (rs *runs) dispensable() []*run {
 	type candidate struct {
 		run   *run
-		rank  int // the lowest goes first
+		rank  int // the lowest is forgotten first
 		heard int64
 	}
 	var all []candidate

@@ -47,7 +47,7 @@ type RunInfo struct {
 	Tags        []string  `json:"tags,omitempty"`
 	Created     time.Time `json:"created_at"`
 	Updated     time.Time `json:"updated_at"`
-	Due         time.Time `json:"due_at,omitzero"` // when it begins, or goes on by itself
+	Due         time.Time `json:"due_at,omitzero"` // when it begins, or continues by itself
 	Program     string    `json:"program,omitempty"`
 	Version     string    `json:"program_version,omitempty"`
 	LastSeq     uint64    `json:"last_seq"`
@@ -56,14 +56,14 @@ type RunInfo struct {
 	// whose records were not all read has this usage.
 	Usage record.Usage `json:"-"`
 
-	// How it stood when it was last closed. Questions are the first ones of Asking, without
-	// the schema of an answer.
+	// Its state when it was last closed. Questions are the first ones of Asking, without the schema
+	// of an answer.
 	Calls, Failed, Retries, Asking int             `json:"-"`
 	Questions                      []QuestionState `json:"-"`
 	LastError                      *CallError      `json:"-"`
 }
 
-// A Stop is why a run does not continue.
+// A Stop says why a run does not continue.
 type Stop struct {
 	Reason  string `json:"reason"`            // such as user, shutdown or crash
 	By      string `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
@@ -76,8 +76,8 @@ type redactedSource struct {
 	redact redact.Redaction
 }
 
-// List searches the texts as they are stored: that a run is found by a secret says that
-// the secret is in it.
+// List searches the stored texts, without redaction: finding a run by a secret shows that it
+// contains the secret.
 func (s redactedSource) List(ctx context.Context, q Query) (RunPage, error) {
 	page, err := s.Source.List(ctx, q)
 	for i := range page.Runs {
@@ -145,16 +145,16 @@ type Control interface {
 	// JSON.
 	Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error
 
-	// Signal puts a signal into the run. Signal.By is as for Interrupt. ErrTooMany is
-	// returned if too many signals wait.
+	// Signal sends a signal to the run. Signal.By is as for Interrupt. ErrTooMany is returned if
+	// too many signals are waiting.
 	Signal(ctx context.Context, runID string, s Signal) error
 }
 
-// A Signal is something that has happened outside a run, see core.Receive.
+// A Signal is a value about something that has happened outside a run, see core.Receive.
 type Signal struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
-	ID    string          `json:"id,omitempty"` // the same for a signal that may be sent twice
+	ID    string          `json:"id,omitempty"` // equal for a signal that may be sent twice
 	By    string          `json:"by,omitempty"`
 }
 

@@ -14,11 +14,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Starter starts runs for senders whose Scope allows control. It must be safe for
-// concurrent use. Its errors are those of a [Control], and ErrNotFound for a program that
-// does not exist, ErrInvalid for an input that does not fit it, ErrConflict for the
-// ID of another run, ErrTooMany for one run too many, and ErrUnavailable if nothing can be
-// started for a while.
+// A Starter starts runs for senders whose Scope allows control. It must be safe for concurrent use.
+// Its errors are those of a [Control], and ErrNotFound for a program that does not exist,
+// ErrInvalid for an input that does not fit it, ErrConflict for the ID of another run, ErrTooMany
+// if too many runs wait, and ErrUnavailable if nothing can be started for a while.
 type Starter interface {
 	// Programs returns the programs that can be started, by their names.
 	Programs() []Program
@@ -30,17 +29,17 @@ type Starter interface {
 	// ErrConflict.
 	Result(ctx context.Context, runID string) (Result, error)
 
-	// Values returns the values that a run shows, by their keys, as JSON.
+	// Values returns the values that a run shows, keyed by name, as JSON.
 	Values(ctx context.Context, runID string) (map[string]json.RawMessage, error)
 }
 
-// A Program is one that can be started.
+// A Program is a program that can be started.
 type Program struct {
 	Name      string          `json:"name"`
-	Version   string          `json:"version"`             // that of new runs
-	Versions  []string        `json:"versions"`            // all that can be started
+	Version   string          `json:"version"`             // the version of new runs
+	Versions  []string        `json:"versions"`            // all versions that can be started
 	Input     json.RawMessage `json:"input,omitempty"`     // the JSON schema of the input; nil if it has none
-	Schedules []Schedule      `json:"schedules,omitempty"` // which start it
+	Schedules []Schedule      `json:"schedules,omitempty"` // the schedules that start it
 }
 
 // A Schedule starts runs of a program automatically.
@@ -88,7 +87,7 @@ type programs struct {
 
 func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *Scope) {
 	if !h.mayStart(scope) {
-		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be started here")
+		h.refuse(w, http.StatusForbidden, "forbidden", "runs cannot be started here")
 		return
 	}
 	h.sendJSON(w, programs{append([]Program{}, h.options.Starter.Programs()...)})
@@ -119,7 +118,7 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Sc
 		return
 	}
 	if isNew {
-		// Relative to the request, so that it is right behind a proxy with a prefix, too.
+		// Relative to the request, so that it is also right behind a proxy with a prefix.
 		w.Header().Set("Location", "runs/"+url.PathEscape(info.RunID))
 		h.sendStatus(w, http.StatusCreated, started{info.RunID, info.Status})
 		return
@@ -182,7 +181,7 @@ func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *S
 	h.sendJSON(w, shownValues{values})
 }
 
-// redactedJSON returns the JSON with redacted texts, nil if it is no JSON then.
+// redactedJSON returns the JSON with redacted texts, nil if the result is not JSON.
 func (h *Handler) redactedJSON(text json.RawMessage) json.RawMessage {
 	redact := h.options.redactText()
 	if redact == nil {
@@ -197,7 +196,7 @@ func (h *Handler) redactedJSON(text json.RawMessage) json.RawMessage {
 // admitStart is like admitControl, for requests that are not about one run.
 func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
 	if !h.mayStart(scope) {
-		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be started here")
+		h.refuse(w, http.StatusForbidden, "forbidden", "runs cannot be started here")
 		return false
 	}
 	return h.admitPost(w, req)
@@ -227,10 +226,10 @@ func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-// maxName is how much of a name is repeated that nothing has.
+// maxName limits how much of an unknown name is repeated.
 const maxName = 200
 
-// unknownProgram returns what a Start names that is not known, and the names that are.
+// unknownProgram returns an error with the unknown name in a Start, and the known names.
 func (h *Handler) unknownProgram(s *Start) string {
 	var programs []string
 	for _, p := range h.options.Starter.Programs() {

@@ -13,19 +13,19 @@ import (
 // errSlow ends the stream of a client that fell behind.
 var errSlow = errors.New("streamer: the client fell behind")
 
-// stream is one client's.
+// stream is the stream of one client.
 type stream struct {
 	handler    *Handler
 	run        *run // nil for all runs
 	filter     filter
 	w          http.ResponseWriter
 	control    *http.ResponseController
-	timer      *time.Timer // for whatever is waited for
+	timer      *time.Timer // for any wait
 	deltas     *shown      // nil for a client that did not ask for deltas
-	vocabulary string      // in whose words the events are; empty for those of this package
+	vocabulary string      // the vocabulary of the events; empty for that of this package
 	proto      int         // the major version of HTTP
 
-	at       cursor        // the newest event that the client has, or has not picked
+	at       cursor        // the newest event that the client has, or that was not selected
 	sent     cursor        // the newest ID that was sent
 	moves    uint64        // how often at was moved, forward or back
 	out      *bufio.Writer // what was written since the last flush; nil if nothing was
@@ -33,12 +33,11 @@ type stream struct {
 	deadline time.Time     // of writing
 }
 
-// farewell is how long a client may take for what was already written to it
-// when the handler is closed.
+// farewell is how long a client may take to read what was written when the handler is closed.
 const farewell = time.Second
 
-// untilClosed is ctx until the handler is closed, which also ends the patience
-// with a client that takes no byte. The caller releases it before it returns.
+// untilClosed returns ctx, ended when the handler is closed. Closing also ends the wait for a
+// client that reads nothing. The caller must release it before it returns.
 func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -49,7 +48,7 @@ func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release fu
 	})
 	return ctx, func() {
 		if !stop() {
-			<-done // the writer is not to be touched after the handler has returned
+			<-done // the writer must not be used after the handler has returned
 		}
 		cancel(nil)
 	}
@@ -61,23 +60,23 @@ func (s *stream) begin() {
 	header := s.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
-	header.Set("X-Accel-Buffering", "no") // nginx
+	header.Set("X-Accel-Buffering", "no") // for nginx
 	if s.proto == 1 {
-		// The write deadline stays with the connection, which so is not used again.
+		// The write deadline stays with the connection, so the connection is not reused.
 		header.Set("Connection", "close")
 	}
 	s.w.WriteHeader(http.StatusOK)
-	// Clients that were cut off together should not come back together.
+	// Clients that were cut off together should not reconnect at the same moment.
 	reconnect := s.handler.options.Reconnect
 	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
 	_ = s.write(fmt.Appendf(nil, "retry: %d\n", max(1, reconnect.Milliseconds()))) // the next write returns its error too
 	if s.run != nil {
-		_ = s.flush() // a source may take its time; that of all runs is flushed once its place is known
+		_ = s.flush() // a source may be slow; the stream of all runs is flushed once its position is known
 	}
 }
 
-// serveAll streams the runs from the cursor on, or from now. Of the cursor's own
-// event the client may have a part.
+// serveAll streams the runs from the cursor on, or from now. The client may have only a part of the
+// event of the cursor itself.
 func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 	first, next := s.handler.all.span()
 	pos := next
@@ -86,7 +85,7 @@ func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 		c, ok := parseCursor(id)
 		switch {
 		case !ok || c.generation != s.handler.generation || c.n > next:
-			s.reset("the cursor is not of this server's stream; read the runs again")
+			s.reset("the cursor does not belong to this server's stream; read the runs again")
 		case c.n < first:
 			pos = first
 			s.at = cursor{s.handler.generation, first}
@@ -102,13 +101,13 @@ func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 	return s.follow(ctx, s.handler.all, pos)
 }
 
-// serveRun streams one run from the cursor on, or from its first record. Of the
-// cursor's own event the client may have a part.
+// serveRun streams one run from the cursor on, or from its first record. The client may have only a
+// part of the event of the cursor itself.
 func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	if id != "" {
 		var ok bool
 		if s.at, ok = parseCursor(id); !ok {
-			s.reset("the cursor is not of this run; it begins anew")
+			s.reset("the cursor does not belong to this run; its stream begins again")
 		} else if s.at.n == 0 {
 			s.at = cursor{} // the ID of a reset
 		} else if err := s.sayRest(ctx, s.run.tape, part); err != nil {
@@ -132,27 +131,26 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 			s.deleted()
 			continue
 		}
-		// A hole that stays would be looked at for ever; the client comes back.
+		// A permanent gap would be searched forever, so the client must reconnect.
 		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) || s.moves == before && s.at != (cursor{}) {
 			return err
 		}
 	}
 }
 
-// errHole reports that events are missing from the tape: the publisher left
-// some out.
+// errHole means that events are missing from the tape: the publisher has skipped some.
 var errHole = errors.New("streamer: events are missing")
 
-// follow sends what is on the tape from the position on, and what comes.
+// follow sends the events on the tape from the position on, and new ones as they come.
 func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
-	var batch [8]entry // small: it is on the stack of every client that waits
+	var batch [8]entry // small, since it is on the stack of every waiting client
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		n, ok := t.read(pos, batch[:])
 		if !ok {
-			return errSlow // it comes back with its cursor
+			return errSlow // the client reconnects with its cursor
 		}
 		for i := range batch[:n] {
 			e := &batch[i]
@@ -167,9 +165,9 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 			if s.run != nil && e.id.n > 0 {
 				switch {
 				case e.id.generation < s.at.generation:
-					continue // a crash has taken it
+					continue // a crash has lost it
 				case e.id.generation > s.at.generation && e.id.n <= s.at.n:
-					s.reset("the run was opened again without records that a crash has taken; it begins anew")
+					s.reset("the run was opened again without records that a crash has lost; its stream begins again")
 					return errHole
 				case e.id.n <= s.at.n:
 					continue // it came from the source
@@ -183,7 +181,7 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 		}
 		clear(batch[:n])
 		pos += uint64(n)
-		if time.Since(s.flushed) >= s.handler.options.Heartbeat { // nothing that came was picked
+		if time.Since(s.flushed) >= s.handler.options.Heartbeat { // no event was selected
 			if err := s.heartbeat(); err != nil {
 				return err
 			}
@@ -200,8 +198,7 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	}
 }
 
-// wait returns when there may be something to send. It sends the deltas that
-// there are: records come first.
+// wait returns when there may be something to send. It sends waiting deltas; records come first.
 func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 	for {
 		more, due := t.more(pos)

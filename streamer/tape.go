@@ -10,16 +10,16 @@ import (
 // from it, and have no queues of their own.
 type tape struct {
 	limit int   // how many events are kept
-	room  int64 // how many bytes of them, about
+	room  int64 // approximate size in bytes that they may have
 
 	mu      sync.Mutex
 	entries []entry       // entries[(p - origin) % limit] is the one at position p
-	origin  uint64        // position of the first there was since they were let go of
-	bytes   int64         // of them
+	origin  uint64        // position of the first entry after they were last cleared
+	bytes   int64         // their size
 	total   *atomic.Int64 // of this tape and others; nil if nobody counts
 	first   uint64        // position of the oldest
 	before  cursor        // the ID of the newest that was forgotten and had one
-	next    uint64        // position of the one to come
+	next    uint64        // position of the next event
 
 	// begun holds the first ID of each generation that is known.
 	begun []cursor
@@ -38,8 +38,8 @@ type entry struct {
 
 func newTape(limit int, room int64) *tape { return &tape{limit: limit, room: room} }
 
-// append puts an event at the end. If it returns true, the caller must schedule
-// a notification of the clients.
+// append puts an event at the end. If it returns true, the caller must schedule a notification of
+// the clients.
 func (t *tape) append(f *frame, id cursor) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,10 +100,10 @@ func (t *tape) dropAll() {
 	for t.first < t.next {
 		t.drop()
 	}
-	t.entries, t.origin = nil, t.next // which take memory too
+	t.entries, t.origin = nil, t.next // they take memory, too
 }
 
-// retire removes all events and counts no later ones: the run is removed, although a
+// retire removes all events, and does not count later ones: the run is being removed, although a
 // record of it may be about to be published.
 func (t *tape) retire() {
 	t.mu.Lock()
@@ -129,9 +129,9 @@ func (t *tape) becomesDue() bool {
 	return true
 }
 
-// rewind removes the events from the number on, which a crash has lost. The earlier
-// ones are appended again: a client that continues from an old position recognizes
-// them by their numbers, and a new client finds no others.
+// rewind removes the events from the number on, which a crash has lost. The earlier events are
+// appended again: a client that continues from an old position recognizes them by their numbers,
+// and a new client finds no others.
 func (t *tape) rewind(number uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +176,7 @@ func (t *tape) find(c cursor) *frame {
 	return nil
 }
 
-// read copies events from the position on. It is not ok if they are no longer kept.
+// read copies events from the position on. It reports false if they are no longer kept.
 func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,9 +201,8 @@ func (t *tape) all() []entry {
 	return all
 }
 
-// more returns a channel that is closed when clients are notified of an event at the
-// position, nil if they were notified already. If due, the caller must schedule a
-// notification.
+// more returns a channel that is closed when clients are notified of an event at the position, nil
+// if they were notified already. If due is true, the caller must schedule a notification.
 func (t *tape) more(pos uint64) (changed <-chan struct{}, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -258,8 +257,8 @@ func (t *tape) locate(c cursor) (pos uint64, where place) {
 	return pos, placeFound
 }
 
-// had reports whether the event of the cursor was on the tape, or came before the tape.
-// A crash may have lost it since.
+// had reports whether the event of the cursor was on the tape, or before the tape. A crash may have
+// lost it since.
 func (t *tape) had(c cursor) bool {
 	for i, begun := range t.begun {
 		if begun.generation != c.generation {

@@ -65,7 +65,7 @@ const (
 func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Scope) {
 	var m ThreadMessage
 	if h.options.Threads == nil || !scope.Control {
-		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be said here")
+		h.refuse(w, http.StatusForbidden, "forbidden", "messages cannot be sent here")
 		return
 	}
 	if !h.admitPost(w, req) || !h.admitThread(w, req, scope) || !h.readBody(w, req, &m) {
@@ -129,7 +129,7 @@ func (h *Handler) serveThread(w http.ResponseWriter, req *http.Request, scope *S
 func (h *Handler) admitThread(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
 	id := req.PathValue("thread")
 	if !scope.sees(h.options.Threads.FirstRun(id)) {
-		h.refuse(w, http.StatusNotFound, "not_found", noThread(id)) // whether it is there is not theirs to know
+		h.refuse(w, http.StatusNotFound, "not_found", noThread(id)) // the sender must not learn whether it exists
 		return false
 	}
 	return true
@@ -137,9 +137,9 @@ func (h *Handler) admitThread(w http.ResponseWriter, req *http.Request, scope *S
 
 func noThread(id string) string { return "there is no thread " + strconv.Quote(id) }
 
-// Send says something in a thread, and returns the turn in which it is answered. While the
-// turn before has not ended, the error is ErrConflict; the others are those of
-// [Client.Start]. A message with a Turn may be sent again.
+// Send sends a message to a thread, and returns the turn that answers it. While the previous turn
+// has not ended, the error is ErrConflict; other errors are those of [Client.Start]. A message with
+// a Turn may be sent again.
 func (c *Client) Send(ctx context.Context, thread string, m ThreadMessage) (ThreadTurn, error) {
 	u, err := c.address("api", "threads", thread)
 	if err != nil {

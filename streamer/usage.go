@@ -16,7 +16,7 @@ import (
 // A Share is what a part of the calls of a run consumed.
 type Share struct {
 	Name  string `json:"name"`
-	Calls int    `json:"calls"` // that consumed something, each once
+	Calls int    `json:"calls"` // calls that consumed something, each counted once
 	record.Usage
 }
 
@@ -30,7 +30,7 @@ type Consumption struct {
 	Partial bool         `json:"partial,omitempty"` // not all records of the run could be read
 }
 
-// consumed is what a record says of consumption.
+// consumed is the consumption in a record.
 type consumed struct {
 	Address  record.Address `json:"address"`
 	Name     string         `json:"name"`
@@ -42,7 +42,7 @@ type consumed struct {
 	} `json:"metadata"`
 }
 
-// consumption sums up.
+// consumption adds up what records contain.
 type consumption struct {
 	total                    record.Usage
 	agents                   map[string]string // the names of agents by their paths

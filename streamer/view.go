@@ -35,8 +35,8 @@ type RunState struct {
 	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for time, the next first; at most 50
 	Others    []CallState     `json:"others,omitempty"`     // other calls that have not ended, the latest first; at most 50
 	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed
-	Questions []QuestionState `json:"questions,omitempty"`  // of which an answer is of use, in the order of asking
-	Partial   bool            `json:"partial,omitempty"`    // not all of its records were read: calls and errors of the others are not known
+	Questions []QuestionState `json:"questions,omitempty"`  // questions that can still be answered, in the order of asking
+	Partial   bool            `json:"partial,omitempty"`    // not all records were read: calls and errors in the others are not known
 }
 
 // Calls are the [record.Counts] of a run, of all kinds together. Groups and branches
@@ -51,7 +51,7 @@ type Calls struct {
 	Failed    int `json:"failed"`    // for good
 	Attempts  int `json:"attempts"`  // of all calls
 	Retries   int `json:"retries"`   // of Attempts: those after a failed one
-	Repeats   int `json:"repeats"`   // of Attempts: one that was interrupted or lost, or whose outcome was replaced, made again
+	Repeats   int `json:"repeats"`   // of Attempts: repeated because the attempt was interrupted or lost, or its outcome was replaced
 	Restored  int `json:"restored"`  // recalled from the records of an earlier opening of the run
 }
 
@@ -275,7 +275,7 @@ func callOf(call *record.Call) CallState {
 
 func stateOfQuestion(q *record.Question) QuestionState {
 	s := QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Address: q.Address, Seq: q.Seq, Asked: q.Asked, Until: q.Due, InDoubt: q.InDoubt}
-	if json.Valid(q.Schema) { // a store may have anything
+	if json.Valid(q.Schema) { // a store may contain anything
 		s.Schema = q.Schema
 	}
 	if q.Err != nil {

@@ -15,7 +15,7 @@ import (
 // Vocabularies are the vocabularies that a client can ask for, by name.
 type Vocabularies map[string]vocabulary.Vocabulary
 
-// check refuses what no client could ask for.
+// check refuses names that no client could ask for.
 func (v Vocabularies) check() error {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7F }) {
@@ -28,7 +28,7 @@ func (v Vocabularies) check() error {
 	return nil
 }
 
-// parse is the vocabulary that a client asks for; empty for none.
+// parse returns the vocabulary that a client asks for; empty for none.
 func (v Vocabularies) parse(values []string) (name string, err error) {
 	if len(values) == 0 {
 		return "", nil
@@ -42,28 +42,27 @@ func (v Vocabularies) parse(values []string) (name string, err error) {
 	return values[0], nil
 }
 
-// say returns what each vocabulary says of the record, as the events are sent but
-// for their IDs.
+// say returns the events that each vocabulary makes of the record, in the form in which they are
+// sent, without their IDs.
 func (v Vocabularies) say(r *record.Record) map[string][][]byte {
 	if len(v) == 0 {
 		return nil
 	}
 	said := make(map[string][][]byte, len(v))
 	for name, words := range v {
-		for _, e := range spoken(words, r) {
+		for _, e := range eventsIn(words, r) {
 			said[name] = append(said[name], encodeSaid(e))
 		}
 	}
 	return said
 }
 
-// eventUnsaid is the name of the event in the place of what a vocabulary could not
-// say.
+// eventUnsaid is the name of the event that replaces a record on which a vocabulary failed.
 const eventUnsaid = "unsaid"
 
-// spoken is what a vocabulary says. One that panics must not take the stream, or
-// the run, with it.
-func spoken(words vocabulary.Vocabulary, r *record.Record) (events []vocabulary.Event) {
+// eventsIn returns the events of a vocabulary. A vocabulary that panics must not end the stream or
+// the run.
+func eventsIn(words vocabulary.Vocabulary, r *record.Record) (events []vocabulary.Event) {
 	defer func() {
 		if recover() != nil {
 			events = []vocabulary.Event{{Name: eventUnsaid, Fields: map[string]any{"message": "the vocabulary panicked"}}}
@@ -86,9 +85,9 @@ func encodeSaid(e vocabulary.Event) []byte {
 	return fmt.Appendf(nil, "data: %s\nevent: %s\n", data, e.Name)
 }
 
-// A record may be several events of a vocabulary. The ID of the last is the
-// record's, and those before have a part: a hyphen and how many of them that were.
-// A client that was cut off between them is sent the rest.
+// A vocabulary may make several events of one record. The last one has the ID of the record; each
+// earlier one has that ID with a part: a hyphen and its number. A client that was cut off between
+// them gets the rest.
 
 // cutPart splits an ID into that of the record and the part.
 func cutPart(id string) (whole string, part int) {
@@ -103,8 +102,7 @@ func cutPart(id string) (whole string, part int) {
 	return id[:i], n
 }
 
-// say sends what the client's vocabulary says of a record, after the part of it
-// that the client has.
+// say sends the events of the client's vocabulary for a record, after the part that the client has.
 func (s *stream) say(f *frame, id cursor, part int) error {
 	said := f.saidBy(s.vocabulary)
 	for n := part + 1; n <= len(said); n++ {
@@ -127,8 +125,8 @@ func (s *stream) say(f *frame, id cursor, part int) error {
 	return nil
 }
 
-// sayRest sends the rest of the record of the cursor, of which the client has a
-// part. What is no longer kept, and not in the source, is lost.
+// sayRest sends the rest of the events for the record of the cursor, of which the client has a
+// part. If the record is no longer kept, and not in the source, they are lost.
 func (s *stream) sayRest(ctx context.Context, t *tape, part int) error {
 	if part == 0 || s.vocabulary == "" {
 		return nil
@@ -139,7 +137,7 @@ func (s *stream) sayRest(ctx context.Context, t *tape, part int) error {
 			if err == nil && cursorOf(&rec) == s.at {
 				f = s.handler.newFrame(&rec)
 			}
-			break // an error comes again when the records after it are read
+			break // the error occurs again when later records are read
 		}
 	}
 	if f == nil {

@@ -69,8 +69,8 @@ func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err er
 	return nil, every, s.flush()
 }
 
-// sayElsewhere tells a client that asks for deltas that there are none here, once for each
-// opening of the run by another process.
+// sayElsewhere tells a client that asks for deltas that there are none, once for each opening of
+// the run by another process.
 func (s *stream) sayElsewhere(ctx context.Context) error {
 	if s.deltas == nil || s.handler.options.Elsewhere == nil || s.at.generation <= s.deltas.asked {
 		return nil
@@ -160,10 +160,10 @@ func (s *stream) event(name string, body any) {
 // within the write timeout.
 const gatherBytes = 16 << 10
 
-// newBuffer is for [Handler.buffers].
+// newBuffer makes a buffer for [Handler.buffers].
 func newBuffer() any { return bufio.NewWriterSize(nil, gatherBytes) }
 
-// A buffer gathers writes. A client that waits has none, since most clients wait.
+// A buffer gathers writes. Waiting clients have none, since most clients wait.
 func (s *stream) buffer() *bufio.Writer {
 	if s.out == nil {
 		s.out = s.handler.buffers.Get().(*bufio.Writer)
@@ -195,10 +195,10 @@ func (s *stream) flush() error {
 	if err != nil {
 		return err
 	}
-	return slowly(s.control.Flush())
+	return asSlow(s.control.Flush())
 }
 
-// timely writes within the stream's deadline.
+// timely writes within the deadline of the stream.
 type timely struct{ *stream }
 
 func (s timely) Write(p []byte) (int, error) {
@@ -206,16 +206,16 @@ func (s timely) Write(p []byte) (int, error) {
 		s.deadline = now.Add(s.handler.options.WriteTimeout)
 		// the writer of a router or a test may have no deadlines
 		_ = s.control.SetWriteDeadline(s.deadline)
-		if s.handler.open.Err() != nil { // which may just have set a nearer one
+		if s.handler.open.Err() != nil { // Close may just have set an earlier one
 			return 0, http.ErrServerClosed
 		}
 	}
 	n, err := s.w.Write(p)
-	return n, slowly(err)
+	return n, asSlow(err)
 }
 
-// slowly reports whether a write failed because the client was too slow.
-func slowly(err error) error {
+// asSlow returns errSlow if a write failed because the client was too slow, and otherwise err.
+func asSlow(err error) error {
 	var timeout interface{ Timeout() bool }
 	if err != nil && errors.As(err, &timeout) && timeout.Timeout() {
 		return errSlow

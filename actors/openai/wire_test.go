@@ -202,7 +202,7 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 		{"seed on Responses", both[1:], with(actors.Options{Seed: actors.Ptr[int64](1)}), "the Responses API does not support Options.Seed"},
 		{"stop on Responses", both[1:], with(actors.Options{Stop: []string{"x"}}), "the Responses API does not support Options.Stop"},
 		{"temperature", both, with(actors.Options{Temperature: actors.Ptr(math.Inf(1))}), "Options.Temperature is +Inf; it must be from 0 to 2"},
-		{"schema", both, with(actors.Options{Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"string"}`)}}), "services take an object alone"},
+		{"schema", both, with(actors.Options{Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"string"}`)}}), "services only accept an object"},
 	} {
 		for _, api := range tc.apis {
 			t.Run(fmt.Sprintf("%s/%s", tc.name, api), func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// advice says what to do about an error of the server, for errors that do not say so
-// themselves; else it is empty.
+// advice says what to do about an error of the server whose text does not say it. It returns an
+// empty string for other errors.
 func advice(err error) string {
 	var api *jetstream.APIError
 	switch {

@@ -16,9 +16,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Put implements [snapshot.ArtifactStore]. Artifacts are in an object store
-// bucket, by their references. What is there already is not stored again, but made
-// young, so that [Store.GC] leaves it until a record names it.
+// Put implements [snapshot.ArtifactStore]. Artifacts are in an object store bucket, by their
+// references. An existing artifact is not stored again, but its time is renewed, so that [Store.GC]
+// keeps it until a record names it.
 func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
@@ -36,8 +36,8 @@ func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	return ref, nil
 }
 
-// putArtifact stores the data, and then whose they are. Of two who do it at once, the data of
-// one stay until GC removes them.
+// putArtifact stores the data first, and then the object that names them. If two processes do it at
+// the same time, the data of one of them remain until GC removes them.
 func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error {
 	o := object{ObjectInfo: jetstream.ObjectInfo{
 		ObjectMeta: jetstream.ObjectMeta{Name: ref}, Bucket: s.names.artifacts(), NUID: nuid.Next(), Size: uint64(len(data)),
@@ -76,8 +76,8 @@ func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error 
 	}
 }
 
-// chunkSize is the size of the messages with the data of an artifact, where the server
-// takes messages of that size.
+// chunkSize is the size of the messages with the data of an artifact, unless the server only
+// accepts smaller ones.
 const chunkSize = 128 << 10
 
 // Get implements [snapshot.ArtifactStore].
@@ -89,7 +89,7 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: no artifact %.80q", snapshot.ErrNotFound, ref)
 	}
 	data, err := s.artifact(ctx, ref)
-	if err == nil && storekit.Reference(data) != ref { // another process was just putting the same
+	if err == nil && storekit.Reference(data) != ref { // another process was just putting the same artifact
 		data, err = s.artifact(ctx, ref)
 	}
 	switch {
@@ -100,7 +100,7 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 	case err != nil:
 		return nil, s.artifactError(ctx, ref, err)
 	case storekit.Reference(data) != ref:
-		return nil, fmt.Errorf("%w: the data of artifact %s is not what was put", snapshot.ErrCorrupt, ref)
+		return nil, fmt.Errorf("%w: the data of artifact %s differ from what was put", snapshot.ErrCorrupt, ref)
 	}
 	return data, nil
 }
@@ -120,7 +120,7 @@ func (s *Store) artifact(ctx context.Context, ref string) (data []byte, err erro
 	subject := s.names.objectData(o.NUID)
 	last, err := s.get(ctx, s.names.bucket(), query{Last: subject})
 	if errors.Is(err, errNone) {
-		return nil, nil // an empty one, or the data are gone
+		return nil, nil // an empty artifact, or the data are missing
 	} else if err != nil {
 		return nil, err
 	}

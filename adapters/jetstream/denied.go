@@ -9,15 +9,15 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A server does not answer a message that its sender may not publish, and the sender waits
-// in vain. The violation comes apart from that, as an error of the connection, which keeps
-// the last one.
+// A server does not answer a message that its sender may not publish, so the sender would wait in
+// vain. The violation is reported separately, as an error of the connection, which keeps only the
+// last one.
 
-// violation is the text of such an error.
+// violation matches the text of such an error.
 var violation = regexp.MustCompile(`(?i)Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
 
-// deniedSince returns a function that returns an error if the server has said since that the
-// connection may not publish to a subject that begins so, or may not get answers.
+// deniedSince returns a function that returns an error if the server has reported since then that
+// the connection may not publish to a subject with that prefix, or may not receive answers.
 func deniedSince(conn *nats.Conn) func(subject string) error {
 	before := conn.LastError()
 	return func(subject string) error {
@@ -38,7 +38,7 @@ func deniedSince(conn *nats.Conn) func(subject string) error {
 	}
 }
 
-// inboxes is what the inboxes of a connection begin with.
+// inboxes is the prefix of the inboxes of a connection.
 func inboxes(conn *nats.Conn) string {
 	inbox := conn.NewInbox()
 	return inbox[:strings.LastIndexByte(inbox, '.')+1]

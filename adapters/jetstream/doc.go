@@ -1,11 +1,10 @@
 // Package jetstream keeps runs on NATS JetStream, for workers on many machines.
 //
-// Its [Store] is a snapshot.Store. A process that opens a run holds a lease on it,
-// and renews the lease as long as it lives. A process that is killed, stopped or cut
-// off loses its runs when the lease is over: then another process may open them, and
-// goes on where they were. The process that lost a run can no longer write to it:
-// each message is appended only if the last message of the run is still the one that
-// its writer knows.
+// Its [Store] is a snapshot.Store. A process that opens a run holds a lease on it, and renews the
+// lease as long as it lives. A process that is killed, stopped or cut off loses its runs when the
+// lease expires: then another process may open them and continue them. The process that lost a run
+// can no longer write to it: a message is appended only if the last message of the run is still the
+// one that its writer knows.
 //
 //	conn, err := nats.Connect(url, nats.MaxReconnects(-1))
 //	store, err := jetstream.Open(ctx, conn, jetstream.Options{Replicas: 3})
@@ -13,13 +12,12 @@
 //	queue, err := jetstream.OpenQueue(ctx, store)
 //	r, err := runner.New(store, runner.Options{Queue: queue})
 //
-// The [Queue] hands each run to one of the runners. For the same as a service with a
-// page and HTTP, give the store and the queue to runner/service.
+// The [Queue] hands each run to one of the runners. To run this as a service with HTTP and a
+// dashboard, give the store and the queue to runner/service.
 //
-// What is stored is as safe as the server makes it. A single server survives the
-// loss of power only with sync_interval: always; clients cannot see whether it is
-// set. A cluster with three replicas survives the loss of one server.
+// Stored data are as safe as the server makes them. A single server survives the loss of power only
+// with sync_interval: always; clients cannot see whether it is set. A cluster with three replicas
+// survives the loss of one server.
 //
-// Artifacts stay when the runs that name them are deleted, until [Store.GC] removes
-// them.
+// Artifacts remain when the runs that name them are deleted, until [Store.GC] removes them.
 package jetstream

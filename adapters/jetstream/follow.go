@@ -14,10 +14,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// consume yields the messages of the records on some subjects, from a sequence
-// on: the existing ones, and then each one that is stored. It continues where it
-// was after the server was away. It ends with the cause of ctx, or with an error if
-// the stream that was created then is not there any more.
+// consume yields the messages of the records on some subjects, beginning at a sequence: the
+// existing messages, and then each new one. It continues after the server was away. It ends with
+// the cause of ctx, or with an error if the stream is no longer the one that was created at that
+// time.
 func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[jetstream.Msg, error] {
 	return func(yield func(jetstream.Msg, error) bool) {
 		pause := time.NewTimer(0)
@@ -53,23 +53,23 @@ func (s *Store) consume(ctx context.Context, created time.Time, subjects []strin
 // errEnough is returned if the caller wants no more messages.
 var errEnough = errors.New("jetstream: enough")
 
-// The server says every pullHeartbeat that it is there. If it does not say so
-// twice, the consumer is created again, on another server of a cluster.
+// The server reports every pullHeartbeat that it is alive. If two reports are missing, the consumer
+// is created again, on another server of a cluster.
 const (
 	pullExpiry    = 10 * time.Second
 	pullHeartbeat = time.Second
 )
 
-// consumeFrom yields messages until the consumer cannot continue, and returns from
-// which sequence on another has to. The error is nil if another may be created.
+// consumeFrom yields messages until the consumer cannot continue, and returns the sequence from
+// which another consumer has to continue. The error is nil if another one may be created.
 func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []string, from uint64, yield func(jetstream.Msg, error) bool) (uint64, error) {
 	denied := deniedSince(s.conn)
-	creating, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost with the server that leads
+	creating, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost if the leader fails
 	defer cancel()
 	consumer, err := s.records.OrderedConsumer(creating, jetstream.OrderedConsumerConfig{
 		FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: consumerIdle,
-		// When the client creates the consumer again, it does not look at ctx, and would
-		// try for ever. One try takes 10 seconds at most.
+		// When the client creates the consumer again, it ignores ctx and would try forever. One try
+		// takes at most 10 seconds.
 		MaxResetAttempts: 1,
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 		switch {
 		case ctx.Err() != nil:
 			return from, context.Cause(ctx)
-		case errors.Is(err, context.DeadlineExceeded): // the client may have created a consumer of another stream, which is silent
+		case errors.Is(err, context.DeadlineExceeded): // the client may have created a consumer of another stream without an error
 			if err := cmpErr(denied(s.api+"CONSUMER."), s.verify(ctx, created, from)); err != nil {
 				return from, err
 			}
@@ -111,15 +111,15 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 	}
 }
 
-// nextOf waits for the next message, for a lease at most.
+// nextOf waits for the next message, at most for the length of a lease.
 func (s *Store) nextOf(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Lease)
 	defer cancel()
 	return messages.Next(jetstream.NextContext(ctx))
 }
 
-// verify returns an error if the stream of the records is not the one that was created
-// then, or does not have the message before next any more.
+// verify returns an error if the stream of the records is not the one that was created at that
+// time, or no longer has the message before next.
 func (s *Store) verify(ctx context.Context, created time.Time, next uint64) error {
 	info, err := s.streamInfo(ctx)
 	if err != nil {
@@ -173,13 +173,13 @@ type follower struct {
 	runID   string
 	after   snapshot.Cursor
 	yield   func(record.Record, error) bool
-	stopped bool   // the caller wants no more
-	born    string // the run, and no other of its ID
-	last    uint64 // the number of the record that was yielded last
+	stopped bool   // the caller left the loop
+	born    string // identifies the run among runs with its ID
+	last    uint64 // the number of the last yielded record
 }
 
-// begin returns when the stream was created, and its sequence from which on
-// messages are read: the first has the record of the cursor.
+// begin returns when the stream was created, and the sequence at which reading begins: that message
+// contains the record of the cursor.
 func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, err error) {
 	if err := check(ctx, f.runID); err != nil {
 		return created, 0, err
@@ -200,8 +200,8 @@ func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, e
 	return stream.Created, from, err
 }
 
-// take yields the records of a message. Where some are missing, the run is read
-// again: messages go silently.
+// take yields the records of a message. If some are missing, the run is read again: messages can
+// disappear without notice.
 func (f *follower) take(ctx context.Context, msg jetstream.Msg) error {
 	m, err := messageOf(msg)
 	if err != nil {
@@ -221,7 +221,7 @@ func (f *follower) take(ctx context.Context, msg jetstream.Msg) error {
 	return nil
 }
 
-// pass yields a record if it is the next.
+// pass yields a record if it is the next one.
 func (f *follower) pass(ctx context.Context, rec *record.Record) error {
 	switch {
 	case rec.Seq == f.after.Seq && f.after.Generation > 0 && rec.Generation != f.after.Generation:
@@ -237,7 +237,7 @@ func (f *follower) pass(ctx context.Context, rec *record.Record) error {
 	return nil
 }
 
-// catchUp yields what is there and was not yielded yet.
+// catchUp yields the existing records that were not yielded yet.
 func (f *follower) catchUp(ctx context.Context) error {
 	run, h, err := f.store.load(ctx, f.runID)
 	if err != nil {

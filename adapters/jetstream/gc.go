@@ -14,19 +14,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// GC removes the artifacts that no run refers to and that were put for the last
-// time more than grace ago, and returns how many. Runs may go on meanwhile, on any
-// machine. If a run cannot be read, nothing is removed, for nobody knows what it
-// refers to.
+// GC removes the artifacts that no run refers to and that were last put more than grace ago, and
+// returns how many. Runs may continue meanwhile, on any machine. If a run cannot be read, GC
+// removes nothing, since the run may refer to any artifact.
 //
 // It reads all messages of all runs, and a message of each artifact: see [Store.GCCost].
 //
-// Grace is how much later than Put begins a record that names the artifact may be
-// stored: an hour is plenty. Times are those of the server. What is there already
-// is made young by Put, and an artifact is removed only as it was looked at: of a
-// Put and a removal at the same time, the later begins again. A fork names
-// artifacts without putting them; it must not begin while the run that it is made
-// from is deleted.
+// Grace is the longest time between the beginning of Put and the storing of a record that names the
+// artifact: an hour is plenty. Times are those of the server. Put renews the time of an existing
+// artifact, and GC removes an artifact only if it has not changed since it was examined: if both
+// happen at the same time, the later one begins again. A fork names artifacts without putting them,
+// so it must not begin while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	g, err := s.garbage(ctx, grace)
 	if err != nil {
@@ -53,11 +51,11 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 type GCCost struct {
 	Messages  uint64 // of all runs
 	Bytes     uint64 // of those
-	Artifacts uint64 // in the bucket, each with a request of its own
+	Artifacts uint64 // in the bucket; reading each takes one request
 }
 
 func (c GCCost) String() string {
-	return fmt.Sprintf("%d messages of runs, %d bytes, and what is known of %d artifacts", c.Messages, c.Bytes, c.Artifacts)
+	return fmt.Sprintf("%d messages of runs, %d bytes, and the entries of %d artifacts", c.Messages, c.Bytes, c.Artifacts)
 }
 
 // GCCost returns what [Store.GC] and [Store.Garbage] would read now. It reads nothing itself.
@@ -92,18 +90,18 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 	return references, nil
 }
 
-// garbage is what nothing refers to.
+// garbage is what no run refers to.
 type garbage struct {
 	bucket    jetstream.Stream
 	artifacts []object
-	data      []string // subjects with the data of a Put that did not end
+	data      []string // subjects with the data of an unfinished Put
 }
 
-// An object is what the bucket says of an artifact.
+// An object is an entry of the bucket for an artifact.
 type object struct {
 	jetstream.ObjectInfo
-	seq uint64    // of the message that says so, the last on its subject
-	put time.Time // when that was stored
+	seq uint64    // of the message with the entry, the last one on its subject
+	put time.Time // when that message was stored
 }
 
 func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, error) {
@@ -114,7 +112,7 @@ func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, err
 	if err != nil {
 		return nil, err
 	}
-	// The data first: what has an object by now is seen with it below.
+	// The data first: if an object for them is stored meanwhile, it is found below.
 	data, err := bucket.Info(ctx, jetstream.WithSubjectFilter(s.names.objectData("*")))
 	if err != nil {
 		return nil, err
@@ -146,8 +144,8 @@ func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, err
 	return g, nil
 }
 
-// objects are those of the bucket, by their subjects. One that is renewed goes to
-// the end of the stream, which is read in order: none is missed.
+// objects returns the objects of the bucket, by subject. A renewed object moves to the end of the
+// stream, which is read in order, so none is missed.
 func (s *Store) objects(ctx context.Context) (map[string]object, error) {
 	found := make(map[string]object)
 	for at := uint64(1); ; {
@@ -172,8 +170,7 @@ func objectOf(m *stored) (object, error) {
 	return o, nil
 }
 
-// references are the artifacts that all runs refer to, and those that hold their
-// records.
+// references returns the artifacts that all runs refer to, and those that hold their records.
 func (s *Store) references(ctx context.Context) (map[string]bool, error) {
 	info, err := s.records.Info(ctx, jetstream.WithSubjectFilter(s.names.all("r")))
 	if err != nil {
@@ -183,7 +180,7 @@ func (s *Store) references(ctx context.Context) (map[string]bool, error) {
 	for subject := range info.State.Subjects {
 		_, runID := parse(subject)
 		if err := s.addReferences(ctx, named, runID); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // deleted
-			return nil, fmt.Errorf("what is still referred to is not known: %w", err)
+			return nil, fmt.Errorf("artifacts that are still referred to are not known: %w", err)
 		}
 	}
 	return named, nil
@@ -217,7 +214,7 @@ func (s *Store) addReferences(ctx context.Context, named map[string]bool, runID 
 	return nil
 }
 
-// renew makes an artifact young that is there. It reports false if it is not.
+// renew renews the time of an existing artifact. It reports false if the artifact does not exist.
 func (s *Store) renew(ctx context.Context, ref string) (bool, error) {
 	subject := s.names.object(ref)
 	for {
@@ -237,11 +234,11 @@ func (s *Store) renew(ctx context.Context, ref string) (bool, error) {
 	}
 }
 
-// removeArtifact removes an artifact, unless it was put again meanwhile. It
-// reports whether it did.
+// removeArtifact removes an artifact, unless it was put again meanwhile. It reports whether it
+// removed it.
 func (s *Store) removeArtifact(ctx context.Context, bucket jetstream.Stream, o *object) (bool, error) {
 	info := o.ObjectInfo
-	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client of the bucket says so
+	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client of the bucket does
 	data, err := json.Marshal(info)
 	if err != nil {
 		return false, err
@@ -258,8 +255,8 @@ func (s *Store) removeArtifact(ctx context.Context, bucket jetstream.Stream, o *
 	)
 }
 
-// putObject replaces what the bucket says of an object, if nobody else did
-// meanwhile; else it is errConflict.
+// putObject replaces the entry of an object, unless somebody else has replaced it meanwhile; then
+// the error is errConflict.
 func (s *Store) putObject(ctx context.Context, o *object, data []byte) (err error) {
 	msg := nats.NewMsg(s.names.object(o.Name))
 	msg.Data = data

@@ -14,16 +14,16 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A server syncs each stream apart. After a loss of power the index may end before the
-// records, or after them: it then shows runs that are gone, or not those that are there.
-// The index is derived from the records, so it is made anew where the two disagree: when
-// the store is opened, when the server was started again, when a stream is found to have
-// lost messages, and by [Store.Repair].
+// A server syncs each stream separately. After a loss of power the index may be older or newer than
+// the records: it then shows runs that no longer exist, or lacks runs that do. The index is derived
+// from the records, so it is rebuilt where the two disagree: when the store is opened, after the
+// server was restarted, when a stream is found to have lost messages, and by [Store.Repair].
 //
-// A sequence alone does not say whether two messages are the same: after a loss it is
-// given to another message. So what the index shows is compared by a stamp.
+// A sequence number does not identify a message: after a loss it is given to another message. So
+// the entries of the index are compared by a stamp.
 
-// A stamp identifies a state of a run: by the newest of the messages that it was made of.
+// A stamp identifies a state of a run, by the newest of the messages that the state is derived
+// from.
 type stamp struct {
 	seq uint64
 	id  string // of the message
@@ -31,15 +31,15 @@ type stamp struct {
 
 // A Repaired is what [Store.Repair] has changed.
 type Repaired struct {
-	Shown  int // runs that the list did not show, or not as they were
-	Hidden int // runs that the list showed, and that did not exist
-	Queued int // jobs that nobody would have got; only if the queue of the store was opened
+	Shown  int // runs that the list did not show, or showed in an old state
+	Hidden int // runs that the list showed although they did not exist
+	Queued int // jobs that no worker would have received; only if the queue of the store was opened
 }
 
-// Repair compares the list of runs with their records, and mends it where they disagree, as
-// they may after the server has lost power. The store does the same by itself when it is
-// opened and when its server was started again. Runs may go on meanwhile. It reads a
-// header of each run, and holds a hundred bytes of it.
+// Repair compares the list of runs with their records, and corrects it where they disagree, as they
+// may after the server has lost power. The store does the same by itself when it is opened and
+// after its server was restarted. Runs may continue meanwhile. Repair reads a header of each run,
+// and needs a hundred bytes of memory for it.
 func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
 	defer func() { s.noteRepaired(r) }()
 	stored, err := s.storedStamps(ctx)
@@ -86,8 +86,8 @@ func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
 	return r, nil
 }
 
-// Repaired returns what was repaired since the store was opened, by Open, by the store
-// itself and by [Store.Repair].
+// Repaired returns what was repaired since the store was opened, by Open, in the background and by
+// [Store.Repair].
 func (s *Store) Repaired() Repaired {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,13 +103,13 @@ func (s *Store) noteRepaired(r Repaired) {
 	s.repaired.Queued += r.Queued
 }
 
-// storedStamp is what the newest messages of a run say.
+// storedStamp contains the stamps of the newest messages of a run.
 type storedStamp struct {
 	run, free stamp
-	opening   uint64 // of a run with records since it was opened, which the index does not show
+	opening   uint64 // of a run with records since it was opened, which the index does not contain
 }
 
-// isShown reports whether the index shows the run as it is.
+// isShown reports whether the index shows the current state of the run.
 func (s *storedStamp) isShown(shown stamp) bool {
 	newest := s.run
 	if s.free.seq > newest.seq {
@@ -121,7 +121,7 @@ func (s *storedStamp) isShown(shown stamp) bool {
 	return shown == newest
 }
 
-// storedStamps are those of all runs that exist.
+// storedStamps returns the stamps of all runs that exist.
 func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, error) {
 	all, free := make(map[string]*storedStamp), make(map[string]stamp)
 	err := s.lastMessages(ctx, s.records, []string{s.names.all("r"), s.names.all("f")}, true, func(msg jetstream.Msg, seq uint64) error {
@@ -152,7 +152,7 @@ func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, erro
 	return all, err
 }
 
-// indexedStamps are those that the index shows.
+// indexedStamps returns the stamps in the index.
 func (s *Store) indexedStamps(ctx context.Context) (map[string]stamp, error) {
 	all := make(map[string]stamp)
 	err := s.lastMessages(ctx, s.index, []string{s.names.indexedAs("*")}, true, func(msg jetstream.Msg, _ uint64) error {
@@ -167,7 +167,7 @@ func (s *Store) indexedStamps(ctx context.Context) (map[string]stamp, error) {
 	return all, err
 }
 
-// stampOf is what a message of the index was made of.
+// stampOf returns the stamp in a message of the index.
 func stampOf(h nats.Header) (stamp, error) {
 	numbers := reader{h: h}
 	is := stamp{numbers.uint(headerVersion), h.Get(headerVersionID)}
@@ -177,9 +177,9 @@ func stampOf(h nats.Header) (stamp, error) {
 	return is, nil
 }
 
-// lastMessages calls f with the last message on each subject that is there now, and perhaps
-// with others, without their data if only the headers are wanted. After an error that may
-// pass it begins again.
+// lastMessages calls f with the last message on each subject that exists now, and perhaps with
+// later ones. It reads only the headers if the data are not wanted. After a temporary error it
+// begins again.
 func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(msg jetstream.Msg, seq uint64) error) error {
 	return retryFor(ctx, s.conn, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
 		consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
@@ -189,7 +189,7 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 		if err != nil {
 			return err
 		}
-		defer func() { _ = stream.DeleteConsumer(context.WithoutCancel(ctx), consumer.CachedInfo().Name) }() // else it goes by itself
+		defer func() { _ = stream.DeleteConsumer(context.WithoutCancel(ctx), consumer.CachedInfo().Name) }() // if this fails, the server removes the consumer after a while
 		for left := consumer.CachedInfo().NumPending; left > 0; {
 			batch, err := consumer.FetchNoWait(readBatch)
 			if err != nil {
@@ -209,7 +209,7 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 			if err := cmp.Or(batch.Error(), ctx.Err()); err != nil {
 				return err
 			}
-			if left == before { // the server has no more, or has not found them yet
+			if left == before { // the server has no more messages, or has not found them yet
 				s.pause(ctx)
 			}
 		}
@@ -217,7 +217,7 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 	})
 }
 
-// scanLimit bounds a look at all headers.
+// scanLimit limits the time for reading all headers.
 const scanLimit = 2 * time.Minute
 
 // pause waits for a moment, or for the end of ctx.
@@ -230,8 +230,8 @@ func (s *Store) pause(ctx context.Context) {
 	}
 }
 
-// isIntact reports whether the ends of the records and of the index agree. It is cheap,
-// and sees that one of the streams has lost its end, if nothing was appended since.
+// isIntact reports whether the ends of the records and of the index agree. This check is cheap, and
+// notices that one of the streams has lost its end, if nothing was appended since.
 func (s *Store) isIntact(ctx context.Context) (bool, error) {
 	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedAs("*")})
 	if err == nil {
@@ -252,7 +252,7 @@ func (s *Store) isIntact(ctx context.Context) (bool, error) {
 	return s.isLastShown(ctx)
 }
 
-// isLastShown reports whether the index shows the run that was changed last.
+// isLastShown reports whether the index shows the run that changed last.
 func (s *Store) isLastShown(ctx context.Context) (bool, error) {
 	last, err := s.get(ctx, s.names.records(), query{Last: s.names.all("r")})
 	if errors.Is(err, errNone) {
@@ -274,7 +274,7 @@ func (s *Store) isLastShown(ctx context.Context) (bool, error) {
 	return shown == h.stamp(), err
 }
 
-// isStored reports whether the message of a stamp is there.
+// isStored reports whether the message of a stamp still exists.
 func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, error) {
 	m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
 	if errors.Is(err, errNone) {
@@ -289,19 +289,19 @@ func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, err
 	return (m.Subject == s.names.run(runID) || m.Subject == s.names.free(runID)) && h.Get(headerID) == is.id, nil
 }
 
-// healOpened mends what a loss of power before the opening has left.
+// healOpened repairs what a loss of power before the opening has left.
 func (s *Store) healOpened(ctx context.Context) error {
 	intact, err := s.isIntact(ctx)
 	if err == nil && !intact {
 		if _, err = s.Repair(ctx); errors.Is(err, nats.ErrPermissionViolation) {
-			return nil // a worker mends it
+			return nil // this process may not write: a worker repairs it
 		}
 	}
 	return err
 }
 
-// healOften repairs the store after its server was started again, and after a stream has
-// lost messages, until the store is closed.
+// healOften repairs the store after its server was restarted, and after a stream has lost messages,
+// until the store is closed.
 func (s *Store) healOften() {
 	connected := s.conn.StatusChanged(nats.CONNECTED)
 	defer s.conn.RemoveStatusListener(connected)
@@ -316,22 +316,22 @@ func (s *Store) healOften() {
 			if s.hasLost(s.ctx) {
 				s.finishSession()
 			}
-		case <-s.damaged: // what this process has open may be gone
+		case <-s.damaged: // runs that this process has open may be gone
 			s.finishSession()
 		case <-s.ctx.Done():
 			return
 		}
 		for _, err := s.Repair(s.ctx); err != nil && s.ctx.Err() == nil; _, err = s.Repair(s.ctx) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
-				break // a worker mends it
+				break // this process may not write: a worker repairs it
 			}
 			s.pause(s.ctx)
 		}
 	}
 }
 
-// written is the message of a run that this process has written last, to the server that it
-// is connected to, and to the one before.
+// written contains the last message of a run that this process wrote to the server that it is
+// connected to, and to the one before.
 type written struct {
 	mu     sync.Mutex
 	last   stamp
@@ -348,7 +348,7 @@ func (w *written) add(is stamp, server string) {
 	w.last, w.server = is, server
 }
 
-// take returns the last message that was written to another server than this one.
+// take returns the last message that was written to another server than the current one.
 func (w *written) take(server string) stamp {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -359,9 +359,9 @@ func (w *written) take(server string) stamp {
 	return is
 }
 
-// hasLost reports whether the server that was started again does not have the message any
-// more that this process had written last. Then it has lost others, too: a run that was
-// closed may be open there, by the session of this process.
+// hasLost reports whether the restarted server no longer has the last message that this process
+// wrote. Then it has lost others, too: a closed run may be open there, by the session of this
+// process.
 func (s *Store) hasLost(ctx context.Context) bool {
 	is := s.written.take(s.conn.ConnectedServerId())
 	if is.seq == 0 {
@@ -369,24 +369,24 @@ func (s *Store) hasLost(ctx context.Context) bool {
 	}
 	m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
 	if errors.Is(err, errNone) {
-		return true // or the run was deleted, where it does no harm to begin another session
+		return true // or the run was deleted; then a new session does no harm
 	} else if err != nil {
-		return false // the session ends if that lasts
+		return false // the session ends if that persists
 	}
 	h, err := m.header()
 	return err == nil && h.Get(headerID) != is.id
 }
 
-// noteDamage is called where the stream of the records is found to have lost messages.
+// noteDamage is called when the stream of the records is found to have lost messages.
 func (s *Store) noteDamage() {
 	s.newest.Store(0)
 	select {
 	case s.damaged <- struct{}{}:
-	default: // somebody was faster
+	default: // it was noted already
 	}
 }
 
-// finishSession ends the session, so that its runs are opened again as they are stored.
+// finishSession ends the session, so that its runs are opened again in their stored state.
 func (s *Store) finishSession() {
 	s.mu.Lock()
 	own := s.current

@@ -29,7 +29,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	if err != nil {
 		return err
 	}
-	m.Record.RunID, m.Record.Seq = "", 1 // which records that are stored have
+	m.Record.RunID, m.Record.Seq = "", 1 // as stored records have
 	data, err := snapshot.AppendRecord(nil, &m.Record)
 	if err != nil {
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)
@@ -51,7 +51,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	return nil
 }
 
-// postOver replaces a message that is of a run which was deleted, or that was removed.
+// postOver replaces a message that belongs to a run which was deleted, or that was removed.
 func (s *Store) postOver(ctx context.Context, msg *nats.Msg, born string) error {
 	waiting, err := s.get(ctx, s.names.records(), query{Last: msg.Subject})
 	if errors.Is(err, errNone) {
@@ -94,7 +94,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 			return nil, err
 		}
 		if msg.Header.Get(headerBorn) != born {
-			continue // for a run that was deleted, or it was removed
+			continue // it belongs to a deleted run, or was removed
 		}
 		m, err := readMessage(runID, msg)
 		if err != nil {
@@ -108,8 +108,8 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	return all, nil
 }
 
-// bornOf tells a run from others of its ID. A run that this process has open need
-// not be read for that.
+// bornOf distinguishes a run from others with its ID. A run that this process has open need not be
+// read for that.
 func (s *Store) bornOf(ctx context.Context, runID string) (string, error) {
 	if j := s.ownJournal(runID); j != nil && !j.session.isOver() {
 		return j.marker.born, nil
@@ -135,8 +135,8 @@ func readMessage(runID string, msg *nats.Msg) (m snapshot.Message, err error) {
 	return m, err
 }
 
-// Remove implements [snapshot.Inbox]. It replaces a message by an empty one that goes by
-// itself: those who watch the run see that, which they would not see of a purge.
+// Remove implements [snapshot.Inbox]. It replaces a message by an empty one that expires: unlike a
+// purge, this is seen by those who watch the run.
 func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	if err := check(ctx, runID); err != nil {
 		return err
@@ -166,6 +166,5 @@ func (s *Store) removeMessage(ctx context.Context, subject string) error {
 	}
 }
 
-// removedTTL is how long it stays that a message was removed, for those whose connection is
-// broken.
+// removedTTL is how long the empty message remains, for watchers whose connection is broken.
 const removedTTL = time.Minute

@@ -14,18 +14,18 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The index has one message for each run; the run that changed last is at its end.
-// The process that changes a run writes its message, with the stamp of the message of
-// the run that it shows: an older one never replaces a newer one that is stored.
+// The index has one message for each run; the run that changed last is at its end. The process that
+// changes a run writes its message, with the stamp of the message of the run that it shows: an
+// older one never replaces a newer one.
 //
-// The subject of the message says the status of the run and when it is due, so that the
-// server finds those that are wanted. A run whose status changes moves: its new message is
-// stored before the old one is removed, so that it is never missing, and for a moment it is
-// there twice. If a process is killed in between, whoever lists the old message mends that:
-// its process has ended, or it says another status than its subject.
+// The subject of the message contains the status of the run and when it is due, so that the server
+// can select runs. If the status changes, the run moves: its new message is stored before the old
+// one is removed, so the run is never missing, and for a moment it is there twice. If a process is
+// killed in between, whoever lists the old message corrects that: its process has ended, or its
+// status differs from its subject.
 
-// An entry is where the index has a run. The zero entry is that of a run that it does not
-// have.
+// An entry is the place of a run in the index. The zero entry means that the index does not contain
+// the run.
 type entry struct {
 	seq     uint64
 	subject string
@@ -34,13 +34,13 @@ type entry struct {
 // unread stands for an entry that was not read.
 var unread = entry{seq: ^uint64(0)}
 
-// freeChanged reports whether that changed which may change at any time.
+// freeChanged reports whether fields changed that may change at any time.
 func freeChanged(a, b *snapshot.Info) bool {
 	return !reflect.DeepEqual(a.Metadata, b.Metadata) || a.Pinned != b.Pinned || !a.Expires.Equal(b.Expires)
 }
 
-// show has the index show a run as it stands. The run has changed already: what
-// goes wrong is mended later, so it is no error of the caller's.
+// show makes the index show the current state of a run. The run has changed already, so an error is
+// not returned to the caller: it is corrected later.
 func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.patience())
 	defer cancel()
@@ -55,8 +55,8 @@ func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 	return now
 }
 
-// showNow is show after what may change at any time was read anew, so that of two
-// who change a run at once the later shows both changes.
+// showNow does what show does, after the fields that may change at any time were read again: if two
+// processes change a run at once, the later one shows both changes.
 func (s *Store) showNow(ctx context.Context, h *head, was entry) entry {
 	if err := s.readFree(ctx, h); err != nil {
 		s.lag(h.info.RunID)
@@ -65,7 +65,7 @@ func (s *Store) showNow(ctx context.Context, h *head, was entry) entry {
 	return s.show(ctx, h, was)
 }
 
-// lag keeps that the index does not show a run as it stands, and sees to it.
+// lag notes that the index does not show the current state of a run, and causes it to be corrected.
 func (s *Store) lag(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Store) lag(runID string) {
 	}
 }
 
-// mendLater mends the index until it does not lag.
+// mendLater corrects the index until nothing lags.
 func (s *Store) mendLater() {
 	tick := time.NewTicker(s.options.renewal())
 	defer tick.Stop()
@@ -97,8 +97,8 @@ func (s *Store) mendLater() {
 	}
 }
 
-// putIndex puts one run into the index, in the place of what was there, and reports whether
-// that changed it. It is errConflict if that is not there any more.
+// putIndex puts one run into the index, in place of the given entry, and reports whether that
+// changed the index. The error is errConflict if the entry has changed.
 func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, put bool, err error) {
 	wasUnread := was == unread
 	if wasUnread {
@@ -124,7 +124,8 @@ func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, pu
 	now = entry{subject: msg.Subject}
 	moves := was.seq > 0 && was.subject != now.subject
 	if moves && wasUnread && !h.isOpen() {
-		// No lease will tell that the process was killed before it had removed the old message.
+		// The process may be killed before it has removed the old message, and no lease tells
+		// others.
 		msg.Subject = was.subject
 		if was.seq, err = s.publishIndex(ctx, msg, h.info.RunID, was.seq); err != nil {
 			return entry{}, false, err
@@ -141,7 +142,7 @@ func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, pu
 	return now, true, err
 }
 
-// indexMessage is the message of a run in the index.
+// indexMessage returns the message of a run for the index.
 func (s *Store) indexMessage(h *head) (*nats.Msg, error) {
 	data, err := snapshot.AppendInfo(nil, &h.info)
 	if err != nil {
@@ -159,8 +160,8 @@ func (s *Store) indexMessage(h *head) (*nats.Msg, error) {
 	return msg, nil
 }
 
-// publishIndex publishes a message of a run if the last one of the run, on whatever subject,
-// still has the sequence expected.
+// publishIndex publishes a message of a run if the last message of the run, on any subject, still
+// has the expected sequence.
 func (s *Store) publishIndex(ctx context.Context, msg *nats.Msg, runID string, expected uint64) (uint64, error) {
 	return s.publishAfter(ctx, s.names.index(), msg, expected, jetstream.WithExpectLastSequenceForSubject(expected, s.names.indexedOf(runID)))
 }
@@ -172,14 +173,14 @@ func (s *Store) removeIndexed(ctx context.Context, seq uint64) error {
 	if err == nil || errors.As(err, &api) && api.ErrorCode == codeNotFound {
 		return nil
 	}
-	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNone) { // the server names no kind for that
+	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNone) { // the server has no error code for that
 		return nil
 	}
 	return unavailable(err)
 }
 
-// removeOld removes what the index has of a run beside the entry, which is the last. It
-// reports whether there was something.
+// removeOld removes all messages of a run from the index except the given one, which is the last.
+// It reports whether there were any.
 func (s *Store) removeOld(ctx context.Context, runID string, last entry) (bool, error) {
 	m, err := s.get(ctx, s.names.index(), query{Next: s.names.indexedOf(runID), Seq: 1})
 	if errors.Is(err, errNone) || err == nil && m.Seq >= last.seq {
@@ -191,8 +192,8 @@ func (s *Store) removeOld(ctx context.Context, runID string, last entry) (bool, 
 	return err == nil, err
 }
 
-// indexed returns where the index has a run, and the stamp of what it shows; zeros if it does
-// not have it.
+// indexed returns the place of a run in the index, and the stamp that it shows; zeros if the index
+// does not contain the run.
 func (s *Store) indexed(ctx context.Context, runID string) (is entry, shown stamp, err error) {
 	m, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedOf(runID)})
 	if errors.Is(err, errNone) {
@@ -208,7 +209,7 @@ func (s *Store) indexed(ctx context.Context, runID string) (is entry, shown stam
 	return entry{m.Seq, m.Subject}, shown, err
 }
 
-// reindex reads a run and makes the index show it, or no longer. It reports whether that
+// reindex reads a run and updates the index, or removes the run from it. It reports whether that
 // changed the index.
 func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err error) {
 	for {
@@ -224,15 +225,15 @@ func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err er
 	}
 }
 
-// mend is reindex where an error is mended later.
+// mend does what reindex does; after an error it is tried again later.
 func (s *Store) mend(ctx context.Context, runID string) {
-	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // others may do it
+	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // other processes may be allowed to do it
 		s.lag(runID)
 	}
 }
 
-// hide removes a run from the index that is not there any more. One that was
-// begun meanwhile stays.
+// hide removes a run that no longer exists from the index. A run that was created meanwhile
+// remains.
 func (s *Store) hide(ctx context.Context, runID string) (hidden bool, err error) {
 	last, _, err := s.indexed(ctx, runID)
 	if err != nil || last.seq == 0 {
@@ -245,7 +246,7 @@ func (s *Store) hide(ctx context.Context, runID string) (hidden bool, err error)
 	return err == nil, err
 }
 
-// reindexLagging mends what show could not.
+// reindexLagging corrects what show could not.
 func (s *Store) reindexLagging(ctx context.Context) {
 	s.mu.Lock()
 	all := s.lagging

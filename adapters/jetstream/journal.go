@@ -11,37 +11,36 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A journal is one run that this process has open. Append queues, and one
-// goroutine sends what is queued, with one message under way: only its
-// acknowledgement says what the next is to be compared with.
+// A journal is one run that this process has open. Append queues, and one goroutine sends them, one
+// message at a time: only the acknowledgement of a message says what the next one is compared with.
 type journal struct {
 	store   *Store
 	session *session
 	runID   string
 	marker  message       // with which it was opened
-	known   snapshot.Info // since then
-	indexed entry         // where the index has it
+	known   snapshot.Info // the current info
+	indexed entry         // its place in the index
 
 	restored *snapshot.Run
 	notify   chan struct{}
-	work     chan struct{} // there is something to send
+	work     chan struct{} // wakes the sender
 	stop     chan struct{} // closed by Close: nothing more is queued
 	done     chan struct{} // closed when the sender has ended
 
-	at uint64 // the sequence of the last message of the run; of the sender, then of Close
+	at uint64 // the sequence of the last message of the run; owned by the sender, then by Close
 
 	mu      sync.Mutex
 	queue   []batch // not sent yet
 	queued  uint64  // the number of the last that was appended
 	stored  uint64  // of the last that the server has acknowledged
 	changed chan struct{}
-	err     error // what broke it
+	err     error // the error that broke it
 	closed  bool
 	ended   chan struct{} // closed when Close has ended
 	endErr  error         // what Close returned
 }
 
-// A batch is records that were appended together, encoded.
+// A batch contains records that were appended together, encoded.
 type batch struct {
 	records []byte
 	last    uint64 // the number of the last of them
@@ -87,7 +86,7 @@ func (j *journal) fail(err error) error {
 	return j.err
 }
 
-// signal wakes those who sync. The lock is held.
+// signal wakes those who wait in Sync. The lock is held.
 func (j *journal) signal() {
 	close(j.changed)
 	j.changed = make(chan struct{})
@@ -129,7 +128,7 @@ func (j *journal) Append(records ...record.Record) error {
 
 func (j *journal) lease(kind error) error { return fmt.Errorf("%w: run %s", kind, j.runID) }
 
-// send sends what is queued until the journal is closed or broken.
+// send sends the queue until the journal is closed or broken.
 func (j *journal) send() {
 	defer close(j.done)
 	for {
@@ -147,7 +146,7 @@ func (j *journal) send() {
 	}
 }
 
-// lose breaks the journal of a process whose lease is over.
+// lose breaks the journal of a process whose lease has expired.
 func (j *journal) lose() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -158,7 +157,7 @@ func (j *journal) lose() {
 	}
 }
 
-// sendQueued sends all that is queued, message by message.
+// sendQueued sends the whole queue, message by message.
 func (j *journal) sendQueued(ctx context.Context) error {
 	for {
 		m, taken := j.take(j.store.room())
@@ -171,8 +170,7 @@ func (j *journal) sendQueued(ctx context.Context) error {
 	}
 }
 
-// take takes what is queued from the queue, as far as there is room in one
-// message, and at least one entry.
+// take takes records from the queue: as many as fit into one message, and at least one batch.
 func (j *journal) take(room int) (m *message, taken int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -228,7 +226,7 @@ func (j *journal) Sync(ctx context.Context, seq uint64) error {
 		}
 		select {
 		case <-changed:
-		case <-j.ended: // nothing more is sent, unless Close sent it all
+		case <-j.ended: // nothing more is sent, unless Close has sent everything
 			if j.endErr != nil {
 				return j.endErr
 			}
@@ -238,7 +236,7 @@ func (j *journal) Sync(ctx context.Context, seq uint64) error {
 	}
 }
 
-// flush returns when the server has all that was appended.
+// flush returns when the server has everything that was appended.
 func (j *journal) flush(ctx context.Context) error {
 	j.mu.Lock()
 	queued := j.queued
@@ -291,7 +289,7 @@ func (j *journal) finish(ctx context.Context, end snapshot.End) error {
 	return err
 }
 
-// cmpErr is the first error that there is.
+// cmpErr returns the first error that is not nil.
 func cmpErr(a, b error) error {
 	if a != nil {
 		return a
@@ -299,7 +297,7 @@ func cmpErr(a, b error) error {
 	return b
 }
 
-// closing is room for the info of a message that closes a run.
+// closing is the room for the info in the message that closes a run.
 const closing = 16 << 10
 
 func (j *journal) sendLast(ctx context.Context, end snapshot.End) error {
@@ -318,7 +316,7 @@ func (j *journal) sendLast(ctx context.Context, end snapshot.End) error {
 	return nil
 }
 
-// sendUntil sends what is queued until the rest fits into one message.
+// sendUntil sends records until the rest fits into one message.
 func (j *journal) sendUntil(ctx context.Context, room int) error {
 	for {
 		j.mu.Lock()

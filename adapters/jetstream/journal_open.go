@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Open implements [snapshot.Store]. A run is open elsewhere while the process
-// that opened it renews its lease; one whose process does not is opened, and
-// that process can write nothing any more.
+// Open implements [snapshot.Store]. A run counts as open elsewhere while the process that opened it
+// renews its lease. Once that has expired, another process can open the run, and the old one can no
+// longer write to it.
 func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
 	if err := check(ctx, runID); err != nil {
 		return nil, err
@@ -44,14 +44,14 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	}
 }
 
-// tryOpen returns errConflict if the run changed meanwhile. It fences first: the
-// process that had the run before can append nothing after the message, and
-// everything before the message can be read.
+// tryOpen returns errConflict if the run changed meanwhile. It fences first: after its message, the
+// process that had the run before can append nothing, and everything before the message can be
+// read.
 func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string, o *snapshot.OpenOptions) (snapshot.Journal, error) {
 	if h.info.Open {
 		return nil, &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
 	}
-	if h.kind == "" { // it is begun
+	if h.kind == "" { // it is created
 		h.born = nuid.Next()
 		h.info = storekit.Begun(runID, o)
 	}
@@ -70,7 +70,7 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 	m.seq = seq
 	j := newJournal(s, own, m, now)
 	run, err := s.restore(ctx, &found, restored)
-	if err != nil { // leave it as it was found
+	if err != nil { // restore the state in which it was found
 		j.begin(nil)
 		return nil, errors.Join(fmt.Errorf("snapshot: open run %s: %w", runID, err),
 			j.Close(ctx, snapshot.End{Status: restored.Status, Stop: restored.Stop, Due: restored.Due, Usage: restored.Usage, Standing: restored.Standing}))
@@ -86,7 +86,7 @@ func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*
 	if err != nil || h.seq == 0 || h.kind == "" {
 		return run, err
 	}
-	if h.kind == settled && h.generation == 0 && len(h.records) > 0 { // it was created, and all of it is in this message
+	if h.kind == settled && h.generation == 0 && len(h.records) > 0 { // it was created with all of its records in this message
 		run, _, err = run.Extend(h.records)
 	} else {
 		run, err = s.readRun(ctx, run, h.seq)
@@ -97,14 +97,14 @@ func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*
 	return run, err
 }
 
-// readRun extends a run by what is on its subject up to a sequence.
+// readRun extends a run by the messages on its subject up to a sequence.
 func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*snapshot.Run, error) {
 	var parts [][]byte
 	for m, err := range s.messages(ctx, run.RunID, 1, to) {
 		if err != nil {
 			return run, err
 		}
-		if m.kind == deleted { // what was before is of another run
+		if m.kind == deleted { // earlier messages belong to another run
 			parts = nil
 			continue
 		}
@@ -145,7 +145,7 @@ func (s *Store) messages(ctx context.Context, runID string, from, to uint64) ite
 	}
 }
 
-// recordsOf are the encoded records of a message.
+// recordsOf returns the encoded records of a message.
 func (s *Store) recordsOf(ctx context.Context, m *message) ([]byte, error) {
 	if m.artifact == "" {
 		return m.records, nil
@@ -153,8 +153,8 @@ func (s *Store) recordsOf(ctx context.Context, m *message) ([]byte, error) {
 	return s.Get(ctx, m.artifact)
 }
 
-// Load implements [snapshot.Reader]. What this process has appended itself is in
-// the run, and what others have synced.
+// Load implements [snapshot.Reader]. The result contains what this process has appended, and what
+// others have synced.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	if err := check(ctx, runID); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	return run, err
 }
 
-// flushOwn has the server have what this process has appended to a run.
+// flushOwn waits until the server has everything that this process has appended to a run.
 func (s *Store) flushOwn(ctx context.Context, runID string) error {
 	if j := s.ownJournal(runID); j != nil {
 		if err := j.flush(ctx); err != nil && context.Cause(ctx) != nil {
@@ -176,7 +176,7 @@ func (s *Store) flushOwn(ctx context.Context, runID string) error {
 	return nil
 }
 
-// load reads a run, and how it stood then.
+// load reads a run, and its state at that time.
 func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *head, error) {
 	for {
 		h, err := s.head(ctx, runID)
@@ -189,11 +189,11 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *head, e
 		}
 		if now, headErr := s.head(ctx, runID); headErr != nil || now.born == h.born {
 			return nil, nil, errors.Join(err, headErr)
-		} // it was deleted meanwhile, and begun again
+		} // it was deleted meanwhile, and created again
 	}
 }
 
-// ownJournal is the journal of a run that this process has open, else nil.
+// ownJournal returns the journal of a run that this process has open, or nil.
 func (s *Store) ownJournal(runID string) *journal {
 	s.mu.Lock()
 	own := s.current
@@ -204,8 +204,7 @@ func (s *Store) ownJournal(runID string) *journal {
 	return own.journal(runID)
 }
 
-// consumerIdle is how long the server keeps what it has for a client that is
-// gone.
+// consumerIdle is how long the server keeps a consumer of a client that is gone.
 const consumerIdle = 30 * time.Second
 
 // awaitClosed returns when a run that was open may be closed.

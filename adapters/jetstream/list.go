@@ -16,11 +16,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The run that changed last is at the end of the index, which is read backwards in windows
-// of its sequence.
+// The run that changed last is at the end of the index. The index is read backwards, in windows of
+// its sequence.
 
-// List implements [snapshot.Reader]. The server finds the runs of a status, and with
-// f.DueBy those that are due; the other parts of the filter are looked at here.
+// List implements [snapshot.Reader]. The server selects by status, and with f.DueBy also by due
+// time; the rest of the filter is applied here.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -45,13 +45,13 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// indexSubjects are those of the index that have the runs of the statuses; all if there is
-// none.
+// indexSubjects returns the subjects of the index with runs of the statuses; all subjects if there
+// are none.
 func (n names) indexSubjects(statuses []snapshot.Status) []string {
 	if len(statuses) == 0 {
 		return []string{n.indexedAs("*")}
 	}
-	if slices.Contains(statuses, snapshot.StatusInterrupted) { // a run whose process has ended is there as running
+	if slices.Contains(statuses, snapshot.StatusInterrupted) { // a run whose process has ended is stored as running
 		statuses = append(slices.Clone(statuses), snapshot.StatusRunning)
 	}
 	var all []string
@@ -63,8 +63,8 @@ func (n names) indexSubjects(statuses []snapshot.Status) []string {
 	return all
 }
 
-// dueSubjects are those of the index that have the runs of the statuses which do not wait for
-// an answer or a later time.
+// dueSubjects returns the subjects of the index with runs of the statuses that do not wait for an
+// answer or a later time.
 func (n names) dueSubjects(f *snapshot.Filter) []string {
 	var all []string
 	for _, subject := range n.indexSubjects(f.Status) {
@@ -82,7 +82,7 @@ func (n names) dueSubjects(f *snapshot.Filter) []string {
 	return all
 }
 
-// pick reads all that the server finds.
+// pick reads everything that the server selects.
 func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, nil
 }
 
-// once leaves out what is there of a run before it changed: it was moving in the index.
+// once leaves out the older of two messages of a run that is moving in the index.
 func once(runs []snapshot.Info) []snapshot.Info {
 	newest := make(map[string]*snapshot.Info, len(runs))
 	for i := range runs {
@@ -200,8 +200,8 @@ const (
 	lastWindow  = 4096
 )
 
-// latest returns a page with the last updated first, for which it reads the end of the
-// index. Where few runs are found, the windows grow.
+// latest returns a page with the last updated run first. It reads the index from its end. While it
+// finds few runs, it increases the size of the windows.
 func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	before, err := s.before(ctx, f.Before)
 	if err != nil {
@@ -245,7 +245,7 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	return page, nil
 }
 
-// before is the sequence of the index before which a page begins.
+// before returns the sequence of the index before which a page begins.
 func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	if position != "" {
 		seq, err := strconv.ParseUint(position, 10, 64)
@@ -263,10 +263,10 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	return last.Seq + 1, nil
 }
 
-// errMany is that of a window with more messages than can be held.
+// errMany means that a window has more messages than fit into memory.
 var errMany = errors.New("jetstream: too many messages")
 
-// window reads a window of the index, the last first.
+// window reads a window of the index, the last message first.
 func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*nats.Msg, err error) {
 	for _, subject := range subjects {
 		for msg, err := range s.upTo(ctx, subject, from, to) {
@@ -311,13 +311,13 @@ func (s *Store) upTo(ctx context.Context, subject string, from, to uint64) iter.
 // A lister reads messages of the index.
 type lister struct {
 	store *Store
-	alive map[string]bool // sessions that were looked at
+	alive map[string]bool // sessions that were already checked
 }
 
 func newLister(s *Store) *lister { return &lister{store: s, alive: make(map[string]bool)} }
 
-// look is what a message of the index shows; nil if the run is not there any more. One that
-// should not be there as it is has its run mended.
+// look returns what a message of the index shows; nil if the run does not exist any more. If the
+// message should not exist in this form, the run is corrected.
 func (l *lister) look(ctx context.Context, subject string, seq uint64, h nats.Header, data []byte) (*foundRun, error) {
 	info, err := snapshot.DecodeInfo(data)
 	if err != nil {
@@ -349,7 +349,7 @@ func (l *lister) lookAt(ctx context.Context, msg *nats.Msg) (*foundRun, error) {
 	return l.look(ctx, msg.Header.Get(jetstream.SubjectHeader), seq, msg.Header, msg.Data)
 }
 
-// lookAgain looks at a run whose process has ended.
+// lookAgain reads a run whose process has ended.
 func (l *lister) lookAgain(ctx context.Context, runID string, seq uint64) (*foundRun, error) {
 	if l.store.isFirstLook(runID, seq) {
 		l.store.lag(runID)
@@ -363,8 +363,8 @@ func (l *lister) lookAgain(ctx context.Context, runID string, seq uint64) (*foun
 	return &foundRun{info, seq}, nil
 }
 
-// isFirstLook reports whether this process has not found before that the process has ended
-// which has written a message of the index.
+// isFirstLook reports whether this process sees for the first time that the process that wrote a
+// message of the index has ended.
 func (s *Store) isFirstLook(runID string, seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -378,5 +378,5 @@ func (s *Store) isFirstLook(runID string, seq uint64) bool {
 	return true
 }
 
-// mostLooked bounds of how many messages it is kept that they were looked at.
+// mostLooked limits how many such messages are remembered.
 const mostLooked = 10_000

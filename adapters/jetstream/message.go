@@ -22,8 +22,8 @@ const (
 	deleted  kind = "deleted"
 )
 
-// A message is one on the subject of a run. The last of them says all about the
-// run, and a process that appends the next by comparison with it has seen them all.
+// A message is a message on the subject of a run. The last one says everything about the run, and a
+// process that appends the next one by comparison with it has seen all earlier ones.
 type message struct {
 	seq  uint64 // in the stream
 	kind kind
@@ -34,9 +34,9 @@ type message struct {
 
 	session string // opened, appended: who has the run open
 	opening uint64 // appended: the sequence of the opened
-	born    string // but for appended: tells the run from one of the same ID that was deleted
+	born    string // all kinds but appended: distinguishes the run from a deleted one with the same ID
 
-	info     []byte // but for appended: what is known of the run
+	info     []byte // all kinds but appended: the info of the run
 	records  []byte // encoded, one after the other
 	artifact string // holds the records, if they are too large for a message
 }
@@ -52,16 +52,16 @@ const (
 	headerBorn       = "Rp-Born"
 	headerInfo       = "Rp-Info" // how many bytes of the payload are the info
 	headerArtifact   = "Rp-Artifact"
-	headerVersion    = "Rp-Version" // index: the sequence of what it was made of
+	headerVersion    = "Rp-Version" // index: the sequence of the message that it was derived from
 	headerVersionID  = "Rp-Version-Id"
 	headerLease      = "Rp-Lease" // life sign: how long it counts
 )
 
-// deletedTTL is how long the message stays that says that a run was deleted, for
-// those who follow the run.
+// deletedTTL is how long the message remains that says that a run was deleted, for those who follow
+// the run.
 const deletedTTL = time.Hour
 
-// headerRoom is more than the headers of a message take.
+// headerRoom is more than the size of the headers of a message.
 const headerRoom = 2048
 
 func (m *message) encode(subject string) *nats.Msg {
@@ -89,8 +89,7 @@ func (m *message) encode(subject string) *nats.Msg {
 	return msg
 }
 
-// decode reads a message of a run. Anything else that is there is
-// snapshot.ErrCorrupt.
+// decode reads a message of a run. Any other message is snapshot.ErrCorrupt.
 func decode(subject string, seq uint64, h nats.Header, data []byte) (*message, error) {
 	m := &message{
 		seq: seq, kind: kind(h.Get(headerKind)), id: h.Get(headerID), session: h.Get(headerSession),
@@ -120,7 +119,7 @@ func decode(subject string, seq uint64, h nats.Header, data []byte) (*message, e
 	return m, nil
 }
 
-// reader reads numbers in headers until one is none.
+// reader reads numbers from headers until one of them is invalid.
 type reader struct {
 	h   nats.Header
 	err error

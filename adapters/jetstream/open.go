@@ -15,23 +15,22 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// minVersion is the oldest server that has all that is used here.
+// minVersion is the oldest version of the server with all features that are used here.
 var minVersion = [2]int{2, 12}
 
-// minPayload is the smallest max_payload of a server that is enough for what is known of a
-// run, and some records.
+// minPayload is the smallest max_payload of a server that is sufficient for the info of a run and
+// some records.
 const minPayload = 32 << 10
 
-// Open opens the store of that name on the server that the connection is to, and
-// makes it if it does not exist. The connection is the caller's, who closes it
-// after the store; it should reconnect for ever (nats.MaxReconnects(-1)).
+// Open opens the store named in the options on the server of the connection, and creates it if it
+// does not exist. The connection belongs to the caller, who closes it after the store; it should
+// reconnect forever (nats.MaxReconnects(-1)).
 //
-// A server that is too old or has no JetStream, and streams of the store's names
-// with other settings, are errors that say so, and nothing is made then. Servers
-// that do not answer, as those of a cluster do while they elect a leader, are asked
-// again until ctx ends, or for 30 seconds if it has no end; then the error is
-// snapshot.ErrUnavailable. If the ends of the streams do not agree, as after a loss of
-// power, Open repairs the store, see [Store.Repair].
+// If the server is too old or has no JetStream, or if streams with the names of the store have
+// other settings, Open returns an error that says so, and creates nothing. If servers do not
+// answer, as in a cluster that elects a leader, Open asks again until ctx ends, or for 30 seconds
+// if ctx has no deadline; then the error is snapshot.ErrUnavailable. If the ends of the streams do
+// not agree, as after a loss of power, Open repairs the store, see [Store.Repair].
 func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	if conn == nil {
 		return nil, errors.New("jetstream: Open needs a connection, such as nats.Connect(url, nats.MaxReconnects(-1))")
@@ -61,7 +60,7 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	return s, nil
 }
 
-// connect checks what the server is.
+// connect checks the version and the settings of the server.
 func connect(ctx context.Context, conn *nats.Conn, o *Options) (js jetstream.JetStream, err error) {
 	version := conn.ConnectedServerVersion()
 	if isTooOld(version) {
@@ -116,7 +115,7 @@ func isTooOld(version string) bool {
 	return err1 != nil || err2 != nil || slices.Compare([]int{major, minor}, minVersion[:]) < 0
 }
 
-// streams are the streams of a store but for the bucket, as they must be.
+// streams returns the required configurations of the streams of a store, except the bucket.
 func (s *Store) streams() []jetstream.StreamConfig {
 	return []jetstream.StreamConfig{
 		{
@@ -131,7 +130,7 @@ func (s *Store) streams() []jetstream.StreamConfig {
 	}
 }
 
-// bucketStream is the stream of the bucket, as the client of object stores makes it.
+// bucketStream returns the stream of the bucket, as the client of object stores creates it.
 func (s *Store) bucketStream() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: s.names.bucket(), Subjects: []string{s.names.objectData(">"), "$O." + s.names.artifacts() + ".M.>"},
@@ -139,8 +138,8 @@ func (s *Store) bucketStream() jetstream.StreamConfig {
 	}
 }
 
-// makeStreams makes the streams of the store that do not exist. It looks at all
-// of those that do before it makes one.
+// makeStreams creates the missing streams of the store. It checks all existing ones before it
+// creates any.
 func (s *Store) makeStreams(ctx context.Context) (err error) {
 	found := make(map[string]jetstream.Stream)
 	for _, want := range append(s.streams(), s.bucketStream()) {
@@ -178,7 +177,7 @@ func (s *Store) makeBucket(ctx context.Context) error {
 	return nil
 }
 
-// stream is a stream as it must be, nil if it does not exist.
+// stream returns a stream with the required configuration, nil if it does not exist.
 func (s *Store) stream(ctx context.Context, want *jetstream.StreamConfig) (stream jetstream.Stream, err error) {
 	err = setUp(ctx, s.conn, func(ctx context.Context) error {
 		stream, err = s.js.Stream(ctx, want.Name)
@@ -204,14 +203,14 @@ func (s *Store) makeStream(ctx context.Context, want *jetstream.StreamConfig) (s
 	return stream, nil
 }
 
-// notMade is the error of a stream that cannot be made, mostly for want of
-// storage or of servers.
+// notMade returns the error for a stream that cannot be created, mostly for lack of storage or of
+// servers.
 func notMade(what string, err error) error {
-	return fmt.Errorf("jetstream: %s cannot be made: %w", what, unavailable(err))
+	return fmt.Errorf("jetstream: %s cannot be created: %w", what, unavailable(err))
 }
 
-// compare refuses a stream that does not keep what the store needs. Its limits
-// and replicas may be others.
+// compare refuses a stream that does not keep what the store needs. Its limits and replicas may
+// differ.
 func compare(want, have *jetstream.StreamConfig) error {
 	var wrong []string
 	differs := func(name string, have, want any) {
@@ -225,7 +224,7 @@ func compare(want, have *jetstream.StreamConfig) error {
 	differs("storage", have.Storage, want.Storage)
 	differs("max_age", have.MaxAge, want.MaxAge)
 	differs("max_msgs_per_subject", max(have.MaxMsgsPerSubject, 0), want.MaxMsgsPerSubject)
-	if want.Discard == jetstream.DiscardOld { // it would drop what was stored first
+	if want.Discard == jetstream.DiscardOld { // it would drop the oldest messages
 		differs("max_bytes", max(have.MaxBytes, 0), int64(0))
 	}
 	differs("max_msgs", max(have.MaxMsgs, 0), max(want.MaxMsgs, 0))

@@ -61,11 +61,11 @@ func TestServerWithoutJetStreamIsRefused(t *testing.T) {
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	conn := jstest.Start(t).Connect()
 	for want, o := range map[string]jetstream.Options{
-		`Name is "a.b"; want 1 to 32 letters`:  {Name: "a.b"},
-		"Lease is 1ms; want 1s or more":        {Lease: time.Millisecond},
-		"Replicas is 7; want 1 to 5":           {Replicas: 7},
-		"MaxBytes is -1; want 0 or more":       {MaxBytes: -1},
-		"stream RP_reprise cannot be made: sn": {Replicas: 3}, // there is one server
+		`Name is "a.b"; want 1 to 32 letters`:     {Name: "a.b"},
+		"Lease is 1ms; want 1s or more":           {Lease: time.Millisecond},
+		"Replicas is 7; want 1 to 5":              {Replicas: 7},
+		"MaxBytes is -1; want 0 or more":          {MaxBytes: -1},
+		"stream RP_reprise cannot be created: sn": {Replicas: 3}, // there is one server
 	} {
 		_, err := jetstream.Open(t.Context(), conn, o)
 		require.ErrorContains(t, err, want)
@@ -116,7 +116,7 @@ func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
 func TestLimitsOfAnAccountAreNamed(t *testing.T) {
 	t.Parallel()
 	for limits, want := range map[string][]string{
-		"max_streams: 3":           {"cannot be made", "maximum number of streams reached; raise max_streams of the account"},
+		"max_streams: 3":           {"cannot be created", "maximum number of streams reached; raise max_streams of the account"},
 		"max_consumers: 1":         {"maximum consumers limit reached; raise max_consumers of the account"},
 		"max_file: 20K":            {"insufficient storage resources available; raise max_file_store of the server, and max_file of the account"},
 		"max_bytes_required: true": {"account requires a stream config to have max bytes set; make the stream"},

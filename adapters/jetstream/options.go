@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Options configure a [Store]. The zero Options work. All processes that open a
-// store must use the same Name and Lease.
+// Options configure a [Store]. The zero value is ready to use. All processes that open a store must
+// use the same Name and Lease.
 type Options struct {
 	// Name is the name of the store; several stores may share a server. It has 1 to
 	// 32 letters, digits, dashes and underscores. Defaults to "reprise".
@@ -36,10 +36,10 @@ type Options struct {
 	// Zero means no limit but that of the server.
 	MaxBytes int64
 
-	// Lease is how long a process keeps its runs without renewing its lease. After a
-	// process was killed, another continues its runs when the lease is over. A
-	// process that cannot renew its lease stops writing after three quarters of it.
-	// At least a second; defaults to 10 seconds.
+	// Lease is how long a process keeps its runs without renewing its lease. After a process was
+	// killed, another continues its runs when the lease has expired. A process that cannot renew
+	// its lease stops writing after three quarters of it. At least a second; defaults to 10
+	// seconds.
 	Lease time.Duration
 }
 
@@ -72,7 +72,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// api is what the subjects of requests to the server begin with.
+// api returns the prefix of the subjects of requests to the server.
 func (o *Options) api() string {
 	switch {
 	case o.Domain != "":
@@ -92,8 +92,8 @@ func isName(name string) bool {
 // renewal is how often a process renews its lease.
 func (o *Options) renewal() time.Duration { return o.Lease / 4 }
 
-// trusted is how long a process trusts a lease, from just before it sent the
-// renewal. The rest is for clocks that run at different speeds.
+// trusted is how long a process relies on a lease, from just before it sent the renewal. The rest
+// is for clocks that run at different speeds.
 func (o *Options) trusted() time.Duration { return o.Lease * 3 / 4 }
 
 // patience is how long a process waits for the answer to a message before it sends

@@ -15,10 +15,9 @@ import (
 // several requests.
 const worthSearching = 100
 
-// place returns the sequence of the stream at which to begin reading the messages
-// of a run, to get the record with that number and those after it. The record must
-// exist; 0 means all. Messages before the place are not of the run, or hold only
-// earlier records.
+// place returns the sequence of the stream at which to begin reading the messages of a run, to get
+// the record with that number and those after it. The record must exist; 0 means all. Messages
+// before the place belong to another run, or hold only earlier records.
 func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) {
 	if seq <= worthSearching {
 		seq = 0
@@ -71,8 +70,7 @@ func (p *placer) from(ctx context.Context, at, record uint64) (seq uint64, is bo
 	return m.seq, is, err
 }
 
-// isOfRun reports whether a message is not of a run with the same ID that was
-// deleted.
+// isOfRun reports whether a message belongs to this run, and not to a deleted one with the same ID.
 func (p *placer) isOfRun(ctx context.Context, m *message) (bool, error) {
 	if m.seq >= p.since {
 		return true, nil
@@ -104,7 +102,7 @@ func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Se
 	}
 }
 
-// yieldRecords returns nil when all were yielded, or the caller wants no more.
+// yieldRecords returns nil when all were yielded, or when the caller left the loop.
 func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yield func(record.Record, error) bool) error {
 	if err := check(ctx, runID); err != nil {
 		return err
@@ -146,7 +144,7 @@ func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yi
 	return nil
 }
 
-// missing is the error of a run whose records end before their time.
+// missing returns the error of a run that has fewer records than it should.
 func (s *Store) missing(ctx context.Context, h *head, last uint64) error {
 	now, err := s.head(ctx, h.info.RunID)
 	if err != nil {

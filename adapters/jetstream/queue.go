@@ -16,16 +16,15 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A Queue is a [runner.Queue] beside a [Store], with a job for each run that waits.
-// A job that was taken is hidden while its process renews the lease, and is offered
-// again when the lease is over. A Queue is safe for many goroutines; make one with
-// [OpenQueue].
+// A Queue is a [runner.Queue] beside a [Store], with a job for each run that waits. A job that was
+// taken is hidden while its process renews the lease, and is offered again when the lease has
+// expired. A Queue is safe for concurrent use; make one with [OpenQueue].
 //
-// Jobs are taken by their priority, and those of one priority in the order in which
-// they came. Priorities from -100 to 100 are distinguished; one beyond counts as the
-// nearest of these. Each that is in use costs each worker a request for jobs in half of
-// a lease. A priority that no run had before is known to the other workers a moment
-// later, until when they may take a job that is lower.
+// Jobs are taken by their priority, and those of one priority in the order in which they came.
+// Priorities from -100 to 100 are distinguished; a priority beyond counts as the nearest of these.
+// Each priority in use costs each worker one request for jobs per half a lease. The other workers
+// learn of a new priority a moment after its first job; until then they may take a job with a lower
+// priority.
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
@@ -33,18 +32,18 @@ type Queue struct {
 
 	mu      sync.Mutex
 	pulls   map[puller]*pull
-	levels  map[runner.ProgramID][]int // that are known to be in use, the highest first
-	noted   map[puller]bool            // that this process has told the others of
-	learned *session                   // in which the levels that are in use were read
-	takers  int                        // who wait in Take
+	levels  map[runner.ProgramID][]int // levels that are known to be in use, the highest first
+	noted   map[puller]bool            // levels that this process has announced to the others
+	learned *session                   // the session in which the levels in use were read
+	takers  int                        // goroutines that wait in Take
 	wanted  chan struct{}              // closed while there are takers
-	changed chan struct{}              // closed when those who wait may find something else
+	changed chan struct{}              // closed when those who wait may find something new
 }
 
 var _ runner.Queue = (*Queue)(nil)
 
-// OpenQueue opens the queue of a store, and makes it if it does not exist. It
-// ends with the store.
+// OpenQueue opens the queue of a store, and creates it if it does not exist. It ends with the
+// store.
 func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 	q := &Queue{
 		store: s, now: serverclock.New(s.askTime),
@@ -93,15 +92,15 @@ func safe(name string) string {
 	return b.String()
 }
 
-// subject is that of the job of a run.
+// subject returns the subject of the job of a run.
 func (q *Queue) subject(e *runner.Entry) string {
 	return fmt.Sprintf("rq.%s.j.%d.%s.%s.%s", q.store.names.store, levelOf(e.Priority), safe(e.Program.Name), safe(e.Program.Version), token(e.RunID))
 }
 
-// wait is the subject on which a job waits for its time.
+// wait returns the subject on which a job waits for its time.
 func (q *Queue) wait(runID string) string { return "rq." + q.store.names.store + ".w." + token(runID) }
 
-// job is an entry as it is in a message.
+// job is the form of an entry in a message.
 type job struct {
 	RunID    string    `json:"run_id"`
 	Program  string    `json:"program"`
@@ -138,20 +137,19 @@ func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error)
 	return err == nil, err
 }
 
-// Wake implements [runner.Queue]. The job replaces the one that somebody may have
-// taken: that one's end removes nothing. One that waits for its time is removed, unless it
-// came later.
+// Wake implements [runner.Queue]. The job replaces one that somebody may have taken: ending that
+// one then removes nothing. A job that waits for its time is removed, unless it is newer.
 func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 	e.Due = time.Time{}
 	seq, err := q.put(ctx, &e)
 	if err != nil {
 		return err
 	}
-	_ = q.store.purge(ctx, q.jobs, q.wait(e.RunID), seq) // else the run is offered once more
+	_ = q.store.purge(ctx, q.jobs, q.wait(e.RunID), seq) // if this fails, the run is only offered once more
 	return nil
 }
 
-// put publishes an entry in the place of what is on its subject, and returns its sequence.
+// put publishes an entry, replaces what is on its subject, and returns its sequence.
 func (q *Queue) put(ctx context.Context, e *runner.Entry) (seq uint64, err error) {
 	msg, err := q.message(ctx, e)
 	if err == nil {
@@ -163,21 +161,21 @@ func (q *Queue) put(ctx context.Context, e *runner.Entry) (seq uint64, err error
 	return q.store.publishAny(ctx, q.config().Name, msg)
 }
 
-// message is the job, or one that becomes the job when it is due, by the clock of the
+// message returns the job, or a message that becomes the job when it is due, by the clock of the
 // server.
 func (q *Queue) message(ctx context.Context, e *runner.Entry) (*nats.Msg, error) {
 	data, err := encodeJob(e)
 	if err != nil {
 		return nil, err
 	}
-	now, err := q.now.Latest(ctx) // one that is due now must not wait, and come after others
+	now, err := q.now.Latest(ctx) // a job that is due now must not wait, and so get behind others
 	if err != nil {
 		return nil, err
 	}
 	msg := nats.NewMsg(q.subject(e))
 	msg.Data = data
 	if e.Due.After(now) {
-		msg.Header.Set(jetstream.ScheduleHeader, "@at "+e.Due.UTC().Format(time.RFC3339Nano)) // to the nanosecond
+		msg.Header.Set(jetstream.ScheduleHeader, "@at "+e.Due.UTC().Format(time.RFC3339Nano)) // with nanoseconds
 		msg.Header.Set(jetstream.ScheduleTargetHeader, msg.Subject)
 		msg.Subject = q.wait(e.RunID)
 	}
@@ -196,7 +194,7 @@ func (l *lease) Entry() runner.Entry { return l.entry }
 
 func (l *lease) Lost() <-chan struct{} { return l.session.lost() }
 
-// release ends the signs of life for the job.
+// release stops the renewal of the job.
 func (l *lease) release() { l.session.release(l) }
 
 func (l *lease) Done(ctx context.Context) error {
@@ -204,7 +202,7 @@ func (l *lease) Done(ctx context.Context) error {
 	if l.session.isOver() {
 		return errOver
 	}
-	if !l.queue.store.conn.IsConnected() { // else the connection sends it when it is back, when the job may be another's
+	if !l.queue.store.conn.IsConnected() { // otherwise the connection would send it when it is back, when the job may belong to another process
 		return unavailable(fmt.Errorf("the end of the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.queue.store.options.patience())
@@ -219,8 +217,8 @@ func (l *lease) Done(ctx context.Context) error {
 	return nil
 }
 
-// Park publishes the job that comes next before it ends this one. One that is due
-// at once takes the place of this one.
+// Park publishes the next job before it ends this one. A next job that is due at once replaces this
+// one.
 func (l *lease) Park(ctx context.Context, due time.Time) error {
 	if l.session.isOver() {
 		l.release()
@@ -236,8 +234,8 @@ func (l *lease) Park(ctx context.Context, due time.Time) error {
 
 func (l *lease) Abandon() { l.release() }
 
-// giveBack has the job offered to others at once. A session that was lost says
-// nothing: the job may be another's by now.
+// giveBack causes the job to be offered to others at once. If the session was lost, it does
+// nothing: the job may belong to another process.
 func (l *lease) giveBack() {
 	l.release()
 	if !errors.Is(context.Cause(l.session.ctx), errOver) {

@@ -10,10 +10,10 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A consumer gives its jobs in the order in which they came. So each priority of a program
-// has a consumer of its own, its level, and jobs are pulled from the highest first. Workers
-// need not ask for levels that nobody uses: before the first job of a level other than 0, a
-// note says that it is in use. Workers read the notes, and listen for others.
+// A consumer delivers its jobs in the order in which they came. So each priority of a program, its
+// level, has its own consumer, and jobs are pulled from the highest level first. Workers do not ask
+// for levels that nobody uses: before the first job of a level other than 0, a note announces the
+// level. Workers read the notes, and listen for new ones.
 
 // maxLevel is the highest level, and -maxLevel the lowest.
 const maxLevel = 100
@@ -21,11 +21,11 @@ const maxLevel = 100
 // levelOf is the level of the jobs of a priority.
 func levelOf(priority int) int { return max(-maxLevel, min(priority, maxLevel)) }
 
-// levelTTL is how long a note stays. One is written anew with the jobs of its level, and
-// with those that a sweep adds.
+// levelTTL is how long a note remains. It is renewed with the jobs of its level, and with those
+// that a sweep adds.
 const levelTTL = "168h"
 
-// note tells all workers of the level of an entry, unless this process has done so lately.
+// note announces the level of an entry to all workers, unless this process has done so recently.
 func (q *Queue) note(ctx context.Context, e *runner.Entry) error {
 	p := puller{e.Program, levelOf(e.Priority)}
 	q.mu.Lock()
@@ -52,15 +52,15 @@ func (q *Queue) note(ctx context.Context, e *runner.Entry) error {
 	return nil
 }
 
-// forgetNotes has the notes written anew: the server may have lost them, or soon
-// removes them.
+// forgetNotes causes the notes to be written again: the server may have lost them, or will soon
+// remove them.
 func (q *Queue) forgetNotes() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	clear(q.noted)
 }
 
-// learn makes a level known. The lock is held.
+// learn notes that a level is in use. The lock is held.
 func (q *Queue) learn(p puller) {
 	known := q.levelsOf(p.program)
 	if !slices.Contains(known, p.level) {
@@ -92,18 +92,18 @@ func (q *Queue) levelsOf(program runner.ProgramID) []int {
 	return []int{0}
 }
 
-// learnFrom makes the level of a note known.
+// learnFrom reads a note.
 func (q *Queue) learnFrom(data []byte) {
 	e, err := decodeJob(data)
 	if err != nil {
-		return // it is none of ours
+		return // it is not about our programs
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.learn(puller{e.Program, levelOf(e.Priority)})
 }
 
-// learnAll reads all notes, once in each session: those that come later are heard.
+// learnAll reads all notes, once in each session: later ones are received as they come.
 func (q *Queue) learnAll(ctx context.Context, own *session) error {
 	q.mu.Lock()
 	done := q.learned == own

@@ -20,21 +20,20 @@ type puller struct {
 	level   int
 }
 
-// A pull is what a puller does now, and the jobs that it has. The lock of the queue guards
-// it.
+// A pull is the state of a puller, and the jobs that it has. The lock of the queue guards it.
 type pull struct {
 	held    []*lease  // jobs that nobody has taken yet
-	waits   bool      // no job waits at the server, which knows that the next one is wanted
-	err     error     // why the server gives none
+	waits   bool      // the server has no waiting job, and knows that the next one is wanted
+	err     error     // why the server delivers none
 	failing time.Time // since when the server does not answer; zero if it does
 }
 
-// asks reports whether a job may wait at the server. Until that is known, no job of a lower
+// asks reports whether a job may be waiting at the server. Until that is known, no job of a lower
 // level is taken.
 func (p *pull) asks() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
 
-// Take implements [runner.Queue]. It returns the jobs of the highest levels that are known to
-// be the next.
+// Take implements [runner.Queue]. It returns jobs of the highest levels once it is known that they
+// are the next ones.
 func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, most int) ([]runner.Lease, error) {
 	own, err := q.store.session(ctx)
 	if err == nil {
@@ -62,8 +61,8 @@ func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, most int)
 	}
 }
 
-// pickSome takes jobs, if it is known which are next; else it returns what is closed when
-// that may be so.
+// pickSome takes jobs, if it is known which are next; otherwise it returns a channel that is closed
+// when that may be known.
 func (q *Queue) pickSome(programs []runner.ProgramID, most int) (taken []runner.Lease, changed <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,14 +132,14 @@ func (q *Queue) wantNoMore() {
 	}
 }
 
-// isWanted returns what is closed when somebody wants a job.
+// isWanted returns a channel that is closed when somebody wants a job.
 func (q *Queue) isWanted() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.wanted
 }
 
-// pull is what a puller does. It is begun if it does nothing yet. The lock is held.
+// pull returns the state of a puller, and starts the puller if necessary. The lock is held.
 func (q *Queue) pull(p puller) *pull {
 	now := q.pulls[p]
 	if now == nil {
@@ -152,7 +151,7 @@ func (q *Queue) pull(p puller) *pull {
 	return now
 }
 
-// set changes what a puller does.
+// set changes the state of a puller.
 func (q *Queue) set(now *pull, held []*lease, waits bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,7 +159,7 @@ func (q *Queue) set(now *pull, held []*lease, waits bool, err error) {
 	q.signal()
 }
 
-// fail notes that the server does not answer. The other levels do not wait long for this one.
+// fail notes that the server does not answer. Other levels do not wait long for this one.
 func (q *Queue) fail(now *pull) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,8 +170,8 @@ func (q *Queue) fail(now *pull) {
 	q.signal()
 }
 
-// pullOften pulls until the store is closed. Where the server refuses a consumer for
-// good, such as without the stream, those who wait for jobs get the error.
+// pullOften pulls until the store is closed. If the server refuses a consumer permanently, for
+// example because the stream is missing, those who wait for jobs get the error.
 func (q *Queue) pullOften(p puller, now *pull) {
 	ctx := q.store.ctx
 	pause := time.NewTimer(0)
@@ -202,7 +201,7 @@ func (q *Queue) pullOften(p puller, now *pull) {
 // refusedPause is how long a puller waits after the server has refused its consumer.
 const refusedPause = time.Second
 
-// consumer makes the consumer of a level, which all workers share.
+// consumer creates the consumer of a level, which all workers share.
 func (q *Queue) consumer(ctx context.Context, p puller) (jetstream.Consumer, error) {
 	filter := q.filter(p)
 	sum := sha256.Sum256([]byte(filter))
@@ -218,20 +217,20 @@ func (q *Queue) filter(p puller) string {
 	return fmt.Sprintf("rq.%s.j.%d.%s.*", q.store.names.store, p.level, programToken(p.program))
 }
 
-// consumerUnused is after how long without a worker of its program and version the server
-// removes a consumer. The next worker makes it again, and finds the jobs that wait.
+// consumerUnused is how long after its last worker the server removes the consumer of a program and
+// version. The next worker creates it again, and finds the waiting jobs.
 const consumerUnused = 24 * time.Hour
 
-// maxLeases bounds how many jobs of one program are taken at once.
+// maxLeases limits how many jobs of one program are taken at once.
 const maxLeases = 1_000_000
 
-// pullFor is how long one request for a job waits at the server. It is over before
-// the jobs of a process that was stopped are offered again, so that none of them
-// is offered to that process.
+// pullFor is how long one request for a job waits at the server. It ends before the jobs of a
+// process that was stopped are offered again, so that none is offered to that process.
 func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
 
-// pullFrom pulls jobs until something fails, and returns what lasts: those that wait, or else the next one. It does
-// so while somebody wants them: a worker that has no slot leaves them to others.
+// pullFrom pulls jobs until something fails, and returns a permanent error. It takes the waiting
+// jobs, or else the next one. It only does so while somebody wants jobs: a worker without a free
+// slot leaves them to others.
 func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pull) error {
 	for {
 		select {
@@ -281,7 +280,7 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	return nil, batch.Error()
 }
 
-// fetchPatience is how long the client waits for an answer whether jobs wait.
+// fetchPatience is how long the client waits for the answer whether jobs are waiting.
 const fetchPatience = time.Second
 
 // next waits for the next job, and returns none after a while.
@@ -298,8 +297,8 @@ func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstr
 	return []jetstream.Msg{msg}, nil
 }
 
-// offer holds jobs for those who want some, until all are taken. When nobody wants one, they
-// are given back.
+// offer holds jobs for those who want some, until all are taken. If nobody wants one, they are
+// given back.
 func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pull) {
 	q.set(now, q.hold(own, jobs), false, nil)
 	tick := time.NewTicker(heldFor)

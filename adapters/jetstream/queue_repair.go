@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A server that is killed may have stored that a job was acknowledged, and not that it was
-// removed, since it syncs a consumer and its stream apart. Such a job is never delivered
-// again, and keeps another of its run from being added.
+// A server syncs a consumer and its stream separately. So if it is killed, it may have stored that
+// a job was acknowledged, but not that it was removed. Such a job is never delivered again, and
+// keeps another of its run from being added.
 
-// repair publishes such jobs anew, and returns how many. A job of a run that has ended since
-// does no harm: who takes it finds that out.
+// repair publishes such jobs again, and returns how many. A job of a run that has ended since does
+// no harm: whoever takes it finds that out.
 func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	q.forgetNotes()
 	consumers, err := q.consumers(ctx)
@@ -30,8 +30,8 @@ func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	return queued, nil
 }
 
-// repairBelow publishes the jobs on a subject anew whose sequence is not above floor, up
-// to which all were acknowledged.
+// repairBelow publishes the jobs on a subject again whose sequence is not above floor, up to which
+// all were acknowledged.
 func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (queued int, err error) {
 	for at := uint64(1); ; {
 		m, err := q.store.get(ctx, q.config().Name, query{Next: subject, Seq: at})
@@ -60,7 +60,7 @@ func (q *Queue) repairOften() {
 	for {
 		select {
 		case <-tick.C:
-			queued, _ := q.repair(q.store.ctx) // what went wrong is tried again
+			queued, _ := q.repair(q.store.ctx) // errors are tried again
 			q.store.noteRepaired(Repaired{Queued: queued})
 		case <-q.store.ctx.Done():
 			return

@@ -36,8 +36,8 @@ func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// Waiting implements [runner.Queue]. The server counts the jobs; how many of them were
-// taken, processes say with their signs of life: so it lags by the interval of these.
+// Waiting implements [runner.Queue]. The server counts the jobs; processes report with their life
+// signs how many of them were taken, so the result lags by the interval of these.
 func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
 	own, err := q.store.session(ctx)
 	if err == nil {
@@ -80,7 +80,7 @@ func programToken(p runner.ProgramID) string { return safe(p.Name) + "." + safe(
 // waits is the subject of all jobs that wait for their time.
 func (q *Queue) waits() string { return "rq." + q.store.names.store + ".w.*" }
 
-// programOf returns the program of the jobs that a consumer gives, unless it gives none.
+// programOf returns the program of the jobs that a consumer delivers, if it delivers any.
 func (q *Queue) programOf(c *jetstream.ConsumerInfo) (token string, ofJobs bool) {
 	rest, ofJobs := strings.CutPrefix(c.Config.FilterSubject, "rq."+q.store.names.store+".j.")
 	parts := strings.Split(rest, ".") // level, program, version, run
@@ -90,7 +90,7 @@ func (q *Queue) programOf(c *jetstream.ConsumerInfo) (token string, ofJobs bool)
 	return parts[1] + "." + parts[2], true
 }
 
-// consumers returns what the server says of all consumers.
+// consumers returns the state of all consumers.
 func (q *Queue) consumers(ctx context.Context) (all []*jetstream.ConsumerInfo, err error) {
 	err = q.store.retry(ctx, q.store.api+"CONSUMER.LIST.", func(ctx context.Context) error {
 		all = all[:0]
@@ -103,7 +103,7 @@ func (q *Queue) consumers(ctx context.Context) (all []*jetstream.ConsumerInfo, e
 	return all, err
 }
 
-// complete makes the consumers that count and are missing: that of the jobs that wait for
+// complete creates missing consumers that are needed for counting: that of the jobs that wait for
 // their time, from which nobody takes, and those of programs.
 func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, programs []runner.ProgramID) ([]*jetstream.ConsumerInfo, error) {
 	there := make(map[string]bool)

@@ -15,10 +15,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A session is the lease of a process on the runs that it has open. It renews a
-// life sign; a session that has not renewed it for a lease is over for others,
-// and at three quarters of a lease by its own monotonic clock. A session that is
-// over stays so: the process begins another for the runs that it opens next.
+// A session is the lease of a process on the runs that it has open. It renews a life sign. For
+// others, a session is over if it has not renewed the sign for the length of a lease; for itself,
+// after three quarters of that, by its own monotonic clock. A session that is over cannot continue:
+// the process begins another for the runs that it opens next.
 type session struct {
 	store *Store
 	id    string
@@ -34,8 +34,8 @@ type session struct {
 
 var errOver = errors.New("jetstream: the lease of this process is over")
 
-// isOver reports whether the process must not write any more. It looks at the
-// clock: a process that was stopped finds out here.
+// isOver reports whether the process must not write any more. It checks the clock: a process that
+// was suspended notices it here.
 func (s *session) isOver() bool {
 	s.mu.Lock()
 	over := !time.Now().Before(s.until)
@@ -46,7 +46,7 @@ func (s *session) isOver() bool {
 	return over
 }
 
-// finish ends the session. Twice is fine.
+// finish ends the session. It may be called twice.
 func (s *session) finish() {
 	s.mu.Lock()
 	s.until = time.Time{}
@@ -57,7 +57,7 @@ func (s *session) finish() {
 // lost is closed when the session is over.
 func (s *session) lost() <-chan struct{} { return s.ctx.Done() }
 
-// add makes a journal known, so that it is notified of messages.
+// add registers a journal, so that it is notified of messages.
 func (s *session) add(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *session) add(j *journal) {
 	delete(s.left, j.runID)
 }
 
-// leave keeps that nobody here has the run of a journal any more, which the server
-// does not know.
+// leave notes that this process no longer has the run of a journal open, which the server does not
+// know.
 func (s *session) leave(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *session) hold(l *lease) {
 	s.leases[l] = false
 }
 
-// handed keeps that somebody has the job, unless it was released already.
+// handed notes that somebody has the job, unless it was released already.
 func (s *session) handed(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +117,8 @@ func (s *session) release(l *lease) {
 	delete(s.leases, l)
 }
 
-// keep renews the leases of jobs. It is called when the life sign was renewed: a
-// session that is over must say nothing about jobs, which are others' then.
+// keep renews the leases of jobs. It is called after the life sign was renewed: a session that is
+// over must not touch jobs, which may then belong to others.
 func (s *session) keep() {
 	s.mu.Lock()
 	held := make([]*lease, 0, len(s.leases))
@@ -130,7 +130,7 @@ func (s *session) keep() {
 		if s.isOver() || !s.store.conn.IsConnected() {
 			return
 		}
-		_ = l.msg.InProgress() // else it is offered to another, who finds the run open
+		_ = l.msg.InProgress() // if this fails, the job is offered to another, who finds the run open
 	}
 }
 
@@ -161,8 +161,8 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 	return n, nil
 }
 
-// begin gives the first sign of life, and begins to listen. The lock of the store
-// is held, so that only one session begins.
+// begin publishes the first life sign, and begins to listen. The lock of the store is held, so that
+// only one session begins.
 func (s *session) begin(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
@@ -180,8 +180,8 @@ func (s *session) begin(ctx context.Context) error {
 	return nil
 }
 
-// sign publishes the life sign. There is one message of it, which goes by itself
-// some time after the last.
+// sign publishes the life sign. There is one message of it, which expires some time after the last
+// renewal.
 func (s *session) sign(ctx context.Context) error {
 	lease := s.store.options.Lease
 	return s.publishSign(ctx, lease, 2*lease+time.Second)
@@ -199,9 +199,8 @@ func (s *session) publishSign(ctx context.Context, lease, stays time.Duration) e
 	return err
 }
 
-// renewOften renews the life sign until that comes too late, or the store is
-// closed. It trusts the session from before it asked, so that the clock of
-// nobody else counts.
+// renewOften renews the life sign until that comes too late, or the store is closed. It trusts the
+// session from before it asked, so that no other clock matters.
 func (s *session) renewOften() {
 	defer s.finish()
 	timer := time.NewTimer(s.store.options.renewal())
@@ -232,7 +231,7 @@ func (s *session) renew() time.Duration {
 		return retryPause
 	}
 	s.mu.Lock()
-	if time.Now().Before(s.until) { // else it was over when the answer came
+	if time.Now().Before(s.until) { // otherwise it was over when the answer came
 		s.until = at.Add(s.store.options.trusted())
 	}
 	s.mu.Unlock()
@@ -247,17 +246,17 @@ func minTime(a, b time.Time) time.Time {
 	return b
 }
 
-// resign gives a last life sign, which says that there is no lease any more, so that nobody
-// has to wait for it.
+// resign publishes a last life sign, which says that there is no lease any more, so that nobody has
+// to wait for it.
 func (s *session) resign() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.store.options.patience())
 	defer cancel()
-	_ = s.publishSign(ctx, 0, time.Second) // else it goes by itself
+	_ = s.publishSign(ctx, 0, time.Second) // if this fails, it expires
 }
 
-// listen notifies the owners of runs of messages, keeps when others gave
-// signs of life, and tells the queue which priorities are in use. It reads what is stored: of a message that is not there yet
-// nobody is notified.
+// listen notifies the owners of runs of messages, notes the life signs of others, and tells the
+// queue which priorities are in use. It reads stored messages, so nobody is notified of a message
+// that cannot be read yet.
 func (s *session) listen(ctx context.Context) error {
 	info, err := s.store.streamInfo(ctx)
 	if err != nil {
@@ -279,7 +278,7 @@ func (s *session) listen(ctx context.Context) error {
 	return nil
 }
 
-// refuse has the next who needs a session get the error.
+// refuse makes the next caller that needs a session get the error.
 func (s *Store) refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,7 +293,7 @@ func (s *session) hear(msg jetstream.Msg) {
 		}
 	case "s":
 		if meta, err := msg.Metadata(); err == nil {
-			s.store.sight(id, meta.Sequence.Stream, msg.Headers().Get(headerLease) == noLease)
+			s.store.firstSeen(id, meta.Sequence.Stream, msg.Headers().Get(headerLease) == noLease)
 		}
 	case "p":
 		s.store.mu.Lock()
@@ -315,9 +314,9 @@ type sighting struct {
 // noLease is the lease in the last life sign of a session.
 const noLease = "0s"
 
-// sight records a heartbeat and returns when that heartbeat was first seen. The last one
+// firstSeen records a life sign and returns when it was first seen. The last life sign of a session
 // counts as seen long ago.
-func (s *Store) sight(session string, seq uint64, isLast bool) time.Time {
+func (s *Store) firstSeen(session string, seq uint64, isLast bool) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was, ok := s.sightings[session]; ok && seq <= was.seq {
@@ -336,8 +335,8 @@ func (s *Store) sight(session string, seq uint64, isLast bool) time.Time {
 	return now
 }
 
-// isAlive reports whether a session may not be over: its life sign is there, and
-// was renewed not longer than a lease ago.
+// isAlive reports whether a session may still be valid: its life sign exists, and was renewed
+// within the length of a lease.
 func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	sign, err := s.get(ctx, s.names.records(), query{Last: s.names.sign(id)})
 	if errors.Is(err, errNone) {
@@ -349,7 +348,7 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	since := s.sight(id, sign.Seq, h.Get(headerLease) == noLease)
+	since := s.firstSeen(id, sign.Seq, h.Get(headerLease) == noLease)
 	lease, err := time.ParseDuration(h.Get(headerLease))
 	if err != nil {
 		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the life sign "+strconv.Quote(id)+" says no lease"))
@@ -357,7 +356,7 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	return time.Since(since) <= lease, nil
 }
 
-// mayLive is how long it takes until a session is over that is not renewed.
+// mayLive returns how long it takes until a session that is not renewed is over.
 func (s *Store) mayLive(id string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

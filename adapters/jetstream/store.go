@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Store is a [snapshot.Store] on JetStream, for many processes on many
-// machines. It is for many goroutines; make it with [Open].
+// A Store is a [snapshot.Store] on JetStream, for many processes on many machines. It is safe for
+// concurrent use; make one with [Open].
 type Store struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
@@ -36,7 +36,7 @@ type Store struct {
 	refused   error    // why the last session could not listen; nil once that was told
 	sightings map[string]sighting
 	lagging   map[string]bool   // runs that the index does not show as they are
-	mending   bool              // somebody sees to that
+	mending   bool              // somebody corrects that
 	queue     *Queue            // nil if none was opened
 	repaired  Repaired          // since the store was opened
 	looked    map[string]uint64 // runs whose process has ended, by the message of the index that was mended
@@ -48,9 +48,9 @@ type Store struct {
 
 var _ snapshot.Store = (*Store)(nil)
 
-// Close ends the session of this process: runs that it has open are lost to it,
-// and others can go on with them at once. It returns when nothing of the store
-// runs any more. It leaves the connection open. Closing twice is fine.
+// Close ends the session of this process: it loses the runs that it has open, and others can
+// continue them at once. Close returns when nothing of the store runs any more. It leaves the
+// connection open. It may be called twice.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -71,7 +71,7 @@ func (s *Store) run(f func()) bool {
 	return !s.closed
 }
 
-// check is what every method does first.
+// check is called first by every method.
 func check(ctx context.Context, runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return err
@@ -81,14 +81,14 @@ func check(ctx context.Context, runID string) error {
 
 func noRun(runID string) error { return fmt.Errorf("%w: no run %s", snapshot.ErrNotFound, runID) }
 
-// A head is how a run stands.
+// A head is the state of a run.
 type head struct {
 	message               // the last one
 	info    snapshot.Info // what is known of the run
 	free    stamp         // of what may change at any time; zero if that is in the info
 }
 
-// stamp is that of the info: one with a higher sequence is newer.
+// stamp returns the stamp of the info: a higher sequence is newer.
 func (h *head) stamp() stamp {
 	if h.free.seq > h.seq {
 		return h.free
@@ -96,8 +96,8 @@ func (h *head) stamp() stamp {
 	return stamp{h.seq, h.id}
 }
 
-// head reads how a run stands. If there is no such run, the error is
-// snapshot.ErrNotFound, and the sequence that of its deletion.
+// head reads the state of a run. If the run does not exist, the error is snapshot.ErrNotFound, and
+// the sequence is that of its deletion.
 func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 	for {
 		h, err := s.tryHead(ctx, runID)
@@ -107,7 +107,7 @@ func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 	}
 }
 
-// tryHead is errNone if the run changed meanwhile.
+// tryHead returns errNone if the run changed meanwhile.
 func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	subject := s.names.run(runID)
 	last, err := s.message(ctx, subject, query{Last: subject})
@@ -171,8 +171,8 @@ func (s *Store) message(ctx context.Context, subject string, q query) (*message,
 	return decode(subject, m.Seq, h, m.Data)
 }
 
-// readFree reads what may change of a run at any time, also while another
-// process has it open.
+// readFree reads the fields of a run that may change at any time, even while another process has
+// the run open.
 func (s *Store) readFree(ctx context.Context, h *head) error {
 	m, err := s.get(ctx, s.names.records(), query{Last: s.names.free(h.info.RunID)})
 	if errors.Is(err, errNone) {
@@ -196,7 +196,7 @@ func (s *Store) readFree(ctx context.Context, h *head) error {
 	return nil
 }
 
-// setFree takes over what may change at any time.
+// setFree sets the fields that may change at any time.
 func setFree(info, free *snapshot.Info) {
 	info.Metadata, info.Pinned, info.Expires = free.Metadata.Clone(), free.Pinned, free.Expires
 	if free.Updated.After(info.Updated) {
@@ -250,8 +250,8 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	}
 }
 
-// append appends a message to a run if the last one is the one expected, else it
-// is errConflict.
+// append appends a message to a run if its last message is the expected one; otherwise the error is
+// errConflict.
 func (s *Store) append(ctx context.Context, runID string, m *message, info *snapshot.Info, expected uint64) (seq uint64, err error) {
 	m.id = nuid.Next()
 	if info != nil {
@@ -271,7 +271,7 @@ func (s *Store) append(ctx context.Context, runID string, m *message, info *snap
 	return seq, err
 }
 
-// room is how large the payload of a message may be.
+// room returns the maximum size of the payload of a message.
 func (s *Store) room() int { return int(s.conn.MaxPayload()) - headerRoom }
 
 // Update implements [snapshot.Store].
@@ -291,7 +291,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	}
 }
 
-// update is errConflict if the run changed meanwhile, and nothing was done.
+// update returns errConflict if the run changed meanwhile; then nothing was done.
 func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	before := h.info
 	after, err := changed(before, change)
@@ -324,7 +324,7 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 	return h.info, nil
 }
 
-// changed is what an Info becomes.
+// changed returns the changed Info.
 func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	after := before.Clone()
 	if err := change(&after); err != nil {
@@ -333,8 +333,8 @@ func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.
 	return after, storekit.CheckUpdate(before, after)
 }
 
-// putFree stores what may change at any time. When somebody else was first, only
-// that is changed once more.
+// putFree stores the fields that may change at any time. If somebody else was faster, only these
+// fields are changed again.
 func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, change func(*snapshot.Info) error, settled bool) error {
 	for {
 		data, err := snapshot.AppendInfo(nil, &h.info)
@@ -394,8 +394,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	}
 }
 
-// clear removes what is left of a run that was deleted. Messages that come later
-// are of another run.
+// clear removes what is left of a deleted run. Later messages belong to another run.
 func (s *Store) clear(ctx context.Context, runID string, seq uint64) error {
 	var all error
 	for _, subject := range []string{s.names.run(runID), s.names.free(runID), s.names.inbox(runID)} {

@@ -14,9 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Watch implements [snapshot.Reader]. Positions are good in every process, for as
-// long as the stream exists. A killed process causes no event:
-// the run changes when another opens it.
+// Watch implements [snapshot.Reader]. Positions are valid in every process, as long as the stream
+// exists. A killed process causes no event: the run changes when another opens it.
 func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
 	return func(yield func(snapshot.Event, error) bool) {
 		w := watcher{store: s, options: o, open: make(map[string]snapshot.Info)}
@@ -45,12 +44,12 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 	}
 }
 
-// A watcher makes events of messages.
+// A watcher turns messages into events.
 type watcher struct {
 	store   *Store
 	options snapshot.WatchOptions
 	created time.Time                // when the stream of the records was
-	open    map[string]snapshot.Info // runs whose records come
+	open    map[string]snapshot.Info // runs whose records are watched
 	stopped bool                     // the caller wants no more
 }
 
@@ -62,8 +61,8 @@ func (w *watcher) subjects() []string {
 	return []string{n.all("r"), n.all("f")}
 }
 
-// begin yields an event for each run that there is, unless it goes on after a
-// position. It returns the sequence of the first message to look at.
+// begin yields an event for each existing run, unless it continues after a position. It returns the
+// sequence of the first message to read.
 func (w *watcher) begin(ctx context.Context, yield func(snapshot.Event, error) bool) (from uint64, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
@@ -84,7 +83,7 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Event, error) b
 	return info.State.LastSeq + 1, w.list(ctx, yield)
 }
 
-// streamInfo is how the stream of the records is.
+// streamInfo returns the state of the stream of the records.
 func (s *Store) streamInfo(ctx context.Context) (info *jetstream.StreamInfo, err error) {
 	err = s.retry(ctx, s.api+"STREAM.INFO."+s.names.records(), func(ctx context.Context) error {
 		info, err = s.records.Info(ctx)
@@ -106,18 +105,18 @@ func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
 	case !ok || err != nil:
 		return 0, fmt.Errorf("%w: After %.80q; want the Position of an event of this store", snapshot.ErrReset, w.options.After)
 	case stream != epoch(info.Created):
-		return 0, fmt.Errorf("%w: After %.80q is of a stream that is not there any more", snapshot.ErrReset, w.options.After)
+		return 0, fmt.Errorf("%w: After %.80q belongs to a stream that does not exist any more", snapshot.ErrReset, w.options.After)
 	case seq > info.State.LastSeq:
 		return 0, fmt.Errorf("%w: After %.80q is beyond the end of the stream, which is at %d", snapshot.ErrReset, w.options.After, info.State.LastSeq)
 	}
 	return seq + 1, nil
 }
 
-// epoch tells a stream from others of its name.
+// epoch distinguishes a stream from others with its name.
 func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
-// list yields the runs that there are. Their events have no positions: not all of
-// them were seen.
+// list yields the existing runs. Their events have no positions, since not all of them were seen
+// yet.
 func (w *watcher) list(ctx context.Context, yield func(snapshot.Event, error) bool) error {
 	if id := w.options.RunID; id != "" {
 		info, err := w.store.Info(ctx, id)
@@ -144,7 +143,7 @@ func (w *watcher) list(ctx context.Context, yield func(snapshot.Event, error) bo
 	}
 }
 
-// event is the event of a message, if it is one.
+// event returns the event of a message, if it has one.
 func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Event, isEvent bool, err error) {
 	meta, err := msg.Metadata()
 	if err != nil {
@@ -153,7 +152,7 @@ func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Even
 	class, id := parse(msg.Subject())
 	if class == "r" {
 		e, isEvent, err = w.ofRun(ctx, id, msg)
-	} else if e.Info, err = w.store.Info(ctx, id); err == nil { // something beside the records has changed
+	} else if e.Info, err = w.store.Info(ctx, id); err == nil { // something other than the records has changed
 		isEvent = true
 	} else if errors.Is(err, snapshot.ErrNotFound) {
 		err = nil

@@ -22,7 +22,7 @@ var (
 	errConflict = errors.New("jetstream: another message came first")
 )
 
-// unavailable marks the error of something that the server did not do as ErrUnavailable.
+// unavailable marks the error of a request that the server did not fulfil as ErrUnavailable.
 func unavailable(err error) error {
 	if errors.Is(err, snapshot.ErrUnavailable) {
 		return err
@@ -320,9 +320,9 @@ func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o
 	return ack.Sequence, nil
 }
 
-// stored keeps the sequence of a message of the records. Before is the newest that was
-// known when the message was sent: if the new one is not newer, the stream has lost
-// messages, and what this process has open may be gone.
+// stored notes the sequence of a message of the records. Before is the newest one that was known
+// when the message was sent: if the new one is not newer, the stream has lost messages, and the
+// open runs of this process may be gone.
 func (s *Store) stored(before, seq uint64) {
 	for newest := s.newest.Load(); newest < seq && !s.newest.CompareAndSwap(newest, seq); {
 		newest = s.newest.Load()

@@ -46,14 +46,13 @@ func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
 	return found[0], nil
 }
 
-// GC removes the artifacts that no run refers to and that were put for the last time more
-// than grace ago, by the clock of the server, and returns how many. Runs may go on meanwhile,
-// in any process. If a run cannot be read, nothing is removed, for nobody knows what it
-// refers to.
+// GC removes the artifacts that no run refers to and that were last put more than grace ago, by the
+// clock of the server, and returns how many. Runs may continue meanwhile, in any process. If a run
+// cannot be read, GC removes nothing, since the run may refer to any artifact.
 //
-// Grace is how much later than Put begins a record that names the artifact may be stored: an
-// hour is plenty. A fork names artifacts without putting them; it must not begin while the
-// run that it is made from is deleted.
+// Grace is the longest time between the beginning of Put and the storing of a record that names the
+// artifact: an hour is plenty. A fork names artifacts without putting them, so it must not begin
+// while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	if grace < 0 {
 		return 0, fmt.Errorf("postgres: the grace is %v; want 0 or more", grace)
@@ -66,13 +65,13 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	for _, reference := range old {
 		unused[reference] = true
 	}
-	runIDs, err := query(ctx, s.db, pgx.RowTo[string], `select id from reprise.runs`) // a list has its pages at different times
+	runIDs, err := query(ctx, s.db, pgx.RowTo[string], `select id from reprise.runs`) // a list would read its pages at different times
 	if err != nil {
 		return 0, err
 	}
 	for _, id := range runIDs {
 		if err := s.dropUsed(ctx, unused, id); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // deleted meanwhile
-			return 0, fmt.Errorf("what is still referred to is not known: %w", err)
+			return 0, fmt.Errorf("artifacts that are still referred to are not known: %w", err)
 		}
 	}
 	references := make([]string, 0, len(unused))

@@ -23,12 +23,12 @@ import (
 type database struct {
 	pool    *pgxpool.Pool
 	in      names
-	process atomic.Int64 // this one; another after its lease was over
+	process atomic.Int64 // of this process; replaced after its lease has expired
 	lease   time.Duration
 	queue   *Queue
 	few     int
 
-	statements sync.WaitGroup // that are under way for several
+	statements sync.WaitGroup // running statements that several callers share
 	finds      storekit.Combiner[string, []storekit.Head]
 	readings   storekit.Combiner[reading, []storekit.Batch]
 	inboxes    storekit.Combiner[string, map[string][]byte]
@@ -39,8 +39,8 @@ type database struct {
 	ends       storekit.Combiner[ending, bool]
 }
 
-// How many statements of a kind are under way at a time. Fewer of them do more at once, which
-// costs the server less; runs of any size are read by themselves.
+// The number of statements of a kind that run at a time. If there are fewer, each does more at
+// once, which costs the server less. Runs are read one by one, since they can have any size.
 const (
 	one     = 1
 	some    = 2
@@ -64,11 +64,11 @@ func newDatabase(pool *pgxpool.Pool, in names, lease time.Duration) *database {
 // readPatience is how long a statement that reads may take.
 const readPatience = time.Minute
 
-// patience is how long a statement that changes something may take before it is sent again
-// on another connection, which does no harm.
+// patience is how long a statement that changes something may take before it is sent again on
+// another connection, which does no harm.
 func (d *database) patience() time.Duration { return max(d.lease/2, 2*time.Second) }
 
-// query returns the rows of a statement that reads.
+// query returns the rows of a reading statement.
 func query[T any](ctx context.Context, d *database, scan pgx.RowToFunc[T], statement string, args ...any) ([]T, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (d *database) now(ctx context.Context) (time.Time, error) {
 	return told[0], nil
 }
 
-// change does a statement that changes something, and returns how many rows it has returned.
-// It is not given up when ctx ends: what has become of it would not be known.
+// change executes a statement that changes something, and returns how many rows it has returned. It
+// does not stop when ctx ends, since the outcome would then not be known.
 func (d *database) change(ctx context.Context, statement string, args ...any) (rows int, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
@@ -104,7 +104,7 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 	return int(tag.RowsAffected()), d.known(context.WithoutCancel(ctx), err)
 }
 
-// changeAll does a statement that changes several things, and returns for each key whether the
+// changeAll executes a statement that changes several things, and returns for each key whether the
 // statement has returned it.
 func (d *database) changeAll(ctx context.Context, keys []string, statement string, args ...any) ([]bool, error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience())
@@ -117,7 +117,7 @@ func (d *database) changeAll(ctx context.Context, keys []string, statement strin
 	return column(keys, func(key *string) bool { return slices.Contains(found, *key) }), d.known(context.WithoutCancel(ctx), err)
 }
 
-// column is a column of many rows, for an array that is an argument of a statement.
+// column returns a column of many rows as an array, for an argument of a statement.
 func column[Row, Value any](rows []Row, of func(*Row) Value) []Value {
 	all := make([]Value, len(rows))
 	for i := range rows {
@@ -126,7 +126,7 @@ func column[Row, Value any](rows []Row, of func(*Row) Value) []Value {
 	return all
 }
 
-// The codes of errors.
+// Error codes of the server.
 const (
 	codeNoTable      = "42P01"
 	codeNoForeignKey = "23503"
@@ -134,12 +134,11 @@ const (
 	codeReadOnly     = "25006"
 )
 
-// passingCodes are the codes, or classes of codes, of errors that pass by themselves: lost
-// connections, servers that stop, start, are full or busy, a failover, and transactions in
-// the way of each other.
+// passingCodes are the codes, or classes of codes, of temporary errors: lost connections, servers
+// that stop, start, are full or busy, a failover, and conflicts between transactions.
 var passingCodes = []string{"08", "53", "57P", "57014", "58", "40001", "40P01", "25P03", "25P04", "55P03", codeReadOnly}
 
-// isPassing reports whether an error of pgx passes by itself.
+// isPassing reports whether an error of pgx is temporary.
 func isPassing(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
@@ -154,7 +153,7 @@ func isPassing(err error) bool {
 	return false
 }
 
-// known is an error of the database as one of a store.
+// known converts an error of the database to an error of a store.
 func (d *database) known(ctx context.Context, err error) error {
 	var refused *pgconn.PgError
 	isRefused := errors.As(err, &refused)

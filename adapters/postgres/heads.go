@@ -14,10 +14,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// isOpen is whether a living process has a run open.
+// isOpen is the condition that a living process has a run open.
 const isOpen = `r.opening <> '' and exists (select from reprise.processes p where p.id = r.process and p.expires > clock_timestamp())`
 
-// head are the columns of a head, as scanChange reads them.
+// head lists the columns of a head, in the order in which scanChange reads them.
 const head = `r.uid, r.version, r.opening, r.swaps, r.last_seq, r.info, ` + isOpen + `, false`
 
 func scanChange(row pgx.CollectableRow) (c storekit.Change, err error) {
@@ -76,9 +76,9 @@ type swap struct {
 
 func (s *swap) size() int { return len(s.info) + len(s.records.Data) }
 
-// Swap implements [storekit.Heads]. It is not given up when ctx ends: what has become of it
-// would not be known. Where another process may have the row of the run locked, the swap does
-// not have others wait with it.
+// Swap implements [storekit.Heads]. It does not stop when ctx ends, since the outcome would then
+// not be known. If another process may have locked the row of the run, the swap has a statement of
+// its own, so that other swaps do not wait with it.
 func (d *database) Swap(ctx context.Context, before, after storekit.Head, records storekit.Batch) (swapped bool, err error) {
 	s := swap{before: before, after: after, records: records, process: d.process.Load()}
 	going := context.WithoutCancel(ctx)
@@ -98,12 +98,12 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 	return d.updates.Ask(going, s)
 }
 
-// columns are those of a swap, in the order of rowsOf; each statement has some more.
+// columns are the columns of a swap, in the order of rowsOf; each statement adds some.
 const columns = `uid text, version bigint, opening text, swaps text, process bigint, info bytea,
 	status text, program text, program_version text, pipeline text, parent text, error_class text, asking bool, tags text, created bigint, updated bigint,
 	ended bigint, cost bigint, tokens bigint, retries bigint, words text, last bigint, data bytea, `
 
-// rows selects from arrays, of which the arguments of a statement have one for each column.
+// rows selects from arrays: the statement has one argument for each column.
 func rows(columns string) string {
 	var names, arrays []string
 	for column := range strings.SplitSeq(columns, ",") {
@@ -114,7 +114,7 @@ func rows(columns string) string {
 	return `select * from unnest(` + strings.Join(arrays, ", ") + `) as k (` + strings.Join(names, ", ") + `)`
 }
 
-// rowsOf are the arguments for columns.
+// rowsOf returns the arguments for columns.
 func rowsOf(all []swap) []any {
 	texts := func(of func(i *snapshot.Info) string) []string {
 		return column(all, func(s *swap) string { return text(of(&s.after.Info)) })
@@ -156,7 +156,7 @@ func errorClass(i *snapshot.Info) string {
 	return i.Standing.LastError.Class
 }
 
-// array is an array of texts, as the database reads it.
+// array returns an array of strings in the syntax of the database.
 func array(all []string) string {
 	quoted := make([]string, len(all))
 	for i, s := range all {
@@ -165,10 +165,10 @@ func array(all []string) string {
 	return "{" + strings.Join(quoted, ",") + "}"
 }
 
-// between is between the texts of a run that are searched. No text has it: see text.
+// between separates the searched strings of a run. No string contains it: see text.
 const between = "\uFFFF"
 
-// words is what is searched of a run, in lower case.
+// words returns the searched strings of a run, in lower case.
 func words(i *snapshot.Info) string {
 	all := []string{i.RunID, i.Metadata.Description}
 	if last := i.Standing.LastError; last != nil {
@@ -183,12 +183,12 @@ func words(i *snapshot.Info) string {
 	return strings.Join(all, between)
 }
 
-// text is a text that the database can keep.
+// text returns a string in a form that the database can store.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// insertAll begins runs. One that is queued has its job from then on.
+// insertAll creates runs. A queued run gets its job at the same time.
 func (d *database) insertAll(ctx context.Context, all []swap) ([]bool, error) {
 	jobs := make([]bool, len(all))
 	priorities, dues := make([]int64, len(all)), make([]int64, len(all))
@@ -235,8 +235,8 @@ func (d *database) updateAll(ctx context.Context, all []swap) ([]bool, error) {
 	return d.changeAll(ctx, swaps, updateRuns, append(rowsOf(all), was, prev, differ, other)...)
 }
 
-// sameFigures reports whether a run has the same place in lists that are sorted by what changes
-// at its end, and the same program.
+// sameFigures reports whether both infos have the same program and the same place in lists that are
+// sorted by values which only change at the end of a run.
 func sameFigures(a, b *snapshot.Info) bool {
 	for _, sort := range []snapshot.Sort{snapshot.SortEnded, snapshot.SortCost, snapshot.SortTokens, snapshot.SortRetries} {
 		if sort.Value(a) != sort.Value(b) {
@@ -246,7 +246,7 @@ func sameFigures(a, b *snapshot.Info) bool {
 	return a.Program == b.Program
 }
 
-// updateRuns returns the swaps that were made: of two of the same run, one is.
+// updateRuns returns the swaps that were made: of two swaps of the same run, only one is.
 var updateRuns = `with k as (` + rows(columns+`was bigint, prev bigint, figures bool, searched bool`) + `), own as (
 		update reprise.runs r set version = k.version, opening = k.opening, swaps = k.swaps, process = case when r.opening = k.opening then r.process else k.process end,
 			info = k.info, status = k.status, program = k.program, program_version = k.program_version, pipeline = k.pipeline, parent = k.parent,
@@ -270,8 +270,8 @@ func (d *database) deleteAll(ctx context.Context, all []swap) ([]bool, error) {
 		column(all, func(s *swap) int64 { return int64(s.before.Version) }), column(all, func(s *swap) int64 { return int64(s.before.Info.LastSeq) }))
 }
 
-// deleteRuns compares the records as well: those that were appended since, by who had the
-// run before, would stay.
+// deleteRuns also compares the last record: otherwise records would remain that a previous owner of
+// the run has appended since.
 var deleteRuns = `with k as (` + rows(`uid text, version bigint, last_seq bigint`) + `), gone as (
 		delete from reprise.runs r using k where r.uid = k.uid and r.version = k.version and r.last_seq = k.last_seq returning r.uid, r.id, r.version, r.last_seq, r.info
 	), batches as (
@@ -301,7 +301,7 @@ func (d *database) Changes(ctx context.Context, runID string, since uint64) (cha
 	case since == 0:
 		changes, err = query(ctx, d, scanChange, `select `+head+` from reprise.runs r where $1::text = '' or r.id = $1::text`, runID)
 	case from < h.Forgotten || from > h.Next:
-		return nil, 0, errkind.New(snapshot.ErrReset, "postgres: what has changed since %d is not known any more", since)
+		return nil, 0, errkind.New(snapshot.ErrReset, "postgres: the changes since %d are not known any more", since)
 	case runID != "":
 		changes, err = query(ctx, d, scanChange, `select `+head+` from reprise.runs r where r.id = $1::text union all `+changesDeleted+` and d.id = $1::text`, runID, strconv.FormatUint(since, 10))
 	default:
@@ -313,8 +313,8 @@ func (d *database) Changes(ctx context.Context, runID string, since uint64) (cha
 
 const changesDeleted = `select d.uid, d.version, '', '', d.last_seq, d.info, false, true from reprise.deleted d where d.changed >= $2::text::xid8`
 
-// forget forgets runs that were deleted a while ago. Nobody who watches needs them who has
-// looked since; those before the horizon alone are forgotten, for all look back to it.
+// forget deletes the rows of runs that were deleted a while ago. Only rows before the horizon are
+// deleted: every watcher that has looked since then no longer needs them.
 func (d *database) forget(ctx context.Context) error {
 	_, err := d.change(ctx, `with gone as (
 			delete from reprise.deleted where at < clock_timestamp() - interval '1 hour' and changed < pg_snapshot_xmin(pg_current_snapshot()) returning changed
@@ -322,8 +322,8 @@ func (d *database) forget(ctx context.Context) error {
 	return err
 }
 
-// renumber has a database that was restored into another server forget the numbers of
-// transactions that come there yet.
+// renumber is for a database that was restored into another server: it replaces transaction numbers
+// that this server has not reached yet.
 func (d *database) renumber(ctx context.Context) error {
 	for _, table := range []string{"runs", "batches", "deleted", "forgotten"} {
 		_, err := d.change(ctx, `update reprise.`+table+` set changed = pg_current_xact_id() where changed > pg_snapshot_xmax(pg_current_snapshot())`)

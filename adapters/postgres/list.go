@@ -29,14 +29,14 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// isExact reports whether the database selects just what a filter does, and not more.
+// isExact reports whether the database selects exactly what the filter selects.
 func isExact(f *snapshot.Filter) bool {
 	of := strings.Join(append([]string{f.Pipeline, f.Program, f.Version, f.Parent, f.ErrorClass, f.Text}, f.Tags...), "")
 	return f.Only == nil && text(of) == of && !strings.ContainsAny(of, between+"\uFFFD")
 }
 
-// List implements [storekit.Heads]. For a program or a pipeline each status is looked up by
-// itself: the indexes have the runs of one in the order of lists.
+// List implements [storekit.Heads]. For a program or a pipeline it queries each status separately:
+// the indexes contain the runs of one status in the order of lists.
 func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
 	f.Sort, f.Ascending = snapshot.SortUpdated, false // whatever the list is sorted by in the end
 	isAfter := after != (storekit.Place{})
@@ -54,7 +54,7 @@ func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.P
 		select * from reprise.runs r where r.status = s and `+q.where()+order+`) r`+order, q.args...)
 }
 
-// every are all statuses.
+// every contains all statuses.
 var every = []snapshot.Status{
 	snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
 	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
@@ -78,7 +78,7 @@ func statuses(f *snapshot.Filter) []string {
 	return slices.Compact(all)
 }
 
-// A listing is a statement that is being made.
+// A listing is a statement that is being built.
 type listing struct {
 	args       []any
 	conditions []string
@@ -99,13 +99,13 @@ func (q *listing) status(f *snapshot.Filter) {
 	}
 }
 
-// filter adds what the filter selects beside the status. Times may be of a nanosecond, which
-// is why they are not timestamps.
+// filter adds the conditions of the filter except the status. Times are not timestamps, since they
+// have nanoseconds.
 func (q *listing) filter(f *snapshot.Filter) {
 	for column, value := range map[string]string{
 		"program": f.Program, "program_version": f.Version, "pipeline": f.Pipeline, "parent": f.Parent, "error_class": f.ErrorClass,
 	} {
-		if value != "" { // the indexes are of those that have one
+		if value != "" { // the indexes only contain runs that have one
 			q.and("r."+column+" <> ''", "r."+column+" = "+q.arg(text(value)))
 		}
 	}
@@ -126,19 +126,19 @@ func (q *listing) filter(f *snapshot.Filter) {
 	}
 }
 
-// pattern is that of the words that have the text of a filter.
+// pattern returns the pattern of words that contain the text of a filter.
 func pattern(f *snapshot.Filter) string {
 	escaped := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, between, "\uFFFD").Replace(text(strings.ToLower(f.Text)))
 	return "%" + escaped + "%"
 }
 
-// sortedBy are the columns of the orders of lists.
+// sortedBy contains the columns for the orders of lists.
 var sortedBy = map[snapshot.Sort]string{
 	snapshot.SortUpdated: "r.updated", snapshot.SortCreated: "r.created", snapshot.SortDuration: "(r.updated - r.created)",
 	snapshot.SortEnded: "f.ended", snapshot.SortCost: "f.cost", snapshot.SortTokens: "f.tokens", snapshot.SortRetries: "f.retries",
 }
 
-// sorted returns a page of a list that is not ordered as List is.
+// sorted returns a page of a list in another order than that of List.
 func (d *database) sorted(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
@@ -165,8 +165,8 @@ func (d *database) sorted(ctx context.Context, f snapshot.Filter) (snapshot.Page
 	}
 }
 
-// few is of how many runs that a filter selects all are looked at. If there are more, some of
-// them come soon in any order.
+// few is up to how many selected runs all are read and sorted. If there are more, some of them come
+// soon in any order.
 const few = 5000
 
 // candidates are all runs that a filter may select, if they are few.
@@ -193,7 +193,7 @@ type order struct {
 	table, alias string // whose index has the order
 	by           string
 	ascending    bool
-	also         string // selects rows of the table by their program, which its index has, too
+	also         string // selects rows of the table by their program, which the index also contains
 	value        int64  // of the run before
 	runID        string
 	isAfter      bool // there is one
@@ -236,7 +236,8 @@ func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, ru
 	return query(ctx, d, scanHead, `select `+head+` from `+from+` order by r.by`+o.direction()+`, r.id`+limit, q.args...)
 }
 
-// among selects the candidates that the filter selects, and come after the run before.
+// among selects those candidates that the filter selects and that come after the run before the
+// page.
 func (q *listing) among(o *order, uids []string) string {
 	figures := ``
 	if o.alias == "f" {
@@ -253,9 +254,9 @@ func (q *listing) among(o *order, uids []string) string {
 	return from + ` where r.by` + beyond + at + ` or r.by = ` + at + ` and r.id > ` + q.arg(o.runID)
 }
 
-// inOrder reads runs in the order of an index until it has those of a page. Very many may have
-// the lowest value: for an ascending order they are read apart, since the index has the values
-// in the other direction.
+// inOrder reads runs in the order of an index until the page is full. Very many runs may have the
+// lowest value. For an ascending order they are read separately, since the index has them in the
+// other direction.
 func (q *listing) inOrder(o *order, limit string) string {
 	id := o.alias + ".id"
 	if o.ascending {
@@ -277,7 +278,7 @@ func (q *listing) inOrder(o *order, limit string) string {
 // with an offset is done as it is written: whatever the statistics say, nothing else is read.
 func (q *listing) scan(o *order, place, by, limit string) string {
 	order := ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + o.also + ` order by ` + by + ` offset 0)`
-	if o.alias == "f" { // the index alone is read
+	if o.alias == "f" { // only the index is read
 		return `(select r.*, f.by from (select f.id, ` + o.by + order + ` f cross join lateral (select * from reprise.runs r where r.id = f.id and ` + q.where() + ` offset 0) r` + limit + `)`
 	}
 	in := `(select r.*, ` + o.by + order

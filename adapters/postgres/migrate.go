@@ -26,10 +26,10 @@ var (
 	ErrSchemaNew = errors.New("postgres: the schema is newer than this version of Reprise: use a newer Reprise")
 )
 
-// Migrate brings a schema to the version of this package, and makes it if it does not exist;
-// "" is that of [Options]. It does so in one transaction, or not at all; of several at the
-// same time the others wait. The tables belong to the role of the connection; that of the
-// processes which use them needs no more than
+// Migrate brings a schema to the version of this package, and makes it if it does not exist; "" is
+// that of [Options]. It does so in one transaction, or not at all. Several migrations at the same
+// time wait for each other. The tables belong to the role of the connection; the role of the
+// processes that use them needs only
 //
 //	grant usage on schema reprise to app;
 //	grant select, insert, update, delete on all tables in schema reprise to app;
@@ -56,7 +56,7 @@ func migrate(ctx context.Context, tx pgx.Tx, in names) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('reprise', 0))`); err != nil {
 		return err
 	}
-	var exists bool // who has no right to make one may have one
+	var exists bool // a role without the right to create schemas may have one
 	if err := tx.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, string(in)).Scan(&exists); err != nil {
 		return err
 	}

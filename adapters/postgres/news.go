@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// news tells other processes what has changed. A notification takes a lock of the whole
-// server until its transaction is committed, so none is in a statement that stores
-// something: they are sent some time after, together, in a transaction that does not wait
-// for the disk. What is lost is found by polling.
+// news tells other processes what has changed. A notification takes a lock of the whole server
+// until its transaction is committed, so the statements that store something do not notify:
+// notifications are sent some time later, together, in a transaction that does not wait for the
+// disk. If they are lost, polling finds the changes.
 type news struct {
 	db   *database
 	wake chan struct{} // there is something to tell
@@ -82,8 +82,8 @@ func pause(ctx context.Context, length time.Duration) bool {
 // channel is the name for notifications, of at most 63 bytes.
 func (d *database) channel() string { return "reprise:" + string(d.in) }
 
-// A payload is the process that sends it, "jobs" if the queue has changed, and the runs that
-// have: allRuns if they do not fit.
+// A payload contains the process that sends it, "jobs" if the queue has changed, and the runs that
+// have changed: allRuns if they do not fit.
 const (
 	payloadMost = 7000
 	allRuns     = "*"
@@ -110,8 +110,8 @@ func (n *news) payload() string {
 	return b.String()
 }
 
-// listenOften listens for what other processes tell, until ctx ends. After each connection
-// that was lost, anything may have changed.
+// listenOften receives the notifications of other processes until ctx ends. After a lost
+// connection, anything may have changed.
 func (s *Store) listenOften(ctx context.Context, config *pgx.ConnConfig) {
 	for ctx.Err() == nil {
 		_ = s.listen(ctx, config)
@@ -141,7 +141,7 @@ func (s *Store) listen(ctx context.Context, config *pgx.ConnConfig) error {
 	}
 }
 
-// hear looks at what another process tells.
+// hear handles a notification of another process.
 func (s *Store) hear(payload string) {
 	from, what, _ := strings.Cut(payload, " ")
 	if from == strconv.FormatInt(s.db.process.Load(), 10) {

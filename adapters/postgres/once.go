@@ -13,28 +13,26 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Once does something in a transaction exactly once for the call that ctx belongs to,
-// whatever becomes of its attempts: with what f does, the transaction keeps the output of f,
-// under the idempotency key of the call. A later attempt finds it, and returns it without
-// calling f; an attempt at the same time waits for the other one. So a tool whose effects are
-// all in the database of the store is
+// Once executes f in a transaction exactly once for the call that ctx belongs to, whatever happens
+// to its attempts: the same transaction stores the output of f, under the idempotency key of the
+// call. A later attempt finds the output, and returns it without calling f; an attempt at the same
+// time waits for the other one. So a tool whose effects are all in the database of the store is
 //
 //	func(ctx context.Context, in Transfer) (Receipt, error) {
 //		return postgres.Once(ctx, store, func(tx pgx.Tx) (Receipt, error) { … })
 //	}
 //
-// What was committed by an attempt whose answer was lost, that came too late, or whose process
-// has ended, is found by [LookUp] before the call is failed or somebody is asked.
+// If an attempt has committed, but its answer was lost or came too late, or its process has ended,
+// [LookUp] finds the output before the call fails or somebody is asked.
 //
-// The transaction is READ COMMITTED and ends with Once; f neither commits nor rolls it back. It
-// is rolled back if f returns an error, or ctx ends, or, with [snapshot.ErrFenced], if the
-// process has lost the run meanwhile: that is looked at last, in the transaction itself. Errors
-// that pass by themselves, such as a lost connection or a deadlock, are marked
-// [core.Retryable].
+// The transaction is READ COMMITTED and ends with Once; f neither commits nor rolls it back. It is
+// rolled back if f returns an error, or ctx ends, or, with [snapshot.ErrFenced], if the process has
+// lost the run meanwhile: this is checked last, in the transaction itself. Temporary errors, such
+// as a lost connection or a deadlock, are marked [core.Retryable].
 //
-// An output lives as long as its run, and is found by forks of it. For a run in another store it
-// is kept for good, in the table effects with an empty uid, and there is no look at whether
-// the process has lost the run. Outside a call the error is that of [core.IdempotencyKey].
+// The output is kept as long as its run, and forks of the run find it. For a run in another store
+// it is kept forever, in the table effects with an empty uid, and Once does not check whether the
+// process has lost the run. Outside a call the error is that of [core.IdempotencyKey].
 func Once[Out any](ctx context.Context, s *Store, f func(tx pgx.Tx) (Out, error)) (Out, error) {
 	var none Out
 	e, err := s.effectOf(ctx)
@@ -54,8 +52,8 @@ func Once[Out any](ctx context.Context, s *Store, f func(tx pgx.Tx) (Out, error)
 	return none, passing(unsure.err)
 }
 
-// LookUp returns what finds the output that [Once] has kept for a call, for
-// [core.Definition.LookUp]:
+// LookUp returns a function for [core.Definition.LookUp] that finds the output that [Once] has
+// stored for a call:
 //
 //	pay := decorators.Tool("pay", …).LookUp(postgres.LookUp[Transfer, Receipt](store))
 func LookUp[In, Out any](s *Store) func(context.Context, In) (Out, bool, error) {
@@ -68,7 +66,7 @@ func LookUp[In, Out any](s *Store) func(context.Context, In) (Out, bool, error) 
 	}
 }
 
-// An effect is that of a call.
+// An effect is the effect of a call.
 type effect struct {
 	db           *database
 	key          string
@@ -82,14 +80,14 @@ func (s *Store) effectOf(ctx context.Context) (effect, error) {
 	return e, err
 }
 
-// commitError is that it is not known whether a transaction was committed.
+// commitError says that it is not known whether a transaction was committed.
 type commitError struct{ err error }
 
 func (e *commitError) Error() string { return e.err.Error() }
 
 func (e *commitError) Unwrap() error { return e.err }
 
-// do does the transaction.
+// do executes the transaction.
 func do[Out any](ctx context.Context, e effect, f func(tx pgx.Tx) (Out, error)) (out Out, err error) {
 	var none Out
 	tx, err := e.db.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
@@ -122,7 +120,7 @@ func do[Out any](ctx context.Context, e effect, f func(tx pgx.Tx) (Out, error)) 
 	return out, nil
 }
 
-// find returns the output that the call has left. It waits for an attempt that is under way.
+// find returns the output that the call has stored. It waits for a running attempt.
 func find[Out any](ctx context.Context, e effect) (out Out, found bool, err error) {
 	tx, err := e.db.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
@@ -136,8 +134,8 @@ func find[Out any](ctx context.Context, e effect) (out Out, found bool, err erro
 	return out, found && err == nil, passing(err)
 }
 
-// claim returns the output of the call, or makes sure that no other attempt keeps one before the
-// transaction ends.
+// claim returns the stored output of the call, or makes sure that no other attempt stores one
+// before the transaction ends.
 func (e *effect) claim(ctx context.Context, tx pgx.Tx) (output []byte, found bool, err error) {
 	tag, err := tx.Exec(ctx, e.db.in.sql(`insert into reprise.effects (key, uid) values ($1, $2) on conflict do nothing`), e.key, e.uid)
 	if err != nil || tag.RowsAffected() > 0 {
@@ -147,8 +145,8 @@ func (e *effect) claim(ctx context.Context, tx pgx.Tx) (output []byte, found boo
 	return output, err == nil, err
 }
 
-// keep keeps the output of the call, if the process still has the run: the lock of its row
-// is held until the commit.
+// keep stores the output of the call, if the process still has the run: the lock on the row of the
+// run is held until the commit.
 func (e *effect) keep(ctx context.Context, tx pgx.Tx, output []byte) error {
 	if _, err := tx.Exec(ctx, e.db.in.sql(`update reprise.effects set output = $2 where key = $1`), e.key, output); err != nil || e.uid == "" {
 		return err
@@ -161,7 +159,7 @@ func (e *effect) keep(ctx context.Context, tx pgx.Tx, output []byte) error {
 	return err
 }
 
-// passing marks an error that passes by itself.
+// passing marks a temporary error as retryable.
 func passing(err error) error {
 	if errors.Is(err, snapshot.ErrFenced) || !isPassing(err) {
 		return err

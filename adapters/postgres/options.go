@@ -8,23 +8,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Options configure a [Store]. The zero Options work.
+// Options configure a [Store]. The zero value is ready to use.
 type Options struct {
-	// Schema is where the tables are: several stores may share a database. It has 1 to 40
+	// Schema is the schema of the tables: several stores may share a database. It has 1 to 40
 	// letters, digits, dashes and underscores. Defaults to "reprise".
 	Schema string
 
-	// Lease is how long a process keeps its runs without a sign of life, by the clock of
-	// the server. After a process was killed, another continues its runs when the lease is
-	// over. At least a second; defaults to 10 seconds.
+	// Lease is how long a process keeps its runs without renewing its lease, by the clock of the
+	// server. After a process was killed, another continues its runs when the lease has expired. At
+	// least a second; defaults to 10 seconds.
 	Lease time.Duration
 
-	// Poll is how often is looked for what other processes have done, in case their
-	// notifications do not arrive. Defaults to a second.
+	// Poll is how often the store looks for changes by other processes, in case their notifications
+	// do not arrive. Defaults to a second.
 	Poll time.Duration
 
-	// Listen is how to connect for notifications, such as past a pooler in transaction mode,
-	// which does not deliver them. Nil connects as the pool does.
+	// Listen makes the connection for notifications, for example one that bypasses a pooler in
+	// transaction mode, which does not deliver them. If it is nil, the store connects as the pool
+	// does.
 	Listen *pgx.ConnConfig
 
 	// Mute neither sends notifications nor listens: other processes see what this one does

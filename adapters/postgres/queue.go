@@ -19,9 +19,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Queue is a [runner.Queue] in the database of a [Store], with a job for each run that
-// waits. Jobs of a process that has died are free when its lease is over. A Queue is for many
-// goroutines; it is made by [Store.Queue].
+// A Queue is a [runner.Queue] in the database of a [Store], with a job for each run that waits.
+// Jobs of a process that has died are free when its lease has expired. A Queue is safe for
+// concurrent use; [Store.Queue] makes it.
 type Queue struct {
 	db   *database
 	lost func() <-chan struct{}
@@ -34,7 +34,7 @@ type Queue struct {
 	news chan struct{}  // closed when the queue may have changed
 
 	used  atomic.Bool          // runs that are stored get a job
-	added map[string]time.Time // runs that got one when they were stored, for Add, which follows
+	added map[string]time.Time // runs that got a job when they were stored, for Add, which is called next
 }
 
 var _ runner.Queue = (*Queue)(nil)
@@ -65,17 +65,18 @@ func (q *Queue) changes() <-chan struct{} {
 	return q.news
 }
 
-// notWaiting ends a statement whose loss by a crash of the server does no harm: the sweep of
-// the runner adds what is missing, and giveBack frees what was not taken.
+// notWaiting ends a statement that does not wait for the disk. If a crash of the server loses it,
+// that does no harm: the sweep of the runner adds missing jobs, and giveBack frees jobs that were
+// not taken.
 const notWaiting = ` returning 1) select set_config('synchronous_commit', 'off', true) from done`
 
-// change does a statement on jobs, and again while the database cannot be reached.
+// change executes a statement on jobs, and repeats it while the database cannot be reached.
 func (q *Queue) change(ctx context.Context, statement string, args ...any) (bool, error) {
 	n, err := storekit.Again(ctx, func() (int, error) { return q.db.change(ctx, statement, args...) })
 	return n > 0, err
 }
 
-// has reports whether a run that is stored has a job from then on.
+// has reports whether a run gets a job when it is stored.
 func (q *Queue) has(info *snapshot.Info) bool {
 	return q.used.Load() && info.Status == snapshot.StatusQueued && info.Program != ""
 }
@@ -128,12 +129,12 @@ func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error)
 	return added, err
 }
 
-// microseconds is a time as the database can keep it, and not before t.
+// microseconds rounds a time up to what the database can store.
 func microseconds(t time.Time) time.Time {
 	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond).UTC()
 }
 
-// Wake implements [runner.Queue]. Who has taken the job has it no more: the stamp is another.
+// Wake implements [runner.Queue]. Whoever has taken the job no longer has it: its stamp changes.
 func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 	_, err := q.change(ctx, `insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, '-infinity')
 		on conflict (run) do update set program = $2, version = $3, priority = $4, due = '-infinity', process = null, stamp = 0`,
@@ -198,8 +199,8 @@ func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, n int) ([
 	}
 }
 
-// levels are the priorities of the jobs of each program, found one by one in the index: jobs
-// that are not due, or are of other programs, are not looked at.
+// levels are the priorities of the jobs of each program, found one by one in the index, without
+// reading jobs that are not due or belong to other programs.
 const levels = `with recursive levels (program, version, priority) as (
 		select p.program, p.version, (select j.priority from reprise.jobs j where j.process is null and j.program = p.program and j.version = p.version
 			order by j.priority desc limit 1)
@@ -210,7 +211,7 @@ const levels = `with recursive levels (program, version, priority) as (
 		from levels l where l.priority is not null
 	)`
 
-// of is the join of levels with the first of their jobs, which a condition may select.
+// of joins levels with the first of their jobs, which a condition may restrict.
 func of(order, condition string) string {
 	return ` from (select * from levels where priority is not null ` + order + `) l cross join lateral (
 		select j.run, j.due from reprise.jobs j where j.process is null and j.program = l.program and j.version = l.version and j.priority = l.priority ` + condition + `) c`
@@ -225,7 +226,7 @@ var (
 	nextDue = levels + ` select least(extract(epoch from min(c.due) - now()), 1e6)::float8` + of(``, `order by j.due limit 1`)
 )
 
-// Runs that are due at once have no time that Go knows.
+// Runs that are due at once have a time that Go cannot represent.
 const jobColumns = `j.run, j.program, j.version, j.priority, case when isfinite(j.due) then j.due else now() end, j.stamp`
 
 func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
@@ -237,7 +238,7 @@ func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
 // takenMost is how many jobs a statement takes.
 const takenMost = 256
 
-// take takes up to n jobs that are due; none while the process has no lease. Those that were
+// take takes up to n jobs that are due, and none while the process has no lease. Jobs that were
 // taken by a statement whose answer was lost are found by their stamps.
 func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]runner.Lease, error) {
 	lost := q.lost()
@@ -260,8 +261,8 @@ func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]ru
 		return taken, err
 	})
 	var refused *pgconn.PgError
-	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // so says the server
-	if isOver || isClosed(lost) {                                          // the jobs are others', or are given back
+	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // the server said so
+	if isOver || isClosed(lost) {                                          // the jobs belong to others, or are given back
 		taken, err = nil, nil
 	}
 	leases := make([]runner.Lease, len(taken))
@@ -282,7 +283,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// nextDue returns how long there is nothing to take, if nothing changes.
+// nextDue returns how long there will be nothing to take, if nothing changes.
 func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Duration, error) {
 	found, err := storekit.Again(ctx, func() ([]*float64, error) {
 		return query(ctx, q.db, pgx.RowTo[*float64], nextDue, names, versions)
@@ -293,7 +294,7 @@ func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Dur
 	return max(0, min(q.poll, time.Duration(*found[0]*float64(time.Second)))), nil
 }
 
-// hold notes n stamps after base.
+// hold notes the n stamps after base.
 func (q *Queue) hold(base int64, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -317,8 +318,8 @@ func (q *Queue) release(stamp int64) {
 	delete(q.held, stamp)
 }
 
-// giveBack frees the jobs that this process is said to have, and has not: those that it has
-// abandoned, and those whose end was lost.
+// giveBack frees the jobs that belong to this process according to the database, but not according
+// to the process: abandoned ones, and those whose end was lost.
 func (q *Queue) giveBack(ctx context.Context) error {
 	q.mu.Lock()
 	held := slices.AppendSeq([]int64{}, maps.Keys(q.held))
@@ -342,7 +343,8 @@ func (l *lease) Entry() runner.Entry { return l.entry }
 
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-// end does the statement that ends the lease. One whose job another has by now ends nothing.
+// end executes the statement that ends the lease. If another process has the job by now, it does
+// nothing.
 func (l *lease) end(ctx context.Context, statement string, args ...any) error {
 	defer l.queue.release(l.stamp)
 	if isClosed(l.lost) {
@@ -367,7 +369,7 @@ func (l *lease) Done(ctx context.Context) error {
 	return err
 }
 
-// endAll removes jobs. Those that others have by now stay.
+// endAll removes jobs. Jobs that others have by now remain.
 func (d *database) endAll(ctx context.Context, all []ending) ([]bool, error) {
 	runs := column(all, func(e *ending) string { return e.run })
 	return d.changeAll(ctx, runs, `with done as (delete from reprise.jobs j using (`+rows(`run text, stamp bigint`)+`) k where j.run = k.run and j.stamp = k.stamp`+notWaiting,

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Append implements [storekit.Journals]. It is not given up when ctx ends: what has become of
-// it would not be known.
+// Append implements [storekit.Journals]. It does not stop when ctx ends, since the outcome would
+// then not be known.
 func (d *database) Append(ctx context.Context, b storekit.Batch) (bool, error) {
 	return d.appends.Ask(context.WithoutCancel(ctx), b)
 }
@@ -22,8 +22,8 @@ func (d *database) appendAll(ctx context.Context, all []storekit.Batch) ([]bool,
 		column(all, func(b *storekit.Batch) int64 { return int64(b.Last) }), column(all, func(b *storekit.Batch) []byte { return b.Data }))
 }
 
-// appendBatches fences: the update locks the row of a run while it compares. A process that
-// has lost the run waits for the one that takes it, and then finds another opening.
+// appendBatches fences: the update locks the row of a run while it compares. A process that has
+// lost the run waits for the process that takes it, and then finds another opening.
 var appendBatches = `with b as (` + rows(`uid text, opening text, before bigint, last bigint, data bytea`) + `
 	), own as (
 		update reprise.runs r set last_seq = b.last from b

@@ -163,7 +163,7 @@ func known(err error) error {
 		kind = streamer.ErrTooMany
 	case isAny(err, runner.ErrStopping):
 		kind = streamer.ErrUnavailable
-	case isAny(err, snapshot.ErrUnavailable): // whose text may tell of hosts
+	case isAny(err, snapshot.ErrUnavailable): // whose text may contain host names
 		return fmt.Errorf("%w: the store cannot be reached", streamer.ErrUnavailable)
 	default:
 		return err

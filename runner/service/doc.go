@@ -8,10 +8,10 @@
 //		})
 //	}
 //
-// The flag -h lists its flags, and a variable such as REPRISE_MAX_QUEUED sets what -max-queued
-// does not. On an interrupt or SIGTERM it is not ready any more, starts nothing, and ends
-// after its runs, with status 0; when it is started again, it continues the runs that have
-// not ended.
+// The flag -h lists its flags, and a variable such as REPRISE_MAX_QUEUED sets what -max-queued does
+// not. On an interrupt or SIGTERM it reports that it is not ready, starts nothing more, and ends
+// after its runs have stopped, with status 0. When it is started again, it continues the runs that
+// have not ended.
 //
 // In addition to the paths of package streamer there are /healthz and /readyz for probes,
 // and /metrics and /debug/vars with the metrics of the runner, under the same Authorize.

@@ -9,14 +9,14 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// readyTimeout is how long the store may take to say that it is there.
+// readyTimeout is how long the store may take to answer.
 const readyTimeout = 2 * time.Second
 
-// serveHealthz says that the process serves HTTP.
+// serveHealthz reports that the process serves HTTP.
 func serveHealthz(w http.ResponseWriter, _ *http.Request) { sayHealth(w, http.StatusOK, "ok") }
 
-// serveReadyz says whether runs can be started and executed. Probes have no credentials,
-// so it says no more to anybody; why is logged.
+// serveReadyz reports whether runs can be started and executed. Probes have no credentials, so
+// anybody may ask: the reason is only logged.
 func serveReadyz(r *runner.Runner, log *logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), readyTimeout)

@@ -20,8 +20,7 @@ func (l *logger) log(level slog.Level, message string, attrs ...slog.Attr) {
 
 func (l *logger) notReady(err error) { l.log(slog.LevelWarn, "not ready", slog.Any("error", err)) }
 
-// ofServer returns the log of an HTTP server: what clients do wrong, such as in a TLS
-// handshake.
+// ofServer returns the log of an HTTP server, for errors of clients such as in a TLS handshake.
 func (l *logger) ofServer() *log.Logger {
 	if l.to == nil {
 		return log.New(io.Discard, "", 0)
@@ -29,8 +28,8 @@ func (l *logger) ofServer() *log.Logger {
 	return slog.NewLogLogger(l.to.Handler(), slog.LevelWarn)
 }
 
-// event logs an event of the runner: what goes well with level debug or info, and what
-// goes wrong with warn or error.
+// event logs an event of the runner: normal events with level debug or info, and errors with warn
+// or error.
 func (l *logger) event(e *runner.Event) {
 	level := levelOf(e)
 	if l.to == nil || !l.to.Enabled(context.Background(), level) {

@@ -13,13 +13,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Main is the main function of a program that serves the programs which register
-// registers. It does not return before the program is to end, and ends it with
-// status 1 after an error, such as that of register.
+// Main is the main function of a program that serves the programs which register registers. It
+// returns when the program is to end. After an error, such as that of register, it ends the program
+// with status 1.
 func Main(register func(*runner.Runner) error) { MainWith(Options{}, register) }
 
-// MainWith is Main for a service with options of the program's own. What the flags and
-// variables set takes their place. With [Options.OpenStore] there is the flag -store, too.
+// MainWith is Main for a service with its own options. Flags and variables that are set replace
+// them. With [Options.OpenStore] there is the flag -store, too.
 func MainWith(o Options, register func(*runner.Runner) error) {
 	if status := run(os.Args, o, register); status != 0 {
 		os.Exit(status)

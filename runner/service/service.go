@@ -26,16 +26,16 @@ type Options struct {
 	// the command reprise does.
 	Dir string
 
-	// Store keeps the runs in place of Dir, such as one on JetStream, whose queue is
-	// Runner.Queue. Nil for a file store in Dir. Serve does not close it.
+	// Store keeps the runs instead of Dir, for example a store on JetStream, whose queue is then
+	// Runner.Queue. Nil means a file store in Dir. Serve does not close it.
 	Store snapshot.Store
 
-	// Shared says that other processes have runs in Store, too: the dashboard shows what
-	// they record as it does the records of this one.
+	// Shared says that other processes have runs in Store, too: the dashboard then shows their
+	// records like those of this process.
 	Shared bool
 
-	// OpenStore opens the store that the flag -store of [MainWith] names, such as a database
-	// that many processes share; without the flag, runs are in Dir. Nil for no such flag.
+	// OpenStore opens the store that the flag -store of [MainWith] names, such as a database that
+	// many processes share; without the flag, runs are in Dir. If it is nil, there is no such flag.
 	OpenStore OpenStore
 
 	// Addr is where HTTP is served. Without Streamer.Authorize it must be a
@@ -43,27 +43,26 @@ type Options struct {
 	Addr string
 
 	Runner   runner.Options
-	Streamer streamer.Options // its Control, Starter, Continuer, Forker, Threads and Elsewhere are those of the runner
+	Streamer streamer.Options // its Control, Starter, Continuer, Forker, Threads and Elsewhere are set to those of the runner
 
 	// Thread is the program that answers in new threads, see conversation.NewProgram,
 	// unless a message names another. Empty for none.
 	Thread string
 
-	// TLS is for HTTPS. Nil for HTTP.
+	// TLS is the configuration for HTTPS. Nil means HTTP.
 	TLS *tls.Config
 
-	// Routes are handlers of the program's own, such as for webhooks, by their patterns: see
-	// http.ServeMux, such as "POST /hooks/stripe". A path has at least two segments, and does
-	// not begin with /api/, /debug/, /healthz/, /readyz/ or /metrics/. Streamer.Authorize is
-	// not asked about requests to them: a handler finds out itself who is calling.
+	// Routes are additional handlers of the program, such as for webhooks, by pattern as in
+	// http.ServeMux, such as "POST /hooks/stripe". A path has at least two segments, and does not
+	// begin with /api/, /debug/, /healthz/, /readyz/ or /metrics/. Streamer.Authorize is not called
+	// for them: a handler must authenticate its callers itself.
 	Routes map[string]http.Handler
 
-	// Ready is called with the URL of the dashboard when it is served. Nil for
-	// nothing.
+	// Ready is called with the URL of the dashboard when it is served. It may be nil.
 	Ready func(url string)
 
-	// Log is where it is written what runs do, and with the levels warn and error what goes
-	// wrong. Nil for nowhere.
+	// Log receives what runs do, and, with the levels warn and error, problems. If it is nil,
+	// nothing is logged.
 	Log *slog.Logger
 }
 
@@ -161,7 +160,7 @@ func newService(o *Options, register func(*runner.Runner) error) (*service, erro
 }
 
 func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) error) (*service, error) {
-	control := new(Control) // which has the runner before anything is served
+	control := new(Control) // it gets the runner before anything is served
 	o.Streamer.Threads = &threads{control, o.Thread}
 	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer, o.Streamer.Forker = control, control, control, stored.NewControl(store)
 	o.Streamer.Elsewhere = func(ctx context.Context, runID string) bool {
@@ -222,8 +221,8 @@ func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*
 	return runner.New(store, options)
 }
 
-// serve serves until ctx ends, or something fails. Runs stop first, so that those
-// who watch see how.
+// serve serves until ctx ends, or something fails. Runs stop first, so that clients that watch them
+// see how.
 func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -254,11 +253,12 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// follow publishes what all processes record until ctx ends, also after the store was away.
+// follow publishes the records of all processes until ctx ends. It continues after the store could
+// not be reached.
 func (s *service) follow(ctx context.Context, follow func() error) {
 	for ctx.Err() == nil {
 		if err := follow(); ctx.Err() == nil && s.log != nil {
-			s.log.Warn("runs of other processes are not followed", "error", err)
+			s.log.Warn("records of other processes are not shown at present", "error", err)
 		}
 		again := time.NewTimer(followAgain)
 		select {

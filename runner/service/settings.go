@@ -29,14 +29,14 @@ type settings struct {
 // -max-queued.
 const environment = "REPRISE_"
 
-// parse reads the settings of a program. A flag counts more than its variable.
+// parse reads the settings of a program. A flag overrides its variable.
 func parse(args []string, o Options, lookup func(string) (string, bool), out io.Writer) (s settings, err error) {
 	s.Options = o
 	flags := flag.NewFlagSet(filepath.Base(args[0]), flag.ContinueOnError)
 	flags.SetOutput(out)
 	s.define(flags)
 	if o.OpenStore != nil {
-		flags.StringVar(&s.store, "store", "", "the `URL` of the store where runs are kept, in place of -dir")
+		flags.StringVar(&s.store, "store", "", "the `URL` of the store where runs are kept, instead of -dir")
 	}
 	flags.Usage = func() {
 		fmt.Fprintf(out, "Usage of %s; a variable such as %s sets what its flag does not:\n", flags.Name(), variable("max-queued"))
@@ -61,9 +61,9 @@ func parse(args []string, o Options, lookup func(string) (string, bool), out io.
 
 func (s *settings) define(flags *flag.FlagSet) {
 	flags.StringVar(&s.Dir, "dir", cmp.Or(s.Dir, defaultDir), "the `directory` where runs are kept")
-	flags.StringVar(&s.Addr, "addr", cmp.Or(s.Addr, "127.0.0.1:8080"), "the `address` where HTTP is served; without -tokens or -client-ca, one of this machine alone")
-	flags.IntVar(&s.Runner.Limit, "limit", cmp.Or(s.Runner.Limit, 100), "how many runs are open at once")
-	flags.DurationVar(&s.Runner.Grace, "grace", s.Runner.Grace, "how long runs may go on when the program is to end (default 10s)")
+	flags.StringVar(&s.Addr, "addr", cmp.Or(s.Addr, "127.0.0.1:8080"), "the `address` where HTTP is served; without -tokens or -client-ca, it must be a loopback address")
+	flags.IntVar(&s.Runner.Limit, "limit", cmp.Or(s.Runner.Limit, 100), "how many runs may be open at once")
+	flags.DurationVar(&s.Runner.Grace, "grace", s.Runner.Grace, "how long runs may continue after the program was told to end (default 10s)")
 	flags.IntVar(&s.Runner.MaxQueued, "max-queued", s.Runner.MaxQueued, "how many runs may wait for a slot; 0 for no limit")
 	flags.IntVar(&s.Runner.MaxQueuedPerPrincipal, "max-queued-per-principal", s.Runner.MaxQueuedPerPrincipal, "how many runs of one principal may wait to begin; 0 for no limit")
 	flags.StringVar(&s.tokens, "tokens", "", "the `file` of the tokens that are admitted, a line for each: principal, token, and control or read")

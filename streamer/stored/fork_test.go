@@ -76,5 +76,5 @@ func TestForkOverHTTP(t *testing.T) {
 	require.ErrorIs(t, client.Fork(t.Context(), "none", streamer.Fork{RunID: "x", Address: "trip/pay"}), streamer.ErrNotFound)
 	require.Error(t, fork(streamer.Fork{RunID: "x"}))
 	_, forbidden := serveWith(t, stored.New(store), streamer.Options{Control: control})
-	require.ErrorContains(t, (&streamer.Client{URL: forbidden}).Fork(t.Context(), "old", streamer.Fork{RunID: "x", Address: "trip/pay"}), "nothing can be forked here")
+	require.ErrorContains(t, (&streamer.Client{URL: forbidden}).Fork(t.Context(), "old", streamer.Fork{RunID: "x", Address: "trip/pay"}), "runs cannot be forked here")
 }

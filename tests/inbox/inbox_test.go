@@ -371,7 +371,7 @@ func TestSecondProcessIsRefusedOrWaits(t *testing.T) {
 	o := startOwner(t)
 	_, err := state.Open(t.Context(), o.store, runID)
 	require.ErrorIs(t, err, snapshot.ErrLocked)
-	require.ErrorContains(t, err, fmt.Sprintf("state: open run run-1: snapshot: run run-1 is open for writing in process %d; with state.WithWait, Open waits for its end", o.Process.Pid))
+	require.ErrorContains(t, err, fmt.Sprintf("state: open run run-1: snapshot: run run-1 is open for writing in process %d; with state.WithWait, Open waits until that process closes it", o.Process.Pid))
 	opened := make(chan error, 1)
 	go func() {
 		st, err := state.Open(t.Context(), o.store, runID, state.WithWait())

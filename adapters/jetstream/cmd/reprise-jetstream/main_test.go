@@ -49,7 +49,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrExists)
 	assert.Equal(t, "run run-1 is imported\nrun run-1: 1 of its artifacts are not in this store; copy-from and copy-to copy them, too\n", do("-store", "second", "import", file))
 
-	const reads = `^reading [1-9]\d* messages of runs, [1-9]\d* bytes, and what is known of `
+	const reads = `^reading [1-9]\d* messages of runs, [1-9]\d* bytes, and the entries of `
 	assert.Regexp(t, reads+`1 artifacts\n0 artifacts are removed\n$`, do("gc"))
 	assert.Regexp(t, reads+`1 artifacts\n0 artifacts are removed\n$`, do("gc", "0s"), "a run refers to it")
 	assert.Regexp(t, reads+`0 artifacts\n0 artifacts are removed\n$`, do("-store", "second", "gc", "0s"))
