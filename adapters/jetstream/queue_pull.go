@@ -274,7 +274,7 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	switch {
 	case len(jobs) > 0:
 		return jobs, nil
-	case batch.Error() == nil && time.Since(asked) >= fetchPatience: // which the client does not tell from none
+	case batch.Error() == nil && time.Since(asked) >= fetchPatience: // the client does not distinguish this from an empty answer
 		return nil, errNoAnswer
 	}
 	return nil, batch.Error()

@@ -20,7 +20,7 @@ import (
 type Store struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
-	api     string // what the subjects of requests to the server begin with
+	api     string // the prefix of the subjects of requests to the server
 	options Options
 	names   names
 	records jetstream.Stream
@@ -60,8 +60,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// run runs f until it returns, and has Close wait for it. It does not if the
-// store is closed.
+// run runs f in a goroutine that Close waits for. If the store is closed, it does nothing.
 func (s *Store) run(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

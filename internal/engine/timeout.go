@@ -199,8 +199,8 @@ func (l *limit) end(how uint32) {
 	l.ended.Store(how)
 	close(l.done)
 	for f := range l.callbacks {
-		// As context.AfterFunc: each in a goroutine of its own. The callbacks
-		// of contexts derived from this one only cancel them.
+		// Like context.AfterFunc, this runs each callback in its own goroutine. The callbacks of
+		// contexts derived from this one only cancel them.
 		go (*f)()
 	}
 	l.callbacks = nil

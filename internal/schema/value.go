@@ -66,7 +66,7 @@ func Restore(doc json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
-// shallow refuses what is no JSON, or nested too deeply to be walked.
+// shallow refuses data that is not JSON, or is nested too deeply to be walked.
 func shallow(doc json.RawMessage) error {
 	_, _, err := read(doc)
 	return err

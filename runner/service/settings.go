@@ -69,7 +69,7 @@ func (s *settings) define(flags *flag.FlagSet) {
 	flags.StringVar(&s.tokens, "tokens", "", "the `file` of the tokens that are admitted, a line for each: principal, token, and control or read")
 	flags.StringVar(&s.cert, "tls-cert", "", "the `file` of the certificate of the service, for HTTPS")
 	flags.StringVar(&s.key, "tls-key", "", "the `file` of its key")
-	flags.StringVar(&s.clients, "client-ca", "", "the `file` of the certificates of those who issue the certificates that clients must have; without -tokens, a client is the common name of its certificate and may control runs")
+	flags.StringVar(&s.clients, "client-ca", "", "the `file` of the CA certificates that must have issued the certificates of clients; without -tokens, a client is the common name of its certificate and may control runs")
 	flags.StringVar(&s.logLevel, "log-level", "info", "the `level` from which on lines are logged: debug, info, warn or error")
 	flags.StringVar(&s.logFormat, "log-format", "text", "the `format` of the log: text or json")
 }

@@ -32,7 +32,7 @@ func (e *event) bytes() []byte {
 type stream struct {
 	name       string
 	limit      int
-	own        bool   // it was not there before
+	own        bool   // it did not exist before
 	generation uint64 // in the IDs of the stream of all runs; 0 in those of a run
 
 	mu      sync.Mutex // guards what follows
