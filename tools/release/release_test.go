@@ -113,13 +113,13 @@ func TestReleaseIsTaggedWithoutReplaces(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, said, "ci is green")
 	assert.Contains(t, said, "fuzzed for 5m")
-	assert.Contains(t, said, "git push --atomic origin main v0.1.0 adapters/eino/v0.1.0 adapters/jetstream/v0.1.0 adapters/otel/v0.1.0 adapters/postgres/v0.1.0")
+	assert.Contains(t, said, "git push --atomic origin main v0.1.0 adapters/eino/v0.1.0 adapters/jetstream/v0.1.0 adapters/mcp/v0.1.0 adapters/otel/v0.1.0 adapters/postgres/v0.1.0")
 
 	assert.Equal(t, before, r.git("rev-parse", "HEAD^"), "the branch has one commit more")
 	assert.Equal(t, "CHANGELOG.md", r.git("diff", "--name-only", "HEAD^", "HEAD"))
 	assert.Contains(t, r.git("show", "HEAD:CHANGELOG.md"), "## 0.1.0 (2026-01-05)\n")
 	assert.Contains(t, r.git("show", "HEAD:adapters/otel/go.mod"), "replace", "in the repository, modules find each other")
-	assert.Equal(t, "adapters/eino/v0.1.0\nadapters/jetstream/v0.1.0\nadapters/otel/v0.1.0\nadapters/postgres/v0.1.0\nv0.1.0", r.git("tag"))
+	assert.Equal(t, "adapters/eino/v0.1.0\nadapters/jetstream/v0.1.0\nadapters/mcp/v0.1.0\nadapters/otel/v0.1.0\nadapters/postgres/v0.1.0\nv0.1.0", r.git("tag"))
 	for _, folder := range released {
 		goMod := r.git("show", folder+"/v0.1.0:"+folder+"/go.mod")
 		assert.NotContains(t, goMod, "replace")
