@@ -2,16 +2,21 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/core/httperror"
 )
 
 // In background mode the service replies to a request at once, with a response that is
 // not complete yet. The response has to be polled until it is complete. If the attempt
 // failed and were retried instead, a second response would be created and charged.
+// Likewise if the process ends while it polls: the attempt is then made again, and needs
+// the ID of the response that it has created.
 
 // The polling intervals, and the maximum number of consecutive failures.
 const (
@@ -26,6 +31,47 @@ type pendingError struct{ id, status string }
 // Error returns a message with the status of the response.
 func (e *pendingError) Error() string {
 	return fmt.Sprintf("openai: response %s is %s", e.id, e.status)
+}
+
+// createStep is the name of the step that creates a response in background mode.
+const createStep = "create response"
+
+// isBackground reports whether a request is in background mode.
+func isBackground(w wire, req *actors.Request) bool {
+	_, ok := w.(responsesWire)
+	return ok && req.Options.Extra["background"] == true
+}
+
+// inBackground creates a response in background mode and polls it until it is complete.
+// The step that creates it records its ID. It returns the last exchange.
+func (c *caller) inBackground(ctx context.Context, x *exchange, w wire, a *answer, name string) (*exchange, error) {
+	var sent bool
+	var failure error // unlike that of the step, with the type that explain needs
+	id, err := core.Step(ctx, createStep, func(ctx context.Context) (string, error) {
+		sent, failure = true, c.send(ctx, x, w, a, name, nil)
+		if pending := (*pendingError)(nil); errors.As(failure, &pending) {
+			failure = nil
+			return pending.id, nil
+		}
+		if failure != nil {
+			return "", x.explain(ctx, failure)
+		}
+		return a.id, nil
+	})
+	switch {
+	case core.IsSuspension(err):
+		return x, err
+	case failure != nil:
+		return x, failure
+	case err != nil:
+		x.hint = "" // the recorded error has it
+		return x, err
+	case sent && a.finish != "":
+		return x, nil // complete at once
+	case id == "": // it was, without an ID, and the answer is lost
+		return x, c.send(ctx, x, w, a, name, nil)
+	}
+	return c.poll(ctx, w, a, id)
 }
 
 // poll requests a response until it is complete or ctx ends. It returns the last

@@ -118,27 +118,24 @@ func refusesReasoning(err error) bool {
 		strings.Contains(text, "encrypted content is not supported")
 }
 
-// try makes one request. If the response is queued, it polls for it.
+// try makes one request.
 func (c *caller) try(ctx context.Context, w wire, name string, req actors.Request) (actors.Response, error) {
 	emit := live.Emitter(ctx)
 	x := c.newExchange()
-	x.stream = emit != nil || c.model.FirstToken > 0 || c.model.Idle > 0
+	background := isBackground(w, &req)
+	x.stream = !background && (emit != nil || c.model.FirstToken > 0 || c.model.Idle > 0)
 	body, err := c.body(w, name, req, x.stream)
 	if err != nil {
 		return actors.Response{}, core.Permanent(err)
 	}
-	reqCtx, watchdog := newWatchdog(ctx, c.model.FirstToken, c.model.Idle)
-	defer watchdog.stop()
-	a := &answer{emit: emit, keepsRaw: req.Options.Raw}
-	if watchdog != nil {
-		a.started = watchdog.answered
-	}
 	x.body = body
-	err = c.send(reqCtx, x, w, a, name, watchdog)
-	if pending := (*pendingError)(nil); errors.As(err, &pending) {
-		x, err = c.poll(reqCtx, w, a, pending.id)
+	a := &answer{emit: emit, keepsRaw: req.Options.Raw}
+	if background {
+		x, err = c.inBackground(ctx, x, w, a, name)
+	} else {
+		x, err = c.inForeground(ctx, x, w, a, name)
 	}
-	if err = watchdog.cause(reqCtx, err); err == nil {
+	if err == nil {
 		return a.response(req, w.from()), nil
 	}
 	err = x.explain(ctx, err)
@@ -147,6 +144,21 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 		return resp, nil
 	}
 	return actors.Response{Usage: x.failedUsage(body, a)}, err
+}
+
+// inForeground makes a request whose answer is the reply. If the service has queued it
+// nevertheless, it polls for the answer. It returns the last exchange.
+func (c *caller) inForeground(ctx context.Context, x *exchange, w wire, a *answer, name string) (*exchange, error) {
+	ctx, watchdog := newWatchdog(ctx, c.model.FirstToken, c.model.Idle)
+	defer watchdog.stop()
+	if watchdog != nil {
+		a.started = watchdog.answered
+	}
+	err := c.send(ctx, x, w, a, name, watchdog)
+	if pending := (*pendingError)(nil); errors.As(err, &pending) {
+		x, err = c.poll(ctx, w, a, pending.id)
+	}
+	return x, watchdog.cause(ctx, err)
 }
 
 func (c *caller) newExchange() *exchange {
