@@ -91,13 +91,13 @@ type chatCustom struct {
 }
 
 type usage struct {
-	Input         lenientInt `json:"prompt_tokens"`
-	Output        lenientInt `json:"completion_tokens"`
-	InputDetails  *usageTail `json:"prompt_tokens_details"`
-	OutputDetails *usageTail `json:"completion_tokens_details"`
-	CacheHit      lenientInt `json:"prompt_cache_hit_tokens"`
-	Cached        lenientInt `json:"cached_tokens"`
-	Cost          *float64   `json:"cost"`
+	Input         lenientInt  `json:"prompt_tokens"`
+	Output        lenientInt  `json:"completion_tokens"`
+	InputDetails  *usageTail  `json:"prompt_tokens_details"`
+	OutputDetails *usageTail  `json:"completion_tokens_details"`
+	CacheHit      lenientInt  `json:"prompt_cache_hit_tokens"`
+	Cached        lenientInt  `json:"cached_tokens"`
+	Cost          lenientCost `json:"cost"`
 }
 
 type usageTail struct {
@@ -118,9 +118,7 @@ func (u *usage) core() core.Usage {
 	if d := u.OutputDetails; d != nil {
 		out.ReasoningTokens = int(d.Reasoning)
 	}
-	if u.Cost != nil {
-		out.Cost = *u.Cost
-	}
+	out.Cost = float64(u.Cost)
 	return out
 }
 

@@ -78,6 +78,23 @@ func (n *lenientInt) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// A lenientCost accepts a number or, as sent by Perplexity, an object with its parts and
+// their total. Anything else is zero: an answer is not lost for its price.
+type lenientCost float64
+
+// UnmarshalJSON accepts any value.
+func (c *lenientCost) UnmarshalJSON(data []byte) error {
+	var parts struct {
+		Total float64 `json:"total_cost"`
+	}
+	number := float64(0)
+	if json.Unmarshal(data, &number) != nil && json.Unmarshal(data, &parts) == nil {
+		number = parts.Total
+	}
+	*c = lenientCost(max(0, number))
+	return nil
+}
+
 // A lenientIndex is an integer stored as text, since it is only used as an identifier.
 // null is empty.
 type lenientIndex string

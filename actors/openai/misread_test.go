@@ -296,3 +296,25 @@ func TestTheKeyOfTheEnvironmentIsSentToOthersOnlyIfAskedFor(t *testing.T) {
 	require.NoError(t, ask(""), "who sets both means both")
 	require.Equal(t, "Bearer sk-of-the-environment", header)
 }
+
+// Perplexity itemizes the cost. All of its answers were refused, and paid for.
+func TestACostThatIsNoNumberDoesNotLoseTheAnswer(t *testing.T) {
+	for cost, want := range map[string]float64{
+		`0.25`: 0.25,
+		`{"input_tokens_cost":8e-06,"output_tokens_cost":2e-06,"request_cost":0.005,"total_cost":0.00501}`: 0.00501,
+		`"0.25 USD"`: 0, `-1`: 0, `null`: 0, `[1]`: 0, `{"total_cost":"x"}`: 0,
+	} {
+		for api, body := range map[openai.API]string{
+			openai.Chat:      `{"choices":[{"message":{"content":"Fine."},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"cost":%s}}`,
+			openai.Responses: `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Fine."}]}],"usage":{"input_tokens":3,"output_tokens":2,"cost":%s}}`,
+		} {
+			model := openai.Model{Name: "m", API: api, BaseURL: "https://service.example/v1", HTTPClient: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				return reply(r, 200, fmt.Sprintf(body, cost), "", ""), nil
+			})}}
+			got, err := model.LLM().Call(t.Context(), question)
+			require.NoError(t, err, cost)
+			require.Equal(t, "Fine.", got.Message.Text)
+			require.Equal(t, core.Usage{InputTokens: 3, OutputTokens: 2, Cost: want}, got.Usage, cost)
+		}
+	}
+}

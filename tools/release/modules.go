@@ -23,7 +23,7 @@ var (
 	released = []string{"adapters/eino", "adapters/jetstream", "adapters/mcp", "adapters/otel", "adapters/postgres"}
 
 	// kept are those of the nested modules for this repository alone.
-	kept = []string{"bench", "snapshot/storekit/sqlitestore", "tests/browser", "tests/clients", "tests/types", "tools"}
+	kept = []string{"bench", "snapshot/storekit/sqlitestore", "tests/browser", "tests/clients", "tests/recordings", "tests/types", "tools"}
 )
 
 // checkModules refuses a nested module of which nobody has said whether it is released.
