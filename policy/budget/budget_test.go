@@ -404,3 +404,14 @@ func TestAmountsAreReadable(t *testing.T) {
 	assert.Equal(t, "nothing", budget.Amount{}.String())
 	assert.Equal(t, "1 token, cost 0.25, 2 calls, 1.5s", fmt.Sprint(budget.Amount{Tokens: 1, Cost: 0.25, Calls: 2, Time: 1500 * time.Millisecond}))
 }
+
+// The first snapshot of gpt-4o costs twice as much as those that follow it.
+func TestASnapshotWithItsOwnPriceDoesNotCostWhatItsModelDoes(t *testing.T) {
+	for model, want := range map[string]float64{"gpt-4o-2024-05-13": 20, "gpt-4o-2024-08-06": 12.5, "gpt-4o": 12.5, "gpt-5-2025-08-07": 11.25, "claude-sonnet-4-6": 18} {
+		cost, known := budget.KnownPrices().Of(model, core.Usage{InputTokens: 1e6, OutputTokens: 1e6})
+		assert.True(t, known, model)
+		assert.InDelta(t, want, cost, 1e-9, model)
+	}
+	_, known := budget.KnownPrices().Of("gpt-5.3", core.Usage{InputTokens: 1})
+	assert.False(t, known, "another model")
+}

@@ -95,7 +95,7 @@ func (p Prices) find(model string) (Price, bool) {
 var pricesJSON []byte
 
 // KnownPrices returns list prices of models of the large providers in US dollars, as of
-// the end of 2025, without discounts, surcharges and tiers. Prices change: a budget
+// July 2026, without discounts, surcharges and tiers. Prices change: a budget
 // that must be exact needs its own table. The caller owns the result.
 func KnownPrices() Prices {
 	p, err := ParsePrices(pricesJSON)
