@@ -20,5 +20,6 @@
 //	RateLimit-Policy, RateLimit                                        the IETF draft, in newer and older forms
 //
 // A limiter is in memory. It learns from the service what other processes have used of
-// the limit. Processes can share a limit in this way, but not fairly.
+// the limit. Processes can share a limit in this way, but not fairly, and not if the
+// service reports nothing. With [Options].Storage they never exceed it together.
 package ratelimit

@@ -29,6 +29,10 @@ type limit struct {
 
 	log []*sent // requests that the service has counted, by time
 	sum float64 // sum of their costs
+
+	isShared    bool
+	others      []sent    // what others have used, by time; for a shared limit
+	othersUntil time.Time // when it is to be read again
 }
 
 // A sent is a request that the service has counted.
@@ -80,20 +84,47 @@ func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Durati
 	if !l.isLogged() {
 		return 0
 	}
-	over := l.sum + inFlight + cost - l.size
-	for _, s := range l.log {
-		if over <= epsilon {
+	others := l.othersNow(now)
+	over := l.sum + inFlight + cost - l.size + l.othersSum(now)
+	if over <= epsilon {
+		return 0
+	}
+	wait := recheckInterval // if requests in flight have to end first
+	for own, n := l.log, 0; len(own) > 0 || n < len(others); {
+		var s sent
+		if n == len(others) || len(own) > 0 && !own[0].at.After(others[n].at) {
+			s, own = *own[0], own[1:]
+		} else {
+			s, n = others[n], n+1
+		}
+		if over -= s.cost; over <= epsilon {
+			wait = s.at.Add(l.period).Sub(now)
 			break
 		}
-		over -= s.cost
-		if over <= epsilon {
-			return s.at.Add(l.period).Sub(now)
-		}
 	}
-	if over > epsilon { // requests in flight have to end first
-		return recheckInterval
+	if len(others) > 0 {
+		wait = min(wait, l.othersUntil.Sub(now))
 	}
-	return 0
+	return max(wait, time.Millisecond)
+}
+
+// othersNow returns what others have used in the window; nothing if it is to be read again.
+func (l *limit) othersNow(now time.Time) []sent {
+	if !now.Before(l.othersUntil) {
+		return nil
+	}
+	n := 0
+	for n < len(l.others) && now.Sub(l.others[n].at) >= l.period {
+		n++
+	}
+	return l.others[n:]
+}
+
+func (l *limit) othersSum(now time.Time) (sum float64) {
+	for _, s := range l.othersNow(now) {
+		sum += s.cost
+	}
+	return sum
 }
 
 const (

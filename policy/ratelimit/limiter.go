@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/policy/budget"
 )
 
 // Options configure a [Limiter].
@@ -26,6 +27,12 @@ type Options struct {
 	// its encoded input, which must not be modified. The default estimate is based on
 	// the length of the input and the usage of earlier calls.
 	EstimateTokens func(input []byte) int
+
+	// Storage, if set, makes the limiters of several processes share Requests and Tokens,
+	// of which one is then required. Their names must be equal. A budget.Dir serves the
+	// processes of one machine. The clocks must agree to a second. If the storage fails,
+	// calls wait until it works.
+	Storage budget.Storage
 }
 
 // A Limiter delays attempts until the limits of a service allow them. Each delay is
@@ -45,14 +52,18 @@ type Options struct {
 type Limiter struct {
 	name     string
 	estimate func([]byte) int
+	shared   *shared // nil without a storage
 
 	mu           sync.Mutex
 	limits       []*limit
 	blockedUntil time.Time // no requests before this time, as the service asked
 	sentTickets  map[*ticket]struct{}
-	queue        queue
-	timer        *time.Timer
-	perByte      float64 // average number of tokens per byte of input; 0 if unknown
+
+	blockedByStorage time.Time // no requests before this time, since the storage failed
+
+	queue   queue
+	timer   *time.Timer
+	perByte float64 // average number of tokens per byte of input; 0 if unknown
 }
 
 // New returns a limiter. It panics if an option is out of range.
@@ -65,12 +76,13 @@ func New(o Options) *Limiter {
 	must(core.CheckName(o.Name) == nil, "Name", fmt.Sprintf("%q", o.Name), "1 to 128 bytes of printable text")
 	must(o.Requests >= 0, "Requests", o.Requests, "1 or more in a minute, or 0 for what the service says")
 	must(o.Tokens >= 0, "Tokens", o.Tokens, "1 or more in a minute, or 0 for what the service says")
-	l := &Limiter{name: o.Name, estimate: o.EstimateTokens, sentTickets: make(map[*ticket]struct{})}
+	must(o.Storage == nil || o.Requests > 0 || o.Tokens > 0, "Storage", "set without a limit", "Requests or Tokens beside it, which are shared")
+	l := &Limiter{name: o.Name, estimate: o.EstimateTokens, sentTickets: make(map[*ticket]struct{}), shared: newShared(o.Name, o.Storage)}
 	if o.Requests > 0 {
-		l.limits = append(l.limits, &limit{name: "requests", size: float64(o.Requests), period: time.Minute})
+		l.limits = append(l.limits, &limit{name: "requests", size: float64(o.Requests), period: time.Minute, isShared: o.Storage != nil})
 	}
 	if o.Tokens > 0 {
-		l.limits = append(l.limits, &limit{name: "tokens", tokens: true, size: float64(o.Tokens), period: time.Minute})
+		l.limits = append(l.limits, &limit{name: "tokens", tokens: true, size: float64(o.Tokens), period: time.Minute, isShared: o.Storage != nil})
 	}
 	return l
 }
@@ -87,9 +99,15 @@ func (l *Limiter) attempt(ctx context.Context, call *core.CallInfo, next func(co
 		return err
 	}
 	began := time.Now()
-	for !l.enter(t) {
-		ready, expected, why := l.waitInfo(t)
-		if err := call.WaitFor(ctx, ready, expected, why); err != nil {
+	for reserved := false; !reserved; {
+		for !l.enter(t) {
+			ready, expected, why := l.waitInfo(t)
+			if err := call.WaitFor(ctx, ready, expected, why); err != nil {
+				l.leave(t)
+				return err
+			}
+		}
+		if reserved, err = l.reserve(ctx, t); err != nil {
 			l.leave(t)
 			return err
 		}
@@ -98,7 +116,10 @@ func (l *Limiter) attempt(ctx context.Context, call *core.CallInfo, next func(co
 		call.Annotate("paced", paced.String())
 	}
 	err = errGoexit // replaced when next returns
-	defer func() { l.done(t, call.Usage().TotalTokens(), err) }()
+	defer func() {
+		l.done(t, call.Usage().TotalTokens(), err)
+		l.settle(ctx, t)
+	}()
 	err = next(context.WithValue(ctx, ticketKey{l}, t))
 	return err
 }
@@ -115,6 +136,7 @@ type ticket struct {
 	sent      time.Time
 	reported  bool             // a response has reported what is left after this request
 	counted   bool             // counted by the service
+	reserved  reservation      // in the storage
 	shares    map[*limit]share // per limit known when it was sent
 	ready     chan struct{}    // closed when the ticket is granted or should check again; nil before it waits
 	announced time.Time        // when its turn is expected, as it was told
@@ -124,6 +146,15 @@ type ticket struct {
 type share struct {
 	own, total float64 // amount used in the window and in total when the ticket was sent, including it
 	sent       *sent   // set when the request is counted; nil if it is not logged
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // wake closes t.ready unless it is closed.
@@ -168,7 +199,9 @@ func (l *Limiter) enter(t *ticket) bool {
 	if t.ready == nil {
 		l.queue.push(t)
 	}
-	t.ready = make(chan struct{})
+	if t.ready == nil || isClosed(t.ready) {
+		t.ready = make(chan struct{})
+	}
 	l.dispatch()
 	return t.granted
 }
@@ -209,7 +242,17 @@ func (l *Limiter) waitForLimits(t *ticket, now time.Time) (wait time.Duration, w
 		return 0, "its turn"
 	}
 	wait, why = max(0, l.blockedUntil.Sub(now)), "requests, as it asks by Retry-After,"
+	if d := l.blockedByStorage.Sub(now); d > wait {
+		wait, why = d, fmt.Sprintf("requests, whose storage has failed (%v),", l.shared.err)
+	}
+	othersUntil := time.Time{}
+	if l.shared != nil {
+		othersUntil = l.shared.knownUntil
+	}
 	for _, lim := range l.limits {
+		if lim.isShared {
+			lim.othersUntil = othersUntil
+		}
 		if d := lim.waitFor(lim.costOf(t), l.inFlight(lim), now); d > wait {
 			wait, why = d, lim.String()
 		}
@@ -246,6 +289,10 @@ func (l *Limiter) dispatch() {
 	}
 	now := time.Now()
 	for t := l.queue.first(); t != nil; t = l.queue.first() {
+		known := l.shared.isKnown(now)
+		if !known && l.shared.probe != nil {
+			return // it dispatches when it knows
+		}
 		if wait, _ := l.waitForLimits(t, now); wait > 0 {
 			l.timer = time.AfterFunc(wait, func() {
 				l.mu.Lock()
@@ -255,6 +302,9 @@ func (l *Limiter) dispatch() {
 			return
 		}
 		l.queue.pop()
+		if !known {
+			l.shared.probe = t
+		}
 		t.granted, t.sent = true, now
 		l.sentTickets[t] = struct{}{}
 		t.shares = make(map[*limit]share, len(l.limits))
@@ -271,7 +321,7 @@ func (l *Limiter) leave(t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.granted {
-		delete(l.sentTickets, t)
+		l.withdraw(t)
 	} else {
 		l.queue.remove(t)
 	}
@@ -313,7 +363,8 @@ func (l *Limiter) done(t *ticket, tokens int, err error) {
 		}
 	}
 	l.count(t, time.Now())
-	if tokens > 0 || err != nil { // otherwise the service did not report usage: keep the estimate
+	cutOff := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if tokens > 0 || err != nil && !cutOff { // otherwise nobody knows the usage: keep the estimate
 		t.tokens = float64(tokens)
 	}
 	for lim, s := range t.shares {

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/policy/budget"
 	"github.com/reprise-go/reprise/policy/ratelimit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/memstore"
@@ -258,9 +259,10 @@ func TestOthersUseTheAccountToo(t *testing.T) {
 
 func TestBadOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 	for want, o := range map[string]ratelimit.Options{
-		`ratelimit: Options.Name is ""; want 1 to 128 bytes of printable text`:                          {},
-		"ratelimit: Options.Requests is -1; want 1 or more in a minute, or 0 for what the service says": {Name: "a", Requests: -1},
-		"ratelimit: Options.Tokens is -2; want 1 or more in a minute, or 0 for what the service says":   {Name: "a", Tokens: -2},
+		`ratelimit: Options.Name is ""; want 1 to 128 bytes of printable text`:                                   {},
+		"ratelimit: Options.Requests is -1; want 1 or more in a minute, or 0 for what the service says":          {Name: "a", Requests: -1},
+		"ratelimit: Options.Tokens is -2; want 1 or more in a minute, or 0 for what the service says":            {Name: "a", Tokens: -2},
+		"ratelimit: Options.Storage is set without a limit; want Requests or Tokens beside it, which are shared": {Name: "a", Storage: budget.NewMemory()},
 	} {
 		assert.PanicsWithValue(t, want, func() { ratelimit.New(o) })
 	}

@@ -23,6 +23,19 @@ func (q *queue) push(t *ticket) {
 	q.runs = append(q.runs, &waiting{t.run, []*ticket{t}})
 }
 
+// pushFront puts a ticket, and its run, in front of all others.
+func (q *queue) pushFront(t *ticket) {
+	own := &waiting{t.run, []*ticket{t}}
+	for i, w := range q.runs {
+		if w.run == t.run {
+			own.tickets = append(own.tickets, w.tickets...)
+			q.runs = slices.Delete(q.runs, i, i+1)
+			break
+		}
+	}
+	q.runs = slices.Insert(q.runs, 0, own)
+}
+
 // first returns the ticket whose turn it is, or nil.
 func (q *queue) first() *ticket {
 	if len(q.runs) == 0 {

@@ -1,0 +1,280 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/reprise-go/reprise/policy/budget"
+)
+
+// Limiters of several processes share a limit through a storage. It has an account for
+// each short span of time, to which each request is added before it is sent. What others
+// have added to an account counts until the limit's period after the end of its span, so
+// that no period has more than the limit, wherever the windows of the service begin.
+//
+// A limiter reads the accounts after it has added to one. Of two limiters that add at
+// the same time, at least one sees the other. If the limit is then exceeded, it takes
+// back what it has added and waits.
+
+const (
+	span = 3 * time.Second // of an account; a twentieth of the period
+
+	rereadInterval = 10 * time.Second // how long what others have used is taken as known
+	maxRetryDelay  = 30 * time.Second // after errors of the storage
+)
+
+// A shared limit is what a limiter knows of its storage. The fields after turn belong to
+// whoever holds it, those after mu are guarded by Limiter.mu.
+type shared struct {
+	storage budget.Storage
+	name    string
+	turn    chan struct{} // one element while the storage is in use
+
+	own  map[int64]budget.Amount // of this limiter, by the number of the account
+	owed map[int64]budget.Amount // corrections that could not be stored yet
+
+	knownUntil time.Time     // what others have used is read again then
+	probe      *ticket       // the ticket that reads it; nil for none
+	err        error         // of the storage; nil for none
+	retryDelay time.Duration // the last one; 0 for none
+}
+
+// A reservation is what was added to an account for a ticket.
+type reservation struct {
+	number int64
+	amount budget.Amount
+}
+
+func newShared(name string, storage budget.Storage) *shared {
+	if storage == nil {
+		return nil
+	}
+	return &shared{
+		storage: storage, name: name, turn: make(chan struct{}, 1),
+		own: make(map[int64]budget.Amount), owed: make(map[int64]budget.Amount),
+	}
+}
+
+// isKnown reports whether it is known what others have used. A nil shared has no others.
+func (s *shared) isKnown(now time.Time) bool { return s == nil || now.Before(s.knownUntil) }
+
+func numberAt(at time.Time) int64 { return at.UnixNano() / int64(span) }
+
+// oldest returns the number of the oldest account that counts.
+func oldest(now time.Time) int64 { return numberAt(now.Add(-time.Minute - maxTransit)) }
+
+func (s *shared) add(ctx context.Context, number int64, a budget.Amount) (budget.Amount, error) {
+	start := time.Unix(0, number*int64(span)).UTC()
+	return s.storage.Add(ctx, fmt.Sprintf("ratelimit %s %s", s.name, start.Format(time.RFC3339)), a)
+}
+
+// payOwed stores corrections that could not be stored before.
+func (s *shared) payOwed(ctx context.Context, now time.Time) error {
+	for number, a := range s.owed {
+		if number >= oldest(now) {
+			if _, err := s.add(ctx, number, a); err != nil {
+				return err
+			}
+			s.own[number] = s.own[number].Plus(a)
+		}
+		delete(s.owed, number)
+	}
+	return nil
+}
+
+// A span's use by others.
+type use struct {
+	at     time.Time // when the service has counted it, at the latest
+	amount budget.Amount
+}
+
+// others returns what others have added to the accounts that count, by time.
+func (s *shared) others(ctx context.Context) (all []use, err error) {
+	first := oldest(time.Now())
+	for number := range s.own {
+		if number < first {
+			delete(s.own, number)
+		}
+	}
+	for number := first; number <= numberAt(time.Now()); number++ {
+		sum, err := s.add(ctx, number, budget.Amount{})
+		if err != nil {
+			return nil, err
+		}
+		if used := sum.Minus(s.own[number]); used.Calls > 0 || used.Tokens > 0 {
+			all = append(all, use{time.Unix(0, (number+1)*int64(span)).Add(maxTransit), used})
+		}
+	}
+	return all, nil
+}
+
+// reserve adds a granted ticket to the shared use of the limits. If they do not allow it,
+// or the storage fails, the ticket is put back into the queue. The error is that of ctx.
+func (l *Limiter) reserve(ctx context.Context, t *ticket) (ok bool, err error) {
+	s := l.shared
+	if s == nil {
+		return true, nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	err = s.payOwed(ctx, time.Now())
+	if err == nil && !l.othersKnown() {
+		ok, err = l.learnOthers(ctx, t, rereadInterval)
+		if err == nil && !ok {
+			return false, nil
+		}
+	}
+	if err == nil {
+		ok, err = l.addReservation(ctx, t)
+	}
+	if err == nil {
+		return ok, nil
+	}
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.err, s.retryDelay = err, min(max(time.Second, 2*s.retryDelay), maxRetryDelay)
+	s.knownUntil = time.Time{}
+	l.blockedByStorage = time.Now().Add(s.retryDelay)
+	l.putBack(t)
+	return false, nil
+}
+
+func (l *Limiter) othersKnown() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shared.isKnown(time.Now())
+}
+
+// addReservation adds the ticket to the current account, and takes it back if the limits
+// do not allow it. The caller holds the turn.
+func (l *Limiter) addReservation(ctx context.Context, t *ticket) (ok bool, err error) {
+	s, number := l.shared, numberAt(time.Now())
+	l.mu.Lock()
+	a := l.amountOf(t)
+	l.mu.Unlock()
+	if _, err := s.add(ctx, number, a); err != nil {
+		return false, err // if it was added all the same, it counts as that of others
+	}
+	s.own[number] = s.own[number].Plus(a)
+	conflict := 50*time.Millisecond + rand.N(time.Second) // others may take back theirs
+	if ok, err = l.learnOthers(ctx, t, conflict); ok {
+		t.reserved = reservation{number, a}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		t.sent = time.Now()
+		return true, nil
+	}
+	s.correct(context.WithoutCancel(ctx), number, budget.Amount{}.Minus(a))
+	return false, err
+}
+
+// correct adds a correction to an account, now or later. The caller holds the turn.
+func (s *shared) correct(ctx context.Context, number int64, a budget.Amount) {
+	if _, err := s.add(ctx, number, a); err != nil {
+		s.owed[number] = s.owed[number].Plus(a)
+		return
+	}
+	s.own[number] = s.own[number].Plus(a)
+}
+
+// amountOf returns what the ticket uses of the limits. The caller holds l.mu.
+func (l *Limiter) amountOf(t *ticket) budget.Amount {
+	a := budget.Amount{Calls: 1}
+	for _, lim := range l.limits {
+		if lim.tokens && lim.isShared {
+			a.Tokens = int64(lim.costOf(t) + 0.5)
+		}
+	}
+	return a
+}
+
+// learnOthers reads what others have used. If the limits do not allow the ticket, it is
+// put back into the queue, and others are read again after the given time.
+func (l *Limiter) learnOthers(ctx context.Context, t *ticket, again time.Duration) (fits bool, err error) {
+	uses, err := l.shared.others(ctx)
+	if err != nil {
+		return false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.shared.err, l.shared.retryDelay = nil, 0
+	fits = true
+	for _, lim := range l.limits {
+		if !lim.isShared {
+			continue
+		}
+		lim.others, lim.othersUntil = lim.others[:0], now.Add(again)
+		for _, u := range uses {
+			cost := float64(u.amount.Calls)
+			if lim.tokens {
+				cost = float64(u.amount.Tokens)
+			}
+			if cost > 0 {
+				lim.others = append(lim.others, sent{at: u.at, cost: cost})
+			}
+		}
+		lim.dropExpired(now)
+		fits = fits && lim.sum+l.inFlight(lim)+lim.othersSum(now) <= lim.size+epsilon
+	}
+	if fits {
+		again = rereadInterval
+	}
+	l.shared.knownUntil = now.Add(again)
+	if !fits {
+		l.putBack(t)
+	} else if l.shared.probe == t {
+		l.shared.probe = nil
+		l.dispatch()
+	}
+	return fits, nil
+}
+
+// putBack withdraws the grant of a ticket, whose turn it is again. The caller holds l.mu.
+func (l *Limiter) putBack(t *ticket) {
+	l.withdraw(t)
+	l.queue.pushFront(t)
+	t.ready = make(chan struct{})
+	l.dispatch()
+}
+
+// withdraw takes back the grant of a ticket that was not sent. The caller holds l.mu.
+func (l *Limiter) withdraw(t *ticket) {
+	delete(l.sentTickets, t)
+	t.granted = false
+	for lim := range t.shares {
+		lim.total -= lim.costOf(t)
+	}
+	t.shares = nil
+	if l.shared != nil && l.shared.probe == t {
+		l.shared.probe = nil
+	}
+}
+
+// settle replaces the estimated tokens of a ticket, in the storage, by the actual ones.
+func (l *Limiter) settle(ctx context.Context, t *ticket) {
+	s := l.shared
+	if s == nil {
+		return
+	}
+	l.mu.Lock()
+	diff := l.amountOf(t).Minus(t.reserved.amount)
+	l.mu.Unlock()
+	if diff.IsZero() {
+		return
+	}
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	if t.reserved.number >= oldest(time.Now()) {
+		s.correct(context.WithoutCancel(ctx), t.reserved.number, diff)
+	}
+}

@@ -1,0 +1,245 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/policy/budget"
+	"github.com/reprise-go/reprise/policy/ratelimit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestMain(m *testing.M) { process.Main(m, process.Programs{"ask": ask}) }
+
+// Fifty agents of three processes ask a service that reports nothing: no request is
+// refused, and at least 90% of the limit is used.
+func TestLimitersThatShareALimitStayBelowItAndUseIt(t *testing.T) {
+	for _, s := range []*service{
+		{requests: 120, algorithm: "fixed"},
+		{requests: 120, algorithm: "sliding"},
+		{requests: 60, algorithm: "fixed", takes: 10 * time.Second},
+		{tokens: 60_000, each: 500, algorithm: "fixed", takes: 3 * time.Second},
+		{tokens: 60_000, each: 500, algorithm: "sliding", takes: 3 * time.Second},
+	} {
+		s.window = time.Minute
+		t.Run(fmt.Sprintf("%s %v requests %v tokens in %v", s.algorithm, s.requests, s.tokens, s.takes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { askInThreeProcesses(t, s) })
+		})
+	}
+}
+
+func askInThreeProcesses(t *testing.T, s *service) {
+	const minutes = 6
+	accounts := budget.NewMemory()
+	var models []actors.LLM
+	for range 3 {
+		l := ratelimit.New(ratelimit.Options{
+			Name: "service", Requests: int(s.requests), Tokens: int(s.tokens), Storage: accounts,
+			EstimateTokens: func([]byte) int { return s.each + s.each/10 },
+		})
+		models = append(models, s.llm(l, patient))
+	}
+	var all sync.WaitGroup
+	var runs []*state.ExecutionState
+	for i := range 50 {
+		st := state.New()
+		runs = append(runs, st)
+		all.Go(func() {
+			time.Sleep(time.Duration(i) * 700 * time.Millisecond) //nolint:forbidigo // on the fake clock
+			for {
+				if _, err := models[i%3].Call(st.Context(t.Context()), question); err != nil {
+					assert.ErrorIs(t, err, core.ErrInterrupted)
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(minutes * time.Minute) //nolint:forbidigo // on the fake clock
+	for _, st := range runs {
+		st.Interrupt(state.Stop{})
+	}
+	all.Wait()
+	for _, st := range runs {
+		require.NoError(t, st.Close())
+	}
+	assert.Empty(t, s.refused)
+	requests, tokens, last := 0.0, 0.0, s.granted[len(s.granted)-1].at
+	for _, g := range s.granted {
+		if last.Sub(g.at) > 5*time.Second { // without the last burst, which the period after it would bound
+			requests, tokens = requests+1, tokens+g.tokens
+		}
+	}
+	passed := last.Sub(s.granted[0].at).Minutes()
+	assert.Greater(t, passed, float64(minutes-2))
+	assert.GreaterOrEqual(t, requests/passed, 0.9*s.requests)
+	assert.GreaterOrEqual(t, tokens/passed, 0.9*s.tokens)
+	t.Logf("%.1f requests and %.0f tokens a minute", requests/passed, tokens/passed)
+}
+
+// A failing storage fails while it is told to.
+type failing struct {
+	budget.Storage
+	fails atomic.Bool
+}
+
+func (f *failing) Add(ctx context.Context, account string, a budget.Amount) (budget.Amount, error) {
+	if f.fails.Load() {
+		return budget.Amount{}, errors.New("the disk is full")
+	}
+	return f.Storage.Add(ctx, account, a)
+}
+
+// lines collects the lines of the log.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Publish(r record.Record) {
+	if r.Kind == record.KindLog {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = append(l.all, r.Detail.Message)
+	}
+}
+
+// Calls wait while the storage fails, and say why. None is lost, and none exceeds the
+// limit afterwards.
+func TestCallsWaitWhileTheStorageFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		accounts := &failing{Storage: budget.NewMemory()}
+		accounts.fails.Store(true)
+		s := &service{tokens: 1000, each: 100, window: time.Minute, algorithm: "sliding"}
+		l := ratelimit.New(ratelimit.Options{Name: "service", Tokens: 1000, Storage: accounts, EstimateTokens: func([]byte) int { return 50 }})
+		llm := s.llm(l)
+		var log lines
+		st, ctx := testkit.Run(t, state.WithPublisher(&log))
+		_ = st
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				_, err := llm.Call(ctx, question)
+				assert.NoError(t, err)
+			})
+		}
+		time.Sleep(20 * time.Second) //nolint:forbidigo // on the fake clock
+		assert.Empty(t, s.granted)
+		accounts.fails.Store(false)
+		all.Wait()
+		assert.Len(t, s.granted, 5)
+		assert.Less(t, time.Since(began), 50*time.Second)
+		assert.True(t, slices.ContainsFunc(log.all, func(line string) bool {
+			return line == `waits 1s for the limit of requests, whose storage has failed (the disk is full), of "service"`
+		}), "%q", log.all)
+		assert.Less(t, len(log.all), 60)
+
+		// It fails when the actual tokens are to be added: they are added later.
+		other := ratelimit.New(ratelimit.Options{Name: "service", Tokens: 1000, Storage: accounts.Storage, EstimateTokens: func([]byte) int { return 50 }})
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // on the fake clock
+		s.takes = time.Second
+		all.Go(func() {
+			_, err := llm.Call(ctx, question)
+			assert.NoError(t, err)
+		})
+		synctest.Wait()
+		accounts.fails.Store(true)
+		all.Wait()
+		accounts.fails.Store(false)
+		s.takes = 0
+		for range 9 {
+			_, err := llm.Call(ctx, question)
+			require.NoError(t, err)
+		}
+		_, err := s.llm(other).Call(ctx, question)
+		require.NoError(t, err)
+		assert.Empty(t, s.refused)
+	})
+}
+
+func TestAWaitForASharedLimitCanBeInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		accounts := budget.NewMemory()
+		s := &service{requests: 1, window: time.Minute, algorithm: "sliding"}
+		first := s.llm(ratelimit.New(ratelimit.Options{Name: "service", Requests: 1, Storage: accounts}))
+		second := ratelimit.New(ratelimit.Options{Name: "service", Requests: 1, Storage: accounts})
+		_, err := first.Call(t.Context(), question)
+		require.NoError(t, err)
+		st := state.New()
+		time.AfterFunc(5*time.Second, func() { st.Interrupt(state.Stop{}) })
+		began := time.Now()
+		_, err = s.llm(second).Call(st.Context(t.Context()), question)
+		require.ErrorIs(t, err, core.ErrInterrupted)
+		assert.Equal(t, 5*time.Second, time.Since(began))
+		assert.Zero(t, second.Waiting())
+		require.NoError(t, st.Close())
+		_, err = s.llm(second).Call(t.Context(), question)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, time.Since(began), 65*time.Second)
+		assert.Empty(t, s.refused)
+	})
+}
+
+// ask makes twenty calls that are not worth a wait of five seconds.
+func ask(args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	accounts, err := budget.OpenDir(args[0])
+	if err != nil {
+		return err
+	}
+	l := ratelimit.New(ratelimit.Options{Name: "service", Requests: 30, Storage: accounts})
+	llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[1], nil)
+		if err != nil {
+			return actors.Response{}, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return actors.Response{}, err
+		}
+		return actors.Response{Message: actors.Assistant("yes")}, resp.Body.Close()
+	}, actors.WithInterceptors(l.Interceptor()), actors.WithRetry(core.RetryConfig{Disabled: true}))
+	for range 20 {
+		if _, err := llm.Call(ctx, question); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+	return accounts.Close()
+}
+
+func TestProcessesShareALimitInADirectory(t *testing.T) {
+	var served atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+	defer server.Close()
+	dir := t.TempDir()
+	var all []*exec.Cmd
+	for range 3 {
+		cmd := process.Command(t, "ask", dir, server.URL)
+		require.NoError(t, cmd.Start())
+		all = append(all, cmd)
+	}
+	for _, cmd := range all {
+		require.NoError(t, cmd.Wait())
+	}
+	assert.LessOrEqual(t, served.Load(), int64(30))
+	assert.GreaterOrEqual(t, served.Load(), int64(27))
+}
