@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -115,7 +116,19 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 			panic(fmt.Sprintf("actors: %q: %s is not an option of NewAgent, whose answer is text; see NewTypedAgent", name, option))
 		}
 	}
-	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, l.run)), o.identity), promptSchema{}, calledBy(llm, o.functions)}
+	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, voiding(l.run))), o.identity), promptSchema{}, calledBy(llm, o.functions)}
+}
+
+// voiding is the handler of an agent. A later attempt says that what the calls of earlier ones
+// have shown is void: its own calls have other addresses.
+func voiding[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
+	return func(ctx context.Context, in In) (Out, error) {
+		if core.ScopeOf(ctx).Attempt() > 0 {
+			live.Emit(ctx, live.Delta{Part: live.PartBegin})
+			live.Emit(ctx, live.Delta{Part: live.PartEnd})
+		}
+		return handler(ctx, in)
+	}
 }
 
 // calledBy returns the actors that an agent calls.

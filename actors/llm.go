@@ -70,7 +70,7 @@ func shown(ctx context.Context, req Request, handler core.Handler[Request, Respo
 		emit(live.Delta{Part: live.PartText, Text: resp.Message.Text})
 	}
 	for i, call := range resp.Message.ToolCalls {
-		emit(live.Delta{Part: live.PartToolCall, Index: i, Name: call.Name, Text: call.Arguments})
+		emit(live.Delta{Part: live.PartToolCall, Index: i, Name: call.Name, ID: call.ID, Text: call.Arguments})
 	}
 	return resp, nil
 }

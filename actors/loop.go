@@ -209,29 +209,26 @@ func isObject(text string) bool {
 // callTools answers every tool call of one turn, in the order of the calls. The
 // addresses are claimed in that order before anything runs, so they are the
 // same in every run. If the turn was cut off, a call with incomplete arguments
-// is answered with an error.
+// is answered with an error. A call that is refused has a record, too.
 func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Message, error) {
 	results := make([]Message, len(calls))
-	prepared := make([]PreparedFunction, len(calls))
+	prepared, isRefused := make([]PreparedFunction, len(calls)), make([]bool, len(calls))
 	for i, call := range calls {
 		var err error
 		if cut && !isObject(call.Arguments) {
 			err = errors.New("the call was cut off by the limit on tokens; call again with shorter arguments, or in several steps")
 		} else {
-			prepared[i], err = l.prepare(ctx, call)
+			prepared[i], err = l.prepare(engine.WithToolCall(ctx, call.ID), call)
 		}
 		if err != nil {
-			results[i] = errorResult(call.ID, err)
+			prepared[i], isRefused[i] = refused(engine.WithToolCall(ctx, call.ID), call, err), true
 		}
 	}
 	failures := make([]error, len(calls))
 	failed := func(i int, err error) {
-		results[i], failures[i] = errorResult(calls[i].ID, err), l.fatal(err)
+		results[i], failures[i] = errorResult(calls[i].ID, err), fatal(err, l.stopOnError && !isRefused[i])
 	}
 	eachLimited(len(calls), l.workers, func(i int, _ engine.Slot) {
-		if prepared[i] == nil {
-			return
-		}
 		out, err := prepared[i](ctx)
 		if err != nil {
 			failed(i, err)
@@ -268,11 +265,26 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	return prepared, err
 }
 
+// refused returns a call that fails because of the reason, so that there is a record of
+// what the model asked for and was told. Its name is that of no tool, whose calls keep
+// their addresses.
+func refused(ctx context.Context, call ToolCall, reason error) PreparedFunction {
+	name := call.Name
+	if CheckFunctionName(name) != nil {
+		name = "tool"
+	}
+	d := must(core.NewDefinition(core.Spec{Kind: record.KindTool, Name: engine.Refused + name}, func(context.Context, string) (ToolOutput, error) {
+		return ToolOutput{}, core.Permanent(reason)
+	}))
+	prepared := d.Event().Prepare(ctx, strings.ToValidUTF8(call.Arguments, "\uFFFD"))
+	return func(ctx context.Context) (ToolOutput, error) { return prepared.Execute(ctx) }
+}
+
 // fatal returns err if it must not be sent to the model: a suspension is not a
 // result, and a call without a record did not take place.
-func (l *loop) fatal(err error) error {
+func fatal(err error, stopOnError bool) error {
 	var failed *core.CallError
-	if l.stopOnError || core.IsSuspension(err) || errors.Is(err, core.ErrAttemptOver) ||
+	if stopOnError || core.IsSuspension(err) || errors.Is(err, core.ErrAttemptOver) ||
 		errors.As(err, &failed) && failed.Stage == record.StageRecord {
 		return err
 	}

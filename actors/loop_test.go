@@ -157,7 +157,12 @@ func TestMistakesOfTheModelAreFedBackToIt(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, "sorry", answer.Text)
 			assert.Equal(t, []actors.Message{errorResult("1", tc.want)}, model.results())
-			assert.Equal(t, []string{"assistant", "assistant/model", "assistant/model#2"}, addresses(t, st), "nothing was called")
+			refused := "assistant/refused_" + tc.call.Name
+			assert.Equal(t, []string{"assistant", "assistant/model", refused, "assistant/model#2"}, addresses(t, st), "no tool was called")
+			rec := recordOf(t, st, refused)
+			assert.Equal(t, record.StatusFailed, rec.Status)
+			assert.EqualError(t, rec.Err, tc.want)
+			assert.Equal(t, "1", rec.Detail.ToolCall)
 		})
 	}
 }
@@ -189,7 +194,10 @@ func TestOneMistakeDoesNotKeepTheOtherCallsOfATurn(t *testing.T) {
 		errorResult("2", `there is no tool "nothing"; there are: echo`),
 		actors.ToolResult("3", "3"),
 	}, model.results())
-	assert.ElementsMatch(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/echo#2", "assistant/model#2"}, addresses(t, st))
+	assert.ElementsMatch(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/refused_nothing", "assistant/echo#2", "assistant/model#2"}, addresses(t, st))
+	for address, id := range map[string]string{"assistant/echo": "1", "assistant/refused_nothing": "2", "assistant/echo#2": "3"} {
+		assert.Equal(t, id, recordOf(t, st, address).Detail.ToolCall, address)
+	}
 }
 
 func failing() actors.Tool[number, int] {

@@ -238,6 +238,9 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 	if o.strict && spec.Kind != record.KindTool {
 		panic(fmt.Sprintf("actors: %q: WithStrict is an option of tools and of NewTypedAgent", spec.Name))
 	}
+	if spec.Kind == record.KindAgent && handler != nil {
+		handler = voiding(handler)
+	}
 	return identified(must(core.NewDefinition(o.spec, handler)), o.identity)
 }
 

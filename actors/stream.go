@@ -107,7 +107,7 @@ func (j *joinedDelta) join(text string) {
 func continues(last, d *live.Delta) bool {
 	switch d.Part {
 	case live.PartText, live.PartReasoning, live.PartToolCall:
-		return d.Name == "" && d.Part == last.Part && d.Index == last.Index &&
+		return d.Name == "" && d.ID == "" && d.Part == last.Part && d.Index == last.Index &&
 			d.Attempt == last.Attempt && d.Address == last.Address && d.RunID == last.RunID
 	}
 	return false

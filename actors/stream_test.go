@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
@@ -173,4 +175,45 @@ func TestParallelToolsShowTheirProgress(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]string{"assistant/work": "1", "assistant/work#2": "2"}, progress)
+}
+
+// The calls of a later attempt have other addresses, so that nothing that they show replaces
+// what those of the first have shown.
+func TestAttemptOfAnAgentVoidsWhatCallsOfEarlierOnesHaveShown(t *testing.T) {
+	_, ctx := testkit.Run(t)
+	model := newScript(says("half"), says("whole"))
+	attempts := 0
+	agent := actors.NewAgent("assistant", model.llm(), actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})).
+		Ensure(func(context.Context, actors.Prompt, actors.Answer) error {
+			if attempts++; attempts == 1 {
+				return errors.New("not good enough")
+			}
+			return nil
+		})
+	var shown []string
+	var answer actors.Answer
+	for d, err := range actors.Stream(ctx, agent, actors.Ask("?"), &answer) {
+		require.NoError(t, err)
+		shown = append(shown, d.Address.String()+" "+d.Part.String()+" "+d.Text)
+	}
+	assert.Equal(t, []string{
+		"assistant/model begin ", "assistant/model text half", "assistant/model end ",
+		"assistant begin ", "assistant end ",
+		"assistant@2/model begin ", "assistant@2/model text whole", "assistant@2/model end ",
+	}, shown)
+}
+
+func TestDeltasOfToolCallsHaveTheIDThatTheModelGave(t *testing.T) {
+	_, ctx := testkit.Run(t)
+	model := newScript(asks(call("echo", `{"n":1}`), call("echo", `{"n":2}`)), says("done"))
+	agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo()))
+	var ids []string
+	var answer actors.Answer
+	for d, err := range actors.Stream(ctx, agent, actors.Ask("?"), &answer) {
+		require.NoError(t, err)
+		if d.Part == live.PartToolCall {
+			ids = append(ids, d.ID)
+		}
+	}
+	assert.Equal(t, []string{"1", "2"}, ids)
 }

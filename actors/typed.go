@@ -67,7 +67,7 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 		}
 		return typed, nil
 	}
-	return Agent[In, Out]{identified(must(core.NewDefinition(o.spec, handler)), o.identity), inSchema[In](), calledBy(llm, o.functions)}
+	return Agent[In, Out]{identified(must(core.NewDefinition(o.spec, voiding(handler))), o.identity), inSchema[In](), calledBy(llm, o.functions)}
 }
 
 // WithMaxCorrections limits how often a typed agent asks again for an answer

@@ -231,6 +231,16 @@ const (
 	reserved      = "/#@:?%"
 )
 
+// IsInside reports whether the call is made by an attempt of the call at the address
+// around, or by a call inside one.
+func (a Address) IsInside(around Address) bool {
+	if around.IsZero() {
+		return false
+	}
+	rest, ok := strings.CutPrefix(a.String(), around.String())
+	return ok && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "@"))
+}
+
 // WithoutAttempts returns the path without the attempt numbers of the calls
 // around the call: the same in every attempt of a retried parent.
 func (a Address) WithoutAttempts() string {

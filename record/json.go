@@ -52,6 +52,7 @@ type recordJSON struct {
 	Effect        *Effect        `json:"effect,omitempty"`
 	Set           bool           `json:"set,omitempty"`
 	Signal        string         `json:"signal,omitempty"`
+	ToolCall      string         `json:"tool_call_id,omitempty"`
 	Fork          *Fork          `json:"fork,omitempty"`
 	Usage         *Usage         `json:"usage,omitempty"`
 	Metadata      map[string]any `json:"metadata,omitempty"`
@@ -183,7 +184,7 @@ func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact, out.AnsweredBy = d.Message, d.Metadata, d.Artifact, d.By
 	out.NoStore, out.Branches, out.Cached, out.Compensable, out.Fork = d.NoStore, d.Branches, d.Cached, d.Compensable, d.Fork
-	out.Irreversible, out.Effect, out.Set, out.Signal = d.Irreversible, d.Effect, d.Set, d.Signal
+	out.Irreversible, out.Effect, out.Set, out.Signal, out.ToolCall = d.Irreversible, d.Effect, d.Set, d.Signal, d.ToolCall
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything
 		out.Schema = d.Schema
 	}

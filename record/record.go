@@ -115,6 +115,10 @@ type Detail struct {
 	// Set is set for an outcome, or an answer, that somebody has set in a fork.
 	Set bool
 
+	// ToolCall is the ID that a model gave the call that it asked for, as in its response.
+	// Empty for calls that a program makes.
+	ToolCall string
+
 	// Fork is set in the record that ends the part which a fork keeps of its parent.
 	Fork *Fork
 

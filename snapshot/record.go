@@ -82,7 +82,7 @@ func recordError(err error) error {
 // many tiny ones cannot make a reader's memory many times as large as a file.
 const (
 	recordFields = 22
-	detailFields = 8 // and seventeen more where one of them is set
+	detailFields = 8 // and nineteen more where one of them is set
 	usageFields  = 3
 	claimFields  = 5
 

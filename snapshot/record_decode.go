@@ -237,6 +237,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	}
 	into.Set = f.bool()
 	into.Signal = f.text()
+	into.ToolCall = f.text()
 	f.end()
 	return into
 }

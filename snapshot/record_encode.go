@@ -50,9 +50,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Asks != 0 || d.Replaces != nil || d.Irreversible || d.Effect != nil || d.Set || d.Signal != ""
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Asks != 0 || d.Replaces != nil || d.Irreversible || d.Effect != nil || d.Set || d.Signal != "" || d.ToolCall != ""
 	if more {
-		w.Array(detailFields + 18)
+		w.Array(detailFields + 19)
 	} else {
 		w.Array(detailFields)
 	}
@@ -83,6 +83,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		writeEffect(w, d.Effect)
 		w.Bool(d.Set)
 		w.Text(d.Signal)
+		w.Text(d.ToolCall)
 	}
 }
 

@@ -175,7 +175,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 	}
 	if rng.IntN(8) == 0 {
 		d.Irreversible, d.Effect, d.Set = true, randomEffect(rng), rng.IntN(2) == 0
-		d.Signal = randomText(rng)
+		d.Signal, d.ToolCall = randomText(rng), randomText(rng)
 	}
 	if rng.IntN(8) == 0 {
 		d.Fork = &record.Fork{Keys: randomText(rng)}

@@ -256,9 +256,10 @@ func (r *recordedClaim) differs(input record.Hash) bool {
 }
 
 // isAskedFor reports whether a model may have asked for the recorded call, and the
-// claim in its place calls a model.
+// claim in its place calls a model, or refuses what a model asks for.
 func (r *recordedClaim) isAskedFor(c record.Claim) bool {
-	return r != nil && c.Kind == record.KindLLM && (r.kind == record.KindTool || r.kind == record.KindAgent)
+	other := c.Kind == record.KindLLM || c.Kind == record.KindTool && strings.HasPrefix(c.Name, engine.Refused)
+	return r != nil && other && (r.kind == record.KindTool || r.kind == record.KindAgent)
 }
 
 // askedBefore returns the last call of a model before the ordinal: its answer asks for

@@ -1,6 +1,7 @@
 package streamer
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -85,6 +86,7 @@ type producedText struct {
 	part  live.Part
 	index int
 	name  string
+	id    string
 	tail  []byte
 	end   int // the length of the whole text
 }
@@ -94,18 +96,21 @@ type producedText struct {
 func (ps *products) add(d *live.Delta) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+	if d.Part == live.PartBegin && d.Attempt > 0 {
+		due = ps.void(d.Address)
+	}
 	p := ps.calls[d.Address]
 	switch {
 	case p != nil && d.Attempt < p.attempt: // it was abandoned
-		return false
+		return due
 	case d.Part == live.PartEnd:
 		if p == nil {
-			return false
+			return due
 		}
 		delete(ps.calls, d.Address)
-		return ps.change()
+		return ps.change() || due
 	case p == nil && len(ps.calls) >= maxProducts:
-		return false
+		return due
 	case p == nil, d.Part == live.PartBegin, d.Attempt > p.attempt:
 		p = &product{attempt: d.Attempt, began: time.Now()}
 		if ps.calls == nil {
@@ -114,7 +119,18 @@ func (ps *products) add(d *live.Delta) (due bool) {
 		ps.calls[d.Address] = p
 	}
 	p.add(d)
-	return ps.change()
+	return ps.change() || due
+}
+
+// void drops what the calls inside a call have produced, since it is made again.
+func (ps *products) void(around record.Address) (due bool) {
+	for address := range ps.calls {
+		if address.IsInside(around) {
+			delete(ps.calls, address)
+			due = ps.change() || due
+		}
+	}
+	return due
 }
 
 func (p *product) add(d *live.Delta) {
@@ -133,6 +149,7 @@ func (p *product) add(d *live.Delta) {
 	if d.Name != "" {
 		t.name = d.Name
 	}
+	t.id = cmp.Or(d.ID, t.id)
 	if d.Part == live.PartProgress { // each piece says how far the call is, so only the last one matters
 		p.size -= len(t.tail)
 		t.tail = t.tail[:0]
@@ -249,7 +266,7 @@ func (s *shown) take(deltas []Delta, address record.Address, p *product) []Delta
 		} else if had.ends[i] == t.end && had.names[i] == t.name {
 			continue
 		}
-		d := Delta{Delta: live.Delta{Address: address, Attempt: p.attempt, Part: t.part, Index: t.index, Name: t.name}}
+		d := Delta{Delta: live.Delta{Address: address, Attempt: p.attempt, Part: t.part, Index: t.index, Name: t.name, ID: t.id}}
 		fresh := t.end - had.ends[i]
 		if d.Whole = t.part == live.PartProgress || fresh > len(t.tail) || had.ends[i] == 0; d.Whole {
 			fresh = len(t.tail)

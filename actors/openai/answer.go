@@ -49,14 +49,18 @@ type callParts struct {
 }
 
 func (a *answer) emitDelta(part live.Part, index int, name, text string) {
-	if name == "" && text == "" {
+	a.emitPiece(live.Delta{Part: part, Index: index, Name: name, Text: text})
+}
+
+func (a *answer) emitPiece(d live.Delta) {
+	if d.Name == "" && d.Text == "" {
 		return
 	}
 	if a.started != nil {
 		a.started()
 	}
 	if a.emit != nil {
-		a.emit(live.Delta{Part: part, Index: index, Name: name, Text: text})
+		a.emit(d)
 	}
 }
 

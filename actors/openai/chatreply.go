@@ -310,7 +310,11 @@ func (a *answer) addCall(c *chatCall, whole bool, fromEnd int) {
 	if isSet(c.ExtraContent) {
 		call.extra = c.ExtraContent
 	}
-	a.emitDelta(live.PartToolCall, at, name, string(c.Function.Arguments))
+	piece := live.Delta{Part: live.PartToolCall, Index: at, Name: name, Text: string(c.Function.Arguments)}
+	if name != "" {
+		piece.ID = call.id
+	}
+	a.emitPiece(piece)
 }
 
 // openCall returns the index of the call that a piece belongs to, or -1 for a new call.

@@ -181,7 +181,7 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 			}
 			a.commentaryItems[int(e.OutputIndex)] = true
 		case item.Type == "function_call", item.Type == "custom_tool_call":
-			a.emitDelta(live.PartToolCall, int(e.OutputIndex), string(item.Name), "")
+			a.emitPiece(live.Delta{Part: live.PartToolCall, Index: int(e.OutputIndex), Name: string(item.Name), ID: string(item.CallID)})
 		}
 	case "response.output_item.done":
 		a.doneItems = append(a.doneItems, e.Item)

@@ -15,6 +15,7 @@ type Delta struct {
 	Part    Part           `json:"part"`
 	Index   int            `json:"index,omitempty"` // of the tool call that the piece belongs to
 	Name    string         `json:"name,omitempty"`  // of the requested tool, or of the source of the progress
+	ID      string         `json:"id,omitempty"`    // that the model gave the tool call; in at least one of its pieces, if it is known before the end
 	Text    string         `json:"text,omitempty"`
 }
 
@@ -23,7 +24,7 @@ type Part uint8
 
 // The parts of what a call produces.
 const (
-	PartBegin     Part = iota + 1 // an attempt begins: what earlier attempts have shown is void
+	PartBegin     Part = iota + 1 // an attempt begins: what earlier attempts, and calls inside them, have shown is void
 	PartText                      // the answer
 	PartReasoning                 // the model's thoughts
 	PartToolCall                  // the arguments of tool call Index, which asks for the tool Name

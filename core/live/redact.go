@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -93,9 +94,9 @@ func (r *deltaRedaction) add(c *redactedCall, d *Delta) {
 		c.texts = append(c.texts, &redactedText{stream: r.redaction.Stream()})
 	}
 	t := c.texts[i]
-	name := t.last.Name + d.Name
+	name, id := t.last.Name+d.Name, cmp.Or(d.ID, t.last.ID)
 	t.last = *d
-	t.last.Name, t.last.Text = name, ""
+	t.last.Name, t.last.ID, t.last.Text = name, id, ""
 	if shown := t.stream.Add(d.Text); shown != "" {
 		r.reveal(t, shown)
 	}

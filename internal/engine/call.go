@@ -30,6 +30,7 @@ type Call struct {
 	scope       *Scope // the scope that numbered it: parent, or one around parent
 	address     record.Address
 	ordinal     int
+	toolCall    string // the ID that a model gave the call; empty if none asked for it
 
 	recall     *recall                     // nil if nothing can be recalled
 	identified atomic.Pointer[record.Hash] // the identity of the input, if somebody asked for it

@@ -50,6 +50,9 @@ func (c *Call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 		d := detailOf(rec)
 		d.InputHash, d.Unrecorded = c.recall.input, c.unrecordedBelow()
 	}
+	if c.toolCall != "" {
+		detailOf(rec).ToolCall = c.toolCall
+	}
 	if err := c.root.run.Append(s, *rec); err != nil {
 		if errors.Is(err, ErrAttemptOver) {
 			return err

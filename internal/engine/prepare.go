@@ -44,7 +44,23 @@ type Plan struct {
 func (c *Call) Prepare(ctx context.Context, around *Scope, t Typed, plan *Plan) {
 	c.init(ctx, around, t, plan)
 	c.direct, c.compensable, c.doubtful = plan.Direct, plan.Compensable, plan.Doubtful
+	if !plan.Direct {
+		c.toolCall, _ = ctx.Value(toolCallKey{}).(string)
+	}
 	c.claim(plan.Segment, plan.Branch)
+}
+
+// Refused is the beginning of the names of calls that a model asked for and that were
+// refused.
+const Refused = "refused_"
+
+// toolCallKey is the context key of the ID of WithToolCall.
+type toolCallKey struct{}
+
+// WithToolCall returns a context for the call that is prepared with it, which a model has
+// asked for under that ID: its records have it. A call is not executed with the context.
+func WithToolCall(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, toolCallKey{}, id)
 }
 
 // PrepareCompensation makes c compensation nth, from 1, of the call whose scope is at,
