@@ -45,6 +45,7 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Sco
 		return
 	}
 	err := stop(h.options.Control, req.Context(), id, Stop{By: by, Message: body.Message})
+	h.Reread(id)
 	h.answerControl(w, err, "there is no run "+strconv.Quote(id))
 }
 

@@ -20,6 +20,8 @@ type Delta struct {
 	// Whole says that Text is not a piece, but everything that is kept of the text so far. It
 	// replaces what was shown of the text of the same call, part and index.
 	Whole bool `json:"whole,omitempty"`
+	// Cut says that the beginning of a Whole text is not kept any more.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Delta shows the clients of a run what a call of it is producing. It is for
@@ -69,9 +71,10 @@ func (h *Handler) deltaEvery() time.Duration {
 type products struct {
 	mu      sync.Mutex
 	calls   map[record.Address]*product
-	version uint64        // grows with each change
-	changed chan struct{} // closed when clients are notified; nil while nobody waits
-	due     bool          // notifying them is scheduled
+	version uint64         // grows with each change
+	changed chan struct{}  // closed when clients are notified; nil while nobody waits
+	due     bool           // notifying them is scheduled
+	queues  []*followQueue // of those who follow the run in this process; replaced and not changed
 }
 
 // product is what an attempt of a call has produced.
@@ -96,6 +99,9 @@ type producedText struct {
 func (ps *products) add(d *live.Delta) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+	for _, q := range ps.queues {
+		q.put(FollowEvent{Delta: &Delta{Delta: *d}})
+	}
 	if d.Part == live.PartBegin && d.Attempt > 0 {
 		due = ps.void(d.Address)
 	}

@@ -250,12 +250,16 @@ func (h *Handler) Publish(rec record.Record) {
 		return
 	default:
 	}
+	whole := rec
 	rec = rec.Redacted(h.options.redactText())
 	f := h.newFrame(&rec)
 	r := h.runs.get(rec.RunID, false)
 	fresh, one, all := r.publish(f, &rec, h.all, h.generation)
 	if fresh {
 		h.history.take(&rec)
+		if !rec.Replayed {
+			r.products.tell(FollowEvent{Record: &whole})
+		}
 	}
 	h.counters.events.Add(1)
 	h.runs.shrink()
@@ -314,17 +318,23 @@ func (h *Handler) notify() {
 			return
 		}
 		h.mu.Lock()
-		due, clients := h.due, h.clients.total
+		due := h.due
 		h.due = nil
 		h.mu.Unlock()
 		for _, n := range due {
 			n.notify()
 		}
-		round := min(max(shortestRound, time.Duration(clients)*roundForEach), longestRound)
-		if !h.rest(timer, round-together) {
+		if !h.rest(timer, h.round()-together) {
 			return
 		}
 	}
+}
+
+// round returns how long events are gathered.
+func (h *Handler) round() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return min(max(shortestRound, time.Duration(h.clients.total)*roundForEach), longestRound)
 }
 
 // rest returns false if the handler was closed meanwhile.

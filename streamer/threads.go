@@ -37,6 +37,10 @@ type ThreadMessage struct {
 	// no second turn. 0 for the next.
 	Turn int `json:"turn,omitempty"`
 
+	// ID is the sender's own ID of the message, at most 256 bytes; empty for none. It is
+	// kept with the turn.
+	ID string `json:"id,omitempty"`
+
 	Principal string `json:"-"` // of the Scope of the sender
 }
 
@@ -49,6 +53,7 @@ type ThreadTurn struct {
 	Text    string `json:"text,omitempty"`   // that was asked
 	Answer  string `json:"answer,omitempty"` // if it completed
 	Error   string `json:"error,omitempty"`  // if it failed or was cancelled
+	ID      string `json:"id,omitempty"`     // of the message, if its sender gave one
 }
 
 // threadBody is the body of /api/threads/{thread}.

@@ -144,9 +144,10 @@ type State struct {
 	RunID   string          `json:"run_id"`
 	Program string          `json:"program,omitempty"`
 	Status  snapshot.Status `json:"status"`
-	Text    string          `json:"text"`             // that was asked
-	Answer  string          `json:"answer,omitempty"` // if it completed
-	Error   string          `json:"error,omitempty"`  // if it failed or was cancelled
+	Text    string          `json:"text"`              // that was asked
+	Answer  string          `json:"answer,omitempty"`  // if it completed
+	Error   string          `json:"error,omitempty"`   // if it failed or was cancelled
+	Message string          `json:"message,omitempty"` // the value of MessageKey in its metadata
 }
 
 // Read returns the last turns of a conversation in a store, at most limit of them, or all
@@ -183,7 +184,7 @@ func read(ctx context.Context, t thread, limit int) ([]State, error) {
 		if !found { // it was removed
 			continue
 		}
-		one := State{Number: n, RunID: info.RunID, Program: info.Program, Status: info.Status}
+		one := State{Number: n, RunID: info.RunID, Program: info.Program, Status: info.Status, Message: info.Metadata.Custom[MessageKey]}
 		if err := t.fill(ctx, &one); err != nil {
 			return nil, fmt.Errorf("turn %d: %w", n, err)
 		}

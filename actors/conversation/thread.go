@@ -22,6 +22,10 @@ const (
 	afterKey  = "conversation.after"
 )
 
+// MessageKey is the key of the metadata of a turn for the ID that its sender has given the
+// message, see [State]. Whoever starts a [Turn] may set it.
+const MessageKey = "conversation.message"
+
 // A thread is a conversation in a store.
 type thread struct {
 	store snapshot.Store

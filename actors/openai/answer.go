@@ -48,8 +48,8 @@ type callParts struct {
 	extra           json.RawMessage // extra_content
 }
 
-func (a *answer) emitDelta(part live.Part, index int, name, text string) {
-	a.emitPiece(live.Delta{Part: part, Index: index, Name: name, Text: text})
+func (a *answer) emitDelta(part live.Part, index int, text string) {
+	a.emitPiece(live.Delta{Part: part, Index: index, Text: text})
 }
 
 func (a *answer) emitPiece(d live.Delta) {
@@ -66,17 +66,17 @@ func (a *answer) emitPiece(d live.Delta) {
 
 func (a *answer) addText(text string) {
 	a.text.WriteString(text)
-	a.emitDelta(live.PartText, 0, "", text)
+	a.emitDelta(live.PartText, 0, text)
 }
 
 func (a *answer) addReasoning(text string) {
 	a.reasoning.WriteString(text)
-	a.emitDelta(live.PartReasoning, 0, "", text)
+	a.emitDelta(live.PartReasoning, 0, text)
 }
 
 func (a *answer) addRefusal(text string) {
 	a.refusal.WriteString(text)
-	a.emitDelta(live.PartText, 0, "", text)
+	a.emitDelta(live.PartText, 0, text)
 }
 
 // isEmpty reports whether the model has produced nothing at all.

@@ -163,13 +163,13 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 		if a.commentaryItems[int(e.OutputIndex)] {
 			part = live.PartReasoning
 		}
-		a.emitDelta(part, 0, "", string(e.Delta))
+		a.emitDelta(part, 0, string(e.Delta))
 		a.streamedBytes += len(e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		a.emitDelta(live.PartReasoning, 0, "", string(e.Delta))
+		a.emitDelta(live.PartReasoning, 0, string(e.Delta))
 		a.streamedBytes += len(e.Delta)
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		a.emitDelta(live.PartToolCall, int(e.OutputIndex), "", string(e.Delta))
+		a.emitDelta(live.PartToolCall, int(e.OutputIndex), string(e.Delta))
 		a.streamedBytes += len(e.Delta)
 	case "response.output_item.added":
 		var item outputItem

@@ -42,11 +42,14 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 	if err != nil {
 		return turn, false, err
 	}
+	if m.ID != "" {
+		next.Metadata.Custom[conversation.MessageKey] = m.ID
+	}
 	info, isNew, err := r.StartOrGet(ctx, program, next.RunID, next.Input, runner.StartOptions{Metadata: next.Metadata, Principal: m.Principal})
 	if err != nil {
 		return turn, false, known(err)
 	}
-	return streamer.ThreadTurn{Turn: next.Number, RunID: next.RunID, Program: program, Status: string(info.Status)}, isNew, nil
+	return streamer.ThreadTurn{Turn: next.Number, RunID: next.RunID, Program: program, Status: string(info.Status), ID: m.ID}, isNew, nil
 }
 
 // answers returns the program that answers: the one that is asked for, the one of the turn
@@ -66,8 +69,14 @@ func (t *threads) answers(ctx context.Context, thread, asked string, number int)
 	return program, nil
 }
 
+// maxMessageID is the length of the longest ID of a message, in bytes.
+const maxMessageID = 256
+
 func promptOf(m *streamer.ThreadMessage) (actors.Prompt, error) {
 	prompt := actors.Prompt{Text: m.Text}
+	if len(m.ID) > maxMessageID {
+		return prompt, fmt.Errorf("id has %d bytes; want at most %d", len(m.ID), maxMessageID)
+	}
 	if len(m.Parts) == 0 {
 		return prompt, nil
 	}
@@ -87,7 +96,7 @@ func (t *threads) Turns(ctx context.Context, thread string, limit int) ([]stream
 	}
 	turns := make([]streamer.ThreadTurn, len(states))
 	for i, s := range states {
-		turns[i] = streamer.ThreadTurn{Turn: s.Number, RunID: s.RunID, Program: s.Program, Status: string(s.Status), Text: s.Text, Answer: s.Answer, Error: s.Error}
+		turns[i] = streamer.ThreadTurn{Turn: s.Number, RunID: s.RunID, Program: s.Program, Status: string(s.Status), Text: s.Text, Answer: s.Answer, Error: s.Error, ID: s.Message}
 	}
 	return turns, nil
 }

@@ -1,0 +1,273 @@
+package streamer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/core/live"
+	"github.com/reprise-go/reprise/record"
+)
+
+// A FollowEvent is one of: a record, a delta, or the word that all was read that there was
+// when Follow began.
+type FollowEvent struct {
+	Record   *record.Record // as it is stored, with texts that are not redacted; nil for others
+	Delta    *Delta         // nil for others
+	CaughtUp bool
+}
+
+// Follow yields the records of a run from the first on, and between them what its calls are
+// producing, until ctx ends or the handler is closed. Without a source, it yields those that
+// are published from now on. A run that does not exist is waited for.
+//
+// The deltas of a text come in order, and are joined if they come faster than they are taken;
+// the first of a text that has begun before is Whole, with its last 8 KB. They are redacted,
+// and records are not: see [Handler.RedactText].
+//
+// It ends with an error if the source cannot be read, and if the run was deleted, or begun
+// anew without records that a crash has taken: it is then followed from its beginning by
+// another call of Follow.
+func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEvent, error] {
+	return func(yield func(FollowEvent, error) bool) {
+		r := h.runs.get(runID, true)
+		defer r.clients.Add(-1)
+		q := &followQueue{news: make(chan struct{}, 1)}
+		whole := r.attach(q)
+		defer r.detach(q)
+		f := &following{handler: h, run: r, queue: q, ends: r.ends.Load(), yield: yield}
+		if err := f.follow(ctx, whole); err != nil {
+			yield(FollowEvent{}, err)
+		}
+	}
+}
+
+// Reread has those who follow a run read from the source what was recorded without being
+// published, such as the end of a run that was cancelled while no process had it open.
+func (h *Handler) Reread(runID string) {
+	if r := h.runs.find(runID); r != nil {
+		r.products.tell(FollowEvent{})
+	}
+}
+
+// RedactText returns a text with what [Options.Redact] hides in it.
+func (h *Handler) RedactText(text string) string {
+	if h.options.Redact == nil {
+		return text
+	}
+	return h.options.Redact.Text(text)
+}
+
+// RecordOutput returns the encoded output of a record, which is not redacted; nil for none. If
+// it is an artifact, that is read.
+func (h *Handler) RecordOutput(ctx context.Context, rec *record.Record) ([]byte, error) {
+	if reference := rec.Artifact(); reference != "" && h.whole != nil {
+		return h.whole.Artifact(ctx, reference)
+	}
+	return rec.Encoded(), nil
+}
+
+// RecordJSON returns the output of a record as JSON, redacted; null for none.
+func (h *Handler) RecordJSON(ctx context.Context, rec *record.Record) ([]byte, error) {
+	encoded, err := h.RecordOutput(ctx, rec)
+	if err != nil || encoded == nil {
+		return []byte("null"), err
+	}
+	text, err := record.JSON(encoded, h.options.redactText())
+	return []byte(text), err
+}
+
+// following is one call of Follow.
+type following struct {
+	handler *Handler
+	run     *run
+	queue   *followQueue
+	ends    int64
+	at      cursor // of the newest record that was yielded
+	yield   func(FollowEvent, error) bool
+}
+
+// errStop says that the loop around Follow was left.
+var errStop = errors.New("streamer: the loop was left")
+
+func (f *following) follow(ctx context.Context, whole []Delta) error {
+	err := f.read(ctx)
+	for i := range whole {
+		if err == nil && !f.yield(FollowEvent{Delta: &whole[i]}, nil) {
+			return nil
+		}
+	}
+	if err == nil && !f.yield(FollowEvent{CaughtUp: true}, nil) {
+		return nil
+	}
+	timer := time.NewTimer(shortestRound)
+	defer timer.Stop()
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+			continue
+		case <-f.handler.closing:
+			err = http.ErrServerClosed
+			continue
+		case <-f.queue.news:
+		}
+		for _, e := range f.queue.take() {
+			if err = f.pass(ctx, e); err != nil {
+				break
+			}
+		}
+		f.handler.rest(timer, f.handler.round()) // meanwhile texts are joined
+	}
+	if err == errStop { //nolint:errorlint // itself
+		return nil
+	}
+	return err
+}
+
+// pass yields what has come. Records that are missing before one are read from the source.
+func (f *following) pass(ctx context.Context, e FollowEvent) error {
+	if f.run.ends.Load() != f.ends {
+		return fmt.Errorf("streamer: run %s was deleted: %w", f.run.id, ErrNotFound)
+	}
+	if e == (FollowEvent{}) {
+		return f.read(ctx)
+	}
+	if e.Record != nil {
+		id := cursorOf(e.Record)
+		switch {
+		case id.n <= f.at.n && id.generation > f.at.generation:
+			return fmt.Errorf("streamer: run %s was begun anew without records that a crash has taken", f.run.id)
+		case id.n <= f.at.n:
+			return nil
+		case id.n > f.at.n+1 && f.handler.whole != nil:
+			if err := f.read(ctx); err != nil || id.n <= f.at.n {
+				return err
+			}
+		}
+		f.at = id
+	}
+	if !f.yield(e, nil) {
+		return errStop
+	}
+	return nil
+}
+
+// read yields the records that the source has after the newest one.
+func (f *following) read(ctx context.Context) error {
+	if f.handler.whole == nil {
+		return nil
+	}
+	for rec, err := range f.handler.whole.Records(ctx, f.run.id, f.at.n) {
+		if err != nil && f.at == (cursor{}) && errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f.at = cursorOf(&rec)
+		if !f.yield(FollowEvent{Record: &rec}, nil) {
+			return errStop
+		}
+	}
+	return nil
+}
+
+// followQueue holds what was not taken yet. It is not bounded but by what the run does:
+// whoever follows in this process takes it at once.
+type followQueue struct {
+	news chan struct{} // holds a token if there is something to take
+
+	mu     sync.Mutex
+	events []FollowEvent
+}
+
+func (q *followQueue) put(e FollowEvent) {
+	q.mu.Lock()
+	if n := len(q.events); e.Delta == nil || n == 0 || !q.events[n-1].join(e.Delta) {
+		q.events = append(q.events, e)
+	}
+	q.mu.Unlock()
+	select {
+	case q.news <- struct{}{}:
+	default:
+	}
+}
+
+// maxJoined is the length up to which the texts of deltas are joined.
+const maxJoined = 4 << 10
+
+// join adds a delta to the one before it, if it continues that.
+func (e *FollowEvent) join(d *Delta) bool {
+	last := e.Delta
+	if last == nil || last.Part != d.Part || d.Part != live.PartText && d.Part != live.PartReasoning ||
+		last.Address != d.Address || last.Attempt != d.Attempt || last.Index != d.Index || len(last.Text) > maxJoined {
+		return false
+	}
+	last.Text += d.Text
+	return true
+}
+
+func (q *followQueue) take() []FollowEvent {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	events := q.events
+	q.events = nil
+	return events
+}
+
+// attach has the queue get what is published of the run, and returns what its calls have
+// produced so far.
+func (r *run) attach(q *followQueue) (whole []Delta) {
+	ps := &r.products
+	ps.mu.Lock()
+	ps.queues = append(ps.queues, q)
+	s := &shown{calls: make(map[record.Address]*shownProduct)}
+	for address, p := range ps.calls {
+		whole = s.take(whole, address, p)
+	}
+	for i := range whole {
+		whole[i].RunID = r.id
+		if p := ps.calls[whole[i].Address]; p != nil && whole[i].Whole {
+			whole[i].Cut = p.isCut(&whole[i])
+		}
+	}
+	ps.mu.Unlock()
+	return whole
+}
+
+// isCut reports whether the whole text of a delta lacks its beginning.
+func (p *product) isCut(d *Delta) bool {
+	for i := range p.texts {
+		if t := &p.texts[i]; t.part == d.Part && t.index == d.Index {
+			return t.end > len(t.tail)
+		}
+	}
+	return false
+}
+
+func (r *run) detach(q *followQueue) {
+	ps := &r.products
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for i := range ps.queues {
+		if ps.queues[i] == q {
+			ps.queues = append(ps.queues[:i:i], ps.queues[i+1:]...)
+			return
+		}
+	}
+}
+
+// tell gives an event to those who follow the run in this process.
+func (ps *products) tell(e FollowEvent) {
+	ps.mu.Lock()
+	queues := ps.queues
+	ps.mu.Unlock()
+	for _, q := range queues {
+		q.put(e)
+	}
+}

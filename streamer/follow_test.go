@@ -1,0 +1,103 @@
+package streamer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/live"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// followed are the records and deltas of a run that Follow yields until its end.
+func followed(t *testing.T, h *streamer.Handler, runID string, caughtUp func()) (all []string, seqs []uint64) {
+	t.Helper()
+	for e, err := range h.Follow(t.Context(), runID) {
+		require.NoError(t, err)
+		switch {
+		case e.CaughtUp:
+			caughtUp()
+		case e.Delta != nil:
+			all = append(all, fmt.Sprint(e.Delta.Address, " ", e.Delta.Part, " ", e.Delta.Text))
+		default:
+			seqs = append(seqs, e.Record.Seq)
+			if e.Record.Kind == record.KindRun && e.Record.Status == record.StatusCompleted {
+				return all, seqs
+			}
+		}
+	}
+	return all, seqs
+}
+
+func TestFollowYieldsEachRecordOnceAndDeltasBetweenThem(t *testing.T) {
+	store := memstore.New()
+	h, err := streamer.New(stored.New(store), streamer.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, h.Close(context.WithoutCancel(t.Context()))) }()
+	st, err := state.Open(t.Context(), store, "r", state.WithPublisher(h))
+	require.NoError(t, err)
+	began, goOn := make(chan struct{}), make(chan struct{})
+	tool := decorators.Tool("tool", "", func(ctx context.Context, _ struct{}) (string, error) {
+		live.Emit(ctx, live.Delta{Part: live.PartText, Text: "half"})
+		close(began)
+		<-goOn
+		live.Emit(ctx, live.Delta{Part: live.PartText, Text: " and whole"})
+		return "done", nil
+	})
+	done := make(chan error, 1)
+	go func() {
+		_, err := tool.Call(live.Watch(st.Context(t.Context()), h.Delta), struct{}{})
+		done <- errors.Join(err, st.Close())
+	}()
+	<-began
+	deltas, seqs := followed(t, h, "r", func() { close(goOn) })
+	require.NoError(t, <-done)
+	assert.Equal(t, []string{"tool begin ", "tool text half", "tool text  and whole"}, deltas)
+	assert.Equal(t, []uint64{1, 2, 3, 4}, seqs)
+
+	deltas, again := followed(t, h, "r", func() {})
+	assert.Empty(t, deltas, "it is over")
+	assert.Equal(t, seqs, again)
+}
+
+// The dashboard shows nothing any more of an attempt of an agent that has failed.
+func TestAttemptOfAnAgentDropsWhatCallsOfEarlierOnesHaveProduced(t *testing.T) {
+	h, err := streamer.New(nil, streamer.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, h.Close(context.WithoutCancel(t.Context()))) }()
+	st := state.New(state.WithRunID("r"), state.WithPublisher(h))
+	defer st.Close()
+	var kept []string
+	agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (string, error) {
+		if core.ScopeOf(ctx).Attempt() == 0 {
+			// of a call that was abandoned, which never says that it has ended
+			h.Delta(live.Delta{RunID: "r", Address: address(t, "agent/model"), Part: live.PartText, Text: "void"})
+			return "", core.Retryable(errors.New("oh"))
+		}
+		stop, cancel := context.WithCancel(ctx)
+		defer cancel()
+		for e := range h.Follow(stop, "r") {
+			if e.Delta != nil {
+				kept = append(kept, e.Delta.Text)
+			}
+			if e.CaughtUp {
+				break
+			}
+		}
+		return "done", nil
+	}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+	_, err = agent.Call(live.Watch(st.Context(t.Context()), h.Delta), struct{}{})
+	require.NoError(t, err)
+	assert.Empty(t, kept)
+}
