@@ -1,0 +1,244 @@
+package aisdk
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/internal/turn"
+)
+
+// Options are the settings of a [Handler].
+type Options struct {
+	// Threads are the conversations, and Control answers questions and stops turns: those of
+	// the [streamer.Options]. Both are needed.
+	Threads streamer.Threads
+	Control streamer.Control
+
+	// Program answers. If it is empty, it is the path value "program" of the pattern that the
+	// handler is mounted with, and the rest of the path is its path value "rest".
+	Program string
+
+	MaxBody      int64         // bytes that a client may post. Defaults to 16 MB: clients post all messages
+	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
+	WriteTimeout time.Duration // how long a client may take for what it is sent. Defaults to 10 s
+	Turns        int           // how many turns of a thread are sent to a page that loads it. Defaults to 50
+}
+
+// A Handler serves threads to useChat. It is safe for concurrent use.
+type Handler struct {
+	dash    *streamer.Handler
+	options Options
+	hub     *turn.Hub
+	next    http.Handler
+}
+
+// New returns a handler over the runs of dash, whose Authorize it asks. The caller closes it
+// after dash. It returns an error for options that make no sense.
+func New(dash *streamer.Handler, o Options) (*Handler, error) {
+	switch {
+	case o.Threads == nil || o.Control == nil:
+		return nil, errors.New("aisdk: Options.Threads and Options.Control are needed: those of the streamer.Options")
+	case o.MaxBody < 0 || o.Heartbeat < 0 || o.WriteTimeout < 0 || o.Turns < 0:
+		return nil, fmt.Errorf("aisdk: Options has a number below 0: %+v", o)
+	}
+	o.MaxBody, o.Heartbeat = cmp.Or(o.MaxBody, 16<<20), cmp.Or(o.Heartbeat, 15*time.Second)
+	o.WriteTimeout, o.Turns = cmp.Or(o.WriteTimeout, 10*time.Second), cmp.Or(o.Turns, 50)
+	h := &Handler{dash: dash, options: o, hub: turn.NewHub(dash, newEncoder)}
+	h.next = dash.AdmitScoped(h.serve)
+	return h, nil
+}
+
+// Close waits for what reads runs for the handler. Streams end when the [streamer.Handler] is
+// closed, before.
+func (h *Handler) Close() { h.hub.Close() }
+
+// ServeHTTP serves the paths that the package lists.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) { h.next.ServeHTTP(w, req) }
+
+func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streamer.Scope) {
+	t := &turn.Thread{Threads: h.options.Threads, Control: h.options.Control, Reread: h.dash.Reread, Scope: scope, Program: h.options.Program}
+	path := req.URL.Path
+	if t.Program == "" {
+		t.Program, path = req.PathValue("program"), req.PathValue("rest")
+	}
+	id, action, _ := strings.Cut(strings.Trim(path, "/"), "/")
+	t.ID = id
+	switch {
+	case id == "" && req.Method == http.MethodPost:
+		h.post(w, req, t)
+	case id == "":
+		refuse(w, http.StatusMethodNotAllowed, turn.Refuse("method_not_allowed", "want POST"))
+	case action == "stream" && req.Method == http.MethodGet:
+		h.reconnect(w, req, t)
+	case action == "stop" && req.Method == http.MethodPost:
+		h.stop(w, req, t)
+	case action == "" && req.Method == http.MethodGet:
+		h.thread(w, req, t)
+	default:
+		refuse(w, http.StatusNotFound, turn.Refuse("not_found", "there is nothing here"))
+	}
+}
+
+// post begins a turn, joins one, or continues one with answers.
+func (h *Handler) post(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
+	s, err := h.enter(w, req, t.Scope)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, turn.Refuse("too_many", "%s", err.Error()))
+		return
+	}
+	defer s.leave()
+	data, err := turn.ReadBody(w, req, h.options.MaxBody)
+	if err == nil {
+		err = h.say(req.Context(), t, data, s)
+	}
+	s.end(err)
+}
+
+func (h *Handler) say(ctx context.Context, t *turn.Thread, data []byte, s *stream) error {
+	r, err := decode(data)
+	if err != nil {
+		return turn.Refuse("bad_request", "%s", err.Error())
+	}
+	t.ID = r.ID
+	if err := t.Check(); err != nil {
+		return err
+	}
+	last, err := t.Last(ctx)
+	if err != nil {
+		return err
+	}
+	if err := fits(t, r, last); err != nil {
+		return err
+	}
+	if r.last().Role == "assistant" {
+		return h.answer(ctx, t, r.last(), last, s)
+	}
+	m := r.last()
+	if last == nil || m.ID == "" || last.ID != m.ID {
+		text, files, err := m.prompt()
+		if err != nil {
+			return turn.Refuse("bad_request", "%s", err.Error())
+		}
+		if last, err = t.Send(ctx, last, streamer.ThreadMessage{Text: text, Parts: files, ID: m.ID}); err != nil {
+			return err
+		}
+	}
+	return s.follow(ctx, last.RunID, nil)
+}
+
+// fits refuses messages of the assistant that are not of the thread, and such in another
+// order. What they say does not count: the server has the history.
+func fits(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
+	most, before := 0, 0
+	if last != nil {
+		most = last.Turn
+	}
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		if m.Role != "assistant" || len(m.Parts) == 0 { // a page has one without parts, of a turn that failed at once
+			continue
+		}
+		n := t.TurnOf(m.ID)
+		if n == 0 || n > most {
+			return turn.Refuse("conflict", "the history does not fit the thread: message %q is none of its answers; load the thread again", m.ID)
+		}
+		if n <= before {
+			return turn.Refuse("conflict", "the history does not fit the thread: message %q is out of order; load the thread again", m.ID)
+		}
+		before = n
+	}
+	return nil
+}
+
+// answer continues a turn with the answers in its message, and shows what is new.
+func (h *Handler) answer(ctx context.Context, t *turn.Thread, m *message, last *streamer.ThreadTurn, s *stream) error {
+	answers, err := m.answers()
+	switch {
+	case err != nil:
+		return turn.Refuse("bad_request", "%s", err.Error())
+	case last == nil || m.ID != last.RunID:
+		return turn.Refuse("conflict", "message %q is not the answer of the last turn, which alone can wait for an answer", m.ID)
+	}
+	l, release, err := h.hub.Open(ctx, last.RunID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	at, _ := l.End()
+	given := make([]turn.Answer, len(answers))
+	for i, a := range answers {
+		given[i] = turn.Answer{Question: a.question, Value: a.value}
+	}
+	if err := t.Answer(ctx, last.RunID, l.Asked(), given); err != nil {
+		return err
+	}
+	return s.follow(ctx, last.RunID, &at)
+}
+
+// reconnect shows the last turn from its beginning.
+func (h *Handler) reconnect(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
+	last, err := h.find(req.Context(), t)
+	var r *turn.Refusal
+	switch {
+	case err == nil && last == nil, errors.As(err, &r) && r.Code == "not_found":
+		w.WriteHeader(http.StatusNoContent)
+		return
+	case err != nil:
+		refuse(w, http.StatusForbidden, err)
+		return
+	}
+	s, err := h.enter(w, req, t.Scope)
+	if err != nil {
+		refuse(w, http.StatusServiceUnavailable, turn.Refuse("too_many", "%s", err.Error()))
+		return
+	}
+	defer s.leave()
+	s.end(s.follow(req.Context(), last.RunID, nil))
+}
+
+// find returns the last turn of a thread that the sender may use; nil if there is none.
+func (h *Handler) find(ctx context.Context, t *turn.Thread) (*streamer.ThreadTurn, error) {
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	return t.Last(ctx)
+}
+
+func (h *Handler) stop(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
+	err := t.Check()
+	if err == nil {
+		err = t.Stop(req.Context())
+	}
+	if err != nil {
+		refuse(w, http.StatusConflict, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte("{\"ok\":true}\n"))
+}
+
+// refuse answers a request that is none of the protocol's.
+func refuse(w http.ResponseWriter, status int, err error) {
+	r := turn.RefusalOf(err)
+	switch r.Code {
+	case "not_found":
+		status = http.StatusNotFound
+	case "forbidden":
+		status = http.StatusForbidden
+	case "unreadable":
+		status = http.StatusInternalServerError
+	case "unavailable":
+		status = http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	body, _ := json.Marshal(map[string]map[string]string{"error": {"code": r.Code, "message": r.Message}}) // strings always can be
+	_, _ = w.Write(append(body, '\n'))
+}

@@ -1,0 +1,153 @@
+package aisdk
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// A request is what a client posts. Fields that are not known are those of the page.
+type request struct {
+	ID       string    `json:"id"` // of the chat
+	Messages []message `json:"messages"`
+	Trigger  string    `json:"trigger"`
+}
+
+// A message is a UIMessage.
+type message struct {
+	ID    string `json:"id"`
+	Role  string `json:"role"`
+	Parts []part `json:"parts"`
+}
+
+// A part of a message, as far as it matters here.
+type part struct {
+	Type       string          `json:"type"`
+	Text       string          `json:"text"`
+	MediaType  string          `json:"mediaType"`
+	URL        string          `json:"url"`
+	Filename   string          `json:"filename"`
+	State      string          `json:"state"`
+	ToolCallID string          `json:"toolCallId"`
+	Output     json.RawMessage `json:"output"`
+	Approval   *approval       `json:"approval"`
+}
+
+type approval struct {
+	ID       string `json:"id"`
+	Approved *bool  `json:"approved"`
+	Reason   string `json:"reason"`
+}
+
+// An answer is the answer to a question, by its ID on the wire.
+type answer struct {
+	question string
+	value    json.RawMessage
+}
+
+// decode reads what was posted.
+func decode(data []byte) (*request, error) {
+	if !utf8.Valid(data) {
+		return nil, errors.New("the body is not UTF-8")
+	}
+	var r request
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf(`the body is not what useChat posts, such as {"id": "chat", "messages": […]}: %s`, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	switch {
+	case r.ID == "":
+		return nil, errors.New("id is needed: that of the chat")
+	case r.Trigger == "regenerate-message":
+		return nil, errors.New("an answer is not made again: send the message anew, or fork the run")
+	case r.Trigger != "" && r.Trigger != "submit-message":
+		return nil, fmt.Errorf("trigger is %q; want submit-message", r.Trigger)
+	case len(r.Messages) == 0:
+		return nil, errors.New("messages is empty; want at least the new one")
+	}
+	for i := range r.Messages {
+		if m := &r.Messages[i]; m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
+			return nil, fmt.Errorf("message %d has the role %q; want user, assistant or system", i+1, m.Role)
+		}
+	}
+	if last := r.last(); last.Role == "system" {
+		return nil, errors.New("the last message is of the role system; want one of the user, or an assistant's with answers")
+	}
+	return &r, nil
+}
+
+func (r *request) last() *message { return &r.Messages[len(r.Messages)-1] }
+
+// prompt returns what the user says in a message: the text, and files as actors.Part.
+func (m *message) prompt() (text string, files json.RawMessage, err error) {
+	type file struct {
+		MIME string `json:"mime,omitempty"`
+		Data string `json:"data,omitempty"` // in base64
+		URL  string `json:"url,omitempty"`
+		Name string `json:"name,omitempty"`
+	}
+	var texts []string
+	var all []file
+	for i, p := range m.Parts {
+		switch p.Type {
+		case "text":
+			texts = append(texts, p.Text)
+		case "file":
+			f := file{MIME: p.MediaType, URL: p.URL, Name: p.Filename}
+			if rest, isData := strings.CutPrefix(p.URL, "data:"); isData {
+				head, data, found := strings.Cut(rest, ",")
+				if !found || !strings.HasSuffix(head, ";base64") {
+					return "", nil, fmt.Errorf("part %d of the message has a data URL that is not in base64", i+1)
+				}
+				f.URL, f.Data = "", data
+			}
+			all = append(all, f)
+		default:
+			if !strings.HasPrefix(p.Type, "data-") { // which are the page's own
+				return "", nil, fmt.Errorf("part %d of the message is of the type %q; want text or file", i+1, p.Type)
+			}
+		}
+	}
+	if text = strings.Join(texts, "\n"); text == "" && len(all) == 0 {
+		return "", nil, errors.New("the message has no text and no file")
+	}
+	if len(all) > 0 {
+		files, err = json.Marshal(all)
+	}
+	return text, files, err
+}
+
+// answers returns what a message of the assistant answers. A refusal has the reason of whoever
+// refuses.
+func (m *message) answers() (all []answer, err error) {
+	for _, p := range m.Parts {
+		switch {
+		case p.State == "approval-responded" && p.Approval != nil:
+			if p.Approval.Approved == nil {
+				return nil, fmt.Errorf("the approval %q does not say whether it is approved: approved is missing", p.Approval.ID)
+			}
+			value, err := json.Marshal(struct {
+				Approved bool   `json:"approved"`
+				Reason   string `json:"reason,omitempty"`
+			}{*p.Approval.Approved, p.Approval.Reason})
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, answer{p.Approval.ID, value})
+		case p.State == "output-available" && len(bytes.TrimSpace(p.Output)) > 0:
+			all = append(all, answer{questionOf(p.ToolCallID), p.Output})
+		}
+	}
+	return all, nil
+}
+
+// questionOf returns the question of the call of the tool that stands for it. One that is asked
+// again has a number behind it.
+func questionOf(call string) string {
+	if i := strings.LastIndexByte(call, '~'); i > strings.LastIndexByte(call, '?') {
+		return call[:i]
+	}
+	return call
+}

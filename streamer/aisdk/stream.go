@@ -1,0 +1,75 @@
+package aisdk
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/internal/turn"
+)
+
+// A stream is the response to one client.
+type stream struct {
+	handler *Handler
+	turn.Response
+	leave func()
+	begun bool
+}
+
+func (h *Handler) enter(w http.ResponseWriter, req *http.Request, scope *streamer.Scope) (*stream, error) {
+	leave, err := h.dash.Enter(req, scope)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{handler: h, leave: leave, Response: turn.Response{W: w, Heartbeat: h.options.Heartbeat, WriteTimeout: h.options.WriteTimeout}}, nil
+}
+
+func (s *stream) begin() error {
+	s.begun = true
+	s.W.Header().Set("X-Vercel-AI-UI-Message-Stream", "v1")
+	return s.Begin()
+}
+
+// follow shows a run from the place on, nil for its beginning, until its end or a pause.
+func (s *stream) follow(ctx context.Context, runID string, from *int) error {
+	l, release, err := s.handler.hub.Open(ctx, runID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := s.begin(); err != nil {
+		return err
+	}
+	s.Write(appendChunk(nil, &chunk{Type: "start", MessageID: runID}))
+	at := 0
+	if from != nil {
+		at = *from
+	}
+	end, err := s.Follow(ctx, l, at, nil)
+	if err != nil {
+		return err
+	}
+	s.Write(end.Tail)
+	return s.Flush()
+}
+
+// end ends the response. What was refused before anything was shown is an error of the
+// protocol. A stream that breaks must not look as if it had ended, so that the client comes
+// back.
+func (s *stream) end(err error) {
+	var refused *turn.Refusal
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &refused), !s.begun && !errors.Is(err, turn.ErrClosed):
+		if !s.begun && s.begin() != nil {
+			return
+		}
+		s.Write(appendChunk(nil, &chunk{Type: "error", ErrorText: turn.RefusalOf(err).Message}))
+		s.Write([]byte(done))
+		_ = s.Flush() // whoever has gone does not need it
+	default:
+		panic(http.ErrAbortHandler)
+	}
+}

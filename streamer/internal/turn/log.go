@@ -1,0 +1,263 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// An Encoder makes the frames of a protocol of the events of one run, in their order.
+type Encoder interface{ Encode(e *Event) Frame }
+
+// A Frame is an event as a client gets it.
+type Frame struct {
+	Kind Kind
+	Data []byte // as it is written; nil for nothing
+
+	// Messages are those of the turn as JSON, with commas between them, if a snapshot of
+	// all messages follows the frame: it is the reader's, who knows those before.
+	Messages []byte
+	Snapshot bool
+
+	Tail  []byte     // is written after the last frame of a response
+	Asked []Question // of Paused
+}
+
+// A Log has the frames of a run from its beginning on, and those that come. Any number of
+// readers begin anywhere in it.
+type Log struct {
+	mu      sync.Mutex
+	frames  []Frame
+	changed chan struct{} // closed when there are more; nil while nobody waits
+	err     error         // why there will be no more
+	prompt  string
+
+	ready chan struct{} // closed when all is there that there was when it began
+	stop  context.CancelFunc
+	refs  int // guarded by that of the hub
+	idle  uint64
+}
+
+// Source is what a [Hub] reads runs from: a [streamer.Handler].
+type Source interface {
+	Runs
+	Follow(ctx context.Context, runID string) iter.Seq2[streamer.FollowEvent, error]
+}
+
+// A Hub has the logs of the runs that are read. It is safe for concurrent use.
+type Hub struct {
+	source  Source
+	encoder func(runID string) Encoder
+
+	mu      sync.Mutex
+	logs    map[string]*Log
+	clock   uint64
+	closed  bool
+	writing sync.WaitGroup
+}
+
+// NewHub returns a hub. The caller must close it.
+func NewHub(source Source, encoder func(runID string) Encoder) *Hub {
+	return &Hub{source: source, encoder: encoder, logs: make(map[string]*Log)}
+}
+
+// ErrClosed is the error of a hub that was closed.
+var ErrClosed = errors.New("turn: the server is shutting down")
+
+// maxIdle is how many logs are kept that nobody reads, so that the beginning of a text that
+// comes is there for a page that was loaded again.
+const maxIdle = 64
+
+// Open returns the log of a run, when it has all that there was. The caller releases it.
+func (h *Hub) Open(ctx context.Context, runID string) (l *Log, release func(), err error) {
+	if l, err = h.acquire(ctx, runID); err != nil {
+		return nil, nil, err
+	}
+	release = func() { h.release(runID, l) }
+	select {
+	case <-l.ready:
+	case <-ctx.Done():
+		release()
+		return nil, nil, context.Cause(ctx)
+	}
+	return l, release, nil
+}
+
+func (h *Hub) acquire(ctx context.Context, runID string) (*Log, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, ErrClosed
+	}
+	l := h.logs[runID]
+	if l == nil || l.failure() != nil {
+		l = &Log{ready: make(chan struct{})}
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the request
+		l.stop = stop
+		h.logs[runID] = l
+		h.writing.Go(func() { l.write(ctx, h.source, h.encoder(runID), runID) })
+	}
+	l.refs++
+	return l, nil
+}
+
+func (h *Hub) release(runID string, l *Log) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.refs--
+	h.clock++
+	l.idle = h.clock
+	if l.refs > 0 {
+		return
+	}
+	if h.closed || l.isOver() || h.logs[runID] != l {
+		h.drop(runID, l)
+		return
+	}
+	h.dropOldest()
+}
+
+func (h *Hub) drop(runID string, l *Log) {
+	l.stop()
+	if h.logs[runID] == l {
+		delete(h.logs, runID)
+	}
+}
+
+// dropOldest drops the log that was read last before the others, if too many are idle.
+func (h *Hub) dropOldest() {
+	idle, oldest := 0, ""
+	for runID, l := range h.logs {
+		if l.refs > 0 {
+			continue
+		}
+		idle++
+		if oldest == "" || l.idle < h.logs[oldest].idle {
+			oldest = runID
+		}
+	}
+	if idle > maxIdle {
+		h.drop(oldest, h.logs[oldest])
+	}
+}
+
+// Close ends all logs, and waits for those who write them.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	for _, l := range h.logs {
+		l.stop()
+	}
+	h.mu.Unlock()
+	h.writing.Wait()
+}
+
+// write writes the log until ctx ends.
+func (l *Log) write(ctx context.Context, source Source, encoder Encoder, runID string) {
+	b := NewBuilder(source, runID)
+	caughtUp := sync.OnceFunc(func() { close(l.ready) })
+	err := error(nil)
+	for e, failed := range source.Follow(ctx, runID) {
+		if err = failed; err != nil {
+			break
+		}
+		events, failed := b.Add(ctx, e)
+		if err = failed; err != nil {
+			break
+		}
+		l.append(encoder, events, b.Prompt)
+		if e.CaughtUp {
+			caughtUp()
+		}
+	}
+	l.mu.Lock()
+	if l.err = err; err == nil {
+		l.err = ErrClosed
+	}
+	l.wake()
+	l.mu.Unlock()
+	caughtUp()
+}
+
+func (l *Log) append(encoder Encoder, events []Event, prompt string) {
+	if len(events) == 0 && prompt == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prompt = prompt
+	for i := range events {
+		l.frames = append(l.frames, encoder.Encode(&events[i]))
+	}
+	if len(events) > 0 {
+		l.wake()
+	}
+}
+
+// wake wakes the readers; l.mu is held.
+func (l *Log) wake() {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+func (l *Log) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// isOver reports whether nothing comes any more, or not before somebody does something.
+func (l *Log) isOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err != nil || len(l.frames) > 0 && l.frames[len(l.frames)-1].Kind.IsEnd()
+}
+
+// Prompt returns what the user has said in the turn.
+func (l *Log) Prompt() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.prompt
+}
+
+// End returns the place after the last frame, and the kind of that; 0 if there is none.
+func (l *Log) End() (at int, last Kind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at = len(l.frames); at > 0 {
+		last = l.frames[at-1].Kind
+	}
+	return at, last
+}
+
+// Asked returns the questions that the run waits for, if it waits now.
+func (l *Log) Asked() []Question {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.frames); n > 0 && l.frames[n-1].Kind == Paused {
+		return l.frames[n-1].Asked
+	}
+	return nil
+}
+
+// Frames returns the frames from the place on, or a channel that is closed when there are
+// some. The frames are not to be changed.
+func (l *Log) Frames(from int) (frames []Frame, more <-chan struct{}, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if from < len(l.frames) {
+		return l.frames[from:], nil, nil
+	}
+	if l.err != nil {
+		return nil, nil, l.err
+	}
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return nil, l.changed, nil
+}

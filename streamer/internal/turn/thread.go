@@ -1,0 +1,193 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// A Refusal is why a request cannot be served, in words for its sender. Code is one word for
+// programs.
+type Refusal struct{ Code, Message string }
+
+func (r *Refusal) Error() string { return r.Message }
+
+// Refuse returns a Refusal.
+func Refuse(code, format string, args ...any) error {
+	return &Refusal{code, fmt.Sprintf(format, args...)}
+}
+
+// RefusalOf returns how an error is told to a client: of those that are not known, nothing
+// is told, since their texts may tell of paths and hosts.
+func RefusalOf(err error) *Refusal {
+	var r *Refusal
+	kinds := []struct {
+		is   error
+		code string
+	}{
+		{streamer.ErrNotFound, "not_found"},
+		{streamer.ErrInvalid, "bad_request"},
+		{streamer.ErrConflict, "conflict"},
+		{streamer.ErrTooMany, "too_many"},
+		{streamer.ErrUnavailable, "unavailable"},
+	}
+	if errors.As(err, &r) {
+		return r
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.is) {
+			return &Refusal{k.code, strings.TrimPrefix(err.Error(), k.is.Error()+": ")}
+		}
+	}
+	return &Refusal{"unreadable", "the runs cannot be read"}
+}
+
+// ReadBody reads what was posted, at most so many bytes.
+func ReadBody(w http.ResponseWriter, req *http.Request, most int64) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has one
+	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, most))
+	_ = control.SetReadDeadline(time.Time{})
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, Refuse("too_large", "the body has more than %d bytes", most)
+	case err != nil:
+		return nil, Refuse("bad_request", "the body was cut off, or took longer than %v", bodyTime)
+	}
+	return data, nil
+}
+
+// bodyTime is how long a body may take to come.
+const bodyTime = 30 * time.Second
+
+// A Thread is a conversation as a front end uses it.
+type Thread struct {
+	Threads streamer.Threads
+	Control streamer.Control
+	Reread  func(runID string) // see streamer.Handler
+	Scope   *streamer.Scope
+	Program string
+	ID      string
+}
+
+// Check refuses a sender that may not use the thread.
+func (t *Thread) Check() error {
+	switch {
+	case t.ID == "":
+		return Refuse("bad_request", "the ID of the thread is needed")
+	case t.Threads == nil || t.Control == nil || !t.Scope.Control:
+		return Refuse("forbidden", "nothing can be said here")
+	case !t.Scope.Sees(t.Threads.FirstRun(t.ID)):
+		return Refuse("not_found", "there is no thread %s", strconv.Quote(t.ID))
+	}
+	return nil
+}
+
+// Last returns the last turn; nil if there is none.
+func (t *Thread) Last(ctx context.Context) (*streamer.ThreadTurn, error) {
+	turns, err := t.Threads.Turns(ctx, t.ID, 1)
+	switch {
+	case errors.Is(err, streamer.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &turns[len(turns)-1], nil
+}
+
+// Send begins the turn after the last, or joins the one that another request with the same
+// message has begun.
+func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer.ThreadMessage) (*streamer.ThreadTurn, error) {
+	m.Program, m.Principal, m.Turn = t.Program, t.Scope.Principal, 1
+	if last != nil {
+		m.Turn = last.Turn + 1
+	}
+	sent, _, err := t.Threads.Send(ctx, t.ID, m)
+	if errors.Is(err, streamer.ErrNotFound) {
+		return nil, Refuse("not_found", "there is no program %s", strconv.Quote(t.Program))
+	}
+	return &sent, err
+}
+
+// An Answer is for a question by its ID on the wire.
+type Answer struct {
+	Question string
+	Value    []byte
+}
+
+// Answer gives answers to the questions that the last turn waits for. Those to questions that
+// were answered before are left out; that none is left is refused.
+func (t *Thread) Answer(ctx context.Context, runID string, asked []Question, answers []Answer) error {
+	open := make(map[string]bool)
+	for _, q := range asked {
+		open[q.ID] = true
+	}
+	taken, refused := 0, error(nil)
+	for _, a := range answers {
+		id, ok := QuestionID(runID, a.Question)
+		if !ok || !open[a.Question] {
+			continue
+		}
+		err := t.Control.Answer(ctx, runID, id, t.by(), a.Value)
+		switch {
+		case err == nil:
+			taken++
+		case errors.Is(err, streamer.ErrInvalid):
+			return Refuse("bad_request", "the answer to %q: %s", a.Question, RefusalOf(err).Message)
+		case refused == nil:
+			refused = err
+		}
+	}
+	switch {
+	case taken > 0:
+		return nil
+	case refused != nil:
+		return refused
+	case len(open) == 0:
+		return Refuse("conflict", "the thread waits for no answer: what it asked was answered, or its turn has ended")
+	case len(answers) == 0:
+		return Refuse("conflict", "the thread waits for an answer, and the request has none")
+	}
+	return Refuse("not_found", "no question %q is open: it was answered before, or is of another turn", answers[0].Question)
+}
+
+// Stop ends the last turn for good.
+func (t *Thread) Stop(ctx context.Context) error {
+	last, err := t.Last(ctx)
+	if err != nil {
+		return err
+	}
+	if last == nil {
+		return Refuse("not_found", "there is no thread %s", strconv.Quote(t.ID))
+	}
+	err = t.Control.Cancel(ctx, last.RunID, streamer.Stop{By: t.by(), Message: "stopped by the user"})
+	t.Reread(last.RunID)
+	return err
+}
+
+func (t *Thread) by() string {
+	if t.Scope.Principal == "" {
+		return "page"
+	}
+	return t.Scope.Principal
+}
+
+// TurnOf returns the number of the turn whose run has the ID; 0 if it is none of the thread.
+func (t *Thread) TurnOf(runID string) int {
+	first := t.Threads.FirstRun(t.ID)
+	head := strings.TrimRight(first, "0123456789")
+	digits, ok := strings.CutPrefix(runID, head)
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 1 || fmt.Sprintf("%0*d", len(first)-len(head), n) != digits {
+		return 0
+	}
+	return n
+}
