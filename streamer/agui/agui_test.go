@@ -1,0 +1,189 @@
+package agui_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/agui"
+)
+
+func TestTextOfAnAttemptThatFailedIsWithdrawnWithASnapshot(t *testing.T) {
+	waits := make(chan struct{})
+	url, _ := serve(t, memstore.New(), talking(waits))
+	resp, err := http.Post(url+"agui/assistant", "application/json", strings.NewReader(say("a", "retry")))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	events, err := read(t, resp.Body, func(e event) bool {
+		if e.Delta == "half" {
+			close(waits)
+		}
+		return true
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "MESSAGES_SNAPSHOT", "CUSTOM", "CUSTOM", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "RUN_FINISHED",
+	}, types(events))
+	for _, e := range events {
+		if e.Type == "MESSAGES_SNAPSHOT" {
+			require.Len(t, e.Messages, 1, "that of the user is kept")
+			assert.JSONEq(t, user("retry"), string(e.Messages[0]))
+		}
+	}
+	assert.Equal(t, "You said retry", shown(events))
+	assert.Equal(t, "success", events[len(events)-1].Outcome.Type)
+}
+
+func TestInterruptIsResumedWithWhatIsNewAndAnAnswerCountsOnce(t *testing.T) {
+	url := begin(t)
+	events := post(t, url, say("a", "book"))
+	assert.Equal(t, []string{"RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "MESSAGES_SNAPSHOT", "RUN_FINISHED"}, types(events))
+	end := events[len(events)-1]
+	require.Equal(t, "interrupt", end.Outcome.Type)
+	require.Len(t, end.Outcome.Interrupts, 1)
+	asked := end.Outcome.Interrupts[0]
+	assert.Equal(t, "tool_call", asked.Reason)
+	assert.Equal(t, "c", asked.ToolCallID)
+	assert.Equal(t, "a-0001:assistant/approve_book?1", asked.ID)
+
+	resume := func(id, answer string) string {
+		return input("a", fmt.Sprintf(`"resume":[{"interruptId":%q,%s}],`, id, answer), user("book"))
+	}
+	refused := func(body, want string) {
+		t.Helper()
+		events := post(t, url, body)
+		require.Equal(t, []string{"RUN_ERROR"}, types(events), "%+v", events)
+		assert.Contains(t, events[0].Message, want)
+	}
+	refused(say("a", "hello"), "the thread waits for answers")
+	refused(resume(asked.ID, `"status":"resolved"`), "has no payload")
+	refused(resume(asked.ID, `"status":"resolved","payload":true`), "is no object")
+	refused(resume(asked.ID, `"status":"resolved","payload":{"approved":"yes"}`), "approved")
+	refused(resume(asked.ID, `"status":"later"`), "want resolved or cancelled")
+	refused(resume("a-0002:assistant/approve_book?1", `"status":"resolved","payload":{"approved":true}`), "no question")
+
+	events = post(t, url, resume(asked.ID, `"status":"resolved","payload":{"approved":true}`))
+	assert.Equal(t, []string{"RUN_STARTED", "TOOL_CALL_RESULT", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "RUN_FINISHED"}, types(events))
+	assert.Equal(t, "booked", events[1].Content)
+	refused(resume(asked.ID, `"status":"resolved","payload":{"approved":true}`), "waits for no answer")
+
+	post(t, url, input("a", "", strings.Replace(user("book"), "m-book", "m-2", 1)))
+	refused(resume(asked.ID, `"status":"resolved","payload":{"approved":true}`), "no question")
+	events = post(t, url, resume("a-0002:assistant/approve_book?1", `"status":"cancelled"`))
+	assert.Equal(t, "It is error: not approved: cancelled", shown(events))
+}
+
+func TestQuestionThatIsCancelledStopsTheTurn(t *testing.T) {
+	url := begin(t)
+	events := post(t, url, say("a", "ask"))
+	asked := events[len(events)-1].Outcome.Interrupts[0]
+	assert.Equal(t, "input_required", asked.Reason)
+	events = post(t, url, input("a", fmt.Sprintf(`"resume":[{"interruptId":%q,"status":"cancelled"}],`, asked.ID), user("ask")))
+	assert.Equal(t, "cancelled", events[len(events)-1].Outcome.Type)
+	assert.Equal(t, "You said on", shown(post(t, url, say("a", "on"))), "the thread goes on")
+}
+
+func TestClientThatAttachesIsToldTheThread(t *testing.T) {
+	url := begin(t)
+	post(t, url, say("a", "hello"))
+	post(t, url, say("a", "again"))
+	for _, attach := range []func() []event{
+		func() []event { return post(t, url+"/connect", input("a", "")) },
+		func() []event { return post(t, url, say("a", "again")) },
+		func() []event { return post(t, url, input("a", "")) },
+	} {
+		events := attach()
+		assert.Equal(t, []string{"RUN_STARTED", "MESSAGES_SNAPSHOT", "TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "RUN_FINISHED"}, types(events))
+		require.Len(t, events[1].Messages, 3)
+		assert.JSONEq(t, `{"id":"a-0001/1.1","role":"assistant","content":"You said hello"}`, string(events[1].Messages[1]))
+		assert.JSONEq(t, user("again"), string(events[1].Messages[2]))
+		assert.Equal(t, "You said again", shown(events))
+	}
+	empty := post(t, url, input("b", ""))
+	assert.Equal(t, []string{"RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"}, types(empty))
+}
+
+func TestClientThatAttachesAfterARestartMissesNothing(t *testing.T) {
+	store, waits := memstore.New(), make(chan struct{})
+	url, stop := serve(t, store, talking(waits))
+	resp, err := http.Post(url+"agui/assistant", "application/json", strings.NewReader(say("a", "wait")))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	half, err := read(t, resp.Body, func(e event) bool { return e.Type != "TEXT_MESSAGE_CONTENT" })
+	require.NoError(t, err)
+	assert.Equal(t, "You said ", shown(half))
+	stop()
+	_, err = read(t, resp.Body, func(event) bool { return true })
+	require.Error(t, err, "a stream that breaks does not look as if it had ended")
+
+	close(waits)
+	url, _ = serve(t, store, talking(waits))
+	whole := post(t, url+"agui/assistant", say("a", "wait"))
+	assert.Equal(t, "You said wait", shown(whole))
+	assert.Equal(t, "success", whole[len(whole)-1].Outcome.Type)
+}
+
+func TestTurnIsStopped(t *testing.T) {
+	url := begin(t)
+	resp, err := http.Post(url, "application/json", strings.NewReader(say("a", "wait")))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = read(t, resp.Body, func(e event) bool { return e.Type != "TEXT_MESSAGE_CONTENT" })
+	require.NoError(t, err)
+	stopped, err := http.Post(url+"/a/stop", "", nil)
+	require.NoError(t, err)
+	require.NoError(t, stopped.Body.Close())
+	assert.Equal(t, http.StatusOK, stopped.StatusCode)
+	rest, err := read(t, resp.Body, func(event) bool { return true })
+	require.NoError(t, err)
+	assert.Equal(t, "cancelled", rest[len(rest)-1].Outcome.Type)
+}
+
+func TestWhatCannotBeRunIsARunError(t *testing.T) {
+	url := begin(t)
+	post(t, url, say("a", "hello"))
+	for body, want := range map[string]string{
+		``:                 "no RunAgentInput",
+		"\"\xff\"":         "UTF-8",
+		`{"runId":"r"}`:    "threadId is needed",
+		`{"threadId":"a"}`: "runId is needed",
+		`{"threadId":"a","runId":"r","tools":[{}]}`:                                        "tools of the page",
+		input("a", "", `7`):                                                                "message 1",
+		input("a", "", `{"role":"user"}`):                                                  "has no id",
+		input("a", "", `{"id":"x","role":"boss"}`):                                         "has the role",
+		input("a", "", `{"id":"x","role":"user","content":""}`):                            "no text",
+		input("a", "", `{"id":"x","role":"user","content":7}`):                             "neither a text nor an array",
+		input("a", "", `{"id":"x","role":"user","content":[{"type":"image"}]}`):            "want text, or one with a source",
+		input("a", "", `{"id":"x","role":"assistant","content":"I am Bob"}`, user("y")):    "do not fit the thread",
+		input("a", "", `{"id":"a-0002/1.1","role":"assistant","content":"hi"}`, user("y")): "do not fit the thread",
+		input("a", `"resume":[{"interruptId":"x","status":"resolved","payload":1}],`):      "waits for no answer",
+		input("b", `"resume":[{"interruptId":"x","status":"resolved","payload":1}],`):      "it has no turn",
+		input("a", `"resume":[{"status":"resolved"}],`):                                    "no interruptId",
+		input("../a", "", user("y")):                                                       "not allowed",
+	} {
+		events := post(t, url, body)
+		require.Equal(t, []string{"RUN_ERROR"}, types(events), body)
+		assert.Contains(t, events[0].Message, want, body)
+		assert.NotEmpty(t, events[0].Code)
+	}
+	events := post(t, url, say("c", "fail"))
+	assert.Contains(t, events[len(events)-1].Message, "out of ink")
+	resp, err := http.Get(url)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
+}
+
+func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+	dash, err := streamer.New(nil, streamer.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dash.Close(t.Context())) }()
+	_, err = agui.New(dash, agui.Options{})
+	require.ErrorContains(t, err, "Threads and Options.Control are needed")
+}

@@ -1,0 +1,294 @@
+package agui
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/streamer/internal/turn"
+)
+
+// An event of AG-UI 1.0. Those fields that are not set are omitted: null is refused by the
+// clients.
+type event struct {
+	Type            string          `json:"type"`
+	ThreadID        string          `json:"threadId,omitempty"`
+	RunID           string          `json:"runId,omitempty"`
+	ProtocolVersion string          `json:"protocolVersion,omitempty"`
+	MessageID       string          `json:"messageId,omitempty"`
+	ParentMessageID string          `json:"parentMessageId,omitempty"`
+	Role            string          `json:"role,omitempty"`
+	Delta           string          `json:"delta,omitempty"`
+	ToolCallID      string          `json:"toolCallId,omitempty"`
+	ToolCallName    string          `json:"toolCallName,omitempty"`
+	Content         *string         `json:"content,omitempty"`
+	Name            string          `json:"name,omitempty"`
+	Value           *turn.Retry     `json:"value,omitempty"`
+	Snapshot        json.RawMessage `json:"snapshot,omitempty"`
+	Outcome         *outcome        `json:"outcome,omitempty"`
+	Message         string          `json:"message,omitempty"`
+	Code            string          `json:"code,omitempty"`
+}
+
+// An outcome is how a run of the protocol has finished.
+type outcome struct {
+	Type       string      `json:"type"` // success, interrupt or cancelled
+	Interrupts []interrupt `json:"interrupts,omitempty"`
+}
+
+// An interrupt is a question.
+type interrupt struct {
+	ID             string          `json:"id"`
+	Reason         string          `json:"reason"`
+	Message        string          `json:"message,omitempty"`
+	ToolCallID     string          `json:"toolCallId,omitempty"`
+	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
+	Metadata       map[string]any  `json:"metadata,omitempty"`
+}
+
+func appendEvent(b []byte, e *event) []byte {
+	data, err := json.Marshal(e)
+	if err != nil { // a value that is no JSON
+		data, _ = json.Marshal(event{Type: "RUN_ERROR", Message: "a part of the answer cannot be written as JSON", Code: "encoding"})
+	}
+	return append(append(append(b, "data: "...), data...), "\n\n"...)
+}
+
+// A said is a message of the turn, for snapshots.
+type said struct {
+	ID         string     `json:"id"`
+	Role       string     `json:"role"`
+	Content    *string    `json:"content,omitempty"`
+	ToolCalls  []toolCall `json:"toolCalls,omitempty"`
+	ToolCallID string     `json:"toolCallId,omitempty"`
+
+	text strings.Builder
+}
+
+type toolCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// An encoder makes the frames of a run.
+type encoder struct {
+	runID     string
+	messages  []*said
+	text      string // the ID of the message that is open; empty for none
+	reasoning string
+	began     int // how many messages there were when the step began
+}
+
+func newEncoder(runID string) turn.Encoder { return &encoder{runID: runID} }
+
+// Encode implements [turn.Encoder].
+func (c *encoder) Encode(e *turn.Event) turn.Frame {
+	f := turn.Frame{Kind: e.Kind, Asked: e.Asked}
+	for _, one := range c.events(e) {
+		f.Data = appendEvent(f.Data, &one)
+	}
+	switch e.Kind {
+	case turn.StepVoid, turn.TurnVoid, turn.Paused:
+		f.Snapshot = true
+	}
+	if f.Snapshot || e.Kind.IsEnd() {
+		f.Messages = c.snapshot(f.Snapshot)
+	}
+	if e.Kind.IsEnd() {
+		f.Tail = appendEvent(nil, tail(e))
+	}
+	return f
+}
+
+func (c *encoder) events(e *turn.Event) []event {
+	switch e.Kind {
+	case turn.StepBegins:
+		c.began = len(c.messages)
+	case turn.Text:
+		return c.words(e.Step, e.Text)
+	case turn.Reasoning:
+		return c.thoughts(e.Step, e.Text)
+	case turn.StepVoid:
+		all := c.end()
+		c.withdraw(c.began)
+		if m := c.find(thoughtsOf(e.Step)); m != nil {
+			m.text.Reset()
+		}
+		return all
+	case turn.TurnVoid:
+		all := c.end()
+		c.withdraw(0)
+		return all
+	case turn.ToolCalled:
+		return c.call(e)
+	case turn.ToolResult:
+		return c.result(e, text(e.Data))
+	case turn.ToolFailed, turn.ToolDenied:
+		return c.result(e, "error: "+e.Text)
+	case turn.RetryPlanned, turn.RetryOver:
+		return []event{{Type: "CUSTOM", Name: "retry", Value: e.Retry}}
+	case turn.Values:
+		return []event{{Type: "STATE_SNAPSHOT", Snapshot: e.Data}}
+	case turn.StepEnds, turn.Paused, turn.Completed, turn.Failed, turn.Stopped:
+		return c.end()
+	}
+	return nil
+}
+
+// tail returns the last event of a response. The reader knows its thread and run.
+func tail(e *turn.Event) *event {
+	switch e.Kind {
+	case turn.Failed:
+		return &event{Type: "RUN_ERROR", Message: e.Text, Code: "failed"}
+	case turn.Stopped:
+		return &event{Type: "RUN_FINISHED", Outcome: &outcome{Type: "cancelled"}}
+	case turn.Paused:
+		o := &outcome{Type: "interrupt"}
+		for i := range e.Asked {
+			o.Interrupts = append(o.Interrupts, interruptOf(&e.Asked[i]))
+		}
+		return &event{Type: "RUN_FINISHED", Outcome: o}
+	}
+	return &event{Type: "RUN_FINISHED", Outcome: &outcome{Type: "success"}}
+}
+
+// interruptOf has no expiresAt: a client refuses to answer after it, and here a default
+// answers then, or somebody does.
+func interruptOf(q *turn.Question) interrupt {
+	in := interrupt{ID: q.ID, Reason: "input_required", Message: q.Text, ToolCallID: q.Call, ResponseSchema: q.Schema}
+	if q.Approval {
+		in.Reason = "tool_call"
+	}
+	metadata := make(map[string]any)
+	if !q.Due.IsZero() {
+		metadata["due"] = q.Due.UTC().Format(time.RFC3339)
+	}
+	if q.Refused != "" {
+		metadata["refused"] = q.Refused
+	}
+	if len(metadata) > 0 {
+		in.Metadata = metadata
+	}
+	return in
+}
+
+func (c *encoder) words(id, text string) (all []event) {
+	if c.text == "" {
+		c.text = id
+		c.messages = append(c.messages, &said{ID: id, Role: "assistant"})
+		all = append(all, event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
+	}
+	c.find(id).text.WriteString(text)
+	return append(all, event{Type: "TEXT_MESSAGE_CONTENT", MessageID: id, Delta: text})
+}
+
+// thoughtsOf is the ID of the thoughts of a step. It is the same in each attempt: clients keep
+// thoughts that a snapshot omits.
+func thoughtsOf(step string) string { return step[:strings.LastIndexByte(step, '.')] + "/thoughts" }
+
+func (c *encoder) thoughts(step, text string) (all []event) {
+	id := thoughtsOf(step)
+	if c.reasoning == "" {
+		c.reasoning = id
+		if c.find(id) == nil {
+			c.messages = append(c.messages, &said{ID: id, Role: "reasoning"})
+		}
+		all = append(all, event{Type: "REASONING_START", MessageID: id}, event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
+	}
+	c.find(id).text.WriteString(text)
+	return append(all, event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: text})
+}
+
+func (c *encoder) find(id string) *said {
+	for i := len(c.messages) - 1; i >= 0; i-- {
+		if c.messages[i].ID == id {
+			return c.messages[i]
+		}
+	}
+	return nil
+}
+
+func (c *encoder) end() (all []event) {
+	if c.reasoning != "" {
+		all = append(all, event{Type: "REASONING_MESSAGE_END", MessageID: c.reasoning}, event{Type: "REASONING_END", MessageID: c.reasoning})
+	}
+	if c.text != "" {
+		all = append(all, event{Type: "TEXT_MESSAGE_END", MessageID: c.text})
+	}
+	c.text, c.reasoning = "", ""
+	return all
+}
+
+// withdraw removes messages from one on. Thoughts stay without a text, or clients would keep
+// them with it.
+func (c *encoder) withdraw(from int) {
+	kept := c.messages[:from:from]
+	for _, m := range c.messages[from:] {
+		if m.Role == "reasoning" {
+			kept = append(kept, &said{ID: m.ID, Role: m.Role})
+		}
+	}
+	c.messages = kept
+}
+
+func (c *encoder) call(e *turn.Event) []event {
+	m := c.find(e.Step)
+	if m == nil { // the model said nothing
+		m = &said{ID: e.Step, Role: "assistant"}
+		c.messages = append(c.messages, m)
+	}
+	call := toolCall{ID: e.Call, Type: "function"}
+	call.Function.Name, call.Function.Arguments = e.Tool, string(e.Data)
+	m.ToolCalls = append(m.ToolCalls, call)
+	return []event{
+		{Type: "TOOL_CALL_START", ToolCallID: e.Call, ToolCallName: e.Tool, ParentMessageID: e.Step},
+		{Type: "TOOL_CALL_ARGS", ToolCallID: e.Call, Delta: string(e.Data)},
+		{Type: "TOOL_CALL_END", ToolCallID: e.Call},
+	}
+}
+
+func (c *encoder) result(e *turn.Event, content string) []event {
+	m := &said{ID: c.runID + "/" + e.Call, Role: "tool", ToolCallID: e.Call}
+	m.text.WriteString(content)
+	c.messages = append(c.messages, m)
+	return []event{{Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: e.Call, Content: &content, Role: "tool"}}
+}
+
+// text returns an output as the text of a message: itself if it is one, and otherwise JSON.
+func text(data json.RawMessage) string {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		return text
+	}
+	return string(data)
+}
+
+// snapshot returns the messages of the turn as JSON, with commas between them. Thoughts that
+// were withdrawn are there for clients that have seen them.
+func (c *encoder) snapshot(withdrawn bool) []byte {
+	var b bytes.Buffer
+	for _, m := range c.messages {
+		if m.Role == "reasoning" && m.text.Len() == 0 && !withdrawn {
+			continue
+		}
+		one := said{ID: m.ID, Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID}
+		if content := m.text.String(); content != "" || m.Role != "assistant" {
+			one.Content = &content
+		}
+		data, err := json.Marshal(&one)
+		if err != nil {
+			data = []byte(`{"id":` + strconv.Quote(m.ID) + `,"role":"assistant"}`)
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(data)
+	}
+	return b.Bytes()
+}

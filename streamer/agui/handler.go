@@ -1,0 +1,367 @@
+package agui
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/internal/turn"
+)
+
+// Options are the settings of a [Handler].
+type Options struct {
+	// Threads are the conversations, and Control answers questions and stops turns: those of
+	// the [streamer.Options]. Both are needed.
+	Threads streamer.Threads
+	Control streamer.Control
+
+	// Program answers. If it is empty, it is the path value "program" of the pattern that the
+	// handler is mounted with, and the rest of the path is its path value "rest".
+	Program string
+
+	MaxBody      int64         // bytes that a client may post. Defaults to 16 MB: clients post all messages
+	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
+	WriteTimeout time.Duration // how long a client may take for what it is sent. Defaults to 10 s
+	Turns        int           // how many turns of a thread a client that attaches is sent. Defaults to 50
+}
+
+// A Handler serves threads to clients of AG-UI. It is safe for concurrent use.
+type Handler struct {
+	dash    *streamer.Handler
+	options Options
+	hub     *turn.Hub
+	next    http.Handler
+}
+
+// New returns a handler over the runs of dash, whose Authorize it asks. The caller closes it
+// after dash. It returns an error for options that make no sense.
+func New(dash *streamer.Handler, o Options) (*Handler, error) {
+	switch {
+	case o.Threads == nil || o.Control == nil:
+		return nil, errors.New("agui: Options.Threads and Options.Control are needed: those of the streamer.Options")
+	case o.MaxBody < 0 || o.Heartbeat < 0 || o.WriteTimeout < 0 || o.Turns < 0:
+		return nil, fmt.Errorf("agui: Options has a number below 0: %+v", o)
+	}
+	o.MaxBody, o.Heartbeat = cmp.Or(o.MaxBody, 16<<20), cmp.Or(o.Heartbeat, 15*time.Second)
+	o.WriteTimeout, o.Turns = cmp.Or(o.WriteTimeout, 10*time.Second), cmp.Or(o.Turns, 50)
+	h := &Handler{dash: dash, options: o, hub: turn.NewHub(dash, newEncoder)}
+	h.next = dash.AdmitScoped(h.serve)
+	return h, nil
+}
+
+// Close waits for what reads runs for the handler. Streams end when the [streamer.Handler] is
+// closed, before.
+func (h *Handler) Close() { h.hub.Close() }
+
+// ServeHTTP serves the paths that the package lists.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) { h.next.ServeHTTP(w, req) }
+
+func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streamer.Scope) {
+	t := &turn.Thread{Threads: h.options.Threads, Control: h.options.Control, Reread: h.dash.Reread, Scope: scope, Program: h.options.Program}
+	path := req.URL.Path
+	if t.Program == "" {
+		t.Program, path = req.PathValue("program"), req.PathValue("rest")
+	}
+	first, action, _ := strings.Cut(strings.Trim(path, "/"), "/")
+	switch {
+	case req.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "want POST", http.StatusMethodNotAllowed)
+	case first == "", first == "connect" && action == "":
+		h.run(w, req, t, first == "connect")
+	case action == "stop":
+		t.ID = first
+		h.stop(w, req, t)
+	default:
+		http.Error(w, "there is nothing here", http.StatusNotFound)
+	}
+}
+
+func (h *Handler) stop(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
+	err := t.Check()
+	if err == nil {
+		err = t.Stop(req.Context())
+	}
+	if err != nil {
+		http.Error(w, turn.RefusalOf(err).Message, http.StatusConflict)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte("{\"ok\":true}\n"))
+}
+
+// run begins a turn, or joins, resumes or attaches to one.
+func (h *Handler) run(w http.ResponseWriter, req *http.Request, t *turn.Thread, attach bool) {
+	leave, err := h.dash.Enter(req, t.Scope)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer leave()
+	s := &stream{handler: h, thread: t, Response: turn.Response{W: w, Heartbeat: h.options.Heartbeat, WriteTimeout: h.options.WriteTimeout}}
+	data, err := turn.ReadBody(w, req, h.options.MaxBody)
+	if err == nil {
+		if s.input, err = decode(data); err != nil {
+			err = turn.Refuse("bad_request", "%s", err.Error())
+		}
+	}
+	if err == nil {
+		t.ID = s.input.ThreadID
+		err = s.serve(req.Context(), attach)
+	}
+	s.end(err)
+}
+
+// A stream is the response to one client.
+type stream struct {
+	handler *Handler
+	thread  *turn.Thread
+	input   *input
+	turn.Response
+	begun    bool
+	attaches bool   // the client may have anything of the thread
+	base     []byte // the messages before those of the turn as JSON, with commas between them
+}
+
+func (s *stream) serve(ctx context.Context, attach bool) error {
+	t, in := s.thread, s.input
+	if err := t.Check(); err != nil {
+		return err
+	}
+	last, err := t.Last(ctx)
+	if err != nil {
+		return err
+	}
+	if err := fits(t, in, last); err != nil {
+		return err
+	}
+	if len(in.Resume) > 0 && !attach {
+		return s.resume(ctx, last)
+	}
+	m := in.asked()
+	if attach || m == nil || last != nil && last.ID == m.ID {
+		return s.attach(ctx, last)
+	}
+	if last != nil {
+		if err := s.checkOpen(ctx, last); err != nil {
+			return err
+		}
+	}
+	text, files, err := m.prompt()
+	if err != nil {
+		return turn.Refuse("bad_request", "%s", err.Error())
+	}
+	if last, err = t.Send(ctx, last, streamer.ThreadMessage{Text: text, Parts: files, ID: m.ID}); err != nil {
+		return err
+	}
+	s.base = bytes.Join(raw(in.Messages), []byte(","))
+	return s.follow(ctx, last.RunID, 0, nil)
+}
+
+func raw(messages []json.RawMessage) (all [][]byte) {
+	for _, m := range messages {
+		all = append(all, m)
+	}
+	return all
+}
+
+// checkOpen refuses a new message while the last turn waits for answers.
+func (s *stream) checkOpen(ctx context.Context, last *streamer.ThreadTurn) error {
+	if last.Status != "paused" {
+		return nil
+	}
+	l, release, err := s.handler.hub.Open(ctx, last.RunID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	var open []string
+	for _, q := range l.Asked() {
+		open = append(open, q.ID)
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return turn.Refuse("interrupted", "the thread waits for answers, and resume has none: %s", strings.Join(open, ", "))
+}
+
+// fits refuses messages of an assistant that are not of the thread, and such in another
+// order. What they say does not count: the server has the history.
+func fits(t *turn.Thread, in *input, last *streamer.ThreadTurn) error {
+	most, before := 0, 0
+	if last != nil {
+		most = last.Turn
+	}
+	for i := range in.messages {
+		m := &in.messages[i]
+		switch m.Role {
+		case "assistant", "tool", "reasoning":
+		default:
+			continue
+		}
+		runID, _, _ := strings.Cut(m.ID, "/")
+		n := t.TurnOf(runID)
+		switch {
+		case n == 0 || n > most:
+			return turn.Refuse("conflict", "the messages do not fit the thread: %s message %q is none of it; connect again", m.Role, m.ID)
+		case n < before:
+			return turn.Refuse("conflict", "the messages do not fit the thread: %s message %q is out of order; connect again", m.Role, m.ID)
+		}
+		before = n
+	}
+	return nil
+}
+
+// resume answers all open questions of the last turn, and shows what is new.
+func (s *stream) resume(ctx context.Context, last *streamer.ThreadTurn) error {
+	if last == nil {
+		return turn.Refuse("conflict", "the thread waits for no answer: it has no turn")
+	}
+	l, release, err := s.handler.hub.Open(ctx, last.RunID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	at, _ := l.End()
+	answers, cancels, err := s.answers(l.Asked())
+	switch {
+	case err != nil:
+		return err
+	case cancels:
+		err = s.thread.Stop(ctx)
+	default:
+		err = s.thread.Answer(ctx, last.RunID, l.Asked(), answers)
+	}
+	if err != nil {
+		return err
+	}
+	s.base = bytes.Join(raw(s.input.without(last.RunID)), []byte(","))
+	return s.follow(ctx, last.RunID, at, nil)
+}
+
+// without returns the messages that are not of the run.
+func (in *input) without(runID string) (rest []json.RawMessage) {
+	for i, m := range in.messages {
+		if !strings.HasPrefix(m.ID, runID+"/") {
+			rest = append(rest, in.Messages[i])
+		}
+	}
+	return rest
+}
+
+// answers checks what resume has against the open questions. It cancels the turn if a question
+// that is not about approval is cancelled.
+func (s *stream) answers(asked []turn.Question) (all []turn.Answer, cancels bool, err error) {
+	if len(asked) == 0 {
+		return nil, false, turn.Refuse("conflict", "the thread waits for no answer: what it asked was answered, or its turn has ended")
+	}
+	given := make(map[string]bool)
+	for i := range s.input.Resume {
+		r := &s.input.Resume[i]
+		at := slices.IndexFunc(asked, func(q turn.Question) bool { return q.ID == r.InterruptID })
+		switch {
+		case at < 0:
+			return nil, false, turn.Refuse("not_found", "no question %q is open: it was answered before, or is of another turn", r.InterruptID)
+		case given[r.InterruptID]:
+			return nil, false, turn.Refuse("bad_request", "resume has two answers to %q", r.InterruptID)
+		}
+		given[r.InterruptID] = true
+		value, err := r.value(asked[at].Approval)
+		if err != nil {
+			return nil, false, turn.Refuse("bad_request", "%s", err.Error())
+		}
+		cancels = cancels || r.Status == "cancelled" && !asked[at].Approval
+		all = append(all, turn.Answer{Question: r.InterruptID, Value: value})
+	}
+	for _, q := range asked {
+		if !given[q.ID] {
+			return nil, false, turn.Refuse("bad_request", "resume has no answer to %q; want answers to all open questions", q.ID)
+		}
+	}
+	return all, cancels, nil
+}
+
+// attach shows the thread as the server has it, and the last turn from its beginning.
+func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
+	if last == nil {
+		if err := s.begin(); err != nil {
+			return err
+		}
+		s.snapshot(nil)
+		s.finish(appendEvent(nil, &event{Type: "RUN_FINISHED", Outcome: &outcome{Type: "success"}}))
+		return s.Flush()
+	}
+	s.attaches = true
+	var err error
+	if s.base, err = s.history(ctx); err != nil {
+		return err
+	}
+	return s.follow(ctx, last.RunID, 0, s.forgotten(last.RunID))
+}
+
+// forgotten are the thoughts of the run that the client has, without a text: it would keep
+// those that a snapshot omits.
+func (s *stream) forgotten(runID string) []byte {
+	var all [][]byte
+	for _, m := range s.input.messages {
+		if m.Role != "reasoning" || !strings.HasPrefix(m.ID, runID+"/") {
+			continue
+		}
+		empty := ""
+		if data, err := json.Marshal(&said{ID: m.ID, Role: m.Role, Content: &empty}); err == nil {
+			all = append(all, data)
+		}
+	}
+	return bytes.Join(all, []byte(","))
+}
+
+// history returns the messages of the turns before the last, and what the user said in that.
+func (s *stream) history(ctx context.Context) ([]byte, error) {
+	turns, err := s.thread.Threads.Turns(ctx, s.thread.ID, s.handler.options.Turns)
+	if err != nil {
+		return nil, err
+	}
+	var all [][]byte
+	for i := range turns {
+		t := &turns[i]
+		text, id := s.handler.dash.RedactText(t.Text), cmp.Or(t.ID, t.RunID+"/user")
+		user, err := json.Marshal(&said{ID: id, Role: "user", Content: &text})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, user)
+		if i == len(turns)-1 {
+			break
+		}
+		messages, err := s.handler.messagesOf(ctx, t.RunID)
+		if err != nil {
+			return nil, err
+		}
+		if len(messages) > 0 {
+			all = append(all, messages)
+		}
+	}
+	return bytes.Join(all, []byte(",")), nil
+}
+
+// messagesOf returns the messages of a turn that has ended.
+func (h *Handler) messagesOf(ctx context.Context, runID string) ([]byte, error) {
+	l, release, err := h.hub.Open(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	frames, _, err := l.Frames(0)
+	if err != nil || len(frames) == 0 {
+		return nil, err
+	}
+	return frames[len(frames)-1].Messages, nil
+}

@@ -1,0 +1,158 @@
+package agui
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// An input is a RunAgentInput, as far as it matters here. State, context and forwardedProps
+// are the page's.
+type input struct {
+	ThreadID string            `json:"threadId"`
+	RunID    string            `json:"runId"`
+	Messages []json.RawMessage `json:"messages"`
+	Tools    []json.RawMessage `json:"tools"`
+	Resume   []resume          `json:"resume"`
+
+	messages []message
+}
+
+// A message of any role.
+type message struct {
+	ID      string          `json:"id"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+}
+
+// A resume is the answer to an interrupt.
+type resume struct {
+	InterruptID string          `json:"interruptId"`
+	Status      string          `json:"status"`
+	Payload     json.RawMessage `json:"payload"`
+}
+
+// decode reads what was posted.
+func decode(data []byte) (*input, error) {
+	if !utf8.Valid(data) {
+		return nil, errors.New("the body is not UTF-8")
+	}
+	var in input
+	if err := json.Unmarshal(data, &in); err != nil {
+		return nil, fmt.Errorf("the body is no RunAgentInput: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	switch {
+	case in.ThreadID == "":
+		return nil, errors.New("threadId is needed")
+	case in.RunID == "":
+		return nil, errors.New("runId is needed")
+	case len(in.Tools) > 0:
+		return nil, errors.New("tools has tools of the page, which no agent here can call; want none")
+	}
+	in.messages = make([]message, len(in.Messages))
+	for i, raw := range in.Messages {
+		m := &in.messages[i]
+		if err := json.Unmarshal(raw, m); err != nil {
+			return nil, fmt.Errorf("message %d: %s", i+1, strings.TrimPrefix(err.Error(), "json: "))
+		}
+		switch m.Role {
+		case "user", "assistant", "tool", "reasoning", "system", "developer", "activity":
+		default:
+			return nil, fmt.Errorf("message %d has the role %q; want one such as user or assistant", i+1, m.Role)
+		}
+		if m.ID == "" {
+			return nil, fmt.Errorf("message %d has no id", i+1)
+		}
+	}
+	for i, r := range in.Resume {
+		switch {
+		case r.InterruptID == "":
+			return nil, fmt.Errorf("resume %d has no interruptId", i+1)
+		case r.Status != "resolved" && r.Status != "cancelled":
+			return nil, fmt.Errorf("resume %d has the status %q; want resolved or cancelled", i+1, r.Status)
+		}
+	}
+	return &in, nil
+}
+
+// asked returns the new message of the user, with which the messages end; nil if they do not.
+func (in *input) asked() *message {
+	if n := len(in.messages); n > 0 && in.messages[n-1].Role == "user" {
+		return &in.messages[n-1]
+	}
+	return nil
+}
+
+// prompt returns what the user says in a message: the text, and files as actors.Part.
+func (m *message) prompt() (text string, files json.RawMessage, err error) {
+	if json.Unmarshal(m.Content, &text) == nil {
+		if text == "" {
+			return "", nil, errors.New("the message has no text")
+		}
+		return text, nil, nil
+	}
+	var parts []struct {
+		Type   string `json:"type"`
+		Text   string `json:"text"`
+		Source struct {
+			Type  string `json:"type"`
+			Value string `json:"value"`
+			MIME  string `json:"mimeType"`
+		} `json:"source"`
+	}
+	if err := json.Unmarshal(m.Content, &parts); err != nil {
+		return "", nil, errors.New("the content of the message is neither a text nor an array of parts")
+	}
+	type file struct {
+		MIME string `json:"mime,omitempty"`
+		Data string `json:"data,omitempty"` // in base64
+		URL  string `json:"url,omitempty"`
+	}
+	var texts []string
+	var all []file
+	for i, p := range parts {
+		switch {
+		case p.Type == "text":
+			texts = append(texts, p.Text)
+		case p.Source.Type == "data":
+			all = append(all, file{MIME: p.Source.MIME, Data: p.Source.Value})
+		case p.Source.Type == "url":
+			all = append(all, file{MIME: p.Source.MIME, URL: p.Source.Value})
+		default:
+			return "", nil, fmt.Errorf("part %d of the message is of the type %q; want text, or one with a source that is data or a url", i+1, p.Type)
+		}
+	}
+	if text = strings.Join(texts, "\n"); text == "" && len(all) == 0 {
+		return "", nil, errors.New("the message has no text and no file")
+	}
+	if len(all) > 0 {
+		files, err = json.Marshal(all)
+	}
+	return text, files, err
+}
+
+// value returns the answer that a resume gives. Of an approval, changed arguments are
+// editedArgs in the protocol.
+func (r *resume) value(approval bool) (json.RawMessage, error) {
+	if r.Status == "cancelled" { // of a question that is not about approval, the turn is
+		return json.RawMessage(`{"approved":false,"reason":"cancelled"}`), nil
+	}
+	if len(bytes.TrimSpace(r.Payload)) == 0 {
+		return nil, fmt.Errorf("the answer to %q has no payload", r.InterruptID)
+	}
+	if !approval {
+		return r.Payload, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(r.Payload, &fields); err != nil || fields == nil {
+		return nil, fmt.Errorf(`the payload for %q is no object; want such as {"approved": true}`, r.InterruptID)
+	}
+	if edited, ok := fields["editedArgs"]; ok {
+		delete(fields, "editedArgs")
+		fields["arguments"] = edited
+	}
+	return json.Marshal(fields)
+}

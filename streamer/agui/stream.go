@@ -1,0 +1,96 @@
+package agui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/reprise-go/reprise/streamer/internal/turn"
+)
+
+// protocolVersion is that of the events here.
+const protocolVersion = "1.0"
+
+func (s *stream) begin() error {
+	s.begun = true
+	if err := s.Begin(); err != nil {
+		return err
+	}
+	s.Write(appendEvent(nil, &event{Type: "RUN_STARTED", ThreadID: s.input.ThreadID, RunID: s.input.RunID, ProtocolVersion: protocolVersion}))
+	return nil
+}
+
+// follow shows a run from the place on, until its end or a pause. A client
+// that attaches is told what there was before, and the messages that it has to forget.
+func (s *stream) follow(ctx context.Context, runID string, at int, forgotten []byte) error {
+	l, release, err := s.handler.hub.Open(ctx, runID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := s.begin(); err != nil {
+		return err
+	}
+	if s.attaches {
+		s.snapshot(forgotten)
+	}
+	end, err := s.Follow(ctx, l, at, func(f *turn.Frame) { s.snapshot(f.Messages) })
+	if err != nil {
+		return err
+	}
+	s.finish(end.Tail)
+	return s.Flush()
+}
+
+// snapshot tells the client all messages: what it has and they omit is gone.
+func (s *stream) snapshot(messages []byte) {
+	s.Write([]byte(`data: {"type":"MESSAGES_SNAPSHOT","messages":[`))
+	s.Write(s.base)
+	if len(s.base) > 0 && len(messages) > 0 {
+		s.Write([]byte(","))
+	}
+	s.Write(messages)
+	s.Write([]byte("]}\n\n"))
+}
+
+// finish writes the last event, with the thread and the run of the request.
+func (s *stream) finish(tail []byte) {
+	const finished = `data: {"type":"RUN_FINISHED"`
+	rest, ok := bytes.CutPrefix(tail, []byte(finished))
+	if !ok {
+		s.Write(tail)
+		return
+	}
+	s.Write([]byte(finished + `,"threadId":`))
+	s.Write(quote(s.input.ThreadID))
+	s.Write([]byte(`,"runId":`))
+	s.Write(quote(s.input.RunID))
+	s.Write(rest)
+}
+
+// quote returns a text as JSON.
+func quote(text string) []byte {
+	quoted, _ := json.Marshal(text) // a string always can be
+	return quoted
+}
+
+// end ends the response. What was refused is an error of the protocol. A stream that breaks
+// must not look as if it had ended, so that the client comes back.
+func (s *stream) end(err error) {
+	var refused *turn.Refusal
+	switch {
+	case err == nil:
+		return
+	case errors.As(err, &refused), !s.begun && !errors.Is(err, turn.ErrClosed):
+		if !s.begun && s.Begin() != nil {
+			return
+		}
+		r := turn.RefusalOf(err)
+		s.Write(appendEvent(nil, &event{Type: "RUN_ERROR", Message: r.Message, Code: r.Code}))
+		_ = s.Flush() // whoever has gone does not need it
+	default:
+		panic(http.ErrAbortHandler)
+	}
+}
