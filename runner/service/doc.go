@@ -13,6 +13,9 @@
 // after its runs have stopped, with status 0. When it is started again, it continues the runs that
 // have not ended.
 //
+// Threads are served to pages that speak AG-UI at /agui/{program}, and to those with useChat of
+// the AI SDK at /chat/{program}: see packages agui and aisdk.
+//
 // In addition to the paths of package streamer there are /healthz and /readyz for probes,
 // and /metrics and /debug/vars with the metrics of the runner, under the same Authorize.
 package service

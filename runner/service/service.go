@@ -139,6 +139,7 @@ type service struct {
 	server    *http.Server
 	files     *filestore.Store // nil for a store of the user's
 	stored    *stored.Runs
+	pages     *pages
 	shared    *stored.Runs // those of all processes; nil if this one has all runs
 	log       *slog.Logger // nil for none
 }
@@ -182,6 +183,10 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 	control.runner = r
 	mux := http.NewServeMux()
 	mux.Handle("/", dashboard)
+	pages, err := newPages(mux, dashboard, o, control)
+	if err != nil {
+		return nil, errors.Join(err, dashboard.Close(context.Background()))
+	}
 	mux.Handle("GET /debug/vars", dashboard.Admit(vars(r)))
 	mux.Handle("GET /metrics", dashboard.Admit(metrics(r, dashboard)))
 	mux.HandleFunc("GET /healthz", serveHealthz)
@@ -192,7 +197,7 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 	server := &http.Server{
 		ErrorLog: (&logger{o.Log}).ofServer(), Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
-	s := &service{runner: r, dashboard: dashboard, server: server, stored: runs, log: o.Log}
+	s := &service{runner: r, dashboard: dashboard, server: server, stored: runs, pages: pages, log: o.Log}
 	if o.Shared {
 		s.shared = runs
 	}
@@ -247,6 +252,7 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	defer stop()
 	err = errors.Join(err, s.dashboard.Close(closing), s.server.Shutdown(closing))
 	serving.Wait()
+	s.pages.close()
 	if s.files != nil {
 		err = errors.Join(err, s.files.Close())
 	}
