@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/conversation"
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/decorators"
+)
+
+// An Order is what is refunded.
+type Order struct {
+	Order string `json:"order"`
+	Euros int    `json:"euros"`
+}
+
+// assistant is the agent of the chat, whose refunds somebody approves.
+func assistant(llm actors.LLM) conversation.Agent {
+	refund := decorators.Tool("refund", "Refunds an order.", func(_ context.Context, in Order) (string, error) {
+		return fmt.Sprintf("%d € were paid back for order %s", in.Euros, in.Order), nil
+	}, actors.WithApproval())
+	return actors.NewAgent("assistant", llm, actors.WithTools(refund), actors.WithInstructions("You help the customers of a shop."))
+}
+
+const (
+	wordTime = 40 * time.Millisecond
+	busyTime = 2 * time.Second
+)
+
+// startModel starts the script that stands for a model. Replace it with a service, and
+// openai.WithBaseURL with a key.
+func startModel() (*openaitest.Server, error) {
+	var mu sync.Mutex
+	wasBusy := make(map[int]bool) // by the number of messages
+	return openaitest.Start(openaitest.Forever(openaitest.Respond(func(req openaitest.Request) openaitest.Step {
+		last := req.LastMessage()
+		said := strings.ToLower(last.Content)
+		switch {
+		case last.Role == "tool":
+			return openaitest.Text("This is what came of it: " + last.Content + ".").WithPace(wordTime)
+		case strings.Contains(said, "refund"):
+			return openaitest.ToolCalls(openaitest.Call("refund", Order{Order: "A-17", Euros: 40}))
+		case strings.Contains(said, "busy"):
+			mu.Lock()
+			defer mu.Unlock()
+			if n := len(req.Messages); !wasBusy[n] {
+				wasBusy[n] = true
+				return openaitest.RateLimited(busyTime)
+			}
+		}
+		return openaitest.Text(fmt.Sprintf("You said %q. %s That is all.", last.Content, strings.Repeat("This answer is long, so that there is time to stop the program in the middle of it. ", 3))).WithPace(wordTime)
+	})))
+}

@@ -1,0 +1,13 @@
+// Webchat is a chat on a page with useChat of the AI SDK. It shows the answer word by word,
+// when a call of the model is tried again, and which calls need approval. Kill it in the middle
+// of an answer and start it again: the page goes on where it was.
+//
+//	go run ./examples/webchat
+//
+// This needs no key and no network: the model is a script behind a real HTTP server on the
+// loopback interface. Say "busy" for a model that has a rate limit, "refund" for a tool that needs
+// approval, and anything else for a long answer. The flag -h lists the flags.
+//
+// The page is page/main.jsx. What is served is dist/main.js, which is in the repository so that
+// the example needs nothing but Go: build it anew with npm ci && npm run build in page.
+package main
