@@ -23,7 +23,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "webchat:", err)
 		os.Exit(1)
 	}
-	defer model.Close() //nolint:errcheck // the program ends
+	defer model.Close()
 	llm := openai.New("script", openai.WithBaseURL(model.URL()), openai.WithAPIKey("none"))
 	o := service.Options{
 		Dir: filepath.Join(os.TempDir(), "reprise-webchat"),
