@@ -145,8 +145,9 @@ func (m *memory) List(_ context.Context, _ snapshot.Filter, after storekit.Place
 	if after != (storekit.Place{}) {
 		first = sort.Search(len(m.order), func(i int) bool { return m.order[i].place().Compare(after) > 0 })
 	}
-	var heads []storekit.Head
-	for _, r := range m.order[first:min(first+n, len(m.order))] {
+	last := min(first+n, len(m.order))
+	heads := make([]storekit.Head, 0, last-first)
+	for _, r := range m.order[first:last] {
 		heads = append(heads, r.current())
 	}
 	return heads, nil

@@ -62,10 +62,14 @@ func (p *Picker) Add(info snapshot.Info) {
 	if !p.first && at.compare(p.before, p.filter.Ascending) <= 0 {
 		return
 	}
-	heap.Push(&p.picked, one{at, info})
-	if p.filter.Limit > 0 && p.picked.Len() > p.filter.Limit {
-		heap.Pop(&p.picked)
-		p.more = true
+	if p.filter.Limit == 0 || p.picked.Len() < p.filter.Limit {
+		heap.Push(&p.picked, one{at, info})
+		return
+	}
+	p.more = true
+	if last := &p.picked.runs[0]; at.compare(last.at, p.filter.Ascending) < 0 {
+		*last = one{at, info}
+		heap.Fix(&p.picked, 0)
 	}
 }
 
