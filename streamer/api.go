@@ -41,6 +41,7 @@ type Permissions struct {
 // runBody is the body of /api/runs/{run}.
 type runBody struct {
 	Cursor  string            `json:"cursor"` // of the stream of the run, after the last of the records; empty if there are none
+	All     string            `json:"all"`    // of the stream of all runs, before or after the last of the records
 	Now     time.Time         `json:"now"`
 	Run     RunState          `json:"run"`
 	Records []json.RawMessage `json:"records"` // the newest, in order
@@ -96,7 +97,7 @@ func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 
 // adopt adds what only the source knows.
 func (s *RunState) adopt(info RunInfo) {
-	s.ParentID, s.CalledBy, s.Tags, s.Program, s.Version, s.Due = info.ParentID, info.CalledBy, info.Tags, info.Program, info.Version, info.Due
+	s.ParentID, s.CalledBy, s.Tags, s.Program, s.Version, s.Due, s.Worker = info.ParentID, info.CalledBy, info.Tags, info.Program, info.Version, info.Due, info.Worker
 	s.Description, s.Pipeline = cmp.Or(s.Description, info.Description), cmp.Or(s.Pipeline, info.Pipeline)
 	if !info.Created.IsZero() {
 		s.Created = info.Created
@@ -133,6 +134,7 @@ func (h *Handler) serveRun(w http.ResponseWriter, req *http.Request, scope *Scop
 }
 
 func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, error) {
+	_, next := h.all.span() // first: see serveRuns
 	var info RunInfo
 	if h.source != nil {
 		var err error
@@ -143,7 +145,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	if err := r.complete(ctx, h.source, info.LastSeq); err != nil {
 		return runBody{}, err
 	}
-	body := runBody{Now: time.Now().UTC(), Run: r.state(), Records: []json.RawMessage{}}
+	body := runBody{All: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Run: r.state(), Records: []json.RawMessage{}}
 	body.Run.adopt(info)
 	h.markAnswered(ctx, &body.Run)
 	frames, ids, before, err := h.newest(ctx, r, limit, info.LastSeq)
@@ -154,10 +156,11 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 		body.Records = append(body.Records, f.json())
 	}
 	body.Omitted = before
+	born := r.knownBorn()
 	if len(ids) > 0 {
-		body.Cursor = ids[len(ids)-1].String()
-	} else if last := r.tape.forgotten(); last.n > 0 { // all records were forgotten, and no source has them
-		body.Cursor, body.Omitted = last.String(), last.n
+		body.Cursor = string(ids[len(ids)-1].append(appendBorn(nil, born)))
+	} else if last := r.tape.forgotten(); last.n > 0 { // all there were, and no source has them
+		body.Cursor, body.Omitted = string(last.append(appendBorn(nil, born))), last.n
 	}
 	return body, nil
 }

@@ -82,6 +82,9 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 			return err
 		}
 		id := cursorOf(&rec)
+		if id.n == 1 {
+			s.born = rec.Time.UnixMicro()
+		}
 		if !found {
 			if id != s.at {
 				break

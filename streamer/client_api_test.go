@@ -47,7 +47,7 @@ func TestClientEndsWithItsRunIfItIsAsked(t *testing.T) {
 				rec, err := e.Record()
 				require.NoError(t, err)
 				assert.Equal(t, f.runID, rec.RunID)
-				assert.Equal(t, e.ID, fmt.Sprintf("%d-%d", rec.Generation, rec.Seq))
+				assert.Equal(t, recordOf(e.ID), fmt.Sprintf("%d-%d", rec.Generation, rec.Seq))
 			}
 			assert.Equal(t, c.want, names)
 		})

@@ -1,6 +1,7 @@
 package streamer
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,32 @@ type cursor struct {
 
 func cursorOf(r *record.Record) cursor { return cursor{r.Generation, r.Seq} }
 
-// maxCursor is how long an ID may be.
+// An ID in the stream of a run begins with when the run was created, in microseconds since
+// 1970, and a point: a cursor of a run that was deleted is not one of another run with its
+// name. It is 0 where nobody knows that, and then left out.
+
+// cutBorn splits an ID into when its run was created and the cursor.
+func cutBorn(id string) (born int64, rest string) {
+	text, rest, found := strings.Cut(id, ".")
+	if !found || len(text) > 20 {
+		return 0, id
+	}
+	n, ok := parseNumber(text)
+	if !ok || n == 0 || n > math.MaxInt64 {
+		return 0, id // which is no cursor
+	}
+	return int64(n), rest
+}
+
+// appendBorn appends the beginning of an ID.
+func appendBorn(b []byte, born int64) []byte {
+	if born == 0 {
+		return b
+	}
+	return append(strconv.AppendInt(b, born, 10), '.')
+}
+
+// maxCursor is how long an ID may be, without when its run was created.
 const maxCursor = 2*20 + 1
 
 // parseCursor reads an ID. It reports false if no handler wrote it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // eventDeleted is the name of the event that says that a run was deleted.
@@ -14,17 +15,21 @@ var gone = new(frame)
 
 // deletedBody is the data of the event "deleted".
 type deletedBody struct {
-	RunID string `json:"run_id"`
+	RunID   string    `json:"run_id"`
+	Created time.Time `json:"created_at,omitzero"` // of another run that has its ID now
 }
 
-// Deleted tells the clients that a run was deleted, with an event "deleted" in the stream of all
-// runs and in that of the run, which then waits for another run with its ID. If another run with
-// that ID exists already, Deleted reads that run instead.
+// Deleted tells the clients that a run was deleted, with an event "deleted" in the stream of
+// all runs and in that of the run, which then waits for another run with its ID. If there is
+// such a run already, the event in the stream of all runs says so, and that of the run is
+// reset. It does nothing if the handler knows that run already.
 func (h *Handler) Deleted(ctx context.Context, runID string) {
 	if h.source != nil {
 		info, err := h.source.Run(ctx, runID)
 		if err == nil {
-			h.renew(runID, &info)
+			if h.renew(runID, &info) {
+				h.sayDeleted(deletedBody{runID, info.Created})
+			}
 			return
 		}
 		if !errors.Is(err, ErrNotFound) {
@@ -34,20 +39,26 @@ func (h *Handler) Deleted(ctx context.Context, runID string) {
 	if r := h.runs.find(runID); r != nil && r.end(gone) {
 		h.notifyLater(r.tape)
 	}
-	f := &frame{runID: runID, event: eventDeleted, size: frameBytes}
+	h.sayDeleted(deletedBody{RunID: runID})
+}
+
+// sayDeleted puts an event into the stream of all runs.
+func (h *Handler) sayDeleted(body deletedBody) {
+	f := &frame{runID: body.RunID, event: eventDeleted, size: frameBytes}
 	f.once.Do(func() {
-		f.body = fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(deletedBody{runID}), eventDeleted)
+		f.body = fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(body), eventDeleted)
 	})
 	if h.all.number(f, h.generation) {
 		h.notifyLater(h.all)
 	}
 }
 
-// renew discards what is known of a run that another run has replaced.
-func (h *Handler) renew(runID string, info *RunInfo) {
+// renew lets go of what is known of a run that another one has replaced, and returns false
+// if the other one is known already.
+func (h *Handler) renew(runID string, info *RunInfo) bool {
 	r := h.runs.find(runID)
 	if r == nil {
-		return
+		return true
 	}
 	r.mu.Lock()
 	known := r.view.ledger.First == 1 && !r.view.Created.Before(info.Created) // the known records belong to the new run
@@ -55,6 +66,7 @@ func (h *Handler) renew(runID string, info *RunInfo) {
 	if !known && r.end(restarted) {
 		h.notifyLater(r.tape)
 	}
+	return !known
 }
 
 // end forgets the run, and puts a frame about that on its tape.
@@ -65,6 +77,7 @@ func (r *run) end(f *frame) (due bool) {
 	r.published, r.last = false, cursor{}
 	r.stored.Store(0)
 	r.ends.Add(1)
+	r.born.Store(0)
 	return r.tape.end(f)
 }
 
@@ -86,6 +99,6 @@ func (t *tape) finish(f *frame) {
 // deleted tells the client that the run is gone, and begins again with the next run.
 func (s *stream) deleted() {
 	s.moves++
-	s.at = cursor{}
-	s.event(eventDeleted, deletedBody{s.run.id})
+	s.at, s.born = cursor{}, 0
+	s.event(eventDeleted, deletedBody{RunID: s.run.id})
 }

@@ -72,9 +72,10 @@ type products struct {
 	mu      sync.Mutex
 	calls   map[record.Address]*product
 	version uint64         // grows with each change
-	changed chan struct{}  // closed when clients are notified; nil while nobody waits
-	due     bool           // notifying them is scheduled
+	due     bool           // notifying clients is scheduled
 	queues  []*followQueue // of those who follow the run in this process; replaced and not changed
+
+	watchers map[chan<- struct{}]struct{} // of clients, which have room for one value
 }
 
 // product is what an attempt of a call has produced.
@@ -202,46 +203,61 @@ func (ps *products) take(r *record.Record) (due bool) {
 // change reports whether the caller must schedule a notification.
 func (ps *products) change() (due bool) {
 	ps.version++
-	due = ps.changed != nil && !ps.due
+	due = len(ps.watchers) > 0 && !ps.due
 	ps.due = ps.due || due
 	return due
 }
 
-// notify wakes the clients that wait.
+// watch has a client notified of changes.
+func (ps *products) watch(fresh chan<- struct{}) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.watchers == nil {
+		ps.watchers = make(map[chan<- struct{}]struct{})
+	}
+	ps.watchers[fresh] = struct{}{}
+}
+
+func (ps *products) unwatch(fresh chan<- struct{}) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	delete(ps.watchers, fresh)
+}
+
+// notify wakes the clients.
 func (ps *products) notify() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.due = false
-	if ps.changed != nil {
-		close(ps.changed)
-		ps.changed = nil
+	for fresh := range ps.watchers {
+		select {
+		case fresh <- struct{}{}:
+		default: // it has not looked since the last time
+		}
 	}
 }
 
 // shown is what a client has of the products of a run.
 type shown struct {
+	run     *run
 	version uint64
 	calls   map[record.Address]*shownProduct
-	at      time.Time // when it was sent the last of it
-	asked   uint64    // the last generation of the run for which the store was asked who executes it
+	asked   uint64 // the last generation of the run for which it was asked who executes it
 }
 
 type shownProduct struct {
 	*product
-	ends  []int // of its texts, up to where they were sent
+
+	ends  []int // of its texts, as far as they were sent
 	names []string
 }
 
-// since returns what the client does not have yet, or otherwise a channel that is closed when there
-// is more.
-func (ps *products) since(s *shown) (deltas []Delta, more <-chan struct{}) {
+// since returns what the client does not have yet.
+func (ps *products) since(s *shown) (deltas []Delta) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if s.version == ps.version {
-		if ps.changed == nil {
-			ps.changed = make(chan struct{})
-		}
-		return nil, ps.changed
+		return nil
 	}
 	s.version = ps.version
 	for address, old := range s.calls {
@@ -255,7 +271,7 @@ func (ps *products) since(s *shown) (deltas []Delta, more <-chan struct{}) {
 	for address, p := range ps.calls {
 		deltas = s.take(deltas, address, p)
 	}
-	return deltas, nil
+	return deltas
 }
 
 func (s *shown) take(deltas []Delta, address record.Address, p *product) []Delta {

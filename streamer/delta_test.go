@@ -96,7 +96,7 @@ func watch(t *testing.T, h *streamer.Handler, path string, taking bool) *viewer 
 func deltas(t *testing.T, frames []frame) (lines, ids []string) {
 	for _, f := range frames {
 		if f.name != "delta" {
-			ids = append(ids, f.id)
+			ids = append(ids, recordOf(f.id))
 			continue
 		}
 		assert.Empty(t, f.id, "the cursor stays where it is")
@@ -386,7 +386,7 @@ func TestDeltasAreThoseOfOneRun(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	newFeed("r", h.Publish).open()
 	for query, want := range map[string]string{
-		"deltas=true":            "bad_request: deltas are available for one run only: name it, as run=ID",
+		"deltas=true":            "bad_request: deltas are those of one run: name it, as run=ID, or as watch=ID on the stream of all runs",
 		"run=r&deltas=maybe":     `bad_request: deltas is ["maybe"]: want one true or false`,
 		"run=r&deltas=1&deltas=": `bad_request: deltas is ["1" ""]: want one true or false`,
 	} {
@@ -415,7 +415,7 @@ func TestAClientThatAsksGetsDeltas(t *testing.T) {
 			require.NoError(t, err)
 			_, err = e.Record()
 			require.Error(t, err)
-			assert.Equal(t, "1-1", e.ID, "the cursor stays where it is")
+			assert.Equal(t, "1-1", recordOf(e.ID), "the cursor stays where it is")
 			got = append(got, fmt.Sprint(d.Part, " ", d.Text, " ", d.Whole))
 			if d.Part == live.PartText {
 				f.end(record.StatusCompleted)

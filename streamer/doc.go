@@ -27,6 +27,7 @@
 //	POST /api/runs/{run}/answer         requires a Control and permission
 //	GET  /api/programs                  the programs that can be started, with the schemas of their inputs; requires a Starter and permission
 //	GET  /api/history                   what all runs did in the last hour, by the minute; requires permission to see all runs
+//	GET  /api/work                      who works: the queue, the workers with runs open, the programs and their schedules; requires permission to see all runs
 //	GET  /api/runs/{run}/records        its records before one of them: before is its number, limit the size of the page
 //	GET  /api/runs/{run}/usage          what it consumed, by call, model and agent
 //	POST /api/questions/answer          answers up to 1,000 questions of many runs with one value; requires permission
@@ -39,7 +40,8 @@
 //	GET  /api/runs/{run}/result         the result of a run; requires a Starter
 //
 // The stream of a run, and that of all runs, have an event "deleted" for a run that was
-// deleted, see [Handler.Deleted].
+// deleted, see [Handler.Deleted]. If another run has its ID by then, the event in the stream of
+// all runs has created_at, and the stream of the run an event "reset".
 //
 // The query of /api/runs and /api/questions selects runs: status (several with commas
 // between them), tag (several times), program, version, pipeline, parent, class (of the last
@@ -75,7 +77,8 @@
 //
 // The ID of an event is two numbers with a hyphen between them. In the stream of a
 // run they are the generation and the number of the record, so that a cursor outlives
-// the process. In the stream of all runs both belong to the handler. Two events
+// the process, and before them is when the run was created, with a point: another run with
+// the same ID is not continued by mistake. In the stream of all runs both belong to the handler. Two events
 // report missing events: "gap" has the number of events that are no longer kept, and
 // "reset" follows a cursor that does not belong to this run or this handler, or that
 // belongs to records which a crash has lost. A client that receives "reset" starts
@@ -98,6 +101,10 @@
 // far at once, or its last 8 KB. "begin" reports that an attempt of a call begins, and "end"
 // that it has ended or is no longer shown: its output is in the record of its outcome.
 // At most 64 calls of a run are shown at a time.
+//
+// A client of the stream of all runs asks for the deltas of up to 100 of them with watch=ID,
+// once for each, and with others=false for the events of these runs alone. The page does so:
+// all tabs of a browser have one stream.
 //
 // Of a run that another process executes there are no deltas. With Options.Elsewhere, an
 // event "elsewhere" says so, whose data has a message; the records come as ever.

@@ -3,12 +3,10 @@ package streamer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
-
-	"github.com/reprise-go/reprise/record"
 )
 
 // serveEvents streams one run, or all that the scope may see.
@@ -32,14 +30,10 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 		r = h.runs.get(ids[0], true)
 		defer r.clients.Add(-1)
 	}
-	deltas, err := parseDeltas(query["deltas"], r)
+	watch, err := f.watch(query, r)
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
 		return
-	}
-	if deltas != nil {
-		h.deltaClients.Add(1)
-		defer h.deltaClients.Add(-1)
 	}
 	words, err := h.options.Vocabularies.parse(query["vocabulary"])
 	if err != nil {
@@ -58,8 +52,9 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	}
 	h.counters.accepted.Add(1)
 
-	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), deltas: deltas, vocabulary: words, proto: req.ProtoMajor}
+	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), vocabulary: words, proto: req.ProtoMajor}
 	defer s.timer.Stop()
+	defer h.watch(s, watch)()
 	defer func() { _ = s.flush() }() // what was written last may be why it ends
 	id := req.Header.Get("Last-Event-ID")
 	if id == "" {
@@ -98,19 +93,26 @@ func (h *Handler) mayAwait(ctx context.Context, id string, scope *Scope) error {
 // maxRunID is the length of the longest ID of a run in a store, in bytes.
 const maxRunID = 128
 
-// parseDeltas returns the state of a client that asks for deltas; nil for other clients.
-func parseDeltas(values []string, r *run) (*shown, error) {
-	if len(values) == 0 {
-		return nil, nil
+// watch returns the runs whose deltas a client asks for, and has f pick the records that it
+// asks for beside.
+func (f *filter) watch(query url.Values, r *run) ([]string, error) {
+	deltas, err := parseDeltas(query["deltas"], r != nil)
+	if err != nil {
+		return nil, err
 	}
-	wanted, err := strconv.ParseBool(values[0])
+	watch, others, err := parseWatched(query["watch"], query["others"])
 	switch {
-	case err != nil || len(values) > 1:
-		return nil, fmt.Errorf("deltas is %q: want one true or false", values)
-	case !wanted:
-		return nil, nil
-	case r == nil:
-		return nil, errors.New("deltas are available for one run only: name it, as run=ID")
+	case err != nil:
+		return nil, err
+	case r != nil && (len(watch) > 0 || !others):
+		return nil, errors.New("watch and others are for the stream of all runs, and this is that of one")
+	case deltas:
+		return []string{r.id}, nil
+	case !others:
+		f.only = make(map[string]bool, len(watch))
+		for _, id := range watch {
+			f.only[id] = true
+		}
 	}
-	return &shown{calls: make(map[record.Address]*shownProduct)}, nil
+	return watch, nil
 }

@@ -52,19 +52,19 @@ func Example() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(event.ID, event.Name, rec.Name, rec.Err)
+		fmt.Println(rec.Seq, event.Name, rec.Name, rec.Err)
 	}
 	if err := dash.Close(ctx); err != nil {
 		panic(err)
 	}
 	// Output:
-	// 1-1 run_started  <nil>
-	// 1-2 started fetch <nil>
-	// 1-3 failed fetch connection lost
-	// 1-4 retrying fetch connection lost
-	// 1-5 started fetch connection lost
-	// 1-6 completed fetch <nil>
-	// 1-7 run_completed  <nil>
+	// 1 run_started  <nil>
+	// 2 started fetch <nil>
+	// 3 failed fetch connection lost
+	// 4 retrying fetch connection lost
+	// 5 started fetch connection lost
+	// 6 completed fetch <nil>
+	// 7 run_completed  <nil>
 }
 
 // What a model says is shown while it comes, to the page and to clients that

@@ -13,6 +13,7 @@ type filter struct {
 	scope    *Scope
 	kinds    []record.Kind
 	statuses []record.Status
+	only     map[string]bool // the runs whose events are wanted; nil for all
 }
 
 func parseFilter(kinds, statuses []string) (f filter, err error) {
@@ -60,5 +61,5 @@ func allowed[T interface {
 func (f *filter) picks(e *frame) bool {
 	return (len(f.kinds) == 0 || slices.Contains(f.kinds, e.kind)) &&
 		(len(f.statuses) == 0 || slices.Contains(f.statuses, e.status)) &&
-		f.scope.sees(e.runID)
+		(f.only == nil || f.only[e.runID]) && f.scope.sees(e.runID)
 }

@@ -50,9 +50,13 @@ type Options struct {
 	// that may see their runs may read them. If it is nil, there are none.
 	Threads Threads
 
-	// Elsewhere reports whether another process executes a run, so that its deltas do not come to
-	// this handler: a client that asks for them is told so. It is called by the goroutine of the
-	// stream of such a client, after each opening of the run. Nil means never.
+	// Queue returns how many runs wait and run. It is called by the goroutine of a request.
+	// Nil where that is not known.
+	Queue func() Queue
+
+	// Elsewhere reports whether another process executes a run, whose deltas so do not come
+	// to this handler: a client that asks for them is told so. It is called by the
+	// goroutine of the stream of such a client, after each opening of the run. Nil for never.
 	Elsewhere func(ctx context.Context, runID string) bool
 
 	// Redact is applied to every text of inputs, outputs and errors that is shown, in published
@@ -392,6 +396,7 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /api/questions", h.admitted(h.serveQuestions))
 	mux.Handle("POST /api/questions/answer", h.admitted(h.serveAnswers))
 	mux.Handle("GET /api/history", h.admitted(h.serveHistory))
+	mux.Handle("GET /api/work", h.admitted(h.serveWork))
 	mux.Handle("GET /health", h.admitted(h.serveHealth))
 	mux.Handle("GET /api/programs", h.admitted(h.servePrograms))
 	mux.Handle("POST /api/runs", h.admitted(h.serveStart))

@@ -259,6 +259,9 @@ func seqOf(t testing.TB, e streamer.Event) uint64 {
 	return rec.Seq
 }
 
+// recordOf is the ID of a record in that of an event: without when its run was created.
+func recordOf(id string) string { return id[strings.IndexByte(id, '.')+1:] }
+
 // number is that in the ID of an event.
 func number(t testing.TB, e streamer.Event) uint64 {
 	t.Helper()

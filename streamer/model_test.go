@@ -315,7 +315,7 @@ func (c *watcher) take(e streamer.Event) error {
 		if rec.Seq > uint64(len(w.records)) || w.records[rec.Seq-1].Message() != rec.Message {
 			return errors.New("there is no such record")
 		}
-		if want := fmt.Sprintf("%s-%d", w.opened(rec.Seq), rec.Seq); e.ID != want && w.source != nil {
+		if want := fmt.Sprintf("%s-%d", w.opened(rec.Seq), rec.Seq); recordOf(e.ID) != want && w.source != nil {
 			return fmt.Errorf("the ID is not %s", want)
 		}
 	}
@@ -330,7 +330,7 @@ func numberOf(id string) uint64 {
 }
 
 func generationOf(id string) string {
-	generation, _, _ := strings.Cut(id, "-")
+	generation, _, _ := strings.Cut(recordOf(id), "-")
 	return generation
 }
 
@@ -464,7 +464,7 @@ func (w *world) check() {
 		require.Equal(w.t, w.records[r.Seq-1].Message(), r.Message)
 	}
 	require.EqualValues(w.t, len(w.records), got.Omitted+uint64(len(got.Records)))
-	require.Equal(w.t, fmt.Sprintf("%s-%d", w.opened(uint64(len(w.records))), len(w.records)), got.Cursor)
+	require.Equal(w.t, fmt.Sprintf("%s-%d", w.opened(uint64(len(w.records))), len(w.records)), recordOf(got.Cursor))
 	require.Equal(w.t, w.source == nil, got.Run.Partial)
 	if !got.Run.Partial {
 		require.Equal(w.t, w.calls(), got.Run.Calls)

@@ -16,12 +16,12 @@ import (
 //go:embed page
 var page embed.FS
 
-// policy lets the page run its own scripts and talk to its own server, and
-// nothing else. Where browsers know trusted types, a string that becomes
+// policy lets the page run its own scripts, talk to its own server and show pictures that it
+// has read from there, and nothing else. Where browsers know trusted types, a string that becomes
 // markup is an error.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-	"require-trusted-types-for 'script'; trusted-types 'none'"
+	"require-trusted-types-for 'script'; trusted-types hub"
 
 // contentTypes are the types of the files of the page. The types that the system has for extensions
 // are not used: browsers refuse scripts of another type.

@@ -139,7 +139,7 @@ func TestBytesOfAnEventAreOneIDOneNameOneLineOfData(t *testing.T) {
 	require.Len(t, lines, 3)
 	assert.Regexp(t, `^data: \{.*\}$`, lines[0], "the data first")
 	assert.Equal(t, "event: failed", lines[1])
-	assert.Regexp(t, `^id: [0-9a-z]+-2$`, lines[2], "the ID last")
+	assert.Regexp(t, `^id: [0-9]+\.[0-9a-z]+-2$`, lines[2], "the ID last")
 	assert.NotContains(t, raw.String(), "\r")
 	assert.NotContains(t, raw.String(), "\x00")
 }

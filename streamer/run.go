@@ -15,6 +15,7 @@ type run struct {
 	stored  atomic.Int32 // above 0 if the source has it, below 0 if not; 0 if that is not known
 
 	ends atomic.Int64 // how often it was deleted, or replaced unseen
+	born atomic.Int64 // when it was created, see cutBorn; 0 while that is not known
 
 	products products
 
@@ -57,6 +58,9 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 		}
 		r.last = id
 	}
+	if id.n == 1 {
+		r.born.Store(rec.Time.UnixMicro())
+	}
 	if id.n == 0 || id.n > r.view.last.n {
 		r.view.take(rec)
 	}
@@ -66,8 +70,44 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 	return true, r.tape.append(f, id), all.number(f, allGeneration)
 }
 
-// isKnown reports whether anything was published of the run: a client may wait for a run that does
-// not exist yet.
+// knownBorn returns when the run was created, see cutBorn; 0 if that is not known.
+func (r *run) knownBorn() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.born.Load() == 0 && r.view.ledger.First == 1 {
+		r.born.Store(r.view.Created.UnixMicro())
+	}
+	return r.born.Load()
+}
+
+// bornOf is knownBorn of a run that is published here, and asks the source for any other:
+// nobody may have told that it was deleted.
+func (h *Handler) bornOf(ctx context.Context, r *run) (int64, error) {
+	r.mu.Lock()
+	published := r.published
+	r.mu.Unlock()
+	if published || h.source == nil {
+		return r.knownBorn(), nil
+	}
+	for rec, err := range h.source.Records(ctx, r.id, 0) {
+		if err != nil || rec.Seq != 1 {
+			return 0, err
+		}
+		return rec.Time.UnixMicro(), nil
+	}
+	_, err := h.source.Run(ctx, r.id) // it may be there without a record
+	return 0, err
+}
+
+// generation is that of the newest record that is known.
+func (r *run) generation() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(r.last.generation, r.view.last.generation)
+}
+
+// isKnown reports whether anything was published of the run: a client may wait for one
+// that is not there.
 func (r *run) isKnown() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -50,6 +50,7 @@ type RunInfo struct {
 	Due         time.Time `json:"due_at,omitzero"` // when it begins, or continues by itself
 	Program     string    `json:"program,omitempty"`
 	Version     string    `json:"program_version,omitempty"`
+	Worker      string    `json:"worker,omitempty"` // who last opened it
 	LastSeq     uint64    `json:"last_seq"`
 
 	// Usage is what the run had consumed when it was last closed. A RunState of a run

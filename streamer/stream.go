@@ -2,6 +2,7 @@ package streamer
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,10 @@ type stream struct {
 	filter     filter
 	w          http.ResponseWriter
 	control    *http.ResponseController
-	timer      *time.Timer // for any wait
-	deltas     *shown      // nil for a client that did not ask for deltas
-	vocabulary string      // the vocabulary of the events; empty for that of this package
+	timer      *time.Timer // for whatever is waited for
+	watched    *watched    // the runs whose deltas the client has asked for; nil for none
+	born       int64       // when the run was created, see cutBorn; 0 where that is not known
+	vocabulary string      // in whose words the events are; empty for those of this package
 	proto      int         // the major version of HTTP
 
 	at       cursor        // the newest event that the client has, or that was not selected
@@ -105,16 +107,12 @@ func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 // part of the event of the cursor itself.
 func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	if id != "" {
-		var ok bool
-		if s.at, ok = parseCursor(id); !ok {
-			s.reset("the cursor does not belong to this run; its stream begins again")
-		} else if s.at.n == 0 {
-			s.at = cursor{} // the ID of a reset
-		} else if err := s.sayRest(ctx, s.run.tape, part); err != nil {
+		if err := s.resume(ctx, id, part); err != nil {
 			return err
 		}
 	}
 	for {
+		s.born = cmp.Or(s.run.knownBorn(), s.born)
 		before, ends := s.moves, s.run.ends.Load()
 		pos, where := s.run.tape.locate(s.at)
 		oldest, begin, kept := s.run.tape.oldest()
@@ -138,7 +136,36 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	}
 }
 
-// errHole means that events are missing from the tape: the publisher has skipped some.
+// resume continues after the ID of an event of the run, and begins anew where that is of
+// another run, which had its name.
+func (s *stream) resume(ctx context.Context, id string, part int) error {
+	born, id := cutBorn(id)
+	now := born
+	var err error
+	if born != 0 {
+		now, err = s.handler.bornOf(ctx, s.run)
+	}
+	var ok bool
+	switch s.at, ok = parseCursor(id); {
+	case errors.Is(err, ErrNotFound):
+		s.deleted()
+	case !ok:
+		s.reset("the cursor is not of this run; it begins anew")
+	case s.at.n == 0:
+		s.at = cursor{} // the ID of a reset
+	case now != 0 && born != now:
+		s.reset(anotherRun)
+	default:
+		s.born = born
+		return s.sayRest(ctx, s.run.tape, part)
+	}
+	return nil
+}
+
+const anotherRun = "another run has this ID now"
+
+// errHole reports that events are missing from the tape: the publisher left
+// some out.
 var errHole = errors.New("streamer: events are missing")
 
 // follow sends the events on the tape from the position on, and new ones as they come.
@@ -159,7 +186,7 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 				return errHole
 			}
 			if e.frame == restarted {
-				s.reset("another run has this ID now")
+				s.reset(anotherRun)
 				return errHole
 			}
 			if s.run != nil && e.id.n > 0 {

@@ -116,7 +116,7 @@ func (s *stream) say(f *frame, id cursor, part int) error {
 		case n == len(said):
 			err = s.endWithID()
 		default:
-			err = s.write(fmt.Appendf(nil, "id: %v-%d\n\n", s.at, n))
+			err = s.write(fmt.Appendf(nil, "id: %s%v-%d\n\n", appendBorn(nil, s.born), s.at, n))
 		}
 		if err != nil {
 			return err

@@ -159,7 +159,7 @@ func TestAVocabularyOfAUsersOwnBreaksNoStream(t *testing.T) {
 	for n, line := range want {
 		id, name, data := w.event(t)
 		assert.Equal(t, line, name+" "+data)
-		assert.Equal(t, fmt.Sprint("1-", n+2), id)
+		assert.Equal(t, fmt.Sprint("1-", n+2), recordOf(id))
 	}
 	var said refusal
 	require.Equal(t, 400, get(t, server.URL+"/events?vocabulary=noetl", &said))

@@ -2,10 +2,8 @@ package streamer
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"time"
 
@@ -22,6 +20,9 @@ func (s *stream) send(f *frame, id cursor) error {
 	if id.n > 0 {
 		s.at = id
 		s.moves++
+		if s.born == 0 && s.run != nil {
+			s.born = s.run.born.Load() // its first record has just come
+		}
 	}
 	if !s.filter.picks(f) {
 		return nil
@@ -42,56 +43,8 @@ func (s *stream) send(f *frame, id cursor) error {
 func (s *stream) endWithID() error {
 	s.sent = s.at
 	line := append(s.buffer().AvailableBuffer(), "id: "...)
-	line = s.at.append(line)
+	line = s.at.append(appendBorn(line, s.born))
 	return s.write(append(line, "\n\n"...))
-}
-
-// sendDeltas sends what the calls of the run have produced since the last time, at most ten
-// times a second. If there is nothing to send now, it returns what to wait for: a channel
-// that is closed when there is, and a time.
-func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err error) {
-	if s.deltas == nil {
-		return nil, math.MaxInt64, nil
-	}
-	every := s.handler.deltaEvery()
-	if rest := every - time.Since(s.deltas.at); rest > 0 {
-		return nil, rest, nil
-	}
-	deltas, more := s.run.products.since(s.deltas)
-	if more != nil {
-		return more, math.MaxInt64, nil
-	}
-	for i := range deltas {
-		deltas[i].RunID = s.run.id
-		_ = s.write(fmt.Appendf(nil, "data: %s\nevent: %s\n\n", mustJSON(&deltas[i]), eventDelta)) // flush returns its error too
-	}
-	s.deltas.at = time.Now()
-	return nil, every, s.flush()
-}
-
-// sayElsewhere tells a client that asks for deltas that there are none, once for each opening of
-// the run by another process.
-func (s *stream) sayElsewhere(ctx context.Context) error {
-	if s.deltas == nil || s.handler.options.Elsewhere == nil || s.at.generation <= s.deltas.asked {
-		return nil
-	}
-	s.deltas.asked = s.at.generation
-	ctx, cancel := context.WithTimeout(ctx, elsewhereTimeout)
-	defer cancel()
-	if !s.handler.options.Elsewhere(ctx, s.run.id) {
-		return nil
-	}
-	s.event(eventElsewhere, elsewhereBody{RunID: s.run.id, Message: "What the calls of this run produce is not available here: another process executes it."})
-	return s.flush()
-}
-
-// elsewhereTimeout is how long a store may take to say who executes a run.
-const elsewhereTimeout = 2 * time.Second
-
-// elsewhereBody is the data of the event "elsewhere".
-type elsewhereBody struct {
-	RunID   string `json:"run_id"`
-	Message string `json:"message"`
 }
 
 // heartbeat shows that the connection is alive. If events were not selected since the last
@@ -120,7 +73,7 @@ func (s *stream) reset(reason string) {
 	s.moves++
 	if s.run != nil {
 		// a client that is disconnected now must not continue after its old events
-		s.at = cursor{}
+		s.at, s.born = cursor{}, 0
 	}
 	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
 }
@@ -141,12 +94,6 @@ type resetBody struct {
 // eventCursor is the name of the event that moves the cursor of a client past events that
 // it did not select.
 const eventCursor = "cursor"
-
-// eventDelta is the name of the event that shows what a call produces.
-const eventDelta = "delta"
-
-// eventElsewhere is the name of the event that says that there are no deltas.
-const eventElsewhere = "elsewhere"
 
 // event sends an event of the stream itself, with the cursor. If the connection is broken,
 // the next flush returns the error.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 			require.NoError(t, err)
 			require.NotContains(t, []string{"gap", "reset", "unreadable"}, e.Name)
 			if e.ID != "" {
-				ids = append(ids, e.ID)
+				ids = append(ids, e.ID[strings.IndexByte(e.ID, '.')+1:])
 			}
 			if until() {
 				return
@@ -138,7 +139,7 @@ func eventsOf(ctx context.Context, t *testing.T, node, run string) (ids []string
 			return ids
 		}
 		if e.ID != "" {
-			ids = append(ids, e.ID)
+			ids = append(ids, e.ID[strings.IndexByte(e.ID, '.')+1:])
 		}
 	}
 	return ids

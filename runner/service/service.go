@@ -43,7 +43,7 @@ type Options struct {
 	Addr string
 
 	Runner   runner.Options
-	Streamer streamer.Options // its Control, Starter, Continuer, Forker, Threads and Elsewhere are set to those of the runner
+	Streamer streamer.Options // its Control, Starter, Continuer, Forker, Threads, Queue and Elsewhere are those of the runner
 
 	// Thread is the program that answers in new threads, see conversation.NewProgram,
 	// unless a message names another. Empty for none.
@@ -164,6 +164,10 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 	control := new(Control) // it gets the runner before anything is served
 	o.Streamer.Threads = &threads{control, o.Thread}
 	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer, o.Streamer.Forker = control, control, control, stored.NewControl(store)
+	o.Streamer.Queue = func() streamer.Queue {
+		s := control.runner.Stats()
+		return streamer.Queue{Queued: s.Queued, Parked: s.Parked, Open: s.Open, Limit: s.Limit}
+	}
 	o.Streamer.Elsewhere = func(ctx context.Context, runID string) bool {
 		elsewhere, err := control.runner.Elsewhere(ctx, runID)
 		return elsewhere && err == nil

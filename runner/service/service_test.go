@@ -90,7 +90,7 @@ func untilIn(t *testing.T, url, run, event, generation string) {
 	client := &streamer.Client{URL: url, Run: run}
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
-		if e.Name == event && strings.HasPrefix(e.ID, generation) {
+		if e.Name == event && strings.Contains(e.ID, "."+generation) {
 			return
 		}
 	}

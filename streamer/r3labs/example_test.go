@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/r3labs/sse/v2"
@@ -117,7 +118,8 @@ func Example_clientOfAHandler() {
 				}
 				newest[rec.RunID] = rec.Seq
 			}
-			fmt.Printf("%s %s\n", e.ID, e.Event)
+			_, number, _ := strings.Cut(string(e.ID), ".") // before it is when the run was created
+			fmt.Println(number, string(e.Event))
 			if ended = string(e.Event) == "run_completed"; ended {
 				cancel()
 			}
@@ -146,4 +148,4 @@ func Example_clientOfAHandler() {
 }
 
 // wholeID matches an ID that was not cut off before its hyphen.
-var wholeID = regexp.MustCompile(`^\d+-\d+$`)
+var wholeID = regexp.MustCompile(`^(\d+\.)?\d+-\d+$`)

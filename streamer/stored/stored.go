@@ -91,7 +91,7 @@ func infoOf(i *snapshot.Info) streamer.RunInfo {
 	info := streamer.RunInfo{
 		RunID: i.RunID, ParentID: i.ParentID, CalledBy: caller.RunID, Status: string(i.Status), Stop: stopOf(i.Stop),
 		Description: i.Metadata.Description, Pipeline: i.Metadata.Pipeline, Tags: i.Metadata.Tags,
-		Created: i.Created, Updated: i.Updated, Due: i.Due, Program: i.Program, Version: i.Version, LastSeq: i.LastSeq, Usage: i.Usage,
+		Created: i.Created, Updated: i.Updated, Due: i.Due, Program: i.Program, Version: i.Version, Worker: i.Owner, LastSeq: i.LastSeq, Usage: i.Usage,
 		Calls: i.Standing.Calls, Failed: i.Standing.Failed, Retries: i.Standing.Retries, Asking: i.Standing.Asking,
 	}
 	for _, q := range i.Standing.Questions {

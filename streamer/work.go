@@ -1,0 +1,84 @@
+package streamer
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// A Queue is how many runs wait and run.
+type Queue struct {
+	Queued int `json:"queued"` // are due, and wait for a slot, at any process that shares the queue
+	Parked int `json:"parked"` // wait for their time
+	Open   int `json:"open"`   // of this process
+	Limit  int `json:"limit"`  // of this process
+}
+
+// A Worker is a process that has runs open.
+type Worker struct {
+	Name string `json:"name"` // empty for those that have none
+	Runs int    `json:"runs"`
+}
+
+// Work is who works. It is the body of /api/work.
+type Work struct {
+	Now      time.Time `json:"now"`
+	Queue    *Queue    `json:"queue,omitempty"` // nil where that is not known
+	Running  int       `json:"running"`         // runs that are open, at all processes
+	Workers  []Worker  `json:"workers"`         // of the newest 1,000 of them, those with the most runs first
+	Programs []Program `json:"programs"`        // without the schemas of their inputs
+}
+
+// serveWork sends who works to senders that may see all runs: it is of all.
+func (h *Handler) serveWork(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	if scope.Runs != nil {
+		h.refuse(w, http.StatusForbidden, "forbidden", "the queue and the workers are of all runs, and you may not see all")
+		return
+	}
+	work, err := h.work(req.Context())
+	if err != nil {
+		h.refuseError(w, err, "")
+		return
+	}
+	h.sendJSON(w, work)
+}
+
+func (h *Handler) work(ctx context.Context) (Work, error) {
+	work := Work{Now: time.Now().UTC(), Workers: []Worker{}, Programs: []Program{}}
+	if h.options.Queue != nil {
+		queue := h.options.Queue()
+		work.Queue = &queue
+	}
+	if h.options.Starter != nil {
+		for _, p := range h.options.Starter.Programs() {
+			p.Input = nil
+			work.Programs = append(work.Programs, p)
+		}
+	}
+	page, err := h.running(ctx)
+	if err != nil {
+		return work, err
+	}
+	work.Running = page.Counts[statusRunning]
+	runs := make(map[string]int)
+	for i := range page.Runs {
+		runs[page.Runs[i].Worker]++
+	}
+	for name, n := range runs {
+		work.Workers = append(work.Workers, Worker{name, n})
+	}
+	slices.SortFunc(work.Workers, func(a, b Worker) int { return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Name, b.Name)) })
+	return work, nil
+}
+
+// running returns the newest runs that are open.
+func (h *Handler) running(ctx context.Context) (RunPage, error) {
+	q := Query{Status: []string{statusRunning}, Limit: maxRuns}
+	if h.source != nil {
+		return h.source.List(ctx, q)
+	}
+	_, page, err := h.list(ctx, q)
+	return page, err
+}
