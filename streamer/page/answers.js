@@ -5,7 +5,7 @@
 import { make } from "./dom.js";
 
 // resolve follows the references of the schemas that package schema writes.
-function resolve(schema, root) {
+export function resolve(schema, root) {
   if (schema?.anyOf) return { ...resolve(schema.anyOf[0], root), nullable: true };
   if (schema?.$ref === "#") return root;
   if (schema?.$ref) return root.$defs?.[schema.$ref.replace("#/$defs/", "")] ?? {};

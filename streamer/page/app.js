@@ -6,6 +6,7 @@ import { now } from "./clock.js";
 import * as currency from "./currency.js";
 import { clockTime, count, duration, plural } from "./format.js";
 import { listen } from "./keys.js";
+import * as notify from "./notify.js";
 import { Overview, filterNames } from "./overview.js";
 import { onRoute, refine, route } from "./route.js";
 import { RunView } from "./run.js";
@@ -25,7 +26,10 @@ const callbacks = {
   changed: () => (dirty = true),
   onState: showState,
   onNotice: notice,
-  onRecord: () => paused && paused.events++,
+  onRecord: (record) => {
+    if (paused) paused.events++;
+    notify.take(record);
+  },
   announce,
 };
 

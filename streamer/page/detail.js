@@ -9,9 +9,10 @@ import { route } from "./route.js";
 
 const panel = byID("detail");
 let drawn = ""; // what the panel shows
+let of = {}; // the calls of the run, and the run that it was forked from
 
 // draw shows the call in the panel; nothing hides it.
-export function draw(call, now, close, fork) {
+export function draw(call, now, close, fork, { calls = [], parent } = {}) {
   setHidden(panel, !call);
   document.body.classList.toggle("with-detail", Boolean(call));
   if (!call) {
@@ -20,6 +21,7 @@ export function draw(call, now, close, fork) {
   }
   // It is made anew when something has changed: most calls have a few lines.
   const version = versionOf(call);
+  of = { calls, parent };
   if (version === drawn) return tick(call, now);
   const fresh = !drawn.startsWith(call.address + "|");
   const focused = panel.contains(document.activeElement);
@@ -67,7 +69,33 @@ function contents(call, now, close, fork) {
   return parts;
 }
 
-const whole = (call, part) => make("p", {}, make("button", { type: "button", class: "quiet", "data-part": part, onclick: () => show(route().run, call.address, part) }, `Whole ${part}`));
+const whole = (call, part) =>
+  make("p", {}, make("button", { type: "button", class: "quiet", "data-part": part, onclick: () => show(route().run, call.address, part, { alike: alike(call), asked: asked(call) }) }, `Whole ${part}`));
+
+const mostAlike = 30;
+
+// alike are the calls with which one can be compared: the same in other attempts of what is
+// around it, the one before of its name, and the same in the run that this one was forked from.
+function alike(call) {
+  const run = route().run;
+  const bare = (address) => address.replaceAll(/@\d+/g, "");
+  const all = [];
+  for (const other of [...of.calls]) {
+    if (other === call || other.kind !== call.kind) continue;
+    if (bare(other.address) === bare(call.address)) all.push({ run, address: other.address, label: "another attempt: " + other.address });
+    else if (other.parent === call.parent && other.name === call.name && other.entry === call.entry && other.nth === call.nth - 1) all.unshift({ run, address: other.address, label: "the call before: " + other.address });
+    if (all.length === mostAlike) break;
+  }
+  if (of.parent) all.push({ run: of.parent, address: call.address, label: `before the fork: ${of.parent}` });
+  return all;
+}
+
+// asked is the call of a model whose request says what the output of a call has to be like:
+// the call itself, or the last one that an agent has made.
+function asked(call) {
+  if (call.kind === "llm_call") return call.address;
+  return call.kind === "agent_call" ? [...call.children].findLast(({ kind }) => kind === "llm_call")?.address : undefined;
+}
 
 const section = (title, ...children) => make("section", {}, make("h3", {}, title), ...children);
 

@@ -1,6 +1,21 @@
 // Elements are made and changed here. Text goes in as text alone: what a tool
 // returned never becomes markup.
 
+// Characters that are not seen, or that turn the direction of the text around them.
+const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+
+// visible writes such characters as what they are, but for the ends of lines and tabs: what
+// a person reads must be what is there.
+export const visible = (text) => text.replace(unseen, (c) => (c === "\n" || c === "\t" ? c : codeOf(c)));
+
+export function codeOf(c) {
+  const code = c.codePointAt(0).toString(16);
+  return code.length <= 2 ? "\\x" + code.padStart(2, "0") : code.length <= 4 ? "\\u" + code.padStart(4, "0") : "\\u{" + code + "}";
+}
+
+// Attributes that are read.
+const readable = new Set(["title", "aria-label", "alt", "placeholder"]);
+
 // make returns a new element. Children are elements, or text; nothing stands
 // for none.
 export function make(name, attributes = {}, ...children) {
@@ -8,9 +23,9 @@ export function make(name, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === undefined || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else element.setAttribute(key, value === true ? "" : value);
+    else element.setAttribute(key, value === true ? "" : readable.has(key) ? visible(String(value)) : value);
   }
-  element.append(...children.filter((child) => child !== undefined && child !== null));
+  element.append(...children.filter((child) => child !== undefined && child !== null).map((child) => (typeof child === "string" ? visible(child) : child)));
   return element;
 }
 
@@ -33,7 +48,9 @@ export function icon(name) {
 // drawn ten times a second has not.
 
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  if (element.textContent === text) return;
+  const shown = visible(String(text));
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 export function setClass(element, name) {
@@ -43,9 +60,10 @@ export function setClass(element, name) {
 export function setAttribute(element, name, value) {
   if (value === undefined || value === null || value === false) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
-  } else if (element.getAttribute(name) !== String(value)) {
-    element.setAttribute(name, value);
+    return;
   }
+  const shown = readable.has(name) ? visible(String(value)) : String(value);
+  if (element.getAttribute(name) !== shown) element.setAttribute(name, shown);
 }
 
 export function setHidden(element, hidden) {

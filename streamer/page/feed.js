@@ -1,36 +1,35 @@
 // The way of the records to the page: a snapshot first, then the event stream
-// from where the snapshot ends. The browser comes back by itself after a
-// connection is lost, with the ID of the last event; where it cannot, or does
-// not notice that the connection is dead, the feed sees to it.
+// from where the snapshot ends, which all tabs of the browser share. The browser
+// comes back by itself after a connection is lost, with the ID of the last event;
+// where it cannot, or does not notice that the connection is dead, the feed sees to it.
 
 import { synchronize, parse } from "./clock.js";
+import * as notify from "./notify.js";
 import { drain, get, probe, Refusal, timedOut } from "./request.js";
-
-const recordEvents = [
-  "started", "completed", "failed", "retrying", "recovered", "interrupted", "awaiting", "recorded",
-  "run_started", "run_completed", "run_failed", "run_interrupted", "run_paused", "run_cancelled",
-];
+import { pathOf, shared, Source } from "./source.js";
 
 const quiet = 20_000; // after so long without an event the server is asked whether it is well
 const stuck = 15_000; // how long the browser may take for one try to come back
 const asleep = 8_000; // a tick that is so late was held up by sleep
 const hiddenFor = 60_000; // a page that nobody sees for so long lets its connection go
+const hiddenAlone = 1000; // the same where each tab has a connection of its own
 const mostWait = 30_000;
 
 // A Feed follows one stream until stop. Its options:
 //
 //	snapshot        the path of the snapshot
-//	stream          the path of the event stream
+//	run             the run whose events it wants, with deltas; empty for all runs
+//	cursorOf(body)  the cursor of the stream of all runs in a snapshot
 //	behind(body)    whether a snapshot has something that no event has told
 //	onSnapshot(body), onRecord(record), onDelta(delta), onElsewhere(body)
-//	onDeleted(id)   a run was deleted
+//	onDeleted(id, remade)   a run was deleted, and whether another has its ID
 //	onState({name, attempt, message, until})
 //	                loading, live, reconnecting, refused, missing or resting
 //	onNotice({name, missed, reason, ms})
 //	                resumed, gap or reset
 export class Feed {
   #options;
-  #source; // the EventSource
+  #source;
   #cursor = "";
   #turn = 0; // what an older turn still waits for is of no interest any more
   #cancel; // ends the requests and waits of this turn
@@ -120,7 +119,7 @@ export class Feed {
         const { body, sent, received } = await get(this.#options.snapshot, { signal: this.#cancel.signal });
         if (turn !== this.#turn) return;
         synchronize(parse(body.now), sent, received);
-        this.#cursor = body.cursor;
+        this.#cursor = this.#options.cursorOf(body);
         this.#options.onSnapshot(body);
         this.#open();
         return;
@@ -133,25 +132,25 @@ export class Feed {
     }
   }
 
-  // #path is that of the stream after the last event.
-  get #path() {
-    const { stream } = this.#options;
-    if (!this.#cursor) return stream;
-    return stream + (stream.includes("?") ? "&" : "?") + "after=" + encodeURIComponent(this.#cursor);
+  get #wanted() {
+    return { run: this.#options.run, after: this.#cursor };
   }
 
   #open() {
-    const source = (this.#source = new EventSource(this.#path));
     this.#tried = Date.now();
-    source.onopen = () => this.#opened();
-    source.onerror = (event) => this.#failed(event);
-    for (const name of recordEvents) source.addEventListener(name, (event) => this.#take(event));
-    source.addEventListener("delta", (event) => this.#takeDelta(event));
-    source.addEventListener("elsewhere", (event) => this.#options.onElsewhere?.(JSON.parse(event.data)));
-    source.addEventListener("cursor", (event) => this.#move(event)); // over events that this page may not see
-    source.addEventListener("deleted", (event) => this.#deleted(event));
-    source.addEventListener("gap", (event) => this.#again("gap", event));
-    source.addEventListener("reset", (event) => this.#again("reset", event));
+    const source = (this.#source = new Source(this.#wanted, (type, body, id) => source === this.#source && this.#take(type, body, id)));
+  }
+
+  #take(type, body, id) {
+    if (type === "open") return this.#opened();
+    if (type === "error" || type === "closed") return this.#failed(type);
+    this.#heard = Date.now();
+    if (type === "delta") return this.#options.onDelta?.(body);
+    if (type === "elsewhere") return this.#options.onElsewhere?.(body);
+    if (type === "gap" || type === "reset") return this.#again(type, body);
+    if (id) this.#cursor = id; // also over events that this page may not see
+    if (type === "deleted") this.#options.onDeleted(body.run_id, Boolean(body.created_at));
+    else if (type !== "cursor") this.#options.onRecord(body);
   }
 
   #opened() {
@@ -163,30 +162,9 @@ export class Feed {
     this.#show("live");
   }
 
-  #move(event) {
-    this.#heard = Date.now();
-    if (event.lastEventId) this.#cursor = event.lastEventId;
-  }
-
-  #take(event) {
-    this.#move(event);
-    this.#options.onRecord(JSON.parse(event.data));
-  }
-
-  #deleted(event) {
-    this.#move(event);
-    this.#options.onDeleted(JSON.parse(event.data).run_id);
-  }
-
-  #takeDelta(event) {
-    this.#heard = Date.now();
-    this.#options.onDelta?.(JSON.parse(event.data));
-  }
-
   // #again: what is lost to the stream is in the snapshot.
-  async #again(name, event) {
+  async #again(name, { missed, reason }) {
     const turn = this.#begin();
-    const { missed, reason } = JSON.parse(event.data);
     this.#options.onNotice({ name, missed, reason });
     // A server that has a gap each time must not be asked without a pause.
     const now = Date.now();
@@ -199,13 +177,9 @@ export class Feed {
     this.#load();
   }
 
-  #failed(event) {
-    if (event instanceof MessageEvent) return; // an event of the server that has this name
+  #failed(type) {
     this.#lost ||= Date.now();
-    if (this.#source.readyState === EventSource.CLOSED) {
-      this.#comeBack(); // the browser has given up, and never says why
-      return;
-    }
+    if (type === "closed") return this.#comeBack(); // the browser has given up, and never says why
     this.#tried = Date.now();
     this.#attempt++;
     this.#show("reconnecting", { attempt: this.#attempt });
@@ -226,7 +200,7 @@ export class Feed {
           drained = true;
           await drain(signal);
         }
-        await probe(this.#path, { timeout: drained ? 10_000 : 4000, signal });
+        await probe(pathOf(this.#wanted), { timeout: drained ? 10_000 : 4000, signal });
         if (turn === this.#turn) this.#open();
         return;
       } catch (error) {
@@ -255,7 +229,7 @@ export class Feed {
     const late = now - this.#ticked;
     this.#ticked = now;
     if (document.hidden) {
-      if (this.#state.name === "live" && now - this.#hiddenSince > hiddenFor) this.#rest();
+      if (this.#state.name === "live" && now - this.#hiddenSince > (shared() ? hiddenFor : hiddenAlone) && !(shared() && notify.isOn())) this.#rest();
     } else if (late > asleep && this.#state.name !== "refused") {
       // The machine was asleep. Whether the connection has survived that takes
       // longer to find out than a new one to make.
@@ -263,7 +237,7 @@ export class Feed {
       else this.retry();
     } else if (this.#state.name === "live" && now - this.#heard > quiet) {
       this.#check();
-    } else if (this.#source?.readyState === EventSource.CONNECTING && now - this.#tried > stuck) {
+    } else if (this.#source?.connecting && now - this.#tried > stuck) {
       this.#comeBack();
     }
   }

@@ -1,6 +1,7 @@
 // How times, amounts and names are written.
 
 import { currency } from "./currency.js";
+import { codeOf } from "./dom.js";
 
 const pad = (n) => String(n).padStart(2, "0");
 
@@ -68,11 +69,7 @@ export const price = (usage) => about(usage) + cost(usage.cost);
 
 // escaped shows control characters, and those that turn the direction of text
 // around, as what they are: what a person approves must be what they see.
-export const escaped = (text) => (text ?? "").replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => {
-  if (c === "\n") return "\\n";
-  const code = c.codePointAt(0).toString(16);
-  return code.length <= 2 ? "\\x" + code.padStart(2, "0") : code.length <= 4 ? "\\u" + code.padStart(4, "0") : "\\u{" + code + "}";
-});
+export const escaped = (text) => (text ?? "").replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => (c === "\n" ? "\\n" : codeOf(c)));
 
 export const plural = (n, one, many = one + "s") => n + " " + (n === 1 ? one : many);
 

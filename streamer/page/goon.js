@@ -2,6 +2,7 @@
 // may not, it says the command that does.
 
 import { make, setHidden, setText, byID } from "./dom.js";
+import { isSettled } from "./fold.js";
 import { post, runPath } from "./request.js";
 import { href } from "./route.js";
 
@@ -10,20 +11,33 @@ const ways = { interrupted: "resume", failed: "retry" };
 
 let drawn = ""; // what the line shows
 
-// draw shows how the run can go on, below its head.
+// draw shows how the run can go on, below its head, and the commands for what the page may
+// not do with it.
 export function draw(run, can) {
   const line = byID("run-goon");
   const way = ways[run?.status];
-  setHidden(line, !way);
-  const version = way ? [run.run_id, way, can.resume, run.last_seq].join("\n") : "";
+  const commands = run ? commandsOf(run, can, way) : [];
+  setHidden(line, !way && commands.length === 0);
+  const version = run ? [run.run_id, run.status, can.resume, can.interrupt, can.cancel, way && run.last_seq].join("\n") : "";
   if (version === drawn) return;
   drawn = version;
-  if (!way) return line.replaceChildren();
-  if (!can.resume) return line.replaceChildren(...byCommand(`This page may not ${way} runs.`, ["reprise", way, run.run_id]));
+  line.replaceChildren(...(way && can.resume ? button(run, way) : []), ...commands);
+}
+
+// commandsOf are the commands for what the page may not do with a run.
+function commandsOf(run, can, way) {
+  const commands = [];
+  const add = (verb) => commands.push(make("span", { class: "command" }, ...byCommand(`This page may not ${verb} runs.`, ["reprise", verb, run.run_id])));
+  if (way && !can.resume) add(way);
+  if (run.status === "running" && !can.interrupt) add("interrupt");
+  if (!isSettled(run) && !can.cancel) add("cancel");
+  return commands;
+}
+
+function button(run, way) {
   const problem = make("span", { class: "error", role: "alert", hidden: true });
   const button = make("button", { type: "button", id: "goon", class: "quiet", onclick: send }, way === "resume" ? "Resume the run" : "Try again what failed");
   const said = make("span", { role: "status" });
-  line.replaceChildren(button, said, problem);
 
   async function send() {
     button.disabled = true;
@@ -37,6 +51,7 @@ export function draw(run, can) {
       setText(problem, error.message);
     }
   }
+  return [button, said, problem];
 }
 
 const quote = (text) => (/^[\w./:@%+-]+$/.test(text) ? text : "'" + text.replaceAll("'", `'\\''`) + "'");

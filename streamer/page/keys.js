@@ -57,8 +57,8 @@ const actions = {
     input.focus();
     input.select();
   },
-  a: (app) => app.view().element.querySelector(".question button, .question a")?.focus() ?? false,
-  i: (app) => app.view().interrupt?.() ?? false,
+  a: answer,
+  i: (app) => app.view().interrupt?.() ?? app.view().element.querySelector("#run-goon .command button")?.focus() ?? false,
   p: (app) => app.pause(),
   t: (app) => app.theme(),
   "?": () => dialog.showModal(),
@@ -74,6 +74,16 @@ function step(app, by) {
   const next = rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + by))];
   next.focus();
   next.scrollIntoView({ block: "nearest" });
+}
+
+// answer goes to what answers the first question, or to the command that does.
+function answer(app) {
+  const { element } = app.view();
+  const card = element.querySelector(".question:not(.answered)");
+  if (!card) return false;
+  if (card.closest(".folded")) element.querySelector(".questions-head .fold").click();
+  card.scrollIntoView({ block: "nearest" });
+  card.querySelector(".answer :is(button, input, select, textarea), .byhand button")?.focus({ preventScroll: true });
 }
 
 function fold(app, event, collapse) {

@@ -14,6 +14,7 @@ import { Runs, isOver, known, matches } from "./runs.js";
 import { Table, orderOf, picksRest } from "./table.js";
 import "./views.js";
 import { Waiting } from "./waiting.js";
+import { Work } from "./work.js";
 
 const most = 200; // rows at first
 const mostQuestions = 20;
@@ -29,6 +30,7 @@ export class Overview {
   #asked = new Set();
   #table;
   #history;
+  #work;
   #most = most;
   #shown = ""; // what the address said when it was drawn
 
@@ -37,9 +39,10 @@ export class Overview {
     this.#runs = new Runs(changed);
     this.#table = new Table(this.#runs, changed);
     this.#history = new History(changed);
+    this.#work = new Work(changed);
     this.#feed = new Feed({
       snapshot: "api/runs?limit=200",
-      stream: "events",
+      cursorOf: (body) => body.cursor,
       behind: (body) => this.#runs.behind(body),
       onSnapshot: (body) => {
         this.#runs.load(body);
@@ -50,7 +53,7 @@ export class Overview {
         this.#runs.take(record);
         onRecord(record);
       },
-      onDeleted: (id) => this.#runs.remove(id),
+      onDeleted: (id, remade) => (remade ? this.#runs.renew(id) : this.#runs.remove(id)),
       onState, onNotice,
     });
   }
@@ -105,6 +108,7 @@ export class Overview {
     this.#announceQuestions(asked);
     this.#waiting.draw(runs, filter, now);
     this.#history.draw(this.#runs.can);
+    this.#work.draw(this.#runs.can);
     start.draw(this.#runs.can);
     this.#drawRuns(runs, filter, now);
     const waiting = this.#waiting.total;

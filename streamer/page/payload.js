@@ -1,7 +1,9 @@
 // What went into a call and what came out of it, whole: JSON that folds, text with its
 // lines, and the input and output of a model as the conversation that they are.
 
-import { make, setText, byID } from "./dom.js";
+import { difference } from "./difference.js";
+import { make, setHidden, setText, byID } from "./dom.js";
+import { fit } from "./fit.js";
 import { count, escaped, plural } from "./format.js";
 import { runPath } from "./request.js";
 
@@ -9,17 +11,30 @@ const dialog = byID("payload");
 const body = byID("payload-body");
 const search = byID("payload-search");
 const found = byID("payload-found");
+const compare = byID("payload-compare");
 const mostAtOnce = 200; // members that are made at a time
 const mostFound = 500;
 
 let text = ""; // what is shown
 let value; // the same, if it is JSON
 let turn = 0;
+let schema; // that the value was to fit, if it is known
+let others = []; // calls with which it can be compared
+let shownPart = "";
 
-// show shows a part of a call: input, output or error.
-export async function show(run, address, part) {
+const pathOf = (run, address, part) => `${runPath(run)}/calls/${encodeURIComponent(address)}/${part}`;
+
+// show shows a part of a call: input, output or error. Alike are other calls with which it
+// can be compared, as {run, address, label}; asked is the call of a model whose request says
+// what an output has to be like.
+export async function show(run, address, part, { alike = [], asked } = {}) {
   const mine = ++turn;
-  const path = `${runPath(run)}/calls/${encodeURIComponent(address)}/${part}`;
+  const path = pathOf(run, address, part);
+  schema = undefined;
+  shownPart = part;
+  others = part === "error" ? [] : alike;
+  setHidden(byID("payload-others"), true);
+  compare.replaceChildren();
   setText(byID("payload-title"), `${part[0].toUpperCase() + part.slice(1)} of ${address}`);
   byID("payload-download").href = path + "?download=1";
   search.value = "";
@@ -29,23 +44,48 @@ export async function show(run, address, part) {
   body.replaceChildren(make("p", { class: "muted" }, "Loading…"));
   if (!dialog.open) dialog.showModal();
   try {
-    const response = await fetch(path, { credentials: "same-origin" });
-    const received = await response.text();
+    const [received, request] = await Promise.all([read(path), asked && part === "output" ? read(pathOf(run, asked, "input")).catch(() => undefined) : undefined]);
     if (mine !== turn) return;
-    if (!response.ok) throw new Error(JSON.parse(received).error.message);
-    text = received;
-    if (response.headers.get("Content-Type")?.includes("json")) value = JSON.parse(received);
+    ({ text, value } = received);
+    schema = request?.value?.options?.format?.schema;
     body.replaceChildren(contents());
+    setHidden(byID("payload-others"), others.length === 0);
+    compare.replaceChildren(make("option", { value: "" }, "compare with…"), ...others.map(({ label }, i) => make("option", { value: i }, label)));
   } catch (error) {
     if (mine === turn) body.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
   }
 }
 
+async function read(path) {
+  const response = await fetch(path, { credentials: "same-origin" });
+  const text = await response.text();
+  if (!response.ok) throw new Error(JSON.parse(text).error.message);
+  return { text, value: response.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : undefined };
+}
+
+// showDifference shows what differs from another call, or all of it again.
+async function showDifference() {
+  const mine = ++turn;
+  const other = others[compare.value];
+  letGo();
+  if (!other) return body.replaceChildren(contents());
+  try {
+    const received = await read(pathOf(other.run, other.address, shownPart));
+    if (mine === turn) body.replaceChildren(difference(linesOf(received), linesOf({ text, value })));
+  } catch (error) {
+    if (mine === turn) body.replaceChildren(make("p", { class: "error", role: "alert" }, `${other.label}: ${error.message}`));
+  }
+}
+
+const linesOf = ({ text, value }) => (value === undefined ? text : JSON.stringify(value, null, 2));
+
 function contents() {
   if (value === undefined) return lines(text);
   const messages = messagesOf(value);
-  if (!messages) return member(undefined, value, true);
-  return make("div", { class: "conversation" }, ...conversation(messages),
+  const answer = messages ? answerOf(messages) : value;
+  const against = schema && answer !== undefined ? fit(answer, schema) : undefined;
+  if (!messages) return against ? make("div", {}, against, member(undefined, value, true)) : member(undefined, value, true);
+  return make("div", { class: "conversation" }, against, ...conversation(messages),
     make("details", {}, make("summary", {}, "All of it, as JSON"), member(undefined, value, true)));
 }
 
@@ -95,6 +135,15 @@ function messagesOf(value) {
   return isMessage(value?.message) ? [value.message] : undefined;
 }
 
+// answerOf is the JSON that a model has answered with; undefined for other texts.
+function answerOf(messages) {
+  try {
+    return JSON.parse(messages.at(-1).text);
+  } catch {
+    return undefined;
+  }
+}
+
 // conversation shows messages, and the results of tools beside the calls of them.
 function conversation(messages) {
   const results = new Map();
@@ -105,14 +154,47 @@ function conversation(messages) {
       make("h3", {}, escaped(message.role) + (message.refusal ? ", refuses" : "")),
       message.reasoning ? make("details", { class: "reasoning" }, make("summary", {}, "Reasoning"), lines(message.reasoning)) : undefined,
       message.text ? lines(message.text) : undefined,
-      ...(message.parts ?? []).map((part) => (typeof part.text === "string" && part.text ? lines(part.text) : member(part.kind ?? part.type ?? "part", part, false))),
+      ...(message.parts ?? []).map(partOf),
       ...(message.tool_calls ?? []).map((call) => toolCall(call, results.get(call.id)))));
+}
+
+// partOf shows a part of a message: a text, a picture, or the data of anything else.
+function partOf(part) {
+  if (typeof part.text === "string" && part.text) return lines(part.text);
+  return picture(part) ?? member(part.name ?? part.mime ?? "part", part, false);
+}
+
+const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]);
+let urls = []; // of pictures
+
+// picture shows the data of a picture; nothing for other parts. What is elsewhere is not
+// loaded: its address is shown.
+function picture({ mime, data, url }) {
+  if (/^image\//.test(mime ?? "") && url && !data) return make("p", {}, make("span", { class: "muted" }, "A picture that is not here: "), make("span", { class: "mono" }, escaped(url)));
+  if (!pictures.has(mime) || typeof data !== "string") return undefined;
+  let bytes;
+  try {
+    bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+  } catch {
+    return undefined; // it was redacted
+  }
+  const address = URL.createObjectURL(new Blob([bytes], { type: mime }));
+  urls.push(address);
+  const image = make("img", { class: "picture", alt: `Picture, ${mime}, ${count(bytes.length)} bytes`, src: address });
+  image.addEventListener("error", () => image.replaceWith(make("p", { class: "muted" }, `A picture (${mime}) that the browser cannot show.`)));
+  return image;
+}
+
+// letGo releases the data of the pictures that were shown.
+function letGo() {
+  for (const url of urls) URL.revokeObjectURL(url);
+  urls = [];
 }
 
 function toolCall({ name, arguments: input }, result) {
   return make("div", { class: "toolcall" },
     make("div", {}, make("h4", {}, escaped(name)), parsed(input)),
-    make("div", { class: result?.is_error ? "error" : undefined }, make("h4", {}, result ? (result.is_error ? "error" : "result") : "no result here"), result ? parsed(result.text ?? "") : undefined));
+    make("div", { class: result?.is_error ? "error" : undefined }, make("h4", {}, result ? (result.is_error ? "error" : "result") : "no result here"), ...(result ? [result.text || !result.parts?.length ? parsed(result.text ?? "") : undefined, ...(result.parts ?? []).map(partOf)] : [])));
 }
 
 function parsed(text) {
@@ -172,3 +254,9 @@ byID("payload-copy").addEventListener("click", async () => {
   }
 });
 byID("payload-close").addEventListener("click", () => dialog.close());
+dialog.addEventListener("close", () => {
+  if (dialog.open) return; // something else is shown by now
+  turn++; // what still loads is of no interest
+  letGo();
+});
+compare.addEventListener("change", showDifference);

@@ -7,6 +7,7 @@ import { before as whatWasBefore } from "./before.js";
 import { make, list, setHidden, setText, icon } from "./dom.js";
 import { now, parse } from "./clock.js";
 import * as fold from "./fold.js";
+import { byCommand } from "./goon.js";
 import { age, duration, escaped, fullTime, kind, plural } from "./format.js";
 import { foldButton } from "./panels.js";
 import { post, runPath } from "./request.js";
@@ -333,7 +334,4 @@ function afterAnswer(q, before, run) {
 }
 
 // byHand tells how to answer where the page may not.
-function byHand(q) {
-  const quote = (text) => (/^[\w./-]+$/.test(text) ? text : "'" + text.replaceAll("'", `'\\''`) + "'");
-  return make("p", { class: "byhand" }, "This page may not answer. ", make("code", {}, `reprise answer ${q.run} ${quote(q.id)} true`), " does.");
-}
+const byHand = (q) => make("p", { class: "byhand goon" }, ...byCommand("This page may not answer.", ["reprise", "answer", q.run, q.id, "true"]));

@@ -35,6 +35,8 @@ export class RunView {
   #can = { interrupt: false, cancel: false, answer: false };
   #window;
   #deleted = false;
+  #remade = 0; // when the run was made that has the ID of one that was shown before
+  #hole = 0; // the record before which some are missing, for which everything was loaded anew
   #feed;
   #changed;
   #announce;
@@ -51,7 +53,8 @@ export class RunView {
     this.#timeline.onTurn = changed;
     this.#feed = new Feed({
       snapshot: runPath(id) + "?limit=5000",
-      stream: "events?deltas=true&run=" + encodeURIComponent(id),
+      run: id,
+      cursorOf: (body) => body.all,
       behind: (body) => body.run.last_seq > (this.#run?.last_seq ?? 0),
       onSnapshot: (body) => this.#load(body),
       onRecord: (record) => {
@@ -66,7 +69,7 @@ export class RunView {
         this.#producing.away(message);
         this.#changed();
       },
-      onDeleted: () => this.#delete(),
+      onDeleted: (_, remade) => (remade ? this.#feed.reload() : this.#delete()),
       onState, onNotice,
     });
   }
@@ -117,6 +120,7 @@ export class RunView {
   }
 
   #load(body) {
+    if (this.#run?.last_seq > 0 && body.run.created_at !== this.#run.created_at) this.#renew(body.run);
     this.#run = fold.adopt(body.run);
     this.#deleted = false;
     this.#can = body.can;
@@ -141,6 +145,13 @@ export class RunView {
     this.#changed();
   }
 
+  // #renew notes that what was shown is of a run that was deleted.
+  #renew(run) {
+    this.#remade = parse(run.created_at);
+    this.#window.before = 0;
+    this.#announce("The run was deleted, and another one has its name.");
+  }
+
   // #delete says that the run is gone; what was shown of it stays.
   #delete() {
     this.#deleted = true;
@@ -152,9 +163,13 @@ export class RunView {
     if (!this.#run) return;
     if (this.#deleted) return void this.#feed.reload(); // another run has its ID
     let result = fold.take(this.#run, record);
-    if (result === fold.hole) {
-      this.#run.last_seq = record.seq - 1; // the stream would have told of what is to be had
+    if (result === fold.hole && this.#hole === record.seq) {
+      this.#run.last_seq = record.seq - 1; // nobody has what is missing
       result = fold.take(this.#run, record);
+    }
+    if (result === fold.hole || result === fold.reopened) {
+      this.#hole = record.seq; // what another process has written, or a crash has taken
+      return void this.#feed.reload();
     }
     if (result !== fold.taken) return;
     this.#keep(record);
@@ -208,7 +223,7 @@ export class RunView {
       running: run.status === "running" && this.#window.before === 0, total: run.calls.started,
       ended: this.#window.before > 0 ? parse(run.updated_at) : 0, origin: run.status === "failed" ? origin(this.#tree) : undefined,
     }, now);
-    detail.draw(this.#tree.calls.get(call), now, () => this.select(call), (address) => goon.openFork(this.#id, address, this.#can));
+    detail.draw(this.#tree.calls.get(call), now, () => this.select(call), (address) => goon.openFork(this.#id, address, this.#can), { calls: this.#tree.calls.values(), parent: run.parent_run_id });
     this.#window.draw(run, this.#tree);
     this.#consumption.draw(run);
     this.#records.draw(records, run.last_seq);
@@ -249,6 +264,7 @@ export class RunView {
       ["Cost", usage.cost ? price(usage) : ""],
       ["Recalled", calls.restored ? plural(calls.restored, "call") : ""],
       ["Pipeline", run.pipeline], ["Tags", run.tags?.join(", ")],
+      ["Worker", run.status === "running" ? run.worker : ""],
       ["Program", run.program && run.program + (run.program_version ? ", version " + run.program_version : "")],
       ["Forked from", run.parent_run_id, undefined, { run: run.parent_run_id }], ["Called by", run.called_by, undefined, { run: run.called_by }],
       ["Forks", "those of this run", undefined, { parent: run.run_id }],
@@ -270,6 +286,7 @@ export class RunView {
       const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
       if (error) text = `Failed (${[...new Set([words(errorClass), reasonOf(reason)])].filter(Boolean).join(", ")}): ${error}`;
     }
+    if (this.#remade) text = [`The run that was shown here was deleted. This is another one with its name, made at ${fullTime(this.#remade)}.`, text].filter(Boolean).join(" ");
     if (this.#deleted) text = "This run was deleted. What is shown of it is what this page has read before.";
     setHidden(banner, !text);
     setClass(banner, "banner s-" + (this.#deleted ? "failed" : run.status));

@@ -78,6 +78,12 @@ export class Runs {
     else this.#recount(); // it was one of the rest
   }
 
+  // renew asks for a run that has the ID of one that was deleted.
+  renew(id) {
+    if (this.all.has(id)) this.#ask(id);
+    else this.#recount();
+  }
+
   take(record) {
     const id = record.run_id;
     const held = this.#held.get(id);

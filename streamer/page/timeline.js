@@ -39,7 +39,7 @@ export class Timeline {
     byID("legend").replaceChildren(...[
       ["completed", "completed"], ["retried", "failed, tried again"], ["failed", "failed for good"], ["running", "running"],
       ["backoff", "backoff"], ["retry_after", "Retry-After"], ["awaiting", "asks somebody"], ["interrupted", "interrupted"],
-    ].map(([name, text]) => make("span", {}, make("i", { class: "bar b-" + name }), text)));
+    ].map(([name, text]) => make("span", { "data-bar": name, hidden: true }, make("i", { class: "bar b-" + name }), text)));
     byID("earlier").onclick = () => this.#turn(1);
     byID("later").onclick = () => this.#turn(-1);
   }
@@ -92,6 +92,7 @@ export class Timeline {
     this.#live = [];
     this.#lines = new Map(rows.filter((call) => call.loop).map((call) => [call.address, call]));
     list(this.#rows, rows, (call) => call.address, (call) => this.#create(call), (node, call) => this.#update(node, call, selected, now));
+    for (const entry of byID("legend").children) setHidden(entry, !this.#rows.querySelector(".b-" + entry.dataset.bar)); // colours that are there
     if (found >= 0) this.#rows.querySelector(".selected")?.scrollIntoView({ block: "nearest" });
     if (found >= 0 || !selected) this.#selected = selected;
     if (!this.#rows.querySelector('[tabindex="0"]')) this.#rows.firstElementChild?.setAttribute("tabindex", 0);

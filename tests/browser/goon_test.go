@@ -85,3 +85,26 @@ func TestThePageSaysTheCommandForWhatItMayNot(t *testing.T) {
 	p.waitText("#fork-command code", "reprise fork trip-1 trip/fail trip-1-again")
 	assert.True(t, eval[bool](p, `document.querySelector("#fork-yes").hidden`))
 }
+
+// TestThePageSaysHowToStopWhatItMayNot, and to answer, with a button that copies it.
+func TestThePageSaysHowToStopWhatItMayNot(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, streamer.Options{}, nil)
+	busy(t, begin(t, s.dash, "trip-1"), "get_map")
+	asking(t, begin(t, s.dash, "ask-1"), "Really?")
+	p := newTab(t)
+	p.before(`globalThis.copied = []; Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => void copied.push(text) } });`)
+	p.load(s.url() + "#run=trip-1")
+	p.waitText("#run-goon", "reprise interrupt trip-1")
+	p.waitText("#run-goon", "reprise cancel trip-1")
+	p.keys("i")
+	p.wait(`document.activeElement.matches("#run-goon .command:first-child button")`)
+	p.click("#run-goon .command:nth-child(2) button")
+	p.waitText("#run-goon", "Copied")
+	p.inspect("stop-by-command")
+	p.load(s.url() + "#")
+	p.waitText(".question .byhand code", "reprise answer ask-1 'clerk?1' true")
+	p.click(".question .byhand button")
+	p.wait(`copied.length === 2`)
+	assert.Equal(t, []string{"reprise cancel trip-1", "reprise answer ask-1 'clerk?1' true"}, eval[[]string](p, `copied`))
+}

@@ -55,6 +55,45 @@ func TestWhatIsPlantedStaysText(t *testing.T) {
 	assert.Zero(t, p.count(`main script, main img, main [onerror]`))
 }
 
+const turned = "a\u202eb\x07c\u2066d" // which would turn the text around it, and ring
+
+// Characters that nobody sees, or that turn texts around, are shown as what they are, wherever
+// a text comes from.
+func TestCharactersThatAreNotSeenAreShownAsWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, streamer.Options{}, nil)
+	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Pipeline: turned, Description: turned}))
+	_, err := core.Step(st.Context(t.Context()), "pack", func(ctx context.Context) (string, error) {
+		state.From(ctx).Log(slog.LevelWarn, turned, map[string]any{turned: turned})
+		return turned, nil
+	})
+	require.NoError(t, err)
+	waiting(t, st, "waits", time.Hour, core.Retryable(errors.New(turned)))
+	asking(t, begin(t, s.dash, "asks-1"), turned)
+
+	p := open(t, s.url())
+	check := func() {
+		t.Helper()
+		assert.Empty(t, eval[[]string](p, `[...document.querySelectorAll("*")].flatMap((element) =>
+			[...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data).concat(["title", "aria-label"].map((name) => element.getAttribute(name) ?? "")))
+			.filter((text) => /[\u0000-\u0008\u202a-\u202e\u2066-\u2069]/.test(text))`))
+	}
+	const shown = `a\u202eb\x07c\u2066d`
+	for _, place := range []string{`[data-run="trip-1"] .run .second`, `[data-run="trip-1"] .error .second`, ".wait .message", ".question"} {
+		p.waitText(place, shown)
+	}
+	check()
+	p.load(s.url() + "#run=trip-1")
+	p.waitText("#run-description", shown)
+	p.click(`.callrow[data-call^="step"]`)
+	p.waitText("#detail", shown)
+	check()
+	p.click(`.callrow[data-call="waits"]`)
+	p.waitText("#detail .attempts", shown)
+	check()
+	assert.Equal(t, 3, p.count("#legend > :not([hidden])"), "colours that are there: completed, failed and tried again, backoff")
+}
+
 // A run ID cannot be anything, but the address of the page can.
 func TestAnAddressThatIsPlantedStaysText(t *testing.T) {
 	t.Parallel()

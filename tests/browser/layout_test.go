@@ -29,12 +29,15 @@ func TestTheDetailPanelCoversNoOther(t *testing.T) {
 		p.wait(fmt.Sprintf(`innerWidth === %d`, width))
 		covered := eval[[]string](p, `(() => {
 			const panel = document.querySelector("#detail").getBoundingClientRect();
-			return [...document.querySelectorAll("#run > :not(#detail):not([hidden])")].filter((other) => {
+			return [...document.querySelectorAll("#run > :not(#detail):not([hidden]), .parts > :not([hidden])")].filter((other) => {
 				const rect = other.getBoundingClientRect();
 				return rect.width > 0 && rect.left < panel.right - 1 && rect.right > panel.left + 1 && rect.top < panel.bottom - 1 && rect.bottom > panel.top + 1;
 			}).map((other) => other.className || other.id);
 		})()`)
 		assert.Empty(t, covered, "%d wide", width)
+		if width == 1280 {
+			assert.InDelta(t, 0, eval[float64](p, `scrollTo(0, 0), document.querySelector("#detail").getBoundingClientRect().top - document.querySelector("#calls").getBoundingClientRect().top`), 1, "it is beside the calls")
+		}
 		lines := eval[float64](p, `(() => {
 			const description = document.querySelector("#run-description");
 			return description.getBoundingClientRect().height / parseFloat(getComputedStyle(description).lineHeight);

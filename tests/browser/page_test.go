@@ -153,7 +153,7 @@ func (p *tab) check() {
 	assert.Empty(p.t, p.troubles, "the console of the page")
 	origin := ""
 	for _, url := range p.requests {
-		if strings.HasPrefix(url, "about:") || strings.HasPrefix(url, "data:") { // which come from nowhere
+		if strings.HasPrefix(url, "about:") || strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "blob:"+origin) && origin != "" { // which come from nowhere
 			continue
 		}
 		parts := strings.SplitN(url, "/", 4)

@@ -56,6 +56,13 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 	})
 	p := open(t, url)
 	p.expectOutages() // requests that are refused are on the console
+	p.waitText("#work-total", "0 wait for a slot · 0 wait for their time · 0 of ")
+	p.click("#work .fold")
+	p.waitText("#work-programs", "lunch: 0 12 * * * (UTC), next ")
+	p.waitText("#work-programs", "version 2; runs of 1, 2 go on")
+	p.waitText("#work-none", "No worker has a run open")
+	p.inspect("work")
+	p.click("#work .fold")
 	p.click("#start")
 	p.waitText("#start-form", "what is eaten")
 	p.waitText("#start-schedules", "Schedule lunch starts it 0 12 * * * (UTC), next at ")

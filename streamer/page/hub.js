@@ -1,0 +1,147 @@
+// One event stream for all tabs of a browser: this runs once for them, as a SharedWorker.
+// Browsers have six connections for a server without HTTP/2, and a stream takes one.
+//
+// A tab has sources, each after a cursor of the stream of all runs: of all runs, or of one,
+// with its deltas. The stream has what all of them want, begins at the earliest of their
+// cursors, and each source is told what comes after its own.
+
+const recordEvents = [
+  "started", "completed", "failed", "retrying", "recovered", "interrupted", "awaiting", "recorded",
+  "run_started", "run_completed", "run_failed", "run_interrupted", "run_paused", "run_cancelled",
+];
+const mostWatched = 100; // runs, for the server
+
+const sources = new Map(); // by port and number
+let stream; // the EventSource
+let has = ""; // what the stream has, as the query of its path
+let timer;
+
+addEventListener("connect", ({ ports: [port] }) => {
+  port.onmessage = ({ data }) => ask(port, data);
+  port.onclose = () => leave(port); // where browsers tell that a tab is gone
+});
+
+// ask is called with what a tab wants: a source, or no longer.
+function ask(port, { id, open, run, after, leaves }) {
+  if (leaves) return leave(port);
+  if (open) sources.set(keyOf(port, id), { port, id, run, ...place(after), opened: false });
+  else sources.delete(keyOf(port, id));
+  later(open || sources.size === 0 ? 0 : 1000); // what nobody wants any more may come for a while
+}
+
+function leave(port) {
+  for (const [key, source] of sources) if (source.port === port) sources.delete(key);
+  clearTimeout(timer);
+  connect(); // the browser may stop the worker with its last page
+}
+
+const numbers = new WeakMap(); // of ports
+let ports = 0;
+function keyOf(port, id) {
+  if (!numbers.has(port)) numbers.set(port, ++ports);
+  return numbers.get(port) + " " + id;
+}
+
+// place is what a cursor says: of which life of the server it is, and after which event.
+function place(cursor) {
+  const [life, number] = (cursor ?? "").split("-");
+  return { life, at: number === undefined ? undefined : BigInt(number) };
+}
+
+function later(ms) {
+  clearTimeout(timer);
+  timer = setTimeout(connect, ms);
+}
+
+// connect has the stream be what the sources want.
+function connect() {
+  const all = [...sources.values()];
+  if (all.length === 0) return disconnect();
+  // The newest source knows which life the server is in.
+  const { life } = all.at(-1);
+  for (const source of all) {
+    if (source.life !== life) end(source, "reset", { reason: "the server has begun anew" });
+  }
+  const mine = all.filter((source) => source.life === life);
+  const wanted = queryOf(mine);
+  const fresh = mine.filter((source) => !source.opened);
+  if (stream && stream.readyState === EventSource.OPEN && wanted === has && fresh.every((source) => source.at >= reached)) {
+    for (const source of fresh) open(source);
+    return;
+  }
+  if (stream && wanted === has && fresh.length === 0) return;
+  const first = mine.reduce((least, { at }) => (at < least ? at : least), mine[0].at);
+  begin(wanted, life, first);
+}
+
+function queryOf(all) {
+  const runs = [...new Set(all.map(({ run }) => run).filter(Boolean))].sort();
+  const params = new URLSearchParams(runs.slice(0, mostWatched).map((run) => ["watch", run]));
+  if (all.every(({ run }) => run) && runs.length <= mostWatched) params.set("others", "false");
+  return params.toString();
+}
+
+let reached = 0n; // the event up to which the stream has told
+
+function begin(query, life, at) {
+  stream?.close();
+  has = query;
+  reached = at;
+  const params = new URLSearchParams(query);
+  params.set("after", life + "-" + at);
+  const mine = (stream = new EventSource("events?" + params));
+  mine.onopen = () => sources.forEach(open);
+  mine.onerror = (event) => {
+    if (event instanceof MessageEvent) return; // an event of the server that has this name
+    for (const source of sources.values()) {
+      source.opened = false;
+      tell(source, { type: "error", closed: mine.readyState === EventSource.CLOSED });
+    }
+    if (mine.readyState !== EventSource.CLOSED) return;
+    sources.clear(); // they see to it that there is something to come back to
+    disconnect();
+  };
+  for (const name of recordEvents) mine.addEventListener(name, take);
+  for (const name of ["delta", "elsewhere", "deleted", "cursor"]) mine.addEventListener(name, take);
+  for (const name of ["gap", "reset"]) mine.addEventListener(name, endAll);
+}
+
+function disconnect() {
+  stream?.close();
+  stream = undefined;
+}
+
+function open(source) {
+  if (source.opened) return;
+  source.opened = true;
+  tell(source, { type: "open" });
+}
+
+const tell = ({ port, id }, message) => port.postMessage({ id, ...message });
+
+function take({ type, data, lastEventId }) {
+  const { life, at } = place(lastEventId);
+  const numbered = type !== "delta" && type !== "elsewhere";
+  if (numbered && at > reached) reached = at;
+  const body = JSON.parse(data);
+  for (const source of sources.values()) {
+    if (numbered) {
+      if (source.life !== life || at <= source.at) continue; // it has that
+      source.at = at;
+    }
+    if (source.run ? source.run === body.run_id : type !== "delta" && type !== "elsewhere") tell(source, { type, body, lastEventId });
+    else if (type === "cursor") tell(source, { type, body, lastEventId });
+  }
+}
+
+// endAll: what is lost to the stream is lost to all.
+function endAll({ type, data, lastEventId }) {
+  const body = JSON.parse(data);
+  for (const source of [...sources.values()]) end(source, type, body, lastEventId);
+  disconnect();
+}
+
+function end(source, type, body, lastEventId = "") {
+  sources.delete(keyOf(source.port, source.id));
+  tell(source, { type, body, lastEventId });
+}

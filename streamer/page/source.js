@@ -1,0 +1,91 @@
+// The event stream as a feed sees it: like an EventSource, through the one that all tabs of
+// this browser share. Where browsers share nothing, each tab has its own.
+
+const policy = globalThis.trustedTypes?.createPolicy("hub", { createScriptURL: () => "hub.js" });
+
+let hub; // the port to the worker
+const open = new Map(); // sources by their number
+let numbers = 0;
+
+function connect() {
+  if (hub || !globalThis.SharedWorker) return Boolean(hub);
+  try {
+    hub = new SharedWorker(policy ? policy.createScriptURL("hub.js") : "hub.js").port;
+  } catch {
+    return false; // such as in a frame of another site
+  }
+  hub.onmessage = ({ data }) => open.get(data.id)?.take(data);
+  // When the last page is hidden its worker is frozen, with the stream: it is told before.
+  addEventListener("beforeunload", () => {
+    hub.postMessage({ leaves: true });
+    setTimeout(stay, stays);
+  });
+  return true;
+}
+
+const stays = 2000; // ms after which a page that was to be left is still there
+
+// stay has the sources come back: the page was not left after all.
+function stay() {
+  for (const source of [...open.values()]) source.take({ type: "error", closed: true });
+}
+
+// shared reports whether the tabs of this browser have one stream.
+export const shared = () => connect();
+
+// A Source tells of the events of all runs after a cursor, or of one run with its deltas:
+// on(type, body, lastEventId) is called with each, and with the types "open", "error", and
+// "closed" for an error after which the source does nothing more.
+export class Source {
+  connecting = true;
+  #id = ++numbers;
+  #on;
+  #own; // an EventSource, where none is shared
+
+  constructor({ run, after }, on) {
+    this.#on = on;
+    open.set(this.#id, this);
+    if (connect()) hub.postMessage({ id: this.#id, open: true, run, after });
+    else this.#openOwn(run, after);
+  }
+
+  close() {
+    open.delete(this.#id);
+    if (this.#own) this.#own.close();
+    else hub?.postMessage({ id: this.#id });
+  }
+
+  take({ type, body, lastEventId, closed }) {
+    this.connecting = type === "error";
+    this.#on(type === "error" && closed ? "closed" : type, body, lastEventId);
+  }
+
+  #openOwn(run, after) {
+    const own = (this.#own = new EventSource(pathOf({ run, after })));
+    own.onopen = () => this.take({ type: "open" });
+    own.onerror = (event) => event instanceof MessageEvent || this.take({ type: "error", closed: own.readyState === EventSource.CLOSED });
+    for (const type of eventTypes) {
+      own.addEventListener(type, ({ data, lastEventId }) => {
+        const body = JSON.parse(data);
+        if (!run || !body.run_id || body.run_id === run) this.take({ type, body, lastEventId });
+      });
+    }
+  }
+}
+
+// pathOf is the path of a stream.
+export function pathOf({ run, after }) {
+  const params = new URLSearchParams();
+  if (run) {
+    params.set("watch", run);
+    params.set("others", "false");
+  }
+  if (after) params.set("after", after);
+  return "events?" + params;
+}
+
+const eventTypes = [
+  "started", "completed", "failed", "retrying", "recovered", "interrupted", "awaiting", "recorded",
+  "run_started", "run_completed", "run_failed", "run_interrupted", "run_paused", "run_cancelled",
+  "delta", "elsewhere", "deleted", "cursor", "gap", "reset",
+];

@@ -1,0 +1,154 @@
+package browser
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// TestPagesComeBackAtOnceAfterARestart of a server with many runs, and show what is new. With
+// -long there are 30 pages and 10,000 runs, and it prints how long they and the server take.
+func TestPagesComeBackAtOnceAfterARestart(t *testing.T) {
+	t.Parallel()
+	runs, pages := 300, 2
+	if *long {
+		runs, pages = 10_000, 30
+	}
+	store := manyRuns(t, runs)
+	s := newSite(t, stored.New(store), streamer.Options{}, nil)
+	tabs := make([]*tab, pages)
+	for i := range tabs {
+		tabs[i] = open(t, s.url())
+		tabs[i].expectOutages()
+		tabs[i].waitText(`#run-rows`, "order-")
+	}
+	s.stop()
+	for _, p := range tabs {
+		p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
+	}
+	_, err := store.Create(t.Context(), &snapshot.Run{Info: snapshot.Info{RunID: "fresh", Status: snapshot.StatusCompleted, Created: time.Now()}})
+	require.NoError(t, err)
+	s.start(stored.New(store), streamer.Options{}, nil)
+	began := time.Now()
+	took := make([]time.Duration, pages)
+	var waiting sync.WaitGroup
+	for i, p := range tabs {
+		waiting.Go(func() {
+			p.wait(`document.querySelector('[data-run="fresh"]')`)
+			took[i] = time.Since(began)
+		})
+	}
+	waiting.Wait()
+	for _, p := range tabs {
+		p.waitLive()
+		assert.Equal(t, 200, p.count("#run-rows [data-run]"))
+	}
+	if !*long {
+		return
+	}
+	slices.Sort(took)
+	t.Logf("%d pages, %d runs: the first shows its rows after %v, the last after %v", pages, runs, took[0], took[pages-1])
+	for _, path := range []string{"api/runs?limit=200", "api/runs?limit=1", "api/runs?limit=200&sort=cost", "api/questions?limit=100"} {
+		t.Logf("%s takes the server %v", path, fastest(t, s.url()+path))
+	}
+}
+
+// fastest is the median of the times of a request.
+func fastest(t *testing.T, url string) time.Duration {
+	t.Helper()
+	times := make([]time.Duration, 21)
+	for i := range times {
+		began := time.Now()
+		resp, err := http.Get(url)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		times[i] = time.Since(began)
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// TestThePageKeepsUpWithManyEvents: with -long, 2,000 a second for ten minutes, and it prints
+// how long frames take.
+func TestThePageKeepsUpWithManyEvents(t *testing.T) {
+	t.Parallel()
+	rate, lasts := 500, 2*time.Second
+	if *long {
+		rate, lasts = 2000, 10*time.Minute
+	}
+	s := newSite(t, nil, streamer.Options{History: 100_000}, nil)
+	p := open(t, s.url())
+	eval[bool](p, `(() => {
+		globalThis.frames = new Uint32Array(1000); // by their length in ms
+		let last = performance.now();
+		const frame = (time) => { frames[Math.min(999, Math.round(time - last))]++; last = time; requestAnimationFrame(frame); };
+		requestAnimationFrame(frame);
+		globalThis.percentile = (share) => {
+			const all = frames.reduce((sum, n) => sum + n, 0);
+			let seen = 0;
+			return frames.findIndex((n) => (seen += n) >= all * share);
+		};
+		return true;
+	})()`)
+	heap := func() float64 { return eval[float64](p, `performance.memory.usedJSHeapSize / 1e6`) }
+	var early float64
+	pace := time.NewTicker(10 * time.Millisecond)
+	defer pace.Stop()
+	began, sent := time.Now(), 0
+	for time.Since(began) < lasts {
+		<-pace.C
+		for want := int(time.Since(began).Seconds() * float64(rate)); sent < want; sent++ {
+			s.dash.Publish(many(sent))
+		}
+		if early == 0 && time.Since(began) > lasts/4 {
+			early = heap()
+		}
+	}
+	succeed(t, begin(t, s.dash, "last"), "get_map")
+	p.waitText(`[data-run="last"] .calls`, "1 ok")
+	p.waitLive()
+	assert.Less(t, p.count("*"), mostElements)
+	assert.Zero(t, p.count("[data-notice]"), "nothing was missed")
+	if *long {
+		t.Logf("%d events in %v: frames %v ms at the median, %v ms at the 95th percentile, %v ms at the 99th; heap %.0f MB after a quarter, %.0f MB at the end",
+			sent, lasts, eval[int](p, `percentile(0.5)`), eval[int](p, `percentile(0.95)`), eval[int](p, `percentile(0.99)`), early, heap())
+	}
+}
+
+const eventsEach = 20 // records of a run in TestThePageKeepsUpWithManyEvents
+
+// many is a record of runs that follow one another, ten at a time, and make nine calls each.
+func many(n int) record.Record {
+	const together = 10
+	block := n / (eventsEach * together)
+	run, seq := block*together+n%together, n/together%eventsEach+1
+	r := record.Record{RunID: fmt.Sprintf("run-%06d", run), Seq: uint64(seq), Generation: 1, Time: time.Now(), Kind: record.KindTool, Status: record.StatusStarted, MaxAttempts: 3}
+	switch seq {
+	case 1:
+		r.Kind = record.KindRun
+		return r
+	case eventsEach:
+		r.Kind, r.Status = record.KindRun, record.StatusCompleted
+		return r
+	}
+	r.Address, _ = record.ParseAddress(fmt.Sprintf("get_map#%d", seq/2+1))
+	r.Name = "get_map"
+	if seq%2 == 1 {
+		r.Status = record.StatusCompleted
+	}
+	return r
+}

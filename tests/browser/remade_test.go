@@ -1,0 +1,68 @@
+package browser
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// watched has a site told of runs that are deleted, until the test ends.
+func watched(t *testing.T, s *site, store *memstore.Store) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	background(t, func() { _ = stored.New(store).FollowDeletions(ctx, s.dash.Deleted) })
+	t.Cleanup(cancel)
+}
+
+// recorded makes a run of calls, and ends it.
+func recorded(t *testing.T, s *site, store *memstore.Store, id string, names []string) {
+	t.Helper()
+	st, err := state.Open(t.Context(), store, id, state.WithPublisher(s.dash))
+	require.NoError(t, err)
+	for _, name := range names {
+		tool := decorators.Tool(name, "returns", func(_ context.Context, in City) (string, error) { return in.Name, nil })
+		_, err := tool.Call(st.Context(t.Context()), City{"Oslo"})
+		require.NoError(t, err)
+	}
+	require.NoError(t, st.Close())
+}
+
+// TestARunThatIsMadeAnewIsShownAsAnother, at once, on the page of it and in the list.
+func TestARunThatIsMadeAnewIsShownAsAnother(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	s := newSite(t, stored.New(store), streamer.Options{}, nil)
+	watched(t, s, store)
+	long, short := []string{"get_map", "get_weather", "get_hotel"}, []string{"book"}
+	record := func(names []string) { recorded(t, s, store, "trip-1", names) }
+	record(long)
+	p := open(t, s.url()+"#run=trip-1")
+	list := p.another(s.url())
+	list.waitText(`[data-run="trip-1"] .calls`, "3")
+	p.wait(`document.querySelectorAll("[data-call]").length === 3`)
+	require.NoError(t, store.Delete(t.Context(), "trip-1"))
+	p.waitText("#run-banner", "This run was deleted")
+	list.wait(`!document.querySelector('[data-run="trip-1"]')`)
+	record(short)
+	p.waitText("#run-banner", "This is another one with its name")
+	p.wait(`document.querySelectorAll("[data-call]").length === 1`)
+	list.waitText(`[data-run="trip-1"] .calls`, "1")
+
+	// Also where the page has seen nothing of its end.
+	p.offline(true)
+	p.expectOutages()
+	p.wait(`document.querySelector("#connection").dataset.state !== "live"`)
+	require.NoError(t, store.Delete(t.Context(), "trip-1"))
+	record(long)
+	p.offline(false)
+	p.wait(`document.querySelectorAll("[data-call]").length === 3`)
+	p.waitText("#run-banner", "This is another one with its name")
+	list.waitText(`[data-run="trip-1"] .calls`, "3")
+}
