@@ -29,8 +29,10 @@ type crew struct{ *shelf }
 
 func (c crew) List(_ context.Context, q streamer.Query) (streamer.RunPage, error) {
 	return streamer.PageOf([]streamer.RunInfo{
-		{RunID: "a", Status: "running", Worker: "w1"}, {RunID: "b", Status: "running", Worker: "w2"},
-		{RunID: "c", Status: "running", Worker: "w2"}, {RunID: "d", Status: "completed", Worker: "w3"},
+		{RunID: "a", Status: "running", Worker: "w1"},
+		{RunID: "b", Status: "running", Worker: "w2"},
+		{RunID: "c", Status: "running", Worker: "w2"},
+		{RunID: "d", Status: "completed", Worker: "w3"},
 	}, q)
 }
 
