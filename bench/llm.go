@@ -50,6 +50,7 @@ func startLLMServer() *llmServer {
 			return
 		}
 		text := string(body)
+		w.Header().Set("Content-Type", "application/json")
 		switch {
 		case strings.Contains(text, `"stream":true`):
 			w.Header().Set("Content-Type", "text/event-stream")

@@ -95,7 +95,7 @@ func TestAgentsSendTheResultsOfTheirTools(t *testing.T) {
 }
 
 var agents = map[string]func(url string, client *http.Client) func() error{
-	"reprise": agentReprise, "go-openai": agentGoOpenAI, "eino": agentEino, "adk": agentADK,
+	"reprise": agentReprise, "go-openai": agentGoOpenAI, "eino": agentEino, "adk": agentADK, "genkit": agentGenkit,
 }
 
 // requests notes how many different results of the tool each request has.
@@ -111,14 +111,17 @@ func (s *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var sent struct {
-		Messages []struct{ Role, Content string }
+		Messages []struct {
+			Role    string
+			Content json.RawMessage // a text, or a list of parts
+		}
 	}
 	if err := json.Unmarshal(body, &sent); err != nil {
 		return nil, err
 	}
 	n := 0
 	for _, m := range sent.Messages {
-		if m.Role == "tool" && strings.Contains(m.Content, strconv.Itoa(n+1)) {
+		if m.Role == "tool" && strings.Contains(string(m.Content), strconv.Itoa(n+1)) {
 			n++
 		}
 	}

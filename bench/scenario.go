@@ -230,6 +230,7 @@ var scenarios = []scenario{
 			{"reprise", llmInstance(callReprise)},
 			{"reprise-run", llmInstance(callRepriseRun)},
 			{"go-openai", llmInstance(callGoOpenAI)},
+			{"genkit", llmInstance(callGenkit)},
 		},
 	},
 	{
@@ -247,6 +248,7 @@ var scenarios = []scenario{
 			{"go-openai", llmInstance(agentGoOpenAI)},
 			{"eino", llmInstance(agentEino)},
 			{"adk", llmInstance(agentADK)},
+			{"genkit", llmInstance(agentGenkit)},
 		},
 	},
 }
