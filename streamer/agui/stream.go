@@ -40,6 +40,9 @@ func (s *stream) follow(ctx context.Context, runID string, at int, forgotten []b
 	if err != nil {
 		return err
 	}
+	if len(forgotten) > 0 && !end.Snapshot { // thoughts stand where they were forgotten, before the rest of the turn
+		s.snapshot(end.Messages)
+	}
 	s.finish(end.Tail)
 	return s.Flush()
 }
