@@ -138,7 +138,7 @@ func (f *fresh) checkPrograms(ctx context.Context, version string) error {
 			}
 		}
 	}
-	if want := []string{"reprise", "reprise-jetstream", "reprise-postgres"}; !slices.Equal(commands, want) {
+	if want := []string{"reprise", "reprise-jetstream", "reprise-mcp", "reprise-postgres"}; !slices.Equal(commands, want) {
 		return fmt.Errorf("installed are the commands %v, want %v", commands, want)
 	}
 	return nil

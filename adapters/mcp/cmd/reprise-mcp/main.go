@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -26,10 +27,21 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
+const usage = `usage: reprise-mcp PROGRAM [ARGUMENT...]
+       reprise-mcp URL
+
+Serves a program whose main function is mcp.Main, or a service that is running, to an MCP
+client over standard input and output.
+`
+
 // run returns the status to end with.
 func run(args []string) int {
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		fmt.Fprintln(os.Stderr, "usage: reprise-mcp PROGRAM [ARGUMENT...]\n       reprise-mcp URL")
+	switch {
+	case len(args) == 1 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
+		fmt.Print(usage)
+		return 0
+	case len(args) == 0 || strings.HasPrefix(args[0], "-"):
+		fmt.Fprint(os.Stderr, usage)
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -12,7 +12,8 @@ func TestStatus(t *testing.T) {
 		want int
 	}{
 		"nothing":                {nil, 2},
-		"a flag":                 {[]string{"-h"}, 2},
+		"help":                   {[]string{"-h"}, 0},
+		"a flag":                 {[]string{"-x"}, 2},
 		"more than a URL":        {[]string{"http://127.0.0.1:1/mcp", "x"}, 2},
 		"a program that fails":   {[]string{"sh", "-c", "exit 3"}, 3},
 		"a program that ends":    {[]string{"sh", "-c", "exit 0"}, 0},
