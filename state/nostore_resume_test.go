@@ -207,6 +207,6 @@ func TestBranchWithoutAStoredOutputIsMadeAgainInAGroupThatFailed(t *testing.T) {
 func TestCallThatRunsAgainCannotAskNotTo(t *testing.T) {
 	for _, policy := range []core.InDoubtPolicy{core.InDoubtFail, core.InDoubtAsk} {
 		_, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", NoStore: true, InDoubt: policy}, func(context.Context, string) (string, error) { return "", nil })
-		require.ErrorContains(t, err, `"pay" is NoStore, so that it runs again`)
+		require.ErrorContains(t, err, `"pay" is NoStore, so it runs again`)
 	}
 }
