@@ -171,7 +171,7 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 		assert.ErrorContains(t, r.Schedule("echo", word{"x"}, s), want)
 	}
 	require.NoError(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "a", Cron: "@daily"}))
-	assert.ErrorContains(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "a", Every: day}), "one of that name")
+	assert.ErrorContains(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "a", Every: day}), "schedule \"a\" exists already")
 	assert.ErrorIs(t, r.Schedule("echo", 5, runner.Schedule{Name: "b", Every: day}), runner.ErrInput)
 	assert.ErrorIs(t, r.Schedule("other", 5, runner.Schedule{Name: "b", Every: day}), runner.ErrUnknown)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -53,8 +53,8 @@ func (b *bank) amounts() string {
 type buyer struct {
 	*bank
 	attempts [][]string
-	declares bool         // the actor says what the identity of a payment is
-	plain    bool         // the actor is not irreversible
+	declares bool               // the actor says what the identity of a payment is
+	plain    bool               // the actor is not irreversible
 	inDoubt  core.InDoubtPolicy // of the payments
 }
 
