@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrNotApproved: errors.Is finds it in the failure of a tool call that was not approved.
+// ErrNotApproved is found by errors.Is in the failure of a tool call that was not approved.
 var ErrNotApproved = errors.New("not approved")
 
 func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrTurnLimit: errors.Is finds it in the failure of an agent whose model still asked for tools in
+// ErrTurnLimit is found by errors.Is in the failure of an agent whose model still asked for tools in
 // its last turn, or gave an answer that does not fit.
 var ErrTurnLimit = errors.New("turn limit reached")
 

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrAwaiting: errors.Is finds it in the [InterruptedError] of a call that waits for an answer.
+// ErrAwaiting is found by errors.Is in the [InterruptedError] of a call that waits for an answer.
 // Such a call is suspended, like an interrupted one.
 var ErrAwaiting = engine.ErrAwaiting
 

@@ -72,7 +72,7 @@ type CompensationError = engine.CompensationError
 //	Message string         // the error
 type FailedCompensation = engine.FailedCompensation
 
-// ErrInterrupted: errors.Is finds it in every [InterruptedError].
+// ErrInterrupted is found by errors.Is in every [InterruptedError].
 var ErrInterrupted = record.ErrInterrupted
 
 // An InterruptedError is returned by a call that stopped without an outcome and

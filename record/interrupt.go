@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// ErrInterrupted: errors.Is finds it in every [InterruptedError].
+// ErrInterrupted is found by errors.Is in every [InterruptedError].
 var ErrInterrupted = errors.New("interrupted")
 
 // InterruptReason says why a call was interrupted.

@@ -45,7 +45,7 @@ var reasonNames = [reasonEnd]string{
 	ReasonRetry: "retry",
 }
 
-// ErrInDoubt: errors.Is finds it in the error of a call if nobody knows whether the call took
+// ErrInDoubt is found by errors.Is in the error of a call if nobody knows whether the call took
 // effect.
 var ErrInDoubt = mark.ErrInDoubt
 

@@ -386,7 +386,7 @@ func TestDeltasAreThoseOfOneRun(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	newFeed("r", h.Publish).open()
 	for query, want := range map[string]string{
-		"deltas=true":            "bad_request: deltas are those of one run: name it, as run=ID, or as watch=ID on the stream of all runs",
+		"deltas=true":            "bad_request: deltas are available for one run only: name it, as run=ID, or as watch=ID on the stream of all runs",
 		"run=r&deltas=maybe":     `bad_request: deltas is ["maybe"]: want one true or false`,
 		"run=r&deltas=1&deltas=": `bad_request: deltas is ["1" ""]: want one true or false`,
 	} {

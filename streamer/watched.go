@@ -37,7 +37,7 @@ func parseDeltas(values []string, one bool) (bool, error) {
 	case err != nil || len(values) > 1:
 		return false, fmt.Errorf("deltas is %q: want one true or false", values)
 	case wanted && !one:
-		return false, errors.New("deltas are those of one run: name it, as run=ID, or as watch=ID on the stream of all runs")
+		return false, errors.New("deltas are available for one run only: name it, as run=ID, or as watch=ID on the stream of all runs")
 	}
 	return wanted, nil
 }

@@ -121,8 +121,13 @@ func respond(ctx context.Context, req actors.Request) (actors.Response, error) {
 	calls := map[string][]actors.ToolCall{
 		"think": {{ID: "t", Name: "look", Arguments: `{"seat":"1A"}`}},
 		"retry": {{ID: "r", Name: "look", Arguments: `{"seat":"1A"}`}},
-		"tools": {{ID: "a", Name: "look", Arguments: `{"seat":"flaky"}`}, {ID: "b", Name: "nothing", Arguments: `{}`},
-			{ID: "c", Name: "look", Arguments: `{"place":7}`}, {ID: "d", Name: "look", Arguments: `{"seat":"broken"}`}, {ID: "e", Name: "look", Arguments: `{"seat":"2B"}`}},
+		"tools": {
+			{ID: "a", Name: "look", Arguments: `{"seat":"flaky"}`},
+			{ID: "b", Name: "nothing", Arguments: `{}`},
+			{ID: "c", Name: "look", Arguments: `{"place":7}`},
+			{ID: "d", Name: "look", Arguments: `{"seat":"broken"}`},
+			{ID: "e", Name: "look", Arguments: `{"seat":"2B"}`},
+		},
 		"book": {{ID: "a", Name: "reserve", Arguments: `{"seat":"3C"}`}, {ID: "b", Name: "look", Arguments: `{"seat":"3C"}`}},
 		"two":  {{ID: "x", Name: "reserve", Arguments: `{"seat":"4D"}`}, {ID: "y", Name: "reserve", Arguments: `{"seat":"5E"}`}},
 		"ask":  {{ID: "q", Name: "ask", Arguments: `{"seat":"6F"}`}},
