@@ -56,11 +56,12 @@ func TestGuestAnswersTheNextDay(t *testing.T) {
 		)
 		agent := actors.NewAgent("host", llm.LLM("model"), actors.WithTools(
 			decorators.Tool("ask_guest", "Asks a guest.", askGuest)))
+		answered := make(chan error, 1)
 		time.AfterFunc(24*time.Hour, func() {
-			assert.NoError(t, state.Answer(t.Context(), store, "dinner-2", "host/ask_guest?1", "ann", "nuts"))
+			answered <- state.Answer(t.Context(), store, "dinner-2", "host/ask_guest?1", "ann", "nuts")
 		})
 		answer, err := untilAnswered(t.Context(), store, "dinner-2", agent, "Plan the dinner.")
-		require.NoError(t, err)
+		require.NoError(t, errors.Join(err, <-answered))
 		assert.Equal(t, "No nuts for Ann.", answer)
 	})
 }
@@ -88,15 +89,16 @@ func TestPaymentThatWasCutOffIsNotRepeated(t *testing.T) {
 		_, err := untilAnswered(ctx, store, "dinner-3", agent, "Pay the deposit.")
 		require.ErrorIs(t, err, core.ErrInterrupted)
 
+		answered := make(chan error, 1)
 		time.AfterFunc(time.Hour, func() {
 			questions, err := state.Questions(t.Context(), store, "dinner-3")
-			assert.NoError(t, err)
-			if assert.Len(t, questions, 1) {
-				assert.NoError(t, state.Answer(t.Context(), store, "dinner-3", questions[0].ID, "ann", state.InDoubtCompleted("receipt 7")))
+			if err == nil {
+				err = state.Answer(t.Context(), store, "dinner-3", questions[0].ID, "ann", state.InDoubtCompleted("receipt 7"))
 			}
+			answered <- err
 		})
 		answer, err := untilAnswered(t.Context(), store, "dinner-3", agent, "Pay the deposit.")
-		require.NoError(t, err)
+		require.NoError(t, errors.Join(err, <-answered))
 		assert.Equal(t, "Paid.", answer)
 		assert.Equal(t, []Payment{{Euros: 50}}, paid)
 	})

@@ -49,7 +49,7 @@ func TestInterruptIsResumedWithWhatIsNewAndAnAnswerCountsOnce(t *testing.T) {
 	require.Len(t, end.Outcome.Interrupts, 1)
 	asked := end.Outcome.Interrupts[0]
 	assert.Equal(t, "tool_call", asked.Reason)
-	assert.Equal(t, "c", asked.ToolCallID)
+	assert.Equal(t, "a-0001/c", asked.ToolCallID)
 	assert.Equal(t, "a-0001:assistant/approve_book?1", asked.ID)
 
 	resume := func(id, answer string) string {

@@ -101,7 +101,7 @@ func (c *encoder) Encode(e *turn.Event) turn.Frame {
 		f.Messages = c.snapshot(f.Snapshot)
 	}
 	if e.Kind.IsEnd() {
-		f.Tail = appendEvent(nil, tail(e))
+		f.Tail = appendEvent(nil, c.tail(e))
 	}
 	return f
 }
@@ -142,7 +142,7 @@ func (c *encoder) events(e *turn.Event) []event {
 }
 
 // tail returns the last event of a response. The reader knows its thread and run.
-func tail(e *turn.Event) *event {
+func (c *encoder) tail(e *turn.Event) *event {
 	switch e.Kind {
 	case turn.Failed:
 		return &event{Type: "RUN_ERROR", Message: e.Text, Code: "failed"}
@@ -151,17 +151,24 @@ func tail(e *turn.Event) *event {
 	case turn.Paused:
 		o := &outcome{Type: "interrupt"}
 		for i := range e.Asked {
-			o.Interrupts = append(o.Interrupts, interruptOf(&e.Asked[i]))
+			o.Interrupts = append(o.Interrupts, c.interrupt(&e.Asked[i]))
 		}
 		return &event{Type: "RUN_FINISHED", Outcome: o}
 	}
 	return &event{Type: "RUN_FINISHED", Outcome: &outcome{Type: "success"}}
 }
 
-// interruptOf has no expiresAt: a client refuses to answer after it, and here a default
-// answers then, or somebody does.
-func interruptOf(q *turn.Question) interrupt {
-	in := interrupt{ID: q.ID, Reason: "input_required", Message: q.Text, ToolCallID: q.Call, ResponseSchema: q.Schema}
+// callID returns the ID of a tool call in the thread. Models may give calls of different turns
+// the same ID, and clients merge calls with the same one.
+func (c *encoder) callID(id string) string { return c.runID + "/" + id }
+
+// interrupt has no expiresAt: a client refuses to answer after it, and here a default answers
+// then, or somebody does.
+func (c *encoder) interrupt(q *turn.Question) interrupt {
+	in := interrupt{ID: q.ID, Reason: "input_required", Message: q.Text, ResponseSchema: q.Schema}
+	if q.Call != "" {
+		in.ToolCallID = c.callID(q.Call)
+	}
 	if q.Approval {
 		in.Reason = "tool_call"
 	}
@@ -243,21 +250,23 @@ func (c *encoder) call(e *turn.Event) []event {
 		m = &said{ID: e.Step, Role: "assistant"}
 		c.messages = append(c.messages, m)
 	}
-	call := toolCall{ID: e.Call, Type: "function"}
+	id := c.callID(e.Call)
+	call := toolCall{ID: id, Type: "function"}
 	call.Function.Name, call.Function.Arguments = e.Tool, string(e.Data)
 	m.ToolCalls = append(m.ToolCalls, call)
 	return []event{
-		{Type: "TOOL_CALL_START", ToolCallID: e.Call, ToolCallName: e.Tool, ParentMessageID: e.Step},
-		{Type: "TOOL_CALL_ARGS", ToolCallID: e.Call, Delta: string(e.Data)},
-		{Type: "TOOL_CALL_END", ToolCallID: e.Call},
+		{Type: "TOOL_CALL_START", ToolCallID: id, ToolCallName: e.Tool, ParentMessageID: e.Step},
+		{Type: "TOOL_CALL_ARGS", ToolCallID: id, Delta: string(e.Data)},
+		{Type: "TOOL_CALL_END", ToolCallID: id},
 	}
 }
 
 func (c *encoder) result(e *turn.Event, content string) []event {
-	m := &said{ID: c.runID + "/" + e.Call, Role: "tool", ToolCallID: e.Call}
+	id := c.callID(e.Call)
+	m := &said{ID: id, Role: "tool", ToolCallID: id}
 	m.text.WriteString(content)
 	c.messages = append(c.messages, m)
-	return []event{{Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: e.Call, Content: &content, Role: "tool"}}
+	return []event{{Type: "TOOL_CALL_RESULT", MessageID: id, ToolCallID: id, Content: &content, Role: "tool"}}
 }
 
 // text returns an output as the text of a message: itself if it is one, and otherwise JSON.
