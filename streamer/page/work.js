@@ -23,7 +23,7 @@ export class Work {
 
   // draw asks anew from time to time, more often while the panel is open.
   draw(can) {
-    setHidden(panel, !can?.history || !this.#body);
+    setHidden(panel, !can?.history); // also before the answer, which would move what is below
     if (!can?.history) return;
     if (!document.hidden && Date.now() - this.#asked > (isFolded("work", true) ? 6 * every : every)) this.#ask();
     if (this.#body) draw(this.#body);
