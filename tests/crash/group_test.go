@@ -30,7 +30,7 @@ func collect(args ...string) error {
 	if err != nil {
 		return err
 	}
-	st, err := state.Open(context.Background(), store, "run-1")
+	st, err := state.Open(context.Background(), store, "run-1", state.WithMaxLosses(core.Unlimited))
 	if err != nil {
 		return err
 	}

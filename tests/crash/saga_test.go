@@ -74,7 +74,7 @@ func bookAndUndo(args ...string) error {
 	}
 	say := logIn(dir)
 	agent, book := saga(say)
-	st, err := state.Open(context.Background(), store, "run-1", state.WithCompensations(book))
+	st, err := state.Open(context.Background(), store, "run-1", state.WithMaxLosses(core.Unlimited), state.WithCompensations(book))
 	if err != nil {
 		return err
 	}
