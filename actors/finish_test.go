@@ -95,7 +95,7 @@ func TestToolCallsThatWereCutOffAreAnsweredWithAnError(t *testing.T) {
 		assert.True(t, result.IsError)
 		assert.Contains(t, result.Text, "cut off by the limit on tokens")
 	}
-	assert.Equal(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/refused_echo", "assistant/refused_echo#2", "assistant/model#2"}, addresses(t, st))
+	assert.ElementsMatch(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/refused_echo", "assistant/refused_echo#2", "assistant/model#2"}, addresses(t, st))
 	sent := model.asked()[1].Messages[1].ToolCalls
 	assert.Equal(t, []string{`{"n":1}`, `{}`, `{}`}, []string{sent[0].Arguments, sent[1].Arguments, sent[2].Arguments}, "services parse what goes back")
 }
