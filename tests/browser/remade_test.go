@@ -56,8 +56,8 @@ func TestARunThatIsMadeAnewIsShownAsAnother(t *testing.T) {
 	list.waitText(`[data-run="trip-1"] .calls`, "1")
 
 	// Also where the page has seen nothing of its end.
-	p.offline(true)
 	p.expectOutages()
+	p.offline(true)
 	p.wait(`document.querySelector("#connection").dataset.state !== "live"`)
 	require.NoError(t, store.Delete(t.Context(), "trip-1"))
 	record(long)
