@@ -213,7 +213,7 @@ func awaitChange(ctx context.Context, store snapshot.Store, runID string, due ti
 
 // canGoOn reports whether the run can continue, and when it can continue without an answer.
 func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, time.Time, error) {
-	found, err := load(ctx, store, runID)
+	found, waiting, err := loadWithMessages(ctx, store, runID)
 	switch {
 	case err != nil || found.Open:
 		return false, time.Time{}, err
@@ -222,10 +222,6 @@ func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, tim
 	case !found.Due.IsZero() && !time.Now().Before(found.Due):
 		return true, found.Due, nil
 	}
-	waiting, err := store.Messages(ctx, runID)
-	if err != nil || awaitsSignalOf(found, waiting) {
-		return err == nil, found.Due, err
-	}
-	open, err := unanswered(ctx, store, found)
-	return len(open) == 0 && found.Due.IsZero() && !awaitsAny(found), found.Due, err
+	ready := awaitsSignalOf(found, waiting) || len(unanswered(found, waiting)) == 0 && found.Due.IsZero() && !awaitsAny(found)
+	return ready, found.Due, nil
 }

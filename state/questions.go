@@ -206,33 +206,36 @@ func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error
 // they were asked. Questions whose answer was posted and is not recorded yet
 // are not open.
 func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
+	found, waiting, err := loadWithMessages(ctx, store, runID)
+	if err != nil {
+		return nil, fmt.Errorf("state: questions of run %s: %w", runID, err)
+	}
+	return unanswered(found, waiting), nil
+}
+
+// loadWithMessages returns a run and the messages that waited for it. The messages are read first:
+// a process that takes one in meanwhile records it before it removes it, so that the message or its
+// effect is seen.
+func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Snapshot, []snapshot.Message, error) {
+	waiting, err := store.Messages(ctx, runID)
+	if err != nil {
+		return nil, nil, err
+	}
 	found, err := load(ctx, store, runID)
-	if err != nil {
-		return nil, fmt.Errorf("state: questions of run %s: %w", runID, err)
-	}
-	open, err := unanswered(ctx, store, found)
-	if err != nil {
-		return nil, fmt.Errorf("state: questions of run %s: %w", runID, err)
-	}
-	return open, nil
+	return found, waiting, err
 }
 
 // unanswered returns the questions of a run that have no answer, neither
 // recorded nor posted. A run that was cancelled has none.
-func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snapshot) ([]core.Question, error) {
-	open := openQuestions(found.Records)
-	if len(open) == 0 || found.Status == StatusCancelled {
-		return nil, nil
+func unanswered(found *snapshot.Snapshot, waiting []snapshot.Message) []core.Question {
+	if found.Status == StatusCancelled {
+		return nil
 	}
-	waiting, err := store.Messages(ctx, found.RunID)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(open, func(q core.Question) bool {
+	return slices.DeleteFunc(openQuestions(found.Records), func(q core.Question) bool {
 		return slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
 			return m.IsAnswer() && m.Record.Name == q.ID
 		})
-	}), nil
+	})
 }
 
 // openQuestions returns the questions that can still be answered: those without an answer since

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
@@ -220,4 +221,44 @@ func TestQuestionOfACallThatIsOverIsNotOpen(t *testing.T) {
 	err = state.Answer(t.Context(), s, "run-1", "agent/group:both/1?1", "", true)
 	require.ErrorIs(t, err, state.ErrNotAsked)
 	require.ErrorContains(t, err, "the call that asked it is over; open: agent?1")
+}
+
+// A betweenReads calls a function once, after the first read of a run or of its messages.
+type betweenReads struct {
+	snapshot.Store
+	then func()
+}
+
+func (s *betweenReads) once() {
+	if then := s.then; then != nil {
+		s.then = nil
+		then()
+	}
+}
+
+func (s *betweenReads) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	defer s.once()
+	return s.Store.Load(ctx, runID)
+}
+
+func (s *betweenReads) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
+	defer s.once()
+	return s.Store.Messages(ctx, runID)
+}
+
+func TestQuestionWhoseAnswerIsTakenInMeanwhileIsNotOpen(t *testing.T) {
+	store := memstore.New()
+	agent := decorators.Agent("a", "", func(ctx context.Context, _ struct{}) (int, error) { return core.Await[int](ctx, "How many?") })
+	call := func() error {
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		_, err = agent.Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, st.Close())
+		return err
+	}
+	require.ErrorIs(t, call(), core.ErrAwaiting)
+	require.NoError(t, state.Answer(t.Context(), store, "r", "a?1", "ann", 3))
+	open, err := state.Questions(t.Context(), &betweenReads{store, func() { require.NoError(t, call()) }}, "r")
+	require.NoError(t, err)
+	assert.Empty(t, open)
 }

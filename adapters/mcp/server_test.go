@@ -242,13 +242,8 @@ func TestAClientThatCannotAskLearnsHowToAnswer(t *testing.T) {
 	assert.True(t, wrong.IsError)
 	assert.Contains(t, textOf(t, wrong), "want a string")
 	said = textOf(t, callTool(t, s, "run_answer", map[string]any{"run": id, "question": "plan?1", "answer": "Rome"}))
-	for !strings.Contains(said, "How many days?") { // the run may not have taken the answer yet
-		said = textOf(t, callTool(t, s, "run_wait", map[string]any{"run": id}))
-	}
+	assert.Contains(t, said, "How many days?")
 	said = textOf(t, callTool(t, s, "run_answer", map[string]any{"run": id, "question": "plan?2", "answer": 4}))
-	for !strings.HasPrefix(said, "{") {
-		said = textOf(t, callTool(t, s, "run_wait", map[string]any{"run": id}))
-	}
 	assert.JSONEq(t, `{"city":"Rome","days":4}`, said)
 	assert.JSONEq(t, `{"city":"Rome","days":4}`, textOf(t, callTool(t, s, "run_wait", map[string]any{"run": id})))
 	assert.True(t, callTool(t, s, "run_wait", map[string]any{"run": "mcp-guessed"}).IsError)
