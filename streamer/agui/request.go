@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
 // An input is a RunAgentInput, as far as it matters here. State, context and forwardedProps
@@ -106,32 +108,21 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	if err := json.Unmarshal(m.Content, &parts); err != nil {
 		return "", nil, errors.New("the content of the message is neither a text nor an array of parts")
 	}
-	type file struct {
-		MIME string `json:"mime,omitempty"`
-		Data string `json:"data,omitempty"` // in base64
-		URL  string `json:"url,omitempty"`
-	}
 	var texts []string
-	var all []file
+	var all []turn.File
 	for i, p := range parts {
 		switch {
 		case p.Type == "text":
 			texts = append(texts, p.Text)
 		case p.Source.Type == "data":
-			all = append(all, file{MIME: p.Source.MIME, Data: p.Source.Value})
+			all = append(all, turn.File{MIME: p.Source.MIME, Data: p.Source.Value})
 		case p.Source.Type == "url":
-			all = append(all, file{MIME: p.Source.MIME, URL: p.Source.Value})
+			all = append(all, turn.File{MIME: p.Source.MIME, URL: p.Source.Value})
 		default:
 			return "", nil, fmt.Errorf("part %d of the message is of the type %q; want text, or one with a source that is data or a url", i+1, p.Type)
 		}
 	}
-	if text = strings.Join(texts, "\n"); text == "" && len(all) == 0 {
-		return "", nil, errors.New("the message has no text and no file")
-	}
-	if len(all) > 0 {
-		files, err = json.Marshal(all)
-	}
-	return text, files, err
+	return turn.Prompt(texts, all)
 }
 
 // value returns the answer that a resume gives. Of an approval, changed arguments are

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
 // A request is what a client posts. Fields that are not known are those of the page.
@@ -82,20 +84,14 @@ func (r *request) last() *message { return &r.Messages[len(r.Messages)-1] }
 
 // prompt returns what the user says in a message: the text, and files as actors.Part.
 func (m *message) prompt() (text string, files json.RawMessage, err error) {
-	type file struct {
-		MIME string `json:"mime,omitempty"`
-		Data string `json:"data,omitempty"` // in base64
-		URL  string `json:"url,omitempty"`
-		Name string `json:"name,omitempty"`
-	}
 	var texts []string
-	var all []file
+	var all []turn.File
 	for i, p := range m.Parts {
 		switch p.Type {
 		case "text":
 			texts = append(texts, p.Text)
 		case "file":
-			f := file{MIME: p.MediaType, URL: p.URL, Name: p.Filename}
+			f := turn.File{MIME: p.MediaType, URL: p.URL, Name: p.Filename}
 			if rest, isData := strings.CutPrefix(p.URL, "data:"); isData {
 				head, data, found := strings.Cut(rest, ",")
 				if !found || !strings.HasSuffix(head, ";base64") {
@@ -110,13 +106,7 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 			}
 		}
 	}
-	if text = strings.Join(texts, "\n"); text == "" && len(all) == 0 {
-		return "", nil, errors.New("the message has no text and no file")
-	}
-	if len(all) > 0 {
-		files, err = json.Marshal(all)
-	}
-	return text, files, err
+	return turn.Prompt(texts, all)
 }
 
 // answers returns what a message of the assistant answers. A refusal has the reason of whoever

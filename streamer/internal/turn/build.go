@@ -344,14 +344,10 @@ func valid(data []byte) json.RawMessage {
 
 // object returns arguments as JSON: a string if they are not.
 func object(arguments string) json.RawMessage {
-	switch {
-	case strings.TrimSpace(arguments) == "":
+	if strings.TrimSpace(arguments) == "" {
 		return json.RawMessage("{}")
-	case json.Valid([]byte(arguments)):
-		return json.RawMessage(arguments)
 	}
-	quoted, _ := json.Marshal(arguments) // a string always can be
-	return quoted
+	return valid([]byte(arguments))
 }
 
 // unique returns the ID of a call on the wire: that which the model gave it, unless another

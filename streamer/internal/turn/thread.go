@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,6 +68,26 @@ func ReadBody(w http.ResponseWriter, req *http.Request, most int64) ([]byte, err
 
 // bodyTime is how long a body may take to come.
 const bodyTime = 30 * time.Second
+
+// A File is what a user says beside the text, in the form of actors.Part.
+type File struct {
+	MIME string `json:"mime,omitempty"`
+	Data string `json:"data,omitempty"` // in base64
+	URL  string `json:"url,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+// Prompt returns what the user says in a message, for a [streamer.ThreadMessage]. A message
+// without a text and a file is an error.
+func Prompt(texts []string, all []File) (text string, files json.RawMessage, err error) {
+	if text = strings.Join(texts, "\n"); text == "" && len(all) == 0 {
+		return "", nil, errors.New("the message has no text and no file")
+	}
+	if len(all) > 0 {
+		files, err = json.Marshal(all)
+	}
+	return text, files, err
+}
 
 // A Thread is a conversation as a front end uses it.
 type Thread struct {
