@@ -11,7 +11,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
+	"time"
 )
 
 // A Dir is a storage in a directory. It outlives the process and can be shared by
@@ -19,7 +21,7 @@ import (
 // disk. A Dir is safe for concurrent use. Create one with [OpenDir].
 //
 // Each account is a file to which Add appends a line. It grows by about 200 bytes per
-// call. Files of past days can be removed.
+// call. [Dir.Prune] removes accounts that are no longer used, such as those of past days.
 type Dir struct {
 	root *os.Root
 
@@ -31,6 +33,7 @@ type Dir struct {
 type file struct {
 	read int64
 	sum  Amount
+	last []byte // the last line read
 }
 
 // OpenDir opens the directory at path and creates it if it does not exist. Symbolic
@@ -49,9 +52,58 @@ func OpenDir(path string) (*Dir, error) {
 // Close releases the directory. The storage must not be used afterwards.
 func (d *Dir) Close() error { return d.root.Close() }
 
+// Prune removes the accounts to which nothing has been added since the given time and
+// returns their number. They are zero afterwards, so the time must be before the
+// beginning of what a limit still counts: the current day for a daily budget, two
+// minutes ago for a limiter of package ratelimit, and never for the budget of a run that
+// can be resumed. Files that are not accounts are left alone.
+func (d *Dir) Prune(ctx context.Context, before time.Time) (removed int, err error) {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return 0, fmt.Errorf("budget: %w", err)
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return removed, fmt.Errorf("budget: %w", err)
+		}
+		ok, err := d.pruneFile(e.Name(), before)
+		if err != nil {
+			return removed, fmt.Errorf("budget: %w", err)
+		}
+		if ok {
+			removed++
+		}
+	}
+	return removed, nil
+}
+
+func (d *Dir) pruneFile(name string, before time.Time) (bool, error) {
+	if !isAccountFile(name) {
+		return false, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	info, err := d.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // another process was faster
+		delete(d.files, name)
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.Mode().IsRegular() || !info.ModTime().Before(before):
+		return false, nil
+	}
+	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	delete(d.files, name)
+	return true, nil
+}
+
 // A line is one line of an account's file.
 type line struct {
-	Account string `json:"account"`
+	Account string    `json:"account"`
+	At      time.Time `json:"at"`
 	Amount
 }
 
@@ -67,6 +119,7 @@ func (d *Dir) Add(_ context.Context, account string, a Amount) (Amount, error) {
 	f, err := d.root.OpenFile(name, flags, 0o600)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		delete(d.files, name)
 		return Amount{}, nil
 	case err != nil:
 		return Amount{}, fmt.Errorf("budget: account %q: %w", account, err)
@@ -80,7 +133,7 @@ func (d *Dir) Add(_ context.Context, account string, a Amount) (Amount, error) {
 
 func (d *Dir) addTo(f *os.File, name, account string, a Amount) (Amount, error) {
 	if !a.IsZero() {
-		data, err := json.Marshal(line{account, a})
+		data, err := json.Marshal(line{account, time.Now(), a})
 		if err != nil {
 			return Amount{}, err
 		}
@@ -93,11 +146,20 @@ func (d *Dir) addTo(f *os.File, name, account string, a Amount) (Amount, error) 
 		}
 	}
 	known := d.files[name]
-	if known == nil {
+	if known == nil || !known.isPartOf(f) {
 		known = new(file)
 		d.files[name] = known
 	}
 	return known.readNew(f, account)
+}
+
+// isPartOf reports whether what has been read is still in the file. It is not if another
+// process has pruned the account and the file was made anew. No two lines are equal,
+// since each has its time.
+func (k *file) isPartOf(f *os.File) bool {
+	last := make([]byte, len(k.last))
+	_, err := f.ReadAt(last, k.read-int64(len(last)))
+	return err == nil && bytes.Equal(last, k.last)
 }
 
 // readNew reads the complete lines that have been added. A line cut off by a crash does
@@ -108,7 +170,9 @@ func (k *file) readNew(f *os.File, account string) (Amount, error) {
 		return Amount{}, err
 	}
 	end := bytes.LastIndexByte(data, '\n') + 1
+	last := k.last
 	for text := range bytes.Lines(data[:end]) {
+		last = text
 		var l line
 		if json.Unmarshal(text, &l) != nil {
 			continue
@@ -119,11 +183,20 @@ func (k *file) readNew(f *os.File, account string) (Amount, error) {
 		k.sum = k.sum.Plus(l.Amount)
 	}
 	k.read += int64(end)
+	k.last = bytes.Clone(last)
 	return k.sum, nil
 }
 
 // nameOf returns the file name of an account. The account may be any string.
 func nameOf(account string) string {
 	sum := sha256.Sum256([]byte(account))
-	return hex.EncodeToString(sum[:16]) + ".account"
+	return hex.EncodeToString(sum[:16]) + suffix
+}
+
+const suffix = ".account"
+
+func isAccountFile(name string) bool {
+	id, ok := strings.CutSuffix(name, suffix)
+	raw, err := hex.DecodeString(id)
+	return ok && err == nil && len(raw) == 16
 }

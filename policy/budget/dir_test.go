@@ -3,8 +3,10 @@ package budget_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,4 +73,52 @@ func TestDirRefusesTheFileOfAnotherAccount(t *testing.T) {
 	require.NoError(t, os.WriteFile(files[0], []byte("\n{\"account\":\"b\",\"calls\":1}\n"), 0o600))
 	_, err = openDir(t, path).Add(t.Context(), "a", budget.Amount{})
 	require.ErrorContains(t, err, `budget: account "a": its file has a line of account "b"`)
+}
+
+func TestPruneRemovesAccountsThatAreNoLongerUsed(t *testing.T) {
+	path := t.TempDir()
+	dir, other := openDir(t, path), openDir(t, path) // as in two processes
+	for _, account := range []string{"yesterday", "today"} {
+		_, err := dir.Add(t.Context(), account, budget.Amount{Calls: 3})
+		require.NoError(t, err)
+		_, err = other.Add(t.Context(), account, budget.Amount{})
+		require.NoError(t, err)
+	}
+	foreign := filepath.Join(path, "notes.account")
+	require.NoError(t, os.WriteFile(foreign, nil, 0o600))
+	longAgo := time.Now().Add(-48 * time.Hour)
+	require.NoError(t, os.Chtimes(foreign, longAgo, longAgo))
+	require.NoError(t, os.Chtimes(fileOf(t, path, "yesterday"), longAgo, longAgo))
+
+	removed, err := dir.Prune(t.Context(), time.Now().Add(-24*time.Hour))
+	require.NoError(t, err)
+	assert.Equal(t, 1, removed)
+	assert.FileExists(t, foreign)
+	for name, d := range map[string]*budget.Dir{"dir": dir, "other": other} {
+		sum, err := d.Add(t.Context(), "today", budget.Amount{})
+		require.NoError(t, err, name)
+		assert.EqualValues(t, 3, sum.Calls, name)
+	}
+	sum, err := dir.Add(t.Context(), "yesterday", budget.Amount{Calls: 1})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, sum.Calls, "begins anew")
+	sum, err = other.Add(t.Context(), "yesterday", budget.Amount{Calls: 1})
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, sum.Calls, "begins anew in the other process too")
+}
+
+// fileOf returns the path of the account's file.
+func fileOf(t *testing.T, dir, account string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.account"))
+	require.NoError(t, err)
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		if strings.Contains(string(data), `"account":"`+account+`"`) {
+			return file
+		}
+	}
+	require.Fail(t, "no file of account "+account)
+	return ""
 }
