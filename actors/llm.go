@@ -27,6 +27,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 	observed := handler
 	if handler != nil {
 		observed = func(ctx context.Context, req Request) (Response, error) {
+			growStack(0)
 			req.digests = nil // for the handler's own calls of the LLM
 			req, err := withData(ctx, req)
 			if err != nil {
