@@ -17,20 +17,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrLost is found by errors.Is in the error of a call that was sent, and of which no response
-// came: it may have taken effect.
+// ErrLost is found by errors.Is in the error of a call that was sent but got no response. The
+// call may have taken effect.
 var ErrLost = errors.New("mcp: the call was lost after it was sent")
 
-// A ServerError is an error with which a server has answered.
+// A ServerError is an error that the server returned.
 //
-//	Code    int    // of JSON-RPC; 0 for that of a tool
-//	Message string // in the words of the server
+//	Code    int    // the JSON-RPC error code; 0 for an error of a tool
+//	Message string // the text from the server
 type ServerError struct {
 	Code    int
 	Message string
 }
 
-// Error returns the words of the server.
+// Error returns the message of the server, and the code if it is not zero.
 func (e *ServerError) Error() string {
 	if e.Code == 0 {
 		return e.Message
@@ -44,12 +44,13 @@ func init() {
 	record.RegisterErrorType[*ServerError]("mcp.ServerError")
 }
 
-// request makes a request of the server and returns its raw result. send makes it with the
-// SDK, with the progress token, which tells the tap which request it is. name is for the
-// header Mcp-Name of methods that the SDK does not know.
+// request sends a request to the server and returns the raw result. send makes the request
+// with the SDK. It must pass on the progress token, which tells the tap which request it is.
+// name is the value of the Mcp-Name header for methods that the SDK does not know.
 //
-// An error is a *ServerError if the server has answered with one. It is retryable if the
-// server cannot have the request, and [ErrLost] if no response came to one that was sent.
+// An error is a *ServerError if the server answered with an error. It is retryable if the
+// server cannot have received the request. It is [ErrLost] if the request was sent and no
+// response came.
 func (c *Client) request(ctx context.Context, name string, send func(context.Context, *session, string) error) (json.RawMessage, error) {
 	s, err := c.acquire(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 	err = send(ctx, s, token)
 	end := e.fate()
 	switch {
-	case ctx.Err() != nil && end.sent: // a response that comes now may be about that
+	case ctx.Err() != nil && end.sent: // a response that arrives now may only report the cancellation
 		c.release(s, false)
 		return nil, fmt.Errorf("mcp: %s: %w: %w", c.name, ErrLost, context.Cause(ctx))
 	case ctx.Err() != nil:
@@ -70,17 +71,17 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 	case end.response != nil:
 		c.release(s, false)
 		return answered(end.response)
-	case err == nil: // the SDK has answered itself
+	case err == nil: // the SDK answered from its cache
 		c.release(s, false)
 		return nil, nil
 	}
-	end.tooLarge = end.tooLarge || isTooLarge(err) && s.tap.isAlone(e) // of the response to another otherwise
+	end.tooLarge = end.tooLarge || isTooLarge(err) && s.tap.isAlone(e) // otherwise the large message may be the response to another request
 	lost, failure := c.classify(c.explain(err, s.process), end)
 	c.release(s, lost)
 	return nil, failure
 }
 
-// notSent returns the error of a request that did not begin.
+// notSent returns the error of a request that was never sent.
 func notSent(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		return err
@@ -88,14 +89,14 @@ func notSent(ctx context.Context, err error) error {
 	return core.Retryable(err)
 }
 
-// classify returns the error of a request to which no response came, and whether the session
-// is lost.
+// classify returns the error of a request that got no response, and whether the session is
+// lost.
 func (c *Client) classify(err error, end fate) (lost bool, failure error) {
 	switch status := end.status; {
 	case end.tooLarge:
-		return true, core.Permanent(fmt.Errorf("%w (a message of the server is larger than Options.MaxResult of %d bytes)", err, c.options.MaxResult))
+		return true, core.Permanent(fmt.Errorf("%w (a message of the server is larger than Options.MaxResult, %d bytes)", err, c.options.MaxResult))
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
-		return false, core.Retryable(err) // it was not let in
+		return false, core.Retryable(err) // the server rejected the request
 	case status == http.StatusNotFound || errors.Is(err, sdk.ErrSessionMissing):
 		return true, core.Retryable(err) // the session is gone, as after a restart
 	case status >= 400 && status < 500:
@@ -106,7 +107,7 @@ func (c *Client) classify(err error, end fate) (lost bool, failure error) {
 	return true, fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// answered returns the result of a response.
+// answered returns the result in a response, or its error.
 func answered(r *jsonrpc.Response) (json.RawMessage, error) {
 	if r.Error == nil {
 		return r.Result, nil
@@ -137,7 +138,7 @@ func isTooLarge(err error) bool {
 	return strings.Contains(text, "maximum line length") || strings.Contains(text, "exceeds max") || strings.Contains(text, "token too long")
 }
 
-// version returns the version of this module in the program.
+// version returns the version of this module that is linked into the program.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -11,34 +11,34 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ErrClosed is found by errors.Is in the error of a call of a client that was closed.
+// ErrClosed is found by errors.Is in the error of a call on a closed client.
 var ErrClosed = errors.New("mcp: the client is closed")
 
-// A Client is a client of one MCP server. It connects when it is first needed, and again after
-// the server has died. It is safe for many goroutines, and one Client is meant for all runs of
-// a process. Make one with [Command] or [HTTP]; the zero Client is none.
+// A Client is a client of one MCP server. It connects on first use, and reconnects if the
+// server dies. It is safe for concurrent use; one Client serves all runs of a process. Create
+// one with [Command] or [HTTP]; the zero Client is not usable.
 type Client struct {
 	name    string
-	where   string // of the server, for errors
+	where   string // names the server in errors
 	options Options
 	connect func(t *tap) (sdk.Transport, *process)
 
 	calls   atomic.Uint64 // numbers the progress tokens
-	dialing chan struct{} // holds one value while a session is dialled
+	dialing chan struct{} // holds one value while a session is being dialed
 
 	mu      sync.Mutex
-	session *session // nil if there is none
+	session *session // nil if not connected
 	closed  bool
 }
 
-// Command returns a client of a server that the command runs, which speaks the protocol over
-// its standard input and output. The name of the client is the first part of the names of its
-// tools. The command is a template, of which Path, Args, Env, Dir, SysProcAttr and Stderr
-// count: it is started again after it has died. Command panics if the name or an option is
-// invalid, or cmd is nil.
+// Command returns a client that runs a server as a child process and speaks the protocol over
+// its standard input and output. The client's name is the prefix of the names of its tools.
+// cmd is a template: each time the server is started, its Path, Args, Env, Dir, SysProcAttr
+// and Stderr are copied, and other fields are ignored. Command panics if the name or an option
+// is invalid, or if cmd is nil.
 func Command(name string, cmd *exec.Cmd, o Options) *Client {
 	if cmd == nil {
-		panic(fmt.Sprintf("mcp: Command %q got nil", name))
+		panic(fmt.Sprintf("mcp: Command %q: cmd is nil", name))
 	}
 	o = o.check(name, TrustHints)
 	return &Client{
@@ -65,17 +65,17 @@ func HTTP(name, url string, o Options) *Client {
 // Name returns the name of the client.
 func (c *Client) Name() string { return c.name }
 
-// A session is a connection with the server. Client.mu protects users and retired.
+// A session is a connection to the server. Client.mu guards users and retired.
 type session struct {
 	client  *sdk.ClientSession
 	tap     *tap
 	process *process // nil for HTTP
-	pages   sync.Map // the raw pages of the list of tools, by cursor
+	pages   sync.Map // the raw pages of the tool list, by cursor
 	users   int
-	retired bool // it is closed when nobody uses it
+	retired bool // it is closed once it has no users
 }
 
-// acquire returns the session, and dials one if there is none. It must be released.
+// acquire returns the session, and dials one if there is none. The caller must release it.
 func (c *Client) acquire(ctx context.Context) (*session, error) {
 	select {
 	case c.dialing <- struct{}{}:
@@ -99,7 +99,7 @@ func (c *Client) acquire(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// present returns the session that there is; nil for none.
+// present returns the current session, or nil.
 func (c *Client) present() (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,8 +112,8 @@ func (c *Client) present() (*session, error) {
 	return c.session, nil
 }
 
-// release ends the use of a session. A lost session is not used again; it is closed by the
-// last who uses it.
+// release ends one use of a session. A lost session is not used again; its last user closes
+// it.
 func (c *Client) release(s *session, lost bool) {
 	c.mu.Lock()
 	s.users--
@@ -130,14 +130,14 @@ func (c *Client) release(s *session, lost bool) {
 	}
 }
 
-// close closes the connection first: the SDK waits for requests that are under way.
+// close closes the connection first, because the SDK's Close waits for pending requests.
 func (s *session) close() {
-	_ = s.tap.Close()    // the session is over in any case
-	_ = s.client.Close() // likewise
+	_ = s.tap.Close()    // the session ends in any case
+	_ = s.client.Close() // the session ends in any case
 }
 
-// Close ends the session and the process of the server, with the calls that are under way. It
-// may be called twice.
+// Close ends the session, its pending calls, and the process of the server. It may be called
+// more than once.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	s := c.session
@@ -149,7 +149,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// dial connects with the server.
+// dial connects to the server.
 func (c *Client) dial(ctx context.Context) (*session, error) {
 	dialing, cancel := context.WithTimeoutCause(ctx, c.options.DialTimeout, fmt.Errorf("no answer within %v", c.options.DialTimeout))
 	defer cancel()
@@ -160,7 +160,7 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 		return &session{client: client, tap: t, process: process}, nil
 	}
 	if t.Connection != nil {
-		_ = t.Close() // it failed
+		_ = t.Close() // Connect failed; its error is the one to report
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -171,7 +171,8 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 	return nil, c.explain(err, process)
 }
 
-// newClient returns the client of the SDK: one declares what it does for a server.
+// newClient returns a client of the SDK. An SDK client serves one server, since its
+// capabilities are declared per client.
 func (c *Client) newClient() *sdk.Client {
 	capabilities := new(sdk.ClientCapabilities)
 	capabilities.AddExtension(tasksExtension, nil)
@@ -181,14 +182,14 @@ func (c *Client) newClient() *sdk.Client {
 	})
 	for _, method := range []string{methodGetTask, methodCancelTask} {
 		if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](client, method); err != nil {
-			panic(err) // it is no standard method
+			panic(err) // the method is not a standard one
 		}
 	}
 	return client
 }
 
-// explain adds to an error of the SDK what it does not say: which server it is about, how its
-// process ended, and what the reason may be.
+// explain adds what an error of the SDK lacks: the server's name, how its process ended, and
+// the likely cause.
 func (c *Client) explain(err error, p *process) error {
 	said := ""
 	if p != nil {
@@ -196,7 +197,7 @@ func (c *Client) explain(err error, p *process) error {
 	}
 	var hint string
 	if isSyntax(err) && p != nil {
-		hint = "the server writes something else than messages to its standard output"
+		hint = "the server writes something other than messages to its standard output"
 	}
 	for _, more := range []string{hint, said} {
 		if more != "" {

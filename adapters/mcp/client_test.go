@@ -139,7 +139,7 @@ func TestAServerThatCannotBeStartedIsNamed(t *testing.T) {
 	_, err = mcp.Command("gone", exec.Command("no-such-command"), mcp.Options{}).List(t.Context())
 	require.ErrorContains(t, err, `mcp: gone: start the server: exec: "no-such-command": executable file not found`)
 	_, err = mcp.Command("talks", exec.Command("sh", "-c", "echo hello; cat > /dev/null"), mcp.Options{}).List(t.Context())
-	require.ErrorContains(t, err, "the server writes something else than messages to its standard output")
+	require.ErrorContains(t, err, "the server writes something other than messages to its standard output")
 	_, err = mcp.Command("silent", exec.Command("sleep", "60"), mcp.Options{DialTimeout: 50 * time.Millisecond}).List(t.Context())
 	require.ErrorContains(t, err, "mcp: silent: no answer within 50ms")
 }
@@ -191,7 +191,7 @@ func awaitLine(t *testing.T, file, line string) {
 func TestAResultThatIsTooLargeFailsItsCallAlone(t *testing.T) {
 	c := officeOf(t, t.TempDir(), mcp.Options{MaxResult: 1 << 20})
 	_, err := call(t, t.Context(), c, "office_big", `{"bytes":10000000}`)
-	require.ErrorContains(t, err, "a message of the server is larger than Options.MaxResult of 1048576 bytes")
+	require.ErrorContains(t, err, "a message of the server is larger than Options.MaxResult, 1048576 bytes")
 	out, err := call(t, t.Context(), c, "office_big", `{"bytes":1000}`)
 	require.NoError(t, err)
 	assert.Len(t, out.Text, 1000)
@@ -226,19 +226,19 @@ func TestResultsOfAServerAreReadAsTheyAre(t *testing.T) {
 		"for users":        {result: `{"content":[{"type":"text","text":"hidden","annotations":{"audience":["user"]}},{"type":"text","text":"seen"}]}`, want: actors.ToolOutput{Text: "seen"}},
 		"nothing":          {result: `{"content":[]}`, want: actors.ToolOutput{Text: "(no output)"}},
 		"a failure":        {result: `{"content":[{"type":"text","text":"it broke"}],"isError":true}`, err: "it broke"},
-		"a silent failure": {result: `{"content":[],"isError":true}`, err: "the tool failed, and does not say why"},
+		"a silent failure": {result: `{"content":[],"isError":true}`, err: "the tool failed without a message"},
 
-		"content of a wrong type":    {result: `{"content":"text"}`, err: "the result of the server is not one of a tool: json: cannot unmarshal string"},
-		"a number":                   {result: `42`, err: "the result of the server is not one of a tool"},
-		"a text of a wrong type":     {result: `{"content":[{"type":"text","text":7}]}`, err: "the result of the server is not one of a tool"},
-		"an unknown part":            {result: `{"content":[{"type":"smell"}]}`, err: `content 1: its type is "smell", want text, image, audio, resource or resource_link`},
+		"content of a wrong type":    {result: `{"content":"text"}`, err: "invalid tool result: json: cannot unmarshal string"},
+		"a number":                   {result: `42`, err: "invalid tool result"},
+		"a text of a wrong type":     {result: `{"content":[{"type":"text","text":7}]}`, err: "invalid tool result"},
+		"an unknown part":            {result: `{"content":[{"type":"smell"}]}`, err: `content 1: unknown type "smell", want text, image, audio, resource or resource_link`},
 		"data that is not base64":    {result: `{"content":[{"type":"image","mimeType":"image/png","data":"%"}]}`, err: "illegal base64"},
 		"an image without a type":    {result: `{"content":[{"type":"image","data":"QUI="}]}`, err: `content 1: the type of the image is ""`},
 		"an empty image":             {result: `{"content":[{"type":"image","mimeType":"image/png"}]}`, err: "content 1: the image is empty"},
 		"a resource without content": {result: `{"content":[{"type":"resource"}]}`, err: "content 1: the resource is missing"},
-		"a task nobody asked for":    {result: `{"resultType":"task","taskId":"1","status":"working"}`, err: "it is a task, and the server had not said that it has any"},
-		"input":                      {result: `{"resultType":"input_required","inputRequests":{}}`, err: "the server requires input of a user"},
-		"an unknown result":          {result: `{"resultType":"dream"}`, err: `its resultType is "dream"`},
+		"a task nobody asked for":    {result: `{"resultType":"task","taskId":"1","status":"working"}`, err: "the server answered with a task, but did not announce tasks"},
+		"input":                      {result: `{"resultType":"input_required","inputRequests":{}}`, err: "the server requires user input"},
+		"an unknown result":          {result: `{"resultType":"dream"}`, err: `resultType is "dream"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -256,8 +256,8 @@ func TestResultsOfAServerAreReadAsTheyAre(t *testing.T) {
 
 func TestAListThatIsNoneIsRefused(t *testing.T) {
 	for list, want := range map[string]string{
-		`{"tools":"none"}`: "mcp: raw: the list of tools is not one: json: cannot unmarshal string",
-		`{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"a","inputSchema":{"type":"object"}}]}`: `mcp: raw lists two tools of the name "a"`,
+		`{"tools":"none"}`: "mcp: raw: the list of tools is invalid: json: cannot unmarshal string",
+		`{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"a","inputSchema":{"type":"object"}}]}`: `mcp: raw lists two tools with the name "a"`,
 		`{"tools":[{"inputSchema":{"type":"object"}}]}`:                                                         "mcp: raw: tool 1 has no name",
 		`{"tools":[{"name":"a"}],"nextCursor":"again"}`:                                                         "the list of tools has no end",
 	} {
@@ -312,8 +312,8 @@ func TestAnErrorOfTheProtocolGoesToTheModel(t *testing.T) {
 }
 
 func TestAClientIsValid(t *testing.T) {
-	assert.PanicsWithValue(t, `mcp: the name of a client is "a b"; want 1 to 40 letters, digits, underscores and dashes`, func() { mcp.HTTP("a b", "http://x", mcp.Options{}) })
-	assert.PanicsWithValue(t, `mcp: Command "a" got nil`, func() { mcp.Command("a", nil, mcp.Options{}) })
+	assert.PanicsWithValue(t, `mcp: client name is "a b"; want 1 to 40 letters, digits, underscores and dashes`, func() { mcp.HTTP("a b", "http://x", mcp.Options{}) })
+	assert.PanicsWithValue(t, `mcp: Command "a": cmd is nil`, func() { mcp.Command("a", nil, mcp.Options{}) })
 	assert.PanicsWithValue(t, "mcp: a: Options.CallTimeout is -5ns; want more than 0, or core.NoTimeout", func() { mcp.HTTP("a", "http://x", mcp.Options{CallTimeout: -5}) })
 	assert.PanicsWithValue(t, "mcp: WithServers: client 1 is nil", func() { mcp.WithServers(nil) })
 	a := mcp.HTTP("a", "http://x", mcp.Options{})

@@ -16,13 +16,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// This file has questions of runs as forms of the protocol. A form is a flat object: what does
-// not fit is a field with JSON.
+// This file presents the questions of a run as forms of the protocol. A form is a flat object. A
+// property that does not fit into one becomes a text field that holds JSON.
 
-// A form is how a question is asked.
+// A form describes how a question is presented to a client.
 type form struct {
 	schema json.RawMessage
-	note   string // behind the question; empty for none
+	note   string // appended to the text of the question; may be empty
 	read   func(content map[string]any) (any, error)
 }
 
@@ -30,7 +30,7 @@ type form struct {
 func formOf(q *core.Question) form {
 	if q.Asks == record.AsksDoubt {
 		return form{
-			schema: json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","enum":["completed","run_again","failed","take_over"],"description":"whether the call took effect"},"output":{"type":"string","description":"of a call that has completed: its output, in JSON"},"message":{"type":"string","description":"of a call that has failed: why"}},"required":["decision"]}`),
+			schema: json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","enum":["completed","run_again","failed","take_over"],"description":"whether the call took effect"},"output":{"type":"string","description":"if the call completed: its output, as JSON"},"message":{"type":"string","description":"if the call failed: why"}},"required":["decision"]}`),
 			read:   fields("output"),
 		}
 	}
@@ -44,7 +44,7 @@ func formOf(q *core.Question) form {
 		switch {
 		case root.Type == "object" && approved && arguments:
 			return form{
-				schema: json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string","description":"why not"},"arguments":{"type":"string","description":"other arguments, as a JSON object; empty for those that are asked about"}},"required":["approved"]}`),
+				schema: json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string","description":"why the call is refused"},"arguments":{"type":"string","description":"changed arguments, as a JSON object; empty to keep them"}},"required":["approved"]}`),
 				read:   fields("arguments"),
 			}
 		case root.Type == "object" && areFlat(root.Properties):
@@ -55,7 +55,7 @@ func formOf(q *core.Question) form {
 	}
 	return form{
 		schema: json.RawMessage(`{"type":"object","properties":{"answer":{"type":"string","description":"in JSON"}},"required":["answer"]}`),
-		note:   fmt.Sprintf("\nThe answer is JSON that fits %s", q.Schema),
+		note:   fmt.Sprintf("\nThe answer must be JSON that matches the schema %s", q.Schema),
 		read: func(content map[string]any) (any, error) {
 			text, _ := content["answer"].(string)
 			return state.JSONAnswer([]byte(text))
@@ -63,18 +63,18 @@ func formOf(q *core.Question) form {
 	}
 }
 
-// wrapped returns the schema of an object with an answer.
+// wrapped returns the schema of an object whose only property, answer, has the given schema.
 func wrapped(schema json.RawMessage) json.RawMessage {
 	return slices.Concat(json.RawMessage(`{"type":"object","properties":{"answer":`), schema, json.RawMessage(`},"required":["answer"]}`))
 }
 
-// flatKeys are the keywords that a field of a form may have.
+// flatKeys are the keywords that the schema of a form field may have.
 var flatKeys = map[string]bool{
 	"type": true, "title": true, "description": true, "enum": true, "default": true, "minimum": true, "maximum": true,
 	"minLength": true, "maxLength": true,
 }
 
-// isFlat reports whether a schema is that of a field of a form.
+// isFlat reports whether schema is allowed for a form field.
 func isFlat(schema json.RawMessage) bool {
 	var field map[string]json.RawMessage
 	if json.Unmarshal(schema, &field) != nil {
@@ -101,7 +101,8 @@ func areFlat(fields map[string]json.RawMessage) bool {
 	return len(fields) > 0
 }
 
-// fields reads a form whose fields are those of the answer, but that of the name, which has JSON.
+// fields returns a function that reads a form whose fields are the properties of the answer. The
+// field called name holds JSON.
 func fields(name string) func(map[string]any) (any, error) {
 	return func(content map[string]any) (any, error) {
 		answer := make(map[string]any, len(content))
@@ -122,7 +123,7 @@ func fields(name string) func(map[string]any) (any, error) {
 	}
 }
 
-// asAnswer returns a value for state.Answer.
+// asAnswer returns value in the form that state.Answer takes.
 func asAnswer(value any) (any, error) {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -131,7 +132,7 @@ func asAnswer(value any) (any, error) {
 	return state.JSONAnswer(raw)
 }
 
-// request returns the question as a request to a client.
+// request returns the question as an elicitation request.
 func request(q *core.Question) *sdk.ElicitParams {
 	f := formOf(q)
 	message := q.Text + f.note
@@ -149,8 +150,8 @@ func requestsOf(open []core.Question) sdk.InputRequestMap {
 	return requests
 }
 
-// keyOfQuestion returns the key of a question among the requests of its run. A key is used
-// once: a question whose answer was refused has another.
+// keyOfQuestion returns the key of a question among the input requests of its run. A key is used
+// once: a question that is asked again because its answer was refused has a new key.
 func keyOfQuestion(q *core.Question) string {
 	if q.Refused == "" {
 		return q.ID
@@ -159,8 +160,9 @@ func keyOfQuestion(q *core.Question) string {
 	return q.ID + "~" + hex.EncodeToString(sum[:4])
 }
 
-// answer answers the questions of a run to which there are responses. Those to other questions
-// are ignored, as the protocol has it. It reports whether somebody did not want to answer.
+// answer gives the answers in responses to the questions of a run. Responses to unknown questions
+// are ignored, as the protocol requires. It reports whether the user declined to answer any of
+// them.
 func (s *server) answer(ctx context.Context, c caller, runID string, responses sdk.InputResponseMap) (declined bool, err error) {
 	open, err := s.questions(ctx, runID)
 	if err != nil {
@@ -185,15 +187,15 @@ func (s *server) answer(ctx context.Context, c caller, runID string, responses s
 	return declined, nil
 }
 
-// answerWith answers a question with what came of its form. It reports whether the question is
-// left open, since nobody wants to answer it.
+// answerWith answers a question with the result of its form. It reports whether the question is
+// still open because the user declined.
 func (s *server) answerWith(ctx context.Context, c caller, runID string, q *core.Question, r *sdk.ElicitResult) (left bool, err error) {
 	content := r.Content
 	if r.Action != "accept" {
 		if r.Action != "decline" || !isApproval(q) {
 			return true, nil
 		}
-		content = map[string]any{"approved": false, "reason": "the user has declined"}
+		content = map[string]any{"approved": false, "reason": "the user declined"}
 	}
 	value, err := formOf(q).read(content)
 	if err != nil {
@@ -201,12 +203,12 @@ func (s *server) answerWith(ctx context.Context, c caller, runID string, q *core
 	}
 	err = s.runner.Answer(ctx, runID, q.ID, c.principal, value)
 	if errors.Is(err, state.ErrAnswered) {
-		err = nil // by another, or before
+		err = nil // it was answered already
 	}
 	return false, err
 }
 
-// isApproval reports whether a question is whether a tool may be called.
+// isApproval reports whether a question asks for approval of a tool call.
 func isApproval(q *core.Question) bool {
 	var root struct {
 		Properties struct {
@@ -217,8 +219,8 @@ func isApproval(q *core.Question) bool {
 	return json.Unmarshal(q.Schema, &root) == nil && q.Asks != record.AsksDoubt && root.Properties.Approved != nil && root.Properties.Arguments != nil
 }
 
-// elicit asks the questions of a run of a client that speaks an older protocol, one after the
-// other. It reports whether one is left open.
+// elicit asks a client of an older protocol version the questions of a run, one after the other.
+// It reports whether one is still open.
 func (s *server) elicit(ctx context.Context, c caller, runID string, open []core.Question) (declined bool, err error) {
 	for i := range open {
 		q := &open[i]

@@ -161,7 +161,7 @@ func TestAResultThatIsTooLargeOverHTTPFailsItsCallAlone(t *testing.T) {
 			c := mcp.HTTP("office", server.URL, mcp.Options{MaxResult: 100_000})
 			t.Cleanup(func() { require.NoError(t, c.Close()) })
 			_, err := call(t, t.Context(), c, "office_big", `{"bytes":10000000}`)
-			require.ErrorContains(t, err, "a message of the server is larger than Options.MaxResult of 100000 bytes")
+			require.ErrorContains(t, err, "a message of the server is larger than Options.MaxResult, 100000 bytes")
 			require.ErrorIs(t, err, core.ErrPermanent)
 			out, err := call(t, t.Context(), c, "office_big", `{"bytes":1000}`)
 			require.NoError(t, err)

@@ -17,27 +17,27 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Listed is a tool as its server lists it. It is what a run has on record of a tool.
+// A Listed is a tool in the list of a server. It is what a run records about the tool.
 type Listed struct {
-	Name        string `json:"name"`        // for models
-	ServerName  string `json:"server_name"` // for the server
+	Name        string `json:"name"`        // the name that models see
+	ServerName  string `json:"server_name"` // the name on the server
 	Description string `json:"description,omitempty"`
-	Schema      string `json:"schema"` // of the arguments, as the server has written it
+	Schema      string `json:"schema"` // the schema of the arguments, as received from the server
 
 	ReadOnly    bool `json:"read_only,omitempty"`
-	Destructive bool `json:"destructive,omitempty"` // as is every tool that does not say that it is not
+	Destructive bool `json:"destructive,omitempty"` // true unless the server says otherwise
 	Idempotent  bool `json:"idempotent,omitempty"`
 
-	LeftOut string `json:"left_out,omitempty"` // why models do not see the tool; empty if they do
+	LeftOut string `json:"left_out,omitempty"` // why the tool is hidden from models; empty if it is not
 }
 
-// A listing is the record of a list.
+// A listing is the recorded result of listing the tools.
 type listing struct {
 	Tools []Listed `json:"tools"`
-	Tasks bool     `json:"tasks,omitempty"` // the server may answer with a task
+	Tasks bool     `json:"tasks,omitempty"` // the server may answer a call with a task
 }
 
-// rawTool is a tool in the list of a server.
+// rawTool is a tool in the server's list.
 type rawTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -52,7 +52,7 @@ type rawTool struct {
 	} `json:"execution"`
 }
 
-// maxTools is how many tools a server may list: models take far fewer.
+// maxTools is the largest number of tools that a server may list. Models take far fewer.
 const maxTools = 10_000
 
 // list asks the server for its tools.
@@ -72,7 +72,7 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 			NextCursor string    `json:"nextCursor"`
 		}
 		if err := json.Unmarshal(raw, &page); err != nil {
-			return l, core.Permanent(fmt.Errorf("mcp: %s: the list of tools is not one: %w", c.name, err))
+			return l, core.Permanent(fmt.Errorf("mcp: %s: the list of tools is invalid: %w", c.name, err))
 		}
 		for i := range page.Tools {
 			if t := &page.Tools[i]; c.options.Only == nil || slices.Contains(c.options.Only, t.Name) {
@@ -86,13 +86,13 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 			err := c.checkList(&l)
 			return l, err
 		case seen[cursor] || len(l.Tools) > maxTools || len(seen) > maxTools:
-			return l, core.Permanent(fmt.Errorf("mcp: %s: the list of tools has no end: a page has been sent twice, or there are more than %d tools", c.name, maxTools))
+			return l, core.Permanent(fmt.Errorf("mcp: %s: the list of tools has no end: a page was sent twice, or there are more than %d tools", c.name, maxTools))
 		}
 		seen[cursor] = true
 	}
 }
 
-// page returns a page of the list, and what the server can do.
+// page returns a page of the list, and the abilities of the server.
 func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, can abilities, err error) {
 	var used *session
 	raw, err = c.request(ctx, "", func(ctx context.Context, s *session, token string) error {
@@ -107,7 +107,7 @@ func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, 
 		used.pages.Store(cursor, raw)
 		return raw, can, nil
 	}
-	kept, _ := used.pages.Load(cursor) // the SDK had it, as the server allows
+	kept, _ := used.pages.Load(cursor) // the SDK answered from its cache, as the server allows
 	raw, _ = kept.(json.RawMessage)
 	return raw, can, nil
 }
@@ -124,21 +124,21 @@ func (c *Client) listed(t *rawTool) Listed {
 		l.ReadOnly, l.Destructive, l.Idempotent = false, true, false
 	}
 	if t.Execution.TaskSupport == "required" {
-		l.LeftOut = "it requires a task of the protocol 2025-11-25, which has another form today"
+		l.LeftOut = "it requires a task as of protocol version 2025-11-25, which is not supported"
 	} else if _, err := actors.ParseSchema([]byte(l.Schema)); err != nil && c.options.OnSchema != SchemaUnchecked {
 		l.LeftOut = err.Error()
 	}
 	return l
 }
 
-// checkList refuses names that repeat, and logs what is left out.
+// checkList rejects duplicate names, and logs the tools that are left out.
 func (c *Client) checkList(l *listing) error {
 	var problems []error
 	count := make(map[string]int)
 	for i := range l.Tools {
 		t := &l.Tools[i]
 		if count[t.ServerName]++; count[t.ServerName] == 2 {
-			problems = append(problems, fmt.Errorf("mcp: %s lists two tools of the name %q", c.name, record.Truncate(t.ServerName, 80)))
+			problems = append(problems, fmt.Errorf("mcp: %s lists two tools with the name %q", c.name, record.Truncate(t.ServerName, 80)))
 		}
 		if t.ServerName == "" {
 			problems = append(problems, fmt.Errorf("mcp: %s: tool %d has no name", c.name, i+1))
@@ -156,8 +156,8 @@ func (c *Client) checkList(l *listing) error {
 	return core.Permanent(errors.Join(problems...))
 }
 
-// objectSchema returns a schema whose root says that it is that of an object, as arguments are,
-// if it does not say anything else.
+// objectSchema adds "type": "object" to a schema whose root has no type, since arguments are an
+// object.
 func objectSchema(raw json.RawMessage) json.RawMessage {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "true" {
@@ -178,9 +178,10 @@ func objectSchema(raw json.RawMessage) json.RawMessage {
 	return slices.Concat([]byte(`{"type":"object",`), bytes.TrimSpace(raw[1:]))
 }
 
-// toolName returns the name of a tool for models: that of the client, an underscore and that of
-// the server, if models take it. Otherwise that is cut, and ends in a hash of both. It depends
-// on nothing else: it is in the addresses of recorded calls.
+// toolName returns the name under which models see a tool: the client's name, an underscore and
+// the server's name for the tool. If models would not accept that, it is truncated and ends in
+// a hash of both names. It must depend on nothing else, because it is part of the addresses of
+// recorded calls.
 func toolName(client, tool string) string {
 	name := client + "_" + tool
 	if actors.CheckFunctionName(name) == nil {

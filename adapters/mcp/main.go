@@ -19,21 +19,20 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// Path is where [Main] serves the protocol over HTTP.
+// Path is where [Main] serves MCP over HTTP.
 const Path = "/programs/mcp"
 
-// Main is the main function of a program that serves the programs which register registers: as
-// service.Main does, and to MCP clients, too, at [Path]. With the flag -mcp it serves one
-// client over standard input and output, and the runs are in the directory of -dir; this is how
-// an MCP client starts a program. The runs of a program that was ended continue when it is
-// started again, over HTTP or for another client.
+// Main is the main function of a program that serves the programs that register registers. It
+// serves them as service.Main does, and also to MCP clients at [Path]. With the flag -mcp it
+// serves one client over standard input and output, and keeps runs in the directory given by
+// -dir; MCP clients start it in this way. Unfinished runs continue when the program is started
+// again, over HTTP or for another client.
 func Main(register func(*runner.Runner) error) {
 	MainWith(service.Options{}, ServerOptions{}, register)
 }
 
-// MainWith is Main with options of the program's own. With -mcp, Dir and Runner count of those
-// of the service. A service that others than this machine may reach needs
-// ServerOptions.Authorize.
+// MainWith is Main with options. With -mcp, only Dir and Runner of the service's options are
+// used. A service that other machines can reach needs ServerOptions.Authorize.
 func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner) error) {
 	isMCP := func(arg string) bool { return arg == "-mcp" || arg == "--mcp" }
 	if !slices.ContainsFunc(os.Args[1:], isMCP) {
@@ -55,11 +54,11 @@ func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner)
 	}
 }
 
-// clientGrace is how long runs may continue after the client has gone: clients kill what does
-// not end soon.
+// clientGrace is how long runs may continue after the client has disconnected. It is short,
+// because clients kill a server that does not exit soon.
 const clientGrace = time.Second
 
-// mounted is a handler that is there before anything is served.
+// mounted is a handler that can be registered before the server that it forwards to exists.
 type mounted struct{ handler http.Handler }
 
 // ServeHTTP implements http.Handler.
@@ -71,12 +70,12 @@ func serveClient(args []string, o *service.Options, so ServerOptions, register f
 	os.Stdout = os.Stderr // before the program can write to it
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	dir := cmp.Or(os.Getenv("REPRISE_DIR"), o.Dir, "reprise-data")
-	flags.StringVar(&dir, "dir", dir, "where runs are kept")
+	flags.StringVar(&dir, "dir", dir, "directory of the runs")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("mcp: there is no argument %q; with -mcp there is the flag -dir", flags.Arg(0))
+		return fmt.Errorf("mcp: unexpected argument %q; with -mcp, only the flag -dir is allowed", flags.Arg(0))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -97,12 +96,12 @@ func serveClient(args []string, o *service.Options, so ServerOptions, register f
 	return errors.Join(err, store.Close())
 }
 
-// serveWhile serves runs while a client is served.
+// serveWhile runs the runner while serve serves a client.
 func serveWhile(ctx context.Context, r *runner.Runner, out io.WriteCloser, so ServerOptions) error {
 	serving, end := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() {
-		defer end() // without a runner, nothing is to be served
+		defer end() // without a runner there is nothing to serve
 		served <- r.Serve(serving)
 	}()
 	err := ServeIO(serving, r, os.Stdin, out, so)

@@ -13,73 +13,76 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Options configure a [Client]. The zero Options work.
+// Options configure a [Client]. The zero value is ready to use.
 type Options struct {
-	// Trust says whether the hints of the server decide what happens to a call that was
-	// lost. Defaults to TrustHints for a [Command], which the program itself has chosen and
-	// starts, and to TrustNothing for [HTTP].
+	// Trust says whether the server's hints about its tools are believed, which decides what
+	// happens to a lost call. Defaults to TrustHints for a [Command], since the program chose and
+	// starts that server itself, and to TrustNothing for [HTTP].
 	Trust Trust
 
-	// InDoubt is what happens to a call that was lost after it was sent, and must not
-	// simply be made again. Defaults to core.InDoubtAsk; core.InDoubtFail is for services
-	// where nobody can answer.
+	// InDoubt says what happens to a call that was lost after it was sent, if it is not safe to
+	// repeat. Defaults to core.InDoubtAsk. Use core.InDoubtFail in a service where nobody can
+	// answer.
 	InDoubt core.InDoubtPolicy
 
-	// OnSchema is what happens to a tool whose schema cannot be used. Defaults to SchemaLeaveOut.
+	// OnSchema says what happens to a tool whose schema cannot be used. Defaults to
+	// SchemaLeaveOut.
 	OnSchema SchemaChoice
 
-	// Only are the names of the tools to take, as the server has them. Nil for all.
+	// Only selects tools by their names on the server. Nil means all.
 	Only []string
 
-	// ToolOptions returns further options of a tool, such as actors.WithApproval for those
-	// that are destructive. Nil for none.
+	// ToolOptions returns additional options for a tool, such as actors.WithApproval for a
+	// destructive one. Nil means none.
 	ToolOptions func(Listed) []actors.Option
 
-	// CallTimeout bounds each attempt of a call; the polling of a task is not bounded.
-	// Defaults to 5 minutes; core.NoTimeout is none.
+	// CallTimeout limits each attempt of a call. The polling of a task is not limited. Defaults
+	// to 5 minutes; core.NoTimeout means no limit.
 	CallTimeout time.Duration
 
-	// DialTimeout bounds the start of the server and the handshake. Defaults to 30 seconds.
+	// DialTimeout limits the start of the server together with the handshake. Defaults to 30
+	// seconds.
 	DialTimeout time.Duration
 
-	// MaxResult is the size in bytes of the largest message that the server may send: the
-	// result of a call with all that is in it. Defaults to 16 MiB. A larger one fails its
-	// call, and ends the session.
+	// MaxResult is the maximum size in bytes of a message from the server, which includes
+	// everything in the result of a call. Defaults to 16 MiB. A larger message fails its call and
+	// ends the session.
 	MaxResult int
 
-	// HTTPClient makes the requests of [HTTP]. Its Timeout must be zero: it would end streams.
-	// Nil for http.DefaultClient.
+	// HTTPClient makes the requests of [HTTP]. Its Timeout must be zero, because a timeout would
+	// end streams. Nil means http.DefaultClient.
 	HTTPClient *http.Client
 
-	// Headers are set in each request of [HTTP].
+	// Headers are set on each request of [HTTP].
 	Headers http.Header
 
-	// ForUsers also takes the parts of results that the server has made for users alone.
+	// ForUsers includes the parts of results that the server intends for users only.
 	ForUsers bool
 
-	// Log gets what is left out: tools whose schema cannot be used. Nil for nowhere. They are
-	// on record in any case.
+	// Log receives a message for each tool that is left out because its schema cannot be used.
+	// Nil means no log. Such tools are recorded in any case.
 	Log *slog.Logger
 }
 
-// Trust says what the hints of a server decide.
+// Trust says whether the hints of a server are believed.
 type Trust uint8
 
-// The choices.
+// The values of Options.Trust.
 const (
 	TrustDefault Trust = iota // see Options.Trust
-	TrustHints                // readOnlyHint, idempotentHint and destructiveHint are believed
-	TrustNothing              // every tool may change something that must not be changed twice
+	TrustHints                // believe readOnlyHint, idempotentHint and destructiveHint
+	TrustNothing              // treat every tool as one that must not be called twice
 )
 
-// SchemaChoice says what happens to a tool whose schema cannot be used, see [actors.ParseSchema].
+// A SchemaChoice says what happens to a tool whose schema cannot be used, see
+// [actors.ParseSchema].
 type SchemaChoice uint8
 
-// The choices.
+// The values of Options.OnSchema.
 const (
-	SchemaLeaveOut  SchemaChoice = iota // models do not see the tool
-	SchemaUnchecked                     // models see the schema as it is, and the server checks arguments
-	SchemaFail                          // the call of the agent fails
+	SchemaLeaveOut  SchemaChoice = iota // hide the tool from models
+	SchemaUnchecked                     // show the schema to models unchanged, and let the server check arguments
+	SchemaFail                          // fail the agent's call
 )
 
 const (
@@ -88,18 +91,18 @@ const (
 	defaultMaxResult   = 16 << 20
 )
 
-// clientName matches the names of clients: with an underscore and a hash behind it, a name
-// of a tool fits what models take.
+// clientName matches valid client names. They are short enough that a tool name made from one and
+// a hash is still accepted by models.
 var clientName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
 
-// check returns o with its defaults. It panics for what is an error of the program.
+// check returns o with defaults filled in. It panics if an option is invalid.
 func (o Options) check(name string, trust Trust) Options {
 	refuse := func(wrong bool, format string, args ...any) {
 		if wrong {
 			panic(fmt.Sprintf("mcp: "+format, args...))
 		}
 	}
-	refuse(!clientName.MatchString(name), "the name of a client is %q; want 1 to 40 letters, digits, underscores and dashes", name)
+	refuse(!clientName.MatchString(name), "client name is %q; want 1 to 40 letters, digits, underscores and dashes", name)
 	refuse(o.Trust > TrustNothing, "%s: Options.Trust is %d; want TrustHints or TrustNothing", name, o.Trust)
 	refuse(o.OnSchema > SchemaFail, "%s: Options.OnSchema is %d; want SchemaLeaveOut, SchemaUnchecked or SchemaFail", name, o.OnSchema)
 	refuse(o.InDoubt > core.InDoubtAsk, "%s: Options.InDoubt is %d; want core.InDoubtAsk, InDoubtFail or InDoubtRetry", name, o.InDoubt)

@@ -13,15 +13,15 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A process is a server that runs as a command. The transport of the SDK has no limit for the
-// size of messages that can be set, and does not tell how the process ended.
+// A process is a server that runs as a command. It replaces the SDK's transport, which cannot
+// limit the size of messages and does not report how the process ended.
 type process struct {
 	cmd      *exec.Cmd
 	stderr   *tail
 	maxBytes int
 
 	stdin  io.WriteCloser
-	exited chan struct{} // closed when it has
+	exited chan struct{} // closed when the process has exited
 	err    error         // how it exited
 	stop   sync.Once
 }
@@ -29,7 +29,7 @@ type process struct {
 // exitGrace is how long a process may take to exit after its standard input was closed.
 const exitGrace = 2 * time.Second
 
-// newProcess returns a process that is started by Connect, as the template says.
+// newProcess returns a process that Connect starts from the template.
 func newProcess(template *exec.Cmd, maxBytes int) *process {
 	p := &process{stderr: new(tail), maxBytes: maxBytes, exited: make(chan struct{})}
 	p.cmd = &exec.Cmd{
@@ -39,7 +39,7 @@ func newProcess(template *exec.Cmd, maxBytes int) *process {
 	if template.Stderr != nil {
 		p.cmd.Stderr = io.MultiWriter(template.Stderr, p.stderr)
 	}
-	p.cmd.WaitDelay = exitGrace // for children that keep its standard error open
+	p.cmd.WaitDelay = exitGrace // in case a child keeps its standard error open
 	return p
 }
 
@@ -57,7 +57,7 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 	}
 	read := make(chan struct{})
 	out := &drained{Reader: stdout, end: sync.OnceFunc(func() { close(read) })}
-	go func() { // Wait closes stdout, so all of it is read first
+	go func() { // Wait closes stdout, so read all of it first
 		defer close(p.exited)
 		<-read
 		p.err = p.cmd.Wait()
@@ -66,7 +66,7 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 	return io.Connect(ctx)
 }
 
-// A drained reads until an error, and says when that has come.
+// A drained is a reader that signals when its source has returned an error.
 type drained struct {
 	io.Reader
 	end func()
@@ -84,7 +84,7 @@ func (d *drained) Read(b []byte) (int, error) {
 // Close implements io.Closer.
 func (d *drained) Close() error { return nil }
 
-// A stopper writes to a process, and stops it when it is closed.
+// A stopper writes to a process, and ends the process when it is closed.
 type stopper struct {
 	p   *process
 	out *drained
@@ -93,28 +93,28 @@ type stopper struct {
 // Write implements io.Writer.
 func (s *stopper) Write(b []byte) (int, error) { return s.p.stdin.Write(b) }
 
-// Close ends the process: it closes its standard input, and kills it if it has not exited
-// after a while.
+// Close ends the process: it closes its standard input, and kills the process if it has not
+// exited after exitGrace.
 func (s *stopper) Close() error {
 	s.p.stop.Do(func() {
-		_ = s.p.stdin.Close() // it may have exited
+		_ = s.p.stdin.Close() // the process may have exited
 		s.out.end()
 		timer := time.NewTimer(exitGrace)
 		defer timer.Stop()
 		select {
 		case <-s.p.exited:
 		case <-timer.C:
-			_ = s.p.cmd.Process.Kill() // it may have exited just now
+			_ = s.p.cmd.Process.Kill() // the process may have exited just now
 			<-s.p.exited
 		}
 	})
 	return nil
 }
 
-// ending says how the process ended, and the last that it wrote to its standard error; empty
-// while it runs.
+// ending returns how the process ended, and the last lines of its standard error. It is empty
+// while the process runs.
 func (p *process) ending() string {
-	timer := time.NewTimer(100 * time.Millisecond) // its standard output ends a little before
+	timer := time.NewTimer(100 * time.Millisecond) // standard output ends slightly before the process does
 	defer timer.Stop()
 	select {
 	case <-p.exited:
@@ -137,13 +137,13 @@ func (p *process) ending() string {
 	return text
 }
 
-// A tail keeps the last of what was written to it.
+// A tail keeps the last bytes written to it.
 type tail struct {
 	mu   sync.Mutex
 	last []byte
 }
 
-// tailSize is how many bytes of the standard error of a server are kept.
+// tailSize is how many bytes of a server's standard error are kept.
 const tailSize = 1000
 
 // Write implements io.Writer.

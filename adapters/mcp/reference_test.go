@@ -45,7 +45,7 @@ func TestToolsOfTheServerEverything(t *testing.T) {
 	assert.Len(t, listed, 13, "as for a client that declares nothing")
 	for _, l := range listed {
 		if l.ServerName == "simulate-research-query" {
-			assert.Contains(t, l.LeftOut, "it requires a task of the protocol 2025-11-25")
+			assert.Contains(t, l.LeftOut, "it requires a task as of protocol version 2025-11-25")
 		} else {
 			assert.Empty(t, l.LeftOut, l.ServerName)
 		}

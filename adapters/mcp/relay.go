@@ -12,9 +12,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Relay passes the messages of a client, which it reads from in, to the server at the URL, and
-// those of the server to out: it is how a client that starts commands uses a service that is
-// running. It returns when in ends. Of the options, HTTPClient, Headers and MaxResult count.
+// Relay copies messages from in, where a client writes them, to the server at the URL, and
+// messages of the server to out. A client that can only start commands can use a running
+// service through it. It returns when in ends. Only HTTPClient, Headers and MaxResult of the
+// options are used.
 func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string, o Options) error {
 	o = o.check("relay", TrustNothing)
 	ctx, cancel := context.WithCancel(ctx)
@@ -42,14 +43,15 @@ func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string
 	})
 	err = passAll(ctx, near, far, &passing)
 	cancel()
-	_ = far.Close() // nothing is left to pass
+	_ = far.Close() // there is nothing left to pass on
 	passing.Wait()
-	_ = near.Close() // likewise
+	_ = near.Close() // there is nothing left to pass on
 	return err
 }
 
-// passAll passes the messages of a client on until they end. A request is under way until its
-// response begins: others must not wait for it. The first is: it is how the two sides agree.
+// passAll passes on the messages of a client until they end. Each request runs in a goroutine
+// of its own until its response begins, so that requests do not wait for each other. The first
+// is passed on alone, because it negotiates the protocol.
 func passAll(ctx context.Context, near, far sdk.Connection, passing *sync.WaitGroup) error {
 	for {
 		m, err := near.Read(ctx)
@@ -68,7 +70,8 @@ func passAll(ctx context.Context, near, far sdk.Connection, passing *sync.WaitGr
 	}
 }
 
-// pass passes a message on. If it cannot, the client gets an error for its request.
+// pass passes a message on. If that fails, the client gets an error as the response to its
+// request.
 func pass(ctx context.Context, near, far sdk.Connection, m jsonrpc.Message) {
 	err := far.Write(ctx, m)
 	request, ok := m.(*jsonrpc.Request)
@@ -83,7 +86,7 @@ func pass(ctx context.Context, near, far sdk.Connection, m jsonrpc.Message) {
 	_ = near.Write(ctx, &jsonrpc.Response{ID: request.ID, Error: refused}) // the client may be gone
 }
 
-// codeRejected is the code of the SDK for requests that its transport does not pass on.
+// codeRejected is the code that the SDK uses for requests that its transport rejects.
 const codeRejected = -32005
 
 // overHTTP returns the transport to a server at a URL.

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// rawResult is what a server answers to tools/call: a result, or a task.
+// rawResult is the server's result of tools/call: a result or a task.
 type rawResult struct {
 	ResultType string          `json:"resultType"`
 	Content    []rawContent    `json:"content"`
@@ -22,7 +22,7 @@ type rawResult struct {
 	task
 }
 
-// rawContent is a part of a result, of any type.
+// rawContent is one item of a result's content, of any type.
 type rawContent struct {
 	Type        string       `json:"type"`
 	Text        string       `json:"text"`
@@ -45,7 +45,7 @@ type rawResource struct {
 	Blob []byte  `json:"blob"`
 }
 
-// readResult reads the result of a call of a tool.
+// readResult decodes the result of a tool call.
 func readResult(raw json.RawMessage) (*rawResult, error) {
 	r := new(rawResult)
 	if err := json.Unmarshal(raw, r); err != nil {
@@ -55,18 +55,19 @@ func readResult(raw json.RawMessage) (*rawResult, error) {
 	case "", "complete", "task":
 		return r, nil
 	case "input_required":
-		return nil, core.Permanent(errors.New("mcp: the server requires input of a user, which this client does not give"))
+		return nil, core.Permanent(errors.New("mcp: the server requires user input, which this client does not support"))
 	}
-	return nil, badResult(fmt.Errorf("its resultType is %q, want complete or task", record.Truncate(r.ResultType, 80)))
+	return nil, badResult(fmt.Errorf("resultType is %q, want complete or task", record.Truncate(r.ResultType, 80)))
 }
 
-// badResult is the error of a result that is none. It goes to the model, as do errors of
-// tools: the call has taken effect.
+// badResult returns the error of an invalid result. It goes to the model, as errors of
+// tools do, since the call has taken effect.
 func badResult(err error) error {
-	return core.Permanent(fmt.Errorf("mcp: the result of the server is not one of a tool: %w", err))
+	return core.Permanent(fmt.Errorf("mcp: invalid tool result: %w", err))
 }
 
-// output returns a result as it is sent to a model. The error is that of the tool.
+// output returns the result as a model gets it. The error is the one that the tool
+// reported.
 func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 	var out actors.ToolOutput
 	var texts []string
@@ -86,12 +87,12 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 		}
 	}
 	if len(texts) == 0 && len(r.Structured) > 0 && string(r.Structured) != "null" {
-		texts = append(texts, string(r.Structured)) // otherwise the text has it, too
+		texts = append(texts, string(r.Structured)) // the text contains it otherwise
 	}
 	out.Text = strings.Join(texts, "\n")
 	if r.IsError {
 		if out.Text == "" {
-			out.Text = "the tool failed, and does not say why"
+			out.Text = "the tool failed without a message"
 		}
 		return actors.ToolOutput{}, core.Permanent(&ServerError{Message: out.Text})
 	}
@@ -101,7 +102,7 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 	return out, nil
 }
 
-// read returns a part of a result: a text, or a part that is none.
+// read returns a content item, either as text or as a part.
 func (c *rawContent) read() (text string, part *actors.Part, err error) {
 	switch c.Type {
 	case "text":
@@ -126,7 +127,7 @@ func (c *rawContent) read() (text string, part *actors.Part, err error) {
 	case "resource":
 		return c.Resource.read()
 	}
-	return "", nil, fmt.Errorf("its type is %q, want text, image, audio, resource or resource_link", record.Truncate(c.Type, 80))
+	return "", nil, fmt.Errorf("unknown type %q, want text, image, audio, resource or resource_link", record.Truncate(c.Type, 80))
 }
 
 func (r *rawResource) read() (text string, part *actors.Part, err error) {

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// This file answers tools/call.
+// This file implements tools/call of the server.
 
 // callResult is the result of tools/call: a result, a request for input, or a task.
 type callResult struct {
@@ -42,26 +42,26 @@ type createResult struct {
 	task
 }
 
-// A caller is who makes a call, and what the client can do.
+// A caller is the sender of a call, with the capabilities of its client.
 type caller struct {
 	principal string
 	session   *sdk.ServerSession
-	modern    bool // the client speaks 2026-07-28
-	tasks     bool // and knows tasks
-	elicits   bool // the client can ask its user
-	token     any  // for the progress of its request; nil if it does not want any
+	modern    bool // it speaks protocol version 2026-07-28
+	tasks     bool // it supports tasks
+	elicits   bool // it can ask its user
+	token     any  // the progress token of its request; nil if it wants no progress
 }
 
-// capabilities are what matters of those of a client.
+// capabilities are those capabilities of a client that this package uses.
 type capabilities struct {
 	Extensions  map[string]any `json:"extensions"`
 	Elicitation any            `json:"elicitation"`
 }
 
-// metaCapabilities is the key of the capabilities of a client in the _meta of its requests.
+// metaCapabilities is the key of the client's capabilities in the _meta of its requests.
 const metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 
-// callerOf returns who makes a request with that metadata.
+// callerOf returns the caller of a request with the given metadata.
 func (s *server) callerOf(ctx context.Context, session *sdk.ServerSession, extra *sdk.RequestExtra, meta sdk.Meta) (caller, error) {
 	c := caller{session: session}
 	var err error
@@ -123,13 +123,14 @@ func (s *server) isServed(program string) bool {
 	return (s.options.Only == nil || slices.Contains(s.options.Only, program)) && slices.Contains(s.runner.Programs(), program)
 }
 
-// The metadata of a run that was started by a client.
+// The metadata of a run that a client started.
 const (
-	customTask      = "mcp"           // "task": its ID is that of a task
-	customPrincipal = "mcp.principal" // who has started it
+	customTask      = "mcp"           // "task" if the run's ID is the ID of a task
+	customPrincipal = "mcp.principal" // who started the run
 )
 
-// start starts the run of a call, or finds the one that was started with its idempotency key.
+// start starts the run of a call, or finds the run that was started earlier with the same
+// idempotency key.
 func (s *server) start(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (snapshot.Info, error) {
 	arguments := p.Arguments
 	if len(arguments) == 0 {
@@ -141,7 +142,7 @@ func (s *server) start(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) 
 	})
 }
 
-// runIDOf returns the ID of the run of a call. It is the ID of its task, and nobody can guess it.
+// runIDOf returns the run ID for a call. It is also the ID of its task, and cannot be guessed.
 func runIDOf(c caller, p *sdk.CallToolParamsRaw) string {
 	id := rand.Text()
 	if key, _ := p.Meta[keyMeta].(string); key != "" {
@@ -151,8 +152,8 @@ func runIDOf(c caller, p *sdk.CallToolParamsRaw) string {
 	return "mcp-" + strings.ToLower(id)
 }
 
-// refused returns the result of a call that could not be started. What the model can change is
-// an error of the tool, for the model to see.
+// refused returns the result of a call whose run could not be started. A problem that the model
+// can fix is reported as an error of the tool, so that the model sees it.
 func (s *server) refused(err error) (sdk.Result, error) {
 	var arguments *actors.ArgumentsError
 	switch {
@@ -164,7 +165,7 @@ func (s *server) refused(err error) (sdk.Result, error) {
 	return nil, err
 }
 
-// find returns a run that the caller has started.
+// find returns a run that the caller started.
 func (s *server) find(ctx context.Context, c caller, runID string) (snapshot.Info, error) {
 	info, err := s.runner.Info(ctx, runID)
 	if err != nil && !errors.Is(err, snapshot.ErrNotFound) && snapshot.CheckRunID(runID) == nil {
@@ -176,7 +177,7 @@ func (s *server) find(ctx context.Context, c caller, runID string) (snapshot.Inf
 	return info, nil
 }
 
-// goOn answers the questions of a run that a client was asked, and holds the request on.
+// goOn answers the questions that the client was asked, and then waits for the run as hold does.
 func (s *server) goOn(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
 	info, err := s.find(ctx, c, p.RequestState)
 	if err != nil {
@@ -192,7 +193,7 @@ func (s *server) goOn(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (
 	return s.hold(ctx, c, info.RunID)
 }
 
-// hold waits until a run has ended or asks something, for HoldFor at most.
+// hold waits until a run has ended or asks something, for at most HoldFor.
 func (s *server) hold(ctx context.Context, c caller, runID string) (sdk.Result, error) {
 	deadline := time.Now().Add(s.options.HoldFor)
 	for {
@@ -204,7 +205,7 @@ func (s *server) hold(ctx context.Context, c caller, runID string) (sdk.Result, 
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case isOver:
-			return text("The run %s of %s is still under way. Call %s with {\"run\": %q} to wait for its result.", runID, progress.info.Program, toolWait, runID), nil
+			return text("The run %s of %s is still running. Call %s with {\"run\": %q} to wait for its result.", runID, progress.info.Program, toolWait, runID), nil
 		case err != nil:
 			return nil, err
 		case len(progress.questions) == 0:
@@ -224,14 +225,15 @@ func (s *server) hold(ctx context.Context, c caller, runID string) (sdk.Result, 
 	}
 }
 
-// A progress is how far a run has come.
+// A progress is the state that follow found a run in.
 type progress struct {
 	info      snapshot.Info
-	questions []core.Question // that somebody has to answer
+	questions []core.Question // open questions that somebody has to answer
 }
 
-// follow returns when a run has ended, or waits for somebody, or the context ends. Each record
-// of the run is progress: many clients give up on a request that makes none.
+// follow returns when a run has ended or waits for an answer, or when the context ends. It
+// notifies the client of each record of the run, since many clients give up on a request that
+// makes no progress.
 func (s *server) follow(ctx context.Context, c caller, runID string) (p progress, err error) {
 	done := 0.0
 	for e, err := range s.runner.Store().Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
@@ -258,7 +260,7 @@ func (s *server) follow(ctx context.Context, c caller, runID string) (p progress
 	return p, ctx.Err()
 }
 
-// said says in words what a record is about.
+// said describes a record in words.
 func said(r *record.Record) string {
 	return fmt.Sprintf("%s %s %s", strings.TrimSuffix(r.Kind.String(), "_call"), r.Name, r.Status)
 }
@@ -277,7 +279,7 @@ func (s *server) questions(ctx context.Context, runID string) ([]core.Question, 
 	return slices.DeleteFunc(open, func(q core.Question) bool { return !q.Asks.NeedsSomebody() }), err
 }
 
-// outcome returns the result of a run that has stopped.
+// outcome returns the tool result of a run that has stopped.
 func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult, error) {
 	switch info.Status {
 	case snapshot.StatusCancelled:
@@ -295,7 +297,7 @@ func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult,
 	return resultOf(out)
 }
 
-// resultOf returns the output of a program as the result of a tool.
+// resultOf returns the output of a program as a tool result.
 func resultOf(out any) (*callResult, error) {
 	r := &callResult{ResultType: "complete"}
 	switch out := out.(type) {
@@ -309,7 +311,7 @@ func resultOf(out any) (*callResult, error) {
 	}
 	raw, err := json.Marshal(out)
 	if err != nil {
-		return nil, fmt.Errorf("mcp: the output of the run as JSON: %w", err)
+		return nil, fmt.Errorf("mcp: encode the output of the run: %w", err)
 	}
 	r.Content = []sdk.Content{&sdk.TextContent{Text: string(raw)}}
 	if len(raw) > 0 && raw[0] == '{' {
@@ -350,15 +352,15 @@ func failed(message string) *callResult {
 	return r
 }
 
-// waits returns the result of a call whose run waits for somebody, for a client that cannot ask
-// its user, or whose user does not say: how to answer.
+// waits returns the tool result of a call whose run waits for an answer, if the client cannot ask
+// its user or the user declined. It says how to answer.
 func (s *server) waits(ctx context.Context, runID string) (sdk.Result, error) {
 	open, err := s.questions(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "The run %s waits for an answer. Do not make one up: ask the user. Then call %s with {\"run\": %q, \"question\": …, \"answer\": …}, where the answer fits the JSON schema.\n", runID, toolAnswer, runID)
+	fmt.Fprintf(&b, "The run %s waits for an answer. Do not make one up: ask the user. Then call %s with {\"run\": %q, \"question\": …, \"answer\": …}, where the answer matches the JSON schema.\n", runID, toolAnswer, runID)
 	for _, q := range open {
 		fmt.Fprintf(&b, "question %q: %s\n", q.ID, q.Text)
 		if q.Refused != "" {
@@ -371,7 +373,7 @@ func (s *server) waits(ctx context.Context, runID string) (sdk.Result, error) {
 	return text("%s", strings.TrimSpace(b.String())), nil
 }
 
-// The tools for clients without tasks.
+// The tools for clients that do not support tasks.
 const (
 	toolWait   = "run_wait"
 	toolAnswer = "run_answer"
@@ -381,19 +383,19 @@ func (s *server) runTools() []*sdk.Tool {
 	yes := true
 	return []*sdk.Tool{
 		{
-			Name: toolWait, Description: "Waits for a run that an earlier call has started, and returns its result.",
+			Name: toolWait, Description: "Waits for a run that an earlier call started, and returns its result.",
 			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true},
 			InputSchema: json.RawMessage(`{"type":"object","properties":{"run":{"type":"string","description":"the ID of the run"}},"required":["run"],"additionalProperties":false}`),
 		},
 		{
-			Name: toolAnswer, Description: "Answers a question of a run that an earlier call has started, in the words of the user, and returns the result of the run.",
+			Name: toolAnswer, Description: "Answers a question of a run that an earlier call started, in the words of the user, and returns the result of the run.",
 			Annotations: &sdk.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true},
-			InputSchema: json.RawMessage(`{"type":"object","properties":{"run":{"type":"string","description":"the ID of the run"},"question":{"type":"string","description":"the ID of the question"},"answer":{"description":"what the user answers, in the form that the question asks for"}},"required":["run","question","answer"],"additionalProperties":false}`),
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"run":{"type":"string","description":"the ID of the run"},"question":{"type":"string","description":"the ID of the question"},"answer":{"description":"the user's answer, in the form that the question asks for"}},"required":["run","question","answer"],"additionalProperties":false}`),
 		},
 	}
 }
 
-// callRunTool answers a call of one of the tools for clients without tasks.
+// callRunTool handles a call of one of the tools for clients without tasks.
 func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
 	var in struct {
 		Run      string          `json:"run"`

@@ -20,32 +20,34 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// ServerOptions configure the server of the programs of a runner. The zero ServerOptions work.
+// ServerOptions configure an MCP server of a runner's programs. The zero value is ready to use.
 type ServerOptions struct {
-	// Name and Version are those of the server. They default to "reprise" and that of the module.
+	// Name and Version identify the server. They default to "reprise" and the version of this
+	// module.
 	Name, Version string
 
-	// Instructions say to models what the server is for. Empty for nothing.
+	// Instructions tell models what the server is for. They may be empty.
 	Instructions string
 
-	// Only are the programs that are served. Nil for all that are registered.
+	// Only selects the programs that are served. Nil means all registered programs.
 	Only []string
 
-	// HoldFor is how long a request of a client without tasks is held until its run has ended
-	// or asks something. After that the answer is the ID of the run, for the tool run_wait.
-	// Defaults to 45 seconds: many clients give up after 60.
+	// HoldFor is how long a request of a client without tasks is held open until its run has
+	// ended or asks something. After that, the answer is the ID of the run, to be passed to the
+	// tool run_wait. Defaults to 45 seconds, since many clients give up after 60.
 	HoldFor time.Duration
 
-	// PollInterval is how often clients are asked to poll a task. Defaults to 1 second.
+	// PollInterval is the interval at which clients are asked to poll a task. Defaults to 1
+	// second.
 	PollInterval time.Duration
 
-	// Authorize returns who makes a request, by the header of HTTP, which is nil for stdio. A
-	// run, and its task, are found only by the one who has started it. An error refuses the
-	// request. Nil for one user, who is nobody: [NewHandler] then serves requests to loopback
-	// addresses alone.
+	// Authorize returns the principal that makes a request, given its HTTP header, which is nil
+	// for stdio. A run and its task are visible only to the principal that started it. An error
+	// rejects the request. If Authorize is nil, all requests have the same, empty principal, and
+	// [NewHandler] accepts requests to loopback addresses only.
 	Authorize func(ctx context.Context, header http.Header) (principal string, err error)
 
-	// Log gets the errors of the server that no client sees. Nil for nowhere.
+	// Log receives errors of the server that are not reported to a client. Nil means no log.
 	Log *slog.Logger
 }
 
@@ -69,23 +71,23 @@ type server struct {
 	options ServerOptions
 
 	mu     sync.Mutex
-	of     string      // the programs that current serves
+	of     string      // the programs that served was made for
 	served *sdk.Server // nil before the first request
 }
 
-// NewHandler returns a handler that serves the programs of r as tools, over streamable HTTP, in
-// the protocol of 2026-07-28 and those before it. Each request stands alone: nothing of a
-// client is kept in the process, and any process that has the runs can answer the next one.
-// The runner must serve.
+// NewHandler returns a handler that serves the programs of r as tools over streamable HTTP. It
+// speaks protocol version 2026-07-28 and earlier ones. Requests are independent: the process
+// keeps no state of a client, so any process that has the runs can answer the next request. The
+// runner must be serving.
 //
-// A call starts a run. For a client that knows tasks, the run is a task, whose ID is that of
-// the run: its open questions are the input that it requires, and whoever has the ID finds it,
-// after a restart, too. For any other, the request is held for HoldFor, and the questions of
-// the run are asked of the client (elicitation) if it takes them; otherwise the answer says how
-// to wait and to answer, by the tools run_wait and run_answer.
+// A call starts a run. For a client that supports tasks, the run is a task with the same ID, and
+// the open questions of the run are the input that the task requires. Anyone who has the ID can
+// find the task, also after a restart. For other clients, the request is held open for HoldFor.
+// Questions of the run are put to the client (elicitation) if it supports that; otherwise the
+// answer tells how to wait and to answer with the tools run_wait and run_answer.
 //
 // A request with an idempotency key in its _meta, under "io.github.reprise-go/idempotencyKey",
-// starts one run however often it is sent, as [Client] does.
+// starts one run however often it is sent. [Client] sends such a key.
 func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
 	s := &server{runner: r, options: o.withDefaults()}
 	served := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.current() }, &sdk.StreamableHTTPOptions{
@@ -96,7 +98,7 @@ func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.RemoteAddr) {
-			http.Error(w, "without ServerOptions.Authorize, only this machine is served", http.StatusForbidden)
+			http.Error(w, "without ServerOptions.Authorize, only requests from this machine are served", http.StatusForbidden)
 			return
 		}
 		served.ServeHTTP(w, r)
@@ -111,9 +113,9 @@ func isLoopback(address string) bool {
 }
 
 // ServeStdio serves the programs of r as tools over standard input and output, as [NewHandler]
-// does over HTTP, until ctx or the input ends. What the program writes to os.Stdout meanwhile
-// goes to os.Stderr: it would end the session. Older clients that take questions are asked by
-// elicitation/create.
+// does over HTTP, until ctx or the input ends. Until it returns, anything the program writes to
+// os.Stdout goes to os.Stderr, since it would corrupt the session. Older clients that support
+// elicitation are asked questions with elicitation/create.
 func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
 	out := os.Stdout
 	os.Stdout = os.Stderr
@@ -121,7 +123,7 @@ func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
 	return ServeIO(ctx, r, os.Stdin, out, o)
 }
 
-// ServeIO is [ServeStdio] over a reader and a writer, which it closes.
+// ServeIO is like [ServeStdio], but uses a reader and a writer, and closes both.
 func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.WriteCloser, o ServerOptions) error {
 	s := &server{runner: r, options: o.withDefaults()}
 	err := s.current().Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
@@ -131,7 +133,7 @@ func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.Wri
 	return fmt.Errorf("mcp: %w", err)
 }
 
-// current returns a server with the programs that are registered now.
+// current returns a server for the programs that are registered now.
 func (s *server) current() *sdk.Server {
 	programs := s.programs()
 	var of strings.Builder
@@ -146,7 +148,7 @@ func (s *server) current() *sdk.Server {
 	return s.served
 }
 
-// programs describes the programs that are served.
+// programs returns descriptions of the programs that are served.
 func (s *server) programs() []runner.Description {
 	var served []runner.Description
 	for _, d := range s.runner.Describe() {
@@ -165,7 +167,7 @@ func (s *server) newServer(programs []runner.Description) *sdk.Server {
 		Instructions: s.options.Instructions, Capabilities: capabilities, PageSize: maxTools,
 	})
 	unused := func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return nil, errors.New("mcp: the middleware has not answered")
+		return nil, errors.New("mcp: the middleware did not answer")
 	}
 	for i := range programs {
 		d := &programs[i]
@@ -179,8 +181,8 @@ func (s *server) newServer(programs []runner.Description) *sdk.Server {
 	return served
 }
 
-// middleware answers calls of tools, in place of the SDK, which knows no tasks. A panic in it
-// would end the process.
+// middleware answers tool calls instead of the SDK, which does not support tasks. It recovers
+// panics, which would end the process.
 func (s *server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
 		defer func() {
@@ -197,7 +199,7 @@ func (s *server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// extraKey is the key of what is beside a request in the context of its handler.
+// extraKey is the context key of a request's extra data.
 type extraKey struct{}
 
 func extraOf(ctx context.Context) *sdk.RequestExtra {
@@ -205,7 +207,7 @@ func extraOf(ctx context.Context) *sdk.RequestExtra {
 	return extra
 }
 
-// who returns who makes a request.
+// who returns the principal that makes a request.
 func (s *server) who(ctx context.Context, extra *sdk.RequestExtra) (string, error) {
 	if s.options.Authorize == nil {
 		return "", nil
@@ -226,7 +228,7 @@ const (
 	codeMissingCapability = -32021
 )
 
-// invalid is the error of a request with parameters that cannot be used.
+// invalid returns the error of a request with invalid parameters.
 func invalid(format string, args ...any) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
 }

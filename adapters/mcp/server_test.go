@@ -215,7 +215,7 @@ func TestADeclinedApprovalIsADisapproval(t *testing.T) {
 	s := connected(t, overHTTP(url), modern, decline)
 	result := callTool(t, s, "travel", trip{"Lisbon", 2})
 	assert.True(t, result.IsError)
-	assert.Contains(t, textOf(t, result), "the user has declined")
+	assert.Contains(t, textOf(t, result), "the user declined")
 
 	assert.Contains(t, textOf(t, callTool(t, s, "plan", person{"Ada"})), "waits for an answer")
 }
@@ -253,7 +253,7 @@ func TestARunThatTakesLongIsFoundAgain(t *testing.T) {
 	url, r, _ := served(t, memstore.New(), mcp.ServerOptions{HoldFor: 20 * time.Millisecond})
 	s := connected(t, overHTTP(url), modern, nil)
 	said := textOf(t, callTool(t, s, "sleep", struct{}{}))
-	assert.Contains(t, said, "is still under way")
+	assert.Contains(t, said, "is still running")
 	id := runIn(t, said)
 	require.NoError(t, r.Cancel(t.Context(), id, state.Stop{Message: "enough"}))
 	result := callTool(t, s, "run_wait", map[string]any{"run": id})

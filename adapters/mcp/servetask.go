@@ -14,7 +14,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// This file answers tasks/get, tasks/update and tasks/cancel. A task is a run.
+// This file implements tasks/get, tasks/update and tasks/cancel of the server.
+// A task is a run.
 
 // updateParams are the parameters of tasks/update.
 type updateParams struct {
@@ -64,17 +65,17 @@ func (s *server) addTaskMethods(served *sdk.Server) {
 				err = s.runner.Cancel(ctx, info.RunID, state.Stop{By: c.principal, Message: "cancelled by the client"})
 			}
 			if errors.Is(err, state.ErrNotRunning) || errors.Is(err, state.ErrEnded) {
-				err = nil // it has ended
+				err = nil // the run has ended
 			}
 			return &acknowledged{ResultType: "complete"}, err
 		}),
 	)
 	if err != nil {
-		panic(err) // they are no standard methods
+		panic(err) // the methods are not standard ones
 	}
 }
 
-// findTask returns the run of a task that the caller has started.
+// findTask returns the run of a task that the caller started.
 func (s *server) findTask(ctx context.Context, session *sdk.ServerSession, p *taskParams) (snapshot.Info, caller, error) {
 	if p == nil {
 		p = new(taskParams)
@@ -108,7 +109,7 @@ func (s *server) describeTask(ctx context.Context, info *snapshot.Info) (*descri
 	switch info.Status {
 	case snapshot.StatusCompleted, snapshot.StatusFailed:
 		if info.Open {
-			return t, nil // it is being closed
+			return t, nil // the run is being closed
 		}
 		result, err := s.outcome(ctx, info)
 		if err != nil {
@@ -122,10 +123,10 @@ func (s *server) describeTask(ctx context.Context, info *snapshot.Info) (*descri
 		t.Status, t.StatusMessage = taskCancelled, info.Stop.Message
 		return t, nil
 	case snapshot.StatusInterrupted:
-		t.StatusMessage = fmt.Sprintf("the run was interrupted (%s)%s; it goes on when it is resumed", info.Stop.Reason, and(info.Stop.Message))
+		t.StatusMessage = fmt.Sprintf("the run was interrupted (%s)%s; it continues when it is resumed", info.Stop.Reason, and(info.Stop.Message))
 		return t, nil
 	case snapshot.StatusQueued:
-		t.StatusMessage = "the run waits to begin"
+		t.StatusMessage = "the run has not started yet"
 		return t, nil
 	}
 	open, err := s.questions(ctx, info.RunID)

@@ -20,32 +20,32 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// A tap sees the messages of a session before the SDK does. It keeps the raw responses of the
-// requests that it is told about: the SDK loses large numbers, the order of properties, and
-// what it does not know, such as tasks. It also knows of each request whether it was sent and
-// whether a response came, which the errors of the SDK do not tell.
+// A tap sees the messages of a session before the SDK does. It keeps the raw responses to the
+// requests that it is told about, because the SDK loses large numbers, the order of properties,
+// and anything that it does not know, such as tasks. It also knows whether each request was sent
+// and whether a response came, which the errors of the SDK do not tell.
 type tap struct {
 	sdk.Connection
 
 	mu      sync.Mutex
-	version string               // of the protocol, as negotiated by initialize; empty for others
+	version string               // the negotiated protocol version; empty if initialize was not used
 	tokens  map[string]*exchange // by progress token
 	pending map[jsonrpc.ID]*exchange
 }
 
 // An exchange is a request and its response.
 type exchange struct {
-	name string           // for the header Mcp-Name; empty if the SDK sets it
-	emit func(live.Delta) // shows its progress; nil for nobody
+	name string           // value of the Mcp-Name header; empty if the SDK sets it
+	emit func(live.Delta) // receives progress; may be nil
 
 	mu       sync.Mutex
-	sent     bool              // the server may have it
-	status   int               // of HTTP; 0 if none came, and on stdio
+	sent     bool              // the server may have received the request
+	status   int               // HTTP status; 0 if there was none, and on stdio
 	tooLarge bool              // the response is larger than the limit
-	response *jsonrpc.Response // nil if none came
+	response *jsonrpc.Response // nil if none arrived
 }
 
-// tappedTransport connects with a tap.
+// A tappedTransport connects through a tap.
 type tappedTransport struct {
 	transport sdk.Transport
 	tap       *tap
@@ -65,8 +65,8 @@ func (t *tappedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	return t.tap, nil
 }
 
-// expect returns the exchange of the request that has the progress token. emit shows its
-// progress; nil for nobody. forget ends it.
+// expect registers an exchange for the request with the progress token. emit receives its
+// progress and may be nil. forget removes the exchange.
 func (t *tap) expect(token, name string, emit func(live.Delta)) (e *exchange, forget func()) {
 	e = &exchange{name: name, emit: emit}
 	t.mu.Lock()
@@ -96,7 +96,7 @@ func (t *tap) isAlone(e *exchange) bool {
 	return true
 }
 
-// exchangeKey is the key of the exchange in the context of a request over HTTP.
+// exchangeKey is the context key of the exchange of an HTTP request.
 type exchangeKey struct{}
 
 // Write implements sdk.Connection.
@@ -114,7 +114,8 @@ func (t *tap) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// begin returns the exchange of a request that is about to be sent; nil for any other message.
+// begin returns the exchange of a request that is about to be sent, or nil for any other
+// message.
 func (t *tap) begin(m jsonrpc.Message) *exchange {
 	request, ok := m.(*jsonrpc.Request)
 	if !ok || !request.IsCall() {
@@ -141,8 +142,8 @@ func (t *tap) begin(m jsonrpc.Message) *exchange {
 	return e
 }
 
-// isUnsent reports whether an error of a write says that the request did not reach the server:
-// nobody listens, or the process does not read any more.
+// isUnsent reports whether a write error means that the request did not reach the server: the
+// connection was refused, or the process no longer reads.
 func isUnsent(err error) bool {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
@@ -168,7 +169,8 @@ func (t *tap) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// progress shows the progress of a request. The SDK would show it after the response.
+// progress emits the progress of a request at once. The SDK would report it only after the
+// response.
 func (t *tap) progress(params json.RawMessage) {
 	var p sdk.ProgressNotificationParams
 	if json.Unmarshal(params, &p) != nil {
@@ -183,7 +185,7 @@ func (t *tap) progress(params json.RawMessage) {
 	}
 }
 
-// progressText returns the words of the server, and how much of how much is done.
+// progressText returns the server's progress message, and how much of the total is done.
 func progressText(p *sdk.ProgressNotificationParams) string {
 	done := fmt.Sprint(p.Progress)
 	if p.Total > 0 {
@@ -206,7 +208,7 @@ func (t *tap) end(r *jsonrpc.Response) {
 	}
 	e := t.pending[r.ID]
 	var wire *jsonrpc.Error
-	if e == nil || r.Error != nil && !errors.As(r.Error, &wire) { // that of the SDK, for a stream that has ended
+	if e == nil || r.Error != nil && !errors.As(r.Error, &wire) { // an error that the SDK makes up for a stream that has ended
 		return
 	}
 	delete(t.pending, r.ID)
@@ -215,21 +217,22 @@ func (t *tap) end(r *jsonrpc.Response) {
 	e.response = r
 }
 
-// maxHandshake is the size in bytes of the largest response that may be that of initialize.
+// maxHandshake is the maximum size in bytes of a response to initialize.
 const maxHandshake = 1 << 20
 
-// negotiated returns the version of the protocol that initialize has negotiated; empty for none.
+// negotiated returns the protocol version in the response to initialize, or "" if it is another
+// response.
 func (t *tap) negotiated() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.version
 }
 
-// A tappedRoundTripper sets the headers that the SDK does not, and sees the status codes.
+// A tappedRoundTripper sets headers that the SDK does not set, and observes status codes.
 type tappedRoundTripper struct {
 	next    http.RoundTripper
 	headers http.Header
-	limit   int // of a message of the server, in bytes
+	limit   int // maximum size of a message of the server, in bytes
 	tap     *tap
 }
 
@@ -259,17 +262,17 @@ func (t *tappedRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	return response, err
 }
 
-// errTooLarge is the error of a body with a message that is larger than the limit.
+// errTooLarge is the error of a body that contains a message larger than the limit.
 var errTooLarge = errors.New("the message is too large")
 
-// A limitedBody ends at a message that is larger than the limit. Messages in a stream have one
-// line each.
+// A limitedBody returns an error once a message exceeds the limit. In a stream, each message is
+// one line.
 type limitedBody struct {
 	io.ReadCloser
-	exchange *exchange // nil if nobody waits for it
+	exchange *exchange // nil if no request waits for it
 	limit    int
 	byLine   bool
-	read     int // bytes of the message so far
+	read     int // bytes of the current message so far
 }
 
 // Read implements io.Reader.
@@ -290,7 +293,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return 0, errTooLarge
 }
 
-// A fate is what an exchange has come to.
+// A fate is the outcome of an exchange.
 type fate struct {
 	sent     bool
 	status   int

@@ -15,9 +15,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file is what both sides know of the tasks extension, and the part of the client.
+// This file contains what client and server share of the tasks extension, and the client's part
+// of it.
 
-// The extension, and its methods.
+// The extension and its methods.
 const (
 	tasksExtension   = "io.modelcontextprotocol/tasks"
 	methodGetTask    = "tasks/get"
@@ -51,14 +52,14 @@ type taskParams struct {
 	TaskID string `json:"taskId"`
 }
 
-// taskResult is the result of tasks/get, tasks/update and tasks/cancel as the SDK decodes it:
-// the tap has the rest.
+// taskResult is the result of tasks/get, tasks/update and tasks/cancel as the SDK decodes it.
+// The full result is read through the tap.
 type taskResult struct{ sdk.ResultBase }
 
-// abilities are what a server can do.
+// abilities tell what a server supports.
 type abilities struct {
-	tasks bool // answer with a task
-	keys  bool // take an idempotency key, see keyMeta
+	tasks bool // it may answer with a task
+	keys  bool // it accepts idempotency keys, see keyMeta
 }
 
 func abilitiesOf(r *sdk.InitializeResult) (can abilities) {
@@ -69,16 +70,16 @@ func abilitiesOf(r *sdk.InitializeResult) (can abilities) {
 	return can
 }
 
-// begun is what a call of a tool of a server with tasks has come to: an output, or a task.
+// begun is the outcome of calling a tool on a server with tasks: an output or a task.
 type begun struct {
 	Output actors.ToolOutput `json:"output,omitzero"`
 	Task   string            `json:"task,omitempty"`
 	Poll   time.Duration     `json:"poll,omitempty"`
 }
 
-// taskHandler is the handler of a tool of a server that may answer with tasks. The request is a
-// call of its own, "begin", whose record has the ID of the task before it is polled: the call
-// around it is entered again when the run is resumed, and polls the task that there is.
+// taskHandler returns the handler of a tool whose server may answer with tasks. The request is
+// a call of its own, "begin", whose record keeps the ID of the task before the task is polled.
+// When the run is resumed, the surrounding call is entered again and polls the existing task.
 func (c *Client) taskHandler(l *Listed) core.Handler[json.RawMessage, actors.ToolOutput] {
 	spec := core.Spec{Kind: record.KindTool, Name: "begin", Description: l.Description, AttemptTimeout: core.NoTimeout, Irreversible: l.isIrreversible()}
 	if !l.isSafe() {
@@ -93,7 +94,7 @@ func (c *Client) taskHandler(l *Listed) core.Handler[json.RawMessage, actors.Too
 			out, err := r.output(c.options.ForUsers)
 			return begun{Output: out}, err
 		case r.TaskID == "":
-			return begun{}, badResult(errors.New("it is a task without an ID"))
+			return begun{}, badResult(errors.New("the task has no ID"))
 		}
 		return begun{Task: r.TaskID, Poll: pollInterval(r.PollInterval)}, nil
 	})
@@ -115,11 +116,12 @@ const (
 	shortestPoll = 100 * time.Millisecond
 	longestPoll  = time.Hour
 
-	// parkAfter is the longest wait between two polls that keeps the call under way.
+	// parkAfter is the longest wait between polls for which the call stays in memory. A longer
+	// wait parks the run.
 	parkAfter = 10 * time.Second
 )
 
-// pollInterval returns the interval that a server suggests.
+// pollInterval returns the polling interval that a server suggests, within limits.
 func pollInterval(ms float64) time.Duration {
 	if ms <= 0 || ms != ms {
 		return defaultPoll
@@ -127,9 +129,9 @@ func pollInterval(ms float64) time.Duration {
 	return min(max(time.Duration(min(ms, float64(longestPoll/time.Millisecond)))*time.Millisecond, shortestPoll), longestPoll)
 }
 
-// poll polls a task until it has ended. The longer it takes, the rarer it is polled: a tenth of
-// the time that has passed lies between two polls at most, so that a run which is opened again
-// does not go through too many waits that are over.
+// poll polls a task until it has ended. It polls less often the longer the task takes: the wait
+// grows to a tenth of the time that has passed. A resumed run repeats all recorded waits, so
+// their number must stay small.
 func (c *Client) poll(ctx context.Context, b begun) (actors.ToolOutput, error) {
 	began, interval, said := time.Now(), b.Poll, ""
 	emit := live.Emitter(ctx)
@@ -162,7 +164,7 @@ func (c *Client) poll(ctx context.Context, b begun) (actors.ToolOutput, error) {
 	}
 }
 
-// pause waits. A long wait parks the run.
+// pause waits for d. A long wait parks the run.
 func pause(ctx context.Context, d time.Duration) error {
 	if d > parkAfter {
 		return core.Sleep(ctx, d)
@@ -187,7 +189,7 @@ type detailedTask struct {
 	} `json:"error"`
 }
 
-// taskOf asks for the state of a task.
+// taskOf returns the current state of a task.
 func (c *Client) taskOf(ctx context.Context, id string) (*detailedTask, error) {
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
@@ -197,12 +199,12 @@ func (c *Client) taskOf(ctx context.Context, id string) (*detailedTask, error) {
 	}
 	t := new(detailedTask)
 	if err := json.Unmarshal(raw, t); err != nil {
-		return nil, badResult(fmt.Errorf("of task %s: %w", record.Truncate(id, 80), err))
+		return nil, badResult(fmt.Errorf("task %s: %w", record.Truncate(id, 80), err))
 	}
 	return t, nil
 }
 
-// taskMethod makes a request about a task. It may be made again.
+// taskMethod makes a request about a task. Such a request may be repeated.
 func (c *Client) taskMethod(ctx context.Context, method, id string) (json.RawMessage, error) {
 	raw, err := c.request(ctx, id, func(ctx context.Context, s *session, token string) error {
 		p := &taskParams{TaskID: id}
@@ -216,7 +218,7 @@ func (c *Client) taskMethod(ctx context.Context, method, id string) (json.RawMes
 	return raw, err
 }
 
-// endTask returns the error of a task that ends without a result, or cannot go on.
+// endTask returns the error of a task that ended without a result or cannot continue.
 func (c *Client) endTask(ctx context.Context, id string, t *detailedTask) error {
 	switch t.Status {
 	case taskFailed:
@@ -228,13 +230,13 @@ func (c *Client) endTask(ctx context.Context, id string, t *detailedTask) error 
 	case taskCancelled:
 		return core.Permanent(&ServerError{Message: "the task was cancelled" + and(t.StatusMessage)})
 	case taskInputRequired:
-		_, err := c.taskMethod(ctx, methodCancelTask, id) // nobody can give it
-		return core.Permanent(errors.Join(errors.New("mcp: the task requires input of a user, which this client does not give"), err))
+		_, err := c.taskMethod(ctx, methodCancelTask, id) // nobody can provide the input
+		return core.Permanent(errors.Join(errors.New("mcp: the task requires user input, which this client does not support"), err))
 	}
-	return badResult(fmt.Errorf("the task is %q, want working, completed, failed, cancelled or input_required", record.Truncate(t.Status, 80)))
+	return badResult(fmt.Errorf("task status is %q, want working, completed, failed, cancelled or input_required", record.Truncate(t.Status, 80)))
 }
 
-// and returns a message behind a colon; nothing for none.
+// and returns a colon and the message, or "" if the message is empty.
 func and(message string) string {
 	if message == "" {
 		return ""

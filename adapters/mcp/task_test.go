@@ -170,12 +170,12 @@ func TestEndsOfATask(t *testing.T) {
 	for name, c := range map[string]struct{ task, want string }{
 		"completed":       {`{"status":"completed","result":{"content":[{"type":"text","text":"done"}]}}`, ""},
 		"an error":        {`{"status":"completed","result":{"content":[{"type":"text","text":"it broke"}],"isError":true}}`, "it broke"},
-		"without result":  {`{"status":"completed"}`, "the result of the server is not one of a tool"},
+		"without result":  {`{"status":"completed"}`, "invalid tool result"},
 		"failed":          {`{"status":"failed","error":{"code":-32603,"message":"no ink"}}`, "no ink (code -32603)"},
 		"cancelled":       {`{"status":"cancelled","statusMessage":"by hand"}`, "the task was cancelled: by hand"},
-		"needs input":     {`{"status":"input_required","inputRequests":{}}`, "the task requires input of a user"},
-		"in a new state":  {`{"status":"dreaming"}`, `the task is "dreaming", want working`},
-		"of a wrong type": {`{"status":7}`, "the result of the server is not one of a tool"},
+		"needs input":     {`{"status":"input_required","inputRequests":{}}`, "the task requires user input"},
+		"in a new state":  {`{"status":"dreaming"}`, `task status is "dreaming", want working`},
+		"of a wrong type": {`{"status":7}`, "invalid tool result"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

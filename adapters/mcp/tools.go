@@ -13,12 +13,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// WithServers gives an agent the tools of the servers of the clients. Their lists are steps of
-// each call of the agent, "tools of" and the name of the client: a run that is resumed sees
-// the tools that it has seen before, and a replay needs no server. The tools of a run do not
-// change when a server announces others. An agent whose server cannot list its tools fails.
+// WithServers gives an agent the tools of the clients' servers. Each list of tools is a step in
+// every call of the agent, named "tools of" and the client's name. A resumed run therefore sees the
+// same tools as before, and a replay needs no server. The tools of a run do not change when a
+// server announces new ones. The agent's call fails if a server cannot list its tools.
 //
-// It panics for a nil client, and for two of one name.
+// WithServers panics if a client is nil or two clients have the same name.
 func WithServers(clients ...*Client) actors.Option {
 	names := make(map[string]bool)
 	for i, c := range clients {
@@ -43,11 +43,11 @@ func WithServers(clients ...*Client) actors.Option {
 	})
 }
 
-// Tools returns the tools of the server. Inside a run, the list is a step: it is on record, and
-// the server is not asked when the run is resumed. Tools whose schema cannot be used are as
-// Options.OnSchema says. Two tools of one name are an error.
+// Tools returns the tools of the server. Inside a run the list is a step: it is recorded, and a
+// resumed run does not ask the server again. Options.OnSchema says what happens to a tool whose
+// schema cannot be used. Two tools with the same name are an error.
 //
-// What comes of a call that was lost depends on the tool, and on whether its hints are trusted:
+// What happens to a lost call depends on the tool, and on whether its hints are trusted:
 //
 //	                                lost after it was sent,  our process
 //	                                or timed out             ended
@@ -55,9 +55,10 @@ func WithServers(clients ...*Client) actors.Option {
 //	any other                       in doubt: the run asks   the run asks
 //	any, if it was not sent         made again
 //
-// A server of this package makes one call for each idempotency key, and says so: if it is
-// trusted, all its tools are idempotent. A tool that may be destructive is irreversible, too, see [actors.WithIrreversible]. Errors
-// of a tool, and of the server, are permanent and go to the model.
+// A server made with this package runs a call once for each idempotency key, and announces that. If
+// the server is trusted, all its tools count as idempotent. A tool that may be destructive is also
+// irreversible, see [actors.WithIrreversible]. Errors of a tool or of the server are permanent, and
+// the model sees them.
 func (c *Client) Tools(ctx context.Context) ([]actors.Function, error) {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindStep, Name: "tools of " + c.name, Retry: &core.RetryConfig{}},
 		func(ctx context.Context, _ struct{}) (listing, error) { return c.list(ctx) })
@@ -77,13 +78,13 @@ func (c *Client) Tools(ctx context.Context) ([]actors.Function, error) {
 	return tools, nil
 }
 
-// List returns the tools as the server lists them now, with those that are left out.
+// List returns the tools that the server lists now, including those that are left out.
 func (c *Client) List(ctx context.Context) ([]Listed, error) {
 	l, err := c.list(ctx)
 	return l.Tools, err
 }
 
-// tool returns a listed tool as a tool of agents.
+// tool returns a listed tool as a tool for agents.
 func (c *Client) tool(l *Listed, tasks bool) actors.Function {
 	schema := schemaOf(l)
 	var more []actors.Option
@@ -93,7 +94,7 @@ func (c *Client) tool(l *Listed, tasks bool) actors.Function {
 	if tasks {
 		return actors.NewTool(l.Name, l.Description, schema, c.taskHandler(l), append([]actors.Option{actors.WithRetry(core.RetryConfig{Disabled: true})}, more...)...)
 	}
-	own := []actors.Option{actors.WithAttemptTimeout(core.NoTimeout)} // the handler has its own, after which the call is in doubt
+	own := []actors.Option{actors.WithAttemptTimeout(core.NoTimeout)} // the handler has a timeout of its own, after which the call is in doubt
 	if !l.isSafe() {
 		own = append(own, actors.WithInDoubt(c.options.InDoubt))
 	}
@@ -106,16 +107,16 @@ func (c *Client) tool(l *Listed, tasks bool) actors.Function {
 			return actors.ToolOutput{}, err
 		}
 		if r.ResultType == "task" {
-			return actors.ToolOutput{}, badResult(fmt.Errorf("it is a task, and the server had not said that it has any"))
+			return actors.ToolOutput{}, badResult(fmt.Errorf("the server answered with a task, but did not announce tasks"))
 		}
 		return r.output(c.options.ForUsers)
 	}, append(own, more...)...)
 }
 
-// isSafe reports whether a call that was lost may simply be made again.
+// isSafe reports whether a lost call may be made again without asking.
 func (l *Listed) isSafe() bool { return l.ReadOnly || l.Idempotent }
 
-// isIrreversible reports whether the effect of a call must not be made twice by other calls either.
+// isIrreversible reports whether the effect of a call must not be repeated by another call either.
 func (l *Listed) isIrreversible() bool { return l.Destructive && !l.isSafe() }
 
 // call calls a tool of the server.
@@ -136,11 +137,12 @@ func (c *Client) call(ctx context.Context, tool string, arguments json.RawMessag
 	return readResult(raw)
 }
 
-// keyMeta is the key of the idempotency key of a call in the metadata of its request, and the
-// extension of servers that make one call for each key, as those of this package do.
+// keyMeta is the key of a call's idempotency key in the metadata of its request. It is also the
+// name of the extension that servers announce if they run a call once for each key, as servers of
+// this package do.
 const keyMeta = "io.github.reprise-go/idempotencyKey"
 
-// keyOf returns the metadata with the idempotency key of the call; empty outside a run.
+// keyOf returns metadata with the idempotency key of the call. It is empty outside a run.
 func keyOf(ctx context.Context) map[string]any {
 	key, err := core.IdempotencyKey(ctx)
 	if err != nil {
@@ -149,7 +151,7 @@ func keyOf(ctx context.Context) map[string]any {
 	return map[string]any{keyMeta: key}
 }
 
-// schemaOf returns the schema of a tool for models. One that cannot be used is passed on
+// schemaOf returns the schema of a tool for models. A schema that cannot be used is passed on
 // unchecked.
 func schemaOf(l *Listed) actors.Schema {
 	schema, err := actors.ParseSchema([]byte(l.Schema))
@@ -159,19 +161,19 @@ func schemaOf(l *Listed) actors.Schema {
 	return schema
 }
 
-// unchecked is a schema that the server checks.
+// unchecked is a schema whose validation is left to the server.
 type unchecked string
 
 // JSON implements actors.Schema.
 func (u unchecked) JSON() json.RawMessage { return json.RawMessage(u) }
 
-// Validate implements actors.Schema: it takes any object.
+// Validate implements actors.Schema. It accepts any object.
 func (u unchecked) Validate(arguments json.RawMessage) error {
 	var object map[string]json.RawMessage
 	return json.Unmarshal(arguments, &object)
 }
 
-// withTimeout bounds a request.
+// withTimeout limits the duration of a request.
 func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.options.CallTimeout == core.NoTimeout {
 		return ctx, func() {}

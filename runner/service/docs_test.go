@@ -196,7 +196,7 @@ func TestDocumentHasTheSettingsAndRequests(t *testing.T) {
 		}
 		status, body := do(t, m[1], strings.TrimSuffix(url, "/")+path, "")
 		assert.NotContains(t, []int{405}, status, m[0])
-		assert.NotContains(t, body, "there is nothing here", m[0])
+		assert.NotContains(t, body, "there is nothing at this path", m[0])
 	}
 }
 

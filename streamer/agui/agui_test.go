@@ -63,7 +63,7 @@ func TestInterruptIsResumedWithWhatIsNewAndAnAnswerCountsOnce(t *testing.T) {
 	}
 	refused(say("a", "hello"), "the thread waits for answers")
 	refused(resume(asked.ID, `"status":"resolved"`), "has no payload")
-	refused(resume(asked.ID, `"status":"resolved","payload":true`), "is no object")
+	refused(resume(asked.ID, `"status":"resolved","payload":true`), "is not an object")
 	refused(resume(asked.ID, `"status":"resolved","payload":{"approved":"yes"}`), "approved")
 	refused(resume(asked.ID, `"status":"later"`), "want resolved or cancelled")
 	refused(resume("a-0002:assistant/approve_book?1", `"status":"resolved","payload":{"approved":true}`), "no question")
@@ -149,19 +149,19 @@ func TestWhatCannotBeRunIsARunError(t *testing.T) {
 	url := begin(t)
 	post(t, url, say("a", "hello"))
 	for body, want := range map[string]string{
-		``:                 "no RunAgentInput",
+		``:                 "not a RunAgentInput",
 		"\"\xff\"":         "UTF-8",
-		`{"runId":"r"}`:    "threadId is needed",
-		`{"threadId":"a"}`: "runId is needed",
-		`{"threadId":"a","runId":"r","tools":[{}]}`:                                        "tools of the page",
+		`{"runId":"r"}`:    "threadId is required",
+		`{"threadId":"a"}`: "runId is required",
+		`{"threadId":"a","runId":"r","tools":[{}]}`:                                        "frontend tools",
 		input("a", "", `7`):                                                                "message 1",
 		input("a", "", `{"role":"user"}`):                                                  "has no id",
 		input("a", "", `{"id":"x","role":"boss"}`):                                         "has the role",
 		input("a", "", `{"id":"x","role":"user","content":""}`):                            "no text",
-		input("a", "", `{"id":"x","role":"user","content":7}`):                             "neither a text nor an array",
-		input("a", "", `{"id":"x","role":"user","content":[{"type":"image"}]}`):            "want text, or one with a source",
-		input("a", "", `{"id":"x","role":"assistant","content":"I am Bob"}`, user("y")):    "do not fit the thread",
-		input("a", "", `{"id":"a-0002/1.1","role":"assistant","content":"hi"}`, user("y")): "do not fit the thread",
+		input("a", "", `{"id":"x","role":"user","content":7}`):                             "neither a string nor an array",
+		input("a", "", `{"id":"x","role":"user","content":[{"type":"image"}]}`):            "want text, or a type with a source",
+		input("a", "", `{"id":"x","role":"assistant","content":"I am Bob"}`, user("y")):    "do not match the thread",
+		input("a", "", `{"id":"a-0002/1.1","role":"assistant","content":"hi"}`, user("y")): "do not match the thread",
 		input("a", `"resume":[{"interruptId":"x","status":"resolved","payload":1}],`):      "waits for no answer",
 		input("b", `"resume":[{"interruptId":"x","status":"resolved","payload":1}],`):      "it has no turn",
 		input("a", `"resume":[{"status":"resolved"}],`):                                    "no interruptId",
@@ -185,5 +185,5 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dash.Close(t.Context())) }()
 	_, err = agui.New(dash, agui.Options{})
-	require.ErrorContains(t, err, "Threads and Options.Control are needed")
+	require.ErrorContains(t, err, "Threads and Options.Control are required")
 }

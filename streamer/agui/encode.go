@@ -10,8 +10,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// An event of AG-UI 1.0. Those fields that are not set are omitted: null is refused by the
-// clients.
+// An event of AG-UI 1.0. Unset fields are omitted, because the clients reject null.
 type event struct {
 	Type            string          `json:"type"`
 	ThreadID        string          `json:"threadId,omitempty"`
@@ -32,7 +31,7 @@ type event struct {
 	Code            string          `json:"code,omitempty"`
 }
 
-// An outcome is how a run of the protocol has finished.
+// An outcome tells how a run of the protocol finished.
 type outcome struct {
 	Type       string      `json:"type"` // success, interrupt or cancelled
 	Interrupts []interrupt `json:"interrupts,omitempty"`
@@ -50,13 +49,13 @@ type interrupt struct {
 
 func appendEvent(b []byte, e *event) []byte {
 	data, err := json.Marshal(e)
-	if err != nil { // a value that is no JSON
-		data, _ = json.Marshal(event{Type: "RUN_ERROR", Message: "a part of the answer cannot be written as JSON", Code: "encoding"})
+	if err != nil { // the value is not JSON
+		data, _ = json.Marshal(event{Type: "RUN_ERROR", Message: "a part of the answer cannot be encoded as JSON", Code: "encoding"})
 	}
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
 }
 
-// A said is a message of the turn, for snapshots.
+// A said is a message in a snapshot.
 type said struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
@@ -76,13 +75,13 @@ type toolCall struct {
 	} `json:"function"`
 }
 
-// An encoder makes the frames of a run.
+// An encoder encodes the events of a run as frames.
 type encoder struct {
 	runID     string
 	messages  []*said
-	text      string // the ID of the message that is open; empty for none
+	text      string // the ID of the open message; empty if none is open
 	reasoning string
-	began     int // how many messages there were when the step began
+	began     int // the number of messages when the step began
 }
 
 func newEncoder(runID string) turn.Encoder { return &encoder{runID: runID} }
@@ -141,7 +140,7 @@ func (c *encoder) events(e *turn.Event) []event {
 	return nil
 }
 
-// tail returns the last event of a response. The reader knows its thread and run.
+// tail returns the last event of a response. The reader adds its thread and run.
 func (c *encoder) tail(e *turn.Event) *event {
 	switch e.Kind {
 	case turn.Failed:
@@ -158,12 +157,13 @@ func (c *encoder) tail(e *turn.Event) *event {
 	return &event{Type: "RUN_FINISHED", Outcome: &outcome{Type: "success"}}
 }
 
-// callID returns the ID of a tool call in the thread. Models may give calls of different turns
-// the same ID, and clients merge calls with the same one.
+// callID returns the ID of a tool call in the thread. Models may reuse an ID in another turn,
+// and clients merge calls with the same ID.
 func (c *encoder) callID(id string) string { return c.runID + "/" + id }
 
-// interrupt has no expiresAt: a client refuses to answer after it, and here a default answers
-// then, or somebody does.
+// interrupt returns the interrupt of a question. It sets no expiresAt: a client refuses to
+// answer after that time, but here the question is answered then, by its default or by a
+// person.
 func (c *encoder) interrupt(q *turn.Question) interrupt {
 	in := interrupt{ID: q.ID, Reason: "input_required", Message: q.Text, ResponseSchema: q.Schema}
 	if q.Call != "" {
@@ -195,8 +195,8 @@ func (c *encoder) words(id, text string) (all []event) {
 	return append(all, event{Type: "TEXT_MESSAGE_CONTENT", MessageID: id, Delta: text})
 }
 
-// thoughtsOf is the ID of the thoughts of a step. It is the same in each attempt: clients keep
-// thoughts that a snapshot omits.
+// thoughtsOf returns the ID of the thoughts of a step. It is the same for each attempt,
+// because clients keep thoughts that a snapshot omits.
 func thoughtsOf(step string) string { return step[:strings.LastIndexByte(step, '.')] + "/thoughts" }
 
 func (c *encoder) thoughts(step, text string) (all []event) {
@@ -232,8 +232,8 @@ func (c *encoder) end() (all []event) {
 	return all
 }
 
-// withdraw removes messages from one on. Thoughts stay without a text, or clients would keep
-// them with it.
+// withdraw removes the messages from index from on. Withdrawn thoughts stay in the snapshot
+// without text; if they were omitted, clients would keep them with their text.
 func (c *encoder) withdraw(from int) {
 	kept := c.messages[:from:from]
 	for _, m := range c.messages[from:] {
@@ -269,7 +269,8 @@ func (c *encoder) result(e *turn.Event, content string) []event {
 	return []event{{Type: "TOOL_CALL_RESULT", MessageID: id, ToolCallID: id, Content: &content, Role: "tool"}}
 }
 
-// text returns an output as the text of a message: itself if it is one, and otherwise JSON.
+// text returns an output as the text of a message: a string as it is, and anything else as
+// JSON.
 func text(data json.RawMessage) string {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -278,8 +279,8 @@ func text(data json.RawMessage) string {
 	return string(data)
 }
 
-// snapshot returns the messages of the turn as JSON, with commas between them. Thoughts that
-// were withdrawn are there for clients that have seen them.
+// snapshot returns the messages of the turn as JSON, separated by commas. It includes
+// withdrawn thoughts, for clients that have seen them.
 func (c *encoder) snapshot(withdrawn bool) []byte {
 	var b bytes.Buffer
 	for _, m := range c.messages {

@@ -16,21 +16,22 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// Options are the settings of a [Handler].
+// Options configure a [Handler].
 type Options struct {
-	// Threads are the conversations, and Control answers questions and stops turns: those of
-	// the [streamer.Options]. Both are needed.
+	// Threads has the conversations, and Control answers questions and stops turns. Use the
+	// values from the [streamer.Options]. Both are required.
 	Threads streamer.Threads
 	Control streamer.Control
 
-	// Program answers. If it is empty, it is the path value "program" of the pattern that the
-	// handler is mounted with, and the rest of the path is its path value "rest".
+	// Program is the program that answers. If it is empty, the program is the path value
+	// "program" of the pattern under which the handler is mounted, and the path to serve is
+	// the path value "rest".
 	Program string
 
-	MaxBody      int64         // bytes that a client may post. Defaults to 16 MB: clients post all messages
-	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
-	WriteTimeout time.Duration // how long a client may take for what it is sent. Defaults to 10 s
-	Turns        int           // how many turns of a thread a client that attaches is sent. Defaults to 50
+	MaxBody      int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
+	Heartbeat    time.Duration // time between comments on an idle stream. Defaults to 15 s
+	WriteTimeout time.Duration // how long a client may take to accept what is sent. Defaults to 10 s
+	Turns        int           // how many turns of a thread are sent to a client that attaches. Defaults to 50
 }
 
 // A Handler serves threads to clients of AG-UI. It is safe for concurrent use.
@@ -41,14 +42,14 @@ type Handler struct {
 	next    http.Handler
 }
 
-// New returns a handler over the runs of dash, whose Authorize it asks. The caller closes it
-// after dash. It returns an error for options that make no sense.
+// New returns a handler for the runs of dash, which also authorizes the requests. Close the
+// handler after dash. New returns an error if the options are invalid.
 func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {
 	case o.Threads == nil || o.Control == nil:
-		return nil, errors.New("agui: Options.Threads and Options.Control are needed: those of the streamer.Options")
+		return nil, errors.New("agui: Options.Threads and Options.Control are required: use those of the streamer.Options")
 	case o.MaxBody < 0 || o.Heartbeat < 0 || o.WriteTimeout < 0 || o.Turns < 0:
-		return nil, fmt.Errorf("agui: Options has a number below 0: %+v", o)
+		return nil, fmt.Errorf("agui: Options has a negative number: %+v", o)
 	}
 	o.MaxBody, o.Heartbeat = cmp.Or(o.MaxBody, 16<<20), cmp.Or(o.Heartbeat, 15*time.Second)
 	o.WriteTimeout, o.Turns = cmp.Or(o.WriteTimeout, 10*time.Second), cmp.Or(o.Turns, 50)
@@ -57,11 +58,11 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close waits for what reads runs for the handler. Streams end when the [streamer.Handler] is
-// closed, before.
+// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first,
+// which ends all streams.
 func (h *Handler) Close() { h.hub.Close() }
 
-// ServeHTTP serves the paths that the package lists.
+// ServeHTTP serves the paths listed in the package documentation.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) { h.next.ServeHTTP(w, req) }
 
 func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streamer.Scope) {
@@ -81,7 +82,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streame
 		t.ID = first
 		h.stop(w, req, t)
 	default:
-		http.Error(w, "there is nothing here", http.StatusNotFound)
+		http.Error(w, "there is nothing at this path", http.StatusNotFound)
 	}
 }
 
@@ -127,8 +128,8 @@ type stream struct {
 	input   *input
 	turn.Response
 	begun    bool
-	attaches bool   // the client may have anything of the thread
-	base     []byte // the messages before those of the turn as JSON, with commas between them
+	attaches bool   // the client may have any state of the thread
+	base     []byte // the messages before the turn as JSON, separated by commas
 }
 
 func (s *stream) serve(ctx context.Context, attach bool) error {
@@ -190,11 +191,11 @@ func (s *stream) checkOpen(ctx context.Context, last *streamer.ThreadTurn) error
 	if len(open) == 0 {
 		return nil
 	}
-	return turn.Refuse("interrupted", "the thread waits for answers, and resume has none: %s", strings.Join(open, ", "))
+	return turn.Refuse("interrupted", "the thread waits for answers, and the request has none in resume: %s", strings.Join(open, ", "))
 }
 
-// fits refuses messages of an assistant that are not of the thread, and such in another
-// order. What they say does not count: the server has the history.
+// fits rejects assistant messages that are not part of the thread or out of order. The content
+// of messages is ignored: the server has the history.
 func fits(t *turn.Thread, in *input, last *streamer.ThreadTurn) error {
 	most, before := 0, 0
 	if last != nil {
@@ -211,19 +212,19 @@ func fits(t *turn.Thread, in *input, last *streamer.ThreadTurn) error {
 		n := t.TurnOf(runID)
 		switch {
 		case n == 0 || n > most:
-			return turn.Refuse("conflict", "the messages do not fit the thread: %s message %q is none of it; connect again", m.Role, m.ID)
+			return turn.Refuse("conflict", "the messages do not match the thread: %s message %q is not part of it; connect again", m.Role, m.ID)
 		case n < before:
-			return turn.Refuse("conflict", "the messages do not fit the thread: %s message %q is out of order; connect again", m.Role, m.ID)
+			return turn.Refuse("conflict", "the messages do not match the thread: %s message %q is out of order; connect again", m.Role, m.ID)
 		}
 		before = n
 	}
 	return nil
 }
 
-// resume answers all open questions of the last turn, and shows what is new.
+// resume answers all open questions of the last turn, and sends what follows.
 func (s *stream) resume(ctx context.Context, last *streamer.ThreadTurn) error {
 	if last == nil {
-		return turn.Refuse("conflict", "the thread waits for no answer: it has no turn")
+		return turn.Refuse("conflict", "the thread waits for no answer: it has no turns")
 	}
 	l, release, err := s.handler.hub.Open(ctx, last.RunID)
 	if err != nil {
@@ -247,7 +248,7 @@ func (s *stream) resume(ctx context.Context, last *streamer.ThreadTurn) error {
 	return s.follow(ctx, last.RunID, at, nil)
 }
 
-// without returns the messages that are not of the run.
+// without returns the messages that do not belong to the run.
 func (in *input) without(runID string) (rest []json.RawMessage) {
 	for i, m := range in.messages {
 		if !strings.HasPrefix(m.ID, runID+"/") {
@@ -257,11 +258,11 @@ func (in *input) without(runID string) (rest []json.RawMessage) {
 	return rest
 }
 
-// answers checks what resume has against the open questions. It cancels the turn if a question
-// that is not about approval is cancelled.
+// answers checks the answers in the request against the open questions. cancels is set if a
+// question other than an approval is cancelled.
 func (s *stream) answers(asked []turn.Question) (all []turn.Answer, cancels bool, err error) {
 	if len(asked) == 0 {
-		return nil, false, turn.Refuse("conflict", "the thread waits for no answer: what it asked was answered, or its turn has ended")
+		return nil, false, turn.Refuse("conflict", "the thread waits for no answer: its questions were answered, or its turn has ended")
 	}
 	given := make(map[string]bool)
 	for i := range s.input.Resume {
@@ -269,7 +270,7 @@ func (s *stream) answers(asked []turn.Question) (all []turn.Answer, cancels bool
 		at := slices.IndexFunc(asked, func(q turn.Question) bool { return q.ID == r.InterruptID })
 		switch {
 		case at < 0:
-			return nil, false, turn.Refuse("not_found", "no question %q is open: it was answered before, or is of another turn", r.InterruptID)
+			return nil, false, turn.Refuse("not_found", "no question %q is open: it was answered, or belongs to another turn", r.InterruptID)
 		case given[r.InterruptID]:
 			return nil, false, turn.Refuse("bad_request", "resume has two answers to %q", r.InterruptID)
 		}
@@ -289,7 +290,8 @@ func (s *stream) answers(asked []turn.Question) (all []turn.Answer, cancels bool
 	return all, cancels, nil
 }
 
-// attach shows the thread as the server has it, and the last turn from its beginning.
+// attach sends the messages of the thread as the server has them, and the last turn from its
+// beginning.
 func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 	if last == nil {
 		if err := s.begin(); err != nil {
@@ -307,8 +309,8 @@ func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 	return s.follow(ctx, last.RunID, 0, s.forgotten(last.RunID))
 }
 
-// forgotten are the thoughts of the run that the client has, without a text: it would keep
-// those that a snapshot omits.
+// forgotten returns the thoughts of the run that the client has, with their text removed. A
+// client keeps thoughts that a snapshot omits.
 func (s *stream) forgotten(runID string) []byte {
 	var all [][]byte
 	for _, m := range s.input.messages {
@@ -323,7 +325,8 @@ func (s *stream) forgotten(runID string) []byte {
 	return bytes.Join(all, []byte(","))
 }
 
-// history returns the messages of the turns before the last, and what the user said in that.
+// history returns the messages of all turns but the last, and the user's message of the last
+// turn.
 func (s *stream) history(ctx context.Context) ([]byte, error) {
 	turns, err := s.thread.Threads.Turns(ctx, s.thread.ID, s.handler.options.Turns)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// An input is a RunAgentInput, as far as it matters here. State, context and forwardedProps
-// are the page's.
+// An input is the part of a RunAgentInput that is used here.
 type input struct {
 	ThreadID string            `json:"threadId"`
 	RunID    string            `json:"runId"`
@@ -37,22 +36,22 @@ type resume struct {
 	Payload     json.RawMessage `json:"payload"`
 }
 
-// decode reads what was posted.
+// decode decodes a request body.
 func decode(data []byte) (*input, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("the body is not UTF-8")
 	}
 	var in input
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, fmt.Errorf("the body is no RunAgentInput: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return nil, fmt.Errorf("the body is not a RunAgentInput: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	switch {
 	case in.ThreadID == "":
-		return nil, errors.New("threadId is needed")
+		return nil, errors.New("threadId is required")
 	case in.RunID == "":
-		return nil, errors.New("runId is needed")
+		return nil, errors.New("runId is required")
 	case len(in.Tools) > 0:
-		return nil, errors.New("tools has tools of the page, which no agent here can call; want none")
+		return nil, errors.New("tools lists frontend tools, which agents cannot call here; leave it empty")
 	}
 	in.messages = make([]message, len(in.Messages))
 	for i, raw := range in.Messages {
@@ -80,7 +79,7 @@ func decode(data []byte) (*input, error) {
 	return &in, nil
 }
 
-// asked returns the new message of the user, with which the messages end; nil if they do not.
+// asked returns the new message of the user if it is the last message, and nil otherwise.
 func (in *input) asked() *message {
 	if n := len(in.messages); n > 0 && in.messages[n-1].Role == "user" {
 		return &in.messages[n-1]
@@ -88,7 +87,7 @@ func (in *input) asked() *message {
 	return nil
 }
 
-// prompt returns what the user says in a message: the text, and files as actors.Part.
+// prompt returns the content of a user's message: the text, and files as actors.Part.
 func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	if json.Unmarshal(m.Content, &text) == nil {
 		if text == "" {
@@ -106,7 +105,7 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 		} `json:"source"`
 	}
 	if err := json.Unmarshal(m.Content, &parts); err != nil {
-		return "", nil, errors.New("the content of the message is neither a text nor an array of parts")
+		return "", nil, errors.New("the content of the message is neither a string nor an array of parts")
 	}
 	var texts []string
 	var all []turn.File
@@ -119,16 +118,16 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 		case p.Source.Type == "url":
 			all = append(all, turn.File{MIME: p.Source.MIME, URL: p.Source.Value})
 		default:
-			return "", nil, fmt.Errorf("part %d of the message is of the type %q; want text, or one with a source that is data or a url", i+1, p.Type)
+			return "", nil, fmt.Errorf("part %d of the message has the type %q; want text, or a type with a source that is data or a url", i+1, p.Type)
 		}
 	}
 	return turn.Prompt(texts, all)
 }
 
-// value returns the answer that a resume gives. Of an approval, changed arguments are
-// editedArgs in the protocol.
+// value returns the answer in a resume. The protocol calls the changed arguments of an
+// approval editedArgs.
 func (r *resume) value(approval bool) (json.RawMessage, error) {
-	if r.Status == "cancelled" { // of a question that is not about approval, the turn is
+	if r.Status == "cancelled" { // cancelling any other question cancels the turn
 		return json.RawMessage(`{"approved":false,"reason":"cancelled"}`), nil
 	}
 	if len(bytes.TrimSpace(r.Payload)) == 0 {
@@ -139,7 +138,7 @@ func (r *resume) value(approval bool) (json.RawMessage, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(r.Payload, &fields); err != nil || fields == nil {
-		return nil, fmt.Errorf(`the payload for %q is no object; want such as {"approved": true}`, r.InterruptID)
+		return nil, fmt.Errorf(`the payload for %q is not an object; want one such as {"approved": true}`, r.InterruptID)
 	}
 	if edited, ok := fields["editedArgs"]; ok {
 		delete(fields, "editedArgs")

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// protocolVersion is that of the events here.
+// protocolVersion is the version of AG-UI that these events belong to.
 const protocolVersion = "1.0"
 
 func (s *stream) begin() error {
@@ -22,8 +22,9 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// follow shows a run from the place on, until its end or a pause. A client
-// that attaches is told what there was before, and the messages that it has to forget.
+// follow sends the frames of a run, starting at index at, until it ends or pauses. If the
+// client attaches, it is first sent a snapshot of what there was before, with the messages
+// to forget.
 func (s *stream) follow(ctx context.Context, runID string, at int, forgotten []byte) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
 	if err != nil {
@@ -40,14 +41,15 @@ func (s *stream) follow(ctx context.Context, runID string, at int, forgotten []b
 	if err != nil {
 		return err
 	}
-	if len(forgotten) > 0 && !end.Snapshot { // thoughts stand where they were forgotten, before the rest of the turn
+	if len(forgotten) > 0 && !end.Snapshot { // thoughts keep their place: they come before the rest of the turn
 		s.snapshot(end.Messages)
 	}
 	s.finish(end.Tail)
 	return s.Flush()
 }
 
-// snapshot tells the client all messages: what it has and they omit is gone.
+// snapshot sends all messages. The client drops those of its messages that a snapshot
+// omits.
 func (s *stream) snapshot(messages []byte) {
 	s.Write([]byte(`data: {"type":"MESSAGES_SNAPSHOT","messages":[`))
 	s.Write(s.base)
@@ -58,7 +60,7 @@ func (s *stream) snapshot(messages []byte) {
 	s.Write([]byte("]}\n\n"))
 }
 
-// finish writes the last event, with the thread and the run of the request.
+// finish writes the last event, with the thread and run IDs of the request.
 func (s *stream) finish(tail []byte) {
 	const finished = `data: {"type":"RUN_FINISHED"`
 	rest, ok := bytes.CutPrefix(tail, []byte(finished))
@@ -73,14 +75,14 @@ func (s *stream) finish(tail []byte) {
 	s.Write(rest)
 }
 
-// quote returns a text as JSON.
+// quote returns a string as JSON.
 func quote(text string) []byte {
-	quoted, _ := json.Marshal(text) // a string always can be
+	quoted, _ := json.Marshal(text) // a string can always be encoded
 	return quoted
 }
 
-// end ends the response. What was refused is an error of the protocol. A stream that breaks
-// must not look as if it had ended, so that the client comes back.
+// end ends the response. A refusal is sent as an error of the protocol. A broken stream
+// must not look complete, so that the client reconnects.
 func (s *stream) end(err error) {
 	var refused *turn.Refusal
 	switch {
@@ -92,7 +94,7 @@ func (s *stream) end(err error) {
 		}
 		r := turn.RefusalOf(err)
 		s.Write(appendEvent(nil, &event{Type: "RUN_ERROR", Message: r.Message, Code: r.Code}))
-		_ = s.Flush() // whoever has gone does not need it
+		_ = s.Flush() // a client that has gone does not need it
 	default:
 		panic(http.ErrAbortHandler)
 	}

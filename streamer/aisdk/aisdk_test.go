@@ -68,7 +68,7 @@ func TestApprovedTurnContinuesWithWhatIsNewAndAnAnswerCountsOnce(t *testing.T) {
 	refused(say("a", "hello"), "the last turn has not ended")
 	refused(approve("a", "a-0001", question, ""), "approved is missing")
 	refused(approve("a", "a-0001", "a-0002:assistant/approve_book?1", `,"approved":true`), "no question")
-	refused(approve("b", "b-0001", question, `,"approved":true`), "none of its answers")
+	refused(approve("b", "b-0001", question, `,"approved":true`), "not one of its answers")
 
 	chunks = post(t, url, approve("a", "a-0001", question, `,"approved":true`))
 	assert.Equal(t, []string{"start", "tool-approval-response", "tool-output-available", "start-step", "text-start", "text-end", "finish-step", "finish"}, types(chunks))
@@ -172,18 +172,18 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 		``:                           "not what useChat posts",
 		`[]`:                         "not what useChat posts",
 		"\"\xff\"":                   "UTF-8",
-		`{"messages":[]}`:            "id is needed",
+		`{"messages":[]}`:            "id is required",
 		`{"id":"a"}`:                 "messages is empty",
 		`{"id":"a","messages":[{}]}`: "has the role",
-		`{"id":"a","messages":[{"role":"system"}]}`:                              "the last message is of the role system",
-		`{"id":"a","trigger":"regenerate-message","messages":[{"role":"user"}]}`: "not made again",
+		`{"id":"a","messages":[{"role":"system"}]}`:                              "the last message has the role system",
+		`{"id":"a","trigger":"regenerate-message","messages":[{"role":"user"}]}`: "cannot be regenerated",
 		`{"id":"a","trigger":"go","messages":[{"role":"user"}]}`:                 "want submit-message",
 		user(`[]`):                      "no text",
 		user(`[{"type":"source-url"}]`): "want text or file",
-		user(`[{"type":"file","url":"data:text/plain,x"}]`): "not in base64",
+		user(`[{"type":"file","url":"data:text/plain,x"}]`): "not base64",
 		strings.Replace(say("a", "x"), `"a"`, `"../a"`, 1):  "not allowed",
-		`{"id":"a","messages":[{"id":"x","role":"assistant","parts":[{"type":"text"}]},{"id":"n","role":"user","parts":[{"type":"text","text":"x"}]}]}`:     "does not fit the thread",
-		`{"id":"a","messages":[{"id":"a-0002","role":"assistant","parts":[{"type":"text"}]}]}`:                                                              "does not fit the thread",
+		`{"id":"a","messages":[{"id":"x","role":"assistant","parts":[{"type":"text"}]},{"id":"n","role":"user","parts":[{"type":"text","text":"x"}]}]}`:     "does not match the thread",
+		`{"id":"a","messages":[{"id":"a-0002","role":"assistant","parts":[{"type":"text"}]}]}`:                                                              "does not match the thread",
 		`{"id":"a","messages":[{"id":"a-0001","role":"assistant","parts":[{"type":"text"}]}]}`:                                                              "waits for no answer",
 		`{"id":"a","messages":[{"id":"a-0001","role":"assistant","parts":[{"type":"text"}]},{"id":"a-0001","role":"assistant","parts":[{"type":"text"}]}]}`: "out of order",
 	} {
@@ -208,5 +208,5 @@ func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dash.Close(t.Context())) }()
 	_, err = aisdk.New(dash, aisdk.Options{})
-	require.ErrorContains(t, err, "Threads and Options.Control are needed")
+	require.ErrorContains(t, err, "Threads and Options.Control are required")
 }

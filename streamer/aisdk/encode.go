@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// A chunk is a frame of the UI message stream v1. Those that are not set are omitted: null is
-// refused by the clients.
+// A chunk is a frame of the UI message stream v1. Unset fields are omitted, because the clients
+// reject null.
 type chunk struct {
 	Type         string          `json:"type"`
 	MessageID    string          `json:"messageId,omitempty"`
@@ -34,17 +34,17 @@ const done = "data: [DONE]\n\n"
 
 func appendChunk(b []byte, c *chunk) []byte {
 	data, err := json.Marshal(c)
-	if err != nil { // an output that is no JSON
-		data, _ = json.Marshal(chunk{Type: "error", ErrorText: "a part of the answer cannot be written as JSON"})
+	if err != nil { // the output is not JSON
+		data, _ = json.Marshal(chunk{Type: "error", ErrorText: "a part of the answer cannot be encoded as JSON"})
 	}
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
 }
 
-// questionTool is the name of the tool that stands for a question of a run that is not about
-// approval: the page answers it as it answers a tool of its own.
+// questionTool is the name of a tool that stands for a question of a run, other than an
+// approval. The page answers the question as it would answer a tool of its own.
 const questionTool = "question"
 
-// question is the input of that tool.
+// question is the input of questionTool.
 type question struct {
 	Text    string          `json:"text"`
 	Schema  json.RawMessage `json:"schema,omitempty"`
@@ -52,16 +52,16 @@ type question struct {
 	Refused string          `json:"refused,omitempty"`
 }
 
-// An encoder makes the frames of a run.
+// An encoder encodes the events of a run as frames.
 type encoder struct {
 	runID     string
-	parts     int    // that were begun, so that each has its own ID
-	text      string // the ID of the part that is open; empty for none
+	parts     int    // the number of parts begun, from which their IDs are made
+	text      string // the ID of the open part; empty if none is open
 	reasoning string
 	inStep    bool
-	answered  bool           // the step has ended, but for the results of its calls
-	asked     map[string]int // how often each question was, and is not answered if it is above 0
-	times     map[string]int // how often each was asked
+	answered  bool           // the step has ended, except for the results of its tool calls
+	asked     map[string]int // how many times each open question was asked; 0 once it is answered
+	times     map[string]int // how many times each question was asked
 }
 
 func newEncoder(runID string) turn.Encoder {
@@ -133,7 +133,7 @@ func (c *encoder) tail(e *turn.Event) []chunk {
 	return nil
 }
 
-// begin begins a step, unless one goes on whose model is asked again.
+// begin begins a step, unless the current step continues because its model is asked again.
 func (c *encoder) begin() (all []chunk) {
 	if c.inStep && !c.answered {
 		return nil
@@ -172,8 +172,8 @@ func (c *encoder) end() (all []chunk) {
 	return all
 }
 
-// pause asks what was not asked yet. Questions that are not about approval have a step of their
-// own, so that a page knows when all of them are answered.
+// pause asks the questions that were not asked yet. Questions other than approvals get a step
+// of their own, so that a page knows when all of them are answered.
 func (c *encoder) pause(asked []turn.Question) (all []chunk) {
 	var questions []chunk
 	for _, q := range asked {
@@ -198,7 +198,7 @@ func (c *encoder) pause(asked []turn.Question) (all []chunk) {
 	return all
 }
 
-// callOf is the ID of the call of the tool that stands for a question.
+// callOf returns the ID of the questionTool call for a question.
 func (c *encoder) callOf(question string) string {
 	if n := c.times[question]; n > 1 {
 		return question + "~" + strconv.Itoa(n)
@@ -218,7 +218,7 @@ func inputOf(q *turn.Question) json.RawMessage {
 	return data
 }
 
-// answer shows the answer of a question that was asked here.
+// answer shows the answer to a question that was asked in this stream.
 func (c *encoder) answer(q *turn.Question, value json.RawMessage) []chunk {
 	if c.asked[q.ID] == 0 {
 		return nil

@@ -14,20 +14,21 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// Options are the settings of a [Handler].
+// Options configure a [Handler].
 type Options struct {
-	// Threads are the conversations, and Control answers questions and stops turns: those of
-	// the [streamer.Options]. Both are needed.
+	// Threads has the conversations, and Control answers questions and stops turns. Use the
+	// values from the [streamer.Options]. Both are required.
 	Threads streamer.Threads
 	Control streamer.Control
 
-	// Program answers. If it is empty, it is the path value "program" of the pattern that the
-	// handler is mounted with, and the rest of the path is its path value "rest".
+	// Program is the program that answers. If it is empty, the program is the path value
+	// "program" of the pattern under which the handler is mounted, and the path to serve is
+	// the path value "rest".
 	Program string
 
-	MaxBody      int64         // bytes that a client may post. Defaults to 16 MB: clients post all messages
-	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
-	WriteTimeout time.Duration // how long a client may take for what it is sent. Defaults to 10 s
+	MaxBody      int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
+	Heartbeat    time.Duration // time between comments on an idle stream. Defaults to 15 s
+	WriteTimeout time.Duration // how long a client may take to accept what is sent. Defaults to 10 s
 	Turns        int           // how many turns of a thread are sent to a page that loads it. Defaults to 50
 }
 
@@ -39,14 +40,14 @@ type Handler struct {
 	next    http.Handler
 }
 
-// New returns a handler over the runs of dash, whose Authorize it asks. The caller closes it
-// after dash. It returns an error for options that make no sense.
+// New returns a handler for the runs of dash, which also authorizes the requests. Close the
+// handler after dash. New returns an error if the options are invalid.
 func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {
 	case o.Threads == nil || o.Control == nil:
-		return nil, errors.New("aisdk: Options.Threads and Options.Control are needed: those of the streamer.Options")
+		return nil, errors.New("aisdk: Options.Threads and Options.Control are required: use those of the streamer.Options")
 	case o.MaxBody < 0 || o.Heartbeat < 0 || o.WriteTimeout < 0 || o.Turns < 0:
-		return nil, fmt.Errorf("aisdk: Options has a number below 0: %+v", o)
+		return nil, fmt.Errorf("aisdk: Options has a negative number: %+v", o)
 	}
 	o.MaxBody, o.Heartbeat = cmp.Or(o.MaxBody, 16<<20), cmp.Or(o.Heartbeat, 15*time.Second)
 	o.WriteTimeout, o.Turns = cmp.Or(o.WriteTimeout, 10*time.Second), cmp.Or(o.Turns, 50)
@@ -55,11 +56,11 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close waits for what reads runs for the handler. Streams end when the [streamer.Handler] is
-// closed, before.
+// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first,
+// which ends all streams.
 func (h *Handler) Close() { h.hub.Close() }
 
-// ServeHTTP serves the paths that the package lists.
+// ServeHTTP serves the paths listed in the package documentation.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) { h.next.ServeHTTP(w, req) }
 
 func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streamer.Scope) {
@@ -82,7 +83,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streame
 	case action == "" && req.Method == http.MethodGet:
 		h.thread(w, req, t)
 	default:
-		refuse(w, http.StatusNotFound, turn.Refuse("not_found", "there is nothing here"))
+		refuse(w, http.StatusNotFound, turn.Refuse("not_found", "there is nothing at this path"))
 	}
 }
 
@@ -133,8 +134,8 @@ func (h *Handler) say(ctx context.Context, t *turn.Thread, data []byte, s *strea
 	return s.follow(ctx, last.RunID, nil)
 }
 
-// fits refuses messages of the assistant that are not of the thread, and such in another
-// order. What they say does not count: the server has the history.
+// fits rejects assistant messages that are not part of the thread or out of order. The
+// content of messages is ignored: the server has the history.
 func fits(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
 	most, before := 0, 0
 	if last != nil {
@@ -142,29 +143,29 @@ func fits(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
 	}
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		if m.Role != "assistant" || len(m.Parts) == 0 { // a page has one without parts, of a turn that failed at once
+		if m.Role != "assistant" || len(m.Parts) == 0 { // a page has a message without parts if the turn failed at once
 			continue
 		}
 		n := t.TurnOf(m.ID)
 		if n == 0 || n > most {
-			return turn.Refuse("conflict", "the history does not fit the thread: message %q is none of its answers; load the thread again", m.ID)
+			return turn.Refuse("conflict", "the history does not match the thread: message %q is not one of its answers; load the thread again", m.ID)
 		}
 		if n <= before {
-			return turn.Refuse("conflict", "the history does not fit the thread: message %q is out of order; load the thread again", m.ID)
+			return turn.Refuse("conflict", "the history does not match the thread: message %q is out of order; load the thread again", m.ID)
 		}
 		before = n
 	}
 	return nil
 }
 
-// answer continues a turn with the answers in its message, and shows what is new.
+// answer continues a turn with the answers in its message, and sends what follows.
 func (h *Handler) answer(ctx context.Context, t *turn.Thread, m *message, last *streamer.ThreadTurn, s *stream) error {
 	answers, err := m.answers()
 	switch {
 	case err != nil:
 		return turn.Refuse("bad_request", "%s", err.Error())
 	case last == nil || m.ID != last.RunID:
-		return turn.Refuse("conflict", "message %q is not the answer of the last turn, which alone can wait for an answer", m.ID)
+		return turn.Refuse("conflict", "message %q is not the answer of the last turn; only that turn can wait for an answer", m.ID)
 	}
 	l, release, err := h.hub.Open(ctx, last.RunID)
 	if err != nil {
@@ -182,7 +183,7 @@ func (h *Handler) answer(ctx context.Context, t *turn.Thread, m *message, last *
 	return s.follow(ctx, last.RunID, &at)
 }
 
-// reconnect shows the last turn from its beginning.
+// reconnect sends the last turn from its beginning.
 func (h *Handler) reconnect(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
 	last, err := h.find(req.Context(), t)
 	var r *turn.Refusal
@@ -203,7 +204,8 @@ func (h *Handler) reconnect(w http.ResponseWriter, req *http.Request, t *turn.Th
 	s.end(s.follow(req.Context(), last.RunID, nil))
 }
 
-// find returns the last turn of a thread that the sender may use; nil if there is none.
+// find returns the last turn of a thread that the sender may use, or nil if the thread has
+// none.
 func (h *Handler) find(ctx context.Context, t *turn.Thread) (*streamer.ThreadTurn, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -224,7 +226,7 @@ func (h *Handler) stop(w http.ResponseWriter, req *http.Request, t *turn.Thread)
 	_, _ = w.Write([]byte("{\"ok\":true}\n"))
 }
 
-// refuse answers a request that is none of the protocol's.
+// refuse rejects a request that does not follow the protocol.
 func refuse(w http.ResponseWriter, status int, err error) {
 	r := turn.RefusalOf(err)
 	switch r.Code {
@@ -239,6 +241,6 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	body, _ := json.Marshal(map[string]map[string]string{"error": {"code": r.Code, "message": r.Message}}) // strings always can be
+	body, _ := json.Marshal(map[string]map[string]string{"error": {"code": r.Code, "message": r.Message}}) // strings can always be encoded
 	_, _ = w.Write(append(body, '\n'))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// A request is what a client posts. Fields that are not known are those of the page.
+// A request is what a client posts. Unknown fields belong to the page and are ignored.
 type request struct {
-	ID       string    `json:"id"` // of the chat
+	ID       string    `json:"id"` // the ID of the chat
 	Messages []message `json:"messages"`
 	Trigger  string    `json:"trigger"`
 }
@@ -25,7 +25,7 @@ type message struct {
 	Parts []part `json:"parts"`
 }
 
-// A part of a message, as far as it matters here.
+// A part is the part of a message's content that is used here.
 type part struct {
 	Type       string          `json:"type"`
 	Text       string          `json:"text"`
@@ -44,13 +44,13 @@ type approval struct {
 	Reason   string `json:"reason"`
 }
 
-// An answer is the answer to a question, by its ID on the wire.
+// An answer is the answer to a question, given by its ID on the wire.
 type answer struct {
 	question string
 	value    json.RawMessage
 }
 
-// decode reads what was posted.
+// decode decodes a request body.
 func decode(data []byte) (*request, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("the body is not UTF-8")
@@ -61,13 +61,13 @@ func decode(data []byte) (*request, error) {
 	}
 	switch {
 	case r.ID == "":
-		return nil, errors.New("id is needed: that of the chat")
+		return nil, errors.New("id is required: the ID of the chat")
 	case r.Trigger == "regenerate-message":
-		return nil, errors.New("an answer is not made again: send the message anew, or fork the run")
+		return nil, errors.New("an answer cannot be regenerated: send the message again, or fork the run")
 	case r.Trigger != "" && r.Trigger != "submit-message":
 		return nil, fmt.Errorf("trigger is %q; want submit-message", r.Trigger)
 	case len(r.Messages) == 0:
-		return nil, errors.New("messages is empty; want at least the new one")
+		return nil, errors.New("messages is empty; want at least the new message")
 	}
 	for i := range r.Messages {
 		if m := &r.Messages[i]; m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
@@ -75,14 +75,14 @@ func decode(data []byte) (*request, error) {
 		}
 	}
 	if last := r.last(); last.Role == "system" {
-		return nil, errors.New("the last message is of the role system; want one of the user, or an assistant's with answers")
+		return nil, errors.New("the last message has the role system; want a user's message, or an assistant's message with answers")
 	}
 	return &r, nil
 }
 
 func (r *request) last() *message { return &r.Messages[len(r.Messages)-1] }
 
-// prompt returns what the user says in a message: the text, and files as actors.Part.
+// prompt returns the content of a user's message: the text, and files as actors.Part.
 func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	var texts []string
 	var all []turn.File
@@ -95,28 +95,28 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 			if rest, isData := strings.CutPrefix(p.URL, "data:"); isData {
 				head, data, found := strings.Cut(rest, ",")
 				if !found || !strings.HasSuffix(head, ";base64") {
-					return "", nil, fmt.Errorf("part %d of the message has a data URL that is not in base64", i+1)
+					return "", nil, fmt.Errorf("part %d of the message has a data URL that is not base64", i+1)
 				}
 				f.URL, f.Data = "", data
 			}
 			all = append(all, f)
 		default:
-			if !strings.HasPrefix(p.Type, "data-") { // which are the page's own
-				return "", nil, fmt.Errorf("part %d of the message is of the type %q; want text or file", i+1, p.Type)
+			if !strings.HasPrefix(p.Type, "data-") { // data parts belong to the page
+				return "", nil, fmt.Errorf("part %d of the message has the type %q; want text or file", i+1, p.Type)
 			}
 		}
 	}
 	return turn.Prompt(texts, all)
 }
 
-// answers returns what a message of the assistant answers. A refusal has the reason of whoever
-// refuses.
+// answers returns the answers in a message of the assistant. A refusal includes the user's
+// reason.
 func (m *message) answers() (all []answer, err error) {
 	for _, p := range m.Parts {
 		switch {
 		case p.State == "approval-responded" && p.Approval != nil:
 			if p.Approval.Approved == nil {
-				return nil, fmt.Errorf("the approval %q does not say whether it is approved: approved is missing", p.Approval.ID)
+				return nil, fmt.Errorf("the approval %q has no decision: approved is missing", p.Approval.ID)
 			}
 			value, err := json.Marshal(struct {
 				Approved bool   `json:"approved"`
@@ -133,8 +133,8 @@ func (m *message) answers() (all []answer, err error) {
 	return all, nil
 }
 
-// questionOf returns the question of the call of the tool that stands for it. One that is asked
-// again has a number behind it.
+// questionOf returns the question that a call of questionTool stands for. A question that is
+// asked again has a number appended to its ID.
 func questionOf(call string) string {
 	if i := strings.LastIndexByte(call, '~'); i > strings.LastIndexByte(call, '?') {
 		return call[:i]

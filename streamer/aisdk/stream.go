@@ -31,7 +31,8 @@ func (s *stream) begin() error {
 	return s.Begin()
 }
 
-// follow shows a run from the place on, nil for its beginning, until its end or a pause.
+// follow sends the frames of a run, starting at index from, or at the beginning if from is
+// nil, until it ends or pauses.
 func (s *stream) follow(ctx context.Context, runID string, from *int) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
 	if err != nil {
@@ -54,9 +55,8 @@ func (s *stream) follow(ctx context.Context, runID string, from *int) error {
 	return s.Flush()
 }
 
-// end ends the response. What was refused before anything was shown is an error of the
-// protocol. A stream that breaks must not look as if it had ended, so that the client comes
-// back.
+// end ends the response. A refusal before anything was sent is an error of the protocol. A
+// broken stream must not look complete, so that the client reconnects.
 func (s *stream) end(err error) {
 	var refused *turn.Refusal
 	switch {
@@ -68,7 +68,7 @@ func (s *stream) end(err error) {
 		}
 		s.Write(appendChunk(nil, &chunk{Type: "error", ErrorText: turn.RefusalOf(err).Message}))
 		s.Write([]byte(done))
-		_ = s.Flush() // whoever has gone does not need it
+		_ = s.Flush() // a client that has gone does not need it
 	default:
 		panic(http.ErrAbortHandler)
 	}

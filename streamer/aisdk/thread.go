@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// thread sends the messages of a thread, as a page shows them.
+// thread sends the messages of a thread, in the form in which a page shows them.
 func (h *Handler) thread(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
 	messages, err := h.messages(req.Context(), t)
 	if err != nil {
@@ -29,7 +29,7 @@ func (h *Handler) thread(w http.ResponseWriter, req *http.Request, t *turn.Threa
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// A uiMessage is a message of a thread as the client has it.
+// A uiMessage is a message in the client's form.
 type uiMessage struct {
 	ID    string   `json:"id"`
 	Role  string   `json:"role"`
@@ -48,7 +48,7 @@ type uiPart struct {
 	ErrorText  string          `json:"errorText,omitempty"`
 	Approval   *uiApproval     `json:"approval,omitempty"`
 
-	id string // of a text that goes on
+	id string // the ID of a text that is still open
 }
 
 type uiApproval struct {
@@ -75,7 +75,7 @@ func (h *Handler) messages(ctx context.Context, t *turn.Thread) (all []uiMessage
 	return all, nil
 }
 
-// messagesOf returns the message of the user, and that of the assistant unless it is empty.
+// messagesOf returns the user's message, and the assistant's message unless it is empty.
 func (h *Handler) messagesOf(ctx context.Context, of *streamer.ThreadTurn) ([]uiMessage, error) {
 	l, release, err := h.hub.Open(ctx, of.RunID)
 	if err != nil {
@@ -97,8 +97,8 @@ func (h *Handler) messagesOf(ctx context.Context, of *streamer.ThreadTurn) ([]ui
 	return messages, nil
 }
 
-// assemble makes the parts of a message as the client does. Texts that go on are left out:
-// the stream of the turn has them.
+// assemble builds the parts of a message as the client does. Texts that are still open are
+// left out: the stream of the turn has them.
 func assemble(frames []turn.Frame) []uiPart {
 	var parts []uiPart
 	for i := range frames {
@@ -109,7 +109,7 @@ func assemble(frames []turn.Frame) []uiPart {
 			}
 		}
 	}
-	for n := len(parts); n > 0 && parts[n-1].Type == "step-start"; n-- { // of which nothing was shown
+	for n := len(parts); n > 0 && parts[n-1].Type == "step-start"; n-- { // nothing of it was shown
 		parts = parts[:n-1]
 	}
 	return parts
@@ -140,7 +140,7 @@ func add(parts []uiPart, c *chunk) []uiPart {
 	return parts
 }
 
-// isOf reports whether a chunk is about the part.
+// isOf reports whether a chunk belongs to the part.
 func (p *uiPart) isOf(c *chunk) bool {
 	switch {
 	case c.ID != "":

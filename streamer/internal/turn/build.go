@@ -14,29 +14,29 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// Runs is where the records of runs come from: a [streamer.Handler].
+// Runs gives access to the records of runs. A [streamer.Handler] implements it.
 type Runs interface {
 	RedactText(text string) string
 	RecordOutput(ctx context.Context, rec *record.Record) ([]byte, error)
 	RecordJSON(ctx context.Context, rec *record.Record) ([]byte, error)
 }
 
-// A Builder makes the events of a run from its records and deltas, in their order.
+// A Builder turns the records and deltas of a run into events, in their order.
 type Builder struct {
 	runs  Runs
 	runID string
 
-	Prompt string // what the user has said; empty until it is known
+	Prompt string // what the user said; empty until it is known
 
 	ledger  record.Ledger
 	agent   record.Address // the outermost call
-	step    *step          // that goes on; nil for none
+	step    *step          // the current step; nil if there is none
 	steps   int
-	calls   []*call           // that the model has asked for, in order
-	retries map[string]*Retry // that are planned
+	calls   []*call           // requested by the model, in order
+	retries map[string]*Retry // pending
 	asked   map[string]Question
 	done    map[record.Address]bool    // steps that have ended
-	values  map[string]json.RawMessage // that are shown
+	values  map[string]json.RawMessage // shown by the run
 }
 
 // A step is a call of the model by the agent.
@@ -44,18 +44,18 @@ type step struct {
 	address record.Address
 	number  int
 	attempt int
-	shown   [2]strings.Builder // of text and reasoning
-	any     bool               // anything was shown
+	shown   [2]strings.Builder // the text and the reasoning shown so far
+	any     bool               // something was shown
 	over    bool               // the attempt has failed
-	cut     bool               // its beginning is not known: nothing is shown before its end
+	cut     bool               // its beginning is unknown, so nothing is shown before its end
 }
 
-// A call is one that the model has asked for.
+// A call is a tool call that the model requested.
 type call struct {
-	id      string // on the wire
-	given   string // by the model
+	id      string // ID on the wire
+	given   string // ID given by the model
 	name    string
-	address record.Address // once it has a record
+	address record.Address // set once the call has a record
 	over    bool
 }
 
@@ -64,7 +64,7 @@ func NewBuilder(runs Runs, runID string) *Builder {
 	return &Builder{runs: runs, runID: runID, retries: make(map[string]*Retry), asked: make(map[string]Question), done: make(map[record.Address]bool), values: make(map[string]json.RawMessage)}
 }
 
-// Add returns what a page shows of the next thing that has happened.
+// Add returns the events that the next record or delta leads to.
 func (b *Builder) Add(ctx context.Context, e streamer.FollowEvent) ([]Event, error) {
 	switch {
 	case e.Delta != nil:
@@ -89,7 +89,7 @@ func (b *Builder) delta(d *streamer.Delta) (out []Event) {
 		return nil
 	case b.step == nil || b.step.address != d.Address || b.step.attempt < d.Attempt:
 		out = b.begin(out, d.Address, d.Attempt)
-	case b.step.attempt > d.Attempt: // it was abandoned
+	case b.step.attempt > d.Attempt: // the attempt was abandoned
 		return nil
 	}
 	if b.step.cut = b.step.cut || d.Cut; b.step.cut {
@@ -98,12 +98,12 @@ func (b *Builder) delta(d *streamer.Delta) (out []Event) {
 	return b.show(out, d.Part, d.Text)
 }
 
-// isStep reports whether the call at the address is one of the model by the agent.
+// isStep reports whether the call at the address is a model call made by the agent.
 func (b *Builder) isStep(a record.Address) bool {
 	return !b.agent.IsZero() && a.IsInside(b.agent) && a.Depth() == b.agent.Depth()+1
 }
 
-// begin begins a step, or an attempt of it. A step whose end is known does not begin again.
+// begin begins a step, or an attempt of one, unless it has begun already.
 func (b *Builder) begin(out []Event, a record.Address, attempt int) []Event {
 	switch s := b.step; {
 	case s != nil && s.address == a && s.attempt == attempt && !s.any:
@@ -118,7 +118,7 @@ func (b *Builder) begin(out []Event, a record.Address, attempt int) []Event {
 	return append(out, Event{Kind: StepBegins, Step: b.stepName()})
 }
 
-// stepName is different for each attempt.
+// stepName returns a name that is different for each attempt.
 func (b *Builder) stepName() string {
 	return b.runID + "/" + strconv.Itoa(b.step.number) + "." + strconv.Itoa(b.step.attempt+1)
 }
@@ -145,7 +145,7 @@ func (b *Builder) voidStep(out []Event) []Event {
 	return out
 }
 
-// void ends all that the attempt of the agent has shown.
+// void withdraws all that the current attempt of the agent has shown.
 func (b *Builder) void(out []Event) []Event {
 	if b.step == nil && len(b.calls) == 0 {
 		return out
@@ -204,7 +204,7 @@ func (b *Builder) ofRun(r *record.Record) []Event {
 	case record.StatusRecorded:
 		b.takePrompt(r)
 	case record.StatusStarted:
-		return b.voidStep(nil) // what was going on in the process before is made again
+		return b.voidStep(nil) // unfinished work of the previous process is repeated
 	case record.StatusAwaiting:
 		if asked := b.open(); len(asked) > 0 {
 			return []Event{{Kind: Paused, Asked: asked}}
@@ -231,7 +231,7 @@ func (b *Builder) reason(r *record.Record) string {
 	return b.runs.RedactText(e.Message)
 }
 
-// errorText is the text of the error of a call, without the calls around it.
+// errorText returns the text of a call's error, without the calls around it.
 func (b *Builder) errorText(r *record.Record) string {
 	if r.Err == nil {
 		return "it failed"
@@ -239,7 +239,7 @@ func (b *Builder) errorText(r *record.Record) string {
 	return record.Truncate(b.runs.RedactText(fmt.Sprint(r.Err)), record.MessageLimit)
 }
 
-// retryOver says that the wait for another attempt is over.
+// retryOver reports that the wait for another attempt is over.
 func (b *Builder) retryOver(out []Event, r *record.Record) []Event {
 	id := r.Address.String()
 	if planned := b.retries[id]; planned != nil && (r.Status == record.StatusStarted || r.IsOutcome()) {
@@ -251,7 +251,7 @@ func (b *Builder) retryOver(out []Event, r *record.Record) []Event {
 	return out
 }
 
-// retryPlanned says that a call is tried again.
+// retryPlanned reports that a call will be tried again.
 func (b *Builder) retryPlanned(out []Event, r *record.Record) []Event {
 	if r.Status != record.StatusFailed || !r.WillRetry {
 		return out
@@ -289,7 +289,7 @@ func (b *Builder) ofStep(ctx context.Context, out []Event, r *record.Record) ([]
 	return b.finish(out, &resp.Message), nil
 }
 
-// response is the output of a call of the model, redacted.
+// response returns the output of a model call, redacted.
 func (b *Builder) response(ctx context.Context, r *record.Record) (resp actors.Response, err error) {
 	encoded, err := b.runs.RecordOutput(ctx, r)
 	if err == nil {
@@ -306,12 +306,12 @@ func (b *Builder) response(ctx context.Context, r *record.Record) (resp actors.R
 	return resp, nil
 }
 
-// finish shows what no delta has shown of a message, and ends the step. If something else
-// was shown, it is void.
+// finish shows the parts of a message that no delta has shown, and ends the step. If other text
+// was shown, the step is void.
 func (b *Builder) finish(out []Event, m *actors.Message) []Event {
 	text, hasText := strings.CutPrefix(m.Text, b.step.shown[0].String())
 	thoughts, hasThoughts := strings.CutPrefix(m.Reasoning, b.step.shown[1].String())
-	if !hasThoughts && m.Commentary != "" { // which is shown as thoughts, and is no part of them
+	if !hasThoughts && m.Commentary != "" { // commentary is shown as thoughts, though it is not part of them
 		thoughts, hasThoughts = "", true
 	}
 	if !hasText || !hasThoughts {
@@ -333,16 +333,16 @@ func (b *Builder) finish(out []Event, m *actors.Message) []Event {
 	return out
 }
 
-// valid returns what is no JSON, since it was redacted, as a string.
+// valid returns data that redaction has made invalid JSON as a string.
 func valid(data []byte) json.RawMessage {
 	if json.Valid(data) {
 		return data
 	}
-	quoted, _ := json.Marshal(string(data)) // a string always can be
+	quoted, _ := json.Marshal(string(data)) // a string can always be encoded
 	return quoted
 }
 
-// object returns arguments as JSON: a string if they are not.
+// object returns arguments as JSON, or as a string if they are not JSON.
 func object(arguments string) json.RawMessage {
 	if strings.TrimSpace(arguments) == "" {
 		return json.RawMessage("{}")
@@ -350,8 +350,8 @@ func object(arguments string) json.RawMessage {
 	return valid([]byte(arguments))
 }
 
-// unique returns the ID of a call on the wire: that which the model gave it, unless another
-// call of the run has it. Services that give none exist, and those that count from 0.
+// unique returns the ID of a tool call on the wire. This is the model's ID, unless another call
+// of the run has it: some services give no IDs, and some count from 0 in each answer.
 func (b *Builder) unique(id string, index int) string {
 	if id == "" {
 		id = "call-" + strconv.Itoa(b.step.number) + "-" + strconv.Itoa(index+1)
@@ -371,14 +371,14 @@ func (b *Builder) unique(id string, index int) string {
 	return unique
 }
 
-// find returns the call that a record is about; nil if no step has asked for it.
+// find returns the call that a record is about, or nil if no step requested it.
 func (b *Builder) find(r *record.Record) *call {
 	for _, c := range b.calls {
 		if c.address == r.Address {
 			return c
 		}
 	}
-	for i := len(b.calls) - 1; i >= 0; i-- { // of the latest step; of two with one ID, the first
+	for i := len(b.calls) - 1; i >= 0; i-- { // search the latest step first; of two calls with the same ID, take the first
 		c := b.calls[i]
 		if c.given != r.Detail.ToolCall || !c.address.IsZero() {
 			continue
@@ -416,11 +416,11 @@ func (b *Builder) ofCall(ctx context.Context, out []Event, r *record.Record) ([]
 	return append(out, e), nil
 }
 
-// WireID is the ID of a question on the wire. Those of a turn are the IDs of the next one, too.
+// WireID returns the ID of a question on the wire. An ID stays valid in later turns.
 func WireID(runID, question string) string { return runID + ":" + question }
 
-// QuestionID returns the ID in the run of a question on the wire. It is not ok if that is of
-// another run.
+// QuestionID returns the run's ID for a question on the wire. It is not ok if the question
+// belongs to another run.
 func QuestionID(runID, wire string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(wire, runID+":")
 	return id, ok && id != ""
@@ -450,14 +450,14 @@ func (b *Builder) ask(r *record.Record) {
 	b.asked[r.Name] = q
 }
 
-// isApproval reports whether it is asked whether a call of a tool is approved: by the call
-// around it, see actors.WithApproval.
+// isApproval reports whether the question asks for approval of a tool call. Such a question is
+// asked by the call around the tool call, see actors.WithApproval.
 func isApproval(r *record.Record) bool {
 	path := r.Address.String()
 	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "approve_") && r.Asks() == record.AsksAnswer
 }
 
-// open returns the questions that wait for somebody.
+// open returns the questions that wait for a person.
 func (b *Builder) open() (asked []Question) {
 	for _, q := range b.ledger.Questions(false) {
 		if known, ok := b.asked[q.ID]; ok {
@@ -483,7 +483,7 @@ func (b *Builder) answered(ctx context.Context, r *record.Record) ([]Event, erro
 // shownMessage marks the record of a value that is shown, see state.Shown.
 const shownMessage = "shown"
 
-// value shows all values that are shown, if this one is or was.
+// value returns all shown values if the record's value is shown, or was.
 func (b *Builder) value(ctx context.Context, r *record.Record) ([]Event, error) {
 	_, was := b.values[r.Name]
 	delete(b.values, r.Name)

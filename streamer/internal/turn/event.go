@@ -10,66 +10,67 @@ type Kind uint8
 
 // The kinds of events.
 const (
-	StepBegins   Kind = iota + 1 // the model is asked: what follows is of this step
-	Text                         // the next words of the answer
-	Reasoning                    // the next words of the model's thoughts
+	StepBegins   Kind = iota + 1 // the model is called; what follows belongs to this step
+	Text                         // more text of the answer
+	Reasoning                    // more text of the model's thoughts
 	StepEnds                     // the model has answered
-	StepVoid                     // what was shown of the step is void; it may begin again
-	TurnVoid                     // the agent begins again: all that was shown is void
-	ToolCalled                   // the model has asked for a tool
-	ToolResult                   // the call of the tool has completed
-	ToolFailed                   // it has failed for good, or was refused
-	ToolDenied                   // somebody did not approve it
+	StepVoid                     // what the step has shown is void; it may begin again
+	TurnVoid                     // the agent starts over: all that was shown is void
+	ToolCalled                   // the model has requested a tool call
+	ToolResult                   // the tool call has completed
+	ToolFailed                   // the tool call has failed for good, or was refused
+	ToolDenied                   // the tool call was not approved
 	RetryPlanned                 // a call has failed and is tried again
 	RetryOver                    // the wait is over
 	Answered                     // a question was answered
-	Values                       // the run has set a value that it shows
+	Values                       // the run has set a value that is shown
 	Paused                       // the run waits for answers
 	Completed                    // the run has completed
-	Failed                       // it has failed
-	Stopped                      // somebody has stopped it, for good or until it is resumed
+	Failed                       // the run has failed
+	Stopped                      // the run was stopped, for good or until it is resumed
 )
 
-// An Event is what happens in a turn. A field that is of no use for its kind is empty.
+// An Event is something that happens in a turn. Fields that its kind does not use are
+// empty.
 type Event struct {
 	Kind Kind
 
-	// Step names the step: of the run, with the number of the call of the model and its
-	// attempt, so that no two have the same name.
+	// Step is the name of the step. It contains the ID of the run, the number of the
+	// model call and its attempt, and is unique.
 	Step string
 
-	Text   string          // the words; of a failure, its text; of a refusal, the reason
-	Call   string          // the ID of the call of a tool; no two of a run have the same
-	Tool   string          // its name
-	Data   json.RawMessage // the arguments, the output, or the answer; of Values, all that are shown
+	Text   string          // new text; the text of a failure; the reason of a refusal
+	Call   string          // the ID of the tool call, unique in the run
+	Tool   string          // the name of the tool
+	Data   json.RawMessage // the arguments, the output, or the answer; of Values, all shown values
 	Retry  *Retry
-	Asked  []Question // of Paused: the open questions; of Answered, the one
-	Cancel bool       // of Stopped: it cannot be resumed
+	Asked  []Question // of Paused, the open questions; of Answered, the answered one
+	Cancel bool       // of Stopped: the run cannot be resumed
 }
 
 // A Retry is a planned attempt of a call.
 type Retry struct {
-	ID      string    `json:"id"`      // of the call
-	Name    string    `json:"name"`    // of the actor
+	ID      string    `json:"id"`      // ID of the call
+	Name    string    `json:"name"`    // name of the actor
 	Kind    string    `json:"kind"`    // llm_call, tool_call or agent_call
-	Attempt int       `json:"attempt"` // that is planned, from 2
+	Attempt int       `json:"attempt"` // the number of the planned attempt, from 2
 	Most    int       `json:"max_attempts,omitempty"`
-	Seconds float64   `json:"seconds"` // from the failure until it
+	Seconds float64   `json:"seconds"` // from the failure to that attempt
 	At      time.Time `json:"at"`
 	Error   string    `json:"error"`
-	Over    bool      `json:"over"` // it has begun, or is not made
+	Over    bool      `json:"over"` // the attempt has begun, or will not be made
 }
 
 // A Question waits for an answer.
 type Question struct {
-	ID       string          // on the wire: with that of the run
-	Call     string          // the ID of the call of the tool that asks, or asks for approval; empty if it is not one
+	ID       string          // ID on the wire, which contains the run's ID
+	Call     string          // the ID of the tool call that asks, or that needs approval; empty if there is none
 	Text     string          // what is asked
-	Schema   json.RawMessage // of the answer; nil if it is not known
+	Schema   json.RawMessage // JSON schema of the answer; nil if unknown
 	Due      time.Time       // when its default answers it; zero for never
-	Approval bool            // whether a call is approved is asked
-	Refused  string          // why the answer before did not fit
+	Approval bool            // the question asks for approval of a call
+	Refused  string          // why the previous answer was refused
 }
 
-// IsEnd reports whether nothing follows the event until somebody does something.
+// IsEnd reports whether no event follows until the run is answered or resumed.
 func (k Kind) IsEnd() bool { return k >= Paused }

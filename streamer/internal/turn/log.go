@@ -9,45 +9,46 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// An Encoder makes the frames of a protocol of the events of one run, in their order.
+// An Encoder encodes the events of one run, in order, as frames of a protocol.
 type Encoder interface{ Encode(e *Event) Frame }
 
-// A Frame is an event as a client gets it.
+// A Frame is an event as a client receives it.
 type Frame struct {
 	Kind Kind
-	Data []byte // as it is written; nil for nothing
+	Data []byte // encoded event; nil if the event is not sent
 
-	// Messages are those of the turn as JSON, with commas between them, if a snapshot of
-	// all messages follows the frame: it is the reader's, who knows those before.
+	// Messages are the messages of the turn as JSON, separated by commas. They are set if a
+	// snapshot of all messages follows the frame. The reader writes the snapshot, since it
+	// knows the earlier messages.
 	Messages []byte
 	Snapshot bool
 
-	Tail  []byte     // is written after the last frame of a response
+	Tail  []byte     // written after the last frame of a response
 	Asked []Question // of Paused
 }
 
-// A Log has the frames of a run from its beginning on, and those that come. Any number of
-// readers begin anywhere in it.
+// A Log has the frames of a run from its beginning, and grows while the run continues. Any
+// number of readers can start at any index.
 type Log struct {
 	mu      sync.Mutex
 	frames  []Frame
-	changed chan struct{} // closed when there are more; nil while nobody waits
-	err     error         // why there will be no more
+	changed chan struct{} // closed when there are more frames; nil while no reader waits
+	err     error         // why there will be no more frames
 	prompt  string
 
-	ready chan struct{} // closed when all is there that there was when it began
+	ready chan struct{} // closed when the log has caught up with the run
 	stop  context.CancelFunc
-	refs  int // guarded by that of the hub
+	refs  int // guarded by Hub.mu
 	idle  uint64
 }
 
-// Source is what a [Hub] reads runs from: a [streamer.Handler].
+// A Source is what a [Hub] reads runs from. A [streamer.Handler] implements it.
 type Source interface {
 	Runs
 	Follow(ctx context.Context, runID string) iter.Seq2[streamer.FollowEvent, error]
 }
 
-// A Hub has the logs of the runs that are read. It is safe for concurrent use.
+// A Hub has the logs of the runs that are being read. It is safe for concurrent use.
 type Hub struct {
 	source  Source
 	encoder func(runID string) Encoder
@@ -64,14 +65,15 @@ func NewHub(source Source, encoder func(runID string) Encoder) *Hub {
 	return &Hub{source: source, encoder: encoder, logs: make(map[string]*Log)}
 }
 
-// ErrClosed is the error of a hub that was closed.
+// ErrClosed is the error of a closed hub.
 var ErrClosed = errors.New("turn: the server is shutting down")
 
-// maxIdle is how many logs are kept that nobody reads, so that the beginning of a text that
-// comes is there for a page that was loaded again.
+// maxIdle is how many logs are kept without a reader. They let a page that reloads see the
+// beginning of a text that is still being written.
 const maxIdle = 64
 
-// Open returns the log of a run, when it has all that there was. The caller releases it.
+// Open returns the log of a run once it has caught up with the run. The caller must call
+// release.
 func (h *Hub) Open(ctx context.Context, runID string) (l *Log, release func(), err error) {
 	if l, err = h.acquire(ctx, runID); err != nil {
 		return nil, nil, err
@@ -95,7 +97,7 @@ func (h *Hub) acquire(ctx context.Context, runID string) (*Log, error) {
 	l := h.logs[runID]
 	if l == nil || l.failure() != nil {
 		l = &Log{ready: make(chan struct{})}
-		ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the request
+		ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the log outlives the request
 		l.stop = stop
 		h.logs[runID] = l
 		h.writing.Go(func() { l.write(ctx, h.source, h.encoder(runID), runID) })
@@ -127,7 +129,7 @@ func (h *Hub) drop(runID string, l *Log) {
 	}
 }
 
-// dropOldest drops the log that was read last before the others, if too many are idle.
+// dropOldest drops the least recently read idle log if there are too many.
 func (h *Hub) dropOldest() {
 	idle, oldest := 0, ""
 	for runID, l := range h.logs {
@@ -144,7 +146,7 @@ func (h *Hub) dropOldest() {
 	}
 }
 
-// Close ends all logs, and waits for those who write them.
+// Close ends all logs and waits for their writers.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -155,7 +157,7 @@ func (h *Hub) Close() {
 	h.writing.Wait()
 }
 
-// write writes the log until ctx ends.
+// write fills the log until ctx ends.
 func (l *Log) write(ctx context.Context, source Source, encoder Encoder, runID string) {
 	b := NewBuilder(source, runID)
 	caughtUp := sync.OnceFunc(func() { close(l.ready) })
@@ -197,7 +199,7 @@ func (l *Log) append(encoder Encoder, events []Event, prompt string) {
 	}
 }
 
-// wake wakes the readers; l.mu is held.
+// wake wakes the readers. l.mu must be held.
 func (l *Log) wake() {
 	if l.changed != nil {
 		close(l.changed)
@@ -211,21 +213,22 @@ func (l *Log) failure() error {
 	return l.err
 }
 
-// isOver reports whether nothing comes any more, or not before somebody does something.
+// isOver reports whether no more frames come unless the run is answered or resumed.
 func (l *Log) isOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err != nil || len(l.frames) > 0 && l.frames[len(l.frames)-1].Kind.IsEnd()
 }
 
-// Prompt returns what the user has said in the turn.
+// Prompt returns what the user said in the turn.
 func (l *Log) Prompt() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.prompt
 }
 
-// End returns the place after the last frame, and the kind of that; 0 if there is none.
+// End returns the index after the last frame, and the kind of that frame, or 0 if there is
+// none.
 func (l *Log) End() (at int, last Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,7 +238,7 @@ func (l *Log) End() (at int, last Kind) {
 	return at, last
 }
 
-// Asked returns the questions that the run waits for, if it waits now.
+// Asked returns the questions that the run waits for now.
 func (l *Log) Asked() []Question {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,8 +248,8 @@ func (l *Log) Asked() []Question {
 	return nil
 }
 
-// Frames returns the frames from the place on, or a channel that is closed when there are
-// some. The frames are not to be changed.
+// Frames returns the frames starting at index from. If there are none yet, it returns a
+// channel that is closed when there are. The caller must not change the frames.
 func (l *Log) Frames(from int) (frames []Frame, more <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

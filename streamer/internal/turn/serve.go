@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// A Response is the stream of one client. It is for one goroutine.
+// A Response is the stream of one client. It is not safe for concurrent use.
 type Response struct {
 	W            http.ResponseWriter
-	Heartbeat    time.Duration // between comments while nothing happens
-	WriteTimeout time.Duration // for the client to take what is written
+	Heartbeat    time.Duration // time between comments while nothing happens
+	WriteTimeout time.Duration // limit for the client to accept a write
 
 	control *http.ResponseController
 	buffer  bytes.Buffer
 }
 
-// Begin sends the head.
+// Begin sends the response header.
 func (r *Response) Begin() error {
 	r.control = http.NewResponseController(r.W)
 	header := r.W.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
-	header.Set("X-Accel-Buffering", "no") // nginx
-	header.Set("Connection", "close")     // the write deadline stays with the connection
+	header.Set("X-Accel-Buffering", "no") // tells nginx not to buffer
+	header.Set("Connection", "close")     // the write deadline would outlive the response on a reused connection
 	r.W.WriteHeader(http.StatusOK)
 	return r.Flush()
 }
 
-// Write adds a frame to what is flushed next.
+// Write adds a frame to the buffer.
 func (r *Response) Write(frame []byte) { r.buffer.Write(frame) }
 
-// Flush sends what was written.
+// Flush sends the buffer.
 func (r *Response) Flush() error {
-	_ = r.control.SetWriteDeadline(time.Now().Add(r.WriteTimeout)) // not every writer has one
+	_ = r.control.SetWriteDeadline(time.Now().Add(r.WriteTimeout)) // not every writer supports deadlines
 	_, err := r.W.Write(r.buffer.Bytes())
 	r.buffer.Reset()
 	if err != nil {
@@ -43,12 +43,12 @@ func (r *Response) Flush() error {
 	return r.control.Flush()
 }
 
-// gather is how much is written at a time.
+// gather is how many bytes are buffered before they are sent.
 const gather = 64 << 10
 
-// Follow sends the frames of a log from the place on, until one that ends the turn, or after
-// which it waits for the client. Write may be nil; it writes a frame that needs more than its
-// data. It returns the last frame, or why the log or the connection is broken.
+// Follow sends the frames of a log, starting at index from, until a frame that ends the turn
+// or waits for the client. If write is not nil, it writes each frame, which may need more
+// than its data. Follow returns the last frame, or why the log or the connection failed.
 func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Frame)) (*Frame, error) {
 	heartbeat := time.NewTimer(r.Heartbeat)
 	defer heartbeat.Stop()
@@ -71,7 +71,7 @@ func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Fra
 		if n := len(frames); n > 0 {
 			from += n
 			if at, last := l.End(); at == from && last.IsEnd() {
-				return &frames[n-1], nil // the caller flushes it with what follows
+				return &frames[n-1], nil // the caller flushes it together with what follows
 			}
 			if err := r.Flush(); err != nil {
 				return nil, err

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A Refusal is why a request cannot be served, in words for its sender. Code is one word for
+// A Refusal says why a request cannot be served, in words for its sender. Code is a word for
 // programs.
 type Refusal struct{ Code, Message string }
 
@@ -25,8 +25,8 @@ func Refuse(code, format string, args ...any) error {
 	return &Refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// RefusalOf returns how an error is told to a client: of those that are not known, nothing
-// is told, since their texts may tell of paths and hosts.
+// RefusalOf returns what the client is told of an error. It hides the text of an unknown
+// error, which may contain paths and hosts.
 func RefusalOf(err error) *Refusal {
 	var r *Refusal
 	kinds := []struct {
@@ -50,10 +50,10 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{"unreadable", "the runs cannot be read"}
 }
 
-// ReadBody reads what was posted, at most so many bytes.
+// ReadBody reads a request body, which may have at most most bytes.
 func ReadBody(w http.ResponseWriter, req *http.Request, most int64) ([]byte, error) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has one
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer supports deadlines
 	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, most))
 	_ = control.SetReadDeadline(time.Time{})
 	var long *http.MaxBytesError
@@ -66,19 +66,19 @@ func ReadBody(w http.ResponseWriter, req *http.Request, most int64) ([]byte, err
 	return data, nil
 }
 
-// bodyTime is how long a body may take to come.
+// bodyTime is how long a body may take to arrive.
 const bodyTime = 30 * time.Second
 
-// A File is what a user says beside the text, in the form of actors.Part.
+// A File is a file in a user's message, in the form of actors.Part.
 type File struct {
 	MIME string `json:"mime,omitempty"`
-	Data string `json:"data,omitempty"` // in base64
+	Data string `json:"data,omitempty"` // base64
 	URL  string `json:"url,omitempty"`
 	Name string `json:"name,omitempty"`
 }
 
-// Prompt returns what the user says in a message, for a [streamer.ThreadMessage]. A message
-// without a text and a file is an error.
+// Prompt returns a user's message in the form of a [streamer.ThreadMessage]. A message with
+// neither text nor files is an error.
 func Prompt(texts []string, all []File) (text string, files json.RawMessage, err error) {
 	if text = strings.Join(texts, "\n"); text == "" && len(all) == 0 {
 		return "", nil, errors.New("the message has no text and no file")
@@ -99,20 +99,20 @@ type Thread struct {
 	ID      string
 }
 
-// Check refuses a sender that may not use the thread.
+// Check rejects a sender that may not use the thread.
 func (t *Thread) Check() error {
 	switch {
 	case t.ID == "":
-		return Refuse("bad_request", "the ID of the thread is needed")
+		return Refuse("bad_request", "the ID of the thread is required")
 	case t.Threads == nil || t.Control == nil || !t.Scope.Control:
-		return Refuse("forbidden", "nothing can be said here")
+		return Refuse("forbidden", "this server accepts no messages")
 	case !t.Scope.Sees(t.Threads.FirstRun(t.ID)):
 		return Refuse("not_found", "there is no thread %s", strconv.Quote(t.ID))
 	}
 	return nil
 }
 
-// Last returns the last turn; nil if there is none.
+// Last returns the last turn, or nil if there is none.
 func (t *Thread) Last(ctx context.Context) (*streamer.ThreadTurn, error) {
 	turns, err := t.Threads.Turns(ctx, t.ID, 1)
 	switch {
@@ -124,7 +124,7 @@ func (t *Thread) Last(ctx context.Context) (*streamer.ThreadTurn, error) {
 	return &turns[len(turns)-1], nil
 }
 
-// Send begins the turn after the last, or joins the one that another request with the same
+// Send begins the turn after last, or joins the turn that another request with the same
 // message has begun.
 func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer.ThreadMessage) (*streamer.ThreadTurn, error) {
 	m.Program, m.Principal, m.Turn = t.Program, t.Scope.Principal, 1
@@ -138,14 +138,14 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 	return &sent, err
 }
 
-// An Answer is for a question by its ID on the wire.
+// An Answer answers a question, given by its ID on the wire.
 type Answer struct {
 	Question string
 	Value    []byte
 }
 
-// Answer gives answers to the questions that the last turn waits for. Those to questions that
-// were answered before are left out; that none is left is refused.
+// Answer answers the questions that the last turn waits for. It ignores answers to questions
+// that were answered already, and rejects a request in which no others are left.
 func (t *Thread) Answer(ctx context.Context, runID string, asked []Question, answers []Answer) error {
 	open := make(map[string]bool)
 	for _, q := range asked {
@@ -173,11 +173,11 @@ func (t *Thread) Answer(ctx context.Context, runID string, asked []Question, ans
 	case refused != nil:
 		return refused
 	case len(open) == 0:
-		return Refuse("conflict", "the thread waits for no answer: what it asked was answered, or its turn has ended")
+		return Refuse("conflict", "the thread waits for no answer: its questions were answered, or its turn has ended")
 	case len(answers) == 0:
 		return Refuse("conflict", "the thread waits for an answer, and the request has none")
 	}
-	return Refuse("not_found", "no question %q is open: it was answered before, or is of another turn", answers[0].Question)
+	return Refuse("not_found", "no question %q is open: it was answered, or belongs to another turn", answers[0].Question)
 }
 
 // Stop ends the last turn for good.
@@ -201,7 +201,8 @@ func (t *Thread) by() string {
 	return t.Scope.Principal
 }
 
-// TurnOf returns the number of the turn whose run has the ID; 0 if it is none of the thread.
+// TurnOf returns the number of the turn whose run has the ID, or 0 if the run is not part of
+// the thread.
 func (t *Thread) TurnOf(runID string) int {
 	first := t.Threads.FirstRun(t.ID)
 	head := strings.TrimRight(first, "0123456789")

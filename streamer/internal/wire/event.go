@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Name is the name of the record's event.
+// Name returns the name of the event for a record.
 func Name(r *record.Record) string {
 	if r.Kind != record.KindRun {
 		return r.Status.String()
@@ -23,14 +23,15 @@ type Gap struct {
 	Missed uint64 `json:"missed"`
 }
 
-// JSON is the record on one line of at most so many bytes, 4 KB at least. Where
-// that is not enough, what users put into it is cut, and its metadata say so.
+// JSON returns the record on one line of at most limit bytes. If the record is
+// too long, values from users are cut, and its metadata say so. The limit must
+// be at least 4 KB.
 func JSON(r *record.Record, limit int) []byte {
-	data, err := r.MarshalJSON() // json.Marshal would read through all of it once more
+	data, err := r.MarshalJSON() // json.Marshal would scan all of it again
 	if err == nil && len(data) <= limit {
 		return data
 	}
-	text := limit / 64 // JSON may write a byte as six
+	text := limit / 64 // JSON may encode a byte as six
 	cut := record.Record{
 		RunID: r.RunID, Seq: r.Seq, Generation: r.Generation, Ordinal: r.Ordinal, Time: r.Time,
 		Address: r.Address, Name: CutText(r.Name, text),
@@ -40,7 +41,7 @@ func JSON(r *record.Record, limit int) []byte {
 		Detail: &record.Detail{Metadata: map[string]any{"truncated": "the record is too long for an event"}},
 	}
 	if r.Err != nil {
-		cut.Err = cutError(CutText(fmt.Sprint(r.Err), text)) // Sprint survives an Error that panics
+		cut.Err = cutError(CutText(fmt.Sprint(r.Err), text)) // Sprint recovers an Error method that panics
 	}
 	if r.Detail != nil {
 		cut.Detail.Usage = r.Detail.Usage
@@ -53,18 +54,18 @@ func JSON(r *record.Record, limit int) []byte {
 	cut.RunID, cut.Name, cut.Address, cut.Err = CutText(r.RunID, text), "", record.Address{}, nil
 	cut.Detail.Message = ""
 	if data, err = cut.MarshalJSON(); err != nil {
-		return []byte(`{}`) // strings and numbers alone always encode
+		return []byte(`{}`) // strings and numbers can always be encoded
 	}
 	return data
 }
 
-// cutError is the text of an error that is too long.
+// cutError is the text of an error that was too long.
 type cutError string
 
 func (e cutError) Error() string { return string(e) }
 
-// CutText is at most the first limit bytes of s, on a rune boundary, and an
-// ellipsis if it was longer.
+// CutText returns at most the first limit bytes of s, cut at a rune boundary,
+// with an ellipsis if s is longer.
 func CutText(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -4,11 +4,11 @@
 //	reprise-mcp PROGRAM [ARGUMENT...]
 //	reprise-mcp URL
 //
-// PROGRAM is one whose main function is mcp.Main: it is started with the flag -mcp, and its
-// runs continue when it is started again. With a URL, such as
-// http://127.0.0.1:8080/programs/mcp, the client uses a service that is running.
+// PROGRAM is a program whose main function is mcp.Main. It is started with the flag -mcp; its
+// unfinished runs continue when it is started again. With a URL, such as
+// http://127.0.0.1:8080/programs/mcp, the client uses a running service.
 //
-// It is a command of its own, so that the command reprise does not link the SDK of the protocol.
+// It is separate from the command reprise so that reprise does not link the MCP SDK.
 package main
 
 import (
@@ -30,11 +30,11 @@ func main() { os.Exit(run(os.Args[1:])) }
 const usage = `usage: reprise-mcp PROGRAM [ARGUMENT...]
        reprise-mcp URL
 
-Serves a program whose main function is mcp.Main, or a service that is running, to an MCP
+Serves a program whose main function is mcp.Main, or a running service, to an MCP
 client over standard input and output.
 `
 
-// run returns the status to end with.
+// run returns the exit status.
 func run(args []string) int {
 	switch {
 	case len(args) == 1 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
@@ -49,7 +49,7 @@ func run(args []string) int {
 	var err error
 	if strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://") {
 		if len(args) > 1 {
-			fmt.Fprintf(os.Stderr, "reprise-mcp: there is %q behind the URL; want the URL alone\n", args[1])
+			fmt.Fprintf(os.Stderr, "reprise-mcp: unexpected argument %q after the URL\n", args[1])
 			return 2
 		}
 		err = mcp.Relay(ctx, os.Stdin, os.Stdout, args[0], mcp.Options{})
@@ -67,7 +67,7 @@ func run(args []string) int {
 	return 0
 }
 
-// start runs a program, which is asked to end when ctx ends.
+// start starts a program and asks it to end when ctx ends.
 func start(ctx context.Context, program string, args []string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -1,9 +1,11 @@
-// The program assistant is an agent whose tools are those of two MCP servers: one that keeps
-// notes, which it starts as a command, and one of programs, which it reaches over HTTP. It needs
-// no key and no network: the model is a script, and both servers are the program itself.
+// The program assistant is an agent that uses the tools of two MCP servers. One keeps notes; the
+// program starts it as a command. The other serves the programs of a runner over HTTP. The
+// example needs no key and no network: the model is a script, and both servers are this same
+// program.
 //
-// The server of the notes dies right after it has written the first note. It is not known
-// whether the note was written, so the run asks. The program looks, answers, and goes on.
+// The notes server dies right after it has written the first note. Since nothing tells whether
+// the note was written, the run asks. The program checks the file, answers, and the run
+// continues.
 //
 //	go run ./examples/assistant
 package main
@@ -47,7 +49,7 @@ type note struct {
 	Text string `json:"text"`
 }
 
-// serveNotes is an MCP server over standard input and output.
+// serveNotes serves MCP over standard input and output.
 func serveNotes(ctx context.Context, dir string) error {
 	s := sdk.NewServer(&sdk.Implementation{Name: "notes", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "write", Description: "Writes a note."}, func(_ context.Context, _ *sdk.CallToolRequest, in note) (*sdk.CallToolResult, any, error) {
@@ -61,7 +63,7 @@ func serveNotes(ctx context.Context, dir string) error {
 			return nil, nil, err
 		}
 		if missing != nil {
-			os.Exit(1) // it dies, once, before it says that the note is written
+			os.Exit(1) // die once, before reporting that the note is written
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "written"}}}, nil, f.Close()
 	})
@@ -77,7 +79,7 @@ func serveWeather(ctx context.Context) (url string, stop func() error, err error
 	type place struct {
 		City string `json:"city"`
 	}
-	runner.Register(r, decorators.Tool("forecast", "Tells the weather of tomorrow.", func(ctx context.Context, p place) (string, error) {
+	runner.Register(r, decorators.Tool("forecast", "Returns tomorrow's weather.", func(ctx context.Context, p place) (string, error) {
 		return "sunny in " + p.City, core.Sleep(ctx, 10*time.Millisecond)
 	}))
 	var config net.ListenConfig
@@ -102,7 +104,7 @@ func serveWeather(ctx context.Context) (url string, stop func() error, err error
 	}, nil
 }
 
-// script is the model: it asks for the weather, writes it down, and is done.
+// script is the model: it asks for the weather, writes it down, and ends.
 func script(_ context.Context, r actors.Request) (actors.Response, error) {
 	say := func(m actors.Message) (actors.Response, error) {
 		m.Role = actors.RoleAssistant
@@ -125,7 +127,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // it is of this program
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory of this program
 	url, stop, err := serveWeather(ctx)
 	if err != nil {
 		return err
@@ -151,7 +153,7 @@ func run(ctx context.Context) error {
 	return errors.Join(err, notes.Close(), weather.Close(), stop())
 }
 
-// call calls the agent in the run, which goes on where it has stopped.
+// call runs the agent in the run, or continues it where it stopped.
 func call(ctx context.Context, store *memstore.Store, agent actors.Agent[actors.Prompt, actors.Answer]) (actors.Answer, error) {
 	st, err := state.Open(ctx, store, "weather-1")
 	if err != nil {
@@ -161,7 +163,7 @@ func call(ctx context.Context, store *memstore.Store, agent actors.Agent[actors.
 	return answer, errors.Join(err, st.Close())
 }
 
-// look answers whether the note was written: it is in the file.
+// look answers whether the note was written, by reading the file of notes.
 func look(ctx context.Context, store *memstore.Store, dir string) error {
 	open, err := state.Questions(ctx, store, "weather-1")
 	if err != nil {
@@ -173,7 +175,7 @@ func look(ctx context.Context, store *memstore.Store, dir string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("the notes have: %s", written)
+		fmt.Printf("the notes contain: %s", written)
 		if err := state.Answer(ctx, store, "weather-1", q.ID, "example", state.InDoubtCompleted(actors.ToolOutput{Text: "written"})); err != nil {
 			return err
 		}
