@@ -13,13 +13,13 @@ import (
 )
 
 // A Bus delivers every published record to every subscriber. The zero Bus is
-// ready to use. A Bus must not be copied, and is safe for concurrent use.
+// ready to use. A Bus is safe for concurrent use and must not be copied.
 type Bus struct {
-	queues atomic.Pointer[[]*queue] // of the subscribers; nil if there are none
+	queues atomic.Pointer[[]*queue] // the queues of the subscribers; nil if there are none
 
 	mu      sync.Mutex // guards changes of queues
 	closed  bool
-	running map[*Subscription]struct{} // whose goroutines have not ended
+	running map[*Subscription]struct{} // subscriptions whose goroutines have not ended
 }
 
 // New returns a bus without subscribers. It need not be closed if nothing
@@ -82,13 +82,13 @@ func (b *Bus) Subscribe(fn func(record.Record), options ...Option) *Subscription
 	return s
 }
 
-// Records returns the records that are published from this call on, to be
-// ranged over once; a second loop gets nothing. The loop takes them from the
-// queue, and calls the function of [WithGap], on its own goroutine. It ends when
-// ctx ends, when it is left, or when the bus is closed and the queue is empty. A
-// sequence that is never ranged over costs no goroutine, but fills its queue;
-// the bus drops it when the bus is closed, or when ctx has ended and the queue is
-// full.
+// Records returns a sequence of the records that are published after this call.
+// It can be ranged over once; a second loop gets nothing. The loop takes the
+// records from the queue, and calls the function of [WithGap], on its own
+// goroutine. The sequence ends when ctx ends, when the loop is left, or when the
+// bus is closed and the queue is empty. If the sequence is never ranged over, it
+// costs no goroutine, but its queue fills up; the bus drops it when the bus is
+// closed, or when ctx has ended and the queue is full.
 func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[record.Record] {
 	q := new(queue)
 	q.init(options)
@@ -111,18 +111,19 @@ func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[record.Re
 	}
 }
 
-// Close refuses new records, delivers what is queued and returns when every
-// subscriber has returned from the last record. It waits for as long as that
-// takes: use [Bus.CloseContext] where a subscriber may be stuck. It does not
-// wait for loops over [Bus.Records], which end after what is queued. Closing
-// twice is fine; the second call waits as well.
+// Close stops accepting records, delivers the queued ones, and returns when every
+// subscriber has handled its last record. It waits as long as that takes: use
+// [Bus.CloseContext] if a subscriber may be stuck. It does not wait for loops
+// over [Bus.Records], which end after the queued records. Closing twice is fine;
+// the second call waits as well.
 //
-// A subscriber must not call Close: it would wait for itself, for ever.
+// A subscriber must not call Close: it would wait for itself forever.
 func (b *Bus) Close() { _ = b.CloseContext(context.Background()) }
 
-// CloseContext is Close with a limit: when ctx ends, it discards what is still
-// queued for subscribers and returns an error that wraps the cause of ctx and
-// says how many of them were not done. Their running calls are their last.
+// CloseContext is like Close with a limit: when ctx ends, it discards the records
+// that are still queued for subscribers. It then returns an error that wraps the
+// cause of ctx and says how many subscribers were not done. Function calls in
+// progress are not interrupted, but no further ones follow.
 func (b *Bus) CloseContext(ctx context.Context) error {
 	running := b.refuse()
 	for _, s := range running {
@@ -152,8 +153,8 @@ func abandon(running []*Subscription, cause error) error {
 	return fmt.Errorf("bus: closed with %d of %d subscribers not done: %w", n, len(running), cause)
 }
 
-// refuse ends every queue after what is in it, and returns the subscriptions to
-// wait for.
+// refuse makes every queue end after its last record, and returns the
+// subscriptions to wait for.
 func (b *Bus) refuse() []*Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,7 +171,8 @@ func (b *Bus) refuse() []*Subscription {
 	return running
 }
 
-// add reports false, and ends q, if the bus is closed. The caller holds mu.
+// add adds q. If the bus is closed, it ends q and reports false. The caller holds
+// mu.
 func (b *Bus) add(q *queue) bool {
 	if b.closed {
 		q.stop()
@@ -185,7 +187,7 @@ func (b *Bus) add(q *queue) bool {
 	return true
 }
 
-// remove ends q and discards what is in it.
+// remove removes and ends q, and discards its records.
 func (b *Bus) remove(q *queue) {
 	b.mu.Lock()
 	if old := b.queues.Load(); old != nil {

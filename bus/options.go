@@ -36,16 +36,16 @@ func WithBlock(d time.Duration) Option {
 }
 
 // WithGap calls fn where records are missing: after the last record before the
-// gap and ahead of the first one after it, from the same goroutine that gets
-// the records. For a gap at the end it is called before [Bus.Close] returns. A
-// panic of fn counts as one of the subscriber. A nil fn is ignored.
+// gap and before the first one after it, on the same goroutine that gets the
+// records. A gap at the end is reported before [Bus.Close] returns. A panic of fn
+// counts as a panic of the subscriber. A nil fn is ignored.
 func WithGap(fn func(Gap)) Option {
 	return func(q *queue) { q.onGap = fn }
 }
 
 // A Gap is a series of records that were dropped because the queue was full.
 type Gap struct {
-	From   uint64 // Seq of the first one
-	To     uint64 // Seq of the last one
-	Missed uint64 // how many; To-From+1 where the bus carries one run
+	From   uint64 // Seq of the first missing record
+	To     uint64 // Seq of the last missing record
+	Missed uint64 // number of missing records; To-From+1 if the bus carries one run
 }

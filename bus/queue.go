@@ -9,37 +9,37 @@ import (
 )
 
 // A queue keeps records in order between Publish and one consumer. Publishers
-// fill one half under the lock while the consumer works through the other
-// without it, and the consumer exchanges the halves when its own is empty.
+// fill one half under the lock. The consumer works through the other half
+// without the lock, and exchanges the halves when its own is empty.
 type queue struct {
 	limit   uint64
 	block   time.Duration   // how long Publish may wait for room
 	onGap   func(Gap)       // nil if gaps are ignored
 	expired <-chan struct{} // closed when the consumer is gone; may be nil
-	wake    chan struct{}   // one token for a parked consumer
+	wake    chan struct{}   // holds one token for a parked consumer
 
 	mu       sync.Mutex
-	records  []record.Record // what the consumer gets next
-	gaps     []mark          // what is missing among them, in order
-	accepted uint64          // records ever queued
-	seen     uint64          // handed, when a publisher last needed it
-	missed   uint64          // records ever dropped
+	records  []record.Record // records that the consumer gets next
+	gaps     []mark          // gaps among records, in order
+	accepted uint64          // number of records ever queued
+	seen     uint64          // value of handed when a publisher last needed it
+	missed   uint64          // number of records ever dropped
 	phase    phase
-	parked   bool          // the consumer waits; clearing it obliges to send the token
+	parked   bool          // the consumer waits; whoever clears parked must send the token
 	room     chan struct{} // closed when there is room; nil if no publisher waits
 
-	_ [64]byte // keeps what the consumer writes on cache lines of its own
+	_ [64]byte // keeps the fields that the consumer writes on separate cache lines
 
-	handed  atomic.Uint64   // records ever returned by next
+	handed  atomic.Uint64   // number of records ever returned by next
 	stopped atomic.Bool     // next returns nil from now on
 	wanted  atomic.Bool     // a publisher waits for room
-	half    []record.Record // the consumer's
-	holes   []mark          // the consumer's gaps
-	at      int             // the next of half
-	hole    int             // the next of holes
+	half    []record.Record // the half of the consumer
+	holes   []mark          // the gaps in half
+	at      int             // index of the next record in half
+	hole    int             // index of the next gap in holes
 }
 
-// A mark is a gap ahead of the record with the index at.
+// A mark is a gap before the record with index at.
 type mark struct {
 	at int
 	Gap
@@ -59,7 +59,7 @@ type outcome uint8
 
 const (
 	settled   outcome = iota // queued, dropped, or too late
-	mustWait                 // there is no room, and WithBlock says to wait for it
+	mustWait                 // there is no room, and WithBlock asks to wait for it
 	abandoned                // the consumer is gone
 )
 
@@ -93,7 +93,7 @@ func (q *queue) push(r *record.Record) outcome {
 	return settled
 }
 
-// pushLate is push after a wait for room, which began at start.
+// pushLate is like push, after a wait for room that began at start.
 func (q *queue) pushLate(r *record.Record, start time.Time) {
 	timer := time.NewTimer(q.block - time.Since(start))
 	defer timer.Stop()
@@ -135,7 +135,8 @@ func (q *queue) append(r *record.Record) {
 	}
 }
 
-// full reads handed only if it must: its cache line is the consumer's.
+// full reports whether the queue is full. It reads handed only if it must,
+// because the consumer owns that cache line.
 func (q *queue) full() bool {
 	if q.accepted-q.seen < q.limit {
 		return false
@@ -185,8 +186,9 @@ func (q *queue) admit() {
 	}
 }
 
-// next returns the next record, which is the consumer's until it calls next
-// again, and nil after the last. It calls onGap for gaps on the way.
+// next returns the next record, or nil after the last. The record belongs to the
+// consumer until it calls next again. next calls onGap for the gaps before the
+// record.
 func (q *queue) next() *record.Record {
 	if q.at > 0 {
 		q.half[q.at-1] = record.Record{} // lets the record be collected
@@ -253,7 +255,7 @@ func (q *queue) exchange() {
 	}
 }
 
-// drain makes the queue end after what is in it.
+// drain makes the queue end after its last record.
 func (q *queue) drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -263,7 +265,7 @@ func (q *queue) drain() {
 	}
 }
 
-// stop ends the queue and discards what is in it.
+// stop ends the queue and discards its records.
 func (q *queue) stop() {
 	q.stopped.Store(true)
 	q.mu.Lock()
@@ -282,7 +284,7 @@ func (q *queue) rouse() {
 	q.admit()
 }
 
-// counts returns the numbers of Stats.
+// counts returns the counts for Stats.
 func (q *queue) counts() (handed, missed, queued uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

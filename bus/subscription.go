@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Subscription is a function that is called for every record, from
-// [Bus.Subscribe] until it or the bus is closed. It is safe for concurrent use.
+// A Subscription calls a function for every record, from [Bus.Subscribe] until
+// it or the bus is closed. It is safe for concurrent use.
 type Subscription struct {
 	bus   *Bus
 	fn    func(record.Record)
@@ -22,13 +22,13 @@ type Subscription struct {
 	last   *core.PanicError
 }
 
-// Stats counts the records of a subscription. Delivered, Dropped and Queued
-// together are what was published while it was open.
+// Stats counts the records of a subscription. The sum of Delivered, Dropped and
+// Queued is the number of records published while it was open.
 type Stats struct {
 	Delivered uint64           // passed to the function, including the current one
 	Dropped   uint64           // lost because the queue was full: the sum of all gaps
-	Queued    uint64           // waiting; after Close, discarded
-	Panics    uint64           // of the function and that of WithGap, including runtime.Goexit
+	Queued    uint64           // waiting; after Close, the number discarded
+	Panics    uint64           // panics of the function and of the one given to WithGap, including runtime.Goexit
 	LastPanic *core.PanicError // nil if there was none
 }
 
@@ -42,22 +42,22 @@ func (s *Subscription) Stats() Stats {
 	return stats
 }
 
-// Close ends the subscription: it discards what is queued and waits for the
-// running call of the function. Nothing is delivered after it returned.
+// Close ends the subscription: it discards queued records and waits for a
+// running call of the function. Nothing is delivered after Close has returned.
 // Closing twice is fine.
 //
-// The function itself must not call Close: it would wait for itself, for ever.
+// The function itself must not call Close: it would wait for itself forever.
 // Use [Bus.Records] for a loop that ends when it has seen enough.
 func (s *Subscription) Close() {
 	s.bus.remove(&s.queue)
 	<-s.ended
 }
 
-// serve is the goroutine of the subscription.
+// serve runs on the goroutine of the subscription.
 func (s *Subscription) serve() {
 	over := false
 	defer func() {
-		if !over { // by runtime.Goexit, which ends the goroutine but not the subscription
+		if !over { // runtime.Goexit was called, which ends the goroutine but not the subscription
 			go s.serve()
 			return
 		}
@@ -86,7 +86,7 @@ func (s *Subscription) deliver() (over bool) {
 // errGoexit stands for a function that left its goroutine.
 var errGoexit = errors.New("the subscriber ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
-// panicked records a panic; value is nil after a runtime.Goexit.
+// panicked records a panic. value is nil after a runtime.Goexit.
 func (s *Subscription) panicked(value any) {
 	if value == nil {
 		value = errGoexit

@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-// Tool makes a tool of f, with the JSON schema of its arguments inferred from
-// In. It panics if In has no such schema, naming the field, if the name is not
-// one that LLM services accept, if f is nil or an option is invalid.
+// Tool makes a tool of f. The JSON schema of its arguments is inferred from In.
+// Tool panics if In has no such schema (the message names the field), if LLM
+// services do not accept the name, if f is nil, or if an option is invalid.
 func Tool[In, Out any](name, description string, f func(context.Context, In) (Out, error), opts ...actors.Option) actors.Tool[In, Out] {
 	s, err := schema.ForArguments(reflect.TypeFor[In]())
 	if err != nil {
@@ -21,19 +21,19 @@ func Tool[In, Out any](name, description string, f func(context.Context, In) (Ou
 }
 
 // Agent makes an agent of f, which calls other actors with the context that it
-// gets. The JSON schema of its arguments is inferred from In. If In has none, the
-// agent can be called, but not be given to a model. Agent panics if the name is
-// not one that LLM services accept, if f is nil or an option is invalid.
+// receives. The JSON schema of its arguments is inferred from In. If In has no
+// such schema, the agent can be called but not given to a model. Agent panics if
+// LLM services do not accept the name, if f is nil, or if an option is invalid.
 func Agent[In, Out any](name, description string, f func(context.Context, In) (Out, error), opts ...actors.Option) actors.Agent[In, Out] {
-	var arguments actors.Schema // a nil interface, not one with a nil *schema.Schema
+	var arguments actors.Schema // avoid an interface that holds a nil *schema.Schema
 	if s, err := schema.ForArguments(reflect.TypeFor[In]()); err == nil {
 		arguments = s
 	}
 	return actors.DefineAgent(name, description, arguments, f, opts...)
 }
 
-// LLM makes a language model of f: a client of a service, or a script for a
-// test. It panics if the name or an option is invalid or f is nil.
+// LLM makes a language model of f: a client of a service, or a script for a test.
+// It panics if the name or an option is invalid, or if f is nil.
 func LLM(name, description string, f func(context.Context, actors.Request) (actors.Response, error), opts ...actors.Option) actors.LLM {
 	return actors.NewLLM(name, description, f, opts...)
 }

@@ -4,8 +4,8 @@
 //
 // becomes a tool or an agent unchanged. The JSON schema of its arguments is
 // inferred from In, by the rules of encoding/json: In is a struct, a map with
-// string keys, or a pointer to one of these. For a schema that is already written,
-// see [actors.ParseSchema].
+// string keys, or a pointer to one of these. To use a schema written by hand, see
+// [actors.ParseSchema].
 //
 //	type City struct {
 //		Name string `json:"name" jsonschema:"the city to look up"`

@@ -1,7 +1,7 @@
 // Package eino makes agents of github.com/cloudwego/eino durable: calls of the models and
 // tools of a graph are calls of a run. They are recorded, retried, limited and shown like
-// those of package actors, and recalled when the run is resumed. The graph itself stays
-// as it is.
+// those of package actors, and recalled when the run is resumed. The graph itself does not
+// change.
 //
 //	model, err := eino.Model("gpt-4o-mini", chatModel)
 //	tools, err := eino.Tools(ctx, []tool.BaseTool{search, book})
@@ -14,20 +14,20 @@
 //		…
 //	})
 //
-// A run that is resumed runs the graph again from its beginning. The models and tools that
-// had answered are not called again: the graph gets their recorded answers. So what
-// lies between them (lambdas, branches, templates, the state of the graph) must come to
-// the same from the same answers. What does not, such as the time, belongs in a core.Step.
-// eino's own checkpoints and interrupts are not needed, and are not connected with the run:
-// a tool that asks somebody uses core.Await.
+// A resumed run executes the graph again from its beginning. Models and tools that have
+// answered are not called again: the graph gets their recorded answers. Everything between
+// them (lambdas, branches, templates, the state of the graph) must therefore be
+// deterministic. Wrap what is not, such as reading the clock, in a core.Step. The
+// checkpoints and interrupts of eino are not needed and have no connection to the run; a
+// tool that asks a person uses core.Await.
 //
-// Tools that a model asks for in one message are numbered in the order of the message, so a
-// ToolsNode may execute them at the same time, if both its tools and the model were made
-// durable here. Other nodes that run at the same time, such as those of compose.Parallel,
-// make their calls in an order that may differ when the run is resumed: it then stops
-// with a core.DivergenceError, and no call gets the answer of another. If each of those
-// nodes has a model of a name of its own, state.WithDivergence(state.DivergenceTrust) is
-// right for such a run.
+// The tool calls in one message of a model are numbered in the order of the message. A
+// ToolsNode may therefore execute them concurrently, provided that the model and the tools
+// were made durable with this package. Other concurrent nodes, such as those of
+// compose.Parallel, make their calls in an order that may differ when the run is resumed.
+// The run then stops with a core.DivergenceError; no call gets the answer of another. If
+// the models of these nodes have different names, such a run may use
+// state.WithDivergence(state.DivergenceTrust).
 //
 // Outside a run, calls are only retried.
 package eino

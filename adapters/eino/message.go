@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// requestOf returns the request as the records have it: it tells calls apart, and is shown
-// to people. The model itself gets what the graph has given it.
+// requestOf returns the request in the form that is recorded. It is used to tell calls
+// apart and to show them to people. The model itself gets the request of the graph.
 func requestOf(input []*schema.Message, tools []*schema.ToolInfo, opts []model.Option) (req actors.Request, err error) {
 	req.Messages = make([]actors.Message, len(input))
 	for i, m := range input {
@@ -65,12 +65,13 @@ func functionOf(info *schema.ToolInfo) (actors.FunctionSpec, error) {
 		spec.Parameters, err = json.Marshal(parameters)
 	}
 	if err != nil {
-		return spec, fmt.Errorf("eino: tool %q: its parameters: %w", info.Name, err)
+		return spec, fmt.Errorf("eino: tool %q: parameters: %w", info.Name, err)
 	}
 	return spec, nil
 }
 
-// jsonMIME is the type of a part with a whole message, if that has more than a text.
+// jsonMIME is the type of a part that holds a whole message, used if the message has more
+// than text.
 const jsonMIME = "application/vnd.eino.message+json"
 
 func messageOf(m *schema.Message) (actors.Message, error) {
@@ -94,7 +95,8 @@ func toolCallsOf(m *schema.Message) (calls []actors.ToolCall) {
 	return calls
 }
 
-// responseOf returns the response as the records have it: Raw is the message.
+// responseOf returns the response in the form that is recorded. Its Raw field is the
+// message.
 func responseOf(m *schema.Message) (resp actors.Response, err error) {
 	if m == nil {
 		return resp, core.Retryable(fmt.Errorf("eino: the model returned no message"))

@@ -16,20 +16,20 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// Model returns a model whose calls are calls of the run that their context belongs to: of
-// an LLM of that name, with the options. The name should be that of the model, or of the
-// node if several nodes have the same one.
+// Model returns a model whose calls are recorded in the run of their context, as calls of
+// an LLM with the given name and options. Use the name of the model, or the name of the
+// node if several nodes use the same model.
 //
-// A stream has one message, the whole answer, so that nothing has to be taken back when an
-// attempt is retried. Who wants the pieces as they arrive watches the run (live.Watch).
+// A stream has one message, the whole answer, so that nothing has to be withdrawn when an
+// attempt is retried. To get the pieces as they arrive, watch the run (live.Watch).
 //
-// Messages are recorded as JSON, and the graph gets them as JSON restores them, in the
-// first run too: values in Message.Extra become what json.Unmarshal makes of them, and one
-// that JSON does not have fails the call. Options of a model that are specific to its
-// implementation are applied, and do not count when calls are compared with their
-// records; nor do instructions and tools, as for every LLM.
+// Messages are recorded as JSON, and the graph gets them as decoded from JSON, in the first
+// run too. A value in Message.Extra becomes what json.Unmarshal makes of it; a value that
+// JSON cannot represent fails the call. Options that are specific to the model's
+// implementation are applied, but are ignored when a call is compared with its record. The
+// same holds for instructions and tools, as for every LLM.
 //
-// The error says what is wrong with the name or that m is nil. Model panics if an option is
+// Model returns an error if the name is invalid or m is nil. It panics if an option is
 // invalid.
 func Model(name string, m model.ToolCallingChatModel, opts ...actors.Option) (model.ToolCallingChatModel, error) {
 	if m == nil {
@@ -45,18 +45,18 @@ type chatModel struct {
 	inner model.ToolCallingChatModel
 	llm   actors.LLM
 	infos []*schema.ToolInfo
-	tools map[string]*durableTool // of infos, those that are durable
+	tools map[string]*durableTool // the durable tools among infos
 }
 
-// asked is the context key of what an attempt of a model asks: a function that returns the
-// answer.
+// asked is the context key of a function that makes the request of an attempt and returns
+// the answer.
 type asked struct{}
 
 // ask is the handler of all models.
 func ask(ctx context.Context, _ actors.Request) (actors.Response, error) {
 	answer, ok := ctx.Value(asked{}).(func(context.Context) (*schema.Message, error))
 	if !ok {
-		return actors.Response{}, core.Permanent(errors.New("eino: the model was called without a graph"))
+		return actors.Response{}, core.Permanent(errors.New("eino: the model was called outside a graph"))
 	}
 	msg, err := answer(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (m *chatModel) Stream(ctx context.Context, input []*schema.Message, opts ..
 	return schema.StreamReaderFromArray([]*schema.Message{msg}), nil
 }
 
-// call makes the call, and prepares those of the tools that the answer asks for.
+// call makes the call, and prepares the tool calls in the answer.
 func (m *chatModel) call(ctx context.Context, input []*schema.Message, opts []model.Option, answer func(context.Context) (*schema.Message, error)) (*schema.Message, error) {
 	req, err := requestOf(input, m.infos, opts)
 	if err != nil {
@@ -97,7 +97,7 @@ func (m *chatModel) call(ctx context.Context, input []*schema.Message, opts []mo
 	}
 	var msg schema.Message
 	if err := json.Unmarshal(resp.Raw, &msg); err != nil {
-		return nil, fmt.Errorf("eino: the recorded answer of %s is no message: %w", m.llm.Name(), err)
+		return nil, fmt.Errorf("eino: the recorded answer of %s is not a message: %w", m.llm.Name(), err)
 	}
 	for _, c := range msg.ToolCalls {
 		if t := m.tools[c.Function.Name]; t != nil && c.ID != "" {
@@ -130,11 +130,11 @@ func (m *chatModel) GetType() string {
 	return name
 }
 
-// IsCallbacksEnabled implements [components.Checker]: a model that calls its callbacks
-// itself does so in each attempt; otherwise the graph does, around the call.
+// IsCallbacksEnabled implements [components.Checker]. If the model runs its callbacks
+// itself, it does so in each attempt; otherwise the graph runs them around the call.
 func (m *chatModel) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(m.inner) }
 
-// collect returns the message of a stream, and shows its pieces to those who watch the run.
+// collect returns the message of a stream. It emits the pieces to those who watch the run.
 func collect(ctx context.Context, stream *schema.StreamReader[*schema.Message]) (*schema.Message, error) {
 	defer stream.Close()
 	emit := live.Emitter(ctx)

@@ -19,10 +19,10 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Tool returns a tool whose calls are calls of the run that their context belongs to, with
-// the options of a tool of package actors, such as actors.WithApproval. It is invokable,
-// streamable (the stream has one piece, the whole result) or an invokable tool with
-// results of several parts, as t is. The error says what is wrong with t. Tool panics if an
+// Tool returns a tool whose calls are recorded in the run of their context. The options are
+// those of a tool of package actors, such as actors.WithApproval. Like t, the result is an
+// invokable tool, a streamable tool (whose stream has one piece, the whole result), or an
+// enhanced invokable tool. Tool returns an error if t cannot be used. It panics if an
 // option is invalid.
 func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.BaseTool, error) {
 	if t == nil {
@@ -55,7 +55,7 @@ func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.Bas
 	return nil, fmt.Errorf("eino: tool %q is a %T; want a tool.InvokableTool, StreamableTool or EnhancedInvokableTool", info.Name, t)
 }
 
-// Tools returns all of them made durable, with the same options.
+// Tools makes each of the tools durable, with the same options.
 func Tools(ctx context.Context, tools []tool.BaseTool, opts ...actors.Option) ([]tool.BaseTool, error) {
 	all := make([]tool.BaseTool, len(tools))
 	for i, t := range tools {
@@ -67,7 +67,7 @@ func Tools(ctx context.Context, tools []tool.BaseTool, opts ...actors.Option) ([
 	return all, nil
 }
 
-// A durableTool is what all durable tools have.
+// A durableTool is the common part of all durable tools.
 type durableTool struct {
 	inner tool.BaseTool
 	info  *schema.ToolInfo
@@ -75,16 +75,16 @@ type durableTool struct {
 
 	mu       sync.Mutex // guards the fields below
 	prepared map[place]*core.PreparedCall[string, string]
-	many     int // how many are looked through for those that are not needed any more
+	many     int // size of prepared at which obsolete entries are removed
 }
 
-// A place is a call that a model has asked for.
+// A place identifies a tool call that a model has requested.
 type place struct {
 	scope *core.Scope
 	id    string
 }
 
-// extraKey is the key in the description of a tool under which a model finds the tool.
+// extraKey is the key in a tool's description under which a model finds the durable tool.
 const extraKey = "reprise.tool"
 
 // Info implements [tool.BaseTool].
@@ -106,8 +106,8 @@ func (d *durableTool) GetType() string {
 // IsCallbacksEnabled implements [components.Checker], as for a model.
 func (d *durableTool) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(d.inner) }
 
-// prepare gives a call that a model has asked for its place in the run, before any of those
-// of the same message is made.
+// prepare gives a tool call that a model has requested its place in the run, before any
+// tool call of the same message is made.
 func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	scope := core.ScopeOf(ctx)
 	if scope == nil || scope.RunID() == "" {
@@ -116,14 +116,14 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	p := d.tool.Event().Prepare(ctx, arguments)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.prepared) > d.many { // some are calls that their graphs did not make, of attempts that are over
+	if len(d.prepared) > d.many { // some belong to attempts that are over, whose graphs did not make the calls
 		maps.DeleteFunc(d.prepared, func(at place, _ *core.PreparedCall[string, string]) bool { return at.scope.Closed() })
 		d.many = 2*len(d.prepared) + 16
 	}
 	d.prepared[place{scope, id}] = p
 }
 
-// take returns the prepared call of the context, nil if there is none.
+// take returns the prepared call of the context, or nil if there is none.
 func (d *durableTool) take(ctx context.Context) *core.PreparedCall[string, string] {
 	at := place{core.ScopeOf(ctx), compose.GetToolCallID(ctx)}
 	d.mu.Lock()
@@ -140,7 +140,7 @@ type run struct{}
 func execute(ctx context.Context, arguments string) (string, error) {
 	f, ok := ctx.Value(run{}).(func(context.Context, string) (string, error))
 	if !ok {
-		return "", core.Permanent(errors.New("eino: the tool was called without a graph"))
+		return "", core.Permanent(errors.New("eino: the tool was called outside a graph"))
 	}
 	return f(ctx, arguments)
 }
@@ -212,12 +212,12 @@ func (e enhanced) InvokableRun(ctx context.Context, argument *schema.ToolArgumen
 	}
 	result := new(schema.ToolResult)
 	if err := json.Unmarshal([]byte(out), &result); err != nil {
-		return nil, fmt.Errorf("eino: the recorded result of %s is no result: %w", e.info.Name, err)
+		return nil, fmt.Errorf("eino: the recorded result of %s is not a tool result: %w", e.info.Name, err)
 	}
 	return result, nil
 }
 
-// join returns all pieces of a stream.
+// join returns the concatenated pieces of a stream.
 func join(stream *schema.StreamReader[string]) (string, error) {
 	defer stream.Close()
 	var all strings.Builder

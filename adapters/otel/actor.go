@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An actor is what the calls of an actor have in common: it is made once, since that costs
-// more than a span.
+// An actor holds what the calls of an actor have in common. It is built once, since
+// building it costs more than a span.
 type actor struct {
-	span      string                  // the name of the spans
-	start     []trace.SpanStartOption // with the attributes that samplers see
+	span      string                  // name of the spans
+	start     []trace.SpanStartOption // options with the attributes that samplers see
 	of        metric.MeasurementOption
 	completed metric.MeasurementOption
 }
@@ -26,11 +26,11 @@ type actorKey struct {
 	name string
 }
 
-// maxActors is how many actors are remembered. Names may have no bound, such as those of
-// steps.
+// maxActors is the maximum number of actors in the cache. The number of names may be
+// unbounded, as for steps.
 const maxActors = 1000
 
-// An actorCache remembers the actors that were seen.
+// An actorCache caches actors by name.
 type actorCache struct {
 	mu   sync.RWMutex
 	seen map[actorKey]*actor
@@ -63,7 +63,7 @@ func newActor(k actorKey) *actor {
 	}
 }
 
-// attributes returns the attributes of metrics, with more.
+// attributes returns the attributes of the actor's metrics, with more added.
 func (k actorKey) attributes(more ...attribute.KeyValue) []attribute.KeyValue {
 	return append(more, kindKey.String(k.kind.String()), nameKey.String(cmp.Or(k.name, "?")))
 }
@@ -89,7 +89,7 @@ func spanName(k record.Kind, name string) string {
 	return k.String() + " " + name
 }
 
-// spanAttributes returns the attributes that a span of a call has from the beginning.
+// spanAttributes returns the attributes that the span of a call has when it starts.
 func spanAttributes(k actorKey) []attribute.KeyValue {
 	switch k.kind {
 	case record.KindLLM:
@@ -102,7 +102,7 @@ func spanAttributes(k actorKey) []attribute.KeyValue {
 	return []attribute.KeyValue{kindKey.String(k.kind.String()), nameKey.String(k.name)}
 }
 
-// attempted holds the options of spans of attempts, by number.
+// attempted holds the options of spans of attempts, by the number of the attempt.
 type attempted [10][]trace.SpanStartOption
 
 func newAttempted() (a attempted) {

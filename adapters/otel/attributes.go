@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// The keys of the attributes that the semantic conventions do not have.
+// Keys of attributes that the semantic conventions do not define.
 const (
 	runIDKey      = attribute.Key("reprise.run.id")
 	generationKey = attribute.Key("reprise.run.generation")
@@ -38,7 +38,7 @@ const (
 	costKey       = attribute.Key("reprise.usage.cost")
 	estimatedKey  = attribute.Key("reprise.usage.estimated")
 
-	attributePrefix = "reprise.attribute." // of attributes of attempts
+	attributePrefix = "reprise.attribute." // prefix of the attributes of attempts
 )
 
 // attributesOf returns the attributes of the attempt that the record ends, sorted by
@@ -54,11 +54,11 @@ func attributesOf(rec *record.Record) []attribute.KeyValue {
 	return attributes
 }
 
-// utf8Of returns the text as UTF-8: one that is not would keep the exporter from sending
-// the spans of its batch.
+// utf8Of returns text as valid UTF-8. With invalid UTF-8, the exporter could not send the
+// whole batch of spans.
 func utf8Of(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// ours returns an attribute of an attempt under its own name.
+// ours returns an attribute of an attempt under a name of this package.
 func ours(key string, value any) attribute.KeyValue {
 	key = attributePrefix + utf8Of(key)
 	switch v := value.(type) {
@@ -72,8 +72,8 @@ func ours(key string, value any) attribute.KeyValue {
 	return attribute.String(key, utf8Of(fmt.Sprint(value)))
 }
 
-// modelAttributes returns the attributes of the attempt of a model that the record ends,
-// with those that the conventions know under their names.
+// modelAttributes returns the attributes of the model's attempt that the record ends. Those
+// that the conventions define have the names of the conventions.
 func modelAttributes(rec *record.Record) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{semconv.GenAIProviderNameKey.String(provider(rec))}
 	if rec.Detail == nil {
@@ -94,7 +94,7 @@ func modelAttributes(rec *record.Record) []attribute.KeyValue {
 	return attributes
 }
 
-// The attributes of the conventions, by the names that attempts of models give them.
+// The attributes of the conventions, by the names that models use for them in attempts.
 var (
 	textKeys = map[string]attribute.Key{
 		"model": semconv.GenAIResponseModelKey, "response_id": semconv.GenAIResponseIDKey, "request_model": semconv.GenAIRequestModelKey,
@@ -112,8 +112,8 @@ var (
 	listKeys = map[string]attribute.Key{"finish": semconv.GenAIResponseFinishReasonsKey, "stop": semconv.GenAIRequestStopSequencesKey}
 )
 
-// conventional returns an attribute of an attempt as the conventions have it. It reports
-// false if they do not, or the value is not of the type that they want.
+// conventional converts an attribute of an attempt to its form in the conventions. It
+// reports false if the conventions do not define it or require another type.
 func conventional(key string, value any) (kv attribute.KeyValue, ok bool) {
 	switch v := value.(type) {
 	case string:
@@ -140,7 +140,7 @@ func conventional(key string, value any) (kv attribute.KeyValue, ok bool) {
 	return kv, false
 }
 
-// listOf returns the value of an attribute that is a list: stop is recorded as JSON.
+// listOf returns the value of a list attribute. The attribute stop is recorded as JSON.
 func listOf(key, value string) (list []string, ok bool) {
 	if key != "stop" {
 		return []string{value}, true
@@ -148,7 +148,7 @@ func listOf(key, value string) (list []string, ok bool) {
 	return list, json.Unmarshal([]byte(value), &list) == nil
 }
 
-// text returns an attribute of the attempt that the record ends, empty if it has none.
+// text returns an attribute of the attempt that the record ends, or "" if it is not set.
 func text(rec *record.Record, key string) string {
 	if rec.Detail == nil {
 		return ""
@@ -162,7 +162,7 @@ func requestModel(rec *record.Record) string { return cmp.Or(text(rec, "request_
 // provider returns the name of the provider, which the conventions require.
 func provider(rec *record.Record) string { return cmp.Or(text(rec, "provider"), "_OTHER") }
 
-// usageOfModel returns what all attempts of a call of a model consumed.
+// usageOfModel returns the usage of all attempts of a model call.
 func usageOfModel(u record.Usage) []attribute.KeyValue {
 	if u.IsZero() {
 		return nil
@@ -183,8 +183,8 @@ func usageOfModel(u record.Usage) []attribute.KeyValue {
 	return append(attributes, costOf(u)...)
 }
 
-// usageOfAttempt returns what one attempt consumed, under names that are not added to those
-// of its call.
+// usageOfAttempt returns the usage of one attempt. Its attributes have names of this
+// package, so that no backend adds them to the usage of the call.
 func usageOfAttempt(u record.Usage) []attribute.KeyValue {
 	if u.IsZero() {
 		return nil

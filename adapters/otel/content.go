@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// showInput sets what a model or a tool is given as attributes of the span of its call.
-// What cannot be read is left out.
+// showInput sets the input of a model or tool as attributes of the span of its call. An
+// input that cannot be decoded is left out.
 func (t *Telemetry) showInput(span trace.Span, info *core.CallInfo) {
 	defer guard()
 	if info.Kind != record.KindLLM && info.Kind != record.KindTool {
@@ -42,8 +42,8 @@ func (t *Telemetry) showInput(span trace.Span, info *core.CallInfo) {
 	}
 }
 
-// showOutput sets what a model or a tool returned as attributes of the span of its call.
-// The output of an actor that is NoStore is left out.
+// showOutput sets the output of a model or tool as attributes of the span of its call. The
+// output of an actor with NoStore is left out.
 func (t *Telemetry) showOutput(span trace.Span, info *core.CallInfo) {
 	defer guard()
 	if info.Kind != record.KindLLM && info.Kind != record.KindTool || !span.IsRecording() {
@@ -85,7 +85,7 @@ func (t *Telemetry) showText(span trace.Span, key attribute.Key, document string
 	span.SetAttributes(key.String(utf8Of(document)))
 }
 
-// A chatMessage has the form that the conventions give messages.
+// A chatMessage is a message in the form of the conventions.
 type chatMessage struct {
 	Role         string `json:"role"`
 	Parts        []part `json:"parts"`
@@ -119,8 +119,8 @@ func messagesOf(messages []actors.Message) []chatMessage {
 	return converted
 }
 
-// finishReason returns why the model stopped, in the words of the conventions if they have
-// one.
+// finishReason returns why the model stopped. It uses the term of the conventions if there
+// is one.
 func finishReason(resp *actors.Response) string {
 	switch finish := resp.Finish; {
 	case finish == actors.FinishToolCalls, finish == "" && len(resp.Message.ToolCalls) > 0:
@@ -134,7 +134,7 @@ func finishReason(resp *actors.Response) string {
 	}
 }
 
-// messageOf converts a message. Of data, only the type is shown.
+// messageOf converts a message. Only the type of binary data is shown.
 func messageOf(m *actors.Message) chatMessage {
 	parts := []part{}
 	if m.Reasoning != "" {
@@ -150,7 +150,7 @@ func messageOf(m *actors.Message) chatMessage {
 	}
 	for _, c := range m.ToolCalls {
 		arguments := json.RawMessage(c.Arguments)
-		if !json.Valid(arguments) { // the model made a mistake
+		if !json.Valid(arguments) { // the model wrote invalid JSON
 			arguments, _ = json.Marshal(c.Arguments)
 		}
 		parts = append(parts, part{Type: "tool_call", ID: c.ID, Name: c.Name, Arguments: arguments})

@@ -1,7 +1,7 @@
-// Package otel exports the activity of runs and runners to OpenTelemetry, after the
+// Package otel exports the activity of runs and runners to OpenTelemetry, following the
 // semantic conventions for generative AI: spans of runs, calls and attempts, and metrics.
-// The conventions are those of version 1.41.0, the last release that has them; they are in
-// development, and later versions will be adopted as a whole.
+// It uses version 1.41.0 of the conventions, the last release that contains them. They are
+// still in development; a later version will be adopted as a whole.
 //
 //	telemetry, err := otel.New(otel.Options{})
 //	r, err := runner.New(store, telemetry.RunnerOptions(runner.Options{}))
@@ -23,31 +23,31 @@
 //	      step NAME, compensate NAME
 //
 // A span of a call covers all its attempts and the waits between them; a wait is the event
-// reprise.retrying. The span of an attempt is in the context of its handler, so that spans
-// of HTTP and SQL clients are below it. Calls that are recalled have no spans, and neither
-// have groups: their calls are below the attempt that makes the group.
+// reprise.retrying. The span of an attempt is in the context of its handler, so spans of
+// HTTP and SQL clients become its children. Recalled calls and groups have no spans; the
+// calls of a group are children of the attempt that makes the group.
 //
-// A run that continues, in whatever process, continues its trace: its span is a child of
-// the first opening's, and linked to that of the opening before. The sampling decision of
-// the first opening holds. Spans of openings are linked to the request that started the
-// run, which is the span in the context of runner.Start (see [Inject]), state.Open, or of
-// the run that calls this one (runner.Call). The attribute reprise.link says which link is
-// which: "request", "previous generation" or "caller".
+// A run that is resumed, in any process, continues its trace: the span of the opening is a
+// child of the first opening's span, and is linked to the previous opening's span. The
+// sampling decision of the first opening applies to all. The span of an opening is also
+// linked to the span that started the run: the one in the context of runner.Start (see
+// [Inject]) or state.Open, or that of the run that called runner.Call. The attribute
+// reprise.link tells the links apart: "request", "previous generation" or "caller".
 //
 // # Attributes
 //
 // Spans of models have gen_ai.operation.name, gen_ai.provider.name ("_OTHER" if the model
-// does not say it), gen_ai.request.*, gen_ai.response.*, gen_ai.usage.*, server.address and
-// server.port, from the attributes of their last attempt (see core.Annotate); usage is that
-// of all attempts in this opening. Agents have gen_ai.agent.name, and tools
-// gen_ai.tool.name. Attributes of attempts without a name in the conventions, and all on
-// spans of attempts, are named reprise.attribute.KEY. All other attributes that are not
-// in the conventions begin with reprise, too.
+// does not name it), gen_ai.request.*, gen_ai.response.*, gen_ai.usage.*, server.address
+// and server.port, from the attributes of their last attempt (see core.Annotate). The usage
+// is the sum over all attempts in this opening. Agents have gen_ai.agent.name, and tools
+// gen_ai.tool.name. Attributes of attempts that the conventions do not define, and all
+// attributes on spans of attempts, are named reprise.attribute.KEY. All other attributes
+// outside the conventions also begin with "reprise.".
 //
-// What failed has error.type, the class of the error: timeout, connection, eof, network,
-// too_early, rate_limit, server, condition, artifact, client, canceled, permanent, panic,
-// invalid or breaker, and _OTHER if it has none; and http.response.status_code if it is
-// known.
+// Spans and metrics of failures have error.type, the class of the error: timeout,
+// connection, eof, network, too_early, rate_limit, server, condition, artifact, client,
+// canceled, permanent, panic, invalid or breaker, or _OTHER if it has none. They also have
+// http.response.status_code if it is known.
 //
 // Messages, arguments and results are exported only with Options.Content, as
 // gen_ai.input.messages, gen_ai.output.messages, gen_ai.tool.definitions,

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// metrics are the instruments.
+// metrics holds the instruments.
 type metrics struct {
 	meter metric.Meter
 
@@ -26,8 +26,8 @@ type metrics struct {
 	firstChunk genaiconv.ClientOperationTimeToFirstChunk
 }
 
-// The boundaries of histograms. Those of models are from the conventions, and those of
-// calls and runs go from a millisecond to a day.
+// The bucket boundaries of histograms. The conventions give those for models. Those for
+// calls and runs range from a millisecond to a day.
 var (
 	tokenBuckets = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 	modelBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
@@ -42,13 +42,13 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		counter                 *metric.Int64Counter
 		name, unit, description string
 	}{
-		{&m.started, "reprise.run.started", "{run}", "Runs that were started"},
-		{&m.ended, "reprise.run.ended", "{run}", "Runs that were closed, by status"},
-		{&m.crashed, "reprise.run.crashed", "{run}", "Ends of the processes of runs"},
+		{&m.started, "reprise.run.started", "{run}", "Runs started"},
+		{&m.ended, "reprise.run.ended", "{run}", "Runs closed, by status"},
+		{&m.crashed, "reprise.run.crashed", "{run}", "Crashes of processes, counted for each of their runs"},
 		{&m.troubles, "reprise.runner.troubles", "{trouble}", "Problems of a runner"},
 		{&m.attempts, "reprise.call.attempts", "{attempt}", "Attempts of calls"},
 		{&m.retries, "reprise.call.retries", "{retry}", "Waits before another attempt"},
-		{&m.exhausted, "reprise.call.exhausted", "{call}", "Calls that failed because no attempt, no time or no retry budget was left"},
+		{&m.exhausted, "reprise.call.exhausted", "{call}", "Calls that failed because no attempt, time or retry budget was left"},
 	} {
 		if *c.counter, err = meter.Int64Counter(c.name, metric.WithUnit(c.unit), metric.WithDescription(c.description)); err != nil {
 			return nil, fmt.Errorf("otel: %s: %w", c.name, err)
@@ -86,7 +86,7 @@ func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("otel: reprise.runs: %w", err)
 	}
-	limit, err := meter.Int64ObservableGauge("reprise.runs.limit", metric.WithUnit("{run}"), metric.WithDescription("How many runs may be open"))
+	limit, err := meter.Int64ObservableGauge("reprise.runs.limit", metric.WithUnit("{run}"), metric.WithDescription("Maximum number of open runs"))
 	if err != nil {
 		return nil, fmt.Errorf("otel: reprise.runs.limit: %w", err)
 	}
@@ -144,8 +144,8 @@ func (t *Telemetry) count(rec *record.Record) {
 	}
 }
 
-// countModel counts a call of a model that ended, or stopped: what its attempts in this
-// process consumed, and how long it took.
+// countModel counts a model call that ended or stopped: the usage of its attempts in
+// this process, and its duration.
 func (m *metrics) countModel(rec *record.Record, used record.Usage) {
 	ctx := context.Background()
 	from := genaiconv.ProviderNameAttr(provider(rec))

@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A publisher counts records, and ends the spans that they are about.
+// A publisher counts records, and ends the spans that they belong to.
 type publisher struct{ t *Telemetry }
 
-// Publish implements [state.Publisher]. It ignores replayed records. Groups and branches,
-// which only contain calls, have a duration and no spans.
+// Publish implements [state.Publisher]. It ignores replayed records. Groups and branches
+// only contain calls: they have a duration but no spans.
 func (p publisher) Publish(rec record.Record) {
 	switch {
 	case rec.Replayed:
@@ -28,7 +28,7 @@ func (p publisher) Publish(rec record.Record) {
 	}
 }
 
-// follow ends the spans that the record ends.
+// follow ends the spans that the record completes.
 func (t *Telemetry) follow(rec *record.Record) {
 	defer guard()
 	r := t.run(rec.RunID)
@@ -57,7 +57,7 @@ func (t *Telemetry) followCall(r *run, rec *record.Record) {
 			c.span.AddEvent("reprise.retrying", trace.WithTimestamp(rec.Time), trace.WithAttributes(
 				attemptKey.Int(rec.Attempt+1), delayKey.Float64(rec.Delay.Seconds()), errorType(rec.Class)))
 		}
-	case c == nil && rec.Status == record.StatusFailed: // it was refused before its first attempt
+	case c == nil && rec.Status == record.StatusFailed: // the call was refused before its first attempt
 		t.endCall(&call{span: t.refused(r, rec)}, rec, []trace.SpanEndOption{trace.WithTimestamp(rec.Time)})
 	case c == nil:
 	default:
@@ -85,8 +85,9 @@ func (t *Telemetry) refused(r *run, rec *record.Record) trace.Span {
 	return span
 }
 
-// endAttempt ends the span of the attempt that the record is about, and those of earlier
-// ones. A later one may have begun: records are published by one goroutine at a time.
+// endAttempt ends the span of the attempt that the record belongs to, and the spans of
+// earlier attempts. A later attempt may have begun already, because one goroutine at a
+// time publishes records.
 func (c *call) endAttempt(rec *record.Record, at []trace.SpanEndOption) {
 	c.usage = c.usage.Plus(rec.Used())
 	var later []attempt

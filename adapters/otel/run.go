@@ -14,19 +14,19 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run is an opening of a run, with its spans that have not ended.
+// A run is an opening of a run, with the spans that have not ended.
 type run struct {
 	generation uint64
 	span       trace.Span
 
-	mu    sync.Mutex // guards the field below, and what it points to
+	mu    sync.Mutex // guards the field below and what it points to
 	calls map[record.Address]*call
 }
 
-// A call is a call under way, from its first attempt in this process on.
+// A call is a call in progress, from its first attempt in this process.
 type call struct {
 	span     trace.Span
-	attempts []attempt // that have not ended
+	attempts []attempt // attempts that have not ended
 	room     [1]attempt
 	usage    record.Usage
 }
@@ -36,12 +36,12 @@ type attempt struct {
 	span   trace.Span
 }
 
-// spanID is the attribute of an opening that has the ID of its span; the attributes of W3C
-// Trace Context have the first span of the trace.
+// spanID is the key under which an opening stores the ID of its span. The W3C Trace
+// Context keys hold the first span of the trace.
 const spanID = "span_id"
 
-// open starts the span of an opening. The first one begins a trace, and the others
-// continue it: their spans are children of the first.
+// open starts the span of an opening. The first opening begins a trace. The spans of later
+// openings are children of the first.
 func (t *Telemetry) open(ctx context.Context, o state.Opening) (attributes map[string]any) {
 	defer guard()
 	first := extract(texts(o.Before))
@@ -61,7 +61,7 @@ func (t *Telemetry) open(ctx context.Context, o state.Opening) (attributes map[s
 	before := t.runs[o.RunID]
 	t.runs[o.RunID] = r
 	t.mu.Unlock()
-	if before != nil { // it was not closed
+	if before != nil { // the previous opening was not closed
 		before.endAll()
 		before.span.End()
 	}
@@ -81,7 +81,7 @@ func (t *Telemetry) open(ctx context.Context, o state.Opening) (attributes map[s
 	return attributes
 }
 
-// texts returns the attributes that are strings.
+// texts returns the string values of the attributes.
 func texts(attributes map[string]any) map[string]string {
 	found := make(map[string]string, len(attributes))
 	for key, value := range attributes {
@@ -102,8 +102,8 @@ func runAttributes(o *state.Opening) []attribute.KeyValue {
 	return attributes
 }
 
-// links returns the links of an opening: to the request that started the run, to the one
-// that opened it, and to the opening before.
+// links returns the links of an opening: to the request that started the run, to the
+// caller that opened it, and to the previous opening.
 func links(ctx context.Context, o *state.Opening, first trace.SpanContext) (links []trace.Link) {
 	add := func(to trace.SpanContext, what string) {
 		if to.IsValid() && !slices.ContainsFunc(links, func(l trace.Link) bool { return l.SpanContext.SpanID() == to.SpanID() }) {
@@ -119,7 +119,7 @@ func links(ctx context.Context, o *state.Opening, first trace.SpanContext) (link
 	return links
 }
 
-// end ends the span of the run, and those of calls whose handlers have not returned.
+// end ends the span of the run, and the spans of calls whose handlers have not returned.
 func (r *run) end(rec *record.Record) {
 	at := trace.WithTimestamp(rec.Time)
 	r.endAll(at)

@@ -26,12 +26,12 @@ type Options struct {
 	Meter  metric.MeterProvider
 	Tracer trace.TracerProvider
 
-	// Content adds to spans what models and tools were given and what they returned:
-	// messages, arguments and results. It is not redacted by state.WithRedaction.
+	// Content adds the inputs and outputs of models and tools to spans: messages,
+	// arguments and results. state.WithRedaction does not redact them.
 	Content bool
 
-	// Redact changes the text of each such attribute, a JSON document. Nil changes
-	// nothing.
+	// Redact changes the text of each attribute that Content adds, a JSON document. Nil
+	// means no change.
 	Redact func(text string) string
 }
 
@@ -59,7 +59,7 @@ func New(o Options) (*Telemetry, error) {
 	}
 	for name, provider := range map[string]any{"Meter": o.Meter, "Tracer": o.Tracer} {
 		if v := reflect.ValueOf(provider); v.Kind() == reflect.Pointer && v.IsNil() {
-			return nil, fmt.Errorf("otel: Options.%s is a %T that is nil; want a provider, or no value for the global one", name, provider)
+			return nil, fmt.Errorf("otel: Options.%s is a nil %T; want a provider, or leave it unset for the global one", name, provider)
 		}
 	}
 	m, err := newMetrics(o.Meter.Meter(scopeName, metric.WithSchemaURL(semconv.SchemaURL)))
@@ -93,9 +93,9 @@ func (t *Telemetry) RunnerOptions(o runner.Options) runner.Options {
 	return o
 }
 
-// Run returns the options of a run that is opened without a runner, by state.New or
-// state.Open. They belong before other interceptors, whose waits are then inside the
-// spans.
+// Run returns the options for a run that is opened without a runner, by state.New or
+// state.Open. Put them before other interceptors, so that the waits of those are inside
+// the spans.
 func (t *Telemetry) Run() []state.Option {
 	return []state.Option{
 		state.WithOpening(t.open),
@@ -105,8 +105,9 @@ func (t *Telemetry) Run() []state.Option {
 }
 
 // Inject adds the span of ctx to the metadata of a run that is about to be started, in the
-// form of W3C Trace Context: the spans of the run are linked to it. Without a span it
-// changes nothing. RunnerOptions does it for runs that a runner starts.
+// form of W3C Trace Context. The spans of the run are then linked to it. If ctx has no
+// span, Inject changes nothing. With RunnerOptions, the runner does this for the runs that
+// it starts.
 func Inject(ctx context.Context, m *state.Metadata) {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return
@@ -119,14 +120,14 @@ func Inject(ctx context.Context, m *state.Metadata) {
 	m.Custom = custom
 }
 
-// extract returns the span that a carrier has, not valid if it has none.
+// extract returns the span in a carrier. It is not valid if there is none.
 func extract(carrier map[string]string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier(carrier))
 	return trace.SpanContextFromContext(ctx)
 }
 
-// guard recovers a panic of a provider, a processor or an exporter: telemetry must not
-// change what a run does. It is deferred.
+// guard recovers a panic of a provider, a processor or an exporter, because telemetry must
+// not affect a run. It must be deferred.
 func guard() {
 	if p := recover(); p != nil {
 		global.Handle(fmt.Errorf("otel: telemetry panicked: %v", p))

@@ -32,7 +32,7 @@ type limit struct {
 
 	isShared    bool
 	others      []sent    // what others have used, by time; for a shared limit
-	othersUntil time.Time // when it is to be read again
+	othersUntil time.Time // when others is to be read again
 }
 
 // A sent is a request that the service has counted.
@@ -108,7 +108,7 @@ func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Durati
 	return max(wait, time.Millisecond)
 }
 
-// othersNow returns what others have used in the window; nothing if it is to be read again.
+// othersNow returns what others have used in the window, or 0 if it has to be read again.
 func (l *limit) othersNow(now time.Time) []sent {
 	if !now.Before(l.othersUntil) {
 		return nil

@@ -28,10 +28,10 @@ type Options struct {
 	// the length of the input and the usage of earlier calls.
 	EstimateTokens func(input []byte) int
 
-	// Storage, if set, makes the limiters of several processes share Requests and Tokens,
-	// of which one is then required. Their names must be equal. A budget.Dir serves the
-	// processes of one machine. The clocks must agree to a second. If the storage fails,
-	// calls wait until it works.
+	// Storage, if set, makes the limiters of several processes share Requests and Tokens; at
+	// least one of these is then required. The limiters must have the same name. A budget.Dir
+	// works for processes of one machine. The clocks must agree to within a second. If the
+	// storage fails, calls wait until it works.
 	Storage budget.Storage
 }
 
@@ -74,9 +74,9 @@ func New(o Options) *Limiter {
 		}
 	}
 	must(core.CheckName(o.Name) == nil, "Name", fmt.Sprintf("%q", o.Name), "1 to 128 bytes of printable text")
-	must(o.Requests >= 0, "Requests", o.Requests, "1 or more in a minute, or 0 for what the service says")
-	must(o.Tokens >= 0, "Tokens", o.Tokens, "1 or more in a minute, or 0 for what the service says")
-	must(o.Storage == nil || o.Requests > 0 || o.Tokens > 0, "Storage", "set without a limit", "Requests or Tokens beside it, which are shared")
+	must(o.Requests >= 0, "Requests", o.Requests, "1 or more per minute, or 0 to use what the service reports")
+	must(o.Tokens >= 0, "Tokens", o.Tokens, "1 or more per minute, or 0 to use what the service reports")
+	must(o.Storage == nil || o.Requests > 0 || o.Tokens > 0, "Storage", "set without a limit", "Requests or Tokens, which it shares")
 	l := &Limiter{name: o.Name, estimate: o.EstimateTokens, sentTickets: make(map[*ticket]struct{}), shared: newShared(o.Name, o.Storage)}
 	if o.Requests > 0 {
 		l.limits = append(l.limits, &limit{name: "requests", size: float64(o.Requests), period: time.Minute, isShared: o.Storage != nil})
@@ -136,10 +136,10 @@ type ticket struct {
 	sent      time.Time
 	reported  bool             // a response has reported what is left after this request
 	counted   bool             // counted by the service
-	reserved  reservation      // in the storage
+	reserved  reservation      // what was added to the storage
 	shares    map[*limit]share // per limit known when it was sent
 	ready     chan struct{}    // closed when the ticket is granted or should check again; nil before it waits
-	announced time.Time        // when its turn is expected, as it was told
+	announced time.Time        // the expected time of its turn, as last announced
 }
 
 // A share is the part of a limit that a ticket uses.
@@ -243,7 +243,7 @@ func (l *Limiter) waitForLimits(t *ticket, now time.Time) (wait time.Duration, w
 	}
 	wait, why = max(0, l.blockedUntil.Sub(now)), "requests, as it asks by Retry-After,"
 	if d := l.blockedByStorage.Sub(now); d > wait {
-		wait, why = d, fmt.Sprintf("requests, whose storage has failed (%v),", l.shared.err)
+		wait, why = d, fmt.Sprintf("requests, because their storage failed (%v),", l.shared.err)
 	}
 	othersUntil := time.Time{}
 	if l.shared != nil {
@@ -291,7 +291,7 @@ func (l *Limiter) dispatch() {
 	for t := l.queue.first(); t != nil; t = l.queue.first() {
 		known := l.shared.isKnown(now)
 		if !known && l.shared.probe != nil {
-			return // it dispatches when it knows
+			return // the ticket calls dispatch again when it knows
 		}
 		if wait, _ := l.waitForLimits(t, now); wait > 0 {
 			l.timer = time.AfterFunc(wait, func() {

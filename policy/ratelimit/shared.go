@@ -9,39 +9,40 @@ import (
 	"github.com/reprise-go/reprise/policy/budget"
 )
 
-// Limiters of several processes share a limit through a storage. It has an account for
-// each short span of time, to which each request is added before it is sent. What others
-// have added to an account counts until the limit's period after the end of its span, so
-// that no period has more than the limit, wherever the windows of the service begin.
+// Limiters of several processes share a limit through a storage. The storage has an
+// account for each short span of time, and each request is added to the current account
+// before it is sent. What others added to an account counts until one period of the limit
+// after the end of its span. Therefore no period contains more than the limit, wherever
+// the windows of the service begin.
 //
-// A limiter reads the accounts after it has added to one. Of two limiters that add at
-// the same time, at least one sees the other. If the limit is then exceeded, it takes
-// back what it has added and waits.
+// A limiter reads the accounts after it has added to one. If two limiters add at the same
+// time, at least one of them sees the other's addition. A limiter that finds the limit
+// exceeded takes back its addition and waits.
 
 const (
-	span = 3 * time.Second // of an account; a twentieth of the period
+	span = 3 * time.Second // length of an account; a twentieth of the period
 
-	rereadInterval = 10 * time.Second // how long what others have used is taken as known
+	rereadInterval = 10 * time.Second // how long the known use by others is considered current
 	maxRetryDelay  = 30 * time.Second // after errors of the storage
 )
 
-// A shared limit is what a limiter knows of its storage. The fields after turn belong to
-// whoever holds it, those after mu are guarded by Limiter.mu.
+// A shared holds what a limiter knows about its storage. The fields after turn belong to
+// its holder; those after mu are guarded by Limiter.mu.
 type shared struct {
 	storage budget.Storage
 	name    string
 	turn    chan struct{} // one element while the storage is in use
 
-	own  map[int64]budget.Amount // of this limiter, by the number of the account
+	own  map[int64]budget.Amount // amounts of this limiter, by account number
 	owed map[int64]budget.Amount // corrections that could not be stored yet
 
-	knownUntil time.Time     // what others have used is read again then
-	probe      *ticket       // the ticket that reads it; nil for none
-	err        error         // of the storage; nil for none
-	retryDelay time.Duration // the last one; 0 for none
+	knownUntil time.Time     // until then, the use by others is considered current
+	probe      *ticket       // the ticket that reads the use by others; nil if there is none
+	err        error         // error of the storage; nil if there is none
+	retryDelay time.Duration // the last delay; 0 if there was none
 }
 
-// A reservation is what was added to an account for a ticket.
+// A reservation is the amount added to an account for a ticket.
 type reservation struct {
 	number int64
 	amount budget.Amount
@@ -57,7 +58,8 @@ func newShared(name string, storage budget.Storage) *shared {
 	}
 }
 
-// isKnown reports whether it is known what others have used. A nil shared has no others.
+// isKnown reports whether the use by others is known. With a nil shared there are no
+// others.
 func (s *shared) isKnown(now time.Time) bool { return s == nil || now.Before(s.knownUntil) }
 
 func numberAt(at time.Time) int64 { return at.UnixNano() / int64(span) }
@@ -84,13 +86,13 @@ func (s *shared) payOwed(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// A span's use by others.
+// A use is what others used in a span.
 type use struct {
-	at     time.Time // when the service has counted it, at the latest
+	at     time.Time // the latest time at which the service counted it
 	amount budget.Amount
 }
 
-// others returns what others have added to the accounts that count, by time.
+// others returns what others have added to the accounts that still count, by time.
 func (s *shared) others(ctx context.Context) (all []use, err error) {
 	first := oldest(time.Now())
 	for number := range s.own {
@@ -162,10 +164,10 @@ func (l *Limiter) addReservation(ctx context.Context, t *ticket) (ok bool, err e
 	a := l.amountOf(t)
 	l.mu.Unlock()
 	if _, err := s.add(ctx, number, a); err != nil {
-		return false, err // if it was added all the same, it counts as that of others
+		return false, err // if it was added anyway, it counts as use by others
 	}
 	s.own[number] = s.own[number].Plus(a)
-	conflict := 50*time.Millisecond + rand.N(time.Second) // others may take back theirs
+	conflict := 50*time.Millisecond + rand.N(time.Second) // others may take back their additions
 	if ok, err = l.learnOthers(ctx, t, conflict); ok {
 		t.reserved = reservation{number, a}
 		l.mu.Lock()
@@ -197,8 +199,8 @@ func (l *Limiter) amountOf(t *ticket) budget.Amount {
 	return a
 }
 
-// learnOthers reads what others have used. If the limits do not allow the ticket, it is
-// put back into the queue, and others are read again after the given time.
+// learnOthers reads the use by others. If the limits do not allow the ticket, the ticket
+// is put back into the queue, and the use by others is read again after the given time.
 func (l *Limiter) learnOthers(ctx context.Context, t *ticket, again time.Duration) (fits bool, err error) {
 	uses, err := l.shared.others(ctx)
 	if err != nil {
@@ -239,7 +241,8 @@ func (l *Limiter) learnOthers(ctx context.Context, t *ticket, again time.Duratio
 	return fits, nil
 }
 
-// putBack withdraws the grant of a ticket, whose turn it is again. The caller holds l.mu.
+// putBack withdraws the grant of a ticket and puts it at the head of the queue. The
+// caller holds l.mu.
 func (l *Limiter) putBack(t *ticket) {
 	l.withdraw(t)
 	l.queue.pushFront(t)
@@ -260,7 +263,7 @@ func (l *Limiter) withdraw(t *ticket) {
 	}
 }
 
-// settle replaces the estimated tokens of a ticket, in the storage, by the actual ones.
+// settle replaces the estimated tokens of a ticket by the actual ones, in the storage.
 func (l *Limiter) settle(ctx context.Context, t *ticket) {
 	s := l.shared
 	if s == nil {
