@@ -1,16 +1,15 @@
-// Package snapshot is the stored form of a run: records as msgpack, the
-// document that holds a whole run, and what a store of runs must do.
+// Package snapshot defines how runs are stored: the msgpack form of records, the
+// document that holds a whole run, and the interface of a store of runs.
 //
-// A [Store] opens a run as a [Journal], which has one writer and to which
-// records are appended as they happen. It loads a run as a [Run], whose records
-// stay encoded until they are read; it lists, follows and deletes runs. Its
-// [Inbox] takes messages for runs from any process, and large outputs are
-// artifacts, kept by their content in its [ArtifactStore]. Package filestore
-// keeps runs in a directory, package memstore in memory. Package
-// storekit is for authors of other stores, and package storetest checks them.
-// Package diff compares two runs.
+// A [Store] opens a run as a [Journal], to which a single writer appends records as
+// they happen. It loads a run as a [Run], whose records stay encoded until they are
+// read. It lists, follows and deletes runs. Its [Inbox] accepts messages for runs
+// from any process, and its [ArtifactStore] keeps large outputs by their content.
+// Package filestore keeps runs in a directory, package memstore in memory. Package
+// storekit helps authors of other stores, and package storetest tests them. Package
+// diff compares two runs.
 //
-// [Run.Encode] encodes a run as one document, and [Decode] reads it: a run that was
+// [Run.Encode] encodes a run as one document, and [Decode] reads it. A run that was
 // exported from one store can be created in another, and continues there.
 //
 // docs/format.md describes every byte.

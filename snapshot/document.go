@@ -12,30 +12,30 @@ import (
 	"github.com/reprise-go/reprise/snapshot/internal/blocks"
 )
 
-// A document is one msgpack map: what is known of the run, its records, what
-// they come to, and last the checksums. These are of blocks, each from the end
-// of the one before to its own:
+// A document is one msgpack map: the Info of the run, its records, a summary of the
+// records, and last the checksums. Each checksum covers a block, which extends from
+// the end of the previous block to its own end:
 //
 //	first     the map up to the first record
-//	          records, as many as make up blocks.Size
+//	          records, with a total of about blocks.Size
 //	last      everything from the last record to the table of checksums
 //
-// so that a damaged document says where, and the records before that can be
-// trusted.
+// A damaged document therefore tells where the damage is, and the records before it
+// can be trusted.
 
 const magic = "reprise-run"
 
-// beginning is what follows the first byte, which says how many pairs the map
-// has, in every document.
+// beginning is what every document has after its first byte, which holds the number of
+// pairs in the map.
 const beginning = "\xa6format\xab" + magic + "\xa7version"
 
-// ownPairs is the number of pairs beside those of the Info: format, version,
+// ownPairs is the number of pairs that are not part of the Info: format, version,
 // records, values, artifacts, checksums.
 const ownPairs = 6
 
-// Encode returns the run as one msgpack document, which docs/format.md
-// describes. It holds more than r does: the values and artifacts
-// that its records come to, for readers without Reprise.
+// Encode returns the run as one msgpack document, described in docs/format.md. For
+// readers without Reprise, the document also lists the values and artifacts that
+// result from the records.
 func (r *Run) Encode() ([]byte, error) {
 	size := 4 << 10
 	for _, rec := range r.encoded {
@@ -46,8 +46,8 @@ func (r *Run) Encode() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// WriteFile writes what Encode returns to a file that only its owner can read. A file
-// of that name is replaced when the new one is whole and synced.
+// WriteFile writes the document of Encode to a file that only its owner can read. An
+// existing file is replaced once the new one is complete and synced.
 func (r *Run) WriteFile(name string) error {
 	document, err := r.Encode()
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *Run) WriteFile(name string) error {
 	return nil
 }
 
-// WriteTo writes what Encode returns, a block at a time.
+// WriteTo writes the document of Encode, one block at a time.
 func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	if err := r.checkTimes(); err != nil {
 		return 0, fmt.Errorf("snapshot: encode run %s: %w", r.RunID, err)
@@ -109,15 +109,15 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	return out.End(m.Finish())
 }
 
-// Decode reads what [Run.Encode] returned. The run keeps data, which must not
-// change. The error is ErrFormat if data is not a document or has a newer version. If
-// the document is damaged, Decode returns a *[CorruptError] and a run with the records
-// before the damage.
+// Decode reads a document that [Run.Encode] returned. The run keeps data, which must
+// not change. The error is ErrFormat if data is not a document or has a newer version.
+// If the document is damaged, Decode returns a *[CorruptError] and a run with the
+// records before the damage.
 func Decode(data []byte) (*Run, error) {
 	err := checkBeginning(data)
 	whole, damage := checkBlocks(data)
 	if errors.Is(err, ErrFormat) && IsDocument(data) && damage != nil && whole == 0 {
-		return new(Run), damage // the checksums say that another version was written
+		return new(Run), damage // the checksums match another version
 	}
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func Decode(data []byte) (*Run, error) {
 		damage = &CorruptError{Offset: int64(whole), Err: err}
 	}
 	if damage == nil && r.LastSeq != r.last() {
-		damage = &CorruptError{Offset: int64(len(data)), Err: fmt.Errorf("the last record is %d, and it says that it is %d", r.last(), r.LastSeq)}
+		damage = &CorruptError{Offset: int64(len(data)), Err: fmt.Errorf("the last record is %d, but the document says %d", r.last(), r.LastSeq)}
 	}
 	if damage != nil {
 		damage.RunID, damage.LastSeq, r.LastSeq = r.RunID, r.last(), r.last()
@@ -140,14 +140,14 @@ func Decode(data []byte) (*Run, error) {
 	return r, nil
 }
 
-// IsDocument reports whether data begins as every document does.
+// IsDocument reports whether data begins like a document.
 func IsDocument(data []byte) bool {
 	rest := afterMapHead(data)
 	return len(rest) >= len(beginning) && string(rest[:len(beginning)]) == beginning
 }
 
-// checkBeginning checks the version of a document, which is where every
-// version has it.
+// checkBeginning checks the version of a document, which every version has at the same
+// place.
 func checkBeginning(data []byte) error {
 	if len(data) == 0 {
 		return &CorruptError{Err: errors.New("it is empty")}
@@ -174,8 +174,7 @@ func checkBeginning(data []byte) error {
 	return nil
 }
 
-// afterMapHead returns what follows the first bytes of a map, and nil for what
-// is none.
+// afterMapHead returns what follows the head of a map, or nil if data is not a map.
 func afterMapHead(data []byte) []byte {
 	switch {
 	case len(data) == 0:
@@ -190,8 +189,8 @@ func afterMapHead(data []byte) []byte {
 	return nil
 }
 
-// checkBlocks returns how much of a document is as it was written, and what is
-// wrong with the rest.
+// checkBlocks returns how many bytes of a document are undamaged, and what is wrong
+// with the rest.
 func checkBlocks(data []byte) (whole int, damage *CorruptError) {
 	whole, err := blocks.Check(data)
 	if err != nil {
@@ -200,8 +199,8 @@ func checkBlocks(data []byte) (whole int, damage *CorruptError) {
 	return whole, nil
 }
 
-// readDocument reads the beginning of a document, as far as it is whole. What
-// is missing at its end is not an error: the checksums find it.
+// readDocument reads a document, or the undamaged beginning of one. A missing end is
+// not an error here, because the checksums detect it.
 func (r *Run) readDocument(data []byte) error {
 	in := codec.NewReader(data)
 	defer in.Release()
@@ -214,7 +213,7 @@ func (r *Run) readDocument(data []byte) error {
 				return err
 			}
 		case key == "checksums":
-			return nil // and nothing after it
+			return nil // nothing follows the checksums
 		default:
 			r.Info.read(in, key)
 		}

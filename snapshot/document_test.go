@@ -235,7 +235,7 @@ func TestWhatIsNoRunIsRefusedByItsKind(t *testing.T) {
 		"version of text":  {document(t, append(begin, "1")...), snapshot.ErrCorrupt, "byte 3"},
 		"trailing bytes":   {append(slices.Clone(whole), 1, 2, 3), snapshot.ErrCorrupt, "no table of checksums at the end"},
 		"sequence":         {document(t, append(begin, 1, "last_seq", 3, "records", []any{least(1), least(3)})...), snapshot.ErrCorrupt, "record 3 where record 2 follows"},
-		"last_seq":         {document(t, append(begin, 1, "last_seq", 3, "records", []any{least(1), least(2)})...), snapshot.ErrCorrupt, "the last record is 2, and it says that it is 3"},
+		"last_seq":         {document(t, append(begin, 1, "last_seq", 3, "records", []any{least(1), least(2)})...), snapshot.ErrCorrupt, "the last record is 2, but the document says 3"},
 		"tiny records":     {document(t, append(begin, 1, "records", []any{[]any{1, 1}, []any{1, 2}})...), snapshot.ErrCorrupt, "not a record: an array of 2 fields"},
 		"newer record":     {document(t, append(begin, 1, "records", []any{[]any{5, 1}})...), snapshot.ErrFormat, "the record has version 5"},
 		"no newer record":  {append(document(t, append(begin, 1, "records", []any{[]any{5, 1}})...), 1), snapshot.ErrCorrupt, "no table of checksums at the end"},

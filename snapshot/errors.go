@@ -20,7 +20,7 @@ var (
 	ErrFilter      = errors.New("snapshot: no such list")
 	ErrUnavailable = errors.New("snapshot: the store is unavailable")
 
-	// Of a journal that lost its run.
+	// Errors of a journal that lost its run.
 	ErrFenced  = errors.New("snapshot: a later generation of the run exists")
 	ErrUnknown = errors.New("snapshot: the lease is over, and whether the last records were stored is unknown")
 	ErrLease   = errors.New("snapshot: the lease of the run is over")
@@ -30,11 +30,11 @@ var (
 // ErrLocked.
 type LockedError struct {
 	RunID string
-	Owner string // as it was given to Open; empty if unknown
-	PID   int    // of the process that has it; 0 if unknown
+	Owner string // as given to Open; empty if unknown
+	PID   int    // process ID of the writer; 0 if unknown
 }
 
-// Error names the run, and who has it open if that is known.
+// Error names the run and, if known, its writer.
 func (e *LockedError) Error() string {
 	var who string
 	if e.PID > 0 {
@@ -52,14 +52,14 @@ func (e *LockedError) Error() string {
 // Unwrap returns ErrLocked.
 func (e *LockedError) Unwrap() error { return ErrLocked }
 
-// A CorruptError reports stored data that is not what was written, or is
-// incomplete. It matches ErrCorrupt.
+// A CorruptError reports that stored data was damaged or is incomplete. It
+// matches ErrCorrupt.
 type CorruptError struct {
 	RunID   string // empty if it is unknown
-	File    string // of the run; empty for data that is not in a file
+	File    string // name of the file in the run; empty for data that is not in a file
 	Offset  int64  // where the damage begins
-	LastSeq uint64 // of the last record before it
-	Err     error  // what is wrong there
+	LastSeq uint64 // number of the last record before the damage
+	Err     error  // what is wrong
 }
 
 // Error returns where the damage is.
@@ -76,19 +76,19 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("%sbyte %d, after record %d: %s", where.String(), e.Offset, e.LastSeq, bare(e.Err, ErrCorrupt))
 }
 
-// Unwrap returns ErrCorrupt and what is wrong.
+// Unwrap returns ErrCorrupt and Err.
 func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 
-// bare is the text of an error of a kind without the text of the kind.
+// bare returns the text of an error without the text of its sentinel.
 func bare(err, kind error) string { return strings.TrimPrefix(err.Error(), kind.Error()+": ") }
 
-// errNewer is the error about what a newer version has written.
+// errNewer returns the error for data written by a newer version.
 func errNewer(what string, version uint64) error {
 	return fmt.Errorf("%w: %s has version %d and this version of Reprise reads up to version %d; use a newer Reprise",
 		ErrFormat, what, version, FormatVersion)
 }
 
-// They are found in errors of calls that were recorded, too.
+// Make errors.Is and errors.As find them in recorded errors too.
 func init() {
 	record.RegisterError("snapshot.ErrNotFound", ErrNotFound)
 	record.RegisterError("snapshot.ErrExists", ErrExists)

@@ -19,11 +19,11 @@ type Status string
 const (
 	StatusQueued      Status = "queued" // waits for a runner to open it, for the first time or again
 	StatusRunning     Status = "running"
-	StatusPaused      Status = "paused"      // continues by itself when it is due, or waits for an answer
-	StatusInterrupted Status = "interrupted" // stopped with calls that have no outcome
+	StatusPaused      Status = "paused"      // continues when it is due, or waits for an answer
+	StatusInterrupted Status = "interrupted" // stopped while calls were in progress
 	StatusCompleted   Status = "completed"
 	StatusFailed      Status = "failed"    // its last root call failed
-	StatusCancelled   Status = "cancelled" // ended for good; nothing resumes it
+	StatusCancelled   Status = "cancelled" // ended permanently; it cannot be resumed
 )
 
 var statuses = []Status{
@@ -38,7 +38,7 @@ type Metadata struct {
 	Custom      map[string]string `json:"custom,omitempty"`
 }
 
-// Clone returns a copy that shares nothing with m.
+// Clone returns a deep copy of m.
 func (m Metadata) Clone() Metadata {
 	m.Tags, m.Custom = slices.Clone(m.Tags), maps.Clone(m.Custom)
 	return m
@@ -47,9 +47,9 @@ func (m Metadata) Clone() Metadata {
 // Info describes a run without its records.
 type Info struct {
 	RunID    string   `json:"run_id"`
-	ParentID string   `json:"parent_run_id,omitempty"` // the run that it was forked from
+	ParentID string   `json:"parent_run_id,omitempty"` // the run from which it was forked
 	Status   Status   `json:"status"`
-	Stop     Stop     `json:"stop,omitzero"` // why a run is interrupted or cancelled
+	Stop     Stop     `json:"stop,omitzero"` // why the run was interrupted or cancelled
 	Metadata Metadata `json:"metadata,omitzero"`
 
 	Created time.Time `json:"created_at"`
@@ -57,40 +57,39 @@ type Info struct {
 	Due     time.Time `json:"due_at,omitzero"`     // when a paused or queued run continues
 	Expires time.Time `json:"expires_at,omitzero"` // when the run may be deleted
 
-	Generation uint64 `json:"generation"` // how often it was opened for writing
-	LastSeq    uint64 `json:"last_seq"`   // of its newest record
+	Generation uint64 `json:"generation"` // how many times the run was opened for writing
+	LastSeq    uint64 `json:"last_seq"`   // number of the latest record
 
-	// Usage is what its calls had consumed when it was last closed, over all
-	// generations.
+	// Usage is the total usage of its calls over all generations, as of the last close.
 	Usage record.Usage `json:"usage,omitzero"`
 
-	Standing Standing `json:"standing,omitzero"` // when it was last closed
+	Standing Standing `json:"standing,omitzero"` // state of the run as of the last close
 
 	Open  bool   `json:"open,omitempty"`  // a process has it open for writing; set by the store and not encoded
-	Owner string `json:"owner,omitempty"` // who last opened it
+	Owner string `json:"owner,omitempty"` // the process that last opened it
 
-	Program  string `json:"program,omitempty"`         // the name of the program of the run
-	Version  string `json:"program_version,omitempty"` // of the program
+	Program  string `json:"program,omitempty"`         // name of the run's program
+	Version  string `json:"program_version,omitempty"` // version of the program
 	Priority int    `json:"priority,omitempty"`
-	Restarts int    `json:"restarts,omitempty"` // after crashes
-	Pinned   bool   `json:"pinned,omitempty"`   // retention keeps it
+	Restarts int    `json:"restarts,omitempty"` // number of restarts after crashes
+	Pinned   bool   `json:"pinned,omitempty"`   // retention does not delete it
 
-	// RetryTo asks that failures up to this record are tried again when the run is
-	// opened. It does nothing once a later opening has recorded that it did. 0 for none.
+	// RetryTo requests that the next opening retries the failures up to this record. It
+	// has no effect once an opening has recorded that it did so. 0 for none.
 	RetryTo uint64 `json:"retry_to,omitempty"`
 
-	// RefusedBy is the build of the program that refused the run, because the run
-	// cannot continue with it; empty for none.
+	// RefusedBy is the build of the program that refused to continue the run; empty for
+	// none.
 	RefusedBy string `json:"refused_by,omitempty"`
 
-	Retry RetryLevels `json:"retry,omitempty"` // nil if it had none
+	Retry RetryLevels `json:"retry,omitempty"` // nil if there were none
 }
 
-// A Stop is why a run does not continue. The zero Stop is no reason.
+// A Stop tells why a run does not continue. The zero Stop means that there is no reason.
 type Stop struct {
 	Reason  record.InterruptReason `json:"reason"`            // such as user, shutdown or crash
-	By      string                 `json:"by,omitempty"`      // the person who stopped it; empty for Reprise itself
-	Message string                 `json:"message,omitempty"` // the reason that this person gave; for a divergence, what differs
+	By      string                 `json:"by,omitempty"`      // who stopped it; empty for Reprise itself
+	Message string                 `json:"message,omitempty"` // the reason given; for a divergence, what differs
 }
 
 // String returns a text such as "shutdown" or "by ops: a new version".
@@ -108,14 +107,14 @@ func (s Stop) String() string {
 	return text
 }
 
-// Clone returns a copy that shares nothing with i.
+// Clone returns a deep copy of i.
 func (i Info) Clone() Info {
 	i.Metadata, i.Retry, i.Standing = i.Metadata.Clone(), i.Retry.Clone(), i.Standing.Clone()
 	return i
 }
 
-// Check returns an error if no store can keep i: its status is unknown, or a time
-// is outside the years 1678 to 2261.
+// Check returns an error if no store can store i: its status is unknown, or a time is
+// outside the years 1678 to 2261.
 func (i *Info) Check() error {
 	err := i.checkTimes()
 	if !slices.Contains(statuses, i.Status) {
@@ -139,8 +138,8 @@ func (i *Info) checkTimes() error {
 	return nil
 }
 
-// A Snapshot is a run with its records decoded, in sequence order, with the
-// full history of retries.
+// A Snapshot is a run with all its records decoded, in sequence order, including all
+// retries.
 type Snapshot struct {
 	Info
 	Records []record.Record

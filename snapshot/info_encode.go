@@ -10,12 +10,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// infoPairs is the number of pairs that writeInfo writes.
+// infoPairs is the number of pairs that AppendInfo writes.
 const infoPairs = 22
 
-// AppendInfo appends i as a msgpack map to dst, for stores that keep it apart
-// from records. Open is not kept. It fails for times outside the years 1678 to
-// 2261.
+// AppendInfo appends i to dst as a msgpack map, for stores that store it
+// separately from records. Open is not encoded. AppendInfo fails for times
+// outside the years 1678 to 2261.
 func AppendInfo(dst []byte, i *Info) ([]byte, error) {
 	if err := i.checkTimes(); err != nil {
 		return dst, fmt.Errorf("snapshot: run %s: %w", i.RunID, err)
@@ -26,8 +26,8 @@ func AppendInfo(dst []byte, i *Info) ([]byte, error) {
 	return w.Finish(), nil
 }
 
-// DecodeInfo reads what [AppendInfo] appended. Pairs that it does not know are
-// skipped. Anything else is ErrCorrupt.
+// DecodeInfo reads what [AppendInfo] appended. It skips unknown pairs. For any
+// other data it returns ErrCorrupt.
 func DecodeInfo(data []byte) (Info, error) {
 	in := codec.NewReader(data)
 	defer in.Release()
@@ -46,7 +46,7 @@ func DecodeInfo(data []byte) (Info, error) {
 	return i, nil
 }
 
-var errNoRunID = errors.New("it names no run")
+var errNoRunID = errors.New("the info has no run ID")
 
 func (i *Info) write(w *codec.Writer) {
 	w.Key("run_id").Text(i.RunID)
@@ -73,8 +73,7 @@ func (i *Info) write(w *codec.Writer) {
 	i.Standing.write(w.Key("standing"))
 }
 
-// read reads the value of a key. Keys that a later version has added are
-// skipped.
+// read reads the value of a key. It skips keys added by later versions.
 func (i *Info) read(in *codec.Reader, key string) {
 	switch key {
 	case "run_id":
@@ -100,7 +99,7 @@ func (i *Info) read(in *codec.Reader, key string) {
 	case "last_seq":
 		i.LastSeq = in.Uint()
 	case "usage":
-		i.Usage = i.Usage.Plus(readUsage(in)) // which has no cost that is not a number
+		i.Usage = i.Usage.Plus(readUsage(in)) // Plus also removes a cost that is not a number
 	case "owner":
 		i.Owner = in.Text()
 	case "program":
@@ -126,7 +125,7 @@ func (i *Info) read(in *codec.Reader, key string) {
 	}
 }
 
-// writeStop writes no reason as nil.
+// writeStop writes the zero Stop as nil.
 func writeStop(w *codec.Writer, s Stop) {
 	if s == (Stop{}) {
 		w.Nil()

@@ -10,57 +10,57 @@ import (
 	"time"
 )
 
-// Filter selects runs, and says in which order they are listed. The zero Filter selects
-// all, the last updated first.
+// A Filter selects runs and determines the order in which they are listed. The zero Filter
+// selects all runs, the last updated first.
 type Filter struct {
 	Status     []Status  // any of these
 	Tags       []string  // all of these
 	Pipeline   string    // this one
-	Program    string    // this one
-	Version    string    // of the program
+	Program    string    // with this program
+	Version    string    // with this version of the program
 	Parent     string    // forked from this run
 	ErrorClass string    // of Standing.LastError
-	Text       string    // in the ID, the description, an open question or the last error; case does not matter
-	Asking     bool      // somebody is asked
-	Since      time.Time // updated then or later
+	Text       string    // occurs in the ID, the description, an open question or the last error, ignoring case
+	Asking     bool      // a question is open
+	Since      time.Time // updated at this time or later
 	Until      time.Time // updated before
 
-	// DueBy leaves out runs that wait for an answer or a later time, if no messages wait for
-	// them: what is left may be able to continue. A store may list some of them. It is for
-	// lists without Limit, Sort and Count; the zero Time leaves out none.
+	// DueBy excludes runs that wait for an answer or a time after DueBy and have no waiting
+	// messages: such runs cannot continue. A store may list some of them anyway. It is for
+	// lists without Limit, Sort and Count. The zero Time excludes none.
 	DueBy time.Time
 
-	// Only selects runs by their IDs; nil selects all.
+	// Only selects runs by ID; nil selects all.
 	Only func(runID string) bool
 
 	Sort      Sort
-	Ascending bool // the lowest value first, instead of the highest
+	Ascending bool // lowest value first, instead of highest
 
-	// Count asks for Page.Counts, for which all runs are looked at.
+	// Count requests Page.Counts, for which all runs are read.
 	Count bool
 
-	Before string // the Next of a page, for the page that follows it in the same order
+	Before string // Next of a page, to get the page that follows it in the same order
 	Limit  int    // the maximum number of runs, 0 for all
 }
 
-// Sort is what a list is sorted by; runs with the same value are listed by their IDs. The
-// values are those of the Info: of a run that is open, as it was last closed.
+// A Sort is the value by which a list is sorted. Runs with the same value are sorted by ID.
+// Values come from the Info; those of an open run are as of its last close.
 type Sort string
 
 // The orders of lists.
 const (
 	SortUpdated  Sort = "" // when the run was updated
 	SortCreated  Sort = "created"
-	SortEnded    Sort = "ended"    // when it was completed, failed or cancelled; runs that go on are the lowest
+	SortEnded    Sort = "ended"    // when the run completed, failed or was cancelled; runs that have not ended are lowest
 	SortDuration Sort = "duration" // from Created to Updated
 	SortCost     Sort = "cost"
-	SortTokens   Sort = "tokens" // of inputs and outputs
+	SortTokens   Sort = "tokens" // input and output tokens
 	SortRetries  Sort = "retries"
 )
 
 var sorts = []Sort{SortUpdated, SortCreated, SortEnded, SortDuration, SortCost, SortTokens, SortRetries}
 
-// Value returns the number by which a list has the run.
+// Value returns the value by which i is sorted.
 func (s Sort) Value(i *Info) int64 {
 	switch s {
 	case SortCreated:
@@ -88,19 +88,19 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// A Page is a part of a list. It may have fewer runs than Filter.Limit, even none,
-// and other pages may follow: the work for a page is bounded, and includes runs that the
-// filter does not select.
+// A Page is a part of a list. It may have fewer runs than Filter.Limit, even none, although
+// further pages follow: the work for a page is bounded and includes runs that the filter
+// does not select.
 type Page struct {
 	Runs []Info
-	Next string // the Filter.Before of the next page; empty after the last
+	Next string // Filter.Before for the next page; empty after the last page
 
-	// Counts is the number of runs of each status that the filter would select without
-	// Status, on all pages; nil without Filter.Count.
+	// Counts is the number of runs by status, on all pages, that the filter would select if
+	// its Status were empty. It is nil without Filter.Count.
 	Counts map[Status]int
 }
 
-// Check returns ErrFilter for a filter that no store understands.
+// Check returns ErrFilter if the filter is invalid.
 func (f *Filter) Check() error {
 	if !slices.Contains(sorts, f.Sort) {
 		return fmt.Errorf("%w: Sort %.140q; want one of %q", ErrFilter, f.Sort, sorts[1:])
@@ -113,10 +113,10 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// IsSorted reports whether the list has another order than the last updated first.
+// IsSorted reports whether the list has an order other than the last updated first.
 func (f *Filter) IsSorted() bool { return f.Sort != SortUpdated || f.Ascending }
 
-// Matches reports whether the filter selects a run. Before and Limit do not count.
+// Matches reports whether the filter selects a run. It ignores Before and Limit.
 func (f *Filter) Matches(i *Info) bool {
 	return (len(f.Status) == 0 || slices.Contains(f.Status, i.Status)) && f.matchesButStatus(i)
 }
@@ -149,15 +149,15 @@ func (f *Filter) matchesButStatus(i *Info) bool {
 	return f.Text == "" || i.has(strings.ToLower(f.Text))
 }
 
-// has reports whether a text in lower case is in what is searched of a run.
+// has reports whether a searched field of a run contains a text, which is in lower case.
 func (i *Info) has(text string) bool {
 	in := func(where string) bool { return strings.Contains(strings.ToLower(where), text) }
 	return in(i.RunID) || in(i.Metadata.Description) || i.Standing.LastError != nil && in(i.Standing.LastError.Message) ||
 		slices.ContainsFunc(i.Standing.Questions, func(q OpenQuestion) bool { return in(q.Text) })
 }
 
-// Runs yields the runs that f picks, page by page: at most f.Limit of them, all
-// if that is 0. An error ends it.
+// Runs yields the runs that f selects, page by page, up to f.Limit runs or all if that is 0.
+// It ends after an error.
 func Runs(ctx context.Context, r Reader, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for {

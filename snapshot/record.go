@@ -9,12 +9,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// AppendRecord appends r to dst in the form that docs/format.md describes and
-// returns it. The run ID is not part of it: it is kept with the records as a whole.
-// An error that was not recorded before is converted by [record.ErrorOf], and
-// metadata that cannot be encoded is kept as its text. AppendRecord fails, and
-// returns dst unchanged, if a time is outside the years 1678 to 2261, the range of
-// 64 bits of nanoseconds.
+// AppendRecord appends r to dst in the form described in docs/format.md, and
+// returns the extended slice. The run ID is not encoded: it is stored once for all
+// records. An error that is not a recorded one is converted by [record.ErrorOf],
+// and metadata that cannot be encoded is stored as text. If a time is outside the
+// years 1678 to 2261, the range of nanoseconds in 64 bits, AppendRecord returns an
+// error and dst unchanged.
 func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
 	w := codec.NewWriter(dst)
 	err := (*writable)(r).write(w)
@@ -25,21 +25,20 @@ func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
 	return out, nil
 }
 
-// DecodeRecord reads what [AppendRecord] appended. The record shares nothing
-// with data and has no run ID. Its error, if it has one, is a
-// *[record.Error], or a *[record.InterruptedError] where the call or the
-// run was interrupted.
+// DecodeRecord reads what [AppendRecord] appended. The record shares no memory with
+// data and has no run ID. Its Err, if any, is a *[record.InterruptedError] if the
+// call or the run was interrupted, and a *[record.Error] otherwise.
 //
-// A record of a newer version is ErrFormat; anything else that is not one
-// whole record is ErrCorrupt, and the error says at which byte.
+// If the record has a newer version, the error is ErrFormat. If data is anything
+// other than one whole record, the error is ErrCorrupt and names the byte.
 func DecodeRecord(data []byte) (record.Record, error) {
 	d := newDecoding()
 	defer d.release()
 	return d.decode(data)
 }
 
-// DecodeRecords yields the records that [AppendRecord] has appended one after
-// the other, decoded as [DecodeRecord] does. After an error it yields no more.
+// DecodeRecords yields consecutive records that [AppendRecord] has appended,
+// decoded as by [DecodeRecord]. It ends after an error.
 func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		d := newDecoding()
@@ -59,7 +58,7 @@ func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
 }
 
 // CutRecord splits data after its first record and returns the number of that
-// record, without decoding it. Its errors are those of [DecodeRecord].
+// record, without decoding it. It returns the same errors as [DecodeRecord].
 func CutRecord(data []byte) (encoded []byte, seq uint64, rest []byte, err error) {
 	in := codec.NewReader(data)
 	defer in.Release()
@@ -69,7 +68,7 @@ func CutRecord(data []byte) (encoded []byte, seq uint64, rest []byte, err error)
 	return encoded, seq, data[in.Offset():], nil
 }
 
-// recordError is the kind of error that err, met in a record, is.
+// recordError adds ErrCorrupt or ErrFormat to an error that occurred in a record.
 func recordError(err error) error {
 	if errors.Is(err, ErrFormat) {
 		return err
@@ -77,12 +76,12 @@ func recordError(err error) error {
 	return fmt.Errorf("%w: %w", ErrCorrupt, err)
 }
 
-// The lengths of the arrays of this version. Fields are only ever added at
-// the end: readers skip what they do not know. A record has no fewer, so that
-// many tiny ones cannot make a reader's memory many times as large as a file.
+// The lengths of the arrays in this version. Later versions only add fields at the
+// end, which readers skip. A record with fewer fields is rejected; otherwise a file
+// of many tiny records could take many times its size in memory.
 const (
 	recordFields = 22
-	detailFields = 8 // and nineteen more where one of them is set
+	detailFields = 8 // and nineteen more if any of them is set
 	usageFields  = 3
 	claimFields  = 5
 

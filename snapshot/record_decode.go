@@ -12,24 +12,24 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// decoding reads records. A call has several records, so it keeps the
-// addresses that it has parsed lately.
+// A decoding decodes records. It caches the addresses parsed lately, because a call has
+// several records.
 type decoding struct {
 	record    record.Record
 	addresses map[string]record.Address
 
-	shares bool           // the data never change: values are parts of them
+	shares bool           // data never changes, so values can refer to it
 	detail *record.Detail // reused for the detail of each record; nil to allocate one
 }
 
-// maxAddresses bounds what a pooled decoding keeps.
+// maxAddresses limits the addresses that a pooled decoding keeps.
 const maxAddresses = 256
 
 var decodings = sync.Pool{New: func() any {
 	return &decoding{addresses: make(map[string]record.Address)}
 }}
 
-// newDecoding takes a decoding from the pool; release gives it back.
+// newDecoding takes a decoding from the pool. release returns it.
 func newDecoding() *decoding { return decodings.Get().(*decoding) }
 
 func (d *decoding) release() {
@@ -37,7 +37,7 @@ func (d *decoding) release() {
 	decodings.Put(d)
 }
 
-// decode reads data, which is one whole record.
+// decode decodes data, which must be one whole record.
 func (d *decoding) decode(data []byte) (record.Record, error) {
 	in := codec.NewReader(data)
 	defer in.Release()
@@ -74,7 +74,7 @@ func (d *decoding) read(in *codec.Reader) error {
 	return f.err()
 }
 
-// head reads what follows the version, up to the error.
+// head reads the fields between the version and the error.
 func (d *decoding) head(f *fields) {
 	r := &d.record
 	r.Seq = f.uint()
@@ -132,9 +132,9 @@ func (f *fields) failAddress(path []byte) {
 	f.fail(err)
 }
 
-// cutNumber splits a path into the path of the first call of its site, and the number of
-// the call there. If the path does not end in a valid number, the number is 0 and the
-// path is not split. A number that is not split off is parsed for each call of a loop.
+// cutNumber splits a path into the path of the first call at its site and the number of
+// the call. If the path does not end in a valid number, the number is 0 and the path is
+// not split. Without this, each call of a loop would add an address to the cache.
 func cutNumber(path []byte) (first []byte, nth int) {
 	i := bytes.LastIndexByte(path, '#')
 	digits := path[i+1:]
@@ -143,7 +143,7 @@ func cutNumber(path []byte) (first []byte, nth int) {
 	}
 	for _, c := range digits {
 		if c < '0' || c > '9' {
-			return path, 0 // the number of a call around it
+			return path, 0 // the number belongs to an outer call
 		}
 		nth = nth*10 + int(c-'0')
 	}
@@ -153,8 +153,8 @@ func cutNumber(path []byte) (first []byte, nth int) {
 	return path[:i], nth
 }
 
-// readOutput reads the output of a record, or the reference of one that is stored apart,
-// and no more than it has to. It reports false if the record is not that of a completed
+// readOutput reads the output of a record, or its reference if it is an artifact, and as
+// little else as possible. It reports false if the record is not the completion of a
 // call.
 func readOutput(data []byte) (output []byte, artifact string, completed bool, err error) {
 	in := codec.NewReader(data)
@@ -169,7 +169,7 @@ func readOutput(data []byte) (output []byte, artifact string, completed bool, er
 		return nil, "", true, f.err()
 	}
 	f = newFields(in)
-	f.skip(2) // the hash of the input, and the input
+	f.skip(2) // hash of the input, and the input
 	if f.next() {
 		output = slices.Clip(in.View())
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// writable writes a record. The numbers of kinds, statuses and the like are those of
-// package record, which never change.
+// writable writes a record. Kinds, statuses and similar values are written as the
+// numbers of package record, which never change.
 type writable record.Record
 
 func (r *writable) write(w *codec.Writer) error {
@@ -177,8 +177,8 @@ func writeClaims(w *codec.Writer, claims []record.Claim) {
 	}
 }
 
-// writeUsage writes nothing consumed as nil, and leaves out the fields at the end
-// that most services do not report.
+// writeUsage writes an empty usage as nil. It omits the last fields if they are
+// zero, since most services do not report them.
 func writeUsage(w *codec.Writer, u record.Usage) {
 	if u.IsZero() {
 		w.Nil()
@@ -213,7 +213,7 @@ func writeAttributes(w *codec.Writer, m map[string]any) {
 	}
 }
 
-// The times that int64 nanoseconds reach, in whole seconds.
+// The range of times in int64 nanoseconds, in whole seconds.
 const minSecond, maxSecond = math.MinInt64/int64(time.Second) + 1, math.MaxInt64/int64(time.Second) - 1
 
 func storable(t time.Time) bool {
@@ -224,8 +224,8 @@ func errTime(t time.Time) error {
 	return fmt.Errorf("the time %v is outside the years 1678 to 2261", t)
 }
 
-// writeTime writes t, which is storable, in nanoseconds since 1970, and no
-// time as nil.
+// writeTime writes t, which must be storable, as nanoseconds since 1970. It writes
+// the zero Time as nil.
 func writeTime(w *codec.Writer, t time.Time) {
 	if t.IsZero() {
 		w.Nil()

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// The forms of an error, the first field of its array.
+// The first field of an error's array, which tells its form.
 const (
 	formRecorded    = 0 // a record.Error
 	formInterrupted = 1 // a record.InterruptedError
@@ -69,7 +69,7 @@ func writeInterrupted(w *codec.Writer, e *record.InterruptedError) {
 	w.Uint(uint64(e.Asks))
 }
 
-// readError reads an error of either form; nil for nil.
+// readError reads an error of either form. It returns nil for nil.
 func readError(in *codec.Reader) error {
 	if in.Nil() {
 		return nil
@@ -117,8 +117,8 @@ func readInterrupted(f *fields) *record.InterruptedError {
 	return e
 }
 
-// readCause reads the cause of an interrupt. It has the first form: interrupts inside
-// interrupts could be nested to any depth.
+// readCause reads the cause of an interrupt. The cause must be a recorded error:
+// interrupts inside interrupts could be nested to any depth.
 func readCause(in *codec.Reader) error {
 	if in.Nil() {
 		return nil

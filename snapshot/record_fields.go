@@ -8,13 +8,13 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// fields reads an array field by field. A missing field is zero; additional fields are
+// A fields reads an array field by field. Missing fields are zero; additional fields are
 // skipped. After an error of the reader it reads nothing more.
 type fields struct {
 	in    *codec.Reader
-	left  int // the number of fields that were not read yet
-	index int // of the current field, from 0
-	begin int // where the current field begins
+	left  int // number of fields not read yet
+	index int // index of the current field, from 0
+	begin int // offset of the current field
 }
 
 func newFields(in *codec.Reader) fields { return fields{in: in, left: in.Array(), index: -1} }
@@ -39,7 +39,7 @@ func (f *fields) skip(n int) {
 	f.in.Discard(n)
 }
 
-// end skips fields that a later version has added.
+// end skips fields added by later versions.
 func (f *fields) end() {
 	for f.next() {
 		f.in.Skip()
@@ -48,7 +48,7 @@ func (f *fields) end() {
 
 func (f *fields) fail(err error) { f.in.Fail(f.begin, err) }
 
-// err returns the error of the reader, with the index of the field.
+// err returns the error of the reader with the index of the field.
 func (f *fields) err() error {
 	if err := f.in.Err(); err != nil {
 		return fmt.Errorf("field %d: %w", max(f.index, 0), err)
@@ -70,8 +70,8 @@ func (f *fields) int() int64 {
 	return f.in.Int()
 }
 
-// byte reads the number of a kind, a status and the like. Numbers that this version does
-// not know are accepted, and are printed as numbers.
+// byte reads the number of a kind, a status or the like. Unknown numbers are accepted,
+// and printed as numbers.
 func (f *fields) byte() uint8 {
 	n := f.uint()
 	if n > math.MaxUint8 {
@@ -107,7 +107,7 @@ func (f *fields) text() string {
 	return f.in.Text()
 }
 
-// name reads a text that many records have in common.
+// name reads a text that many records share.
 func (f *fields) name() string {
 	if !f.next() {
 		return ""
@@ -115,7 +115,7 @@ func (f *fields) name() string {
 	return f.in.Name()
 }
 
-// list reads a field that is an array, with a call of item for each element.
+// list reads an array. It calls item for each element.
 func (f *fields) list(item func()) {
 	if !f.next() {
 		return

@@ -14,16 +14,16 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// RetryLevels are the levels of retry configuration that a run had when it was opened
-// last. They are only shown: a run that is resumed uses the configuration of its
-// program. They are stored as JSON: under "all" that of all calls, under "tool_call", "llm_call" and
-// "agent_call" those of the kinds, under "actor:" and a name those of actors.
+// RetryLevels are the levels of retry configuration that a run had when it was last opened. They
+// are only for display: a resumed run uses the configuration of its program. The key "all" has the
+// configuration of all calls; "tool_call", "llm_call" and "agent_call" have those of kinds;
+// "actor:" followed by a name has that of an actor. They are stored as JSON.
 type RetryLevels map[string]RetryLevel
 
 const (
-	// RetryOfAll is the key of the level of all calls.
+	// RetryOfAll is the key for all calls.
 	RetryOfAll = "all"
-	// RetryOfActor stands before the name of an actor in the key of its level.
+	// RetryOfActor is the prefix of the key for an actor, followed by its name.
 	RetryOfActor = "actor:"
 )
 
@@ -31,7 +31,7 @@ const (
 // functions.
 type RetryLevel struct {
 	Disabled       bool          `json:"disabled"`
-	MaxAttempts    int           `json:"max_attempts"` // below 0 for no end
+	MaxAttempts    int           `json:"max_attempts"` // negative for no limit
 	Backoff        string        `json:"backoff"`      // such as "exponential"
 	InitialDelay   time.Duration `json:"initial_delay"`
 	MaxDelay       time.Duration `json:"max_delay"`
@@ -41,12 +41,11 @@ type RetryLevel struct {
 	RetryTimeout   time.Duration `json:"retry_timeout"`
 	MaxRetryAfter  time.Duration `json:"max_retry_after"`
 
-	// Functions names the fields that held functions: RetryOn, Exclude,
-	// RetryWhen, StopWhen.
+	// Functions names the fields that are functions: RetryOn, Exclude, RetryWhen, StopWhen.
 	Functions []string `json:"functions,omitempty"`
 }
 
-// Clone returns a copy that shares nothing with l.
+// Clone returns a deep copy of l.
 func (l RetryLevels) Clone() RetryLevels {
 	c := maps.Clone(l)
 	for key, level := range c {
@@ -56,7 +55,7 @@ func (l RetryLevels) Clone() RetryLevels {
 	return c
 }
 
-// write writes the levels as JSON, and none as nil.
+// write writes the levels as JSON, or nil if there are none.
 func (l RetryLevels) write(w *codec.Writer) {
 	if len(l) == 0 {
 		w.Nil()
@@ -64,7 +63,7 @@ func (l RetryLevels) write(w *codec.Writer) {
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
-		w.Nil() // a multiplier that is no number: the levels are only shown
+		w.Nil() // a multiplier that is not a number: write nil, since the levels are only for display
 		return
 	}
 	w.Bytes(data)
@@ -82,8 +81,7 @@ func readRetryLevels(in *codec.Reader) (levels RetryLevels) {
 	return levels
 }
 
-// levelJSON is a RetryLevel as documents of package config have it, with
-// Functions beside it.
+// levelJSON is a RetryLevel in the form of package config's documents, with Functions added.
 type levelJSON struct {
 	Disabled       bool     `json:"disabled"`
 	MaxAttempts    any      `json:"max_attempts,omitempty"`
@@ -100,8 +98,8 @@ type levelJSON struct {
 
 const unlimited = "unlimited"
 
-// MarshalJSON writes what documents of package config have, durations in
-// seconds; they read it as it is where there are no Functions.
+// MarshalJSON writes the form of package config's documents, with durations in seconds. Package
+// config can read it if there are no Functions.
 func (l RetryLevel) MarshalJSON() ([]byte, error) {
 	out := levelJSON{
 		Disabled: l.Disabled, Backoff: l.Backoff, InitialDelay: l.InitialDelay.Seconds(), MaxDelay: l.MaxDelay.Seconds(), Multiplier: l.Multiplier,
@@ -155,15 +153,14 @@ func (l *RetryLevel) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// String is a line such as
-// "3 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25".
+// String returns a line such as "3 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25".
 func (l RetryLevel) String() string {
 	parts := []string{fmt.Sprint(l.MaxAttempts, " attempts")}
 	switch {
 	case l.Disabled:
 		parts = []string{"disabled"}
 	case l.MaxAttempts < 0:
-		parts = []string{"attempts without end"}
+		parts = []string{"unlimited attempts"}
 	}
 	if !l.Disabled {
 		growth := l.Backoff
@@ -173,10 +170,10 @@ func (l RetryLevel) String() string {
 		parts = append(parts, fmt.Sprintf("%s from %v to %v", growth, l.InitialDelay, l.MaxDelay), "jitter "+l.Jitter, fmt.Sprintf("Retry-After up to %v", l.MaxRetryAfter))
 	}
 	if l.AttemptTimeout > 0 {
-		parts = append(parts, fmt.Sprintf("%v for an attempt", l.AttemptTimeout))
+		parts = append(parts, fmt.Sprintf("%v per attempt", l.AttemptTimeout))
 	}
 	if l.RetryTimeout > 0 {
-		parts = append(parts, fmt.Sprintf("%v for all", l.RetryTimeout))
+		parts = append(parts, fmt.Sprintf("%v in total", l.RetryTimeout))
 	}
 	if len(l.Functions) > 0 {
 		parts = append(parts, "with "+strings.Join(l.Functions, " and "))
@@ -184,7 +181,7 @@ func (l RetryLevel) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Equal reports whether l and other have the same levels.
+// Equal reports whether l and other are equal.
 func (l RetryLevels) Equal(other RetryLevels) bool { return maps.EqualFunc(l, other, RetryLevel.equal) }
 
 func (l RetryLevel) equal(other RetryLevel) bool {

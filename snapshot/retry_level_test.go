@@ -19,8 +19,8 @@ var level = snapshot.RetryLevel{
 }
 
 func TestRetryLevelIsALine(t *testing.T) {
-	assert.Equal(t, "5 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25, Retry-After up to 5m0s, 10s for an attempt, 1h0m0s for all, with RetryOn and StopWhen", level.String())
-	assert.Equal(t, "disabled, 1s for an attempt", snapshot.RetryLevel{Disabled: true, AttemptTimeout: time.Second}.String())
+	assert.Equal(t, "5 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25, Retry-After up to 5m0s, 10s per attempt, 1h0m0s in total, with RetryOn and StopWhen", level.String())
+	assert.Equal(t, "disabled, 1s per attempt", snapshot.RetryLevel{Disabled: true, AttemptTimeout: time.Second}.String())
 }
 
 func TestRetryLevelIsInSecondsInJSON(t *testing.T) {

@@ -9,17 +9,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Run is a stored run: its Info, and its records, which stay encoded until they
-// are read. A Run never changes and is safe for concurrent use. The inputs and
-// outputs of decoded records share memory with the run and must not be changed.
+// A Run is a stored run: its Info, and its records, which stay encoded until they are
+// read. A Run is immutable and safe for concurrent use. The inputs and outputs of
+// decoded records share memory with the run and must not be modified.
 type Run struct {
 	Info
 	encoded [][]byte
 }
 
-// NewRun returns a run with the records, which are numbered from 1 without
-// holes; nil for none. LastSeq is taken from them. A store that has records
-// encoded calls NewRun(info, nil), and then [Run.Extend] with them.
+// NewRun returns a run with the records, which must be numbered from 1 without gaps;
+// they may be nil. It sets LastSeq to the number of the last one. A store that has
+// encoded records calls NewRun(info, nil) and then [Run.Extend].
 func NewRun(info Info, records iter.Seq2[record.Record, error]) (*Run, error) {
 	r := &Run{Info: info.Clone()}
 	if records != nil {
@@ -45,13 +45,13 @@ func outOfOrder(runID string, seq, want uint64) error {
 	return fmt.Errorf("snapshot: run %s: got record %d, want record %d", runID, seq, want)
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (r *Run) Len() int { return len(r.encoded) }
 
-// last is the number of the last record.
+// last returns the number of the last record.
 func (r *Run) last() uint64 { return uint64(len(r.encoded)) }
 
-// Record decodes the record with that number, from 1 to Len.
+// Record decodes the record with the given number, from 1 to Len.
 func (r *Run) Record(seq uint64) (record.Record, error) {
 	if seq < 1 || seq > uint64(len(r.encoded)) {
 		return record.Record{}, r.errNoRecord(seq)
@@ -67,9 +67,9 @@ func (r *Run) Record(seq uint64) (record.Record, error) {
 	return rec, nil
 }
 
-// Output returns the encoded output of the record with that number, or the reference of
-// an output that is stored as an artifact, without decoding the rest of the record. It
-// reports false if the record is not that of a completed call.
+// Output returns the encoded output of the record with the given number, or the
+// reference if the output is an artifact, without decoding the rest of the record. It
+// reports false if the record is not the completion of a call.
 func (r *Run) Output(seq uint64) (output []byte, artifact string, completed bool, err error) {
 	if seq < 1 || seq > uint64(len(r.encoded)) {
 		return nil, "", false, r.errNoRecord(seq)
@@ -85,11 +85,10 @@ func (r *Run) errNoRecord(seq uint64) error {
 	return fmt.Errorf("snapshot: run %s has no record %d, it has %d", r.RunID, seq, len(r.encoded))
 }
 
-// Records decodes one record after the other. After an error it yields no
-// more.
+// Records decodes the records in order. It ends after an error.
 func (r *Run) Records() iter.Seq2[record.Record, error] { return r.RecordsAfter(0) }
 
-// RecordsAfter decodes the records whose numbers are above seq.
+// RecordsAfter decodes the records with numbers above seq, in order.
 func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		d := newDecoding()
@@ -109,8 +108,8 @@ func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	}
 }
 
-// Scan is Records without an allocation for each record: a record and its Detail
-// are valid until the next one is yielded, which is decoded into the same memory.
+// Scan is like Records but does not allocate for each record: a record and its Detail
+// are valid only until the next one is yielded, which is decoded into the same memory.
 func (r *Run) Scan() iter.Seq2[*record.Record, error] {
 	return func(yield func(*record.Record, error) bool) {
 		d := newDecoding()
@@ -129,18 +128,18 @@ func (r *Run) Scan() iter.Seq2[*record.Record, error] {
 	}
 }
 
-// Encoded returns the record with that number, from 1 to Len, in the form of
-// [AppendRecord]. It must not be changed.
+// Encoded returns the record with the given number, from 1 to Len, in the form of
+// [AppendRecord]. The caller must not modify it.
 func (r *Run) Encoded(seq uint64) []byte { return r.encoded[seq-1] }
 
-// Extend returns the run with more records, encoded one after the other in each of
-// the parts, which it keeps: they must not change. Records that the run has already
-// are skipped. Only the version, the number and the length of a record are checked
-// here; the rest is checked when it is decoded.
+// Extend returns the run with more records. Each part has encoded records, one after
+// the other; the run keeps the parts, so they must not change. Records that the run
+// already has are skipped. Extend only checks the version, the number and the length of
+// each record; the rest is checked when a record is decoded.
 //
-// With an error, the run has the records before it, and taken is the number of
-// parts that were whole. A record of a newer version is ErrFormat; anything
-// else that is not the next record is ErrCorrupt.
+// If there is an error, the returned run has the records before it, and taken is the
+// number of parts that were used completely. If a record has a newer version, the error
+// is ErrFormat; for anything else that is not the next record, it is ErrCorrupt.
 func (r *Run) Extend(parts ...[]byte) (extended *Run, taken int, err error) {
 	extended = &Run{Info: r.Info.Clone(), encoded: slices.Grow(slices.Clip(r.encoded), len(parts))}
 	for _, part := range parts {
@@ -165,7 +164,7 @@ func (r *Run) extend(part []byte) error {
 			r.encoded = append(r.encoded, encoded)
 		}
 		if err != nil {
-			r.encoded = r.encoded[:had] // a part is whole or not there
+			r.encoded = r.encoded[:had] // use a part completely or not at all
 			return err
 		}
 	}
@@ -185,7 +184,7 @@ func cutRecord(in *codec.Reader) (encoded []byte, seq uint64, err error) {
 	case version > FormatVersion:
 		return nil, 0, errNewer("the record", version)
 	case version < FormatVersion || n < recordFields:
-		return nil, 0, fmt.Errorf("%w: byte %d: not a record: an array of %d fields that says it has version %d", ErrCorrupt, begin, n, version)
+		return nil, 0, fmt.Errorf("%w: byte %d: not a record: an array of %d fields with version %d", ErrCorrupt, begin, n, version)
 	}
 	in.Rewind(begin)
 	encoded = in.Skip()
@@ -221,7 +220,7 @@ func (s *Snapshot) Run() (*Run, error) {
 	})
 }
 
-// Encode returns the snapshot as the document of [Run.Encode].
+// Encode returns the document of [Run.Encode].
 func (s *Snapshot) Encode() ([]byte, error) {
 	run, err := s.Run()
 	if err != nil {

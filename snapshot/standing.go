@@ -9,35 +9,35 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Standing is how a run stood when it was last closed: what lists show of its records,
-// which they do not read. The zero Standing is that of a run without calls.
+// A Standing describes the state of a run when it was last closed. Lists show it without
+// reading records. The zero Standing belongs to a run without calls.
 type Standing struct {
 	Calls   int `json:"calls,omitempty"`   // over all generations
-	Failed  int `json:"failed,omitempty"`  // of Calls, for good
-	Retries int `json:"retries,omitempty"` // attempts after a failed one
+	Failed  int `json:"failed,omitempty"`  // how many of Calls failed permanently
+	Retries int `json:"retries,omitempty"` // attempts that followed a failed one
 
-	// Asking is the number of open questions. Questions are the first of them, in the order
-	// of asking: at most 20, and as many as take about 8 KB.
+	// Asking is the number of open questions. Questions has the first of them, in the order
+	// of asking: at most 20, and about 8 KB in total.
 	Asking    int            `json:"asking,omitempty"`
 	Questions []OpenQuestion `json:"questions,omitempty"`
 
-	LastError *Failure `json:"last_error,omitempty"` // of the newest attempt of a call that failed; nil if none did
+	LastError *Failure `json:"last_error,omitempty"` // the latest failed attempt; nil if none failed
 }
 
-// An OpenQuestion is one that nobody has answered.
+// An OpenQuestion is a question without an answer.
 type OpenQuestion struct {
 	ID    string      `json:"id"`
-	Text  string      `json:"text"` // its beginning, if it is longer than 500 bytes
+	Text  string      `json:"text"` // truncated to 500 bytes
 	Asks  record.Asks `json:"asks,omitempty"`
 	Since time.Time   `json:"since"`
-	Until time.Time   `json:"until,omitzero"` // when its default answers it; zero if it has none
+	Until time.Time   `json:"until,omitzero"` // when the default answers it; zero if there is no default
 }
 
-// A Failure is an attempt of a call that failed.
+// A Failure is a failed attempt of a call.
 type Failure struct {
 	Address string    `json:"address"`
 	Class   string    `json:"error_class"`
-	Message string    `json:"message"` // its beginning, if it is longer than 500 bytes
+	Message string    `json:"message"` // truncated to 500 bytes
 	Time    time.Time `json:"time"`
 }
 
@@ -47,7 +47,7 @@ const (
 	standingBytes     = 8 << 10
 )
 
-// StandingOf returns the standing of a run whose records are in a ledger.
+// StandingOf returns the standing of the run whose records are in the ledger.
 func StandingOf(l *record.Ledger) Standing {
 	counts := l.Counts()
 	all := counts.All()
@@ -68,7 +68,7 @@ func StandingOf(l *record.Ledger) Standing {
 	return s
 }
 
-// storableOr returns a time that stores keep; none for others.
+// storableOr returns t if stores can store it, and the zero Time otherwise.
 func storableOr(t time.Time) time.Time {
 	if storable(t) {
 		return t
@@ -76,7 +76,7 @@ func storableOr(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// Clone returns a copy that shares nothing with s.
+// Clone returns a deep copy of s.
 func (s Standing) Clone() Standing {
 	s.Questions = slices.Clone(s.Questions)
 	if s.LastError != nil {
@@ -86,7 +86,7 @@ func (s Standing) Clone() Standing {
 	return s
 }
 
-// Equal reports whether both say the same.
+// Equal reports whether s and other are equal.
 func (s Standing) Equal(t Standing) bool {
 	isSame := func(a, b OpenQuestion) bool {
 		return a.ID == b.ID && a.Text == b.Text && a.Asks == b.Asks && a.Since.Equal(b.Since) && a.Until.Equal(b.Until)

@@ -8,10 +8,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Store keeps runs, the messages that wait for them, and their large
-// outputs. It must be safe for concurrent use. Package storetest checks implementations
-// against these rules; package storekit makes a store of nine methods, and its
-// example sqlitestore is one on SQLite.
+// A Store stores runs, their waiting messages, and their large outputs. It must be safe for
+// concurrent use. Package storetest tests implementations against these rules. Package storekit
+// makes a store from nine methods; its example sqlitestore uses SQLite.
 //
 // If the context has ended, every method, including those of Reader, Inbox and
 // ArtifactStore, changes nothing and returns the cause of the context. For an invalid
@@ -21,11 +20,10 @@ type Store interface {
 	Inbox
 	ArtifactStore
 
-	// Create stores a run that is not open, such as one that was forked, imported or
-	// queued, under run.RunID. It is atomic: it stores the whole run durably, or
-	// nothing. If a run with that ID exists, the error is ErrExists.
-	// Info.Status is kept, except that running is stored as interrupted. Open, Owner
-	// and LastSeq are set by the store.
+	// Create stores a run that is not open, such as one that was forked, imported or queued, under
+	// run.RunID. It stores the whole run durably, or nothing. If a run with that ID exists, the
+	// error is ErrExists. Info.Status is kept, except that running is stored as interrupted. Open,
+	// Owner and LastSeq are set by the store.
 	Create(ctx context.Context, run *Run) (Info, error)
 
 	// Open opens a run for writing and begins a generation of it. A run that does not
@@ -57,17 +55,17 @@ type Reader interface {
 	// everything that was appended through the same store.
 	Load(ctx context.Context, runID string) (*Run, error)
 
-	// Records yields the records of a run with numbers above after, in order and without
-	// gaps: the same ones as in Load, without reading the earlier ones if the store can
-	// do that. It ends after the first error.
+	// Records yields the records of a run with numbers above after, in order and without gaps: the
+	// same ones as in Load. If the store can, it does not read the earlier ones. It ends after an
+	// error.
 	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
 
 	// Info returns the info of a run. The LastSeq of an open run is at least its value
 	// when the run was opened.
 	Info(ctx context.Context, runID string) (Info, error)
 
-	// List returns the runs that f selects, the last updated first, without reading their
-	// records. It may lag behind Info and Load.
+	// List returns the runs that f selects, the last updated first unless f.Sort is set, without
+	// reading their records. It may lag behind Info and Load.
 	List(ctx context.Context, f Filter) (Page, error)
 
 	// Follow yields the records of a run after the cursor: first the existing ones,
@@ -100,85 +98,84 @@ type WatchOptions struct {
 // An Event is a change of a run.
 type Event struct {
 	Position string          // for WatchOptions.After; empty in stores that cannot continue
-	Info     Info            // the present info; of a deleted run, the last
+	Info     Info            // the current info; for a deleted run, the last info
 	Deleted  bool            // the run was deleted
 	Records  []record.Record // appended since the previous event
 }
 
-// OpenOptions set how a run is opened.
+// OpenOptions configure how a run is opened.
 type OpenOptions struct {
-	Create   bool     // begin the run if it does not exist
+	Create   bool     // create the run if it does not exist
 	Wait     bool     // wait for another writer to close it
-	Metadata Metadata // of a run that is begun
+	Metadata Metadata // metadata of a run that is created
 
 	// Retry is stored with the run and replaces what was stored before, even if the
 	// run exists. Nil changes nothing.
 	Retry RetryLevels
 
-	Owner string // who opens it, for Info and for errors that are ErrLocked; the lease if there is a queue
+	Owner string // who opens it, for Info and for errors that match ErrLocked; with a queue, the lease
 
-	// Check is called with what is known of the run, before it is opened; several
-	// times if the run changes meanwhile. If it returns an error, Open returns that
-	// and changes nothing. Nil checks nothing.
+	// Check is called with the info of the run before it is opened, and again if the run changes
+	// meanwhile. If it returns an error, Open returns that error and changes nothing. Nil checks
+	// nothing.
 	Check func(Info) error
 }
 
-// A Journal is a run that is open for writing. Append must not be called concurrently; the
-// other methods are safe for concurrent use. Once Append or Sync has returned an error
-// other than that of its context, the journal is broken and keeps returning that error.
+// A Journal is a run that is open for writing. Append must not be called concurrently; the other
+// methods are safe for concurrent use. If Append or Sync returns an error other than that of its
+// context, the journal is broken and keeps returning that error.
 //
-// A store may lose the right to the run, such as by a lease that is over or a directory
-// that was moved: the errors are then ErrFenced, ErrUnknown or ErrLease, and Close changes
-// nothing that others find.
+// A store may lose its right to the run, for example because a lease has expired or the directory
+// was moved. The errors are then ErrFenced, ErrUnknown or ErrLease, and Close does not change
+// anything that others can see.
 type Journal interface {
 	// Restored returns the run as it was found, with the new generation; a new run has
 	// no records.
 	Restored() *Run
 
-	// Append appends all of the records or none. Their numbers must follow those of the
-	// earlier records, from 1. It does not wait for the disk or for a server: on one
-	// machine the records survive the process from its return on, with a server some
-	// milliseconds later. Without records it does nothing.
+	// Append appends all of the records or none. Their numbers must continue those of the earlier
+	// records, starting at 1. It does not wait for the disk or for a server. In a store on one
+	// machine, the records survive the end of the process once Append has returned; in a store on a
+	// server, some milliseconds later. Without records it does nothing.
 	Append(records ...record.Record) error
 
-	// Sync returns when the records up to seq are durable; for a seq that was not
-	// appended, when all records are. Concurrent callers share one write to the disk.
-	// The end of ctx ends the wait and does not break the journal. After a Close without
-	// an error, all records are durable, and Sync returns nil.
+	// Sync returns when the records up to seq are durable. If seq was not appended, it waits for
+	// all records. Concurrent callers share one write to the disk. If ctx ends, Sync stops waiting,
+	// but the journal is not broken. After a Close without an error, all records are durable, and
+	// Sync returns nil.
 	Sync(ctx context.Context, seq uint64) error
 
-	// Notify returns a channel that receives when the inbox of the run may have a new
-	// message.
+	// Notify returns a channel that receives when the inbox of the run may have new messages.
 	Notify() <-chan struct{}
 
 	// Lost returns a channel that is closed when the journal may no longer own the run.
 	// It is nil if that cannot happen.
 	Lost() <-chan struct{}
 
-	// Close ends the generation, syncs, and releases the run, so that others can open
-	// it. If that fails, the run is interrupted. A second Close returns the same error.
+	// Close ends the generation, syncs, and releases the run, so that others can open it. If that
+	// fails, the run counts as interrupted. A second Close returns the same error.
 	Close(ctx context.Context, end End) error
 }
 
-// End is how a generation ended.
+// An End describes how a generation ended.
 type End struct {
 	Status Status
-	Stop   Stop         // why the run is interrupted or cancelled
+	Stop   Stop         // why the run was interrupted or cancelled
 	Due    time.Time    // when the run continues by itself; zero if it waits for an answer or has ended
 	Usage  record.Usage // of the run, over all generations
 
 	Standing Standing // of the run, over all generations
 }
 
-// An ArtifactStore stores large outputs by their content: a reference is the SHA-256 of
-// the data, in hexadecimal.
+// An ArtifactStore stores large outputs by their content. The reference of an output is the SHA-256
+// of its data, in hexadecimal.
 type ArtifactStore interface {
-	// Put stores data and returns its reference. Data that is stored already is not
-	// written again. When Put returns, the artifact is durable. An error that is not
-	// about the data, such as a full disk, is ErrUnavailable.
+	// Put stores data and returns its reference. Data that is already stored is not written again.
+	// When Put returns without an error, the artifact is durable. An error that is not caused by
+	// the data, such as a full disk, is ErrUnavailable.
 	Put(ctx context.Context, data []byte) (reference string, err error)
 
-	// Get returns the data of a reference. If it does not exist, the error is
-	// ErrNotFound; if the data does not match it, ErrCorrupt.
+	// Get returns the data for a reference. The error is ErrNotFound if it does not exist, and
+	// ErrCorrupt if the data does not match the reference.
 	Get(ctx context.Context, reference string) ([]byte, error)
 }

@@ -25,8 +25,8 @@ func TestRetryLevelIsAPolicyWithoutItsFunctions(t *testing.T) {
 
 	p, err = state.RetryLevel(core.RetryConfig{Disabled: true, AttemptTimeout: time.Second})
 	require.NoError(t, err)
-	assert.Equal(t, "disabled, 1s for an attempt", p.String())
+	assert.Equal(t, "disabled, 1s per attempt", p.String())
 	p, err = state.RetryLevel(core.RetryConfig{MaxAttempts: core.Unlimited, Backoff: core.Constant, InitialDelay: core.NoDelay, Jitter: core.DecorrelatedJitter})
 	require.NoError(t, err)
-	assert.Equal(t, "attempts without end, constant from 0s to 1m0s, jitter decorrelated, Retry-After up to 5m0s", p.String())
+	assert.Equal(t, "unlimited attempts, constant from 0s to 1m0s, jitter decorrelated, Retry-After up to 5m0s", p.String())
 }

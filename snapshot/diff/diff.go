@@ -11,29 +11,29 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Difference is what changed from one snapshot to another. Its lists are in
-// the order of the second snapshot, followed by what only the first has, or
-// else sorted by key.
+// A Difference describes what changed from one snapshot to another. Calls are in
+// the order of the second snapshot, followed by calls that only the first has; the
+// other lists are sorted by key.
 type Difference struct {
 	Events    []EventChange
 	Values    []ValueChange
-	Artifacts []ArtifactChange // that are in use
-	Status    []TextChange     // of the run: one, or none
-	Metadata  []TextChange     // of the run, by the names in JSON
+	Artifacts []ArtifactChange // artifacts that the run refers to
+	Status    []TextChange     // status of the run: one change or none
+	Metadata  []TextChange     // metadata of the run, by JSON name
 	Retry     []TextChange     // levels of retry configuration, such as "retry.tool_call"
 }
 
-// Change says in what way something changed.
+// A Change is the way in which something changed.
 type Change uint8
 
-// The ways.
+// The kinds of changes.
 const (
 	Added   Change = iota + 1 // only the second snapshot has it
 	Removed                   // only the first has it
-	Changed                   // both have it, and it is not the same
+	Changed                   // both have it, with differences
 )
 
-// String is "+", "-" or "~".
+// String returns "+", "-" or "~".
 func (c Change) String() string {
 	if c < Added || c > Changed {
 		return fmt.Sprintf("change(%d)", uint8(c))
@@ -41,30 +41,30 @@ func (c Change) String() string {
 	return string(" +-~"[c])
 }
 
-// An EventChange is about one call, by its address.
+// An EventChange is the change of one call.
 type EventChange struct {
 	Change  Change
 	Address record.Address
 	Kind    record.Kind
-	Before  *record.Record // the last of the call in the first snapshot; nil if Added
-	After   *record.Record // in the second; nil if Removed
+	Before  *record.Record // the last record of the call in the first snapshot; nil if Added
+	After   *record.Record // the last record of the call in the second snapshot; nil if Removed
 }
 
-// A ValueChange is about one value.
+// A ValueChange is the change of one value.
 type ValueChange struct {
 	Change Change
 	Key    string
-	Before []byte // encoded; nil if Added, or where the value is an artifact
-	After  []byte // encoded; nil if Removed, or where the value is an artifact
+	Before []byte // encoded; nil if Added, or if the value is an artifact
+	After  []byte // encoded; nil if Removed, or if the value is an artifact
 }
 
-// An ArtifactChange is about one artifact. It is never Changed.
+// An ArtifactChange is an added or removed artifact. It is never Changed.
 type ArtifactChange struct {
 	Change    Change
 	Reference string
 }
 
-// A TextChange is about one part of what describes a run.
+// A TextChange is the change of one part of a run's description.
 type TextChange struct {
 	Change Change
 	Name   string // such as "status", "pipeline" or "custom.team"
@@ -72,11 +72,11 @@ type TextChange struct {
 	After  string
 }
 
-// Compare returns what changed from a to b: calls that are new, that are gone,
-// or that stand otherwise (another status, outcome, number of attempts, output,
-// error or input); values and artifacts; the status, the metadata and the retry
-// levels of the run. Times, durations and sequence numbers do not count. Events
-// share their records with a and b.
+// Compare returns what changed from a to b: calls that were added, removed, or
+// ended differently (another status, outcome, number of attempts, output, error or
+// input); values and artifacts; the status, the metadata and the retry levels of
+// the run. Times, durations and sequence numbers are ignored. The result shares
+// records with a and b.
 func Compare(a, b *snapshot.Snapshot) Difference {
 	return Difference{
 		Events:    diffEvents(a, b),
@@ -88,8 +88,8 @@ func Compare(a, b *snapshot.Snapshot) Difference {
 	}
 }
 
-// eventsOf are the calls of a snapshot: the last record of each, and their
-// addresses in the order of the first.
+// eventsOf returns the last record of each call of a snapshot, and the addresses of
+// the calls in the order in which they began.
 func eventsOf(s *snapshot.Snapshot) (last map[record.Address]*record.Record, order []record.Address) {
 	last = make(map[record.Address]*record.Record)
 	for i := range s.Records {
@@ -126,8 +126,8 @@ func diffEvents(a, b *snapshot.Snapshot) []EventChange {
 	return changes
 }
 
-// sameStand reports whether a call stands the same in both records, which are
-// its last.
+// sameStand reports whether a and b, the last records of a call, describe the same
+// state of the call.
 func sameStand(a, b *record.Record) bool {
 	return a.Kind == b.Kind && a.Name == b.Name && a.Status == b.Status && a.WillRetry == b.WillRetry &&
 		a.Attempt == b.Attempt && a.Stage == b.Stage && a.Reason == b.Reason &&
@@ -138,8 +138,8 @@ func sameOutput(a, b *record.Record) bool {
 	return a.Artifact() == b.Artifact() && bytes.Equal(a.Encoded(), b.Encoded())
 }
 
-// textOf is the text of an error, as far as one that was stored has it for
-// certain.
+// textOf returns the part of an error's text that is the same after the error was
+// stored.
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -154,7 +154,7 @@ func inputOf(r *record.Record) record.Hash {
 	return r.Detail.InputHash
 }
 
-// changeOf is how a key changed that at least one of both has.
+// changeOf returns how a key changed. At least one side must have the key.
 func changeOf(hadBefore, hasAfter bool) Change {
 	switch {
 	case !hadBefore:
@@ -165,7 +165,7 @@ func changeOf(hadBefore, hasAfter bool) Change {
 	return Changed
 }
 
-// bothKeys are the keys of both maps, sorted.
+// bothKeys returns the keys of both maps, sorted.
 func bothKeys[V any](a, b map[string]V) []string {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(all)
@@ -201,7 +201,7 @@ func diffArtifacts(a, b []string) []ArtifactChange {
 	return changes
 }
 
-// textsOfMetadata are the parts of the metadata that there are, by name.
+// textsOfMetadata returns the parts of the metadata that are set, by name.
 func textsOfMetadata(m *snapshot.Metadata) map[string]string {
 	texts := make(map[string]string)
 	if m.Description != "" {
@@ -219,7 +219,7 @@ func textsOfMetadata(m *snapshot.Metadata) map[string]string {
 	return texts
 }
 
-// textsOfRetry are the levels that there are, by key.
+// textsOfRetry returns the retry levels, by key.
 func textsOfRetry(levels snapshot.RetryLevels) map[string]string {
 	texts := make(map[string]string)
 	for key, level := range levels {
@@ -245,8 +245,8 @@ func (d Difference) IsEmpty() bool {
 	return len(d.Events)+len(d.Values)+len(d.Artifacts)+len(d.Status)+len(d.Metadata)+len(d.Retry) == 0
 }
 
-// String is a line for each change, which begins with "+", "-" or "~"; or
-// "no difference".
+// String returns a line for each change, which begins with "+", "-" or "~". It
+// returns "no difference" if nothing changed.
 func (d Difference) String() string {
 	if d.IsEmpty() {
 		return "no difference"
@@ -270,15 +270,15 @@ func (d Difference) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// String is a line such as `~ status "running" → "completed"`.
+// String returns a line such as `~ status "running" → "completed"`.
 func (c TextChange) String() string {
 	return line(c.Change, c.Name, quote(c.Before), quote(c.After))
 }
 
 func quote(s string) string { return fmt.Sprintf("%q", record.Truncate(s, lineLimit)) }
 
-// String is a line such as
-// `~ tool_call assistant/fetch failed (exhausted, attempt 3): refused → completed`.
+// String returns a line such as `~ tool_call assistant/fetch failed (exhausted,
+// attempt 3): refused → completed`.
 func (c EventChange) String() string {
 	before, after := stand(c.Before), stand(c.After)
 	if c.Change == Changed && before == after {
@@ -287,7 +287,7 @@ func (c EventChange) String() string {
 	return line(c.Change, fmt.Sprintf("%v %v", c.Kind, c.Address), before, after)
 }
 
-// details lists the changes that a line does not show.
+// details lists the changes that are not visible in the line otherwise.
 func (c EventChange) details() []string {
 	var names []string
 	for _, part := range []struct {
@@ -308,7 +308,7 @@ func (c EventChange) details() []string {
 	return names
 }
 
-// stand says in a few words how a call stands whose last record is r.
+// stand describes briefly the state of a call whose last record is r.
 func stand(r *record.Record) string {
 	if r == nil {
 		return ""
@@ -333,16 +333,16 @@ func stand(r *record.Record) string {
 	return text
 }
 
-// String is a line such as `~ value "city" "Oslo" → "Bergen"`.
+// String returns a line such as `~ value "city" "Oslo" → "Bergen"`.
 func (c ValueChange) String() string {
 	before, after := preview(c.Before), preview(c.After)
 	if c.Change == Changed && before == after && !bytes.Equal(c.Before, c.After) {
-		after += " (another value)" // further on than a line shows
+		after += " (another value)" // the values differ beyond what a line shows
 	}
 	return line(c.Change, fmt.Sprintf("value %q", c.Key), before, after)
 }
 
-// preview shows a value in a line.
+// preview returns a value as shown in a line.
 func preview(encoded []byte) string {
 	if encoded == nil {
 		return "(artifact)"
@@ -350,7 +350,7 @@ func preview(encoded []byte) string {
 	return record.Truncate(record.Preview(encoded), lineLimit)
 }
 
-// lineLimit is how many characters of a text a line shows.
+// lineLimit is the maximum number of characters of a text shown in a line.
 const lineLimit = 80
 
 func line(c Change, what, before, after string) string {
@@ -363,7 +363,7 @@ func line(c Change, what, before, after string) string {
 	default:
 		text = fmt.Sprintf("%v %s %s → %s", c, what, before, after)
 	}
-	return strings.Map(func(r rune) rune { // an error of many lines is still one change
+	return strings.Map(func(r rune) rune { // a multi-line error is still one change
 		if r == '\n' || r == '\r' || r == '\t' {
 			return ' '
 		}

@@ -104,7 +104,7 @@ func TestDiffTellsOfRetryLevels(t *testing.T) {
 	b.Retry = snapshot.RetryLevels{"all": {Disabled: true, AttemptTimeout: time.Second}, "llm_call": {Disabled: true}}
 	d := diff.Compare(a, b)
 	assert.False(t, d.IsEmpty())
-	assert.Equal(t, `~ retry.all "disabled" → "disabled, 1s for an attempt"
+	assert.Equal(t, `~ retry.all "disabled" → "disabled, 1s per attempt"
 + retry.llm_call "disabled"
 - retry.tool_call "disabled"`, d.String())
 	assert.True(t, diff.Compare(a, a).IsEmpty())

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Artifacts is a [snapshot.ArtifactStore] in memory. The zero Artifacts is
-// ready for use, by many goroutines.
+// Artifacts is a [snapshot.ArtifactStore] in memory. The zero value is ready
+// to use. It is safe for concurrent use.
 type Artifacts struct {
 	mu        sync.Mutex
 	artifacts map[string][]byte

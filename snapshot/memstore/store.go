@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Store is a [snapshot.Store] that keeps runs in memory, by the same rules as a store in files:
-// records are encoded when they are appended. It is for many goroutines; make
-// it with [New].
+// A Store is a [snapshot.Store] that keeps runs in memory. It follows the same rules as a store
+// in files: records are encoded when they are appended. It is safe for concurrent use. Create one
+// with [New].
 type Store struct {
 	Artifacts
 	*storekit.Store
@@ -23,7 +23,7 @@ type Store struct {
 
 var _ snapshot.Store = (*Store)(nil)
 
-// New returns a store without runs.
+// New returns an empty store.
 func New() *Store {
 	return &Store{Store: storekit.New(&memory{runs: make(map[string]*run)}, storekit.Options{})}
 }
@@ -31,14 +31,14 @@ func New() *Store {
 // A memory is the backend of a Store.
 type memory struct {
 	mu      sync.Mutex
-	runs    map[string]*run // by their IDs
-	now     uint64          // counts the changes
-	order   []*run          // as lists have them; nil after a change
-	deleted []deleted       // the latest
-	reset   uint64          // which runs were deleted up to here is not known
+	runs    map[string]*run // by run ID
+	now     uint64          // number of changes so far
+	order   []*run          // in the order of lists; nil after a change
+	deleted []deleted       // the latest deletions
+	reset   uint64          // deletions up to this change are forgotten
 }
 
-// A run is one run. Its batches are only ever appended to.
+// A run is a stored run. Batches are appended and never modified.
 type run struct {
 	head     storekit.Head
 	batches  []batch
@@ -46,7 +46,7 @@ type run struct {
 	changed  uint64
 }
 
-// A batch is records that were appended together.
+// A batch holds records that were appended together.
 type batch struct {
 	last uint64
 	data []byte
@@ -57,16 +57,16 @@ type deleted struct {
 	at   uint64
 }
 
-// deletedMost is how many runs that were deleted are remembered at least, for those who watch.
+// deletedMost is the minimum number of deletions that are remembered for watchers.
 const deletedMost = 1000
 
-// change notes that a run has changed. The lock is held.
+// change records that a run has changed. The lock is held.
 func (m *memory) change(r *run) {
 	m.now++
 	r.changed = m.now
 }
 
-// current is the head of a run, with a copy of its Info. The lock is held.
+// current returns the head of a run, with a copy of its Info. The lock is held.
 func (r *run) current() storekit.Head {
 	h := r.head
 	h.Info = h.Info.Clone()
@@ -120,7 +120,7 @@ func (m *memory) Swap(_ context.Context, before, after storekit.Head, records st
 	return true, nil
 }
 
-// last is the number of the last record.
+// last returns the number of the last record.
 func (r *run) last() uint64 {
 	if n := len(r.batches); n > 0 {
 		return r.batches[n-1].last

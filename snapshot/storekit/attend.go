@@ -44,9 +44,9 @@ func (s *Store) Opened(runID string) (uid, opening string) {
 	return "", ""
 }
 
-// Has reports whether this Store has a run open with that token of an opening, or is about to. If
-// the backend has a run as open by this process, and the Store does not have that opening, then the
-// run could not be closed: the backend should let others open it.
+// Has reports whether this Store has, or is about to have, a run open with that token. Suppose the
+// backend records that this process has a run open, but Has reports false. The run then could not
+// be closed, and the backend should let others open it.
 func (s *Store) Has(runID, opening string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *Store) Has(runID, opening string) bool {
 }
 
 // lease returns a channel that is closed when the process may have lost the runs that it opens from
-// now on; nil if that cannot happen.
+// now on. It is nil if that cannot happen.
 func (s *Store) lease() <-chan struct{} {
 	if s.options.Lost == nil {
 		return nil
@@ -63,7 +63,7 @@ func (s *Store) lease() <-chan struct{} {
 	return s.options.Lost()
 }
 
-// isOver reports whether a lease is over.
+// isOver reports whether a lease has expired.
 func isOver(lease <-chan struct{}) bool {
 	select {
 	case <-lease:

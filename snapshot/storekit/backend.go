@@ -11,17 +11,17 @@ import (
 // changes everything, durably, or nothing. All methods are safe for concurrent use,
 // including by Stores in other processes on the same data.
 //
-// A method that returns an error may have taken effect all the same, because the answer was lost.
-// It may then be called again with the same arguments. A temporary error, such as that of an
-// unreachable server, is snapshot.ErrUnavailable.
+// A method that returns an error may have taken effect anyway, because the answer was lost. It may
+// then be called again with the same arguments. A temporary error, such as that of an unreachable
+// server, is snapshot.ErrUnavailable.
 type Backend interface {
 	Heads
 	Journals
 	Messages
 }
 
-// A Head is what is stored of a run, apart from its records and messages. The zero Head stands for
-// a run that does not exist.
+// A Head is the stored state of a run, apart from its records and messages. The zero Head stands
+// for a run that does not exist.
 type Head struct {
 	// Info is the info of the run. The backend sets its LastSeq, the number of the last
 	// record, and Open, which reports whether a living process has the run open; both are
@@ -62,9 +62,9 @@ type Heads interface {
 
 	// Changes returns the runs that have changed since a position, and the current position.
 	// Appended records are changes, too. The position is one that an earlier call has returned, or
-	// 0: then the result contains all runs that exist. With a run ID, only that run needs to be
+	// 0, for which the result contains all existing runs. With a run ID, only that run needs to be
 	// returned. A change may be returned again, and several changes of a run as one. The error is
-	// snapshot.ErrReset if the position is so old that the runs deleted since then are not known.
+	// snapshot.ErrReset if the position is too old to know which runs were deleted since.
 	Changes(ctx context.Context, runID string, since uint64) (changes []Change, position uint64, err error)
 }
 
@@ -103,7 +103,7 @@ type Messages interface {
 	Remove(ctx context.Context, runID string, ids []string) error
 }
 
-// Options are those of a [Store].
+// Options configure a [Store].
 type Options struct {
 	// Poll is how often the store looks for changes by other processes, if [Store.Changed] does not
 	// report them earlier. Zero is for a backend in the memory of this process: the store then does

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// wake wakes those who wait for a change of the run, after this Store has changed the run.
+// wake wakes the goroutines that wait for a change of the run, after this Store has changed it.
 func (s *Store) wake(runID string) {
 	s.mu.Lock()
 	s.signal("")
@@ -18,7 +18,7 @@ func (s *Store) wake(runID string) {
 	}
 }
 
-// signal wakes those who wait for the run; with an empty ID, those who wait for any run. The lock
+// signal wakes the goroutines that wait for the run or, if the ID is empty, for any run. The lock
 // is held.
 func (s *Store) signal(runID string) {
 	if waiting := s.waiting[runID]; waiting != nil {
@@ -56,7 +56,7 @@ func (s *Store) changes(runID string) <-chan struct{} {
 	return s.waiting[runID]
 }
 
-// wait returns after a change, after Options.Poll, or with the cause of the end of ctx.
+// wait returns after a change or after Options.Poll. If ctx ends, it returns the cause.
 func (s *Store) wait(ctx context.Context, changed <-chan struct{}) error {
 	var poll <-chan time.Time
 	if s.options.Poll > 0 {

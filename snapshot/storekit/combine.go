@@ -18,9 +18,9 @@ type Combiner[In, Out any] struct {
 	// snapshot.ErrUnavailable. After another error, Do is called for each request alone.
 	Do func(ctx context.Context, all []In) ([]Out, error)
 
-	Size func(*In) int   // size in bytes, of which one statement has 8 MB at most; nil if requests are small
-	Most int             // how many statements run at a time; at least 1
-	Wait *sync.WaitGroup // counts the goroutines of the combiner: wait for it before the database is closed
+	Size func(*In) int   // size of a request in bytes; a statement has at most 8 MB. Nil if requests are small
+	Most int             // maximum number of statements that run at a time; at least 1
+	Wait *sync.WaitGroup // counts the goroutines of the combiner; wait for it before closing the database
 
 	mu       sync.Mutex
 	asked    []*request[In, Out]
@@ -63,7 +63,7 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	}
 }
 
-// work executes requests until there are none.
+// work executes requests until there are no more.
 func (c *Combiner[In, Out]) work() {
 	for {
 		runtime.Gosched() // lets others add their requests

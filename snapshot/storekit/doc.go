@@ -4,7 +4,7 @@
 // [New] makes a store of a [Backend]: nine methods, each of which is one transaction of a database.
 // Everything else that a journal, a follower or a watcher needs is in this package: the numbers of
 // records, fencing, waiting for an open run, the order of events, and repeating statements whose
-// answer was lost. A store keeps artifacts itself. Package memstore and the nested module
+// answer was lost. Artifacts are left to the store. Package memstore and the nested module
 // sqlitestore, which is an example, are made this way.
 //
 // A store may also do all of that itself, as package filestore does, and use only the functions for

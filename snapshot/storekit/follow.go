@@ -56,14 +56,14 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 // seek returns ErrReset if the run does not contain the record of the cursor.
 func (s *Store) seek(ctx context.Context, h *Head, c snapshot.Cursor) error {
 	if c.Seq > h.Info.LastSeq {
-		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", h.Info.RunID, c.Seq, h.Info.LastSeq)
+		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, but the run has %d records", h.Info.RunID, c.Seq, h.Info.LastSeq)
 	}
 	if c.Seq == 0 || c.Generation == 0 {
 		return nil
 	}
 	for rec, err := range s.records(ctx, h, c.Seq-1) {
 		if err == nil && rec.Generation != c.Generation {
-			err = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d",
+			err = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, but that record has generation %d",
 				h.Info.RunID, c.Seq, c.Generation, rec.Generation)
 		}
 		return err

@@ -105,7 +105,7 @@ func (s *Store) waitingFor(ctx context.Context, runID string) (map[string][]byte
 	return Again(ctx, func() (map[string][]byte, error) { return s.backend.Messages(ctx, runID) })
 }
 
-var errShort = errors.New("it is too short")
+var errShort = errors.New("the message is too short")
 
 func decodeMessage(runID string, data []byte) (snapshot.Message, error) {
 	if len(data) < messageHead {

@@ -31,10 +31,10 @@ type journal struct {
 	queue   []byte // encoded records that are not stored yet
 	queued  uint64 // the number of the last record that was appended
 	stored  uint64 // the number of the last record that is stored
-	wanted  uint64 // the number of the last record that somebody waits for
+	wanted  uint64 // number of the last record that a caller waits for
 	storing bool
-	linger  chan struct{} // closed to end the wait for more records; nil if nobody waits
-	changed chan struct{} // closed when storing, stored or err changes; nil if nobody waits
+	linger  chan struct{} // closed to end the wait for more records; nil if no goroutine waits
+	changed chan struct{} // closed when storing, stored or err changes; nil if no goroutine waits
 	err     error         // the error that broke the journal
 	closed  bool
 	closing bool          // the queue is left to Close
@@ -164,11 +164,11 @@ func (j *journal) storeAll() {
 	j.signal()
 }
 
-// lingers is how long records that nobody waits for wait for others: so the beginning of a short
-// call is stored together with its outcome.
+// lingers is how long records that no caller waits for are held back, so that the beginning of a
+// short call is stored together with its outcome.
 const lingers = 5 * time.Millisecond
 
-// awaitMore waits for more records if nobody waits for the records in the queue. The lock is held,
+// awaitMore waits for more records if no caller waits for those in the queue. The lock is held,
 // and released meanwhile.
 func (j *journal) awaitMore() {
 	switch {
@@ -192,7 +192,7 @@ func (j *journal) awaitMore() {
 	j.linger = nil
 }
 
-// want makes the goroutine store records that somebody waits for. The lock is held.
+// want makes the goroutine store records that a caller waits for. The lock is held.
 func (j *journal) want(seq uint64) {
 	j.wanted = max(j.wanted, seq)
 	if j.linger != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // A Lease is the heartbeat of a process in a database: while it is renewed, the process owns the
-// runs that it has open. It is renewed in the background until Close. When it has expired, another
-// lease is taken, for runs that are opened after that.
+// runs that it has open. It is renewed in the background until Close. After it has expired, a new
+// lease is taken for runs opened later.
 type Lease struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup
@@ -23,8 +23,8 @@ type Lease struct {
 // lease. After the lease has expired, take is called until it has taken another one, as a new
 // process would.
 //
-// The process uses its own monotonic clock, and counts from before it sends a renewal, so it gives
-// up the lease before the database does, whatever other clocks say.
+// The process uses its own monotonic clock and counts from before it sends a renewal. It therefore
+// gives up the lease before the database does, even if other clocks are wrong.
 func NewLease(length time.Duration, renew, take func(context.Context) error) *Lease {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Lease{lost: make(chan struct{}), stop: stop}

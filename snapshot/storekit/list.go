@@ -9,8 +9,8 @@ import (
 // perPage is how many heads a list reads at a time.
 const perPage = 100
 
-// List implements snapshot.Reader. It reads heads until the page is full. For any other
-// order than the last updated first, and to count runs, it reads all heads.
+// List implements snapshot.Reader. It reads heads until the page is full. To sort in
+// another order than the last updated first, or to count runs, it reads all heads.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err

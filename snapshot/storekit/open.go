@@ -31,7 +31,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	}
 }
 
-// tryOpen returns no journal if the run changed while it was read.
+// tryOpen opens a run. It returns no journal if the run changed while it was read.
 func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *journal, err error) {
 	before, err := s.find(ctx, runID)
 	found := before
@@ -77,7 +77,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	} else if !swapped {
 		return nil, nil
 	}
-	if isOver(lease) { // nobody knows who has the run open
+	if isOver(lease) { // it is unknown who has the run open
 		isTaken = true
 		return nil, fmt.Errorf("%w: run %s was opened after the lease of the process had expired", snapshot.ErrUnavailable, runID)
 	}

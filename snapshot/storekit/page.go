@@ -25,8 +25,8 @@ type Picker struct {
 	counts map[snapshot.Status]int
 }
 
-// NewPicker returns a picker for the page that the filter describes. The error is
-// snapshot.ErrFilter for an invalid filter.
+// NewPicker returns a picker for the page that the filter describes. If the filter is invalid, the
+// error is snapshot.ErrFilter.
 func NewPicker(f snapshot.Filter) (*Picker, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -42,7 +42,8 @@ func NewPicker(f snapshot.Filter) (*Picker, error) {
 	return p, err
 }
 
-// After returns the value and the ID of the run before the page; false for the first page.
+// After returns the value and the ID of the last run of the previous page. It reports false for the
+// first page.
 func (p *Picker) After() (value int64, runID string, isAfter bool) {
 	return p.before.value, p.before.runID, !p.first
 }
@@ -91,7 +92,7 @@ type one struct {
 	info snapshot.Info
 }
 
-// picked is a heap of runs, with the last of them at the top.
+// picked is a heap of runs, with the last in the list at the top.
 type picked struct {
 	runs      []one
 	ascending bool
@@ -164,9 +165,9 @@ func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 }
 
 // PageOf is like Page, for stores that have to read each Info, and for lists with the last updated
-// run first. There are n runs, and place returns the place of a run; the places ascend. look
-// returns the info of a run and reports whether the run exists. If look reports that it reads no
-// more, the page ends before that run. PageOf does not count.
+// run first. There are n runs. place returns the place of run i; places must ascend. look returns
+// the info of run i and whether the run exists. If look reports that it reads no more, the page
+// ends before that run. PageOf does not count.
 func PageOf(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
 	before, err := parsePlace(f.Before, &f)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// load returns the run of a head with its records; nil if the run is gone.
+// load returns the run of a head with its records, or nil if the run is gone.
 func (s *Store) load(ctx context.Context, h Head) (*snapshot.Run, error) {
 	run, err := snapshot.NewRun(h.Info, nil)
 	if err != nil || h.Info.LastSeq == 0 {

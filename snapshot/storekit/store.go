@@ -119,7 +119,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		}
 		after.Info.Updated = Later(before.Info.Updated)
 		if !before.Info.Open {
-			after.Opening = "" // the opening of a process that has ended
+			after.Opening = "" // the previous opening was of a process that has ended
 		}
 		swapped, err := s.swap(ctx, before, &after, Batch{})
 		if err != nil {

@@ -21,7 +21,7 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 	}
 }
 
-// watching is the state of a Watch: what it has yielded.
+// A watching is the state of a Watch: what it has yielded so far.
 type watching struct {
 	store   *Store
 	options *snapshot.WatchOptions
@@ -30,7 +30,7 @@ type watching struct {
 	looked  bool // the runs that existed at the beginning were yielded or skipped
 }
 
-// A watched is a run as it was last yielded.
+// A watched is a run as last yielded.
 type watched struct {
 	head Head
 	last uint64 // the number of the last record that was yielded, or that existed at the beginning

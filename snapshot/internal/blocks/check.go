@@ -12,9 +12,9 @@ var (
 	ErrChecksum = errors.New("the checksum does not match")
 )
 
-// Check returns how many bytes at the beginning of a file are as they were written. If damage comes
-// before the table, the error is ErrChecksum or ErrNoTable. Without a valid table nothing is known
-// about the blocks, and Check returns the size of the file.
+// Check returns how many bytes at the beginning of a file are undamaged. If there is damage before
+// the table, the error is ErrChecksum or ErrNoTable. Without a valid table nothing is known about
+// the blocks, and Check returns the size of the file.
 func Check(data []byte) (whole int, err error) {
 	table, err := tableOf(data)
 	if err != nil {

@@ -8,19 +8,19 @@ import (
 	"io"
 )
 
-// maxBlock is the size of the longest block that a Reader reads, so that a damaged table cannot
-// make the Reader allocate much memory.
+// maxBlock is the maximum size of a block that a Reader reads. It bounds the memory that a
+// damaged table can make the Reader allocate.
 const maxBlock = 16 << 20
 
-// A Reader reads single blocks of a file. It is for one goroutine.
+// A Reader reads single blocks of a file. It is not safe for concurrent use.
 type Reader struct {
 	in    io.ReaderAt
 	table []byte
 	buf   []byte
 }
 
-// NewReader reads the table of a file of that size. The error is ErrNoTable if the file has no
-// valid table, or the error of in.
+// NewReader reads the table of a file with the given size. The error is ErrNoTable if the file
+// has no valid table, or else the error of in.
 func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{in: in}
 	end, err := r.read(size-endSize, size)
@@ -45,8 +45,8 @@ func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 // Len returns the number of blocks.
 func (r *Reader) Len() int { return len(r.table) / lineSize }
 
-// Block reads block i, from 0 to Len-1. The next call overwrites the result. The error is
-// ErrChecksum if the block has changed since it was written.
+// Block reads block i, from 0 to Len-1. The result is valid until the next call. The error is
+// ErrChecksum if the block is damaged.
 func (r *Reader) Block(i int) ([]byte, error) {
 	begin := int64(0)
 	if i > 0 {

@@ -16,7 +16,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Overhead returns about how many bytes the table adds to a file of that size.
+// Overhead returns approximately how many bytes the table adds to a file of the given
+// size.
 func Overhead(size int) int { return lineSize * size / Size }
 
 // A Writer writes blocks, and the table of their checksums. It writes
@@ -38,11 +39,11 @@ func (b *Writer) Block(data []byte) {
 	b.write(data)
 }
 
-// End writes the last block, the head of the bin with the table, and the table. It returns
-// how many bytes were written, and the first error.
+// End writes the last block, followed by the head of the bin that holds the table, and the
+// table. It returns the total number of bytes written and the first error.
 func (b *Writer) End(data []byte) (int64, error) {
 	lines := uint32(len(b.table)/lineSize) + 1
-	data = append(data, 0xc6) // a bin with a length of 4 bytes
+	data = append(data, 0xc6) // a bin with a 4-byte length
 	data = binary.BigEndian.AppendUint32(data, lines*lineSize+endSize)
 	b.Block(data)
 	b.table = binary.BigEndian.AppendUint32(b.table, lines)

@@ -12,10 +12,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// columns are those of a head. The first parameter of each query is the time.
+// columns are the columns of a head. The first parameter of each query is the
+// time.
 const columns = `uid, version, opening, swaps, last, info, deleted, opening != '' AND EXISTS (SELECT 1 FROM processes p WHERE p.id = process AND p.expires > ?)`
 
-// query returns the heads that a query finds.
+// query returns the heads that a query selects.
 func (d *database) query(ctx context.Context, where string, args ...any) (found []storekit.Change, err error) {
 	rows, err := d.pool.QueryContext(ctx, `SELECT `+columns+` FROM runs WHERE `+where, append([]any{time.Now().UnixNano()}, args...)...)
 	if err != nil {
@@ -57,7 +58,7 @@ func heads(found []storekit.Change) []storekit.Head {
 	return all
 }
 
-// List implements [storekit.Heads]. The filter is left to storekit.
+// List implements [storekit.Heads]. It leaves the filter to storekit.
 func (d *database) List(ctx context.Context, _ snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
 	where, args := `NOT deleted`, []any{}
 	if after != (storekit.Place{}) {
@@ -75,7 +76,7 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// Changes implements [storekit.Heads]. A run that was deleted stays as a row.
+// Changes implements [storekit.Heads]. The row of a deleted run is kept.
 func (d *database) Changes(ctx context.Context, runID string, since uint64) ([]storekit.Change, uint64, error) {
 	var now uint64
 	if err := d.pool.QueryRowContext(ctx, `SELECT at FROM clock`).Scan(&now); err != nil {
@@ -212,7 +213,7 @@ func (d *database) Remove(ctx context.Context, runID string, ids []string) error
 		var uid string
 		err := tx.QueryRowContext(ctx, `UPDATE runs SET version = version + 1, changed = ? WHERE id = ? AND NOT deleted RETURNING uid`, now, runID).Scan(&uid)
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil // nor are its messages there
+			return nil // then it has no messages either
 		}
 		for i := 0; err == nil && i < len(ids); i++ {
 			_, err = tx.ExecContext(ctx, `DELETE FROM messages WHERE uid = ? AND id = ?`, uid, ids[i])

@@ -16,9 +16,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// schema is what a database has. Updated is in nanoseconds since 1970, changed is the
-// number of the transaction that changed the run last. SQLite has one writer at a time, so
-// the numbers are committed in their order.
+// schema creates the tables. The column updated is in nanoseconds since 1970; changed is the
+// number of the transaction that last changed the run. SQLite has one writer at a time, so
+// transactions are committed in the order of their numbers.
 const schema = `
 CREATE TABLE IF NOT EXISTS processes (id INTEGER PRIMARY KEY AUTOINCREMENT, expires INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY CHECK (id = 1), at INTEGER NOT NULL);
@@ -34,15 +34,15 @@ CREATE TABLE IF NOT EXISTS batches (uid TEXT NOT NULL, last INTEGER NOT NULL, da
 CREATE TABLE IF NOT EXISTS messages (uid TEXT NOT NULL, id TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (uid, id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS artifacts (ref TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;`
 
-// lease is for how long a process has its runs after its last sign of life, and poll how
-// often it looks for changes of others.
+// A process keeps its runs for the time lease after its last renewal. It looks for changes
+// of other processes at the interval poll.
 const (
 	lease = 10 * time.Second
 	poll  = 50 * time.Millisecond
 )
 
-// A Store keeps runs in a file of SQLite, which many processes of one machine may use. It is
-// for many goroutines.
+// A Store keeps runs in an SQLite file, which many processes of one machine may use. It is
+// safe for concurrent use.
 type Store struct {
 	*storekit.Store
 	db    *database
@@ -51,7 +51,8 @@ type Store struct {
 
 var _ snapshot.Store = (*Store)(nil)
 
-// Open opens the database in a file, which is made if it does not exist. Close it.
+// Open opens the database in a file and creates the file if it does not exist. The caller
+// must call Close.
 func Open(ctx context.Context, file string) (*Store, error) { return open(ctx, file, lease) }
 
 func open(ctx context.Context, file string, lease time.Duration) (*Store, error) {
@@ -67,7 +68,7 @@ func open(ctx context.Context, file string, lease time.Duration) (*Store, error)
 	return &Store{storekit.New(d, storekit.Options{Poll: poll, Lost: l.Lost}), d, l}, nil
 }
 
-// Close closes the database. What the store has open can be opened by others from now on.
+// Close closes the database. Others can then open the runs that the store had open.
 func (s *Store) Close() error {
 	s.lease.Close()
 	_, err := s.db.pool.ExecContext(context.Background(), `DELETE FROM processes WHERE id = ?`, s.db.process.Load())
@@ -77,11 +78,11 @@ func (s *Store) Close() error {
 // A database is the backend of a Store.
 type database struct {
 	pool    *sql.DB
-	process atomic.Int64 // this one; another after its lease was over
+	process atomic.Int64 // ID of the current lease; a new one after each expiration
 	lease   time.Duration
 }
 
-// begin makes the tables, and takes the lease of this process.
+// begin creates the tables and takes a lease for this process.
 func (d *database) begin(ctx context.Context) error {
 	if _, err := d.pool.ExecContext(ctx, schema); err != nil {
 		return unavailable(err)
@@ -101,9 +102,9 @@ func (d *database) take(ctx context.Context) error {
 	return err
 }
 
-var errOver = errors.New("sqlitestore: the lease of the process is over")
+var errOver = errors.New("sqlitestore: the lease of the process has expired")
 
-// renew renews the lease, unless it is over.
+// renew renews the lease, unless it has expired.
 func (d *database) renew(ctx context.Context) error {
 	now := time.Now()
 	result, err := d.pool.ExecContext(ctx, `UPDATE processes SET expires = ? WHERE id = ? AND expires > ?`, now.Add(d.lease).UnixNano(), d.process.Load(), now.UnixNano())
@@ -116,7 +117,7 @@ func (d *database) renew(ctx context.Context) error {
 	return nil
 }
 
-// unavailable marks the errors that pass by themselves.
+// unavailable marks temporary errors.
 func unavailable(err error) error {
 	var failed *sqlite.Error
 	if errors.As(err, &failed) {
@@ -128,8 +129,8 @@ func unavailable(err error) error {
 	return err
 }
 
-// transact does something in one transaction, which has its number from the clock. It is
-// undone if do fails.
+// transact calls do in a transaction with the next number of the clock. If do fails, the
+// transaction is rolled back.
 func (d *database) transact(ctx context.Context, do func(tx *sql.Tx, now int64) error) error {
 	tx, err := d.pool.BeginTx(ctx, nil)
 	if err != nil {
@@ -146,7 +147,7 @@ func (d *database) transact(ctx context.Context, do func(tx *sql.Tx, now int64) 
 	return unavailable(tx.Commit())
 }
 
-// exactlyOne reports whether a statement has changed a row.
+// exactlyOne reports whether a statement changed one row.
 func exactlyOne(result sql.Result, err error) (bool, error) {
 	if err != nil {
 		return false, err
@@ -165,7 +166,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (reference string, err err
 	return reference, unavailable(err)
 }
 
-// notNil is data that is not NULL in SQL.
+// notNil returns data that is not NULL in SQL.
 func notNil(data []byte) []byte { return append([]byte{}, data...) }
 
 // Get implements [snapshot.ArtifactStore].
@@ -180,7 +181,7 @@ func (s *Store) Get(ctx context.Context, reference string) (data []byte, err err
 	case err != nil:
 		return nil, unavailable(err)
 	case storekit.Reference(data) != reference:
-		return nil, fmt.Errorf("%w: artifact %s: what is stored has another hash", snapshot.ErrCorrupt, reference)
+		return nil, fmt.Errorf("%w: artifact %s: the stored data has another hash", snapshot.ErrCorrupt, reference)
 	}
 	return data, nil
 }
