@@ -45,7 +45,7 @@ func CallTools(ctx context.Context, g Group, tools ToolSet, calls []ToolCall) (C
 	var failed *GroupError
 	switch {
 	case err == nil:
-	case core.IsSuspension(err) || !errors.As(err, &failed) || failed.Err != nil || len(failed.NotFinished) > 0:
+	case core.IsSuspension(err) || !errors.As(err, &failed) || failed.Err != nil || len(failed.NotEnded) > 0:
 		return nil, err
 	}
 	results := make(CallResults, len(calls))

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -79,7 +80,7 @@ func TestFirstSuccessOfNoneHasAllErrors(t *testing.T) {
 func TestInterruptedToolCallsHaveNoResults(t *testing.T) {
 	st := state.New()
 	stop := decorators.Tool("stop", "", func(ctx context.Context, _ struct{}) (string, error) {
-		st.Interrupt(state.Stop{})
+		st.Interrupt(snapshot.Stop{})
 		<-ctx.Done()
 		return "", ctx.Err()
 	})

@@ -63,11 +63,11 @@ func TestErrorOfACallSaysNothingTwice(t *testing.T) {
 		},
 		"a group whose time is over": {
 			group(actors.Group{Name: "g", Timeout: time.Second, CollectAll: true}, sleeps, calls(weather)),
-			"a: permanent: a/group:g: group timeout, 1 of 2 branches not finished; 1 of 2 branches failed; a/group:g/2/weather: permanent: boom",
+			"a: permanent: a/group:g: group timeout, 1 of 2 branches not ended; 1 of 2 branches failed; a/group:g/2/weather: permanent: boom",
 		},
 		"a group of one whose time is over": {
 			group(actors.Group{Name: "g", Timeout: time.Second}, sleeps),
-			"a: permanent: a/group:g: group timeout, 1 of 1 branches not finished",
+			"a: permanent: a/group:g: group timeout, 1 of 1 branches not ended",
 		},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {

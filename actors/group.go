@@ -58,10 +58,10 @@ type GroupError struct {
 	Branches int           // the number of all branches
 	Failed   []BranchError // in the order of submission
 
-	// NotFinished lists the branches, from 1, that were interrupted or not
+	// NotEnded lists the branches, from 1, that were interrupted or not
 	// started because of a failure or the group's timeout. All others
 	// succeeded, and their results are valid.
-	NotFinished []int
+	NotEnded []int
 
 	// Err is core.ErrGroupTimeout if the time of the group has passed, and nil otherwise.
 	Err error
@@ -81,7 +81,7 @@ func (e *GroupError) Error() string { return e.text((*BranchError).line) }
 func (e *GroupError) text(line func(*BranchError) string) string {
 	var b strings.Builder
 	if e.Err != nil {
-		fmt.Fprintf(&b, "%v, %d of %d branches not finished", e.Err, len(e.NotFinished), e.Branches)
+		fmt.Fprintf(&b, "%v, %d of %d branches not ended", e.Err, len(e.NotEnded), e.Branches)
 	}
 	if len(e.Failed) > 0 && e.Err != nil {
 		b.WriteString("; ")
@@ -357,7 +357,7 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 		}
 	}
 	slices.Sort(b.notFinished)
-	failed.NotFinished = b.notFinished
+	failed.NotEnded = b.notFinished
 	if len(b.notFinished) > 0 && (errors.Is(groupEnd(ctx), core.ErrGroupTimeout) || engine.GroupRecorded(ctx) && len(failed.Failed) == 0) {
 		failed.Err = core.ErrGroupTimeout
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Finished is a branch that has ended.
-type Finished[T any] struct {
+// A Ended is a branch that has ended.
+type Ended[T any] struct {
 	Branch int // from 1; 0 with the error of the group
 	Output T   // zero if the branch failed
 }
 
-// AsFinished calls actor with each of the inputs, as [Map] does, and yields each output, or its
+// AsEnded calls actor with each of the inputs, as [Map] does, and yields each output, or its
 // error, with the number of its branch when the branch ends. With CollectAll it continues until all
 // branches have ended; otherwise the first failure is the last that it yields. If the group ends
 // for another reason before all its branches have ended, the last pair contains that error, and
@@ -28,10 +28,10 @@ type Finished[T any] struct {
 //
 // The order is recorded, and is the same on resume. The body of the loop belongs to the caller: its
 // calls are made by the attempt that ctx belongs to, while the group is running.
-func AsFinished[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) iter.Seq2[Finished[Out], error] {
-	return func(yield func(Finished[Out], error) bool) {
+func AsEnded[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) iter.Seq2[Ended[Out], error] {
+	return func(yield func(Ended[Out], error) bool) {
 		if actor == nil {
-			yield(Finished[Out]{}, fmt.Errorf("actors: AsFinished in group %q: the actor is nil", g.Name))
+			yield(Ended[Out]{}, fmt.Errorf("actors: AsEnded in group %q: the actor is nil", g.Name))
 			return
 		}
 		failFast, over := !g.CollectAll, false // over: the caller has left the loop
@@ -41,13 +41,13 @@ func AsFinished[In, Out any](ctx context.Context, g Group, actor Actor[In, Out],
 			f.branches = newBranches(ctx, g, make([]Out, len(inputs)), func(ctx context.Context, i int) *core.PreparedCall[In, Out] {
 				return event(&g, actor, i).Prepare(ctx, inputs[i])
 			})
-			return f.run(func(out Finished[Out], err error) bool {
+			return f.run(func(out Ended[Out], err error) bool {
 				over = !yield(out, err)
 				return !over
 			})
 		})
 		if err != nil && !over && !onlyBranches(err) {
-			yield(Finished[Out]{}, err)
+			yield(Ended[Out]{}, err)
 		}
 	}
 }
@@ -68,7 +68,7 @@ type finishing[In, Out any] struct {
 	arrived  []int    // received from ended, not yielded yet
 }
 
-func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
+func (f *finishing[In, Out]) run(yield func(Ended[Out], error) bool) error {
 	f.succeeded = func(i int) { f.ended <- i }
 	f.notSucceeded = func(i int) {
 		if f.errOf(i) != nil {
@@ -110,7 +110,7 @@ func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
 
 // each yields one branch after the other, until one fails the group, or the
 // caller leaves the loop.
-func (f *finishing[In, Out]) each(yield func(Finished[Out], error) bool) (failure error, enough bool) {
+func (f *finishing[In, Out]) each(yield func(Ended[Out], error) bool) (failure error, enough bool) {
 	for range f.calls {
 		next := -1
 		choice := prepareChoice(f.ctx, "next", func() (int, error) { return next, nil })
@@ -124,7 +124,7 @@ func (f *finishing[In, Out]) each(yield func(Finished[Out], error) bool) (failur
 			break // the group has ended, and returns the reason
 		}
 		failure = f.errOf(i)
-		more := yield(Finished[Out]{i + 1, f.results[i]}, failure)
+		more := yield(Ended[Out]{i + 1, f.results[i]}, failure)
 		switch {
 		case failure != nil && f.failFast:
 			return failure, false

@@ -51,7 +51,7 @@ func TestGroupTimeoutInterruptsTheBranchesThatAreLeft(t *testing.T) {
 			require.ErrorAs(t, err, &failed)
 			require.ErrorIs(t, failed.Err, core.ErrGroupTimeout)
 			assert.Empty(t, failed.Failed)
-			assert.Equal(t, []int{2, 3, 4, 5}, failed.NotFinished)
+			assert.Equal(t, []int{2, 3, 4, 5}, failed.NotEnded)
 			assert.Equal(t, time.Second, out[0], "what was finished is kept")
 			assert.Equal(t, 7*time.Second, time.Since(start), "a branch that does not listen is waited for")
 			assert.Contains(t, call.Error(), "group timeout")
@@ -136,7 +136,7 @@ func TestResultsByName(t *testing.T) {
 // asFinished are the branches in the order in which they were yielded; failed ones
 // are negative, and the error of the group is 0.
 func asFinished(ctx context.Context, g actors.Group, actor actors.Tool[number, int], inputs []number) (order []int, err error) {
-	for f, failure := range actors.AsFinished(ctx, g, actor, inputs) {
+	for f, failure := range actors.AsEnded(ctx, g, actor, inputs) {
 		n := f.Branch
 		if failure != nil {
 			n, err = -n, failure
@@ -149,7 +149,7 @@ func asFinished(ctx context.Context, g actors.Group, actor actors.Tool[number, i
 func TestResultsComeAsTheyFinish(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context) {
 		start := time.Now()
-		for f, err := range actors.AsFinished(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
+		for f, err := range actors.AsEnded(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
 			require.NoError(t, err)
 			assert.Equal(t, f.Branch*10, f.Output)
 			assert.Equal(t, time.Duration(100-f.Branch)*time.Second, time.Since(start), "at once")
@@ -163,7 +163,7 @@ func TestResultsComeAsTheyFinish(t *testing.T) {
 	})
 }
 
-func TestAsFinishedEndsWithTheFirstFailure(t *testing.T) {
+func TestAsEndedEndsWithTheFirstFailure(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context) {
 		tool := decorators.Tool("tool", "", func(ctx context.Context, in number) (int, error) {
 			if err := testkit.Pause(ctx, time.Duration(in.N)*time.Second); err != nil {
@@ -198,7 +198,7 @@ func TestBreakingOffALoopInterruptsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		start := time.Now()
-		for f, err := range actors.AsFinished(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
+		for f, err := range actors.AsEnded(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
 			require.NoError(t, err)
 			if f.Branch == 3 {
 				break
@@ -216,7 +216,7 @@ func TestPanicInALoopLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which finds goroutines that are left
 		_, ctx := testkit.Run(t)
 		assert.NotEmpty(t, testkit.PanicText(t, func() {
-			for range actors.AsFinished(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
+			for range actors.AsEnded(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
 				panic("in the body")
 			}
 		}))
@@ -280,7 +280,7 @@ func TestItemsFailFastOrAllEnd(t *testing.T) {
 				assert.Equal(t, map[int]int{1: 3, 2: 2, 3: 3, 4: 3}, attempts, "each with attempts of its own")
 				assert.Equal(t, []int{1, 0, 3, 4}, out)
 			} else {
-				assert.NotEmpty(t, failed.NotFinished)
+				assert.NotEmpty(t, failed.NotEnded)
 			}
 		})
 	}
@@ -315,7 +315,7 @@ func TestTenThousandItemsInFiftySlots(t *testing.T) {
 	})
 }
 
-func ExampleAsFinished() {
+func ExampleAsEnded() {
 	ready := []chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{})}
 	fetch := decorators.Tool("fetch", "Fetch the report n, when it is ready.", func(_ context.Context, in number) (string, error) {
 		<-ready[in.N]
@@ -323,7 +323,7 @@ func ExampleAsFinished() {
 	})
 	close(ready[0])
 	next := 1
-	for f, err := range actors.AsFinished(context.Background(), actors.Group{Name: "reports"}, fetch, []number{{2}, {0}, {1}}) {
+	for f, err := range actors.AsEnded(context.Background(), actors.Group{Name: "reports"}, fetch, []number{{2}, {0}, {1}}) {
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // slowest takes the longer the smaller its number is.
@@ -420,7 +420,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 					_, inGroup = actors.Map(ctx, g, block(), upTo(4))
 					return "never said", nil // swallowed
 				})
-				time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{By: "ops", Message: "deploy"}) })
+				time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"}) })
 				out, err := parent.Call(ctx, number{})
 
 				for _, err := range []error{inGroup, err} {
@@ -453,7 +453,7 @@ func TestInterruptOfTheRunWinsOverAFailureInAGroup(t *testing.T) {
 				func(ctx context.Context) (int, error) { return block().Call(ctx, number{2}) })
 			return 0, inGroup
 		})
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err := parent.Call(ctx, number{})
 
 		require.ErrorIs(t, inGroup, core.ErrInterrupted)

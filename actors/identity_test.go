@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -25,7 +26,7 @@ func TestRewordedInstructionsDoNotStopARunUnderWay(t *testing.T) {
 			last := req.Messages[len(req.Messages)-1]
 			if last.Role == actors.RoleTool {
 				if stop {
-					state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+					state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 					return actors.Response{}, ctx.Err()
 				}
 				return says("it is " + last.Text), nil

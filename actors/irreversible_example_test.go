@@ -61,7 +61,7 @@ func ExampleWithIrreversible() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("might repeat:", open[0].Call.Effect)
+	fmt.Println("might repeat:", open[0].InDoubt.Effect)
 	if err := state.Answer(context.Background(), store, "run-1", open[0].ID, "ops", state.InDoubtTakeOver()); err != nil {
 		fmt.Println(err)
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -491,7 +492,7 @@ func TestInterruptDuringAToolCallSuspendsTheAgent(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		model := newScript(asks(call("echo", `{"n":1}`), call("block", `{"n":2}`)), says("never said"))
 		agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo(), block()))
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{By: "ops", Message: "deploy"}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"}) })
 		start := time.Now()
 		answer, err := agent.Call(ctx, actors.Ask("?"))
 
@@ -514,7 +515,7 @@ func TestInterruptInsideAnInnerAgentSuspendsBoth(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		inner := actors.NewAgent("inner", newScript(asks(call("block", `{"n":1}`))).llm(), actors.WithTools(block()))
 		boss := newScript(asks(call("inner", `{"text":"wait"}`)), says("never said"))
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err := actors.NewAgent("outer", boss.llm(), actors.WithTools(inner)).Call(ctx, actors.Ask("?"))
 
 		require.ErrorIs(t, err, core.ErrInterrupted)
@@ -534,7 +535,7 @@ func TestToolThatEndsInSpiteOfAnInterruptIsKept(t *testing.T) {
 			return in.N, nil
 		})
 		model := newScript(asks(call("deaf", `{"n":1}`)), says("never said"))
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(deaf)).Call(ctx, actors.Ask("?"))
 
 		require.ErrorIs(t, err, core.ErrInterrupted)
@@ -552,7 +553,7 @@ func TestAgentThatSwallowsAnInterruptDoesNotComplete(t *testing.T) {
 			_, _ = block().Call(ctx, in)
 			return 42, nil
 		})
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		out, err := swallowing.Call(ctx, number{1})
 
 		require.ErrorIs(t, err, core.ErrInterrupted)

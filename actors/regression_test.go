@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -105,7 +106,7 @@ func TestRunWithASuspendedRootGroupIsInterrupted(t *testing.T) {
 	_, err := actors.Map(st.Context(ctx), actors.Group{Name: "g"}, tool, make([]int2, 2))
 	require.ErrorIs(t, err, core.ErrInterrupted)
 	st.Close()
-	assert.Equal(t, state.StatusInterrupted, st.Status())
+	assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 }
 
 func TestRunWithAFailedRootGroupHasFailed(t *testing.T) {
@@ -116,7 +117,7 @@ func TestRunWithAFailedRootGroupHasFailed(t *testing.T) {
 	_, err := actors.Map(st.Context(t.Context()), actors.Group{Name: "g"}, tool, make([]int2, 2))
 	require.Error(t, err)
 	st.Close()
-	assert.Equal(t, state.StatusFailed, st.Status())
+	assert.Equal(t, snapshot.StatusFailed, st.Status())
 }
 
 type bad struct{ actors.Function }
@@ -135,7 +136,7 @@ func TestBranchesThatWaitAreNotStartedAfterAnInterrupt(t *testing.T) {
 			<-ctx.Done()
 			return 0, context.Cause(ctx)
 		}
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err := actors.Parallel(st.Context(t.Context()), actors.Group{Name: "g", Workers: 1}, branch, branch, branch)
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Equal(t, 1, started)
@@ -150,7 +151,7 @@ func TestInterruptedGroupIsSuspendedWhateverItsBranchesReturn(t *testing.T) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err := actors.Parallel(st.Context(t.Context()), actors.Group{Name: "g"}, branch, branch, branch)
 		var i *core.InterruptedError
 		require.ErrorAs(t, err, &i)

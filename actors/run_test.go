@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -87,7 +88,7 @@ func TestAThousandGoroutinesShareARun(t *testing.T) {
 			require.Equal(t, 1, began[path+below], path+below)
 		}
 	}
-	assert.Equal(t, state.StatusCompleted, st.Status())
+	assert.Equal(t, snapshot.StatusCompleted, st.Status())
 }
 
 func TestAnAgentIsForManyGoroutines(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -48,7 +49,7 @@ func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
 		model := func(name string, script ...actors.Response) actors.LLM {
 			return decorators.LLM(name, "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 				if asked++; asked == stopAt {
-					state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+					state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 					return actors.Response{}, ctx.Err()
 				}
 				turn := 0

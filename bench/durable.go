@@ -105,7 +105,7 @@ func (d *durableRun) close() error {
 	if err != nil {
 		return err
 	}
-	if want := int(2*d.calls.Load()) + 2; stored.Len() != want || stored.Status != state.StatusCompleted {
+	if want := int(2*d.calls.Load()) + 2; stored.Len() != want || stored.Status != snapshot.StatusCompleted {
 		return fmt.Errorf("the run is %s and has %d records, not %d", stored.Status, stored.Len(), want)
 	}
 	return d.end()

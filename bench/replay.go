@@ -55,7 +55,7 @@ func finishedCalls(calls int) fixture {
 		}
 		tool := newTextTool(func(context.Context, int) (string, error) { return text, nil })
 		agent := newLoopAgent(tool, func(ctx context.Context) error {
-			st.Interrupt(state.Stop{By: "bench", Message: "enough"})
+			st.Interrupt(snapshot.Stop{By: "bench", Message: "enough"})
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})

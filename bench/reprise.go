@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-go/reprise/bus"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -122,7 +123,7 @@ func (r *runs) stop() error {
 		return err
 	}
 	r.records += r.st.Stats().Records
-	if status := r.st.Status(); status != state.StatusCompleted {
+	if status := r.st.Status(); status != snapshot.StatusCompleted {
 		return fmt.Errorf("the run is %s", status)
 	}
 	r.st = nil

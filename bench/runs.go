@@ -135,8 +135,8 @@ func openRunner(agent func(handled func()) runner.Actor[int, int]) func(context.
 // serve is a runner that serves an agent, on a store that is closed in the end.
 func serve(ctx context.Context, store snapshot.Store, queue runner.Queue, agent runner.Actor[int, int], closeStore func() error) (service, error) {
 	all := newCount()
-	r, err := runner.New(store, runner.Options{Limit: runsAtOnce, Queue: queue, Observe: func(e runner.Event) {
-		if e.Type == runner.EventEnded && e.Status == snapshot.StatusCompleted {
+	r, err := runner.New(store, runner.Options{Limit: runsAtOnce, Queue: queue, Observe: func(e runner.Notice) {
+		if e.Type == runner.NoticeClosed && e.Status == snapshot.StatusCompleted {
 			all.ended()
 		}
 	}})

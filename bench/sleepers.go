@@ -20,6 +20,7 @@ import (
 	sethvargo "github.com/sethvargo/go-retry"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -59,7 +60,7 @@ var sleepingContestants = []sleeping{
 		tool := sleepingTool(handle)
 		st := state.New()
 		ctx = st.Context(ctx)
-		wake := func() { st.Interrupt(state.Stop{By: "bench", Message: "enough"}) }
+		wake := func() { st.Interrupt(snapshot.Stop{By: "bench", Message: "enough"}) }
 		return func() (int, error) { return tool.Event().Execute(ctx, answer) }, wake
 	}},
 	{"failsafe", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {

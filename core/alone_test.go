@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -178,7 +179,7 @@ func TestHelpersOutsideARunDoNothing(t *testing.T) {
 		assert.True(t, core.ScopeOf(ctx).Address().IsZero(), "address")
 		st := state.From(ctx)
 		st.Log(slog.LevelInfo, "nobody hears it", nil)
-		assert.False(t, st.Interrupt(state.Stop{}), "interrupt")
+		assert.False(t, st.Interrupt(snapshot.Stop{}), "interrupt")
 		assert.Empty(t, st.RunID(), "id")
 		assert.ErrorIs(t, state.Put(ctx, "key", 1), core.ErrNoRun)
 		_, _, err := state.Get[int](ctx, "key")

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -57,7 +58,7 @@ func TestAttributesOfAnInterruptedAttemptAreKept(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	d := testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 		core.Annotate(ctx, "provider", "a")
-		st.Interrupt(state.Stop{})
+		st.Interrupt(snapshot.Stop{})
 		<-ctx.Done()
 		return "", ctx.Err()
 	})

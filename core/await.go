@@ -38,9 +38,9 @@ type Question struct {
 	// It is empty if it is not known.
 	Schema json.RawMessage
 
-	// Call is the call in doubt that the question is about; nil for other
+	// InDoubt is the call in doubt that the question is about; nil for other
 	// questions.
-	Call *record.CallInDoubt
+	InDoubt *record.CallInDoubt
 }
 
 // Await asks a question of somebody outside the run, such as a human, and

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -222,7 +223,7 @@ func TestJitterAtTheLongestDelayStaysFinite(t *testing.T) {
 	for _, j := range []core.Jitter{0, 1, core.FullJitter, core.DecorrelatedJitter} {
 		for range 100 {
 			var st *state.ExecutionState
-			st, ctx := testkit.Run(t, state.WithSeed(r.Uint64()), state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(state.Stop{}) })))
+			st, ctx := testkit.Run(t, state.WithSeed(r.Uint64()), state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(snapshot.Stop{}) })))
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: never, MaxDelay: never, Jitter: j}, testkit.Fail(errFlaky)))
 			testkit.Interrupted(t, err, record.InterruptUser)
 			if d := delays(t, st)[0]; d < 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/internal/segment"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -148,7 +149,7 @@ func (d *Definition[In, Out]) undoneBy(f func(context.Context, any) error) *Defi
 			Kind: record.KindCompensation, Name: d.spec.Name, Description: d.spec.Description,
 			Retry: d.spec.Retry, AttemptTimeout: d.spec.AttemptTimeout, InDoubt: min(d.spec.InDoubt, InDoubtFail),
 		},
-		segment: record.Segment(d.spec.Name), policy: d.policy, compensates: d.spec.Kind,
+		segment: segment.Of(d.spec.Name), policy: d.policy, compensates: d.spec.Kind,
 		handler: func(ctx context.Context, done any) (struct{}, error) { return struct{}{}, f(ctx, done) },
 	}
 	own.erased = own.spec.erased()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/internal/segment"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -145,12 +146,12 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.NoStore && !spec.Irreversible && spec.InDoubt != InDoubtRetry {
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so it runs again whenever its run is resumed, but its InDoubt forbids that; use one or the other", spec.Name))
 	}
-	segment := record.Segment(spec.Name)
+	name := segment.Of(spec.Name)
 	if spec.Kind == record.KindGroup {
-		segment = record.GroupSegment(spec.Name)
+		name = segment.OfGroup(spec.Name)
 	}
 	d := &Definition[In, Out]{
-		spec: spec, segment: segment, handler: handler,
+		spec: spec, segment: name, handler: handler,
 		unknown: checkInput[In](&spec), unchanged: codec.Unchanged(reflect.TypeFor[Out]()),
 	}
 	d.erased, d.guard = spec.erased(), d.guard.With(spec.Interceptors)

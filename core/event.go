@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/internal/segment"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -209,7 +210,7 @@ func (e *ExecutionEvent[In, Out]) plan(settings *engine.Settings) engine.Plan {
 		Guarded: len(d.requires) > 0, Compensable: d.compensation != nil, Doubtful: d.compensateInDoubt != nil,
 	}
 	if e.tag != "" {
-		p.Segment = record.TagSegment(e.tag)
+		p.Segment = segment.OfTag(e.tag)
 	}
 	return p
 }

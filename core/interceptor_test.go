@@ -465,7 +465,7 @@ func TestInterruptDuringTheWaitOfAnInterceptor(t *testing.T) {
 		d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", InDoubt: core.InDoubtAsk, AttemptTimeout: time.Second},
 			testkit.Counted(&runs, testkit.Succeed))
 		stops := []func(*state.ExecutionState){
-			func(st *state.ExecutionState) { st.Interrupt(state.Stop{By: "ops"}) },
+			func(st *state.ExecutionState) { st.Interrupt(snapshot.Stop{By: "ops"}) },
 			func(st *state.ExecutionState) { _ = st.Shutdown(t.Context()) },
 		}
 		for _, stop := range stops {
@@ -552,7 +552,7 @@ func TestLongWaitOfAnInterceptorParksTheRun(t *testing.T) {
 			_, info, err := open()
 			e := testkit.Interrupted(t, err, record.InterruptAwait)
 			assert.Equal(t, "the attempt waits for the daily limit and begins at 2000-01-01T05:00:00Z", e.Message)
-			assert.Equal(t, state.StatusPaused, info.Status)
+			assert.Equal(t, snapshot.StatusPaused, info.Status)
 			assert.True(t, info.Due.Equal(lifted), "%v", info.Due)
 			parked := testkit.LoadRun(t, store, "run").Records
 			last := parked[len(parked)-2]
@@ -568,7 +568,7 @@ func TestLongWaitOfAnInterceptorParksTheRun(t *testing.T) {
 			_ = testkit.Pause(t.Context(), 5*time.Hour)
 			out, info, err := open()
 			testkit.Completed(t, out, err)
-			assert.Equal(t, state.StatusCompleted, info.Status)
+			assert.Equal(t, snapshot.StatusCompleted, info.Status)
 			assert.Equal(t, 6*time.Hour, time.Since(begin))
 			assert.Equal(t, failures+1, runs)
 		})
@@ -578,7 +578,7 @@ func TestLongWaitOfAnInterceptorParksTheRun(t *testing.T) {
 func TestInterceptorSeesTheRun(t *testing.T) {
 	store := memstore.New()
 	for n := range 2 {
-		st, err := state.Open(t.Context(), store, "run", state.WithMetadata(state.Metadata{Tags: []string{"tenant:a"}}), state.WithFurtherCalls(),
+		st, err := state.Open(t.Context(), store, "run", state.WithMetadata(snapshot.Metadata{Tags: []string{"tenant:a"}}), state.WithFurtherCalls(),
 			state.WithInterceptors(around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 				assert.Equal(t, []string{"tenant:a"}, call.Tags)
 				counts := call.RunCounts()

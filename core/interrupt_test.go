@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -32,8 +33,8 @@ func swallow(ctx context.Context, d *testkit.Definition) (string, error) {
 
 func TestInterruptBeforeTheCall(t *testing.T) {
 	st, ctx := testkit.Run(t)
-	assert.True(t, st.Interrupt(state.Stop{By: "ops", Message: "deploy"}), "first")
-	assert.False(t, st.Interrupt(state.Stop{By: "dev", Message: "other"}), "second")
+	assert.True(t, st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"}), "first")
+	assert.False(t, st.Interrupt(snapshot.Stop{By: "dev", Message: "other"}), "second")
 	ran := 0
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error { ran++; return nil }))
 	assert.Empty(t, testkit.Records(t, st)[1:], "records of calls: no resume repeats what is only called after an interrupt")
@@ -53,7 +54,7 @@ func TestInterruptDuringThePreconditions(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		ran := 0
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error {
-			st.Interrupt(state.Stop{})
+			st.Interrupt(snapshot.Stop{})
 			return result
 		}))
 		wantRecords(t, st, "interrupted(0,user,@entry)")
@@ -66,7 +67,7 @@ func TestInterruptEndsTheContextOfAHandlerWithItselfAsCause(t *testing.T) {
 	for _, cfg := range []core.RetryConfig{steady, timed(3), total(time.Hour)} {
 		testkit.Bubble(t, func(t *testing.T) {
 			st, ctx := testkit.Run(t)
-			time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{By: "ops", Message: "deploy"}) })
+			time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"}) })
 			elapsed := testkit.Stopwatch()
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, func(ctx context.Context, _ string) (string, error) {
 				derived, cancel := context.WithCancel(ctx)
@@ -90,7 +91,7 @@ func TestHandlerThatSucceedsInSpiteOfAnInterruptIsCompleted(t *testing.T) {
 		testkit.Bubble(t, func(t *testing.T) {
 			st, ctx := testkit.Run(t)
 			d := testkit.Tool(t, "tool", cfg, func(ctx context.Context, _ string) (string, error) {
-				st.Interrupt(state.Stop{})
+				st.Interrupt(snapshot.Stop{})
 				<-ctx.Done()
 				return "out", nil
 			})
@@ -106,7 +107,7 @@ func TestHandlerThatSucceedsInSpiteOfAnInterruptIsCompleted(t *testing.T) {
 func TestInterruptWaitsForAHandlerWithoutATimeout(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		elapsed := testkit.Stopwatch()
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Deaf(time.Minute)))
 		testkit.Completed(t, out, err)
@@ -117,7 +118,7 @@ func TestInterruptWaitsForAHandlerWithoutATimeout(t *testing.T) {
 func TestInterruptAbandonsAHandlerWithATimeout(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(3), testkit.Deaf(9*time.Second)))
 		testkit.Interrupted(t, err, record.InterruptUser)
@@ -140,7 +141,7 @@ func TestInterruptedChildSuspendsItsParentWhateverThatMakesOfIt(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				testkit.Bubble(t, func(t *testing.T) {
 					st, ctx := testkit.Run(t)
-					time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+					time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 					_, err := testkit.Call(ctx, nested(t, cfg, steady, testkit.Listening(time.Minute), around))
 					testkit.Interrupted(t, err, record.InterruptUser)
 					wantRecords(t, st,
@@ -156,7 +157,7 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 	t.Run("at its start", func(t *testing.T) {
 		testkit.Bubble(t, func(t *testing.T) {
 			var st *state.ExecutionState
-			st, ctx := testkit.Run(t, state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(state.Stop{}) })))
+			st, ctx := testkit.Run(t, state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(snapshot.Stop{}) })))
 			elapsed := testkit.Stopwatch()
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
 			testkit.Interrupted(t, err, record.InterruptUser)
@@ -168,7 +169,7 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				st, ctx := testkit.Run(t)
-				time.AfterFunc(after, func() { st.Interrupt(state.Stop{}) })
+				time.AfterFunc(after, func() { st.Interrupt(snapshot.Stop{}) })
 				elapsed := testkit.Stopwatch()
 				ran := 0
 				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Fail(errFlaky))))
@@ -196,7 +197,7 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 	})
 	t.Run("without a delay", func(t *testing.T) {
 		var st *state.ExecutionState
-		st, ctx := testkit.Run(t, state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(state.Stop{}) })))
+		st, ctx := testkit.Run(t, state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(snapshot.Stop{}) })))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)))
 		testkit.Interrupted(t, err, record.InterruptUser)
 		wantRecords(t, st, "started(0) failed(0,retry,connection) retrying(1,0s) interrupted(1,user,@wait)")
@@ -216,7 +217,7 @@ func TestInterruptWakesEverySleepingRetryAtOnce(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		st.Interrupt(state.Stop{})
+		st.Interrupt(snapshot.Stop{})
 		wg.Wait()
 		assert.Equal(t, time.Duration(0), elapsed(), "time")
 	})
@@ -226,7 +227,7 @@ func TestInterruptIsNeverRetried(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}, MaxAttempts: core.Unlimited, RetryWhen: func(core.Attempt) bool { return true }}
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err := testkit.Call(ctx, nested(t, every, every, testkit.Listening(time.Minute), testkit.Call))
 		testkit.Interrupted(t, err, record.InterruptUser)
 		wantRecords(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,user) agent:interrupted(0,user)")
@@ -357,7 +358,7 @@ func TestGroupThatFailsFastSuspendsWhatIsInsideItsBranches(t *testing.T) {
 func TestInterruptOfTheRunInAGroupSuspendsTheParent(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err := testkit.Call(ctx, nested(t, steady, steady, testkit.Listening(time.Minute), func(ctx context.Context, d *testkit.Definition) (string, error) {
 			_, err := actors.Map(ctx, actors.Group{Name: "all"}, d, []string{"in"})
 			testkit.Interrupted(t, err, record.InterruptUser)
@@ -417,7 +418,7 @@ func TestRunsInterruptWinsOverTheCallersOwnCancellation(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, nested(t, steady, steady, testkit.Listening(time.Minute), func(ctx context.Context, d *testkit.Definition) (string, error) {
 			ctx, cancel := context.WithCancel(ctx)
-			st.Interrupt(state.Stop{})
+			st.Interrupt(snapshot.Stop{})
 			cancel()
 			_, err := testkit.Call(ctx, d)
 			testkit.Interrupted(t, err, record.InterruptUser)
@@ -430,7 +431,7 @@ func TestRunsInterruptWinsOverTheCallersOwnCancellation(t *testing.T) {
 
 func TestInterruptedErrorOfARunIsSharedByItsCalls(t *testing.T) {
 	st, ctx := testkit.Run(t)
-	st.Interrupt(state.Stop{Reason: "budget", By: "meter", Message: "too dear"})
+	st.Interrupt(snapshot.Stop{Reason: "budget", By: "meter", Message: "too dear"})
 	_, one := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
 	_, two := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
 	assert.Equal(t, "too dear", testkit.Interrupted(t, one, "budget").Message, "reason")
@@ -463,7 +464,7 @@ func TestInterruptReachesCallsWhoseContextWasCutOff(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				st, ctx := testkit.Run(t)
 				elapsed := testkit.Stopwatch()
-				time.AfterFunc(time.Minute, func() { st.Interrupt(state.Stop{By: "ops"}) })
+				time.AfterFunc(time.Minute, func() { st.Interrupt(snapshot.Stop{By: "ops"}) })
 				_, err := testkit.Call(ctx, testkit.Agent(t, "agent", core.RetryConfig{}, func(ctx context.Context, _ string) (string, error) {
 					ctx, cancel := cut(ctx)
 					defer cancel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -39,7 +40,7 @@ func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 					all += file + ": " + out + ";"
 				}
 				if stop {
-					state.From(ctx).Interrupt(state.Stop{})
+					state.From(ctx).Interrupt(snapshot.Stop{})
 				}
 				return all, ctx.Err()
 			}))

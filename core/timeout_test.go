@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -169,7 +170,7 @@ func TestRunCompletesAlthoughAnAbandonedAttemptLeftACallBehind(t *testing.T) {
 		<-time.After(time.Hour)
 		elapsed := testkit.Stopwatch()
 		st.Close()
-		assert.Equal(t, state.StatusCompleted, st.Status(), "status")
+		assert.Equal(t, snapshot.StatusCompleted, st.Status(), "status")
 		assert.Equal(t, time.Duration(0), elapsed(), "time to close")
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -23,7 +24,7 @@ func ExampleVersion() {
 		})
 		send := define(record.KindTool, "send", func(ctx context.Context, invoice int) (string, error) {
 			if invoice == deployBefore {
-				state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+				state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 				return "", ctx.Err()
 			}
 			return "sent", nil

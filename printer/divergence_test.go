@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -25,7 +26,7 @@ func TestRunOfAChangedProgramSaysWhatDiffersAndHowToContinue(t *testing.T) {
 		agent := decorators.Agent("planner", "", func(ctx context.Context, city string) (string, error) {
 			_, err := decorators.Tool(tool, "", func(context.Context, struct{}) (string, error) { return city, nil }).Call(ctx, struct{}{})
 			if err == nil {
-				st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
+				st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 				err = ctx.Err()
 			}
 			return "", err

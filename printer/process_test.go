@@ -27,6 +27,7 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -62,7 +63,7 @@ func play(args ...string) error {
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		context.AfterFunc(ctx, func() { st.Interrupt(state.Stop{By: "terminal", Message: "Ctrl-C"}) })
+		context.AfterFunc(ctx, func() { st.Interrupt(snapshot.Stop{By: "terminal", Message: "Ctrl-C"}) })
 	}
 	attempts, begun := 0, make(chan struct{})
 	tool := decorators.Tool("fetch_data", "", func(context.Context, struct{}) (string, error) {

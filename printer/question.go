@@ -16,10 +16,10 @@ func (t *text) question(r *record.Record) {
 	t.finish(r)
 	q := core.Question{ID: r.Name, Asks: r.Asks()}
 	if r.Detail != nil {
-		q.Schema, q.Call = r.Detail.Schema, r.Detail.InDoubt
+		q.Schema, q.InDoubt = r.Detail.Schema, r.Detail.InDoubt
 	}
-	if q.Asks == record.AsksDoubt && q.Call != nil {
-		t.preview("input: ", record.Preview(q.Call.Input))
+	if q.Asks == record.AsksDoubt && q.InDoubt != nil {
+		t.preview("input: ", record.Preview(q.InDoubt.Input))
 	}
 	t.hint(r.RunID, q)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -39,7 +40,7 @@ func TestResumeWritesOneLineForRecalledCalls(t *testing.T) {
 				}
 				if stop {
 					stop = false
-					state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+					state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 					return "", ctx.Err()
 				}
 				return last.Call(ctx, struct{}{})

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unique"
+
+	"github.com/reprise-go/reprise/internal/segment"
 )
 
 // An Address is the path of a call in its run. Runs of the same code have the same addresses:
@@ -47,27 +49,11 @@ func (a Address) Site() (CallSite, int) { return CallSite{a.site}, a.nth }
 func (s CallSite) Address(nth int) Address { return Address{s.handle, nth} }
 
 // Site returns the call site of the calls with this segment in the scope with
-// this path. The segment is that of [Segment], [TagSegment] or [GroupSegment],
-// or the number of a branch.
-func Site(path, segment string) CallSite {
+// this path. The segment is one of package segment, or the number of a branch.
+func Site(path, name string) CallSite {
 	around := path[strings.LastIndexByte(path, '/')+1:]
-	return CallSite{unique.Make(site{path, segment, strings.HasPrefix(around, groupPrefix)})}
+	return CallSite{unique.Make(site{path, name, strings.HasPrefix(around, segment.GroupPrefix)})}
 }
-
-// Segment returns the segment of an address for calls of an actor of that name.
-func Segment(name string) string { return escape(name) }
-
-// TagSegment returns the segment of an address for calls with the tag.
-func TagSegment(tag string) string { return tagPrefix + escape(tag) }
-
-// QuestionSegment returns the segment of an address for question n, from 1.
-func QuestionSegment(n int) string { return questionMark + strconv.Itoa(n) }
-
-// SleepSegment returns the segment of an address for sleep n, from 1.
-func SleepSegment(n int) string { return sleepMark + strconv.Itoa(n) }
-
-// GroupSegment returns the segment of an address for groups of that name.
-func GroupSegment(name string) string { return groupPrefix + escape(name) }
 
 func (a Address) parts() site {
 	if a.nth == 0 {
@@ -82,8 +68,8 @@ func ParseAddress(s string) (Address, error) {
 	if s == "" {
 		return Address{}, nil
 	}
-	for _, segment := range strings.Split(s, "/") {
-		if err := checkSegment(segment); err != nil {
+	for _, part := range strings.Split(s, "/") {
+		if err := checkSegment(part); err != nil {
 			return Address{}, fmt.Errorf("record: address %q: %w", s, err)
 		}
 	}
@@ -104,30 +90,30 @@ func ParseAddress(s string) (Address, error) {
 
 // checkSegment accepts name, name#n, name@n, name#n@m, name@pre, name@undo,
 // step:name, group:name, ?n, ?sleepn.
-func checkSegment(segment string) error {
-	number, asked := strings.CutPrefix(segment, sleepMark)
+func checkSegment(part string) error {
+	number, asked := strings.CutPrefix(part, segment.SleepMark)
 	if !asked {
-		number, asked = strings.CutPrefix(segment, questionMark)
+		number, asked = strings.CutPrefix(part, segment.QuestionMark)
 	}
 	if asked && (number == "1" || isOrdinal(number)) {
 		return nil
 	}
-	rest, attempt, hasAttempt := strings.Cut(segment, "@")
+	rest, attempt, hasAttempt := strings.Cut(part, "@")
 	name, nth, hasNth := strings.Cut(rest, "#")
 	if hasAttempt && !isOrdinal(attempt) && attempt != preconditions && attempt != compensations || hasNth && !isOrdinal(nth) {
-		return fmt.Errorf("segment %q: want a number from 2 up after # and @", segment)
+		return fmt.Errorf("segment %q: want a number from 2 up after # and @", part)
 	}
-	if rest, ok := strings.CutPrefix(name, tagPrefix); ok {
+	if rest, ok := strings.CutPrefix(name, segment.TagPrefix); ok {
 		name = rest
 	} else {
-		name = strings.TrimPrefix(name, groupPrefix)
+		name = strings.TrimPrefix(name, segment.GroupPrefix)
 	}
-	if plain, err := unescape(name); err != nil {
-		return fmt.Errorf("segment %q: %w", segment, err)
+	if plain, err := segment.Unescape(name); err != nil {
+		return fmt.Errorf("segment %q: %w", part, err)
 	} else if plain == "" {
-		return fmt.Errorf("segment %q has no name", segment)
-	} else if escape(plain) != name {
-		return fmt.Errorf("segment %q: the characters / # @ : ? %% must be escaped, and no others", segment)
+		return fmt.Errorf("segment %q has no name", part)
+	} else if segment.Escape(plain) != name {
+		return fmt.Errorf("segment %q: the characters / # @ : ? %% must be escaped, and no others", part)
 	}
 	return nil
 }
@@ -180,11 +166,11 @@ func (a Address) Scope() string { return a.parts().scope }
 
 // Tag returns the tag of the call, empty if it has none.
 func (a Address) Tag() string {
-	tag, ok := strings.CutPrefix(a.parts().name, tagPrefix)
+	tag, ok := strings.CutPrefix(a.parts().name, segment.TagPrefix)
 	if !ok {
 		return ""
 	}
-	tag, _ = unescape(tag)
+	tag, _ = segment.Unescape(tag)
 	return tag
 }
 
@@ -222,13 +208,8 @@ func (a *Address) UnmarshalText(text []byte) (err error) {
 }
 
 const (
-	tagPrefix     = "step:"
-	groupPrefix   = "group:"
-	questionMark  = "?"
-	sleepMark     = "?sleep"
 	preconditions = "pre" // in place of an attempt number
 	compensations = "undo"
-	reserved      = "/#@:?%"
 )
 
 // IsInside reports whether the call is made by an attempt of the call at the address
@@ -257,45 +238,4 @@ func (a Address) WithoutAttempts() string {
 		}
 		path = strings.TrimLeft(after, "0123456789")
 	}
-}
-
-// escape percent-encodes the characters that have a meaning in addresses, and
-// control characters, which would break a line that shows an address.
-func escape(name string) string {
-	if !strings.ContainsFunc(name, mustEscape) {
-		return name
-	}
-	var b strings.Builder
-	for i := range len(name) {
-		if c := name[i]; mustEscape(rune(c)) {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
-func mustEscape(c rune) bool {
-	return c < 0x20 || c == 0x7f || c < 0x80 && strings.IndexByte(reserved, byte(c)) >= 0
-}
-
-func unescape(s string) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+2 >= len(s) {
-			return "", fmt.Errorf("%q ends inside an escape", s)
-		}
-		c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", fmt.Errorf("%q is not an escape", s[i:i+3])
-		}
-		b.WriteByte(byte(c))
-		i += 2
-	}
-	return b.String(), nil
 }

@@ -60,8 +60,8 @@ type Ledger struct {
 	clock     time.Time // the latest time that counts for Took
 }
 
-// A Change is what a record has changed in a ledger.
-type Change struct {
+// A Transition is what a record has changed in a ledger.
+type Transition struct {
 	// Ignored is set if the record has changed nothing because it was published again, or its
 	// number was seen before.
 	Ignored bool
@@ -83,13 +83,13 @@ type Change struct {
 }
 
 // Add adds the next record. It keeps nothing of r.Detail except what questions need.
-func (l *Ledger) Add(r *Record) (c Change) {
+func (l *Ledger) Add(r *Record) (c Transition) {
 	if r.Status == StatusRecovered {
 		l.recall(r, &c)
 		return c
 	}
 	if r.Replayed || r.Seq > 0 && r.Seq <= l.Last && r.Generation <= l.Generation {
-		return Change{Ignored: true}
+		return Transition{Ignored: true}
 	}
 	c.Rewound = r.Seq > 0 && r.Seq <= l.Last
 	l.number(r)
@@ -143,7 +143,7 @@ func (l *Ledger) tick(r *Record) {
 
 // addRun adds the beginning or the end of the run. Calls that were running have stopped: a call
 // runs again when a record says so.
-func (l *Ledger) addRun(r *Record, c *Change) {
+func (l *Ledger) addRun(r *Record, c *Transition) {
 	opens := r.Status == StatusStarted
 	at := r.Time
 	if opens {
@@ -177,8 +177,8 @@ func (l *Ledger) rest(call *Call, r *Record, at time.Time) {
 	if !call.presumed {
 		l.endWait(call, at)
 	}
-	if call.State == Running || call.State == Waiting && !call.suspended {
-		call.State, call.because = Stopped, ""
+	if call.State == StateRunning || call.State == StateWaiting && !call.suspended {
+		call.State, call.because = StateStopped, ""
 	}
 	if r.Status == StatusStarted {
 		if call.Phase == PhaseWaiting { // for the rest of the delay
@@ -193,7 +193,7 @@ func (l *Ledger) rest(call *Call, r *Record, at time.Time) {
 
 // recall adds that the outcome of a call was recalled. If the ledger has not seen the outcome, the
 // call is counted as restored. Such records are published, but not stored.
-func (l *Ledger) recall(r *Record, c *Change) {
+func (l *Ledger) recall(r *Record, c *Transition) {
 	if !r.Kind.IsCall() {
 		c.Ignored = true
 		return
@@ -208,7 +208,7 @@ func (l *Ledger) recall(r *Record, c *Change) {
 	if call == nil {
 		return
 	}
-	call.State = Restored
+	call.State = StateRestored
 	l.count(call, 1)
 	c.Call = call
 }
@@ -232,7 +232,7 @@ func (l *Ledger) Open() iter.Seq[*Call] {
 	return func(yield func(*Call) bool) {
 		l.settle()
 		for _, call := range l.open {
-			if call.State != Restored && !yield(call) {
+			if call.State != StateRestored && !yield(call) {
 				return
 			}
 		}

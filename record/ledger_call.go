@@ -19,7 +19,7 @@ type Call struct {
 
 	// The fields below are those of the latest record.
 	Status      Status
-	Number      int32 // of the attempt, from 0
+	LastAttempt int32 // its Record.Attempt
 	MaxAttempts int32 // below 0 for no limit
 	At          time.Time
 	Class       Class
@@ -39,19 +39,19 @@ type State uint8
 
 // The states of a call. A call is in one of them.
 const (
-	Unknown   State = iota // no record of it was seen
-	Running                // an attempt is being made
-	Waiting                // waits for its next attempt, or for the end of a suspended sleep
-	Asking                 // somebody was asked, and the call is suspended
-	Stopped                // interrupted; or the run was closed, or crashed, while it ran or waited
-	Completed              //
-	Failed                 // failed for good
-	Restored               // its outcome was recalled, and was not seen before
+	StateUnknown   State = iota // no record of it was seen
+	StateRunning                // an attempt is being made
+	StateWaiting                // waits for its next attempt, or for the end of a suspended sleep
+	StateAsking                 // somebody was asked, and the call is suspended
+	StateStopped                // interrupted; or the run was closed, or crashed, while it ran or waited
+	StateCompleted              //
+	StateFailed                 // failed for good
+	StateRestored               // its outcome was recalled, and was not seen before
 )
 
 var stateNames = []string{"", "running", "waiting", "asking", "stopped", "completed", "failed", "restored"}
 
-// String returns the name on the wire, such as "running"; empty for Unknown.
+// String returns the name on the wire, such as "running"; empty for StateUnknown.
 func (s State) String() string { return enum.Name(stateNames, uint8(s), "state") }
 
 // MarshalText returns the name on the wire.
@@ -65,7 +65,7 @@ func (s *State) UnmarshalText(text []byte) error {
 // IsActive reports whether the process works on the call, or waits for its next
 // attempt.
 func (c *Call) IsActive() bool {
-	return c.State == Running || c.State == Waiting && !c.suspended
+	return c.State == StateRunning || c.State == StateWaiting && !c.suspended
 }
 
 // follow begins to follow the call of r. It returns nil if too many calls are followed.
@@ -99,7 +99,7 @@ func (l *Ledger) settle() {
 	l.newest = nil
 }
 
-func (l *Ledger) addCall(r *Record, c *Change) {
+func (l *Ledger) addCall(r *Record, c *Transition) {
 	if r.Detail != nil && !r.Detail.Usage.IsZero() {
 		l.counts.Usage = l.counts.Usage.Plus(r.Detail.Usage)
 	}
@@ -138,9 +138,9 @@ func (l *Ledger) again(call *Call, r *Record) {
 		return
 	}
 	replaced := r.Detail.Replaces
-	state := Completed
+	state := StateCompleted
 	if replaced.Status == StatusFailed {
-		state = Failed
+		state = StateFailed
 	}
 	if replaced.Seq < l.First || l.Holes || *l.counts.stock(r.Kind).at(state) == 0 {
 		return // it was not counted
@@ -152,36 +152,36 @@ func (l *Ledger) again(call *Call, r *Record) {
 const maxAttempts = 1 << 30
 
 // move moves the call into its new state.
-func (l *Ledger) move(call *Call, r *Record, c *Change) {
+func (l *Ledger) move(call *Call, r *Record, c *Transition) {
 	switch r.Status {
 	case StatusStarted:
-		call.State = Running
+		call.State = StateRunning
 	case StatusRetrying:
-		call.State = Waiting
+		call.State = StateWaiting
 		call.wait(r.Time)
 	case StatusCompleted:
-		call.State = Completed
+		call.State = StateCompleted
 		l.questions.closeInside(call.Address, c)
 	case StatusFailed:
 		if !r.WillRetry {
-			call.State = Failed
+			call.State = StateFailed
 			l.questions.closeInside(call.Address, c)
 			return
 		}
-		call.State = Waiting
+		call.State = StateWaiting
 		call.wait(r.Time)
 		if r.Kind.IsEntered() {
 			l.questions.closeInsideAttempt(r, c)
 		}
 	case StatusInterrupted:
-		call.State, call.because = Stopped, ""
+		call.State, call.because = StateStopped, ""
 		if e := r.Interrupt(); e != nil {
 			call.because = e.Reason
 		}
 	case StatusAwaiting:
-		call.State, call.suspended = Asking, true
+		call.State, call.suspended = StateAsking, true
 		if r.Asks() == AsksTime {
-			call.State = Waiting
+			call.State = StateWaiting
 			call.wait(r.Time)
 		}
 		if e := r.Interrupt(); e != nil {
@@ -192,7 +192,7 @@ func (l *Ledger) move(call *Call, r *Record, c *Change) {
 
 // latest keeps what is needed of the latest record.
 func (c *Call) latest(r *Record) {
-	c.Status, c.Number, c.MaxAttempts = r.Status, clamp(r.Attempt), clamp(r.MaxAttempts)
+	c.Status, c.LastAttempt, c.MaxAttempts = r.Status, clamp(r.Attempt), clamp(r.MaxAttempts)
 	c.At, c.DelaySource, c.Class, c.Cause = r.Time, r.DelaySource, r.Class, r.Err
 }
 
@@ -207,7 +207,7 @@ func (c *Call) NextAttemptAt() time.Time {
 	return c.Since.Add(c.Delay)
 }
 
-func (c *Call) isOpen() bool { return c.State != Completed && c.State != Failed }
+func (c *Call) isOpen() bool { return c.State != StateCompleted && c.State != StateFailed }
 
 func (c *Call) wait(since time.Time) {
 	c.waiting, c.presumed, c.since, c.until = true, false, since, time.Time{}

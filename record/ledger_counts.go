@@ -64,19 +64,19 @@ func (s Stock) Plus(t Stock) Stock {
 // at returns the number of calls in the state.
 func (s *Stock) at(state State) *int {
 	switch state {
-	case Running:
+	case StateRunning:
 		return &s.Running
-	case Waiting:
+	case StateWaiting:
 		return &s.Waiting
-	case Asking:
+	case StateAsking:
 		return &s.Asking
-	case Stopped:
+	case StateStopped:
 		return &s.Stopped
-	case Completed:
+	case StateCompleted:
 		return &s.Completed
-	case Failed:
+	case StateFailed:
 		return &s.Failed
-	case Restored:
+	case StateRestored:
 		return &s.Restored
 	}
 	return new(int)
@@ -140,11 +140,11 @@ func (c *Counts) addFlows(d *Counts, n int) {
 
 // count adds the call to the stocks n times: 1, or -1 to take it out.
 func (l *Ledger) count(call *Call, n int) {
-	if call.Kind.IsParallel() || call.State == Unknown {
+	if call.Kind.IsParallel() || call.State == StateUnknown {
 		return
 	}
 	*l.counts.stock(call.Kind).at(call.State) += n
-	if call.State == Stopped && call.because != "" {
+	if call.State == StateStopped && call.because != "" {
 		l.countBecause(call.because, n)
 	}
 	if call.Highest < 2 {
@@ -152,9 +152,9 @@ func (l *Ledger) count(call *Call, n int) {
 	}
 	l.counts.Retried += n
 	switch call.State {
-	case Completed:
+	case StateCompleted:
 		l.counts.RetriedCompleted += n
-	case Failed:
+	case StateFailed:
 		l.counts.RetriedFailed += n
 	}
 }

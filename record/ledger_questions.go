@@ -18,7 +18,7 @@ type Question struct {
 	Asked   time.Time // by the clock of the process
 	Due     time.Time // when the default answers it; zero if it has none
 	Seq     uint64    // of the record
-	Err     error     // why the previous answer did not fit; nil otherwise
+	Refused error     // why the previous answer did not fit; nil otherwise
 	Schema  json.RawMessage
 	InDoubt *CallInDoubt // the call in doubt that it is about; nil for other questions
 
@@ -34,7 +34,7 @@ type questions struct {
 
 // ask adds a question, in place of an earlier one with the same ID.
 func (q *questions) ask(r *Record) *Question {
-	asked := &Question{ID: r.Name, Text: r.Message(), Asks: r.Asks(), Address: r.Address, Asked: r.Time, Seq: r.Seq, Err: r.Err}
+	asked := &Question{ID: r.Name, Text: r.Message(), Asks: r.Asks(), Address: r.Address, Asked: r.Time, Seq: r.Seq, Refused: r.Err}
 	if r.Delay > 0 {
 		asked.Due = r.Time.Add(r.Delay)
 	}
@@ -56,7 +56,7 @@ func (q *questions) ask(r *Record) *Question {
 }
 
 // answer closes the question of an answer.
-func (q *questions) answer(r *Record, c *Change) {
+func (q *questions) answer(r *Record, c *Transition) {
 	answered := q.byID[r.Name]
 	if answered == nil {
 		c.Ignored = true
@@ -106,7 +106,7 @@ func withoutAttempt(scope string) string {
 }
 
 // closeInside closes the questions of a call that has ended, and of the calls inside it.
-func (q *questions) closeInside(a Address, c *Change) {
+func (q *questions) closeInside(a Address, c *Transition) {
 	if len(q.inside) == 0 {
 		return
 	}
@@ -120,7 +120,7 @@ func (q *questions) closeInside(a Address, c *Change) {
 }
 
 // closeInsideAttempt closes the questions inside a failed attempt: the next attempt asks others.
-func (q *questions) closeInsideAttempt(r *Record, c *Change) {
+func (q *questions) closeInsideAttempt(r *Record, c *Transition) {
 	if len(q.inside) == 0 || q.inside[r.Address.String()] == 0 {
 		return
 	}
@@ -137,9 +137,9 @@ func isWithin(scope, path string) bool {
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@')
 }
 
-func (q *questions) closeAll(c *Change) { q.closeIf(c, func(*Question) bool { return true }) }
+func (q *questions) closeAll(c *Transition) { q.closeIf(c, func(*Question) bool { return true }) }
 
-func (q *questions) closeIf(c *Change, isOver func(*Question) bool) {
+func (q *questions) closeIf(c *Transition, isOver func(*Question) bool) {
 	for _, asked := range q.byID {
 		if !asked.moot && isOver(asked) {
 			q.count(asked, -1)

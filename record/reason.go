@@ -1,8 +1,6 @@
 package record
 
 import (
-	"slices"
-
 	"github.com/reprise-go/reprise/internal/enum"
 	"github.com/reprise-go/reprise/internal/mark"
 )
@@ -71,9 +69,4 @@ func (r *Reason) UnmarshalText(text []byte) error {
 		return nil
 	}
 	return enum.Parse(reasonNames[:], text, "reason", (*uint8)(r))
-}
-
-// FailureReasons returns the names of the reasons why a call can fail for good.
-func FailureReasons() []string {
-	return slices.Clone(reasonNames[ReasonPermanent:ReasonLost])
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
-	"github.com/reprise-go/reprise/state"
 )
 
 // TestStartsBeyondMaxQueuedAreRefused: of 4,000 starts at once, as many are stored as may
@@ -91,7 +90,7 @@ func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
 		require.NoError(t, start("second", "ann"), "it was started")
 		require.NoError(t, start("bob-1", "bob"))
 		require.NoError(t, start("nobody-1", ""))
-		require.NoError(t, r.Cancel(t.Context(), "second", state.Stop{}))
+		require.NoError(t, r.Cancel(t.Context(), "second", snapshot.Stop{}))
 		require.NoError(t, start("third", "ann"))
 		require.ErrorIs(t, start("fourth", "ann"), runner.ErrTooMany)
 		close(gate)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -92,7 +93,7 @@ type end struct {
 }
 
 // startCalled starts the run for the step that ctx belongs to, if that has not started it.
-func (r *Runner) startCalled(ctx context.Context, caller, name string, input any) (called, error) {
+func (r *Runner) startCalled(ctx context.Context, from, name string, input any) (called, error) {
 	p, err := r.find(name, "")
 	if err != nil {
 		return called{}, core.Permanent(err)
@@ -101,7 +102,7 @@ func (r *Runner) startCalled(ctx context.Context, caller, name string, input any
 	if err != nil {
 		return called{}, err
 	}
-	sum := sha256.Sum256([]byte(caller + "\x00" + key)) // a fork has the keys of its parent, but calls its own runs
+	sum := sha256.Sum256([]byte(from + "\x00" + key)) // a fork has the keys of its parent, but calls its own runs
 	id := hex.EncodeToString(sum[:8])
 	c := called{name + "-" + id, "run." + id}
 	encoded, err := p.encode(input)
@@ -109,7 +110,7 @@ func (r *Runner) startCalled(ctx context.Context, caller, name string, input any
 		return called{}, core.Permanent(err)
 	}
 	var o StartOptions
-	state.Caller{RunID: caller, Signal: c.Signal}.AddTo(&o.Metadata)
+	caller.Caller{RunID: from, Signal: c.Signal}.AddTo(&o.Metadata)
 	_, _, err = r.startEncoded(ctx, p, c.RunID, encoded, o)
 	return c, err
 }
@@ -148,8 +149,9 @@ func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.Execution
 		return
 	}
 	id := fmt.Sprintf("%s in generation %d", o.runID, o.generation)
-	if err := o.caller.Tell(ctx, r.store, id); err != nil {
-		r.observe(o.event(EventTrouble, st.Status(), fmt.Errorf("runner: tell run %s of its end: %w", o.caller.RunID, err)))
+	err = state.Signal(ctx, r.store, o.caller.RunID, o.caller.Signal, nil, state.SignalOptions{ID: id})
+	if err != nil && !errors.Is(err, state.ErrEnded) && !errors.Is(err, state.ErrCancelled) && !errors.Is(err, snapshot.ErrNotFound) {
+		r.observe(o.notice(NoticeTrouble, st.Status(), fmt.Errorf("runner: tell run %s of its end: %w", o.caller.RunID, err)))
 		return
 	}
 	r.answered(ctx, o.caller.RunID)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
@@ -60,9 +61,9 @@ func TestRunCallsOthersWithoutASlot(t *testing.T) {
 		page, err := store.List(t.Context(), snapshot.Filter{Program: "child"})
 		require.NoError(t, err)
 		require.Len(t, page.Runs, 2)
-		caller, ok := state.CallerOf(&page.Runs[0].Metadata)
+		by, ok := caller.Of(&page.Runs[0].Metadata)
 		require.True(t, ok)
-		assert.Equal(t, "a", caller.RunID)
+		assert.Equal(t, "a", by.RunID)
 	})
 }
 
@@ -75,13 +76,13 @@ func TestEndOfACalledRunIsThatOfTheCall(t *testing.T) {
 	}{
 		"fails": {func(*testing.T, *runner.Runner, string) {}, "has ended as failed: "},
 		"cancelled when paused": {func(t *testing.T, r *runner.Runner, child string) {
-			require.NoError(t, r.Cancel(t.Context(), child, state.Stop{By: "ann"}))
+			require.NoError(t, r.Cancel(t.Context(), child, snapshot.Stop{By: "ann"}))
 		}, "has ended as cancelled: "},
 		"cancelled elsewhere": {func(t *testing.T, r *runner.Runner, child string) {
-			require.NoError(t, state.Cancel(t.Context(), r.Store(), child, state.Stop{By: "ann"}))
+			require.NoError(t, state.Cancel(t.Context(), r.Store(), child, snapshot.Stop{By: "ann"}))
 		}, "has ended as cancelled: "},
 		"interrupted and resumed": {func(t *testing.T, r *runner.Runner, child string) {
-			require.NoError(t, r.Interrupt(t.Context(), child, state.Stop{}))
+			require.NoError(t, r.Interrupt(t.Context(), child, snapshot.Stop{}))
 			sleep(time.Hour)
 			require.NoError(t, r.Resume(t.Context(), child))
 			synctest.Wait()
@@ -140,7 +141,7 @@ func TestCallsThatCannotBeMadeAreErrors(t *testing.T) {
 			return runner.Call[string](ctx, "echo", json.RawMessage(`{"text": 7}`))
 		}))
 		defer serve(t, r)()
-		for id, want := range map[string]error{"unknown": runner.ErrUnknown, "unfit": runner.ErrInput} {
+		for id, want := range map[string]error{"unknown": runner.ErrNotRegistered, "unfit": runner.ErrInput} {
 			_, err := program.Start(t.Context(), id, word{id}, runner.StartOptions{})
 			require.NoError(t, err)
 			_, err = r.Wait(t.Context(), id)

@@ -51,9 +51,9 @@ func TestOtherCodeUnderTheSameVersionStopsTheRunAndRunsNothing(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, stop())
 
-		var ended []runner.Event
-		other := newRunner(t, store, runner.Options{Observe: func(e runner.Event) {
-			if e.Type == runner.EventEnded {
+		var ended []runner.Notice
+		other := newRunner(t, store, runner.Options{Observe: func(e runner.Notice) {
+			if e.Type == runner.NoticeClosed {
 				ended = append(ended, e)
 			}
 		}})
@@ -96,16 +96,16 @@ type (
 // events keeps what a runner observes.
 type events struct {
 	mu  sync.Mutex
-	all []runner.Event
+	all []runner.Notice
 }
 
-func (e *events) observe(event runner.Event) {
+func (e *events) observe(event runner.Notice) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, event)
 }
 
-func (e *events) of(kind runner.EventType) (found []runner.Event) {
+func (e *events) of(kind runner.NoticeType) (found []runner.Notice) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, event := range e.all {
@@ -151,8 +151,8 @@ func TestInputThatDoesNotFitTheCodeOfToday(t *testing.T) {
 				assert.Contains(t, info.Stop.Message, want)
 				sleep(24 * time.Hour) // it is not tried again
 				require.NoError(t, stop())
-				assert.Len(t, seen.of(runner.EventBegan), 1)
-				ended := seen.of(runner.EventEnded)
+				assert.Len(t, seen.of(runner.NoticeOpened), 1)
+				ended := seen.of(runner.NoticeClosed)
 				require.Len(t, ended, 1)
 				require.ErrorIs(t, ended[0].Err, runner.ErrInput, "which a service logs")
 				assert.Equal(t, `ended run a of work 1: interrupted (divergence): `+ended[0].Err.Error(), ended[0].String())
@@ -204,7 +204,7 @@ func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
 		}
 		sleep(time.Hour)
 		texts := make(map[string]int)
-		for _, e := range seen.of(runner.EventTrouble) {
+		for _, e := range seen.of(runner.NoticeTrouble) {
 			texts[e.String()]++
 		}
 		assert.Equal(t, map[string]int{

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrClock is found in the error of an [EventTrouble] after the clock of the machine has jumped by
+// ErrClock is found in the error of a [NoticeTrouble] after the clock of the machine has jumped by
 // more than a minute, if Options.Queue is not set: it was set, or the machine was suspended.
 // Everything that waits for a time follows the new clock: after a jump forward, runs continue
 // earlier, and schedules skip the instants that passed unless CatchUp covers them; after a jump
@@ -50,7 +50,7 @@ func (r *Runner) watchClock(ctx context.Context) {
 		}
 		now := r.clock()
 		if by := now.jump(before); by.Abs() > jumpOf {
-			r.observe(Event{Type: EventTrouble, Err: jumped(by, now.wall)})
+			r.observe(Notice{Type: NoticeTrouble, Err: jumped(by, now.wall)})
 		}
 		before = now
 	}

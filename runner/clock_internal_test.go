@@ -21,10 +21,10 @@ func TestJumpOfTheClockIsReported(t *testing.T) {
 		var set atomic.Int64 // by how much the clock is wrong
 		var mu sync.Mutex
 		var troubles []error
-		r, err := New(memstore.New(), Options{Observe: func(e Event) {
+		r, err := New(memstore.New(), Options{Observe: func(e Notice) {
 			mu.Lock()
 			defer mu.Unlock()
-			assert.Equal(t, EventTrouble, e.Type)
+			assert.Equal(t, NoticeTrouble, e.Type)
 			troubles = append(troubles, e.Err)
 		}})
 		require.NoError(t, err)

@@ -109,7 +109,7 @@ func TestSleepIsAsLongWhateverTheClockOfTheQueue(t *testing.T) {
 			_, err = r.Wait(t.Context(), "r")
 			require.NoError(t, err)
 			assert.Equal(t, 10*time.Minute, time.Since(began), ahead)
-			assert.EqualValues(t, 2, r.Stats().Began, ahead)
+			assert.EqualValues(t, 2, r.Stats().Opened, ahead)
 		})
 	}
 }
@@ -160,8 +160,8 @@ func TestScheduleWaitsForTheClockOfTheQueue(t *testing.T) {
 		defer serve(t, r)()
 		sleep(10 * time.Minute)
 		assert.Empty(t, runIDs(t, store, begin))
-		require.NotEmpty(t, seen.of(runner.EventTrouble))
-		require.EqualError(t, seen.of(runner.EventTrouble)[0].Err, `runner: schedule "s": the time of the queue: no route to host`)
+		require.NotEmpty(t, seen.of(runner.NoticeTrouble))
+		require.EqualError(t, seen.of(runner.NoticeTrouble)[0].Err, `runner: schedule "s": the time of the queue: no route to host`)
 		queue.silent.Store(false)
 		sleep(time.Minute)
 		assert.Len(t, runIDs(t, store, begin), 1)
@@ -201,13 +201,13 @@ func TestStatsCountASharedQueue(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []int{0, 3}, []int{r.Stats().Queued, r.Stats().Parked})
 		assert.EqualValues(t, 2, queue.asked.Load())
-		assert.Empty(t, seen.of(runner.EventTrouble))
+		assert.Empty(t, seen.of(runner.NoticeTrouble))
 
 		queue.broken.Store(true)
 		sleep(10 * time.Second)
 		synctest.Wait()
 		assert.Equal(t, []int{0, 3}, []int{r.Stats().Queued, r.Stats().Parked}, "the last that was counted")
-		require.Len(t, seen.of(runner.EventTrouble), 1)
-		assert.EqualError(t, seen.of(runner.EventTrouble)[0].Err, "runner: count the queue: no route to host")
+		require.Len(t, seen.of(runner.NoticeTrouble), 1)
+		assert.EqualError(t, seen.of(runner.NoticeTrouble)[0].Err, "runner: count the queue: no route to host")
 	})
 }

@@ -39,7 +39,7 @@ func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, stop())
 
-		require.NoError(t, state.Cancel(t.Context(), store, "a", state.Stop{By: "ops", Message: "wrong customer"}))
+		require.NoError(t, state.Cancel(t.Context(), store, "a", snapshot.Stop{By: "ops", Message: "wrong customer"}))
 		info, err := store.Info(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusInterrupted, info.Status)

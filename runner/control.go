@@ -18,7 +18,7 @@ import (
 // says who interrupts, and why. A waiting run is stopped at once; a run that another process has
 // open is stopped there. For a run that has ended, or is interrupted, the error is
 // state.ErrNotRunning.
-func (r *Runner) Interrupt(ctx context.Context, runID string, stop state.Stop) error {
+func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop) error {
 	stop.Reason = record.InterruptUser
 	if st := r.stateOf(runID); st != nil && st.Interrupt(stop) {
 		return nil
@@ -74,7 +74,7 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 }
 
 // Cancel ends a run for good, see state.Cancel.
-func (r *Runner) Cancel(ctx context.Context, runID string, stop state.Stop) error {
+func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) error {
 	if st := r.stateOf(runID); st != nil && st.Cancel(stop) {
 		return nil
 	}

@@ -41,16 +41,16 @@ func TestControlOfRunsThatAreOpenedAndClosedAllTheTime(t *testing.T) {
 		require.NoError(t, err)
 		awaitInfo(t, r, id, func(i *snapshot.Info) bool { return i.Generation > 1 })
 		if i%2 == 0 {
-			require.NoError(t, r.Interrupt(t.Context(), id, state.Stop{By: "ann", Message: "stop"}))
+			require.NoError(t, r.Interrupt(t.Context(), id, snapshot.Stop{By: "ann", Message: "stop"}))
 			info := awaitInfo(t, r, id, func(i *snapshot.Info) bool { return i.Status == snapshot.StatusInterrupted && !i.Open })
 			assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ann", Message: "stop"}, info.Stop)
-			require.ErrorIs(t, r.Interrupt(t.Context(), id, state.Stop{By: "ann", Message: "again"}), state.ErrNotRunning)
+			require.ErrorIs(t, r.Interrupt(t.Context(), id, snapshot.Stop{By: "ann", Message: "again"}), state.ErrNotRunning)
 		} else {
-			require.NoError(t, r.Cancel(t.Context(), id, state.Stop{By: "ann", Message: "stop"}))
+			require.NoError(t, r.Cancel(t.Context(), id, snapshot.Stop{By: "ann", Message: "stop"}))
 			info := awaitInfo(t, r, id, func(i *snapshot.Info) bool { return i.Status == snapshot.StatusCancelled && !i.Open })
 			assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ann", Message: "stop"}, info.Stop)
-			require.ErrorIs(t, r.Interrupt(t.Context(), id, state.Stop{By: "ann", Message: "again"}), state.ErrNotRunning)
-			require.NoError(t, r.Cancel(t.Context(), id, state.Stop{By: "bob", Message: "again"}), "the first counts")
+			require.ErrorIs(t, r.Interrupt(t.Context(), id, snapshot.Stop{By: "ann", Message: "again"}), state.ErrNotRunning)
+			require.NoError(t, r.Cancel(t.Context(), id, snapshot.Stop{By: "bob", Message: "again"}), "the first counts")
 		}
 	}
 	for i := range 20 { // none has continued
@@ -71,7 +71,7 @@ func TestRunThatIsBeingInterruptedElsewhereIsResumed(t *testing.T) {
 	require.NoError(t, err)
 	p.Await("holding a")
 	for range 4 {
-		require.NoError(t, r.Interrupt(t.Context(), "a", state.Stop{By: "ann", Message: "stop"}))
+		require.NoError(t, r.Interrupt(t.Context(), "a", snapshot.Stop{By: "ann", Message: "stop"}))
 		require.NoError(t, r.Resume(t.Context(), "a"))
 		p.Await("holding a")
 	}

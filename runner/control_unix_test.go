@@ -15,7 +15,6 @@ import (
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/state"
 )
 
 // A process that hangs does not read that its run is interrupted, and is killed.
@@ -29,8 +28,8 @@ func TestInterruptOfAProcessThatIsKilledBeforeItReadsItCounts(t *testing.T) {
 	}
 	p.Await("holding interrupted", "holding cancelled", "holding neither")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
-	require.NoError(t, r.Interrupt(t.Context(), "interrupted", state.Stop{By: "ann", Message: "stop"}))
-	require.NoError(t, r.Cancel(t.Context(), "cancelled", state.Stop{By: "ann", Message: "stop"}))
+	require.NoError(t, r.Interrupt(t.Context(), "interrupted", snapshot.Stop{By: "ann", Message: "stop"}))
+	require.NoError(t, r.Cancel(t.Context(), "cancelled", snapshot.Stop{By: "ann", Message: "stop"}))
 	p.Kill()
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))

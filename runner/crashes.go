@@ -70,8 +70,8 @@ func (r *Runner) countCrash(ctx context.Context, o *openRun, info snapshot.Info)
 	case err != nil:
 		return false, err
 	}
-	r.observe(Event{
-		Type: EventCrashed, RunID: info.RunID, Program: info.Program, Version: info.Version,
+	r.observe(Notice{
+		Type: NoticeCrashed, RunID: info.RunID, Program: info.Program, Version: info.Version,
 		Status: info.Status, Stop: info.Stop, Restarts: restarts,
 	})
 	return !looping, nil
@@ -183,7 +183,7 @@ func (r *Runner) wakeSuspect(ctx context.Context) {
 	r.suspects.waiting = r.suspects.waiting[1:]
 	r.mu.Unlock()
 	if err := r.queue.Wake(ctx, next); err != nil && ctx.Err() == nil { // it is checked again in any case
-		r.observe(Event{Type: EventTrouble, RunID: next.RunID, Program: next.Program.Name, Version: next.Program.Version, Err: err})
+		r.observe(Notice{Type: NoticeTrouble, RunID: next.RunID, Program: next.Program.Name, Version: next.Program.Version, Err: err})
 	}
 }
 

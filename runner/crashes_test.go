@@ -16,7 +16,6 @@ import (
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
-	"github.com/reprise-go/reprise/state"
 )
 
 // crashed stores a run of the program "work" that a process left behind, after
@@ -58,8 +57,8 @@ func TestSuspectsAreContinuedOneAtATimeUntilTheirFirstOutcome(t *testing.T) {
 		}
 		var first, second, unsuspected busy
 		ended := make(chan string, suspects+others)
-		r := newRunner(t, store, runner.Options{Observe: func(e runner.Event) {
-			if e.Type == runner.EventEnded {
+		r := newRunner(t, store, runner.Options{Observe: func(e runner.Notice) {
+			if e.Type == runner.NoticeClosed {
 				ended <- e.RunID
 			}
 		}})
@@ -109,8 +108,8 @@ func TestSuspectThatWaitsIsNotCounted(t *testing.T) {
 		crashed(t, store, "a", 1)
 		crashed(t, store, "b", 1)
 		began := make(chan string, 10)
-		r := newRunner(t, store, runner.Options{SweepEvery: time.Second, Observe: func(e runner.Event) {
-			if e.Type == runner.EventBegan {
+		r := newRunner(t, store, runner.Options{SweepEvery: time.Second, Observe: func(e runner.Notice) {
+			if e.Type == runner.NoticeOpened {
 				began <- e.RunID
 			}
 		}})
@@ -129,7 +128,7 @@ func TestSuspectThatWaitsIsNotCounted(t *testing.T) {
 			restarts[info.Restarts]++
 		}
 		assert.Equal(t, map[int]int{1: 1, 2: 1}, restarts)
-		require.NoError(t, r.Interrupt(t.Context(), first, state.Stop{By: "ops", Message: "it hangs"}))
+		require.NoError(t, r.Interrupt(t.Context(), first, snapshot.Stop{By: "ops", Message: "it hangs"}))
 		assert.NotEqual(t, first, <-began, "the turn is the next one's when the run is closed")
 		require.NoError(t, stop())
 	})
@@ -162,8 +161,8 @@ func TestRunIsSetAsideWithTheInnermostCallsThatWereUnderWay(t *testing.T) {
 		_, err = store.Create(t.Context(), run)
 		require.NoError(t, err)
 
-		seen := make(chan runner.Event, 10)
-		r := newRunner(t, store, runner.Options{Observe: func(e runner.Event) { seen <- e }})
+		seen := make(chan runner.Notice, 10)
+		r := newRunner(t, store, runner.Options{Observe: func(e runner.Notice) { seen <- e }})
 		runner.Register(r, agent("work", func(context.Context, word) (string, error) { panic("it runs") }))
 		stop := serve(t, r)
 		_, err = r.Wait(t.Context(), "a")

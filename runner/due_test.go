@@ -62,8 +62,8 @@ func TestRunsThatWereDueBeginInTheirOrder(t *testing.T) {
 	var got []string
 	var open, most atomic.Int32
 	all := make(chan struct{})
-	r := newRunner(t, store, runner.Options{Limit: limit, SweepEvery: time.Hour, Observe: func(e runner.Event) {
-		if e.Type == runner.EventEnded {
+	r := newRunner(t, store, runner.Options{Limit: limit, SweepEvery: time.Hour, Observe: func(e runner.Notice) {
+		if e.Type == runner.NoticeClosed {
 			mu.Lock()
 			defer mu.Unlock()
 			if got = append(got, e.RunID); len(got) == n {

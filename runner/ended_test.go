@@ -36,8 +36,8 @@ func TestRunThatAnotherHasEndedIsNotOpened(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 		})
-		r := newRunner(t, &overtaken{store, complete}, runner.Options{Observe: func(e runner.Event) {
-			assert.NotEqual(t, runner.EventTrouble, e.Type, "%v", e)
+		r := newRunner(t, &overtaken{store, complete}, runner.Options{Observe: func(e runner.Notice) {
+			assert.NotEqual(t, runner.NoticeTrouble, e.Type, "%v", e)
 		}})
 		runner.Register(r, agent("never", func(context.Context, word) (string, error) {
 			t.Error("the program runs")

@@ -10,9 +10,9 @@ import (
 
 // Errors of runners, found by errors.Is.
 var (
-	// ErrUnknown is returned for a program or a version that is not registered.
-	// errors.As finds the *[UnknownError].
-	ErrUnknown = errors.New("runner: the program is not registered")
+	// ErrNotRegistered is returned for a program or a version that is not registered.
+	// errors.As finds the *[NotRegisteredError].
+	ErrNotRegistered = errors.New("runner: the program is not registered")
 
 	// ErrInput is returned for an input that does not fit its program.
 	// errors.As finds the *[InputError].
@@ -39,14 +39,14 @@ var (
 	ErrStopped = errors.New("runner: runs did not stop when they were interrupted")
 )
 
-// An UnknownError reports that a program is not registered. It matches ErrUnknown.
-type UnknownError struct {
+// A NotRegisteredError reports that a program is not registered. It matches ErrNotRegistered.
+type NotRegisteredError struct {
 	Program, Version string   // an empty version is the current one
 	Registered       []string // names and versions
 }
 
 // Error names the programs that are registered.
-func (e *UnknownError) Error() string {
+func (e *NotRegisteredError) Error() string {
 	what := fmt.Sprintf("program %q", e.Program)
 	if e.Version != "" {
 		what += fmt.Sprintf(", version %q,", e.Version)
@@ -57,8 +57,8 @@ func (e *UnknownError) Error() string {
 	return "runner: " + what + " is not registered; want one of " + strings.Join(e.Registered, ", ")
 }
 
-// Unwrap returns ErrUnknown.
-func (e *UnknownError) Unwrap() error { return ErrUnknown }
+// Unwrap returns ErrNotRegistered.
+func (e *NotRegisteredError) Unwrap() error { return ErrNotRegistered }
 
 // An InputError says that an input does not fit its program. It is ErrInput.
 type InputError struct {
@@ -76,7 +76,7 @@ func (e *InputError) Unwrap() []error { return []error{ErrInput, e.Err} }
 
 // errors.Is and errors.As find these in recorded errors of calls, too.
 func init() {
-	record.RegisterError("runner.ErrUnknown", ErrUnknown)
+	record.RegisterError("runner.ErrNotRegistered", ErrNotRegistered)
 	record.RegisterError("runner.ErrInput", ErrInput)
 	record.RegisterError("runner.ErrStarted", ErrStarted)
 	record.RegisterError("runner.ErrCrashLoop", ErrCrashLoop)
@@ -85,6 +85,6 @@ func init() {
 	record.RegisterError("runner.ErrStopping", ErrStopping)
 	record.RegisterError("runner.ErrNotReady", ErrNotReady)
 	record.RegisterError("runner.ErrClock", ErrClock)
-	record.RegisterErrorType[*UnknownError]("runner.UnknownError")
+	record.RegisterErrorType[*NotRegisteredError]("runner.NotRegisteredError")
 	record.RegisterErrorType[*InputError]("runner.InputError")
 }

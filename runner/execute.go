@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -19,7 +20,7 @@ import (
 type openRun struct {
 	runID      string
 	program    *program
-	caller     state.Caller // the run that called it; zero for none
+	caller     caller.Caller // the run that called it; zero for none
 	generation uint64
 	opened     chan struct{}         // closed when st is set, or will not be
 	st         *state.ExecutionState // nil until then
@@ -48,7 +49,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	}
 	defer func() {
 		if err := st.Close(); err != nil {
-			r.observe(o.event(EventTrouble, st.Status(), err))
+			r.observe(o.notice(NoticeTrouble, st.Status(), err))
 		}
 		if st.Status() == snapshot.StatusQueued { // give it back, but later: otherwise it would be opened again and again
 			r.refuse(ctx, o, errors.Join(errNoCall, err))
@@ -57,7 +58,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	r.opened(o, st)
 	call, err := o.program.decode(input)
 	if err != nil { // other code has stored it
-		st.Interrupt(state.Stop{Reason: record.InterruptDiverge, Message: strings.TrimPrefix(err.Error(), "runner: ")})
+		st.Interrupt(snapshot.Stop{Reason: record.InterruptDiverge, Message: strings.TrimPrefix(err.Error(), "runner: ")})
 		o.stopped = err
 		return
 	}
@@ -105,7 +106,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	}
 	var input []byte
 	readInput := func(found *snapshot.Run) (err error) {
-		o.caller, _ = state.CallerOf(&found.Metadata)
+		o.caller, _ = caller.Of(&found.Metadata)
 		o.generation = found.Generation
 		input, err = inputOf(found)
 		return err
@@ -144,9 +145,9 @@ func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
 	close(o.opened)
 	r.mu.Unlock()
 	if late {
-		st.Interrupt(state.Stop{Reason: record.InterruptShutdown})
+		st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown})
 	}
-	r.observe(o.event(EventBegan, snapshot.StatusRunning, nil))
+	r.observe(o.notice(NoticeOpened, snapshot.StatusRunning, nil))
 }
 
 // refuse handles a run that cannot continue. It ignores a run that is open elsewhere,
@@ -169,12 +170,12 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 		r.refused[o.runID] = refusal{}
 	}
 	r.mu.Unlock()
-	r.observe(o.event(EventTrouble, info.Status, err))
+	r.observe(o.notice(NoticeTrouble, info.Status, err))
 }
 
 // mayPass reports whether err is from a store that may be reached again later.
 func mayPass(err error) bool {
-	for _, passing := range []error{snapshot.ErrUnavailable, snapshot.ErrFenced, snapshot.ErrUnknown, snapshot.ErrLease} {
+	for _, passing := range []error{snapshot.ErrUnavailable, snapshot.ErrFenced, snapshot.ErrMaybeStored, snapshot.ErrLease} {
 		if errors.Is(err, passing) {
 			return true
 		}
@@ -231,15 +232,15 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	}
 	r.clear(ctx, o)
 	if ran {
-		event := o.event(EventEnded, info.Status, nil)
+		notice := o.notice(NoticeClosed, info.Status, nil)
 		switch {
 		case err != nil:
-			event.Status, event.Err = o.st.Status(), err // the status as far as this process knows
+			notice.Status, notice.Err = o.st.Status(), err // the status as far as this process knows
 		case info.Status == snapshot.StatusInterrupted:
-			event.Err = o.stopped
+			notice.Err = o.stopped
 		}
-		event.Took, event.Due, event.Stop = took, info.Due, info.Stop
-		r.observe(event)
+		notice.Took, notice.Due, notice.Stop = took, info.Due, info.Stop
+		r.observe(notice)
 	}
 }
 
@@ -253,7 +254,7 @@ func (r *Runner) give(ctx context.Context, lease Lease, end func() error) {
 	}
 	if err := end(); err != nil && ctx.Err() == nil {
 		e := lease.Entry()
-		r.observe(Event{Type: EventTrouble, RunID: e.RunID, Program: e.Program.Name, Version: e.Program.Version, Err: err})
+		r.observe(Notice{Type: NoticeTrouble, RunID: e.RunID, Program: e.Program.Name, Version: e.Program.Version, Err: err})
 	}
 }
 
@@ -286,6 +287,6 @@ func (r *Runner) resetRestarts(ctx context.Context, info snapshot.Info) snapshot
 	return now
 }
 
-func (o *openRun) event(t EventType, status snapshot.Status, err error) Event {
-	return Event{Type: t, RunID: o.runID, Program: o.program.name, Version: o.program.version, Status: status, Err: err}
+func (o *openRun) notice(t NoticeType, status snapshot.Status, err error) Notice {
+	return Notice{Type: t, RunID: o.runID, Program: o.program.name, Version: o.program.version, Status: status, Err: err}
 }

@@ -38,7 +38,7 @@ func service(args ...string) error {
 	}
 	r, err := runner.New(store, runner.Options{
 		Limit: 2000, MaxRestarts: 3, SweepEvery: 50 * time.Millisecond, Grace: 50 * time.Millisecond, ParkAfter: time.Millisecond,
-		Observe: func(e runner.Event) {
+		Observe: func(e runner.Notice) {
 			if e.Stop.Reason == record.InterruptCrashLoop {
 				fmt.Println("set aside", e.RunID)
 				return

@@ -238,7 +238,7 @@ func (r *Runner) find(name, version string) (*program, error) {
 		p = r.programs[programKey{name, version}]
 	}
 	if p == nil {
-		return nil, &UnknownError{Program: name, Version: version, Registered: r.registered()}
+		return nil, &NotRegisteredError{Program: name, Version: version, Registered: r.registered()}
 	}
 	return p, nil
 }

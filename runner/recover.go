@@ -54,7 +54,7 @@ func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fr
 		_, err = r.queue.Add(ctx, e)
 	}
 	if err != nil && ctx.Err() == nil { // the sweep adds it
-		r.observe(Event{Type: EventTrouble, RunID: e.RunID, Program: e.Program.Name, Version: e.Program.Version, Status: info.Status, Err: err})
+		r.observe(Notice{Type: NoticeTrouble, RunID: e.RunID, Program: e.Program.Name, Version: e.Program.Version, Status: info.Status, Err: err})
 	}
 }
 
@@ -182,7 +182,7 @@ func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 		if took, err = r.sweep(ctx); err != nil {
 			took = 0 // the time of a failed sweep does not count
 			if ctx.Err() == nil {
-				r.observe(Event{Type: EventTrouble, Err: err})
+				r.observe(Notice{Type: NoticeTrouble, Err: err})
 			}
 		}
 	}

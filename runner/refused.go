@@ -71,7 +71,7 @@ func (r *Runner) tryRefused(ctx context.Context) error {
 			continue
 		}
 		if err := r.Resume(ctx, info.RunID); err != nil && ctx.Err() == nil {
-			r.observe(Event{Type: EventTrouble, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status, Err: fmt.Errorf("runner: try a refused run: %w", err)})
+			r.observe(Notice{Type: NoticeTrouble, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status, Err: fmt.Errorf("runner: try a refused run: %w", err)})
 		}
 	}
 	return nil

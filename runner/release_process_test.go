@@ -30,7 +30,7 @@ func release(args ...string) error {
 	}
 	r, err := runner.New(store, runner.Options{
 		SweepEvery: 20 * time.Millisecond, Grace: time.Second, ParkAfter: time.Millisecond,
-		Observe: func(e runner.Event) { fmt.Println(e.Type, e.RunID, e.Status, e.Stop.Reason) },
+		Observe: func(e runner.Notice) { fmt.Println(e.Type, e.RunID, e.Status, e.Stop.Reason) },
 	})
 	if err != nil {
 		return err

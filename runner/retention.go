@@ -75,7 +75,7 @@ func (r *Runner) retainOften(ctx context.Context) {
 		}
 		looked, err := r.retain(ctx, sizes)
 		if err != nil && ctx.Err() == nil {
-			r.observe(Event{Type: EventTrouble, Err: fmt.Errorf("runner: retention: %w", err)})
+			r.observe(Notice{Type: NoticeTrouble, Err: fmt.Errorf("runner: retention: %w", err)})
 		}
 		timer.Reset(max(r.options.Retention.Every, 20*looked))
 	}
@@ -109,7 +109,7 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 			continue // another process has removed it
 		} else if err != nil {
 			if ctx.Err() == nil {
-				r.observe(Event{Type: EventTrouble, RunID: info.RunID, Err: fmt.Errorf("runner: retention: %w", err)})
+				r.observe(Notice{Type: NoticeTrouble, RunID: info.RunID, Err: fmt.Errorf("runner: retention: %w", err)})
 			}
 			continue
 		}
@@ -178,22 +178,22 @@ func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[stri
 // removeRun archives a run and removes it, if it has not changed since it was listed: it may have
 // been pinned or resumed, or replaced by another run with its ID.
 func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *sync.Mutex) {
-	event := Event{Type: EventRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
+	notice := Notice{Type: NoticeRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
 	if err := r.archive(ctx, info.RunID, archiving); err != nil {
-		event.Type, event.Err = EventTrouble, err
+		notice.Type, notice.Err = NoticeTrouble, err
 	} else if same, err := r.isAsListed(ctx, info); err != nil {
-		event.Type, event.Err = EventTrouble, err
+		notice.Type, notice.Err = NoticeTrouble, err
 	} else if !same {
 		return
 	} else if err := r.store.Delete(ctx, info.RunID); errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked) {
 		return // another process removed it, or has it open
 	} else if err != nil {
-		event.Type, event.Err = EventTrouble, err
+		notice.Type, notice.Err = NoticeTrouble, err
 	}
-	if event.Err != nil && ctx.Err() != nil {
+	if notice.Err != nil && ctx.Err() != nil {
 		return // the runner is stopping
 	}
-	r.observe(event)
+	r.observe(notice)
 }
 
 func (r *Runner) isAsListed(ctx context.Context, listed *snapshot.Info) (bool, error) {

@@ -34,8 +34,8 @@ func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "archive")
 	var once sync.Once
 	first := make(chan struct{}) // run was removed
-	observe := func(e runner.Event) {
-		if seen.observe(e); e.Type == runner.EventRemoved {
+	observe := func(e runner.Notice) {
+		if seen.observe(e); e.Type == runner.NoticeRemoved {
 			once.Do(func() { close(first) })
 		}
 	}
@@ -106,11 +106,11 @@ func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
 	done()
 	others.Wait()
 	require.NoError(t, stop())
-	for _, e := range seen.of(runner.EventTrouble) {
+	for _, e := range seen.of(runner.NoticeTrouble) {
 		t.Error(e)
 	}
 	removed := make(map[string]bool)
-	for _, e := range seen.of(runner.EventRemoved) {
+	for _, e := range seen.of(runner.NoticeRemoved) {
 		assert.False(t, removed[e.RunID], "%s was removed twice", e.RunID)
 		removed[e.RunID] = true
 		assert.FileExists(t, filepath.Join(archive, e.RunID+".reprise"))
@@ -162,7 +162,7 @@ func TestRunThatAnotherProcessRemovesIsNoTrouble(t *testing.T) {
 		sleep(time.Hour)
 		_, err = r.Info(t.Context(), "a")
 		require.ErrorIs(t, err, snapshot.ErrNotFound)
-		assert.Empty(t, seen.of(runner.EventTrouble))
+		assert.Empty(t, seen.of(runner.NoticeTrouble))
 	})
 }
 
@@ -185,8 +185,8 @@ func TestRetentionThatIsStoppedIsNoTrouble(t *testing.T) {
 		}
 		<-archiving
 		require.NoError(t, stop())
-		assert.Empty(t, seen.of(runner.EventTrouble))
-		assert.Empty(t, seen.of(runner.EventRemoved))
+		assert.Empty(t, seen.of(runner.NoticeTrouble))
+		assert.Empty(t, seen.of(runner.NoticeRemoved))
 	})
 }
 
@@ -216,10 +216,10 @@ func TestRetentionKeepsUpWithRunsThatEnd(t *testing.T) {
 		}
 		start(0, 32)
 		sleep(4 * time.Minute) // it looks after one, and each round of removals takes one
-		assert.Len(t, seen.of(runner.EventRemoved), 32)
+		assert.Len(t, seen.of(runner.NoticeRemoved), 32)
 		start(32, 64)
 		sleep(12 * time.Minute)
-		assert.Len(t, seen.of(runner.EventRemoved), 64)
+		assert.Len(t, seen.of(runner.NoticeRemoved), 64)
 		require.NoError(t, stop())
 	})
 }

@@ -203,7 +203,7 @@ func TestRunsThatABadDeploymentStoppedGoOnTogether(t *testing.T) {
 		chosen, err = r.ResumeAll(t.Context(), state.Choice{})
 		require.NoError(t, err)
 		assert.Empty(t, chosen)
-		_, err = r.RetryAll(t.Context(), state.Choice{Status: state.StatusInterrupted})
+		_, err = r.RetryAll(t.Context(), state.Choice{Status: snapshot.StatusInterrupted})
 		require.ErrorIs(t, err, state.ErrChoice)
 		_, err = r.RetryAll(t.Context(), state.Choice{Reason: "bad luck"})
 		require.ErrorIs(t, err, state.ErrChoice)

@@ -83,9 +83,9 @@ type Options struct {
 	// the run to the request. The tags and the Custom map are copies. Nil changes nothing.
 	Metadata func(context.Context, *snapshot.Metadata)
 
-	// Observe is called with each [Event], by the goroutine in which it
+	// Observe is called with each [Notice], by the goroutine in which it
 	// happened: it must be fast. It may be nil.
-	Observe func(Event)
+	Observe func(Notice)
 }
 
 func (o Options) check() error {
@@ -116,7 +116,7 @@ func (o Options) withDefaults() Options {
 	o.Retention.Every = cmp.Or(o.Retention.Every, 10*time.Minute)
 	o.ParkAfter = cmp.Or(o.ParkAfter, time.Minute)
 	if o.Observe == nil {
-		o.Observe = func(Event) {}
+		o.Observe = func(Notice) {}
 	}
 	return o
 }

@@ -110,7 +110,7 @@ func TestBadStartsStoreNothing(t *testing.T) {
 	store := memstore.New()
 	r := newRunner(t, store, runner.Options{})
 	_, err := r.Start(t.Context(), "echo", "a", word{}, runner.StartOptions{})
-	require.ErrorIs(t, err, runner.ErrUnknown)
+	require.ErrorIs(t, err, runner.ErrNotRegistered)
 	assert.ErrorContains(t, err, `program "echo" is not registered; no program is`)
 	program := runner.Register(r, echo, runner.WithVersion("2"))
 	for name, c := range map[string]struct {
@@ -120,10 +120,10 @@ func TestBadStartsStoreNothing(t *testing.T) {
 	}{
 		"program": {func() (snapshot.Info, error) {
 			return r.Start(t.Context(), "ecco", "a", word{}, runner.StartOptions{})
-		}, runner.ErrUnknown, `program "ecco" is not registered; want one of echo 2`},
+		}, runner.ErrNotRegistered, `program "ecco" is not registered; want one of echo 2`},
 		"version": {func() (snapshot.Info, error) {
 			return program.Start(t.Context(), "a", word{}, runner.StartOptions{Version: "1"})
-		}, runner.ErrUnknown, `program "echo", version "1", is not registered; want one of echo 2`},
+		}, runner.ErrNotRegistered, `program "echo", version "1", is not registered; want one of echo 2`},
 		"type": {func() (snapshot.Info, error) {
 			return r.Start(t.Context(), "echo", "a", 7, runner.StartOptions{})
 		}, runner.ErrInput, "got a int, want a runner_test.word"},
@@ -262,12 +262,12 @@ func TestInterruptedRunGoesOnWhenItIsResumed(t *testing.T) {
 		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
-		require.NoError(t, r.Interrupt(t.Context(), "a", state.Stop{By: "ops", Message: "lunch"}))
+		require.NoError(t, r.Interrupt(t.Context(), "a", snapshot.Stop{By: "ops", Message: "lunch"}))
 		info, err := r.Wait(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 		assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ops", Message: "lunch"}, info.Stop)
-		require.ErrorIs(t, r.Interrupt(t.Context(), "a", state.Stop{}), state.ErrNotRunning)
+		require.ErrorIs(t, r.Interrupt(t.Context(), "a", snapshot.Stop{}), state.ErrNotRunning)
 		require.NoError(t, stop())
 
 		r = newRunner(t, store, runner.Options{}) // it stays interrupted over a restart
@@ -297,8 +297,8 @@ func TestQueuedRunIsInterruptedAndCancelledWhereItWaits(t *testing.T) {
 			require.NoError(t, err)
 		}
 		defer serve(t, r)()
-		require.NoError(t, r.Interrupt(t.Context(), "a", state.Stop{By: "ops"}))
-		require.NoError(t, r.Cancel(t.Context(), "b", state.Stop{By: "ops"}))
+		require.NoError(t, r.Interrupt(t.Context(), "a", snapshot.Stop{By: "ops"}))
+		require.NoError(t, r.Cancel(t.Context(), "b", snapshot.Stop{By: "ops"}))
 		sleep(2 * time.Hour)
 		info, err := r.Info(t.Context(), "a")
 		require.NoError(t, err)
@@ -323,7 +323,7 @@ func TestCancelledRunDoesNotGoOn(t *testing.T) {
 		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
-		require.NoError(t, r.Cancel(t.Context(), "a", state.Stop{By: "ops", Message: "wrong"}))
+		require.NoError(t, r.Cancel(t.Context(), "a", snapshot.Stop{By: "ops", Message: "wrong"}))
 		info, err := r.Wait(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusCancelled, info.Status)
@@ -527,12 +527,12 @@ func TestRunThatCannotBeOpenedDoesNotStopTheOthers(t *testing.T) {
 		require.NoError(t, err)
 		_, err = store.Create(t.Context(), bad)
 		require.NoError(t, err)
-		var troubles []runner.Event
+		var troubles []runner.Notice
 		var mu sync.Mutex
-		r := newRunner(t, store, runner.Options{Observe: func(e runner.Event) {
+		r := newRunner(t, store, runner.Options{Observe: func(e runner.Notice) {
 			mu.Lock()
 			defer mu.Unlock()
-			if e.Type == runner.EventTrouble {
+			if e.Type == runner.NoticeTrouble {
 				troubles = append(troubles, e)
 			}
 		}})
@@ -569,8 +569,8 @@ func TestRunWhoseStoreWasAwayGoesOnLater(t *testing.T) {
 		store := &awayStore{Store: memstore.New()}
 		store.failures.Store(3)
 		var troubles atomic.Int32
-		r := newRunner(t, store, runner.Options{Observe: func(e runner.Event) {
-			if e.Type == runner.EventTrouble {
+		r := newRunner(t, store, runner.Options{Observe: func(e runner.Notice) {
+			if e.Type == runner.NoticeTrouble {
 				troubles.Add(1)
 			}
 		}})
@@ -601,9 +601,9 @@ func (s *silentStore) Info(ctx context.Context, runID string) (snapshot.Info, er
 func TestEachRunThatBeganEndsForObservers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &silentStore{Store: memstore.New()}
-		ended := make(chan runner.Event, 1)
-		r := newRunner(t, store, runner.Options{Observe: func(e runner.Event) {
-			if e.Type == runner.EventEnded {
+		ended := make(chan runner.Notice, 1)
+		r := newRunner(t, store, runner.Options{Observe: func(e runner.Notice) {
+			if e.Type == runner.NoticeClosed {
 				ended <- e
 			}
 		}})

@@ -170,7 +170,7 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 		if err == nil {
 			at, wait = p.due(&s.Schedule, now)
 		} else if ctx.Err() == nil {
-			r.observe(Event{Type: EventTrouble, Program: s.program.name, Version: s.program.version, Err: fmt.Errorf("runner: schedule %q: the time of the queue: %w", s.Name, err)})
+			r.observe(Notice{Type: NoticeTrouble, Program: s.program.name, Version: s.program.version, Err: fmt.Errorf("runner: schedule %q: the time of the queue: %w", s.Name, err)})
 		}
 		if !at.IsZero() {
 			if r.startScheduled(ctx, s, at) {
@@ -229,6 +229,6 @@ func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time)
 	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: with the input that the schedule had at that time
 		return ctx.Err() == nil
 	}
-	r.observe(Event{Type: EventTrouble, RunID: s.runID(at), Program: s.program.name, Version: s.program.version, Err: err})
+	r.observe(Notice{Type: NoticeTrouble, RunID: s.runID(at), Program: s.program.name, Version: s.program.version, Err: err})
 	return !mayPass(err)
 }

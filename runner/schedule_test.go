@@ -145,9 +145,9 @@ func TestInstantIsNotLostWhileTheStoreIsAway(t *testing.T) {
 			defer serve(t, r)()
 			sleep(2 * time.Hour)
 			assert.Len(t, runIDs(t, store, begin), c.want)
-			require.NotEmpty(t, seen.of(runner.EventTrouble))
-			require.ErrorIs(t, seen.of(runner.EventTrouble)[0].Err, snapshot.ErrUnavailable)
-			assert.Equal(t, "s-20000101T010000Z", seen.of(runner.EventTrouble)[0].RunID)
+			require.NotEmpty(t, seen.of(runner.NoticeTrouble))
+			require.ErrorIs(t, seen.of(runner.NoticeTrouble)[0].Err, snapshot.ErrUnavailable)
+			assert.Equal(t, "s-20000101T010000Z", seen.of(runner.NoticeTrouble)[0].RunID)
 		})
 	}
 }
@@ -173,7 +173,7 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 	require.NoError(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "a", Cron: "@daily"}))
 	assert.ErrorContains(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "a", Every: day}), "schedule \"a\" exists already")
 	assert.ErrorIs(t, r.Schedule("echo", 5, runner.Schedule{Name: "b", Every: day}), runner.ErrInput)
-	assert.ErrorIs(t, r.Schedule("other", 5, runner.Schedule{Name: "b", Every: day}), runner.ErrUnknown)
+	assert.ErrorIs(t, r.Schedule("other", 5, runner.Schedule{Name: "b", Every: day}), runner.ErrNotRegistered)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, r.Serve(ctx))

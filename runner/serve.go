@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -121,7 +122,7 @@ func (r *Runner) take(ctx context.Context, n int) []Lease {
 		} else if late {
 			continue
 		}
-		r.observe(Event{Type: EventTrouble, Err: fmt.Errorf("runner: take a run from the queue: %w", err)})
+		r.observe(Notice{Type: NoticeTrouble, Err: fmt.Errorf("runner: take a run from the queue: %w", err)})
 		pause.Reset(takeAgain)
 		select {
 		case <-pause.C:
@@ -188,7 +189,7 @@ func (r *Runner) stop() error {
 	r.stopped = true // runs that are being opened see it
 	r.mu.Unlock()
 	for _, st := range r.states() {
-		st.Interrupt(state.Stop{Reason: record.InterruptShutdown})
+		st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown})
 	}
 	if within(done, interruptedGrace) {
 		return nil

@@ -33,7 +33,7 @@ type StartOptions struct {
 //
 // Starting is idempotent by the run ID: if the run was started before with the same program and
 // input, Start changes nothing and returns what is known of it. With another program or input the
-// error is [ErrStarted]. For a program that is not registered it is [ErrUnknown], for an input that
+// error is [ErrStarted]. For a program that is not registered it is [ErrNotRegistered], for an input that
 // does not fit [ErrInput]; nothing is stored then. If as many runs wait as Options allow, the error
 // is [ErrTooMany], and after the context of Serve has ended it is [ErrStopping]; nothing is stored
 // then either, but a run that was started before is returned.
@@ -95,7 +95,7 @@ func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, enc
 		return snapshot.Info{}, false, fmt.Errorf("runner: start run %s: %w", runID, err)
 	}
 	r.consider(ctx, &info, false, true)
-	r.observe(Event{Type: EventStarted, RunID: runID, Program: p.name, Version: p.version, Status: info.Status})
+	r.observe(Notice{Type: NoticeStarted, RunID: runID, Program: p.name, Version: p.version, Status: info.Status})
 	return info, true, nil
 }
 

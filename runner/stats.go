@@ -11,30 +11,30 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// EventType is the kind of an [Event].
-type EventType string
+// NoticeType is the kind of a [Notice].
+type NoticeType string
 
-// The types of events.
+// The types of notices.
 const (
-	EventStarted EventType = "started" // Start has stored a run
-	EventBegan   EventType = "began"   // a run was opened, for the first time or again
-	EventEnded   EventType = "ended"   // a run was closed; see Status
-	EventCrashed EventType = "crashed" // the process of a run has ended without closing it
-	EventRemoved EventType = "removed" // retention has removed a run
-	EventTrouble EventType = "trouble" // there was an error; without a RunID, of the store
+	NoticeStarted NoticeType = "started" // Start has stored a run
+	NoticeOpened  NoticeType = "opened"  // a run was opened, for the first time or again
+	NoticeClosed  NoticeType = "closed"  // a run was closed; see Status
+	NoticeCrashed NoticeType = "crashed" // the process of a run has ended without closing it
+	NoticeRemoved NoticeType = "removed" // retention has removed a run
+	NoticeTrouble NoticeType = "trouble" // there was an error; without a RunID, of the store
 )
 
-// An Event is something that a runner did.
-type Event struct {
-	Type             EventType
+// A Notice is something that a runner did.
+type Notice struct {
+	Type             NoticeType
 	RunID            string
 	Program, Version string
 	Status           snapshot.Status // of the run, as far as it is known
 	Stop             snapshot.Stop   // why it is interrupted or cancelled
 	Due              time.Time       // when a paused run continues by itself
-	Took             time.Duration   // ended: how long it was open
+	Took             time.Duration   // closed: how long it was open
 	Restarts         int             // crashed: how often in a row
-	Err              error           // trouble; and ended: why the run cannot continue as it is, such as a divergence, or why its status cannot be read
+	Err              error           // trouble; and closed: why the run cannot continue as it is, such as a divergence, or why its status cannot be read
 }
 
 // Stats are the counts of a runner.
@@ -49,7 +49,7 @@ type Stats struct {
 	Limit int `json:"limit"` // of this process
 
 	Started     int64 `json:"started"`
-	Began       int64 `json:"began"`
+	Opened      int64 `json:"opened"`
 	Completed   int64 `json:"completed"`
 	Failed      int64 `json:"failed"`
 	Cancelled   int64 `json:"cancelled"`
@@ -101,42 +101,42 @@ func (r *Runner) Publish(name string) {
 	expvar.Publish(name, expvar.Func(func() any { return r.Stats() }))
 }
 
-// counts collects numbers from events.
+// counts collects numbers from notices.
 type counts struct {
-	started, began, crashed, setAside, removed, troubles atomic.Int64
-	completed, failed, cancelled, interrupted, paused    atomic.Int64
+	started, opened, crashed, setAside, removed, troubles atomic.Int64
+	completed, failed, cancelled, interrupted, paused     atomic.Int64
 }
 
 func (c *counts) stats() Stats {
 	return Stats{
-		Started: c.started.Load(), Began: c.began.Load(), Completed: c.completed.Load(), Failed: c.failed.Load(),
+		Started: c.started.Load(), Opened: c.opened.Load(), Completed: c.completed.Load(), Failed: c.failed.Load(),
 		Cancelled: c.cancelled.Load(), Interrupted: c.interrupted.Load(), Paused: c.paused.Load(),
 		Crashed: c.crashed.Load(), SetAside: c.setAside.Load(), Removed: c.removed.Load(), Troubles: c.troubles.Load(),
 	}
 }
 
-// observe counts an event and passes it on.
-func (r *Runner) observe(e Event) {
-	r.counts.add(&e)
-	r.options.Observe(e)
+// observe counts a notice and passes it on.
+func (r *Runner) observe(n Notice) {
+	r.counts.add(&n)
+	r.options.Observe(n)
 }
 
-func (c *counts) add(e *Event) {
-	if e.Stop.Reason == record.InterruptCrashLoop {
+func (c *counts) add(n *Notice) {
+	if n.Stop.Reason == record.InterruptCrashLoop {
 		c.setAside.Add(1)
 	}
-	switch e.Type {
-	case EventStarted:
+	switch n.Type {
+	case NoticeStarted:
 		c.started.Add(1)
-	case EventBegan:
-		c.began.Add(1)
-	case EventEnded:
-		c.end(e.Status)
-	case EventCrashed:
+	case NoticeOpened:
+		c.opened.Add(1)
+	case NoticeClosed:
+		c.end(n.Status)
+	case NoticeCrashed:
 		c.crashed.Add(1)
-	case EventRemoved:
+	case NoticeRemoved:
 		c.removed.Add(1)
-	case EventTrouble:
+	case NoticeTrouble:
 		c.troubles.Add(1)
 	}
 }
@@ -156,29 +156,29 @@ func (c *counts) end(status snapshot.Status) {
 	}
 }
 
-// String returns a line about the event.
-func (e Event) String() string {
-	text := string(e.Type)
-	if e.RunID != "" {
-		text += " run " + e.RunID
+// String returns a line about the notice.
+func (n Notice) String() string {
+	text := string(n.Type)
+	if n.RunID != "" {
+		text += " run " + n.RunID
 	}
-	if e.Program != "" {
-		text += " of " + e.Program + " " + e.Version
+	if n.Program != "" {
+		text += " of " + n.Program + " " + n.Version
 	}
-	if e.Status != "" {
-		text += ": " + string(e.Status)
+	if n.Status != "" {
+		text += ": " + string(n.Status)
 	}
-	if e.Stop.Reason != "" {
-		text += " (" + string(e.Stop.Reason) + ")"
+	if n.Stop.Reason != "" {
+		text += " (" + string(n.Stop.Reason) + ")"
 	}
-	if e.Stop.Message != "" && e.Err == nil { // Err says more
-		text += ": " + e.Stop.Message
+	if n.Stop.Message != "" && n.Err == nil { // Err says more
+		text += ": " + n.Stop.Message
 	}
-	if e.Restarts > 1 {
-		text += fmt.Sprintf(", %d times in a row", e.Restarts)
+	if n.Restarts > 1 {
+		text += fmt.Sprintf(", %d times in a row", n.Restarts)
 	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
+	if n.Err != nil {
+		text += ": " + n.Err.Error()
 	}
 	return text
 }

@@ -58,7 +58,7 @@ func (r *Runner) countUnstored(ctx context.Context, o *openRun, info snapshot.In
 	})
 	if err != nil {
 		if !errors.Is(err, errCounted) && !errors.Is(err, snapshot.ErrLocked) {
-			r.observe(o.event(EventTrouble, info.Status, err))
+			r.observe(o.notice(NoticeTrouble, info.Status, err))
 		}
 		return info
 	}

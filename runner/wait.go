@@ -154,7 +154,7 @@ func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	}
 	p, err := r.find(info.Program, info.Version)
 	switch {
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, ErrNotRegistered):
 		return state.Result[any](ctx, r.store, runID)
 	case err != nil:
 		return nil, err

@@ -22,7 +22,7 @@ func (r *Runner) countQueueOften(ctx context.Context) {
 		}
 		began := time.Now()
 		if err := r.countQueue(ctx); err != nil && ctx.Err() == nil {
-			r.observe(Event{Type: EventTrouble, Err: fmt.Errorf("runner: count the queue: %w", err)})
+			r.observe(Notice{Type: NoticeTrouble, Err: fmt.Errorf("runner: count the queue: %w", err)})
 			began = time.Now() // the time of a failed request does not count
 		}
 		timer.Reset(max(countQueueEvery, 20*time.Since(began)))

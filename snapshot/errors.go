@@ -21,9 +21,9 @@ var (
 	ErrUnavailable = errors.New("snapshot: the store is unavailable")
 
 	// Errors of a journal that lost its run.
-	ErrFenced  = errors.New("snapshot: a later generation of the run exists")
-	ErrUnknown = errors.New("snapshot: the lease is over, and whether the last records were stored is unknown")
-	ErrLease   = errors.New("snapshot: the lease of the run is over")
+	ErrFenced      = errors.New("snapshot: a later generation of the run exists")
+	ErrMaybeStored = errors.New("snapshot: the lease is over, and whether the last records were stored is unknown")
+	ErrLease       = errors.New("snapshot: the lease of the run is over")
 )
 
 // A LockedError reports that a run is open for writing elsewhere. It matches
@@ -100,7 +100,7 @@ func init() {
 	record.RegisterError("snapshot.ErrFilter", ErrFilter)
 	record.RegisterError("snapshot.ErrUnavailable", ErrUnavailable)
 	record.RegisterError("snapshot.ErrFenced", ErrFenced)
-	record.RegisterError("snapshot.ErrUnknown", ErrUnknown)
+	record.RegisterError("snapshot.ErrMaybeStored", ErrMaybeStored)
 	record.RegisterError("snapshot.ErrLease", ErrLease)
 	record.RegisterError("snapshot.ErrPosted", ErrPosted)
 	record.RegisterErrorType[*LockedError]("snapshot.LockedError")

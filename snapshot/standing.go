@@ -29,8 +29,8 @@ type OpenQuestion struct {
 	ID    string      `json:"id"`
 	Text  string      `json:"text"` // truncated to 500 bytes
 	Asks  record.Asks `json:"asks,omitempty"`
-	Since time.Time   `json:"since"`
-	Until time.Time   `json:"until,omitzero"` // when the default answers it; zero if there is no default
+	Asked time.Time   `json:"asked_at"`
+	Due   time.Time   `json:"due_at,omitzero"` // when the default answers it; zero if there is no default
 }
 
 // A Failure is a failed attempt of a call.
@@ -89,7 +89,7 @@ func (s Standing) Clone() Standing {
 // Equal reports whether s and other are equal.
 func (s Standing) Equal(t Standing) bool {
 	isSame := func(a, b OpenQuestion) bool {
-		return a.ID == b.ID && a.Text == b.Text && a.Asks == b.Asks && a.Since.Equal(b.Since) && a.Until.Equal(b.Until)
+		return a.ID == b.ID && a.Text == b.Text && a.Asks == b.Asks && a.Asked.Equal(b.Asked) && a.Due.Equal(b.Due)
 	}
 	if s.Calls != t.Calls || s.Failed != t.Failed || s.Retries != t.Retries || s.Asking != t.Asking ||
 		!slices.EqualFunc(s.Questions, t.Questions, isSame) || (s.LastError == nil) != (t.LastError == nil) {
@@ -117,8 +117,8 @@ func (s *Standing) write(w *codec.Writer) {
 		w.Key("id").Text(q.ID)
 		w.Key("text").Text(q.Text)
 		w.Key("asks").Int(int64(q.Asks))
-		writeTime(w.Key("since"), q.Since)
-		writeTime(w.Key("until"), q.Until)
+		writeTime(w.Key("asked"), q.Asked)
+		writeTime(w.Key("due"), q.Due)
 	}
 	w.Text("last_error")
 	if s.LastError == nil {
@@ -168,10 +168,10 @@ func readOpenQuestion(in *codec.Reader) (q OpenQuestion) {
 			q.Text = in.Text()
 		case "asks":
 			q.Asks = record.Asks(min(in.Uint(), math.MaxUint8)) //nolint:gosec // it fits
-		case "since":
-			q.Since = readTime(in)
-		case "until":
-			q.Until = readTime(in)
+		case "asked":
+			q.Asked = readTime(in)
+		case "due":
+			q.Due = readTime(in)
 		default:
 			in.Skip()
 		}

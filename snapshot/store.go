@@ -80,7 +80,7 @@ type Reader interface {
 	// o.Records. It is not an error if the run o.RunID does not exist: the first event
 	// then comes when it is created. Several changes may be combined into one event.
 	// Watch ends with an error, such as the cause of ctx.
-	Watch(ctx context.Context, o WatchOptions) iter.Seq2[Event, error]
+	Watch(ctx context.Context, o WatchOptions) iter.Seq2[Change, error]
 }
 
 // A Cursor is a position in the history of a run: after the record with the number
@@ -95,8 +95,8 @@ type WatchOptions struct {
 	Records bool   // also yield the records that are appended from now on
 }
 
-// An Event is a change of a run.
-type Event struct {
+// A Change is a change of a run.
+type Change struct {
 	Position string          // for WatchOptions.After; empty in stores that cannot continue
 	Info     Info            // the current info; for a deleted run, the last info
 	Deleted  bool            // the run was deleted
@@ -126,7 +126,7 @@ type OpenOptions struct {
 // context, the journal is broken and keeps returning that error.
 //
 // A store may lose its right to the run, for example because a lease has expired or the directory
-// was moved. The errors are then ErrFenced, ErrUnknown or ErrLease, and Close does not change
+// was moved. The errors are then ErrFenced, ErrMaybeStored or ErrLease, and Close does not change
 // anything that others can see.
 type Journal interface {
 	// Restored returns the run as it was found, with the new generation; a new run has

@@ -93,7 +93,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID, by str
 	if err != nil {
 		return err
 	}
-	if found.Status == StatusCancelled {
+	if found.Status == snapshot.StatusCancelled {
 		return cancelledError(found.RunID, found.Stop)
 	}
 	rec, err := answerTo(found.Records, questionID, by, value)

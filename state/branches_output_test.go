@@ -41,7 +41,7 @@ func (c *counting) program(t *testing.T, stop bool) func(ctx context.Context) (s
 		}
 		out, err := ship.Event().Execute(ctx, append(all, first))
 		if stop {
-			state.From(ctx).Interrupt(state.Stop{})
+			state.From(ctx).Interrupt(snapshot.Stop{})
 			return "", ctx.Err()
 		}
 		return out, err

@@ -16,8 +16,8 @@ var (
 	// that was cancelled. errors.As finds the *[CancelledError].
 	ErrCancelled = errors.New("state: the run was cancelled")
 
-	// ErrEnded is found in the error of cancelling a run that has completed or
-	// failed.
+	// ErrEnded is found in the error of a request that a run which has completed or failed
+	// cannot take: [Cancel], [Signal], and a root call that is not in its records.
 	ErrEnded = errors.New("it has ended")
 )
 
@@ -61,7 +61,7 @@ func cancelledError(runID string, stop snapshot.Stop) *CancelledError {
 // completed, and the calls in doubt whose actors have a compensation for that, see
 // [core.Definition.Compensate] and [core.Definition.CompensateInDoubt]. Cancel reports whether it
 // was the first to cancel the run, and came before Close. The reason of the Stop is ignored.
-func (st *ExecutionState) Cancel(stop Stop) bool {
+func (st *ExecutionState) Cancel(stop snapshot.Stop) bool {
 	stop.Reason = record.InterruptCancel
 	return st.Interrupt(stop)
 }
@@ -77,19 +77,19 @@ func (st *ExecutionState) Cancel(stop Stop) bool {
 //
 // For a run that has completed or failed the error is [ErrEnded] with its
 // status, and the run does not change.
-func Cancel(ctx context.Context, store snapshot.Store, runID string, stop Stop) error {
+func Cancel(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	if err := cancel(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: cancel run %s: %w", runID, err)
 	}
 	return nil
 }
 
-func cancel(ctx context.Context, store snapshot.Store, runID string, stop Stop) error {
+func cancel(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	found, err := store.Info(ctx, runID)
 	if err != nil {
 		return err
 	}
-	if found.Status == StatusCancelled {
+	if found.Status == snapshot.StatusCancelled {
 		return nil
 	}
 	if err := mayCancel(&found); err != nil {
@@ -106,7 +106,7 @@ func cancel(ctx context.Context, store snapshot.Store, runID string, stop Stop) 
 
 // mayCancel returns an error for a run that has an outcome.
 func mayCancel(found *snapshot.Info) error {
-	if found.Status == StatusCompleted || found.Status == StatusFailed {
+	if found.Status == snapshot.StatusCompleted || found.Status == snapshot.StatusFailed {
 		return fmt.Errorf("%w: it is %s", ErrEnded, found.Status)
 	}
 	return nil
@@ -126,7 +126,7 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	var cancelled *CancelledError
 	switch {
 	case errors.Is(err, errUncompensated): // a process that knows the actors cancels it
-		return journal.Close(ctx, snapshot.End{Status: StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptCancel}})
+		return journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptCancel}})
 	case errors.As(err, &cancelled):
 		return nil
 	case err != nil:
@@ -150,7 +150,7 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 		}
 	}
 	switch {
-	case found.Status == StatusCancelled:
+	case found.Status == snapshot.StatusCancelled:
 		err = errors.Join(cancelledError(found.RunID, found.Stop), giveBack(ctx, journal))
 	case cancel == nil:
 		return nil
@@ -186,7 +186,7 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 		usage, standing = l.Counts().Usage, snapshot.StandingOf(l)
 	}
 	standing.Asking, standing.Questions = 0, nil // nobody waits for an answer any more
-	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage, Standing: standing})
+	return journal.Close(ctx, snapshot.End{Status: snapshot.StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage, Standing: standing})
 }
 
 // errors.Is finds these in recorded errors of calls, too.

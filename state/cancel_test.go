@@ -21,20 +21,20 @@ import (
 
 func cancelRun(t testing.TB, s snapshot.Store) error {
 	t.Helper()
-	return state.Cancel(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "wrong customer"})
+	return state.Cancel(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "wrong customer"})
 }
 
 // assertCancelled checks that the run is cancelled by ops, that nothing goes on
 // with it, and that nobody waits for it.
 func assertCancelled(t testing.TB, s snapshot.Store) {
 	t.Helper()
-	page, err := s.List(t.Context(), snapshot.Filter{Status: []snapshot.Status{state.StatusCancelled}})
+	page, err := s.List(t.Context(), snapshot.Filter{Status: []snapshot.Status{snapshot.StatusCancelled}})
 	require.NoError(t, err)
 	require.Len(t, page.Runs, 1)
 	info, err := s.Info(t.Context(), askedRun)
 	require.NoError(t, err)
 	for _, got := range []snapshot.Info{page.Runs[0], info} {
-		assert.Equal(t, state.StatusCancelled, got.Status)
+		assert.Equal(t, snapshot.StatusCancelled, got.Status)
 		assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ops", Message: "wrong customer"}, got.Stop)
 	}
 	found := testkit.LoadRun(t, s, askedRun)
@@ -59,8 +59,8 @@ func assertCancelled(t testing.TB, s snapshot.Store) {
 	require.NoError(t, err)
 	assert.Empty(t, open)
 	require.ErrorIs(t, state.AwaitAnswers(t.Context(), s, askedRun), state.ErrCancelled)
-	require.ErrorIs(t, state.Interrupt(t.Context(), s, askedRun, state.Stop{}), state.ErrNotRunning)
-	require.NoError(t, state.Cancel(t.Context(), s, askedRun, state.Stop{By: "dev", Message: "again"}), "the first counts")
+	require.ErrorIs(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{}), state.ErrNotRunning)
+	require.NoError(t, state.Cancel(t.Context(), s, askedRun, snapshot.Stop{By: "dev", Message: "again"}), "the first counts")
 	assert.Equal(t, found.Records, testkit.LoadRun(t, s, askedRun).Records, "nothing is added")
 	info, err = s.Info(t.Context(), askedRun)
 	require.NoError(t, err)
@@ -81,12 +81,12 @@ func TestCancelEndsARunThatNobodyHasOpen(t *testing.T) {
 		"interrupted": func(t *testing.T) snapshot.Store {
 			s := memstore.New()
 			st := openRun(t, s)
-			st.Interrupt(state.Stop{By: "dev"})
+			st.Interrupt(snapshot.Stop{By: "dev"})
 			require.NoError(t, st.Close())
 			return s
 		},
-		"queued":          func(t *testing.T) snapshot.Store { return created(t, state.StatusQueued) },
-		"left by a crash": func(t *testing.T) snapshot.Store { return created(t, state.StatusRunning) },
+		"queued":          func(t *testing.T) snapshot.Store { return created(t, snapshot.StatusQueued) },
+		"left by a crash": func(t *testing.T) snapshot.Store { return created(t, snapshot.StatusRunning) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := before(t)
@@ -115,7 +115,7 @@ func TestCancelStopsARunThatSomebodyHasOpen(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, cancelRun(t, s))
 		wait.Wait()
-		assert.Equal(t, state.StatusCancelled, st.Status())
+		assert.Equal(t, snapshot.StatusCancelled, st.Status())
 		assertCancelled(t, s)
 	})
 }
@@ -159,14 +159,14 @@ func TestCancelThatACrashLeftWaitingRefusesTheNextOpening(t *testing.T) {
 	owner, err := s.Open(t.Context(), askedRun, snapshot.OpenOptions{})
 	require.NoError(t, err)
 	require.NoError(t, cancelRun(t, s))
-	require.NoError(t, owner.Close(t.Context(), snapshot.End{Status: state.StatusInterrupted})) // without a look at the inbox
+	require.NoError(t, owner.Close(t.Context(), snapshot.End{Status: snapshot.StatusInterrupted})) // without a look at the inbox
 	_, err = state.Open(t.Context(), s, askedRun)
 	require.ErrorIs(t, err, state.ErrCancelled)
 	assertCancelled(t, s)
 }
 
 func TestCancelOfARunThatHasEndedIsRefused(t *testing.T) {
-	for _, status := range []snapshot.Status{state.StatusCompleted, state.StatusFailed} {
+	for _, status := range []snapshot.Status{snapshot.StatusCompleted, snapshot.StatusFailed} {
 		s := memstore.New()
 		run, err := snapshot.NewRun(snapshot.Info{RunID: askedRun, Status: status}, nil)
 		require.NoError(t, err)
@@ -187,17 +187,17 @@ func TestCancelOfARunThatHasEndedIsRefused(t *testing.T) {
 
 func TestCancelInTheProcessEndsTheRun(t *testing.T) {
 	st := state.New()
-	require.True(t, st.Interrupt(state.Stop{By: "dev", Message: "wait"}))
-	require.True(t, st.Cancel(state.Stop{By: "ops", Message: "wrong customer"}), "also a run that is interrupted")
-	assert.False(t, st.Cancel(state.Stop{By: "dev"}), "the first counts")
-	assert.False(t, st.Interrupt(state.Stop{By: "dev", Message: "wait"}))
+	require.True(t, st.Interrupt(snapshot.Stop{By: "dev", Message: "wait"}))
+	require.True(t, st.Cancel(snapshot.Stop{By: "ops", Message: "wrong customer"}), "also a run that is interrupted")
+	assert.False(t, st.Cancel(snapshot.Stop{By: "dev"}), "the first counts")
+	assert.False(t, st.Interrupt(snapshot.Stop{By: "dev", Message: "wait"}))
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusCancelled, st.Status())
+	assert.Equal(t, snapshot.StatusCancelled, st.Status())
 	wantRecords(t, st, "run started", "run cancelled")
 
 	s := memstore.New()
 	st = openRun(t, s)
-	require.True(t, st.Cancel(state.Stop{By: "ops", Message: "wrong customer"}))
+	require.True(t, st.Cancel(snapshot.Stop{By: "ops", Message: "wrong customer"}))
 	require.NoError(t, st.Close())
 	assertCancelled(t, s)
 }
@@ -214,7 +214,7 @@ func TestAnInterruptedRunSaysWhoStoppedIt(t *testing.T) {
 			page, err := s.List(t.Context(), snapshot.Filter{})
 			require.NoError(t, err)
 			assert.Equal(t, info.Stop, page.Runs[0].Stop)
-			assert.Equal(t, state.StatusInterrupted, info.Status)
+			assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 			require.NoError(t, openRun(t, s).Close())
 		}
 		info, err := s.Info(t.Context(), askedRun)
@@ -222,7 +222,7 @@ func TestAnInterruptedRunSaysWhoStoppedIt(t *testing.T) {
 		return info.Stop
 	}
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, stops(t, func(t *testing.T, st *state.ExecutionState) {
-		st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
+		st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 	}))
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptContext}, stops(t, func(t *testing.T, st *state.ExecutionState) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -97,7 +97,7 @@ func stopped(t *testing.T, s snapshot.Store, calls ...string) {
 				return "", err
 			}
 		}
-		state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+		state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 		return "", ctx.Err()
 	})
 	_, err = stopping.Event().Execute(st.Context(t.Context()), "in")
@@ -131,7 +131,7 @@ func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) 
 			}
 			info, err := s.Load(t.Context(), "run-1")
 			require.NoError(t, err)
-			assert.Equal(t, state.StatusInterrupted, info.Status)
+			assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 			assert.Equal(t, snapshot.Stop{Reason: record.InterruptDiverge, Message: d.Difference()}, info.Stop)
 
 			st, err = state.Open(t.Context(), s, "run-1") // the program of before
@@ -192,7 +192,7 @@ func TestRunOfAnotherQuestionIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.StatusCompleted, info.Status, "what a run finished with is final")
 	assert.Zero(t, info.Stop)
-	require.ErrorIs(t, state.Cancel(t.Context(), s, "run-1", state.Stop{By: "ann", Message: "too late"}), state.ErrEnded)
+	require.ErrorIs(t, state.Cancel(t.Context(), s, "run-1", snapshot.Stop{By: "ann", Message: "too late"}), state.ErrEnded)
 	out, err := state.Result[string](t.Context(), s, "run-1")
 	require.NoError(t, err)
 	assert.Equal(t, "about Oslo", out)
@@ -207,7 +207,7 @@ func TestFinishedRunKeepsItsStatusWhenAReplayOfItIsInterrupted(t *testing.T) {
 		require.NoError(t, err)
 		defer st.Close()
 		if interrupt {
-			st.Interrupt(state.Stop{By: "ann", Message: "not now"})
+			st.Interrupt(snapshot.Stop{By: "ann", Message: "not now"})
 		}
 		_, err = testkit.Agent(t, "agent", once, func(context.Context, string) (string, error) { return "", want }).Event().Execute(st.Context(t.Context()), "?")
 		return err
@@ -301,7 +301,7 @@ func TestParallelBranchesNeverDivergeByTiming(t *testing.T) {
 				})
 				out, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1 + rng.IntN(4)}, tool, inputs)
 				if err == nil && stop {
-					state.From(ctx).Interrupt(state.Stop{})
+					state.From(ctx).Interrupt(snapshot.Stop{})
 					return "", ctx.Err()
 				}
 				return fmt.Sprint(out), err
@@ -337,7 +337,7 @@ func TestEachClaimIsListedOnce(t *testing.T) {
 				prepared[i] = testkit.Tool(t, "prepared", once, testkit.Succeed).Event().Prepare(ctx, "in")
 			}
 			if opening < 2 {
-				state.From(ctx).Interrupt(state.Stop{})
+				state.From(ctx).Interrupt(snapshot.Stop{})
 				return "", ctx.Err()
 			}
 			for _, p := range slices.Backward(prepared) {

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -33,7 +34,7 @@ func reading(t *testing.T, stop *bool, price int, read func(context.Context) (an
 		}))
 		if *stop {
 			*stop = false
-			state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+			state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 			return "", ctx.Err()
 		}
 		if err == nil {
@@ -73,7 +74,7 @@ func TestValueWithFieldsThatItsTypeLostIsRefusedLiveAndRestored(t *testing.T) {
 			assert.Equal(t, "value", d.How)
 			assert.ErrorContains(t, err, `the value "order"`)
 			assert.ErrorContains(t, err, "price: 12")
-			assert.Equal(t, state.StatusInterrupted, st.Status(), "it is no failure, whatever the handler makes of it")
+			assert.Equal(t, snapshot.StatusInterrupted, st.Status(), "it is no failure, whatever the handler makes of it")
 
 			got, err, st := run(12, readAs[orderNow], state.WithDivergence(state.DivergenceTrust))
 			require.NoError(t, err)
@@ -97,7 +98,7 @@ func TestValueIsReadInPartAsAMapAndWithNewFields(t *testing.T) {
 			_, err := testkit.Call(ctx, reading(t, &stop, 12, read))
 			require.NoError(t, err)
 			require.NoError(t, st.Close())
-			assert.Equal(t, state.StatusCompleted, st.Status())
+			assert.Equal(t, snapshot.StatusCompleted, st.Status())
 		})
 	}
 	stop := false

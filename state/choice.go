@@ -18,10 +18,10 @@ var ErrChoice = errors.New("runs cannot be chosen so")
 // A Choice selects the stored runs of runners that a request is for: those that match all of its
 // fields. The zero Choice selects all.
 type Choice struct {
-	Status  Status    // of the runs; empty for the status that the request is for
-	Reason  string    // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
-	Program string    // of this program
-	Since   time.Time // updated then or later
+	Status  snapshot.Status // of the runs; empty for the status that the request is for
+	Reason  string          // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
+	Program string          // of this program
+	Since   time.Time       // updated then or later
 
 	// Sees reports whether the run may be chosen; nil stands for every run.
 	Sees func(runID string) bool
@@ -37,12 +37,12 @@ type Chosen struct {
 // Each calls do with each chosen run of the status, the last updated first, and returns the
 // results. An error of do does not stop it. For a choice of another status, or of a reason that
 // such a run cannot have, it returns [ErrChoice] before it calls do.
-func (c Choice) Each(ctx context.Context, store snapshot.Store, status Status, do func(ctx context.Context, runID string) error) ([]Chosen, error) {
+func (c Choice) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]Chosen, error) {
 	if err := c.check(status); err != nil {
 		return nil, err
 	}
 	var chosen []Chosen
-	for info, err := range snapshot.Runs(ctx, store, snapshot.Filter{Status: []Status{status}, Program: c.Program, Since: c.Since}) {
+	for info, err := range snapshot.Runs(ctx, store, snapshot.Filter{Status: []snapshot.Status{status}, Program: c.Program, Since: c.Since}) {
 		if err != nil {
 			return nil, fmt.Errorf("state: choose runs: %w", err)
 		}
@@ -64,12 +64,12 @@ func (c Choice) Each(ctx context.Context, store snapshot.Store, status Status, d
 	return chosen, nil
 }
 
-func (c *Choice) check(status Status) error {
+func (c *Choice) check(status snapshot.Status) error {
 	if c.Status != "" && c.Status != status {
 		return fmt.Errorf("state: %w: status %q: want %s", ErrChoice, record.Truncate(string(c.Status), 50), status)
 	}
-	reasons := record.FailureReasons()
-	if status == StatusFailed && c.Reason != "" && !slices.Contains(reasons, c.Reason) {
+	reasons := failureReasons()
+	if status == snapshot.StatusFailed && c.Reason != "" && !slices.Contains(reasons, c.Reason) {
 		return fmt.Errorf("state: %w: reason %q: runs fail for one of %s", ErrChoice, record.Truncate(c.Reason, 50), strings.Join(reasons, ", "))
 	}
 	return nil // programs may interrupt runs for their own reasons
@@ -81,9 +81,17 @@ func (c *Choice) matches(ctx context.Context, store snapshot.Store, info *snapsh
 	switch {
 	case c.Reason == "":
 		return true, nil
-	case info.Status != StatusFailed:
+	case info.Status != snapshot.StatusFailed:
 		return string(info.Stop.Reason) == c.Reason, nil
 	}
 	_, last, err := lastRootCall(ctx, store, info.RunID)
 	return err == nil && last != nil && last.Status == record.StatusFailed && last.Reason.String() == c.Reason, err
+}
+
+// failureReasons returns the names of the reasons why a call can fail for good.
+func failureReasons() (names []string) {
+	for r := record.ReasonPermanent; r < record.ReasonLost; r++ {
+		names = append(names, r.String())
+	}
+	return names
 }

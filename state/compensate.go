@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/internal/segment"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -204,7 +205,7 @@ func (r *restored) completed() []engine.Completed {
 }
 
 func undoAddress(a record.Address, name string, nth int) record.Address {
-	return record.Site(a.Path(record.Compensations), record.Segment(name)).Address(nth)
+	return record.Site(a.Path(record.Compensations), segment.Of(name)).Address(nth)
 }
 
 // compensation returns the recorded state of the compensation of a completion, or nil.

@@ -229,7 +229,7 @@ func TestCancelledRunIsCompensatedInDoubt(t *testing.T) {
 		var l bookings
 		var st *state.ExecutionState
 		pay := undoneInDoubt(&l, testkit.Tool(t, "pay", steady, func(ctx context.Context, _ string) (string, error) {
-			st.Cancel(state.Stop{By: "ops", Message: "wrong customer"})
+			st.Cancel(snapshot.Stop{By: "ops", Message: "wrong customer"})
 			return "", ctx.Err()
 		}))
 		if st = state.New(); !inMemory {
@@ -241,7 +241,7 @@ func TestCancelledRunIsCompensatedInDoubt(t *testing.T) {
 		testkit.Interrupted(t, err, record.InterruptCancel)
 		assert.Empty(t, l.entries())
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusCancelled, st.Status())
+		assert.Equal(t, snapshot.StatusCancelled, st.Status())
 		assert.Equal(t, "undo pay in in doubt", l.entries())
 	}
 }
@@ -259,7 +259,7 @@ func TestCallThatWaitsIsNotInDoubt(t *testing.T) {
 			}))
 			st, err := state.Open(t.Context(), store, askedRun, state.WithCompensations(pay))
 			require.NoError(t, err)
-			later := time.AfterFunc(time.Minute, func() { st.Interrupt(state.Stop{By: "ops"}) })
+			later := time.AfterFunc(time.Minute, func() { st.Interrupt(snapshot.Stop{By: "ops"}) })
 			_, err = testkit.Call(st.Context(t.Context()), pay)
 			require.ErrorIs(t, err, core.ErrInterrupted)
 			later.Stop()
@@ -282,7 +282,7 @@ func TestRunThatCrashedInDoubtIsCancelled(t *testing.T) {
 		require.NoError(t, cancelRun(t, store))
 		info, err := store.Info(t.Context(), askedRun)
 		require.NoError(t, err)
-		assert.Equal(t, state.StatusInterrupted, info.Status)
+		assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 
 		half := testkit.Tool(t, "pay", steady, testkit.Succeed).Compensate(func(context.Context, string, string) error { return nil })
 		_, err = state.Open(t.Context(), store, askedRun, state.WithCompensations(half))
@@ -531,7 +531,7 @@ func TestForkLeavesTheDoubtOfItsParentToIt(t *testing.T) {
 	fails := true
 	pay := undoneInDoubt(&l, testkit.Tool(t, "pay", once, func(ctx context.Context, in string) (string, error) {
 		if fails {
-			state.From(ctx).Interrupt(state.Stop{By: "ops"})
+			state.From(ctx).Interrupt(snapshot.Stop{By: "ops"})
 			return "", ctx.Err()
 		}
 		_, err := core.IdempotencyKey(ctx)
@@ -557,10 +557,10 @@ func TestForkLeavesTheDoubtOfItsParentToIt(t *testing.T) {
 	require.NoError(t, fork("trip/pay", "own", state.ForkOptions{NewKeys: true}))
 	require.NoError(t, fork("trip/pay", "lost", state.ForkOptions{}))
 	testkit.Interrupted(t, call("lost"), record.InterruptUser)
-	require.NoError(t, state.Cancel(t.Context(), store, "lost", state.Stop{By: "ops"}))
+	require.NoError(t, state.Cancel(t.Context(), store, "lost", snapshot.Stop{By: "ops"}))
 	info, err := store.Info(t.Context(), "lost")
 	require.NoError(t, err)
-	assert.Equal(t, state.StatusCancelled, info.Status, "it has nothing to undo that its parent may not have made")
+	assert.Equal(t, snapshot.StatusCancelled, info.Status, "it has nothing to undo that its parent may not have made")
 
 	fails = false
 	require.ErrorIs(t, call("fork"), errBoom)

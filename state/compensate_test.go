@@ -319,11 +319,11 @@ func TestInterruptedRunCompensatesNothingUntilItIsResumed(t *testing.T) {
 
 		st, err := state.Open(t.Context(), store, "run-1", known)
 		require.NoError(t, err)
-		interrupt = func() { st.Interrupt(state.Stop{By: "ops"}) }
+		interrupt = func() { st.Interrupt(snapshot.Stop{By: "ops"}) }
 		_, err = testkit.Call(st.Context(t.Context()), agent)
 		testkit.Interrupted(t, err, record.InterruptUser)
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusInterrupted, st.Status())
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 		assert.Equal(t, "flight oslo, hotel center, hotel fjord, undo hotel-fjord (fjord)", l.entries())
 
 		interrupt = func() {}
@@ -333,7 +333,7 @@ func TestInterruptedRunCompensatesNothingUntilItIsResumed(t *testing.T) {
 			_, err = testkit.Call(st.Context(t.Context()), agent)
 			require.EqualError(t, err, "trip: permanent: boom")
 			require.NoError(t, st.Close())
-			assert.Equal(t, state.StatusFailed, st.Status())
+			assert.Equal(t, snapshot.StatusFailed, st.Status())
 			assert.Equal(t, "flight oslo, hotel center, hotel fjord, undo hotel-fjord (fjord), undo hotel-center (center), undo flight-oslo (oslo)", l.entries())
 		}
 	})
@@ -383,7 +383,7 @@ func TestFailedCompensationsAreReportedOnceAfterARestartToo(t *testing.T) {
 func crashed(t testing.TB, of *snapshot.Snapshot, records int) snapshot.Store {
 	t.Helper()
 	cut := *of
-	cut.Status, cut.Stop, cut.Records = state.StatusRunning, snapshot.Stop{}, slices.Clone(of.Records[:records])
+	cut.Status, cut.Stop, cut.Records = snapshot.StatusRunning, snapshot.Stop{}, slices.Clone(of.Records[:records])
 	run, err := cut.Run()
 	require.NoError(t, err)
 	store := memstore.New()
@@ -451,7 +451,7 @@ func TestCompensationThatNobodyKnowsSuspendsTheRun(t *testing.T) {
 		testkit.Interrupted(t, err, record.InterruptReplay)
 		assert.ErrorContains(t, err, `"flight" has a compensation, which a stored run must know when it is opened: pass the actor to state.WithCompensations`)
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusInterrupted, st.Status())
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 	}
 	assert.Empty(t, l.entries())
 	st, err := state.Open(t.Context(), store, "run-trip", state.WithCompensations(flight))
@@ -506,7 +506,7 @@ func TestRefusedReplayCompensatesNothing(t *testing.T) {
 	}
 	st, ctx := open()
 	_, err := testkit.Call(ctx, trip(t, flight, hotel, func(context.Context, string) (string, error) {
-		st.Interrupt(state.Stop{})
+		st.Interrupt(snapshot.Stop{})
 		return "", errFlaky
 	}))
 	testkit.Interrupted(t, err, record.InterruptUser)
@@ -560,7 +560,7 @@ func TestDivergenceRerunCompensatesBothEffects(t *testing.T) {
 					return "", err
 				}
 				if stop {
-					st.Interrupt(state.Stop{By: "ops", Message: "the destination is wrong"})
+					st.Interrupt(snapshot.Stop{By: "ops", Message: "the destination is wrong"})
 					return "", ctx.Err()
 				}
 				return "", errBoom
@@ -623,13 +623,13 @@ func TestCancelledRunIsCompensated(t *testing.T) {
 			_, err := testkit.Call(ctx, flight) // a root call that completed
 			require.NoError(t, err, name)
 			_, err = testkit.Call(ctx, trip(t, flight, hotel, func(ctx context.Context, _ string) (string, error) {
-				st.Cancel(state.Stop{By: "ops", Message: "wrong customer"})
+				st.Cancel(snapshot.Stop{By: "ops", Message: "wrong customer"})
 				return "", ctx.Err()
 			}))
 			testkit.Interrupted(t, err, record.InterruptCancel)
 			assert.NotContains(t, l.entries(), "undo")
 			require.NoError(t, st.Close())
-			assert.Equal(t, state.StatusCancelled, st.Status())
+			assert.Equal(t, snapshot.StatusCancelled, st.Status())
 			assert.Equal(t, "flight in, flight oslo, hotel center, hotel fjord, "+
 				"undo hotel-fjord (fjord), undo hotel-center (center), undo flight-oslo (oslo), undo flight-in (in)", l.entries(), name)
 			records, err := st.Records(t.Context())
@@ -650,7 +650,7 @@ func TestCancelledRunIsCompensatedByTheNextOpening(t *testing.T) {
 		st, err := state.Open(t.Context(), store, askedRun, known)
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), trip(t, flight, hotel, func(ctx context.Context, _ string) (string, error) {
-			st.Cancel(state.Stop{By: "ops", Message: "wrong customer"})
+			st.Cancel(snapshot.Stop{By: "ops", Message: "wrong customer"})
 			return "", ctx.Err()
 		}))
 		testkit.Interrupted(t, err, record.InterruptCancel)
@@ -673,7 +673,7 @@ func TestCancelledRunIsCompensatedByTheNextOpening(t *testing.T) {
 			if completed > undone {
 				info, err := store.Info(t.Context(), askedRun)
 				require.NoError(t, err)
-				assert.Equal(t, state.StatusInterrupted, info.Status)
+				assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 				assert.Equal(t, record.InterruptCancel, info.Stop.Reason)
 				_, err = state.Open(t.Context(), store, askedRun)
 				require.ErrorIs(t, err, state.ErrCancelled)
@@ -702,9 +702,9 @@ func TestCancelledRunWaitsForTheAnswerOfACompensation(t *testing.T) {
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), flight)
 		require.NoError(t, err)
-		st.Cancel(state.Stop{By: "ops", Message: "wrong customer"})
+		st.Cancel(snapshot.Stop{By: "ops", Message: "wrong customer"})
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusPaused, st.Status())
+		assert.Equal(t, snapshot.StatusPaused, st.Status())
 		open, err := state.Questions(t.Context(), store, askedRun)
 		require.NoError(t, err)
 		require.Len(t, open, 1)

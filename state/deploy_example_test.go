@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -39,7 +40,7 @@ func fulfil(release, deployAfter int, l *ledger) actors.Agent[parcel, string] {
 	tool := func(name string) actors.Tool[parcel, string] {
 		return decorators.Tool(name, "Handles a parcel.", func(ctx context.Context, in parcel) (string, error) {
 			if done == deployAfter {
-				state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+				state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 				return "", ctx.Err()
 			}
 			done++

@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -172,7 +173,7 @@ func TestQuestionOfACallWithAnotherInputIsAskedAnew(t *testing.T) {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
 		out, err := refund.Event().Execute(ctx, amount)
 		if err == nil && stop {
-			state.From(ctx).Interrupt(state.Stop{})
+			state.From(ctx).Interrupt(snapshot.Stop{})
 			return "", ctx.Err()
 		}
 		return out, err
@@ -246,7 +247,7 @@ func TestValueOfACallThatIsMadeAgainIsThatOfTheNewOne(t *testing.T) {
 				})
 				input, last := 1, false
 				stop := func(ctx context.Context) error {
-					state.From(ctx).Interrupt(state.Stop{})
+					state.From(ctx).Interrupt(snapshot.Stop{})
 					return ctx.Err()
 				}
 				call := changed
@@ -318,14 +319,14 @@ func TestGroupMadeAgainIsNotTheOneThatFailed(t *testing.T) {
 			}
 			_, err := actors.Map(ctx, actors.Group{Name: "g"}, leafActor{leaf}, []string{"slow", "bad"})
 			if broken {
-				state.From(ctx).Interrupt(state.Stop{})
+				state.From(ctx).Interrupt(snapshot.Stop{})
 				return "", ctx.Err()
 			}
 			var failed *actors.GroupError
 			if !errors.As(err, &failed) {
 				return "", err
 			}
-			return fmt.Sprint("not finished: ", failed.NotFinished), nil
+			return fmt.Sprint("not finished: ", failed.NotEnded), nil
 		})
 		require.NoError(t, err)
 		tape := new(tape)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // This file is about effects that no call of the program has taken over.
@@ -35,7 +36,7 @@ func (r *run) leftOver() (left []record.Effect) {
 			left = append(left, e.known())
 		}
 	}
-	if status := r.status(); status == StatusCompleted || status == StatusFailed {
+	if status := r.status(); status == snapshot.StatusCompleted || status == snapshot.StatusFailed {
 		for _, e := range r.effects.inherited {
 			if e.isLeft() {
 				left = append(left, e.known())
@@ -58,7 +59,7 @@ func (r *run) warnLeftOver(s *engine.Scope, rec *record.Record, left []*effect) 
 // warnInherited records the effects of the parents of a fork that are left over when the
 // fork ends. r.mu must be held.
 func (r *run) warnInherited() {
-	if status := r.status(); status != StatusCompleted && status != StatusFailed || !r.rootCalls.begun {
+	if status := r.status(); status != snapshot.StatusCompleted && status != snapshot.StatusFailed || !r.rootCalls.begun {
 		return
 	}
 	for _, e := range r.effects.inherited {

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -54,10 +55,10 @@ func lastRecord(t *testing.T, st *state.ExecutionState) record.Record {
 }
 
 func interrupt(st interface {
-	Interrupt(stop state.Stop) bool
+	Interrupt(stop snapshot.Stop) bool
 },
 ) bool {
-	return st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
+	return st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 }
 
 func requireInterruptedByOps(t *testing.T, err error) {
@@ -253,7 +254,7 @@ func TestStatusAfterAGroupIsThatOfTheCallsThatCount(t *testing.T) {
 	works, fails := newTool("works", succeed), newTool("fails", refuse)
 	tests := map[string]struct {
 		program func(context.Context) error
-		status  state.Status
+		status  snapshot.Status
 	}{
 		"a failed group, and a fallback that completes": {func(ctx context.Context) error {
 			started := make(chan struct{})
@@ -264,7 +265,7 @@ func TestStatusAfterAGroupIsThatOfTheCallsThatCount(t *testing.T) {
 			}
 			_, err = works.Call(ctx, item{})
 			return err
-		}, state.StatusCompleted},
+		}, snapshot.StatusCompleted},
 		"a branch that handles its failure": {func(ctx context.Context) error {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "g"}, func(ctx context.Context) (string, error) {
 				if _, err := fails.Call(ctx, item{}); err == nil {
@@ -273,7 +274,7 @@ func TestStatusAfterAGroupIsThatOfTheCallsThatCount(t *testing.T) {
 				return works.Call(ctx, item{})
 			})
 			return err
-		}, state.StatusCompleted},
+		}, snapshot.StatusCompleted},
 		"a failed branch, and a nested group that ends last": {func(ctx context.Context) error {
 			first := make(chan struct{})
 			_, err := actors.Parallel(ctx, actors.Group{Name: "g", CollectAll: true},
@@ -284,7 +285,7 @@ func TestStatusAfterAGroupIsThatOfTheCallsThatCount(t *testing.T) {
 					return "", err
 				})
 			return err
-		}, state.StatusFailed},
+		}, snapshot.StatusFailed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -292,7 +293,7 @@ func TestStatusAfterAGroupIsThatOfTheCallsThatCount(t *testing.T) {
 			err := test.program(st.Context(t.Context()))
 			require.NoError(t, st.Close())
 			assert.Equal(t, test.status, st.Status())
-			assert.Equal(t, test.status == state.StatusFailed, err != nil, "%v", err)
+			assert.Equal(t, test.status == snapshot.StatusFailed, err != nil, "%v", err)
 		})
 	}
 }

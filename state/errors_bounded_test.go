@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -31,7 +32,7 @@ func failing(t *testing.T, err error, stop *bool, seen *error) *testkit.Definiti
 		_, *seen = testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Fail(err)))
 		if *stop {
 			*stop = false
-			state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+			state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 			return "", ctx.Err()
 		}
 		return "", *seen
@@ -96,7 +97,7 @@ func TestInterruptWithTheReasonOfADivergenceRefusesNothing(t *testing.T) {
 				}
 			}
 			if stop {
-				state.From(ctx).Interrupt(state.Stop{Reason: record.InterruptDiverge, By: "ops", Message: "by hand"})
+				state.From(ctx).Interrupt(snapshot.Stop{Reason: record.InterruptDiverge, By: "ops", Message: "by hand"})
 				return "", ctx.Err()
 			}
 			return "", nil

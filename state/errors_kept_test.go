@@ -98,7 +98,7 @@ func TestResumedCallHasTheWholeErrorOfTheAttemptBefore(t *testing.T) {
 	require.NoError(t, err)
 	stopping := testkit.Tool(t, "tool", retry, func(ctx context.Context, _ string) (string, error) {
 		if core.ScopeOf(ctx).Attempt() == 1 {
-			state.From(ctx).Interrupt(state.Stop{})
+			state.From(ctx).Interrupt(snapshot.Stop{})
 			return "", ctx.Err()
 		}
 		return "", core.Retryable(errors.New(text))

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -60,7 +61,7 @@ func ExampleExecutionState_Interrupt() {
 	defer st.Close()
 	wait := decorators.Tool("wait", "Waits until it is interrupted.",
 		func(ctx context.Context, _ struct{}) (string, error) {
-			st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
+			st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 			<-ctx.Done()
 			return "", ctx.Err()
 		}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited}))

@@ -83,7 +83,7 @@ func TestRunWhoseContextWasCancelledGoesOn(t *testing.T) {
 	_, err = execute(st.Context(ctx), agent)
 	require.ErrorIs(t, err, core.ErrInterrupted)
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusInterrupted, st.Status())
+	assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 	out, err := run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
 	require.NoError(t, err)
 	assert.Equal(t, "done", out)

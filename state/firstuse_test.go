@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -58,7 +59,7 @@ func TestRunWithARootGroupThatFailedHasFailed(t *testing.T) {
 			_, err := actors.Map(st.Context(t.Context()), actors.Group{Name: "g", CollectAll: collect}, failsOn(bad), inputs)
 			require.Error(t, err)
 			require.NoError(t, st.Close())
-			assert.Equal(t, state.StatusFailed, st.Status(), "collect %v, bad %d", collect, bad)
+			assert.Equal(t, snapshot.StatusFailed, st.Status(), "collect %v, bad %d", collect, bad)
 		}
 	}
 }
@@ -71,7 +72,7 @@ func TestRunIsJudgedByItsLastRootGroup(t *testing.T) {
 	_, err = actors.Map(ctx, actors.Group{Name: "second"}, failsOn(1), []item{{2}})
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusCompleted, st.Status())
+	assert.Equal(t, snapshot.StatusCompleted, st.Status())
 }
 
 func TestGroupErrorTellsWhichResultsAreNotValid(t *testing.T) {
@@ -91,7 +92,7 @@ func TestGroupErrorTellsWhichResultsAreNotValid(t *testing.T) {
 		var failed *actors.GroupError
 		require.ErrorAs(t, err, &failed)
 		assert.Equal(t, []int{1, 0, 0, 0, 0}, out)
-		assert.Equal(t, []int{2, 4, 5}, failed.NotFinished)
+		assert.Equal(t, []int{2, 4, 5}, failed.NotEnded)
 	})
 }
 
@@ -174,7 +175,7 @@ func TestSummaryCountsAWaitForAsLongAsItLasted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		console := printer.New(nil)
 		st := state.New(state.WithPublisher(console), state.WithRetry(core.RetryConfig{InitialDelay: time.Minute, Jitter: core.NoJitter}))
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		tool := decorators.Tool("flaky", "", func(context.Context, item) (int, error) {
 			return 0, core.Retryable(errors.New("x"))
 		})

@@ -113,7 +113,7 @@ func TestAQuestionInDoubtSaysWhatTheCallWas(t *testing.T) {
 	}
 	in := order{42, string(make([]byte, 1000))}
 	pay, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtAsk}, func(ctx context.Context, _ order) (int, error) {
-		state.From(ctx).Interrupt(state.Stop{By: "ops"})
+		state.From(ctx).Interrupt(snapshot.Stop{By: "ops"})
 		return 0, ctx.Err()
 	})
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestAQuestionInDoubtSaysWhatTheCallWas(t *testing.T) {
 	open, err := state.Questions(t.Context(), s, askedRun)
 	require.NoError(t, err)
 	require.Len(t, open, 1)
-	call := open[0].Call
+	call := open[0].InDoubt
 	require.NotNil(t, call)
 	assert.Equal(t, "pay", call.Name)
 	assert.Equal(t, record.KindTool, call.Kind)

@@ -121,7 +121,7 @@ func (f *fork) setAnswer(id string, value any) error {
 	case lastOutcome(f.kept, question.Address) != nil:
 		return fmt.Errorf("the fork keeps the outcome of the call that asked it; fork at %s or at a call before it", question.Address)
 	}
-	q := core.Question{ID: id, Asks: question.Asks(), Schema: question.Detail.Schema, Call: question.Detail.InDoubt}
+	q := core.Question{ID: id, Asks: question.Asks(), Schema: question.Detail.Schema, InDoubt: question.Detail.InDoubt}
 	encoded, err := q.Encode(value)
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
 			if _, err := testkit.Call(ctx, testkit.Tool(t, "last", once, testkit.Succeed)); err != nil {
 				return "", err
 			}
-			state.From(ctx).Interrupt(state.Stop{})
+			state.From(ctx).Interrupt(snapshot.Stop{})
 		}
 		late, err := slow.Execute(ctx)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -32,7 +33,7 @@ func TestHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 	}()
 	<-left
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusFailed, st.Status())
+	assert.Equal(t, snapshot.StatusFailed, st.Status())
 	wantRecords(t, st, "run started", "agent_call agent started", "tool_call agent/tool started",
 		"tool_call agent/tool failed", "agent_call agent failed", "run failed")
 

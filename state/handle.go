@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // A Handle is a run as a handler in it sees it: it can log and interrupt, but has none of the
@@ -40,9 +41,9 @@ func (h *Handle) RunID() string {
 }
 
 // Metadata returns the metadata of the run, see [WithMetadata].
-func (h *Handle) Metadata() Metadata {
+func (h *Handle) Metadata() snapshot.Metadata {
 	if h == nil {
-		return Metadata{}
+		return snapshot.Metadata{}
 	}
 	return h.run.config.metadata.Clone()
 }
@@ -67,7 +68,7 @@ func (h *Handle) Log(severity slog.Level, message string, metadata map[string]an
 }
 
 // Interrupt is [ExecutionState.Interrupt].
-func (h *Handle) Interrupt(stop Stop) bool {
+func (h *Handle) Interrupt(stop snapshot.Stop) bool {
 	if h == nil {
 		return false
 	}

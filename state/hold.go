@@ -4,6 +4,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // A run that waits for an answer may be opened many times before there is one, and a run that has
@@ -17,7 +18,9 @@ import (
 
 // mayRepeat reports whether an opening of a run with that status may record
 // nothing new.
-func mayRepeat(s Status) bool { return s == StatusPaused || s == StatusCompleted || s == StatusFailed }
+func mayRepeat(s snapshot.Status) bool {
+	return s == snapshot.StatusPaused || s == snapshot.StatusCompleted || s == snapshot.StatusFailed
+}
 
 // maxHeld is the largest number of records that are held back.
 const maxHeld = 1 << 13

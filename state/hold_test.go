@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -86,7 +87,7 @@ func TestOpeningAPausedRunWithoutAnAnswerAddsNoRecords(t *testing.T) {
 			require.NoError(t, testkit.Pause(t.Context(), time.Hour))
 			_, st, err := open(options...)
 			require.ErrorIs(t, err, core.ErrAwaiting)
-			assert.Equal(t, state.StatusPaused, st.Status())
+			assert.Equal(t, snapshot.StatusPaused, st.Status())
 			assert.Len(t, testkit.Questions(t, st), 2)
 			return st
 		}
@@ -119,7 +120,7 @@ func TestOpeningAPausedRunWithoutAnAnswerAddsNoRecords(t *testing.T) {
 		out, st, err := open()
 		require.NoError(t, err)
 		assert.Equal(t, "noted yes all", out)
-		assert.Equal(t, state.StatusCompleted, st.Status())
+		assert.Equal(t, snapshot.StatusCompleted, st.Status())
 		assert.Equal(t, map[string]int{"prepare": 1, "note": 1}, made)
 	})
 }
@@ -129,7 +130,7 @@ func TestPausedRunThatIsOnlyOpenedAndClosedGetsNoRecords(t *testing.T) {
 	before := testkit.LoadRun(t, s, "run-1").Records
 	st := openRun(t, s)
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusPaused, st.Status())
+	assert.Equal(t, snapshot.StatusPaused, st.Status())
 	assert.Equal(t, facts(before), facts(testkit.LoadRun(t, s, "run-1").Records))
 }
 
@@ -137,22 +138,22 @@ func TestPausedRunThatIsOnlyOpenedAndClosedGetsNoRecords(t *testing.T) {
 func TestNewsOfAPausedRunIsRecorded(t *testing.T) {
 	for name, news := range map[string]struct {
 		do   func(t *testing.T, st *state.ExecutionState)
-		want state.Status
+		want snapshot.Status
 	}{
 		"a line that the program logs": {func(t *testing.T, st *state.ExecutionState) {
 			st.Log(slog.LevelInfo, "still waiting", nil)
-		}, state.StatusPaused},
+		}, snapshot.StatusPaused},
 		"a value": {func(t *testing.T, st *state.ExecutionState) {
 			require.NoError(t, state.Put(st.Context(t.Context()), "key", 1))
-		}, state.StatusPaused},
+		}, snapshot.StatusPaused},
 		"an interrupt": {func(t *testing.T, st *state.ExecutionState) {
-			require.True(t, st.Interrupt(state.Stop{By: "ann", Message: "enough"}))
-		}, state.StatusInterrupted},
+			require.True(t, st.Interrupt(snapshot.Stop{By: "ann", Message: "enough"}))
+		}, snapshot.StatusInterrupted},
 		"a further call": {func(t *testing.T, st *state.ExecutionState) {
 			note := testkit.Tool(t, "note", once, func(context.Context, string) (string, error) { return "noted", nil })
 			_, err := testkit.Call(st.Context(t.Context()), note)
 			require.NoError(t, err)
-		}, state.StatusPaused},
+		}, snapshot.StatusPaused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := paused(t)

@@ -46,7 +46,7 @@ func (r *run) listen(ctx context.Context, k *stored) {
 
 // isLost reports whether err says that the run may belong to another process.
 func isLost(err error) bool {
-	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
+	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrMaybeStored) || errors.Is(err, snapshot.ErrLease)
 }
 
 // close stops listening. Later messages wait for the next opening. Closing a

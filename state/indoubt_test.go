@@ -131,7 +131,7 @@ func TestCallInDoubtWaitsForSomebodyToDecide(t *testing.T) {
 		for range 2 {
 			_, err := again()
 			require.ErrorIs(t, err, core.ErrAwaiting)
-			assert.Equal(t, state.StatusPaused, statusOf(t, s))
+			assert.Equal(t, snapshot.StatusPaused, statusOf(t, s))
 			q := doubtOf(t, s)
 			assert.Equal(t, record.AsksDoubt, q.Asks)
 			assert.True(t, strings.HasSuffix(q.ID, "pay?in-doubt1"), q.ID)
@@ -162,7 +162,7 @@ func TestCallInDoubtFailsAsAnswered(t *testing.T) {
 			assert.Equal(t, 1, failed.Attempts)
 		}
 		assert.Equal(t, 1, d.ran)
-		assert.Equal(t, state.StatusFailed, statusOf(t, s))
+		assert.Equal(t, snapshot.StatusFailed, statusOf(t, s))
 	})
 }
 
@@ -181,7 +181,7 @@ func TestCallInDoubtFailsWhereItsActorSaysSo(t *testing.T) {
 				require.ErrorIs(t, failed, core.ErrInDoubt)
 				assert.Equal(t, 1, d.ran)
 			}
-			assert.Equal(t, state.StatusFailed, statusOf(t, s))
+			assert.Equal(t, snapshot.StatusFailed, statusOf(t, s))
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -223,7 +224,7 @@ func TestRecordsThatTakeOverThemselvesDoNoHarm(t *testing.T) {
 	cached := completed("agent@2000000000/pay", "agent@2000000000/pay", 1)
 	cached.Detail.Cached = true
 	store := memstore.New()
-	run, err := testkit.Stored(state.StatusInterrupted, cached, completed("agent@2000000000/pay", "agent@2000000000/pay", 1),
+	run, err := testkit.Stored(snapshot.StatusInterrupted, cached, completed("agent@2000000000/pay", "agent@2000000000/pay", 1),
 		completed("agent@2000000000/pay", "agent@2000000000/pay", 2), completed("agent@3/pay", "agent@2000000000/pay", 3),
 		completed("agent@2000000000/pay", "agent@3/pay", 4), refund).Run()
 	require.NoError(t, err)

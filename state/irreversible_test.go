@@ -134,7 +134,7 @@ func (b *buyer) run(t *testing.T, store snapshot.Store, runID string, decide fun
 		out, err = b.order(t).Event().Execute(st.Context(t.Context()), "in")
 		require.NoError(t, st.Close())
 		testkit.LoadRun(t, store, runID)
-		if st.Status() != state.StatusPaused {
+		if st.Status() != snapshot.StatusPaused {
 			return out, st.Report(), asked, err
 		}
 		open, err := state.Questions(t.Context(), store, runID)
@@ -267,12 +267,12 @@ func (c *purchase) resume(t *testing.T, left []record.Record, asked []string) {
 		}
 	}
 	store := memstore.New()
-	cut, err := testkit.Stored(state.StatusRunning, slices.Clone(left)...).Run()
+	cut, err := testkit.Stored(snapshot.StatusRunning, slices.Clone(left)...).Run()
 	require.NoError(t, err)
 	_, err = store.Create(t.Context(), cut)
 	require.NoError(t, err)
 	out, report, _, err := b.run(t, store, cut.RunID, func(q core.Question) state.InDoubtAnswer {
-		if q.Call.Effect == nil {
+		if q.InDoubt.Effect == nil {
 			call, _, _ := strings.Cut(q.ID, "?")
 			return state.InDoubtCompleted(receipts[testkit.Address(t, call)])
 		}

@@ -24,7 +24,7 @@ func AwaitStop(ctx context.Context, store snapshot.Store, runID string) error {
 			return context.Cause(ctx) // the time has passed
 		case event.Info.Open:
 			continue
-		case event.Info.Status == StatusCompleted || event.Info.Status == StatusFailed:
+		case event.Info.Status == snapshot.StatusCompleted || event.Info.Status == snapshot.StatusFailed:
 			return fmt.Errorf("state: stop run %s: %w: it is %s, and the request came too late", runID, ErrEnded, event.Info.Status)
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -21,8 +22,8 @@ func TestAwaitStopTellsARunThatEndedByItself(t *testing.T) {
 		takes time.Duration
 	}{
 		"completes":      {func(*state.ExecutionState) {}, true, time.Millisecond},
-		"is interrupted": {func(st *state.ExecutionState) { st.Interrupt(state.Stop{By: "ops"}) }, false, time.Millisecond},
-		"is cancelled":   {func(st *state.ExecutionState) { st.Cancel(state.Stop{By: "ops"}) }, false, time.Millisecond},
+		"is interrupted": {func(st *state.ExecutionState) { st.Interrupt(snapshot.Stop{By: "ops"}) }, false, time.Millisecond},
+		"is cancelled":   {func(st *state.ExecutionState) { st.Cancel(snapshot.Stop{By: "ops"}) }, false, time.Millisecond},
 		"takes longer":   {nil, false, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

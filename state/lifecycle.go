@@ -12,24 +12,6 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Status is the status of a run.
-type Status = snapshot.Status
-
-// A Stop says why a run is stopped: by whom (By), for what reason in the words of that person
-// (Message), and for which kind of reason (Reason).
-type Stop = snapshot.Stop
-
-// The statuses of a run.
-const (
-	StatusQueued      = snapshot.StatusQueued
-	StatusRunning     = snapshot.StatusRunning
-	StatusPaused      = snapshot.StatusPaused
-	StatusInterrupted = snapshot.StatusInterrupted
-	StatusCompleted   = snapshot.StatusCompleted
-	StatusFailed      = snapshot.StatusFailed
-	StatusCancelled   = snapshot.StatusCancelled
-)
-
 // lifecycle is the state of a run on its way to its end. The lock of the run guards it.
 type lifecycle struct {
 	contexts      map[int]context.CancelCauseFunc // of the run, by number
@@ -110,35 +92,35 @@ func (c *rootCalls) judge(s *engine.Scope, rec *record.Record) {
 }
 
 // status returns the status of the run. r.mu must be held.
-func (r *run) status() Status {
+func (r *run) status() snapshot.Status {
 	switch {
 	case !r.life.closed:
-		return StatusRunning
+		return snapshot.StatusRunning
 	case r.isCancelled() && r.life.uncompensated == nil:
-		return StatusCancelled
+		return snapshot.StatusCancelled
 	case r.isCancelled() && r.life.uncompensated.Reason == record.InterruptAwait:
-		return StatusPaused
-	case !r.rootCalls.begun && (r.found.Status == StatusCompleted || r.found.Status == StatusFailed):
+		return snapshot.StatusPaused
+	case !r.rootCalls.begun && (r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed):
 		return r.found.Status // the outcome of a run is final, even if a replay of it was stopped
 	case r.life.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Refused() != nil || r.root.Active() > 0:
-		return StatusInterrupted
+		return snapshot.StatusInterrupted
 	case !r.rootCalls.made && r.found.Status != "":
 		return r.found.Status // nothing has changed it
 	case r.rootCalls.awaiting > 0:
-		return StatusPaused
+		return snapshot.StatusPaused
 	case r.rootCalls.failure != nil:
-		return StatusFailed
+		return snapshot.StatusFailed
 	case !r.rootCalls.made:
-		return StatusInterrupted
+		return snapshot.StatusInterrupted
 	}
-	return StatusCompleted
+	return snapshot.StatusCompleted
 }
 
 // whyStopped returns why the run is interrupted or cancelled, once it is
 // closed. r.mu must be held.
 func (r *run) whyStopped() snapshot.Stop {
 	switch r.status() {
-	case StatusInterrupted, StatusCancelled:
+	case snapshot.StatusInterrupted, snapshot.StatusCancelled:
 	default:
 		return snapshot.Stop{}
 	}
@@ -329,7 +311,7 @@ func (r *run) close() error {
 		r.keeper.release()
 	}
 	err := r.write()
-	if end.Status == StatusPaused {
+	if end.Status == snapshot.StatusPaused {
 		end.Due = r.due()
 	}
 	r.publish()
@@ -373,17 +355,17 @@ func (r *run) lastRecord(stopped *core.InterruptedError) record.Record {
 		Elapsed: time.Since(r.began),
 	}
 	switch r.status() {
-	case StatusFailed:
+	case snapshot.StatusFailed:
 		rec.Status = record.StatusFailed
 		r.rootCalls.explain(&rec)
-	case StatusPaused:
+	case snapshot.StatusPaused:
 		rec.Status = record.StatusAwaiting
-	case StatusInterrupted:
+	case snapshot.StatusInterrupted:
 		rec.Status = record.StatusInterrupted
 		if stopped != nil {
 			rec.Err = stopped
 		}
-	case StatusCancelled:
+	case snapshot.StatusCancelled:
 		rec.Status, rec.Err = record.StatusCancelled, stopped
 	}
 	return rec

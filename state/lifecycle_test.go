@@ -37,7 +37,7 @@ func TestTimeoutInterruptsTheRun(t *testing.T) {
 		}
 		assert.False(t, st.CancelTimeout(), "cancelled in time")
 		st.Close()
-		assert.Equal(t, state.StatusInterrupted, st.Status(), "status")
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status(), "status")
 	})
 }
 
@@ -94,7 +94,7 @@ func TestCloseStopsTheTimeout(t *testing.T) {
 		testkit.Completed(t, out, err)
 		st.Close()
 		<-time.After(time.Hour)
-		assert.Equal(t, state.StatusCompleted, st.Status(), "status")
+		assert.Equal(t, snapshot.StatusCompleted, st.Status(), "status")
 		wantRecords(t, st, "run started", "tool_call tool started", "tool_call tool completed", "run completed")
 	})
 }
@@ -103,70 +103,70 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(t *testing.T, st *state.ExecutionState)
-		want state.Status
+		want snapshot.Status
 	}{
-		{"nothing was called", func(*testing.T, *state.ExecutionState) {}, state.StatusInterrupted},
+		{"nothing was called", func(*testing.T, *state.ExecutionState) {}, snapshot.StatusInterrupted},
 		{"completed", func(t *testing.T, st *state.ExecutionState) {
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
-		}, state.StatusCompleted},
+		}, snapshot.StatusCompleted},
 		{"failed", func(t *testing.T, st *state.ExecutionState) {
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Fail(errBoom)))
-		}, state.StatusFailed},
+		}, snapshot.StatusFailed},
 		{"precondition failed", func(t *testing.T, st *state.ExecutionState) {
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed).Require(func(context.Context, string) error { return errBoom }))
-		}, state.StatusFailed},
+		}, snapshot.StatusFailed},
 		{"failed, then completed", func(t *testing.T, st *state.ExecutionState) {
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Fail(errBoom)))
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
-		}, state.StatusCompleted},
+		}, snapshot.StatusCompleted},
 		{"a child failed", func(t *testing.T, st *state.ExecutionState) {
 			child := testkit.Tool(t, "child", once, testkit.Fail(errBoom))
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 				_, _ = testkit.Call(ctx, child)
 				return "out", nil
 			}))
-		}, state.StatusCompleted},
-		{"interrupted before any call", func(_ *testing.T, st *state.ExecutionState) { st.Interrupt(state.Stop{}) }, state.StatusInterrupted},
+		}, snapshot.StatusCompleted},
+		{"interrupted before any call", func(_ *testing.T, st *state.ExecutionState) { st.Interrupt(snapshot.Stop{}) }, snapshot.StatusInterrupted},
 		{"interrupted in a call", func(t *testing.T, st *state.ExecutionState) {
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
-				st.Interrupt(state.Stop{})
+				st.Interrupt(snapshot.Stop{})
 				return "", ctx.Err()
 			}))
-		}, state.StatusInterrupted},
+		}, snapshot.StatusInterrupted},
 		{"root context cancelled", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, _ = testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", once, testkit.Listening(time.Hour)))
-		}, state.StatusInterrupted},
+		}, snapshot.StatusInterrupted},
 		{"root context cancelled during a group at the root", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, err := group(st.Context(ctx), "all", calling(testkit.Tool(t, "tool", once, testkit.Listening(time.Hour))))
 			testkit.Interrupted(t, err, record.InterruptContext)
-		}, state.StatusInterrupted},
+		}, snapshot.StatusInterrupted},
 		{"suspended before its first attempt", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			_, _ = testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", once, testkit.Succeed))
-		}, state.StatusInterrupted},
+		}, snapshot.StatusInterrupted},
 		{"one of several was suspended", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			_, _ = testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", once, testkit.Succeed))
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
-		}, state.StatusInterrupted},
+		}, snapshot.StatusInterrupted},
 		{"a child was interrupted by its parent's timeout", func(t *testing.T, st *state.ExecutionState) {
 			child := testkit.Tool(t, "child", once, testkit.Listening(time.Hour))
 			out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", core.RetryConfig{AttemptTimeout: time.Second},
 				testkit.Attempts(func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, child) }, testkit.Succeed)))
 			testkit.Completed(t, out, err)
-		}, state.StatusCompleted},
+		}, snapshot.StatusCompleted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				st := state.New()
 				tt.do(t, st)
-				assert.Equal(t, state.StatusRunning, st.Status(), "status before Close")
+				assert.Equal(t, snapshot.StatusRunning, st.Status(), "status before Close")
 				st.Close()
 				assert.Equal(t, tt.want, st.Status(), "status")
 				records := testkit.Records(t, st)
@@ -225,7 +225,7 @@ func TestCloseInterruptsCallsUnderWay(t *testing.T) {
 				testkit.Interrupted(t, err, record.InterruptClosed)
 				assert.Equal(t, time.Duration(0), elapsed(), "time")
 				st.Close()
-				assert.Equal(t, state.StatusInterrupted, st.Status(), "status")
+				assert.Equal(t, snapshot.StatusInterrupted, st.Status(), "status")
 				records := testkit.Records(t, st)
 				assert.Equal(t, record.StatusInterrupted, records[len(records)-2].Status, "last record of the call")
 			})
@@ -245,7 +245,7 @@ func TestCloseWaitsATenthOfASecondForAHandlerThatDoesNotListen(t *testing.T) {
 		elapsed := testkit.Stopwatch()
 		st.Close()
 		assert.Equal(t, 100*time.Millisecond, elapsed(), "time")
-		assert.Equal(t, state.StatusInterrupted, st.Status(), "status")
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status(), "status")
 		assert.ErrorIs(t, <-ended, state.ErrClosed)
 		wantRecords(t, st, "run started", "tool_call tool started", "run interrupted")
 	})
@@ -261,7 +261,7 @@ func TestContextHasEndedAfterClose(t *testing.T) {
 }
 
 func TestRunIsFoundInItsContexts(t *testing.T) {
-	st, ctx := testkit.Run(t, state.WithRunID("run-1"), state.WithMetadata(state.Metadata{Pipeline: "nightly", Tags: []string{"a"}}))
+	st, ctx := testkit.Run(t, state.WithRunID("run-1"), state.WithMetadata(snapshot.Metadata{Pipeline: "nightly", Tags: []string{"a"}}))
 	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 		found := state.From(context.WithoutCancel(ctx))
 		assert.Equal(t, "run-1", found.RunID(), "id")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -80,7 +81,7 @@ func TestNothingIsRecordedAfterClose(t *testing.T) {
 		st.Log(slog.LevelInfo, "late", nil)
 		assert.ErrorIs(t, state.Put(ctx, "key", "late"), state.ErrClosed)
 		assert.ErrorIs(t, st.SetTimeout(time.Second), state.ErrClosed)
-		assert.False(t, st.Interrupt(state.Stop{}), "interrupt")
+		assert.False(t, st.Interrupt(snapshot.Stop{}), "interrupt")
 		ran := false
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(context.Context, string) (string, error) { ran = true; return "out", nil }))
 		assert.ErrorIs(t, err, state.ErrClosed)

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -42,7 +43,7 @@ func TestACallInDoubtIsLookedUpBeforeItFailsOrAsks(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				go func() {
 					<-began
-					st.Interrupt(state.Stop{})
+					st.Interrupt(snapshot.Stop{})
 				}()
 				_, err = pay.Event().Execute(st.Context(ctx), "Ada")
 				require.Error(t, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -41,7 +42,7 @@ func (c *crashing) crash() {
 
 // run opens the run, executes the program and closes the run. It returns the
 // error of the program, and the status with which the run was closed.
-func (c *crashing) run(t *testing.T, program func(context.Context) error) (state.Status, error) {
+func (c *crashing) run(t *testing.T, program func(context.Context) error) (snapshot.Status, error) {
 	t.Helper()
 	c.left = nil
 	st, err := state.Open(t.Context(), c.tape, "run-1", c.options...)
@@ -61,7 +62,7 @@ func (c *crashing) runUntilSetAside(t *testing.T, program func(context.Context) 
 	for crashes = range 30 {
 		status, err := c.run(t, program)
 		if c.left == nil {
-			require.Equal(t, state.StatusInterrupted, status)
+			require.Equal(t, snapshot.StatusInterrupted, status)
 			return crashes, testkit.Interrupted(t, err, record.InterruptCrashLoop)
 		}
 	}
@@ -327,7 +328,7 @@ func TestCallThatAsksWhenInDoubtIsAskedAboutBeforeItsLossesCount(t *testing.T) {
 				for range 3 {
 					status, err := c.run(t, program)
 					require.ErrorIs(t, err, core.ErrAwaiting)
-					assert.Equal(t, state.StatusPaused, status)
+					assert.Equal(t, snapshot.StatusPaused, status)
 				}
 			})
 		})

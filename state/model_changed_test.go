@@ -40,7 +40,7 @@ var modelStores = map[string]func(t *testing.T, records []record.Record) snapsho
 		s := fileStore(t, t.TempDir())
 		last := records[len(records)-1]
 		run, err := (&snapshot.Snapshot{
-			Info:    snapshot.Info{RunID: "run-1", Status: state.StatusRunning, Generation: last.Generation, LastSeq: last.Seq},
+			Info:    snapshot.Info{RunID: "run-1", Status: snapshot.StatusRunning, Generation: last.Generation, LastSeq: last.Seq},
 			Records: records,
 		}).Run()
 		require.NoError(t, err)
@@ -120,7 +120,7 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 	var st *state.ExecutionState
 	interrupt := state.WithPublisher(testkit.Publisher(func(record.Record) {
 		if n--; n == 0 && st != nil {
-			st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
+			st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 		}
 	}))
 	options := []state.Option{interrupt, program.compensations(t), state.WithSeed(1), state.WithSync(state.SyncNever)}

@@ -97,7 +97,7 @@ func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runI
 	begun := slices.IndexFunc(found.Records, func(r record.Record) bool { return r.Generation == found.Generation })
 	if n := begun + 1 + rng.IntN(len(found.Records)-max(begun, 0)); rng.IntN(2) == 0 && begun >= 0 && n < len(found.Records) && !found.Records[n-1].WillRetry {
 		killed := *found
-		killed.Status, killed.Records, killed.LastSeq = state.StatusRunning, found.Records[:n], uint64(n)
+		killed.Status, killed.Records, killed.LastSeq = snapshot.StatusRunning, found.Records[:n], uint64(n)
 		run, err := killed.Run()
 		require.NoError(t, err)
 		store = memstore.New()
@@ -109,12 +109,12 @@ func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runI
 	require.NoError(t, err)
 	for _, q := range open {
 		answers := []state.InDoubtAnswer{state.InDoubtRunAgain(), state.InDoubtFailed("no"), state.InDoubtCompleted("as answered")}
-		if q.Call.Effect.CanBeTaken() {
+		if q.InDoubt.Effect.CanBeTaken() {
 			answers = append(answers, takeOver, takeOver)
 		}
 		require.NoError(t, state.Answer(t.Context(), store, runID, q.ID, "", answers[rng.IntN(len(answers))]))
 	}
-	return store, st.Status() == state.StatusCompleted || st.Status() == state.StatusFailed
+	return store, st.Status() == snapshot.StatusCompleted || st.Status() == snapshot.StatusFailed
 }
 
 // madeBefore is an effect as the test finds it, from all records before a place.

@@ -192,7 +192,7 @@ func TestBranchWithoutAStoredOutputIsMadeAgainInAGroupThatFailed(t *testing.T) {
 			if !errors.As(err, &failed) {
 				return "", err
 			}
-			return fmt.Sprint(out, failed.NotFinished), nil
+			return fmt.Sprint(out, failed.NotEnded), nil
 		}))
 	}
 	want, err := run(t, s, p)

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -44,7 +45,7 @@ func (p spending) calls(t *testing.T, ctx context.Context) (string, error) {
 	out := token
 	for i, name := range p.tools {
 		if p.stop > 0 && p.stop == i {
-			state.From(ctx).Interrupt(state.Stop{})
+			state.From(ctx).Interrupt(snapshot.Stop{})
 		}
 		tool := testkit.Tool(t, name, once, func(context.Context, string) (string, error) {
 			*p.ran = append(*p.ran, name)

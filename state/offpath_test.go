@@ -33,7 +33,7 @@ func openedFor(t testing.TB, s snapshot.Store, d *testkit.Definition, during fun
 func undisturbed(*state.ExecutionState) {}
 
 func interruptedAfterAMinute(st *state.ExecutionState) {
-	time.AfterFunc(time.Minute, func() { st.Interrupt(state.Stop{By: "ops", Message: "deploy"}) })
+	time.AfterFunc(time.Minute, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"}) })
 }
 
 // waiting is an agent that makes a call after an hour, and another if its
@@ -92,7 +92,7 @@ func TestRootCallMadeBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {
 			testkit.Interrupted(t, err, record.InterruptContext)
 			cancel()
 			require.NoError(t, st.Close())
-			assert.Equal(t, state.StatusInterrupted, st.Status())
+			assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 		}
 		st, err := state.Open(t.Context(), s, "run-1")
 		require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestRunIsInterruptedIfARootCallCameAfterItsContext(t *testing.T) {
 	_, err = testkit.Call(st.Context(ended), tool)
 	testkit.Interrupted(t, err, record.InterruptContext)
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusInterrupted, st.Status())
+	assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 }
 
 func TestQuestionAskedBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {

@@ -26,7 +26,7 @@ var ErrStore = errors.New("state: the run could not be stored")
 // recorded.
 //
 // The outcome of a run is final: opening it again replays it, and a root call
-// that it did not make is [ErrFinished] (see [WithFurtherCalls]). A run that
+// that it did not make is [ErrEnded] (see [WithFurtherCalls]). A run that
 // was cancelled cannot be opened: the error is [ErrCancelled]. If it has calls
 // that are to be compensated, Open compensates them first (see
 // [WithCompensations]).
@@ -119,8 +119,8 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	if found.Len() == 0 && !r.config.strict {
 		return nil
 	}
-	if r.found = found.Info; found.Status == StatusRunning {
-		r.found.Status, r.found.Stop = StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
+	if r.found = found.Info; found.Status == snapshot.StatusRunning {
+		r.found.Status, r.found.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
 	}
 	if r.restored, err = newRestored(found); err != nil {
 		return err

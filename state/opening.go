@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // An Opening is a run that is begun or resumed, as the function of [WithOpening] sees
@@ -14,7 +15,7 @@ type Opening struct {
 	Generation uint64 // the number of the opening, from 1
 	Program    string // that a runner started the run with; empty for none
 	Version    string // of the program
-	Metadata   Metadata
+	Metadata   snapshot.Metadata
 
 	// Before has the attributes that the latest recorded opening was given; nil for
 	// none. It must not be changed.

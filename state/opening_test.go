@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -20,7 +21,7 @@ func TestOpeningSeesTheAttributesOfTheOneBefore(t *testing.T) {
 	ctx := context.WithValue(t.Context(), key{}, "request")
 	var seen []state.Opening
 	open := func(attributes map[string]any) *state.ExecutionState {
-		st, err := state.Open(ctx, store, "a", state.WithMetadata(state.Metadata{Pipeline: "p"}), state.WithOpening(func(ctx context.Context, o state.Opening) map[string]any {
+		st, err := state.Open(ctx, store, "a", state.WithMetadata(snapshot.Metadata{Pipeline: "p"}), state.WithOpening(func(ctx context.Context, o state.Opening) map[string]any {
 			assert.Equal(t, "request", ctx.Value(key{}))
 			seen = append(seen, o)
 			return attributes
@@ -34,12 +35,12 @@ func TestOpeningSeesTheAttributesOfTheOneBefore(t *testing.T) {
 		if err != nil { // what is on record makes it diverge, which is recorded, too
 			require.ErrorIs(t, err, core.ErrDivergence)
 		}
-		st.Interrupt(state.Stop{By: "test"})
+		st.Interrupt(snapshot.Stop{By: "test"})
 		require.NoError(t, st.Close())
 	}
 	require.Len(t, seen, 4)
 	for i, before := range []map[string]any{nil, {"trace": "t", "n": int64(1)}, {"trace": "t", "n": int64(1)}, {"trace": "u"}} {
-		assert.Equal(t, state.Opening{RunID: "a", Generation: uint64(i + 1), Metadata: state.Metadata{Pipeline: "p"}, Before: before}, seen[i])
+		assert.Equal(t, state.Opening{RunID: "a", Generation: uint64(i + 1), Metadata: snapshot.Metadata{Pipeline: "p"}, Before: before}, seen[i])
 	}
 }
 

@@ -44,9 +44,6 @@ type ArtifactReader interface {
 	Get(ctx context.Context, reference string) ([]byte, error)
 }
 
-// Metadata describes a run.
-type Metadata = snapshot.Metadata
-
 // WithRepublish makes recalled calls publish their old records and those of the
 // calls inside them, marked as replayed. Without it, each recalled call
 // publishes one recovered record.
@@ -173,7 +170,7 @@ func WithInterruptChecker(check Checker) Option {
 // WithMetadata sets the metadata of the run.
 //
 // A run that is resumed without it keeps the metadata that it began with.
-func WithMetadata(m Metadata) Option {
+func WithMetadata(m snapshot.Metadata) Option {
 	return func(c *config) { c.metadata, c.described = m.Clone(), true }
 }
 
@@ -185,7 +182,7 @@ type config struct {
 	artifacts  Artifacts
 	checker    Checker
 	openings   []func(context.Context, Opening) map[string]any
-	metadata   Metadata
+	metadata   snapshot.Metadata
 	described  bool // WithMetadata was given
 	redact     func(string) string
 	limited    []limited

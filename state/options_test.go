@@ -73,7 +73,7 @@ func TestRunIDsThatAreAllowed(t *testing.T) {
 }
 
 func TestDescriptionIsInTheFirstRecord(t *testing.T) {
-	st, _ := testkit.Run(t, state.WithMetadata(state.Metadata{Description: "weather of Oslo", Pipeline: "nightly"}))
+	st, _ := testkit.Run(t, state.WithMetadata(snapshot.Metadata{Description: "weather of Oslo", Pipeline: "nightly"}))
 	first := testkit.Records(t, st)[0]
 	assert.Equal(t, record.KindRun, first.Kind, "kind")
 	assert.Equal(t, record.StatusStarted, first.Status, "status")

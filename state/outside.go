@@ -25,19 +25,19 @@ var ErrNotRunning = errors.New("no process is running it")
 //
 // For a run that no process has open the error is [ErrNotRunning] with its
 // status, and its next opening is not interrupted.
-func Interrupt(ctx context.Context, store snapshot.Store, runID string, stop Stop) error {
+func Interrupt(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	if err := interrupt(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: interrupt run %s: %w", runID, err)
 	}
 	return nil
 }
 
-func interrupt(ctx context.Context, store snapshot.Store, runID string, stop Stop) error {
+func interrupt(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	found, err := store.Info(ctx, runID)
 	if err != nil {
 		return err
 	}
-	if found.Status != StatusRunning {
+	if found.Status != snapshot.StatusRunning {
 		return notRunning(found)
 	}
 	stop.Reason = record.InterruptUser
@@ -64,13 +64,13 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 		if err != nil {
 			return fmt.Errorf("it was posted, but whether the run was still open is not known: %w", err)
 		}
-		if found.Status == StatusRunning && found.Generation == m.Generation {
+		if found.Status == snapshot.StatusRunning && found.Generation == m.Generation {
 			return nil // the owner reads it, or settles it when it closes the run
 		}
 		switch {
-		case found.Status == StatusRunning: // opened again, by a process that does not know of the message
+		case found.Status == snapshot.StatusRunning: // opened again, by a process that does not know of the message
 			return errors.Join(interrupt(ctx, store, runID, stopOf(e)), store.Remove(ctx, runID, m.ID()))
-		case found.Status == StatusInterrupted && found.Stop.Reason == record.InterruptUser: // it was read
+		case found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptUser: // it was read
 			return store.Remove(ctx, runID, m.ID())
 		case found.Generation == m.Generation:
 			if posted, err := isPosted(ctx, store, runID, m); err != nil || !posted {
@@ -118,12 +118,12 @@ func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.
 		switch {
 		case i.Open || i.Generation != found.Generation || !i.Updated.Equal(found.Updated):
 			return errChanged
-		case i.Status == StatusInterrupted && i.Stop.Reason == record.InterruptUser:
+		case i.Status == snapshot.StatusInterrupted && i.Stop.Reason == record.InterruptUser:
 			return nil // it was read
 		case !mayContinue(i):
 			return notRunning(*i)
 		}
-		i.Status, i.Due, i.Stop = StatusInterrupted, time.Time{}, stopOf(e)
+		i.Status, i.Due, i.Stop = snapshot.StatusInterrupted, time.Time{}, stopOf(e)
 		return nil
 	})
 	if errors.Is(err, snapshot.ErrLocked) {
@@ -135,9 +135,9 @@ func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.
 // mayContinue reports whether a closed run may be continued without anybody's decision.
 func mayContinue(i *snapshot.Info) bool {
 	switch i.Status {
-	case StatusQueued, StatusPaused:
+	case snapshot.StatusQueued, snapshot.StatusPaused:
 		return true
-	case StatusInterrupted:
+	case snapshot.StatusInterrupted:
 		switch i.Stop.Reason {
 		case record.InterruptCrash, record.InterruptShutdown, record.InterruptContext, record.InterruptClosed, record.InterruptStore:
 			return true
@@ -157,7 +157,7 @@ func notRunning(found snapshot.Info) error {
 //	for {
 //		st, err := state.Open(ctx, store, runID, state.WithWait())
 //		…
-//		if err := st.Close(); st.Status() != state.StatusPaused {
+//		if err := st.Close(); st.Status() != snapshot.StatusPaused {
 //			return err
 //		}
 //		if err := state.AwaitAnswers(ctx, store, runID); err != nil {
@@ -217,7 +217,7 @@ func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, tim
 	switch {
 	case err != nil || found.Open:
 		return false, time.Time{}, err
-	case found.Status == StatusCancelled:
+	case found.Status == snapshot.StatusCancelled:
 		return false, time.Time{}, cancelledError(found.RunID, found.Stop)
 	case !found.Due.IsZero() && !time.Now().Before(found.Due):
 		return true, found.Due, nil

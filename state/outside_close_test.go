@@ -60,7 +60,7 @@ func wantInterrupted(t *testing.T, s snapshot.Store) {
 	t.Helper()
 	info, err := s.Info(t.Context(), askedRun)
 	require.NoError(t, err)
-	assert.Equal(t, state.StatusInterrupted, info.Status)
+	assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, info.Stop)
 	assert.Zero(t, info.Due)
 	_, waiting := recordedAnswers(t, s)
@@ -70,7 +70,7 @@ func wantInterrupted(t *testing.T, s snapshot.Store) {
 func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
 	s := &lateCloser{Store: memstore.New()}
 	s.meanwhile = func() {
-		assert.NoError(t, state.Interrupt(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "deploy"}))
+		assert.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "deploy"}))
 	}
 	_, err := resume(t, s)
 	require.ErrorIs(t, err, core.ErrAwaiting)
@@ -82,7 +82,7 @@ func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
 	assert.Equal(t, "this", out)
 	info, err := s.Info(t.Context(), askedRun)
 	require.NoError(t, err)
-	assert.Equal(t, state.StatusCompleted, info.Status)
+	assert.Equal(t, snapshot.StatusCompleted, info.Status)
 	_, waiting := recordedAnswers(t, s)
 	assert.Zero(t, waiting)
 }
@@ -93,21 +93,21 @@ func TestRunThatIsResumedWhenItWasInterruptedStaysResumed(t *testing.T) {
 		s := &lateCloser{Store: memstore.New()}
 		s.after = func() {
 			_, err := s.Update(t.Context(), askedRun, func(i *snapshot.Info) error {
-				assert.Equal(t, state.StatusInterrupted, i.Status)
-				i.Status, i.Stop = state.StatusQueued, snapshot.Stop{}
+				assert.Equal(t, snapshot.StatusInterrupted, i.Status)
+				i.Status, i.Stop = snapshot.StatusQueued, snapshot.Stop{}
 				return nil
 			})
 			assert.NoError(t, err)
 		}
 		st, err := state.Open(t.Context(), s, askedRun)
 		require.NoError(t, err)
-		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "deploy"}))
+		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "deploy"}))
 		synctest.Wait()
 		require.Error(t, st.Interrupted(), "it was read")
 		require.NoError(t, st.Close())
 		info, err := s.Info(t.Context(), askedRun)
 		require.NoError(t, err)
-		assert.Equal(t, state.StatusQueued, info.Status)
+		assert.Equal(t, snapshot.StatusQueued, info.Status)
 		_, waiting := recordedAnswers(t, s)
 		assert.Zero(t, waiting)
 	})
@@ -118,14 +118,14 @@ func TestInterruptOfARunThatIsClosedBeforeItReadsItIsNotLost(t *testing.T) {
 	st := openRun(t, s)
 	_, err := testkit.Call(st.Context(t.Context()), asking(t))
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	require.NoError(t, state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, state.Stop{By: "ops", Message: "deploy"}))
+	require.NoError(t, state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, snapshot.Stop{By: "ops", Message: "deploy"}))
 	wantInterrupted(t, s)
 
 	require.NoError(t, answer(t, s, "this"))
 	st = openRun(t, s)
 	_, err = testkit.Call(st.Context(t.Context()), asking(t))
 	require.NoError(t, err)
-	err = state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, state.Stop{By: "ops", Message: "deploy"})
+	err = state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, snapshot.Stop{By: "ops", Message: "deploy"})
 	require.ErrorIs(t, err, state.ErrNotRunning)
 	require.ErrorContains(t, err, "it is completed")
 	_, waiting := recordedAnswers(t, s)
@@ -141,7 +141,7 @@ func TestInterruptOfARunThatIsClosedAndOpenedMeanwhileIsNotLost(t *testing.T) {
 			require.NoError(t, st.Close())
 			again = openRun(t, s)
 		}
-	}}, askedRun, state.Stop{By: "ops", Message: "deploy"}))
+	}}, askedRun, snapshot.Stop{By: "ops", Message: "deploy"}))
 	<-again.Context(t.Context()).Done()
 	require.NoError(t, again.Close())
 	wantInterrupted(t, s)

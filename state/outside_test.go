@@ -34,14 +34,14 @@ func TestInterruptFromOutsideEndsAWait(t *testing.T) {
 			}
 		})
 		<-time.After(time.Minute)
-		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "deploy"}))
-		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "again"}), "twice is fine")
+		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "deploy"}))
+		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "again"}), "twice is fine")
 		wait.Wait()
 		assert.Equal(t, time.Minute, passed())
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusInterrupted, st.Status())
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 
-		err := state.Interrupt(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "once more"})
+		err := state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "once more"})
 		require.ErrorIs(t, err, state.ErrNotRunning)
 		assert.EqualError(t, err, "state: interrupt run run-1: no process is running it: it is interrupted")
 		st = openRun(t, s)
@@ -55,16 +55,16 @@ func TestInterruptFromOutsideEndsAWait(t *testing.T) {
 
 func TestInterruptOfARunThatNobodyRunsSaysHowItStands(t *testing.T) {
 	s := paused(t)
-	err := state.Interrupt(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "deploy"})
+	err := state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "deploy"})
 	require.ErrorIs(t, err, state.ErrNotRunning)
 	require.ErrorContains(t, err, "paused")
 	require.NoError(t, answer(t, s, "this"))
 	_, err = resume(t, s)
 	require.NoError(t, err)
-	err = state.Interrupt(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "deploy"})
+	err = state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "deploy"})
 	require.ErrorIs(t, err, state.ErrNotRunning)
 	require.ErrorContains(t, err, "completed")
-	require.ErrorIs(t, state.Interrupt(t.Context(), s, "none", state.Stop{By: "ops", Message: "deploy"}), snapshot.ErrNotFound)
+	require.ErrorIs(t, state.Interrupt(t.Context(), s, "none", snapshot.Stop{By: "ops", Message: "deploy"}), snapshot.ErrNotFound)
 }
 
 // An interrupt that comes too late for its generation must not stop the next.

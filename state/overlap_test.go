@@ -90,7 +90,7 @@ func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
 				agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 					tc.do(ctx)
 					if opening == 1 {
-						state.From(ctx).Interrupt(state.Stop{})
+						state.From(ctx).Interrupt(snapshot.Stop{})
 						return "", ctx.Err()
 					}
 					tc.do(ctx)
@@ -160,7 +160,7 @@ func TestCallsOfGoroutinesAreNotSwappedInSilence(t *testing.T) {
 					}
 					all.Wait()
 					if int(made.Load()) == len(outputs) {
-						state.From(ctx).Interrupt(state.Stop{})
+						state.From(ctx).Interrupt(snapshot.Stop{})
 						return "", ctx.Err()
 					}
 					return "done", nil
@@ -168,7 +168,7 @@ func TestCallsOfGoroutinesAreNotSwappedInSilence(t *testing.T) {
 				open := func(options ...state.Option) error {
 					st, err := state.Open(t.Context(), s, "run-1", options...)
 					require.NoError(t, err)
-					defer time.AfterFunc(time.Minute, func() { st.Interrupt(state.Stop{}) }).Stop()
+					defer time.AfterFunc(time.Minute, func() { st.Interrupt(snapshot.Stop{}) }).Stop()
 					_, err = testkit.Call(st.Context(t.Context()), agent)
 					require.NoError(t, st.Close())
 					return err

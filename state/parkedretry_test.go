@@ -62,7 +62,7 @@ func TestLongBackoffParksTheRunUntilTheNextAttempt(t *testing.T) {
 		require.ErrorAs(t, err, &stopped)
 		assert.Equal(t, record.InterruptAwait, stopped.Reason)
 		assert.Zero(t, time.Since(begin), "nothing waits in the process")
-		assert.Equal(t, state.StatusPaused, info.Status)
+		assert.Equal(t, snapshot.StatusPaused, info.Status)
 		assert.True(t, begin.Add(time.Hour).Equal(info.Due), info.Due)
 		questions, err := state.Questions(t.Context(), store, "r")
 		require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestLongBackoffParksTheRunUntilTheNextAttempt(t *testing.T) {
 
 		<-time.After(20 * time.Minute) // too early: it is parked for the rest
 		_, info, _ = openParking(t, store, agent)
-		assert.Equal(t, state.StatusPaused, info.Status)
+		assert.Equal(t, snapshot.StatusPaused, info.Status)
 		assert.True(t, begin.Add(time.Hour).Equal(info.Due), info.Due)
 		assert.Equal(t, 1, attempts)
 
@@ -85,7 +85,7 @@ func TestLongBackoffParksTheRunUntilTheNextAttempt(t *testing.T) {
 		out, info, err := openParking(t, store, agent)
 		require.NoError(t, err)
 		assert.Equal(t, 3, out)
-		assert.Equal(t, state.StatusCompleted, info.Status)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
 		assert.True(t, info.Due.IsZero())
 
 		found, err := store.Load(t.Context(), "r")
@@ -117,7 +117,7 @@ func TestParkedTimeCountsAgainstRetryTimeout(t *testing.T) {
 				<-time.After(early)
 				var err error
 				for range 5 {
-					if _, info, err = openParking(t, store, agent); info.Status != state.StatusPaused {
+					if _, info, err = openParking(t, store, agent); info.Status != snapshot.StatusPaused {
 						break
 					}
 					require.NoError(t, state.AwaitAnswers(t.Context(), store, "r"))
@@ -138,7 +138,7 @@ func TestBackoffWithinATimeoutWaitsInTheProcess(t *testing.T) {
 		begin := time.Now()
 		_, info, err := openParking(t, store, agent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Equal(t, state.StatusFailed, info.Status)
+		assert.Equal(t, snapshot.StatusFailed, info.Status)
 		assert.Equal(t, time.Hour, time.Since(begin), "parked, it would have gone on for 5 attempts")
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -39,7 +40,7 @@ func (p prepared) run(t *testing.T, s *tape, options ...state.Option) (string, e
 			out += got
 		}
 		if p.from > 0 {
-			state.From(ctx).Interrupt(state.Stop{})
+			state.From(ctx).Interrupt(snapshot.Stop{})
 			return "", ctx.Err()
 		}
 		return out, nil

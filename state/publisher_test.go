@@ -35,7 +35,7 @@ func TestPublisherThatPanicsChangesNothingAndIsCounted(t *testing.T) {
 		assert.Equal(t, int64(len(testkit.Records(t, st))), st.Stats().PublisherPanics, "panics")
 		assert.Equal(t, len(testkit.Records(t, st)), heard, "heard by the other")
 		st.Close()
-		assert.Equal(t, state.StatusCompleted, st.Status(), "status")
+		assert.Equal(t, snapshot.StatusCompleted, st.Status(), "status")
 		assert.Equal(t, int64(st.Stats().Records), st.Stats().PublisherPanics, "panics in the end")
 	})
 }
@@ -45,7 +45,7 @@ func TestPublisherMayInterruptTheRun(t *testing.T) {
 		var st *state.ExecutionState
 		st, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(r record.Record) {
 			if r.Status == record.StatusStarted && r.Kind.IsCall() {
-				st.Interrupt(state.Stop{By: "watcher", Message: "seen enough"})
+				st.Interrupt(snapshot.Stop{By: "watcher", Message: "seen enough"})
 			}
 		})))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {

@@ -46,9 +46,9 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	}
 	rec := record.Record{
 		Time: now(), Address: s.Address(), Name: q.ID, Kind: record.KindQuestion, Status: record.StatusAwaiting, Delay: def.After,
-		Detail: &record.Detail{Message: q.Text, Unrecorded: claims, Asks: q.Asks, Schema: q.Schema, InDoubt: q.Call},
+		Detail: &record.Detail{Message: q.Text, Unrecorded: claims, Asks: q.Asks, Schema: q.Schema, InDoubt: q.InDoubt},
 	}
-	r.describeInDoubt(q.Call, s.Address())
+	r.describeInDoubt(q.InDoubt, s.Address())
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), record.ClassInvalid
 		if asked && !before.due.IsZero() { // the rest of the time
@@ -228,7 +228,7 @@ func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (
 // unanswered returns the questions of a run that have no answer, neither
 // recorded nor posted. A run that was cancelled has none.
 func unanswered(found *snapshot.Snapshot, waiting []snapshot.Message) []core.Question {
-	if found.Status == StatusCancelled {
+	if found.Status == snapshot.StatusCancelled {
 		return nil
 	}
 	return slices.DeleteFunc(openQuestions(found.Records), func(q core.Question) bool {
@@ -243,9 +243,9 @@ func unanswered(found *snapshot.Snapshot, waiting []snapshot.Message) []core.Que
 func openQuestions(records []record.Record) []core.Question {
 	var open []core.Question
 	for _, asked := range ledgerOf(records).Questions(false) {
-		q := core.Question{ID: asked.ID, Text: asked.Text, Asks: asked.Asks, Due: asked.Due, Schema: asked.Schema, Call: asked.InDoubt}
-		if asked.Err != nil {
-			q.Refused = asked.Err.Error()
+		q := core.Question{ID: asked.ID, Text: asked.Text, Asks: asked.Asks, Due: asked.Due, Schema: asked.Schema, InDoubt: asked.InDoubt}
+		if asked.Refused != nil {
+			q.Refused = asked.Refused.Error()
 		}
 		open = append(open, q)
 	}

@@ -62,7 +62,7 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 		_, st, err := run()
 		require.ErrorIs(t, err, core.ErrAwaiting)
 		require.ErrorIs(t, err, core.ErrInterrupted)
-		assert.Equal(t, state.StatusPaused, st.Status())
+		assert.Equal(t, snapshot.StatusPaused, st.Status())
 		want := []core.Question{{ID: "agent/refund?1", Asks: record.AsksAnswer, Text: "refund it?", Schema: json.RawMessage(`{"type":"boolean"}`)}}
 		assert.Equal(t, want, testkit.Questions(t, st))
 
@@ -83,7 +83,7 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 		out, st, err := run()
 		require.NoError(t, err)
 		assert.Equal(t, "refunded", out)
-		assert.Equal(t, state.StatusCompleted, st.Status())
+		assert.Equal(t, snapshot.StatusCompleted, st.Status())
 		assert.Empty(t, testkit.Questions(t, st))
 		assert.Equal(t, 1, prepared)
 	})
@@ -99,7 +99,7 @@ func TestAgentThatSwallowsAQuestionDoesNotComplete(t *testing.T) {
 	_, err = d.Event().Execute(st.Context(t.Context()), 1)
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusPaused, st.Status())
+	assert.Equal(t, snapshot.StatusPaused, st.Status())
 }
 
 func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
@@ -111,7 +111,7 @@ func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
 		out, err := d.Event().Execute(st.Context(t.Context()), 5)
 		require.NoError(t, st.Close())
 		if err != nil {
-			assert.Equal(t, state.StatusPaused, st.Status())
+			assert.Equal(t, snapshot.StatusPaused, st.Status())
 		}
 		return out, err
 	}

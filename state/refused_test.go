@@ -51,7 +51,7 @@ func (p shop) open(t *testing.T, s snapshot.Store, runID string, stop bool) (str
 			out, err := testkit.Call(ctx, testkit.Tool(t, p.book, once, testkit.Succeed))
 			if stop {
 				close(booked)
-				state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+				state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 				return "", ctx.Err()
 			}
 			return out, err

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/actors/actorstest"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -20,7 +21,7 @@ func TestADivergenceNamesTheToolThatAModelAskedForAndTheAgentHasNoMore(t *testin
 		st, err := state.Open(t.Context(), store, "run-1")
 		require.NoError(t, err)
 		book := decorators.Tool(tool, "Books.", func(ctx context.Context, _ struct{}) (string, error) {
-			state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+			state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 			return "", ctx.Err()
 		})
 		agent := actors.NewAgent("agent", actorstest.NewScript(t, steps...).LLM("model"), actors.WithTools(book))

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -51,7 +52,7 @@ func (p *sequence) run(t *testing.T, s *tape, options ...state.Option) (string, 
 			out += got
 		}
 		if top && p.stop {
-			state.From(ctx).Interrupt(state.Stop{})
+			state.From(ctx).Interrupt(snapshot.Stop{})
 			return "", ctx.Err()
 		}
 		return out, nil

@@ -97,7 +97,7 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 // cancellation returns the [CancelledError] of a run that was cancelled, nil
 // for any other. The last record shows it before the journal is closed.
 func cancellation(found *snapshot.Run) error {
-	if found.Status == StatusCancelled {
+	if found.Status == snapshot.StatusCancelled {
 		return cancelledError(found.RunID, found.Stop)
 	}
 	if found.Len() == 0 {

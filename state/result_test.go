@@ -136,7 +136,7 @@ func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
 
 func TestMetadataSurviveAResume(t *testing.T) {
 	s := memstore.New()
-	for _, options := range [][]state.Option{{state.WithMetadata(state.Metadata{Pipeline: "nightly"})}, nil} {
+	for _, options := range [][]state.Option{{state.WithMetadata(snapshot.Metadata{Pipeline: "nightly"})}, nil} {
 		st, err := state.Open(t.Context(), s, "run-1", options...)
 		require.NoError(t, err)
 		assert.Equal(t, "nightly", st.Metadata().Pipeline)
@@ -172,7 +172,7 @@ func places(option string) string {
 // A publisher that sees the end of a run can read its result: the end is on record
 // before the run is closed.
 func TestResultIsThereWhenTheEndIsPublished(t *testing.T) {
-	cancelled := func(st *state.ExecutionState) { st.Cancel(state.Stop{By: "ops", Message: "enough"}) }
+	cancelled := func(st *state.ExecutionState) { st.Cancel(snapshot.Stop{By: "ops", Message: "enough"}) }
 	for want, tt := range map[record.Status]struct {
 		h      testkit.Handler
 		before func(*state.ExecutionState)

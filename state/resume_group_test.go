@@ -66,12 +66,12 @@ func failingAgent(g actors.Group, handlers ...handler) *definition {
 		}
 		var kept []string
 		for i, o := range out {
-			if !slices.Contains(failed.NotFinished, i+1) {
+			if !slices.Contains(failed.NotEnded, i+1) {
 				kept = append(kept, o)
 			}
 		}
 		v, _ := getting(ctx)
-		return fmt.Sprint(err, "; not finished ", failed.NotFinished, "; results ", kept, "; value ", v), nil
+		return fmt.Sprint(err, "; not finished ", failed.NotEnded, "; results ", kept, "; value ", v), nil
 	})
 }
 
@@ -221,7 +221,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, out, "not finished [1]")
 		assert.Empty(t, b.names())
-		assert.Equal(t, state.StatusCompleted, statusOf(t, left))
+		assert.Equal(t, snapshot.StatusCompleted, statusOf(t, left))
 	})
 }
 
@@ -245,7 +245,7 @@ func onlyThese(t *testing.T, s snapshot.Store, keep func(record.Record) bool) sn
 	return left
 }
 
-func statusOf(t *testing.T, s snapshot.Store) state.Status {
+func statusOf(t *testing.T, s snapshot.Store) snapshot.Status {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, runID)
 	return loaded.Status

@@ -349,6 +349,6 @@ func TestOutcomeThatCannotBeStoredIsNoSuccess(t *testing.T) {
 		require.ErrorIs(t, err, state.ErrStore)
 		require.ErrorContains(t, err, "no space left")
 		require.ErrorIs(t, st.Close(), state.ErrStore)
-		assert.Equal(t, state.StatusInterrupted, st.Status())
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 	})
 }

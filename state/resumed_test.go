@@ -361,10 +361,10 @@ func TestValidateOfUnchangedCodeWaitsForNothing(t *testing.T) {
 }
 
 func TestRunOpenedForNothingKeepsItsStatus(t *testing.T) {
-	for want, h := range map[state.Status]handler{
-		state.StatusFailed: refuse,
-		state.StatusPaused: askingFor("?"),
-		state.StatusInterrupted: func(ctx context.Context) (string, error) {
+	for want, h := range map[snapshot.Status]handler{
+		snapshot.StatusFailed: refuse,
+		snapshot.StatusPaused: askingFor("?"),
+		snapshot.StatusInterrupted: func(ctx context.Context) (string, error) {
 			interrupt(state.From(ctx))
 			return "", ctx.Err()
 		},

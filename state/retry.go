@@ -33,11 +33,11 @@ var (
 func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
 		switch {
-		case i.Status == StatusQueued && i.RetryTo > 0 && i.RetryTo == i.LastSeq:
+		case i.Status == snapshot.StatusQueued && i.RetryTo > 0 && i.RetryTo == i.LastSeq:
 			return nil // Retry was already called
-		case i.Status == StatusInterrupted:
+		case i.Status == snapshot.StatusInterrupted:
 			return fmt.Errorf("%w; it is interrupted (%s): resume it", ErrNotFailed, i.Stop)
-		case i.Status != StatusFailed:
+		case i.Status != snapshot.StatusFailed:
 			return fmt.Errorf("%w; it is %s", ErrNotFailed, i.Status)
 		case i.Program == "":
 			return fmt.Errorf("%w, with state.WithRerunFailed", ErrNoProgram)
@@ -62,13 +62,13 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
 		switch {
-		case i.Open && i.Status == StatusInterrupted: // a process is closing, opening or changing it
+		case i.Open && i.Status == snapshot.StatusInterrupted: // a process is closing, opening or changing it
 			return snapshot.ErrLocked
-		case i.Open || i.Status == StatusQueued || i.Status == StatusPaused:
+		case i.Open || i.Status == snapshot.StatusQueued || i.Status == snapshot.StatusPaused:
 			return nil
-		case i.Status == StatusFailed:
+		case i.Status == snapshot.StatusFailed:
 			return fmt.Errorf("%w; it has failed: retry it", ErrNotInterrupted)
-		case i.Status != StatusInterrupted:
+		case i.Status != snapshot.StatusInterrupted:
 			return fmt.Errorf("%w; it is %s", ErrNotInterrupted, i.Status)
 		case i.Program == "":
 			return ErrNoProgram
@@ -84,5 +84,5 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 
 // queue makes a run that is not open continue at once.
 func queue(i *snapshot.Info) {
-	i.Status, i.Due, i.Stop, i.Restarts, i.RefusedBy = StatusQueued, time.Time{}, snapshot.Stop{}, 0, ""
+	i.Status, i.Due, i.Stop, i.Restarts, i.RefusedBy = snapshot.StatusQueued, time.Time{}, snapshot.Stop{}, 0, ""
 }

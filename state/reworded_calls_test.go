@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -44,7 +45,7 @@ func (p *reworded) agent() actors.Agent[actors.Prompt, actors.Answer] {
 		}
 		if p.stop {
 			p.stop = false
-			state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+			state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 			return actors.Response{}, ctx.Err()
 		}
 		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "done"}}, nil

@@ -35,7 +35,7 @@ func shutdown(t *testing.T, s snapshot.Store, patience time.Duration, program fu
 	began := time.Now()
 	require.NoError(t, st.Shutdown(ctx))
 	took = time.Since(began)
-	assert.Equal(t, state.StatusInterrupted, st.Status())
+	assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 	info, err := s.Info(t.Context(), askedRun)
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptShutdown}, info.Stop)
@@ -192,7 +192,7 @@ func TestShutdownOfARunWhoseCallsHaveEndedLeavesItsOutcome(t *testing.T) {
 		}
 		wait.Wait()
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusCompleted, st.Status())
+		assert.Equal(t, snapshot.StatusCompleted, st.Status())
 		require.ErrorIs(t, func() error {
 			_, err := core.Step(st.Context(t.Context()), "late", func(context.Context) (int, error) { return 1, nil })
 			return err

@@ -114,9 +114,9 @@ func signalMessage(name string, value any, o SignalOptions) (snapshot.Message, e
 
 func mayBeSignalled(i *snapshot.Info) error {
 	switch i.Status {
-	case StatusCancelled:
+	case snapshot.StatusCancelled:
 		return cancelledError(i.RunID, i.Stop)
-	case StatusCompleted, StatusFailed:
+	case snapshot.StatusCompleted, snapshot.StatusFailed:
 		return fmt.Errorf("%w: it is %s", ErrEnded, i.Status)
 	}
 	return nil

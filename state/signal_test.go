@@ -130,7 +130,7 @@ func TestSignalThatARunCannotHaveIsRefused(t *testing.T) {
 	_, err = receive(t, ended, 0)
 	require.NoError(t, err)
 	require.ErrorIs(t, state.Signal(t.Context(), ended, askedRun, "news", 1, state.SignalOptions{}), state.ErrEnded)
-	require.NoError(t, state.Cancel(t.Context(), s, askedRun, state.Stop{}))
+	require.NoError(t, state.Cancel(t.Context(), s, askedRun, snapshot.Stop{}))
 	require.ErrorIs(t, state.Signal(t.Context(), s, askedRun, "news", 1, state.SignalOptions{}), state.ErrCancelled)
 }
 
@@ -263,7 +263,7 @@ func signalsInARandomWorld(t *testing.T, seed uint64) {
 			}
 		}
 		mu.Unlock()
-		if info, err := store.Info(t.Context(), askedRun); err == nil && info.Status == state.StatusCompleted {
+		if info, err := store.Info(t.Context(), askedRun); err == nil && info.Status == snapshot.StatusCompleted {
 			continue
 		}
 		sendOne(store)

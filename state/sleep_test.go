@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -60,13 +61,13 @@ func TestSleepGoesOnForTheRestAfterAnInterrupt(t *testing.T) {
 		agent := decorators.Agent("nap", "", nap(&entered))
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
-		time.AfterFunc(20*time.Minute, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(20*time.Minute, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err = agent.Call(st.Context(t.Context()), struct{}{})
 		var stopped *core.InterruptedError
 		require.ErrorAs(t, err, &stopped)
 		assert.Equal(t, record.InterruptUser, stopped.Reason)
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusInterrupted, st.Status())
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 		<-time.After(10 * time.Minute)
 
 		st, err = state.Open(t.Context(), store, "r")
@@ -77,7 +78,7 @@ func TestSleepGoesOnForTheRestAfterAnInterrupt(t *testing.T) {
 		assert.Equal(t, time.Hour, took)
 		assert.Equal(t, 30*time.Minute, time.Since(began))
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusCompleted, st.Status())
+		assert.Equal(t, snapshot.StatusCompleted, st.Status())
 		assert.Equal(t, 2, entered)
 	})
 }
@@ -87,7 +88,7 @@ func TestParkedSleepPausesTheRunUntilItIsDue(t *testing.T) {
 		store := memstore.New()
 		entered := 0
 		agent := decorators.Agent("nap", "", nap(&entered))
-		open := func() (time.Duration, state.Status, error) {
+		open := func() (time.Duration, snapshot.Status, error) {
 			st, err := state.Open(t.Context(), store, "r", state.WithParking(time.Minute))
 			require.NoError(t, err)
 			took, err := agent.Call(st.Context(t.Context()), struct{}{})
@@ -97,7 +98,7 @@ func TestParkedSleepPausesTheRunUntilItIsDue(t *testing.T) {
 		due := time.Now().Add(time.Hour)
 		_, status, err := open()
 		require.ErrorIs(t, err, core.ErrAwaiting)
-		assert.Equal(t, state.StatusPaused, status)
+		assert.Equal(t, snapshot.StatusPaused, status)
 		info, err := store.Info(t.Context(), "r")
 		require.NoError(t, err)
 		assert.True(t, due.Equal(info.Due), info.Due)
@@ -109,7 +110,7 @@ func TestParkedSleepPausesTheRunUntilItIsDue(t *testing.T) {
 		<-time.After(30 * time.Minute) // opened too early: it is parked again
 		_, status, err = open()
 		require.ErrorIs(t, err, core.ErrAwaiting)
-		assert.Equal(t, state.StatusPaused, status)
+		assert.Equal(t, snapshot.StatusPaused, status)
 		info, err = store.Info(t.Context(), "r")
 		require.NoError(t, err)
 		assert.True(t, due.Equal(info.Due), info.Due)
@@ -119,7 +120,7 @@ func TestParkedSleepPausesTheRunUntilItIsDue(t *testing.T) {
 		took, status, err := open()
 		require.NoError(t, err)
 		assert.Equal(t, time.Hour, took)
-		assert.Equal(t, state.StatusCompleted, status)
+		assert.Equal(t, snapshot.StatusCompleted, status)
 	})
 }
 
@@ -272,7 +273,7 @@ func TestAnswerThatComesAfterTheCallsHaveStoppedMakesTheRunDue(t *testing.T) {
 		require.NoError(t, st.Close())
 		info, err := store.Info(t.Context(), "r")
 		require.NoError(t, err)
-		assert.Equal(t, state.StatusPaused, info.Status)
+		assert.Equal(t, snapshot.StatusPaused, info.Status)
 		assert.False(t, info.Due.IsZero())
 	})
 }
@@ -292,7 +293,7 @@ func TestSleepEndsWhenTheProcessStops(t *testing.T) {
 		assert.Equal(t, record.InterruptShutdown, stopped.Reason)
 		assert.Equal(t, time.Minute, time.Since(began))
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusInterrupted, st.Status())
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 
 		st, err = state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
@@ -321,7 +322,7 @@ func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
 				open := func(d time.Duration, options ...state.Option) (time.Duration, error) {
 					st, err := state.Open(t.Context(), s, "run-1", options...)
 					require.NoError(t, err)
-					defer time.AfterFunc(d, func() { st.Interrupt(state.Stop{Reason: record.InterruptShutdown}) }).Stop()
+					defer time.AfterFunc(d, func() { st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown}) }).Stop()
 					began := time.Now()
 					_, err = testkit.Call(st.Context(t.Context()), waits)
 					require.NoError(t, st.Close())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // An ExecutionState is one run: the execution of its root calls, with their
@@ -45,7 +46,7 @@ func (st *ExecutionState) RunID() string {
 }
 
 // Metadata returns the metadata of the run, see [WithMetadata].
-func (st *ExecutionState) Metadata() Metadata {
+func (st *ExecutionState) Metadata() snapshot.Metadata {
 	return st.run.config.metadata.Clone()
 }
 
@@ -67,7 +68,7 @@ func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) 
 
 // Status returns the status of the run: running until Close, and then how it
 // ended.
-func (st *ExecutionState) Status() Status {
+func (st *ExecutionState) Status() snapshot.Status {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
 	return st.run.status()
@@ -98,10 +99,12 @@ func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[
 // *[core.InterruptedError] with the reason, who interrupts, and why. An empty reason
 // stands for [record.InterruptUser]. Interrupt reports whether it was the first; later
 // interrupts change nothing.
-func (st *ExecutionState) Interrupt(stop Stop) bool { return st.run.interrupt(interruptOf(stop)) }
+func (st *ExecutionState) Interrupt(stop snapshot.Stop) bool {
+	return st.run.interrupt(interruptOf(stop))
+}
 
 // interruptOf returns the interrupt that a Stop asks for.
-func interruptOf(stop Stop) *core.InterruptedError {
+func interruptOf(stop snapshot.Stop) *core.InterruptedError {
 	return &core.InterruptedError{Reason: cmp.Or(stop.Reason, record.InterruptUser), By: stop.By, Message: stop.Message}
 }
 

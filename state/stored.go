@@ -121,7 +121,7 @@ func (k *stored) postCancel(e *record.InterruptedError) error {
 // cancel. An interrupt that caused the end is only removed: the run may have been resumed since it
 // was closed.
 func (k *stored) settle(end snapshot.End, isStored bool) {
-	isInterrupted := isStored && end.Status == StatusInterrupted && end.Stop.Reason == record.InterruptUser
+	isInterrupted := isStored && end.Status == snapshot.StatusInterrupted && end.Stop.Reason == record.InterruptUser
 	ctx := context.Background()
 	waiting, err := k.store.Messages(ctx, k.runID)
 	if err != nil {
@@ -129,7 +129,7 @@ func (k *stored) settle(end snapshot.End, isStored bool) {
 	}
 	for i := range waiting {
 		switch m := &waiting[i]; {
-		case m.IsCancel() && end.Status == StatusCancelled:
+		case m.IsCancel() && end.Status == snapshot.StatusCancelled:
 			_ = k.store.Remove(ctx, k.runID, m.ID())
 		case m.IsCancel():
 			_ = settleCancel(ctx, k.store, k.runID)

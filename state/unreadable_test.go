@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -48,7 +49,7 @@ func pricing[Out any](t *testing.T, ran *[]string, out Out, stop bool) func(ctx 
 			return "", err
 		}
 		if stop {
-			state.From(ctx).Interrupt(state.Stop{})
+			state.From(ctx).Interrupt(snapshot.Stop{})
 			return "", ctx.Err()
 		}
 		return "done", nil

@@ -113,7 +113,7 @@ func TestUsageOfACrashedRunIsKnownWhenItIsClosed(t *testing.T) {
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		store := crashed(t)
-		require.NoError(t, state.Cancel(t.Context(), store, "run", state.Stop{By: "ops", Message: "enough"}))
+		require.NoError(t, state.Cancel(t.Context(), store, "run", snapshot.Stop{By: "ops", Message: "enough"}))
 		assert.Equal(t, spent(3), usageOf(t, store, "run"))
 	})
 }

@@ -105,7 +105,7 @@ func TestCallThatMustNotRepeatFailsInDoubt(t *testing.T) {
 			tape := new(tape)
 			d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, func(ctx context.Context, _ int) (int, error) {
 				if ran++; stop == "interrupt" && ran == 1 {
-					st.Interrupt(state.Stop{})
+					st.Interrupt(snapshot.Stop{})
 					return 0, ctx.Err()
 				}
 				return 1, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -224,7 +225,7 @@ func TestInterruptedAttemptsLeaveNoValues(t *testing.T) {
 		st, root := testkit.Run(t)
 		_, err := testkit.Call(root, testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "v")
-			st.Interrupt(state.Stop{})
+			st.Interrupt(snapshot.Stop{})
 			return "", ctx.Err()
 		}))
 		testkit.Interrupted(t, err, record.InterruptUser)

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -27,7 +28,7 @@ func bookkeeper(t *testing.T, n int, does ...string) *testkit.Definition {
 		for _, what := range does {
 			switch {
 			case what == "stop":
-				state.From(ctx).Interrupt(state.Stop{})
+				state.From(ctx).Interrupt(snapshot.Stop{})
 				return "", ctx.Err()
 			case what == "tax" && n > 0:
 				what += [...]string{"", "-one", "-two", "-three"}[core.Version(ctx, "tax rules", n)]
@@ -121,7 +122,7 @@ func TestVersionHoldsInItsScope(t *testing.T) {
 			stops := func(ctx context.Context) (string, error) {
 				out, err := branch(ctx)
 				if stop {
-					state.From(ctx).Interrupt(state.Stop{})
+					state.From(ctx).Interrupt(snapshot.Stop{})
 					return "", ctx.Err()
 				}
 				return out, err
@@ -171,7 +172,7 @@ func TestVersionThatTheProgramLacksStopsTheRun(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrDivergence)
 		assert.ErrorContains(t, err, `bookkeeper has recorded version 3 of "tax rules", the program has 2 at most`)
 		require.NoError(t, st.Close())
-		assert.Equal(t, state.StatusInterrupted, st.Status())
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 	}
 	differences, err := state.Validate(t.Context(), s, "run-1", func(ctx context.Context) error {
 		_, err := testkit.Call(ctx, bookkeeper(t, 2, "open", "tax", "stop"))

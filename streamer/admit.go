@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A Scope is what the sender of a request may do. The zero Scope may see
+// An Access is what the sender of a request may do. The zero Access may see
 // every run and change none.
-type Scope struct {
+type Access struct {
 	Principal string                  // who it is: for limits, and recorded as who interrupted or cancelled a run
 	Runs      func(runID string) bool // which runs it may see; nil for all
 	Control   bool                    // it may interrupt the runs that it sees, and answer their questions
@@ -24,7 +24,7 @@ type Scope struct {
 	TTL time.Duration
 }
 
-func (s *Scope) sees(runID string) bool { return s.Runs == nil || s.Runs(runID) }
+func (s *Access) sees(runID string) bool { return s.Runs == nil || s.Runs(runID) }
 
 // A ChallengeError is an ErrUnauthenticated that says how to sign in.
 type ChallengeError struct {
@@ -47,7 +47,7 @@ var (
 )
 
 // admitted serves the requests that Authorize admits.
-func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)) http.Handler {
+func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		secure(w.Header())
 		h.allowOrigin(w, req)
@@ -83,7 +83,7 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)
 // Admit serves requests to another handler that is served beside h, such as metrics. Authorize must
 // admit them, as for requests to h, and their senders must be allowed to see all runs.
 func (h *Handler) Admit(next http.Handler) http.Handler {
-	return h.admitted(func(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	return h.admitted(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if scope.Runs != nil {
 			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this: only senders who may see all runs may")
 			return
@@ -105,19 +105,19 @@ func (h *Handler) isForeign(req *http.Request) bool {
 	return h.readers.Check(&strict) != nil
 }
 
-func (h *Handler) authorize(req *http.Request) (Scope, error) {
+func (h *Handler) authorize(req *http.Request) (Access, error) {
 	if h.options.Authorize != nil {
 		return h.options.Authorize(req)
 	}
 	// The Host header is checked, too: otherwise a page on another host, whose name an
 	// attacker has pointed at this machine, could read what is served here.
 	if !isLoopback(req.RemoteAddr) || !isLoopback(req.Host) {
-		return Scope{}, errNotLocal
+		return Access{}, errNotLocal
 	}
 	if isForwarded(req.Header) {
-		return Scope{}, errForwarded
+		return Access{}, errForwarded
 	}
-	return Scope{Control: true}, nil
+	return Access{Control: true}, nil
 }
 
 // isForwarded reports whether a header says that a proxy forwards the request. A proxy

@@ -21,17 +21,17 @@ import (
 
 // byToken authorizes by a bearer token: "all" sees everything and may touch
 // it, any other one run.
-func byToken(req *http.Request) (streamer.Scope, error) {
+func byToken(req *http.Request) (streamer.Access, error) {
 	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case !ok:
-		return streamer.Scope{}, fmt.Errorf("%w: no token", streamer.ErrUnauthenticated)
+		return streamer.Access{}, fmt.Errorf("%w: no token", streamer.ErrUnauthenticated)
 	case token == "nobody":
-		return streamer.Scope{}, errors.New("the secret reason")
+		return streamer.Access{}, errors.New("the secret reason")
 	case token == "all":
-		return streamer.Scope{Principal: "admin", Control: true}, nil
+		return streamer.Access{Principal: "admin", Control: true}, nil
 	}
-	return streamer.Scope{Principal: token, Runs: func(id string) bool { return id == token }}, nil
+	return streamer.Access{Principal: token, Runs: func(id string) bool { return id == token }}, nil
 }
 
 // as is a request with a token.

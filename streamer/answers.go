@@ -37,7 +37,7 @@ type answersResponse struct {
 const maxAnswers = 1000 // in one request
 
 // serveAnswers answers questions of many runs. Each answer is accepted or refused separately.
-func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if h.options.Control == nil || !scope.Control {
 		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs, but not change them")
 		return
@@ -85,7 +85,7 @@ func (b *answersBody) check() error {
 }
 
 // answer returns why an answer was refused, empty if it was taken.
-func (h *Handler) answer(req *http.Request, scope *Scope, q askedOf, by string, value json.RawMessage) string {
+func (h *Handler) answer(req *http.Request, scope *Access, q askedOf, by string, value json.RawMessage) string {
 	_, err := h.find(req.Context(), q.RunID, scope)
 	if err == nil {
 		err = h.options.Control.Answer(req.Context(), q.RunID, q.Question, by, value)

@@ -56,7 +56,7 @@ const (
 	maxRecords     = 10_000
 )
 
-func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Access) {
 	q, err := queryOf(req, scope)
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
@@ -114,7 +114,7 @@ func (s *RunState) adopt(info RunInfo) {
 	}
 }
 
-func (h *Handler) serveRun(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveRun(w http.ResponseWriter, req *http.Request, scope *Access) {
 	limit, err := limitOf(req, defaultRecords, maxRecords)
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
@@ -242,7 +242,7 @@ type Stats struct {
 	Resets          uint64 `json:"resets"`
 }
 
-func (h *Handler) serveHealth(w http.ResponseWriter, _ *http.Request, _ *Scope) {
+func (h *Handler) serveHealth(w http.ResponseWriter, _ *http.Request, _ *Access) {
 	h.sendJSON(w, h.Stats())
 }
 

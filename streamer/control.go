@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-func (h *Handler) can(scope *Scope) Permissions {
+func (h *Handler) can(scope *Access) Permissions {
 	may := h.options.Control != nil && scope.Control
 	return Permissions{
 		As: scope.Principal, Interrupt: may, Cancel: may, Answer: may,
@@ -26,15 +26,15 @@ type stopBody struct {
 	Message string `json:"message,omitempty"`
 }
 
-func (h *Handler) serveInterrupt(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveInterrupt(w http.ResponseWriter, req *http.Request, scope *Access) {
 	h.serveStop(w, req, scope, Control.Interrupt)
 }
 
-func (h *Handler) serveCancel(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveCancel(w http.ResponseWriter, req *http.Request, scope *Access) {
 	h.serveStop(w, req, scope, Control.Cancel)
 }
 
-func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Scope, stop func(c Control, ctx context.Context, runID string, stop Stop) error) {
+func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Access, stop func(c Control, ctx context.Context, runID string, stop Stop) error) {
 	var body stopBody
 	id, ok := h.admitControl(w, req, scope, &body)
 	if !ok {
@@ -52,7 +52,7 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Sco
 // admitName returns the name under which a request changes a run: that of its
 // sender, or if that is not known, the name in the request. It refuses another
 // name than that of the sender.
-func (h *Handler) admitName(w http.ResponseWriter, scope *Scope, by string) (name string, ok bool) {
+func (h *Handler) admitName(w http.ResponseWriter, scope *Access, by string) (name string, ok bool) {
 	if scope.Principal != "" && by != "" && by != scope.Principal {
 		h.refuse(w, http.StatusForbidden, "forbidden", "by is "+strconv.Quote(by)+": want "+strconv.Quote(scope.Principal)+", who you are, or nothing")
 		return "", false
@@ -67,7 +67,7 @@ type answerBody struct {
 	By       string          `json:"by,omitempty"`
 }
 
-func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *Access) {
 	var body answerBody
 	id, ok := h.admitControl(w, req, scope, &body)
 	if !ok {
@@ -85,7 +85,7 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *S
 	h.answerControl(w, err, "run "+strconv.Quote(id)+" has no question "+strconv.Quote(record.Truncate(body.Question, maxName))+"; GET api/runs/"+url.PathEscape(id)+" lists its questions")
 }
 
-func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *Access) {
 	var body Signal
 	id, ok := h.admitControl(w, req, scope, &body)
 	if !ok {
@@ -103,7 +103,7 @@ func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *S
 
 // admitControl checks that the sender may change the run, and reads what was
 // posted.
-func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *Scope, body any) (runID string, ok bool) {
+func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *Access, body any) (runID string, ok bool) {
 	if h.options.Control == nil || !scope.Control {
 		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs, but not change them")
 		return "", false

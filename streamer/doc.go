@@ -145,7 +145,7 @@
 // # Permission
 //
 // Without [Options.Authorize], the handler serves only clients on this machine.
-// Authorize is called for each request; [Scope.TTL] ends event streams, so that it is
+// Authorize is called for each request; [Access.TTL] ends event streams, so that it is
 // called again for these. Requests that a browser sends for a page of another site are
 // refused, unless [Options.Origins] contains its origin.
 package streamer

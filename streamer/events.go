@@ -10,7 +10,7 @@ import (
 )
 
 // serveEvents streams one run, or all that the scope may see.
-func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *Access) {
 	query := req.URL.Query()
 	f, err := parseFilter(query["type"], query["status"])
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 
 // mayAwait returns an error for a run that the sender may not see, or that can never exist. The
 // stream of a run that does not exist yet waits for it.
-func (h *Handler) mayAwait(ctx context.Context, id string, scope *Scope) error {
+func (h *Handler) mayAwait(ctx context.Context, id string, scope *Access) error {
 	_, err := h.find(ctx, id, scope)
 	if errors.Is(err, ErrNotFound) && scope.sees(id) && len(id) <= maxRunID {
 		return nil

@@ -10,7 +10,7 @@ import (
 
 // filter selects the events that a client wants and may see.
 type filter struct {
-	scope    *Scope
+	scope    *Access
 	kinds    []record.Kind
 	statuses []record.Status
 	only     map[string]bool // the runs whose events are wanted; nil for all

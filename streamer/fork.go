@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// A Forker begins new runs from calls of other ones, for senders whose Scope allows control. It
+// A Forker begins new runs from calls of other ones, for senders whose Access allows control. It
 // must be safe for concurrent use. Its errors are those of a [Control], and ErrConflict if the ID
 // is that of another run, or if somebody has to decide about calls with effects, and ErrInvalid for
 // a call that does not exist or an output that cannot be set.
@@ -31,7 +31,7 @@ type Fork struct {
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
 }
 
-func (h *Handler) serveFork(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveFork(w http.ResponseWriter, req *http.Request, scope *Access) {
 	var f Fork
 	id := req.PathValue("run")
 	if h.options.Forker == nil || !scope.Control {

@@ -4,18 +4,18 @@ import (
 	"net/http"
 )
 
-// AdmitScoped serves the requests to another handler that Authorize admits, with what their
+// AdmitFunc serves the requests to another handler that Authorize admits, with what their
 // senders may do. It is for handlers that show runs in another form, such as those of
 // packages agui and aisdk, and check themselves which runs the sender may see.
-func (h *Handler) AdmitScoped(next func(http.ResponseWriter, *http.Request, *Scope)) http.Handler {
+func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return h.admitted(next)
 }
 
 // Sees reports whether the sender may see the run.
-func (s *Scope) Sees(runID string) bool { return s.sees(runID) }
+func (s *Access) Sees(runID string) bool { return s.sees(runID) }
 
 // Enter counts a client whose stream another handler serves, within the limits of [Options],
 // until leave is called. The error says which limit it is.
-func (h *Handler) Enter(req *http.Request, scope *Scope) (leave func(), err error) {
+func (h *Handler) Enter(req *http.Request, scope *Access) (leave func(), err error) {
 	return h.enter(scope.Principal, addressOf(req))
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Continuer makes stopped runs continue, for senders whose Scope allows control. It must be safe
+// A Continuer makes stopped runs continue, for senders whose Access allows control. It must be safe
 // for concurrent use. Its errors are those of a [Control], and ErrConflict for a run that cannot
 // continue in this way, or that no runner has started.
 type Continuer interface {
@@ -48,15 +48,15 @@ type continued struct {
 	Runs []Continued `json:"runs"`
 }
 
-func (h *Handler) serveResume(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveResume(w http.ResponseWriter, req *http.Request, scope *Access) {
 	h.serveContinue(w, req, scope, Continuer.Resume)
 }
 
-func (h *Handler) serveRetry(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveRetry(w http.ResponseWriter, req *http.Request, scope *Access) {
 	h.serveContinue(w, req, scope, Continuer.Retry)
 }
 
-func (h *Handler) serveContinue(w http.ResponseWriter, req *http.Request, scope *Scope, goOn func(c Continuer, ctx context.Context, runID string) error) {
+func (h *Handler) serveContinue(w http.ResponseWriter, req *http.Request, scope *Access, goOn func(c Continuer, ctx context.Context, runID string) error) {
 	var body struct{}
 	id := req.PathValue("run")
 	if !h.admitContinue(w, req, scope) || !h.admitRun(w, req, scope) || !h.readBody(w, req, &body) {
@@ -65,15 +65,15 @@ func (h *Handler) serveContinue(w http.ResponseWriter, req *http.Request, scope 
 	h.answerControl(w, goOn(h.options.Continuer, req.Context(), id), "there is no run "+strconv.Quote(id))
 }
 
-func (h *Handler) serveResumeAll(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveResumeAll(w http.ResponseWriter, req *http.Request, scope *Access) {
 	h.serveContinueAll(w, req, scope, Continuer.ResumeAll)
 }
 
-func (h *Handler) serveRetryAll(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveRetryAll(w http.ResponseWriter, req *http.Request, scope *Access) {
 	h.serveContinueAll(w, req, scope, Continuer.RetryAll)
 }
 
-func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, scope *Scope, goOn func(c Continuer, ctx context.Context, choice Choice) ([]Continued, error)) {
+func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, scope *Access, goOn func(c Continuer, ctx context.Context, choice Choice) ([]Continued, error)) {
 	var choice Choice
 	if !h.admitContinue(w, req, scope) || !h.readBody(w, req, &choice) {
 		return
@@ -97,7 +97,7 @@ func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, sco
 }
 
 // admitContinue checks that the sender may make runs continue.
-func (h *Handler) admitContinue(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
+func (h *Handler) admitContinue(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	if h.options.Continuer == nil || !scope.Control {
 		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be resumed or retried here")
 		return false

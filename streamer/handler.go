@@ -27,26 +27,26 @@ type Options struct {
 	// to a loopback address are served, unless a header says that a proxy forwards them.
 	// A reverse proxy on the same machine that sets no such header would admit
 	// everybody: set Authorize there.
-	Authorize func(*http.Request) (Scope, error)
+	Authorize func(*http.Request) (Access, error)
 
 	// Control carries out requests that interrupt or cancel runs or answer questions,
-	// if the Scope of the sender allows it. Without Authorize, it is allowed to all
+	// if the Access of the sender allows it. Without Authorize, it is allowed to all
 	// clients on this machine. If Control is nil, it is allowed to none.
 	Control Control
 
-	// Starter starts runs for senders whose Scope allows control, and returns the
+	// Starter starts runs for senders whose Access allows control, and returns the
 	// result of a run to senders that may see it. If it is nil, runs cannot be started.
 	Starter Starter
 
-	// Continuer makes stopped runs continue, for senders whose Scope allows control. If it is nil,
+	// Continuer makes stopped runs continue, for senders whose Access allows control. If it is nil,
 	// runs cannot be resumed or retried.
 	Continuer Continuer
 
-	// Forker begins new runs from calls of others, for senders whose Scope allows control. If it is
+	// Forker begins new runs from calls of others, for senders whose Access allows control. If it is
 	// nil, runs cannot be forked.
 	Forker Forker
 
-	// Threads are conversations. Senders whose Scope allows control may send messages, and senders
+	// Threads are conversations. Senders whose Access allows control may send messages, and senders
 	// that may see their runs may read them. If it is nil, there are none.
 	Threads Threads
 
@@ -83,7 +83,7 @@ type Options struct {
 	Memory int64
 
 	Clients             int // event streams at a time. Defaults to 1,000
-	ClientsPerPrincipal int // of one Scope.Principal, unless that is empty. Defaults to Clients
+	ClientsPerPrincipal int // of one Access.Principal, unless that is empty. Defaults to Clients
 	ClientsPerAddress   int // from one IPv4 address or IPv6 network of 64 bits. Defaults to Clients: behind a proxy all have the proxy's
 
 	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
@@ -415,14 +415,14 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /api/threads/{thread}", h.admitted(h.serveThread))
 	mux.Handle("GET /{$}", h.admitted(h.servePage))
 	mux.Handle("GET /{asset}", h.admitted(h.serveAsset))
-	mux.Handle("/", h.admitted(func(w http.ResponseWriter, req *http.Request, _ *Scope) {
+	mux.Handle("/", h.admitted(func(w http.ResponseWriter, req *http.Request, _ *Access) {
 		h.refuseMethod(w, req)
 	}))
 	return mux
 }
 
 // find returns a run that the scope may see, from memory or from the source.
-func (h *Handler) find(ctx context.Context, id string, scope *Scope) (*run, error) {
+func (h *Handler) find(ctx context.Context, id string, scope *Access) (*run, error) {
 	if !scope.sees(id) {
 		return nil, ErrNotFound // the sender must not learn whether it exists
 	}

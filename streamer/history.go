@@ -106,7 +106,7 @@ func (h *history) read(now time.Time) History {
 }
 
 // serveHistory sends the history, which is about all runs, only to senders that may see all runs.
-func (h *Handler) serveHistory(w http.ResponseWriter, _ *http.Request, scope *Scope) {
+func (h *Handler) serveHistory(w http.ResponseWriter, _ *http.Request, scope *Access) {
 	if scope.Runs != nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "the history is about all runs, and you may not see all of them")
 		return

@@ -141,7 +141,7 @@ func (w *world) restart(history int) {
 	}
 	h, err := streamer.New(source, streamer.Options{
 		History: history, Heartbeat: 10 * time.Millisecond, Reconnect: time.Millisecond,
-		Authorize: func(*http.Request) (streamer.Scope, error) { return streamer.Scope{}, nil },
+		Authorize: func(*http.Request) (streamer.Access, error) { return streamer.Access{}, nil },
 	})
 	require.NoError(w.t, err)
 	w.mu.Lock()

@@ -32,11 +32,11 @@ var contentTypes = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-func (h *Handler) servePage(w http.ResponseWriter, req *http.Request, _ *Scope) {
+func (h *Handler) servePage(w http.ResponseWriter, req *http.Request, _ *Access) {
 	h.sendPage(w, req, "index.html")
 }
 
-func (h *Handler) serveAsset(w http.ResponseWriter, req *http.Request, _ *Scope) {
+func (h *Handler) serveAsset(w http.ResponseWriter, req *http.Request, _ *Access) {
 	h.sendPage(w, req, req.PathValue("asset"))
 }
 

@@ -17,11 +17,11 @@ import (
 // TestWhatMakesNoSenseIsRefusedWithAText: places that do not exist, answers that name
 // nothing, and what somebody may not see.
 func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
-	h, server := serve(t, nil, streamer.Options{Control: &control{}, Authorize: func(r *http.Request) (streamer.Scope, error) {
+	h, server := serve(t, nil, streamer.Options{Control: &control{}, Authorize: func(r *http.Request) (streamer.Access, error) {
 		if r.Header.Get("Mine") == "" {
-			return streamer.Scope{Control: true}, nil
+			return streamer.Access{Control: true}, nil
 		}
-		return streamer.Scope{Control: true, Runs: isMine}, nil
+		return streamer.Access{Control: true, Runs: isMine}, nil
 	}})
 	feed := newFeed("r", h.Publish)
 	feed.open()

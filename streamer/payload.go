@@ -12,12 +12,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/payload"
 	"github.com/reprise-go/reprise/record"
 )
 
 // servePayload sends the whole input or output of a call as JSON, or its error as text. Clients may
 // ask for a range of it.
-func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *Access) {
 	id, part := req.PathValue("run"), req.PathValue("part")
 	address, err := record.ParseAddress(req.PathValue("address"))
 	switch {
@@ -33,14 +34,14 @@ func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *
 		h.refuse(w, http.StatusNotFound, "not_found", "inputs and outputs are read from a store, and this server has none")
 		return
 	}
-	payload, found, err := record.PayloadOf(h.whole.Records(req.Context(), id, 0), address)
+	parts, found, err := payload.Of(h.whole.Records(req.Context(), id, 0), address)
 	if err == nil && !found {
 		h.refuse(w, http.StatusNotFound, "not_found", fmt.Sprintf("run %q has no call %q", id, record.Truncate(address.String(), maxName)))
 		return
 	}
 	var data []byte
 	if err == nil {
-		data, err = h.partOf(req.Context(), &payload, part)
+		data, err = h.partOf(req.Context(), &parts, part)
 	}
 	if err != nil {
 		h.refuseError(w, err, missingPart(part))
@@ -51,7 +52,7 @@ func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *
 
 // partOf returns a part of a payload, without secrets. The error is ErrNotFound if there is
 // none.
-func (h *Handler) partOf(ctx context.Context, p *record.Payload, part string) ([]byte, error) {
+func (h *Handler) partOf(ctx context.Context, p *payload.Payload, part string) ([]byte, error) {
 	encoded := p.Input
 	switch {
 	case part == "error" && p.Err == nil:

@@ -44,7 +44,7 @@ func (w *gzipWriter) FlushError() error {
 func (w *gzipWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func TestEventsComeThroughPrefixesProxiesAndEncodings(t *testing.T) {
-	h, direct := serve(t, nil, streamer.Options{Authorize: func(*http.Request) (streamer.Scope, error) { return streamer.Scope{}, nil }})
+	h, direct := serve(t, nil, streamer.Options{Authorize: func(*http.Request) (streamer.Access, error) { return streamer.Access{}, nil }})
 	f := newFeed("r", h.Publish)
 	f.open()
 

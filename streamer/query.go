@@ -151,7 +151,7 @@ var allStatuses = []string{
 }
 
 // queryOf reads a query from the URL of a request.
-func queryOf(req *http.Request, scope *Scope) (q Query, err error) {
+func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 	values, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
 		return q, fmt.Errorf("the query of the URL cannot be read: %w", err)
@@ -367,7 +367,7 @@ type OpenQuestion struct {
 
 // serveQuestions sends the open questions of the runs of a page. They have what the list
 // has of them: the schema of an answer is with the run.
-func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope *Access) {
 	q, err := queryOf(req, scope)
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())

@@ -20,7 +20,7 @@ var errBefore = errors.New("before is not a record of the run")
 
 // serveRecords sends the records of a run before the one with a number: a page of older records,
 // for a client that began with the newest.
-func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *Access) {
 	limit, err := limitOf(req, defaultRecords, maxRecords)
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())

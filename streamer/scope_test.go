@@ -18,12 +18,12 @@ import (
 func TestAuthorizeIsAskedAgainForLongStreams(t *testing.T) {
 	var asked atomic.Int64
 	var revoked atomic.Bool
-	h, server := serve(t, nil, streamer.Options{Authorize: func(*http.Request) (streamer.Scope, error) {
+	h, server := serve(t, nil, streamer.Options{Authorize: func(*http.Request) (streamer.Access, error) {
 		asked.Add(1)
 		if revoked.Load() {
-			return streamer.Scope{}, streamer.ErrUnauthenticated
+			return streamer.Access{}, streamer.ErrUnauthenticated
 		}
-		return streamer.Scope{TTL: 5 * time.Millisecond}, nil
+		return streamer.Access{TTL: 5 * time.Millisecond}, nil
 	}})
 	f := newFeed("r", h.Publish)
 	f.open()

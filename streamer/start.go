@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Starter starts runs for senders whose Scope allows control. It must be safe for concurrent use.
+// A Starter starts runs for senders whose Access allows control. It must be safe for concurrent use.
 // Its errors are those of a [Control], and ErrNotFound for a program that does not exist,
 // ErrInvalid for an input that does not fit it, ErrConflict for the ID of another run, ErrTooMany
 // if too many runs wait, and ErrUnavailable if nothing can be started for a while.
@@ -62,7 +62,7 @@ type Start struct {
 	Pipeline    string          `json:"pipeline,omitempty"`
 	Tags        []string        `json:"tags,omitempty"`
 
-	Principal string `json:"-"` // of the Scope of the sender
+	Principal string `json:"-"` // of the Access of the sender
 }
 
 // A Result is the result of a run: its output or its error. The error of a cancelled run
@@ -85,7 +85,7 @@ type programs struct {
 	Programs []Program `json:"programs"`
 }
 
-func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *Scope) {
+func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *Access) {
 	if !h.mayStart(scope) {
 		h.refuse(w, http.StatusForbidden, "forbidden", "runs cannot be started here")
 		return
@@ -93,9 +93,9 @@ func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *S
 	h.sendJSON(w, programs{append([]Program{}, h.options.Starter.Programs()...)})
 }
 
-func (h *Handler) mayStart(scope *Scope) bool { return h.options.Starter != nil && scope.Control }
+func (h *Handler) mayStart(scope *Access) bool { return h.options.Starter != nil && scope.Control }
 
-func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Access) {
 	var s Start
 	if !h.admitStart(w, req, scope) || !h.readBody(w, req, &s) {
 		return
@@ -127,7 +127,7 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Sc
 }
 
 // serveResult sends the result to senders that may see the run.
-func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *Access) {
 	id := req.PathValue("run")
 	if h.options.Starter == nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "there are no results here")
@@ -158,7 +158,7 @@ type shownValues struct {
 }
 
 // serveValues sends the values of a run to senders that may see it.
-func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if h.options.Starter == nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "there are no values here")
 		return
@@ -194,7 +194,7 @@ func (h *Handler) redactedJSON(text json.RawMessage) json.RawMessage {
 }
 
 // admitStart is like admitControl, for requests that are not about one run.
-func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
+func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	if !h.mayStart(scope) {
 		h.refuse(w, http.StatusForbidden, "forbidden", "runs cannot be started here")
 		return false
@@ -203,7 +203,7 @@ func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Sc
 }
 
 // admitRun checks that the run exists and that the sender may see it.
-func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
+func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	id := req.PathValue("run")
 	if _, err := h.find(req.Context(), id, scope); err != nil {
 		h.refuseError(w, err, "there is no run "+strconv.Quote(id))

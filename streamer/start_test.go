@@ -103,22 +103,22 @@ func TestNothingIsStartedWithoutAStarter(t *testing.T) {
 
 func TestOnlyWhoMayControlStartsRuns(t *testing.T) {
 	for name, c := range map[string]struct {
-		scope  streamer.Scope
+		scope  streamer.Access
 		body   string
 		status int
 	}{
-		"may not":         {streamer.Scope{}, `{"program":"echo","run_id":"mine-1","input":{}}`, http.StatusForbidden},
-		"may":             {streamer.Scope{Control: true}, `{"program":"echo","input":{"text":"x"}}`, http.StatusCreated},
-		"own run":         {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","run_id":"mine-1","input":{}}`, http.StatusCreated},
-		"another's run":   {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","run_id":"other","input":{}}`, http.StatusForbidden},
-		"run of any name": {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","input":{}}`, http.StatusBadRequest},
-		"no program":      {streamer.Scope{Control: true}, `{"program":"other","input":{}}`, http.StatusNotFound},
-		"no input":        {streamer.Scope{Control: true}, `{"program":"echo"}`, http.StatusBadRequest},
+		"may not":         {streamer.Access{}, `{"program":"echo","run_id":"mine-1","input":{}}`, http.StatusForbidden},
+		"may":             {streamer.Access{Control: true}, `{"program":"echo","input":{"text":"x"}}`, http.StatusCreated},
+		"own run":         {streamer.Access{Control: true, Runs: isMine}, `{"program":"echo","run_id":"mine-1","input":{}}`, http.StatusCreated},
+		"another's run":   {streamer.Access{Control: true, Runs: isMine}, `{"program":"echo","run_id":"other","input":{}}`, http.StatusForbidden},
+		"run of any name": {streamer.Access{Control: true, Runs: isMine}, `{"program":"echo","input":{}}`, http.StatusBadRequest},
+		"no program":      {streamer.Access{Control: true}, `{"program":"other","input":{}}`, http.StatusNotFound},
+		"no input":        {streamer.Access{Control: true}, `{"program":"echo"}`, http.StatusBadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s starts
 			_, server := serve(t, nil, streamer.Options{
-				Starter: &s, Authorize: func(*http.Request) (streamer.Scope, error) { return c.scope, nil },
+				Starter: &s, Authorize: func(*http.Request) (streamer.Access, error) { return c.scope, nil },
 			})
 			status, body := postRun(t, server.URL, c.body)
 			assert.Equal(t, c.status, status, body)
@@ -130,8 +130,8 @@ func TestOnlyWhoMayControlStartsRuns(t *testing.T) {
 // TestNewRunIsCreated: with status 201 and where it is; the same start again finds it.
 func TestNewRunIsCreated(t *testing.T) {
 	var s starts
-	_, server := serve(t, nil, streamer.Options{Starter: &s, Authorize: func(*http.Request) (streamer.Scope, error) {
-		return streamer.Scope{Principal: "ann", Control: true}, nil
+	_, server := serve(t, nil, streamer.Options{Starter: &s, Authorize: func(*http.Request) (streamer.Access, error) {
+		return streamer.Access{Principal: "ann", Control: true}, nil
 	}})
 	post := func(body string) *http.Response {
 		resp, err := http.Post(server.URL+"/api/runs", "application/json", strings.NewReader(body))
@@ -266,9 +266,9 @@ func TestManyRunsGoOnTogether(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scope := streamer.Scope{Control: true}
+			scope := streamer.Access{Control: true}
 			_, server := serve(t, nil, streamer.Options{
-				Continuer: &s, Authorize: func(*http.Request) (streamer.Scope, error) { return scope, nil },
+				Continuer: &s, Authorize: func(*http.Request) (streamer.Access, error) { return scope, nil },
 			})
 			c := &streamer.Client{URL: server.URL}
 			got, err := goOn(c, streamer.Choice{Reason: "divergence", Program: "support"})

@@ -13,7 +13,7 @@ import (
 // has not ended.
 type Threads interface {
 	// FirstRun returns the ID of the run of the first turn of a thread. A sender may use
-	// a thread if its Scope may see that run.
+	// a thread if its Access may see that run.
 	FirstRun(thread string) string
 
 	// Send starts the next turn of a thread, or returns the turn that was started
@@ -41,7 +41,7 @@ type ThreadMessage struct {
 	// kept with the turn.
 	ID string `json:"id,omitempty"`
 
-	Principal string `json:"-"` // of the Scope of the sender
+	Principal string `json:"-"` // of the Access of the sender
 }
 
 // A ThreadTurn is a turn of a thread. Its run can be watched, and its questions answered.
@@ -67,7 +67,7 @@ const (
 	maxTurns     = 1000
 )
 
-func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Access) {
 	var m ThreadMessage
 	if h.options.Threads == nil || !scope.Control {
 		h.refuse(w, http.StatusForbidden, "forbidden", "messages cannot be sent here")
@@ -102,7 +102,7 @@ func (h *Handler) missingProgram(program string) string {
 	return h.unknownProgram(&Start{Program: program})
 }
 
-func (h *Handler) serveThread(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveThread(w http.ResponseWriter, req *http.Request, scope *Access) {
 	limit, err := limitOf(req, defaultTurns, maxTurns)
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
@@ -131,7 +131,7 @@ func (h *Handler) serveThread(w http.ResponseWriter, req *http.Request, scope *S
 }
 
 // admitThread checks that the sender may use the thread.
-func (h *Handler) admitThread(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
+func (h *Handler) admitThread(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	id := req.PathValue("thread")
 	if !scope.sees(h.options.Threads.FirstRun(id)) {
 		h.refuse(w, http.StatusNotFound, "not_found", noThread(id)) // the sender must not learn whether it exists

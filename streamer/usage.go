@@ -114,7 +114,7 @@ func (c *consumption) agentAround(path string) string {
 }
 
 // serveUsage sends what the calls of a run consumed. It reads all of its records.
-func (h *Handler) serveUsage(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveUsage(w http.ResponseWriter, req *http.Request, scope *Access) {
 	id := req.PathValue("run")
 	r, err := h.find(req.Context(), id, scope)
 	if err == nil {

@@ -103,7 +103,7 @@ type QuestionState struct {
 	Address record.Address `json:"address"`
 	Seq     uint64         `json:"seq,omitempty"` // of its record; 0 if that was not read
 	Asked   time.Time      `json:"asked_at"`
-	Until   time.Time      `json:"until,omitzero"`    // when the default answers it; zero if it has none
+	Due     time.Time      `json:"due_at,omitzero"`   // when the default answers it; zero if it has none
 	Refused string         `json:"refused,omitempty"` // why the answer before did not fit
 
 	// Answered is set if there is an answer, which waits until the run is opened.
@@ -198,15 +198,15 @@ func (v *view) state() RunState {
 	var waiting, others []*record.Call
 	for call := range v.ledger.Open() {
 		switch {
-		case call.State == record.Waiting:
+		case call.State == record.StateWaiting:
 			waiting = append(waiting, call)
-		case call.State == record.Running && (current == nil || isInner(call, current)):
+		case call.State == record.StateRunning && (current == nil || isInner(call, current)):
 			current = call
 		}
 	}
 	for call := range v.ledger.Open() {
 		switch {
-		case call == current || call.State == record.Waiting:
+		case call == current || call.State == record.StateWaiting:
 		case current != nil && isAround(call, current):
 			s.Around = append(s.Around, callOf(call))
 		default:
@@ -262,9 +262,9 @@ func isInner(a, b *record.Call) bool {
 func callOf(call *record.Call) CallState {
 	c := CallState{
 		Address: call.Address, Name: call.Name, Kind: call.Kind, State: call.State, Status: call.Status, Seq: call.Last,
-		Attempt: int(call.Number), MaxAttempts: int(call.MaxAttempts), Attempts: int(call.Highest), Since: call.At,
+		Attempt: int(call.LastAttempt), MaxAttempts: int(call.MaxAttempts), Attempts: int(call.Highest), Since: call.At,
 	}
-	if at := call.NextAttemptAt(); !at.IsZero() && call.State == record.Waiting {
+	if at := call.NextAttemptAt(); !at.IsZero() && call.State == record.StateWaiting {
 		c.NextAttemptAt, c.RetryDelay, c.DelaySource = &at, at.Sub(call.At).Seconds(), call.DelaySource.String()
 	}
 	if call.Cause != nil {
@@ -274,12 +274,12 @@ func callOf(call *record.Call) CallState {
 }
 
 func stateOfQuestion(q *record.Question) QuestionState {
-	s := QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Address: q.Address, Seq: q.Seq, Asked: q.Asked, Until: q.Due, InDoubt: q.InDoubt}
+	s := QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Address: q.Address, Seq: q.Seq, Asked: q.Asked, Due: q.Due, InDoubt: q.InDoubt}
 	if json.Valid(q.Schema) { // a store may contain anything
 		s.Schema = q.Schema
 	}
-	if q.Err != nil {
-		s.Refused = wire.CutText(fmt.Sprint(q.Err), maxText)
+	if q.Refused != nil {
+		s.Refused = wire.CutText(fmt.Sprint(q.Refused), maxText)
 	}
 	return s
 }

@@ -33,8 +33,8 @@ func told(t *testing.T, frames []frame) (all []string) {
 // TestOneStreamHasTheDeltasOfManyRuns, and with others=false the records of no other.
 func TestOneStreamHasTheDeltasOfManyRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHandler(t, streamer.Options{Authorize: func(req *http.Request) (streamer.Scope, error) {
-			return streamer.Scope{Runs: func(id string) bool { return id != "secret" }}, nil
+		h := newHandler(t, streamer.Options{Authorize: func(req *http.Request) (streamer.Access, error) {
+			return streamer.Access{Runs: func(id string) bool { return id != "secret" }}, nil
 		}})
 		only := watch(t, h, "/events?watch=a&watch=b&watch=secret&others=false", true)
 		all := watch(t, h, "/events?watch=b", true)

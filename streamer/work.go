@@ -32,7 +32,7 @@ type Work struct {
 }
 
 // serveWork sends who works to senders that may see all runs: it is of all.
-func (h *Handler) serveWork(w http.ResponseWriter, req *http.Request, scope *Scope) {
+func (h *Handler) serveWork(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if scope.Runs != nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "the queue and the workers are of all runs, and you may not see all")
 		return

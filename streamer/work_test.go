@@ -42,11 +42,11 @@ func TestWhoWorksIsTold(t *testing.T) {
 	some := false
 	_, server := serve(t, crew{newShelf()}, streamer.Options{
 		Starter: scheduled{}, Queue: func() streamer.Queue { return streamer.Queue{Queued: 5, Parked: 7, Open: 2, Limit: 10} },
-		Authorize: func(*http.Request) (streamer.Scope, error) {
+		Authorize: func(*http.Request) (streamer.Access, error) {
 			if some {
-				return streamer.Scope{Runs: func(string) bool { return true }}, nil
+				return streamer.Access{Runs: func(string) bool { return true }}, nil
 			}
-			return streamer.Scope{}, nil
+			return streamer.Access{}, nil
 		},
 	})
 	var work streamer.Work

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -115,7 +116,7 @@ func (p changedProgram) run(ctx context.Context, in journey) (string, error) {
 		return "", err
 	}
 	if p.stop {
-		state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
+		state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 		return "", ctx.Err()
 	}
 	_, err := p.tool("pay").Call(ctx, in)

@@ -142,7 +142,7 @@ func TestAddGoldenStore(t *testing.T) {
 	require.NoError(t, err)
 	held := &trip{hold: func(ctx context.Context) error {
 		<-others
-		st.Interrupt(state.Stop{By: "ann", Message: "not today"})
+		st.Interrupt(snapshot.Stop{By: "ann", Message: "not today"})
 		<-ctx.Done()
 		return ctx.Err()
 	}}

@@ -52,7 +52,7 @@ func (j *slowJournal) Close(ctx context.Context, end snapshot.End) error {
 // thing before the end is stored: it waits for that.
 func TestNextTurnWaitsUntilTheEndOfTheLastIsStored(t *testing.T) {
 	for name, end := range map[string]func(r *runner.Runner) error{
-		"cancelled": func(r *runner.Runner) error { return r.Cancel(t.Context(), "ann-0001", state.Stop{By: "ann"}) },
+		"cancelled": func(r *runner.Runner) error { return r.Cancel(t.Context(), "ann-0001", snapshot.Stop{By: "ann"}) },
 		"failed":    nil,
 	} {
 		t.Run(name, func(t *testing.T) {

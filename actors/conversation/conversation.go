@@ -217,7 +217,7 @@ func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.A
 	with.Before = c.history
 	answer, err := call(st.Context(ctx), c.store, c.agent, with)
 	closeErr := st.Close()
-	if st.Status() != state.StatusCancelled && (core.IsSuspension(err) || errors.Is(err, core.ErrStorage)) {
+	if st.Status() != snapshot.StatusCancelled && (core.IsSuspension(err) || errors.Is(err, core.ErrStorage)) {
 		return actors.Answer{}, errors.Join(err, closeErr)
 	}
 	c.pending = nil

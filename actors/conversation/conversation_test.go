@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -104,7 +105,7 @@ func TestATurnThatWasInterruptedGoesOn(t *testing.T) {
 	stop := true
 	agent := setup(m, func(ctx context.Context) (string, error) {
 		if stop {
-			state.From(ctx).Interrupt(state.Stop{})
+			state.From(ctx).Interrupt(snapshot.Stop{})
 			<-ctx.Done()
 			return "", ctx.Err()
 		}

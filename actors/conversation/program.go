@@ -75,7 +75,7 @@ type Turn struct {
 	RunID    string
 	Number   int // of the turn, from 1
 	Input    Input
-	Metadata state.Metadata
+	Metadata snapshot.Metadata
 }
 
 // Next returns the next turn of a conversation, which begins with it if there is none. The

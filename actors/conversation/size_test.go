@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/conversation"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -88,7 +89,7 @@ func TestTurnAfterACancelledOneIsTaken(t *testing.T) {
 	_, err = chat.Ask(t.Context(), "one?")
 	require.NoError(t, err)
 	waiting := setup(m, func(ctx context.Context) (string, error) {
-		state.From(ctx).Interrupt(state.Stop{})
+		state.From(ctx).Interrupt(snapshot.Stop{})
 		return "", context.Cause(ctx)
 	})
 	chat, err = conversation.Open(t.Context(), store, "ann", waiting)
@@ -96,13 +97,13 @@ func TestTurnAfterACancelledOneIsTaken(t *testing.T) {
 	_, err = chat.Ask(t.Context(), "two?")
 	require.Error(t, err)
 	assert.Len(t, chat.History(), 4, "it is there while the turn is pending")
-	require.NoError(t, state.Cancel(t.Context(), store, chat.RunID(), state.Stop{By: "ann"}))
+	require.NoError(t, state.Cancel(t.Context(), store, chat.RunID(), snapshot.Stop{By: "ann"}))
 
 	_, err = chat.Continue(t.Context())
 	require.ErrorIs(t, err, state.ErrCancelled)
 	answer, err := chat.Ask(t.Context(), "three?") // of the conversation that was open
 	require.Error(t, err, answer)                  // which is the waiting agent's
-	require.NoError(t, state.Cancel(t.Context(), store, chat.RunID(), state.Stop{By: "ann"}))
+	require.NoError(t, state.Cancel(t.Context(), store, chat.RunID(), snapshot.Stop{By: "ann"}))
 	chat, err = conversation.Open(t.Context(), store, "ann", setup(m, sees))
 	require.NoError(t, err)
 	answer, err = chat.Ask(t.Context(), "four?")

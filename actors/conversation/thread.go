@@ -47,8 +47,8 @@ func (t thread) turnOf(runID string) int {
 	return turn
 }
 
-func (t thread) metadata(after int, pipeline string) state.Metadata {
-	return state.Metadata{
+func (t thread) metadata(after int, pipeline string) snapshot.Metadata {
+	return snapshot.Metadata{
 		Tags: []string{t.tag()}, Pipeline: pipeline,
 		Custom: map[string]string{threadKey: t.id, afterKey: strconv.Itoa(after)},
 	}

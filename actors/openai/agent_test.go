@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -106,7 +107,7 @@ func TestAnAbandonedLoopLeavesNothing(t *testing.T) {
 			}
 			require.Equal(t, "one two three", answer.Text)
 			require.NoError(t, st.Close())
-			require.Equal(t, state.StatusCompleted, st.Status())
+			require.Equal(t, snapshot.StatusCompleted, st.Status())
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
@@ -41,7 +42,7 @@ func TestAResponseThatIsPolledIsPolledOnAfterAnInterruption(t *testing.T) {
 		var st *state.ExecutionState
 		client := inBackground(t, &asked,
 			func() (*http.Response, error) {
-				st.Interrupt(state.Stop{})
+				st.Interrupt(snapshot.Stop{})
 				return reply(nil, 200, `{"id":"resp_1","status":"in_progress","output":[]}`, "", ""), nil
 			},
 			answering200(completed))

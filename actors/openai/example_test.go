@@ -16,7 +16,7 @@ import (
 // The service asks the client to wait for 20 ms, and then answers.
 func Example() {
 	srv, err := openaitest.Start(
-		openaitest.RateLimitedMillis(20*time.Millisecond),
+		openaitest.RateLimited(20*time.Millisecond),
 		openaitest.Text("It is 4 degrees.").WithUsage(12, 5),
 	)
 	if err != nil {

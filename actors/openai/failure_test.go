@@ -23,6 +23,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -46,8 +47,8 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 		{"409 that is to be retried", openaitest.Failure(409, "lock").WithHeader("X-Should-Retry", "true"), record.ClassClient, "lock"},
 		{"reset", openaitest.Reset(), record.ClassConnection, ""},
 		{"hang-up", openaitest.HangUp(), record.ClassConnection, ""},
-		{"truncated reply", openaitest.Truncated(), record.ClassEOF, "unexpected EOF"},
-		{"malformed reply", openaitest.MalformedJSON(), record.ClassUnknown, "openai: malformed reply: invalid character"},
+		{"truncated reply", openaitest.Text("Only half of this is sent.").CutAfter(1), record.ClassEOF, "unexpected EOF"},
+		{"malformed reply", openaitest.Raw(200, `{"choices":[{]}`), record.ClassUnknown, "openai: malformed reply: invalid character"},
 		{"reply of another shape", openaitest.Raw(200, `{"choices":"none"}`), record.ClassUnknown, "openai: malformed reply: "},
 		{"reply without a body", openaitest.Raw(200, ""), record.ClassUnknown, "openai: malformed reply: "},
 		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), record.ClassUnknown, "openai: the reply has no choices"},
@@ -272,7 +273,7 @@ func TestRetryAfterIsTheDelayBeforeTheNextAttempt(t *testing.T) {
 		want time.Duration
 	}{
 		{"seconds", openaitest.RateLimited(time.Second), time.Second},
-		{"milliseconds", openaitest.RateLimitedMillis(70 * time.Millisecond), 70 * time.Millisecond},
+		{"milliseconds", openaitest.RateLimited(70 * time.Millisecond), 70 * time.Millisecond},
 		{"fraction", openaitest.Failure(503, "busy").WithHeader("Retry-After", "0.05"), 50 * time.Millisecond},
 		{"body of another form", openaitest.Raw(503, "busy").WithHeader("Retry-After-Ms", "20"), 20 * time.Millisecond},
 	} {
@@ -375,7 +376,7 @@ func TestGoOpenAIReturnsTheHeadersOfAFailure(t *testing.T) {
 	for _, step := range []openaitest.Step{
 		openaitest.RateLimited(time.Second),
 		openaitest.Raw(503, "busy").WithHeader("Retry-After", "1"),
-		openaitest.MalformedJSON().WithHeader("Retry-After", "1"),
+		openaitest.Raw(200, `{"choices":[{]}`).WithHeader("Retry-After", "1"),
 	} {
 		t.Run(step.String(), func(t *testing.T) {
 			srv := openaitest.New(t, step)
@@ -426,7 +427,7 @@ func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
 		done <- err
 	}()
 	<-arrived
-	require.True(t, st.Interrupt(state.Stop{By: "me", Message: "Ctrl-C"}))
+	require.True(t, st.Interrupt(snapshot.Stop{By: "me", Message: "Ctrl-C"}))
 	select {
 	case err := <-done:
 		require.ErrorIs(t, err, core.ErrInterrupted)

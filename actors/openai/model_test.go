@@ -23,7 +23,7 @@ import (
 
 func TestAnAnswerHasTextModelFinishReasonAndUsage(t *testing.T) {
 	srv, st, llm := setup(t, []openaitest.Step{
-		openaitest.Text("Fine.").WithUsage(12, 5).Expect(openaitest.HasModel("gpt-4o-mini"), openaitest.HasAPIKey(secret)),
+		openaitest.Text("Fine.").WithUsage(12, 5).Expect(openaitest.HasModel("gpt-4o-mini")),
 	})
 	got, err := llm.Call(st.Context(t.Context()), question)
 	require.NoError(t, err)

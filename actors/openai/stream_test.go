@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -176,7 +177,7 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 	} {
 		for _, contentType := range []string{"text/event-stream", "text/plain", "application/json"} {
 			t.Run(tc.name+"/"+contentType, func(t *testing.T) {
-				srv := openaitest.New(t, openaitest.Stream(tc.body).WithHeader("Content-Type", contentType))
+				srv := openaitest.New(t, sse(tc.body).WithHeader("Content-Type", contentType))
 				var s seen
 				got, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).
 					Call(live.Watch(t.Context(), s.watch), question)
@@ -325,7 +326,7 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 		{"a whole response", `{"status":"completed","output":[` + item + `]}`, "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			srv := openaitest.New(t, openaitest.Stream(tc.body))
+			srv := openaitest.New(t, sse(tc.body))
 			model := modelAt(t, srv.URL())
 			model.API = openai.Responses
 			got, err := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true})).Call(live.Watch(t.Context(), new(seen).watch), question)
@@ -350,7 +351,7 @@ func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
 		piece("Fi") + `data: { "error":{"message":"oh no"}}` + "\n\n" + done: false,
 		"": false,
 	} {
-		srv := openaitest.New(t, openaitest.Stream(body))
+		srv := openaitest.New(t, sse(body))
 		llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{Disabled: true}))
 		got, err := llm.Call(live.Watch(t.Context(), new(seen).watch), question)
 		require.Equal(t, whole, err == nil, "%q: %v", body, err)
@@ -413,7 +414,7 @@ func TestToolCallsOfAStreamArePutTogetherAsServicesSendThem(t *testing.T) {
 		{"arguments as an object", call(`"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":{}}`), two},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			srv := openaitest.New(t, openaitest.Stream(tc.body+end))
+			srv := openaitest.New(t, sse(tc.body+end))
 			got, err := llmAt(t, srv.URL()).Call(live.Watch(t.Context(), new(seen).watch), question)
 			require.NoError(t, err)
 			require.Equal(t, tc.want, got.Message)
@@ -422,7 +423,7 @@ func TestToolCallsOfAStreamArePutTogetherAsServicesSendThem(t *testing.T) {
 }
 
 func TestOpaqueDataIsAssembledFromAStream(t *testing.T) {
-	srv := openaitest.New(t, openaitest.Stream(
+	srv := openaitest.New(t, sse(
 		`data: {"choices":[{"delta":{"reasoning":"Hm, ","reasoning_details":[{"type":"reasoning.text","text":"Hm, ","index":0}]}}]}`+"\n\n"+
 			`data: {"choices":[{"delta":{"reasoning":"hm.","reasoning_details":[{"type":"reasoning.text","text":"hm.","signature":"sig","index":0}]}}]}`+"\n\n"+
 			`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]},"finish_reason":"tool_calls"}]}`+"\n\n"),
@@ -506,7 +507,7 @@ func TestAnInterruptEndsAStreamAtOnce(t *testing.T) {
 		llm := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(srv.Client()))
 		ctx := live.Watch(st.Context(t.Context()), func(d live.Delta) {
 			if d.Part == live.PartText {
-				st.Interrupt(state.Stop{})
+				st.Interrupt(snapshot.Stop{})
 			}
 		})
 		_, err := llm.Call(ctx, question)
@@ -519,7 +520,7 @@ func TestTheKeyIsInNoErrorOfAStream(t *testing.T) {
 		piece("Fi") + `data: {"error":{"message":"no such key: ` + secret + `"}}` + "\n\n",
 		"<p>no such key: " + secret, `{"error":{"message":"no such key: ` + secret + `","type":"t"}}`,
 	} {
-		srv := openaitest.New(t, openaitest.Stream(body))
+		srv := openaitest.New(t, sse(body))
 		_, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).Call(live.Watch(t.Context(), new(seen).watch), question)
 		require.ErrorContains(t, err, "[redacted]")
 		for e := err; e != nil; e = errors.Unwrap(e) {
@@ -570,4 +571,9 @@ func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
 			require.NoError(t, st.Close())
 		}
 	})
+}
+
+// sse is a step that answers with the events of a stream.
+func sse(body string) openaitest.Step {
+	return openaitest.Raw(http.StatusOK, body).WithHeader("Content-Type", "text/event-stream")
 }

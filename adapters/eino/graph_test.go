@@ -76,7 +76,7 @@ func TestChainIsResumedWithItsModel(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "echo: miau!", out)
 		assert.Equal(t, 1, e.asked)
-		assert.Equal(t, state.StatusCompleted, st.Status())
+		assert.Equal(t, snapshot.StatusCompleted, st.Status())
 	}
 	_, _, err = opened(t, store, func(ctx context.Context) (string, error) {
 		return r.Invoke(ctx, map[string]any{"role": "cat", "input": "wau"})

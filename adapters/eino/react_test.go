@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
@@ -165,7 +166,7 @@ func TestInterruptedGraphContinuesWhereItWas(t *testing.T) {
 	var st *state.ExecutionState
 	g.fail = func(asked int) error {
 		if asked == 2 {
-			st.Interrupt(state.Stop{By: "deployment"})
+			st.Interrupt(snapshot.Stop{By: "deployment"})
 		}
 		return nil
 	}
@@ -183,11 +184,11 @@ func TestInterruptedGraphContinuesWhereItWas(t *testing.T) {
 	_, err = call(st.Context(t.Context()))
 	require.True(t, core.IsSuspension(err), err)
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusInterrupted, st.Status())
+	assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 	out, st, err := opened(t, store, call)
 	require.NoError(t, err)
 	assert.Equal(t, "bye", out)
-	assert.Equal(t, state.StatusCompleted, st.Status())
+	assert.Equal(t, snapshot.StatusCompleted, st.Status())
 	assert.Equal(t, []string{"turn 1", "turn 2", "turn 3"}, *g.asked, "the second had answered")
 }
 
@@ -211,7 +212,7 @@ func TestAToolOfAGraphAsksSomebody(t *testing.T) {
 	})
 	_, st, err := opened(t, store, call)
 	require.True(t, core.IsSuspension(err), err)
-	assert.Equal(t, state.StatusPaused, st.Status())
+	assert.Equal(t, snapshot.StatusPaused, st.Status())
 	questions, err := state.Questions(t.Context(), store, "a")
 	require.NoError(t, err)
 	require.Len(t, questions, 1)

@@ -118,8 +118,8 @@ func BenchmarkTrivialRun(b *testing.B) {
 			require.NoError(b, err)
 			var ended atomic.Int64
 			done := make(chan struct{})
-			r, err := runner.New(s, runner.Options{Queue: q, Observe: func(e runner.Event) {
-				if e.Type == runner.EventEnded && ended.Add(1) == int64(b.N) {
+			r, err := runner.New(s, runner.Options{Queue: q, Observe: func(e runner.Notice) {
+				if e.Type == runner.NoticeClosed && ended.Add(1) == int64(b.N) {
 					close(done)
 				}
 			}})

@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
@@ -33,7 +34,7 @@ type trip struct {
 // travel makes a run with so many calls, which fails, asks or completes.
 func travel(t *testing.T, s *jetstream.Store, id, end string, calls int) {
 	t.Helper()
-	st, err := state.Open(t.Context(), s, id, state.WithPayloads(), state.WithMetadata(state.Metadata{Description: "a trip that " + end + "s", Tags: []string{end}}))
+	st, err := state.Open(t.Context(), s, id, state.WithPayloads(), state.WithMetadata(snapshot.Metadata{Description: "a trip that " + end + "s", Tags: []string{end}}))
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
 	for i := range calls {

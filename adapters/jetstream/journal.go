@@ -151,7 +151,7 @@ func (j *journal) lose() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.stored < j.queued {
-		j.fail(j.lease(snapshot.ErrUnknown)) //nolint:errcheck // it returns what it keeps
+		j.fail(j.lease(snapshot.ErrMaybeStored)) //nolint:errcheck // it returns what it keeps
 	} else {
 		j.fail(j.lease(snapshot.ErrLease)) //nolint:errcheck // it returns what it keeps
 	}
@@ -202,7 +202,7 @@ func (j *journal) sendOne(ctx context.Context, m *message, info *snapshot.Info) 
 	case errors.Is(err, errConflict):
 		return j.fail(j.lease(snapshot.ErrFenced))
 	case j.session.ctx.Err() != nil:
-		return j.fail(fmt.Errorf("%w: %w", j.lease(snapshot.ErrUnknown), err))
+		return j.fail(fmt.Errorf("%w: %w", j.lease(snapshot.ErrMaybeStored), err))
 	case context.Cause(ctx) != nil: // of Close
 		return err
 	}
@@ -336,5 +336,5 @@ func (j *journal) sendUntil(ctx context.Context, room int) error {
 }
 
 func isLost(err error) bool {
-	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
+	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrMaybeStored) || errors.Is(err, snapshot.ErrLease)
 }

@@ -52,10 +52,10 @@ func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {
 	}()
 	between.Set(true, false)
 	require.NoError(t, j.Append(storetest.Records(3, 1)...)) // it is queued, and nobody knows
-	require.ErrorIs(t, j.Sync(t.Context(), 3), snapshot.ErrUnknown)
+	require.ErrorIs(t, j.Sync(t.Context(), 3), snapshot.ErrMaybeStored)
 	<-j.Lost()
 	assert.Empty(t, opened, "it stops before others go on")
-	require.ErrorIs(t, j.Append(storetest.Records(4, 1)...), snapshot.ErrUnknown)
+	require.ErrorIs(t, j.Append(storetest.Records(4, 1)...), snapshot.ErrMaybeStored)
 
 	taken := <-opened
 	require.NoError(t, taken.err)
@@ -66,7 +66,7 @@ func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {
 	require.NoError(t, next.Append(storetest.Records(3, 2)...))
 
 	between.Set(false, false)
-	require.ErrorIs(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}), snapshot.ErrUnknown)
+	require.ErrorIs(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}), snapshot.ErrMaybeStored)
 	require.NoError(t, next.Sync(t.Context(), 4))
 	info, err := there.Info(t.Context(), "run")
 	require.NoError(t, err)

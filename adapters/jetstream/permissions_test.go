@@ -23,7 +23,6 @@ import (
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storetest"
-	"github.com/reprise-go/reprise/state"
 )
 
 // withConfig has a server read a configuration, as one that is written for production.
@@ -109,7 +108,7 @@ func TestEachRoleDoesItsWorkWithItsPermissions(t *testing.T) {
 	require.NoError(t, err)
 	_, err = client.Start(t.Context(), "ask", "stopped", word{"x"}, runner.StartOptions{At: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
-	require.NoError(t, client.Cancel(t.Context(), "stopped", state.Stop{Message: "enough"}))
+	require.NoError(t, client.Cancel(t.Context(), "stopped", snapshot.Stop{Message: "enough"}))
 	require.Eventually(t, func() bool {
 		questions, err := client.Questions(t.Context(), "r")
 		return err == nil && len(questions) == 1

@@ -160,11 +160,11 @@ func work(args ...string) error {
 func serveWork(ctx context.Context, store *jetstream.Store, queue *jetstream.Queue, dir, point string) error {
 	r, err := runner.New(store, runner.Options{
 		Queue: queue, Grace: -1, MaxRestarts: 1000, SweepEvery: time.Second, ParkAfter: time.Millisecond,
-		Observe: func(e runner.Event) {
+		Observe: func(e runner.Notice) {
 			if point != "quiet" {
 				fmt.Println(e)
 			}
-			if e.Type == runner.EventTrouble {
+			if e.Type == runner.NoticeTrouble {
 				_ = appendTo(dir, "trouble", fmt.Sprintf("%s %d %s", time.Now().Format(time.TimeOnly), os.Getpid(), e))
 			}
 		},

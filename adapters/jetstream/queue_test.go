@@ -194,8 +194,8 @@ type word struct {
 // serving runs a runner until the function it returns is called.
 func (w worker) serving(t *testing.T, register func(*runner.Runner)) (*runner.Runner, func()) {
 	t.Helper()
-	r, err := runner.New(w.store, runner.Options{Queue: w.queue, ParkAfter: time.Millisecond, Grace: -1, Observe: func(e runner.Event) {
-		if e.Type == runner.EventTrouble {
+	r, err := runner.New(w.store, runner.Options{Queue: w.queue, ParkAfter: time.Millisecond, Grace: -1, Observe: func(e runner.Notice) {
+		if e.Type == runner.NoticeTrouble {
 			t.Log(e)
 		}
 	}})

@@ -16,25 +16,25 @@ import (
 
 // Watch implements [snapshot.Reader]. Positions are valid in every process, as long as the stream
 // exists. A killed process causes no event: the run changes when another opens it.
-func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
-	return func(yield func(snapshot.Event, error) bool) {
+func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
+	return func(yield func(snapshot.Change, error) bool) {
 		w := watcher{store: s, options: o, open: make(map[string]snapshot.Info)}
 		from, err := w.begin(ctx, yield)
 		if err != nil {
-			yield(snapshot.Event{}, err)
+			yield(snapshot.Change{}, err)
 			return
 		}
 		if w.stopped {
 			return
 		}
 		for msg, err := range s.consume(ctx, w.created, w.subjects(), from) {
-			var e snapshot.Event
+			var e snapshot.Change
 			isEvent := false
 			if err == nil {
 				e, isEvent, err = w.event(ctx, msg)
 			}
 			if err != nil {
-				yield(snapshot.Event{}, err)
+				yield(snapshot.Change{}, err)
 				return
 			}
 			if isEvent && !yield(e, nil) {
@@ -63,7 +63,7 @@ func (w *watcher) subjects() []string {
 
 // begin yields an event for each existing run, unless it continues after a position. It returns the
 // sequence of the first message to read.
-func (w *watcher) begin(ctx context.Context, yield func(snapshot.Event, error) bool) (from uint64, err error) {
+func (w *watcher) begin(ctx context.Context, yield func(snapshot.Change, error) bool) (from uint64, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
 	}
@@ -117,11 +117,11 @@ func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano
 
 // list yields the existing runs. Their events have no positions, since not all of them were seen
 // yet.
-func (w *watcher) list(ctx context.Context, yield func(snapshot.Event, error) bool) error {
+func (w *watcher) list(ctx context.Context, yield func(snapshot.Change, error) bool) error {
 	if id := w.options.RunID; id != "" {
 		info, err := w.store.Info(ctx, id)
 		if err == nil {
-			w.stopped = !yield(snapshot.Event{Info: info}, nil)
+			w.stopped = !yield(snapshot.Change{Info: info}, nil)
 		} else if errors.Is(err, snapshot.ErrNotFound) {
 			err = nil
 		}
@@ -133,7 +133,7 @@ func (w *watcher) list(ctx context.Context, yield func(snapshot.Event, error) bo
 			return err
 		}
 		for i := range page.Runs {
-			if w.stopped = !yield(snapshot.Event{Info: page.Runs[i]}, nil); w.stopped {
+			if w.stopped = !yield(snapshot.Change{Info: page.Runs[i]}, nil); w.stopped {
 				return nil
 			}
 		}
@@ -144,7 +144,7 @@ func (w *watcher) list(ctx context.Context, yield func(snapshot.Event, error) bo
 }
 
 // event returns the event of a message, if it has one.
-func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Event, isEvent bool, err error) {
+func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Change, isEvent bool, err error) {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return e, false, err
@@ -162,7 +162,7 @@ func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Even
 }
 
 // ofRun is the event of a message of a run.
-func (w *watcher) ofRun(ctx context.Context, id string, msg jetstream.Msg) (e snapshot.Event, isEvent bool, err error) {
+func (w *watcher) ofRun(ctx context.Context, id string, msg jetstream.Msg) (e snapshot.Change, isEvent bool, err error) {
 	m, err := messageOf(msg)
 	if err != nil {
 		return e, false, err
@@ -183,13 +183,13 @@ func (w *watcher) ofRun(ctx context.Context, id string, msg jetstream.Msg) (e sn
 	if delete(w.open, id); m.kind == opened && w.options.Records {
 		w.open[id] = h.info
 	}
-	e = snapshot.Event{Info: h.info, Deleted: m.kind == deleted}
+	e = snapshot.Change{Info: h.info, Deleted: m.kind == deleted}
 	err = w.addRecords(ctx, &e, m)
 	return e, err == nil, err
 }
 
 // ofRecords is the event of records that were appended, if those are wanted.
-func (w *watcher) ofRecords(ctx context.Context, id string, m *message) (e snapshot.Event, isEvent bool, err error) {
+func (w *watcher) ofRecords(ctx context.Context, id string, m *message) (e snapshot.Change, isEvent bool, err error) {
 	if !w.options.Records {
 		return e, false, nil
 	}
@@ -203,12 +203,12 @@ func (w *watcher) ofRecords(ctx context.Context, id string, m *message) (e snaps
 		w.open[id] = info
 	}
 	info.LastSeq = m.last
-	e = snapshot.Event{Info: info}
+	e = snapshot.Change{Info: info}
 	err = w.addRecords(ctx, &e, m)
 	return e, err == nil, err
 }
 
-func (w *watcher) addRecords(ctx context.Context, e *snapshot.Event, m *message) error {
+func (w *watcher) addRecords(ctx context.Context, e *snapshot.Change, m *message) error {
 	if !w.options.Records || m.kind == deleted {
 		return nil
 	}

@@ -62,7 +62,7 @@ func (s *server) addTaskMethods(served *sdk.Server) {
 		sdk.AddReceivingCustomMethod(served, methodCancelTask, func(ctx context.Context, session *sdk.ServerSession, p *taskParams) (*acknowledged, error) {
 			info, c, err := s.findTask(ctx, session, p)
 			if err == nil {
-				err = s.runner.Cancel(ctx, info.RunID, state.Stop{By: c.principal, Message: "cancelled by the client"})
+				err = s.runner.Cancel(ctx, info.RunID, snapshot.Stop{By: c.principal, Message: "cancelled by the client"})
 			}
 			if errors.Is(err, state.ErrNotRunning) || errors.Is(err, state.ErrEnded) {
 				err = nil // the run has ended

@@ -65,7 +65,7 @@
 //	reprise.run.ended            runs that were closed, by program, version and status
 //	reprise.run.open.duration    time that runs were open, in seconds
 //	reprise.run.crashed          crashes of processes, counted once for each of their runs
-//	reprise.runner.troubles      problems of the runner; see runner.EventTrouble
+//	reprise.runner.troubles      problems of the runner; see runner.NoticeTrouble
 //	reprise.call.attempts        attempts of calls, by kind and name
 //	reprise.call.retries         waits before another attempt, by kind, name and class of the error
 //	reprise.call.exhausted       calls without an attempt, time or retry budget left, by kind, name and reason

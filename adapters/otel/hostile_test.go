@@ -115,7 +115,7 @@ func TestRunWithoutTracesIsNotGivenOne(t *testing.T) {
 func TestDamagedTraceContextIsIgnored(t *testing.T) {
 	k := newKit(t, otel.Options{})
 	store := memstore.New()
-	metadata := state.WithMetadata(state.Metadata{Custom: map[string]string{"traceparent": "00-zz-1-01", "tracestate": "="}})
+	metadata := state.WithMetadata(snapshot.Metadata{Custom: map[string]string{"traceparent": "00-zz-1-01", "tracestate": "="}})
 	damaged := state.WithOpening(func(context.Context, state.Opening) map[string]any {
 		return map[string]any{"traceparent": 7, "span_id": "no hex", "tracestate": "\x00"}
 	})
@@ -135,7 +135,7 @@ func TestOptionsOfTheRunnerAreKept(t *testing.T) {
 	k := newKit(t, otel.Options{})
 	var events, described atomic.Int64
 	r, err := runner.New(memstore.New(), k.telemetry.RunnerOptions(runner.Options{
-		Observe: func(runner.Event) { events.Add(1) },
+		Observe: func(runner.Notice) { events.Add(1) },
 		Metadata: func(_ context.Context, m *snapshot.Metadata) {
 			described.Add(1)
 			assert.NotEmpty(t, m.Custom["traceparent"])
@@ -191,7 +191,7 @@ func TestSpansOfOpeningsThatDoNothingEnd(t *testing.T) {
 		require.NoError(t, st.Close())
 		ended(k)
 	}
-	require.NoError(t, state.Cancel(t.Context(), store, "a", state.Stop{By: "test"}))
+	require.NoError(t, state.Cancel(t.Context(), store, "a", snapshot.Stop{By: "test"}))
 	k := newKit(t, otel.Options{})
 	_, err := state.Open(t.Context(), store, "a", k.telemetry.Run()...)
 	require.ErrorIs(t, err, state.ErrCancelled)

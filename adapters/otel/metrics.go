@@ -105,20 +105,20 @@ func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
 }
 
 // observe counts an event of a runner.
-func (t *Telemetry) observe(e runner.Event) {
+func (t *Telemetry) observe(e runner.Notice) {
 	defer guard()
 	ctx, m := context.Background(), t.metrics
 	program := []attribute.KeyValue{programKey.String(e.Program), versionKey.String(e.Version)}
 	switch e.Type {
-	case runner.EventStarted:
+	case runner.NoticeStarted:
 		m.started.Add(ctx, 1, metric.WithAttributes(program...))
-	case runner.EventEnded:
+	case runner.NoticeClosed:
 		attributes := metric.WithAttributes(append(program, statusKey.String(string(e.Status)))...)
 		m.ended.Add(ctx, 1, attributes)
 		m.openFor.Record(ctx, e.Took.Seconds(), attributes)
-	case runner.EventCrashed:
+	case runner.NoticeCrashed:
 		m.crashed.Add(ctx, 1, metric.WithAttributes(program...))
-	case runner.EventTrouble:
+	case runner.NoticeTrouble:
 		m.troubles.Add(ctx, 1, metric.WithAttributes(program...))
 	}
 }

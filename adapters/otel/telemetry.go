@@ -78,7 +78,7 @@ func New(o Options) (*Telemetry, error) {
 func (t *Telemetry) RunnerOptions(o runner.Options) runner.Options {
 	o.Run = append(t.Run(), o.Run...)
 	observe, describe := o.Observe, o.Metadata
-	o.Observe = func(e runner.Event) {
+	o.Observe = func(e runner.Notice) {
 		t.observe(e)
 		if observe != nil {
 			observe(e)
@@ -108,7 +108,7 @@ func (t *Telemetry) Run() []state.Option {
 // form of W3C Trace Context. The spans of the run are then linked to it. If ctx has no
 // span, Inject changes nothing. With RunnerOptions, the runner does this for the runs that
 // it starts.
-func Inject(ctx context.Context, m *state.Metadata) {
+func Inject(ctx context.Context, m *snapshot.Metadata) {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors/actorstest"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -40,7 +41,7 @@ func TestTreeOfAnAgentThatIsRetriedAndResumed(t *testing.T) {
 		}, quick)
 		publish := decorators.Tool("publish", "", func(ctx context.Context, _ in) (string, error) {
 			if interrupt {
-				st.Interrupt(state.Stop{By: "deployment"})
+				st.Interrupt(snapshot.Stop{By: "deployment"})
 				<-ctx.Done()
 				return "", ctx.Err()
 			}

@@ -97,8 +97,8 @@ func together(b *testing.B, n int, do func(i int) error) {
 func BenchmarkRuns(b *testing.B) {
 	s := open(b, postgres.Options{Schema: newSchema(b)})
 	var ended sync.WaitGroup
-	r, err := runner.New(s, runner.Options{Queue: s.Queue(), Limit: 64, Observe: func(e runner.Event) {
-		if e.Type == runner.EventEnded {
+	r, err := runner.New(s, runner.Options{Queue: s.Queue(), Limit: 64, Observe: func(e runner.Notice) {
+		if e.Type == runner.NoticeClosed {
 			ended.Done()
 		}
 	}})

@@ -152,7 +152,7 @@ func TestACommitThatCameTooLateIsFound(t *testing.T) {
 	require.NoError(t, err)
 	go func() {
 		<-committed
-		st.Interrupt(state.Stop{})
+		st.Interrupt(snapshot.Stop{})
 	}()
 	_, err = pay.Call(st.Context(t.Context()), transfer{"doubt", 1})
 	require.Error(t, err)

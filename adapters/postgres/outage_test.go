@@ -167,7 +167,7 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	require.NoError(t, v.server.Backup(ctx, backup, false))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(backup)) })
 	watching, stop := context.WithCancel(ctx)
-	seen := make(chan snapshot.Event, 100)
+	seen := make(chan snapshot.Change, 100)
 	watched := make(chan error, 1)
 	go func() {
 		for event, err := range s.Watch(watching, snapshot.WatchOptions{}) {

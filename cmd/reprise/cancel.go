@@ -41,7 +41,7 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 	if err != nil {
 		return err
 	}
-	if err = state.Cancel(ctx, store, runID, state.Stop{By: by, Message: message}); err == nil {
+	if err = state.Cancel(ctx, store, runID, snapshot.Stop{By: by, Message: message}); err == nil {
 		err = state.AwaitStop(ctx, store, runID)
 	}
 	switch {

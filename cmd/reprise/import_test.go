@@ -47,7 +47,7 @@ func TestARunThatIsExportedInABackoffEndsInAnotherStore(t *testing.T) {
 			st, err := state.Open(t.Context(), store, "oslo")
 			require.NoError(t, err)
 			if interruptAfter > 0 {
-				defer time.AfterFunc(interruptAfter, func() { st.Interrupt(state.Stop{By: "ops", Message: "moving"}) }).Stop()
+				defer time.AfterFunc(interruptAfter, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "moving"}) }).Stop()
 			}
 			out, err := look.Event().Execute(st.Context(t.Context()), "Oslo")
 			require.NoError(t, st.Close())

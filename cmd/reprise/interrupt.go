@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -60,7 +61,7 @@ func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
 	if err != nil {
 		return err
 	}
-	if err = state.Interrupt(ctx, store, runID, state.Stop{By: by, Message: message}); err == nil {
+	if err = state.Interrupt(ctx, store, runID, snapshot.Stop{By: by, Message: message}); err == nil {
 		err = state.AwaitStop(ctx, store, runID)
 	}
 	switch {

@@ -24,8 +24,8 @@ type question struct {
 	Due     time.Time `json:"due_at,omitzero"`
 	Refused string    `json:"refused,omitempty"`
 
-	Schema json.RawMessage     `json:"schema,omitempty"`
-	Call   *record.CallInDoubt `json:"in_doubt,omitempty"`
+	Schema  json.RawMessage     `json:"schema,omitempty"`
+	InDoubt *record.CallInDoubt `json:"in_doubt,omitempty"`
 }
 
 func (a *app) questionsCommand() *cobra.Command {
@@ -80,7 +80,7 @@ func (a *app) questions(runID string, open []core.Question) error {
 		if !q.Due.IsZero() {
 			text += " (until " + q.Due.Format(time.RFC3339) + ")"
 		}
-		if c := q.Call; c != nil && c.Effect != nil {
+		if c := q.InDoubt; c != nil && c.Effect != nil {
 			text += " (not begun, input " + record.Preview(c.Input) + ")"
 		} else if c != nil {
 			text += fmt.Sprintf(" (attempts begun: %d", c.Starts)

@@ -84,10 +84,10 @@ func (r *redaction) apply(found *snapshot.Snapshot) {
 // question returns q redacted.
 func (r *redaction) question(q core.Question) core.Question {
 	q.Text, q.Refused = r.text(q.Text), r.text(q.Refused)
-	rec := record.Record{Detail: &record.Detail{InDoubt: q.Call}}
+	rec := record.Record{Detail: &record.Detail{InDoubt: q.InDoubt}}
 	if redact := r.function(); redact != nil {
 		rec = rec.Redacted(redact)
 	}
-	q.Call = rec.Detail.InDoubt
+	q.InDoubt = rec.Detail.InDoubt
 	return q
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -26,7 +27,7 @@ func runWithSecrets(t *testing.T, dir string) {
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
 	st, err := state.Open(t.Context(), store, "r", state.WithPayloads(),
-		state.WithMetadata(state.Metadata{Description: "for tok_4242"}))
+		state.WithMetadata(snapshot.Metadata{Description: "for tok_4242"}))
 	require.NoError(t, err)
 	fail := define(t, record.KindTool, "fail", func(ctx context.Context, in string) (string, error) {
 		state.From(ctx).Log(slog.LevelInfo, "with "+in, map[string]any{"token": in})

@@ -142,15 +142,15 @@ func isLoopback(host string) bool {
 // authorizeProxied accepts requests forwarded by the proxy. The host must be the
 // proxy's or this machine's. Otherwise a page under another name that an attacker has
 // pointed at this machine could read what is served here (DNS rebinding).
-func (s *serveOptions) authorizeProxied(req *http.Request) (streamer.Scope, error) {
+func (s *serveOptions) authorizeProxied(req *http.Request) (streamer.Access, error) {
 	host, _, err := net.SplitHostPort(req.Host)
 	if err != nil {
 		host = strings.Trim(req.Host, "[]")
 	}
 	if !strings.EqualFold(host, s.proxied) && !isLoopback(host) {
-		return streamer.Scope{}, fmt.Errorf("reprise: a request for %q, which is not %q", host, s.proxied)
+		return streamer.Access{}, fmt.Errorf("reprise: a request for %q, which is not %q", host, s.proxied)
 	}
-	return streamer.Scope{Control: true}, nil
+	return streamer.Access{Control: true}, nil
 }
 
 // announce writes the URL of the dashboard immediately.

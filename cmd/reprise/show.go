@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/internal/payload"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -84,17 +85,17 @@ func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *sna
 			}
 		}
 	}
-	payload, ok, err := record.PayloadOf(records, address)
+	parts, ok, err := payload.Of(records, address)
 	if err != nil {
 		return "", err
 	} else if !ok {
 		return "", fmt.Errorf("run %s has no call %s", found.RunID, address)
 	}
-	encoded := payload.Input
+	encoded := parts.Input
 	if output != "" {
-		encoded = payload.Output
-		if payload.Artifact != "" {
-			if encoded, err = artifacts.Get(ctx, payload.Artifact); err != nil {
+		encoded = parts.Output
+		if parts.Artifact != "" {
+			if encoded, err = artifacts.Get(ctx, parts.Artifact); err != nil {
 				return "", err
 			}
 		}

@@ -132,7 +132,7 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 		return core.Step(st.Context(t.Context()), "pay", func(ctx context.Context) (receipt, error) {
 			ran++
 			if stop {
-				st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
+				st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 			}
 			return receipt{}, ctx.Err()
 		}, core.StepInDoubt(core.InDoubtAsk))
@@ -338,6 +338,6 @@ func TestCancelEndsARunPermanently(t *testing.T) {
 	assert.Equal(t, "run r8 was asked to stop, and will be cancelled when the program that has it open closes it\n", call(t, dir, "cancel", "r8").text(t))
 	<-ctx.Done()
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusCancelled, st.Status())
+	assert.Equal(t, snapshot.StatusCancelled, st.Status())
 	assert.Regexp(t, `(?m)^r8 +cancelled .* by reprise$`, call(t, dir, "runs").text(t))
 }

@@ -131,7 +131,7 @@ func (f *fleet) start(ctx context.Context, id string, j job) {
 func (f *fleet) run(ctx context.Context, id string, j job) error {
 	st, err := state.Open(ctx, f.store, id,
 		state.WithPublisher(f.dash), state.WithPayloads(),
-		state.WithMetadata(state.Metadata{Pipeline: j.pipeline, Description: j.description}))
+		state.WithMetadata(snapshot.Metadata{Pipeline: j.pipeline, Description: j.description}))
 	if err != nil {
 		return err
 	}
@@ -144,9 +144,9 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 }
 
 // closed updates the fleet after a run was closed.
-func (f *fleet) closed(ctx context.Context, id string, j job, status state.Status) error {
+func (f *fleet) closed(ctx context.Context, id string, j job, status snapshot.Status) error {
 	ctx = context.WithoutCancel(ctx) // also needed when the program ends
-	if status != state.StatusPaused {
+	if status != snapshot.StatusPaused {
 		return f.ends(ctx, id)
 	}
 	f.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/bus"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -139,7 +140,7 @@ func printerOptions(f flags) []printer.Option {
 func stateOptions(f flags, records *bus.Bus) []state.Option {
 	options := []state.Option{
 		state.WithPublisher(records),
-		state.WithMetadata(state.Metadata{Pipeline: "quickstart", Description: f.question}),
+		state.WithMetadata(snapshot.Metadata{Pipeline: "quickstart", Description: f.question}),
 	}
 	if f.previews {
 		options = append(options, state.WithPayloads())
@@ -156,7 +157,7 @@ func interruptOnSignal(st *state.ExecutionState) (stop func()) {
 		defer close(ended)
 		select {
 		case s := <-signals:
-			st.Interrupt(state.Stop{By: "terminal", Message: "Ctrl-C or a request to end (" + s.String() + ")"})
+			st.Interrupt(snapshot.Stop{By: "terminal", Message: "Ctrl-C or a request to end (" + s.String() + ")"})
 			signal.Reset() // a second signal ends the process
 		case <-done:
 		}

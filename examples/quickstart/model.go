@@ -27,7 +27,7 @@ func connectModel(name string) (*model, error) {
 		return &model{llm: openai.New(name)}, nil
 	}
 	server, err := openaitest.Start(
-		openaitest.RateLimitedMillis(300*time.Millisecond),
+		openaitest.RateLimited(300*time.Millisecond),
 		openaitest.Forever(openaitest.Respond(nextTurn)),
 	)
 	if err != nil {

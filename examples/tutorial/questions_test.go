@@ -38,7 +38,7 @@ func untilAnswered(ctx context.Context, store snapshot.Store, runID string, agen
 		}
 		answer, err := agent.Call(st.Context(ctx), actors.Ask(text))
 		err = errors.Join(err, st.Close())
-		if st.Status() != state.StatusPaused {
+		if st.Status() != snapshot.StatusPaused {
 			return answer.Text, err
 		}
 		if err := state.AwaitAnswers(ctx, store, runID); err != nil {

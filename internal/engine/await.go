@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/segment"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -20,7 +21,7 @@ type Question struct {
 	Due      time.Time
 	Refused  string
 	Schema   json.RawMessage
-	Call     *record.CallInDoubt
+	InDoubt  *record.CallInDoubt
 }
 
 // A DefaultAnswer is the answer to a question that nobody has answered in time.
@@ -41,9 +42,9 @@ func CanAsk(ctx context.Context) bool {
 // fits, Await returns an *InterruptedError: the call is suspended.
 func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded []byte) error) error {
 	s := inRun(ctx)
-	mark := questionMark
+	mark := segment.QuestionMark
 	if q.Asks == record.AsksTime {
-		mark = sleepMark
+		mark = segment.SleepMark
 	}
 	id, claimed, suspended := s.claimQuestion(mark)
 	if suspended != nil {

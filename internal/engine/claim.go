@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/reprise-go/reprise/internal/segment"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -191,13 +192,6 @@ func (c *Call) recorded() {
 	}
 }
 
-// questionMark stands before the number of a question in its ID, and sleepMark
-// before the number of a sleep, which is a question that time answers.
-const (
-	questionMark = "?"
-	sleepMark    = "?sleep"
-)
-
 // claimQuestion gives a question or a sleep of the attempt its ID and the next
 // ordinal. Both are numbered apart, so that a sleep is never taken for a question. It
 // returns a suspension if the question must not be asked: the attempt has stopped, or
@@ -211,9 +205,9 @@ func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, st
 		s.stop(e)
 		return "", nil, e
 	}
-	number, segment := &inside.questions, record.QuestionSegment
-	if mark == sleepMark {
-		number, segment = &inside.sleeps, record.SleepSegment
+	number, name := &inside.questions, segment.OfQuestion
+	if mark == segment.SleepMark {
+		number, name = &inside.sleeps, segment.OfSleep
 	}
 	*number++
 	in.ordinal++
@@ -224,7 +218,7 @@ func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, st
 	if settings := s.root.settings; !settings.Outputs && !settings.Payloads {
 		return id, nil, nil
 	}
-	claimed = &record.Claim{Address: record.Site(s.Path(), segment(*number)).Address(1), Ordinal: in.ordinal, Kind: record.KindQuestion}
+	claimed = &record.Claim{Address: record.Site(s.Path(), name(*number)).Address(1), Ordinal: in.ordinal, Kind: record.KindQuestion}
 	if history := s.root.settings.History; history != nil {
 		_, onRecord, err := history.Claim(s, *claimed, nil)
 		if err != nil {

@@ -193,7 +193,7 @@ func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
 		Text: fmt.Sprintf("%s %q has not begun: it might repeat the effect of %s, %s%s. "+
 			`Answer %s{"decision": "completed", "output": …}, {"decision": "run_again"} to make it, or {"decision": "failed", "message": "…"}`,
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, found, found.what(), produced, takeOver),
-		Schema: c.typed.OutputSchema(),
-		Call:   &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Input: input, Effect: about},
+		Schema:  c.typed.OutputSchema(),
+		InDoubt: &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Input: input, Effect: about},
 	}, nil
 }

@@ -63,12 +63,12 @@ func (q Question) Check(encoded []byte) error {
 // checkDecision refuses to take over what is not there.
 func (q Question) checkDecision(a *answeredInDoubt) error {
 	switch {
-	case a.decision != decidedTakeOver || q.Call != nil && q.Call.Effect.CanBeTaken():
+	case a.decision != decidedTakeOver || q.InDoubt != nil && q.InDoubt.Effect.CanBeTaken():
 		return nil
-	case q.Call == nil || q.Call.Effect == nil:
+	case q.InDoubt == nil || q.InDoubt.Effect == nil:
 		return fmt.Errorf(`%w: decision: "take_over" is for a call that might repeat the effect of another one; want one of "completed", "run_again", "failed"`, ErrUnfit)
 	}
-	return fmt.Errorf(`%w: decision: "take_over": there is no output of %s to take over; want "completed" with the output, "run_again" or "failed"`, ErrUnfit, q.Call.Effect)
+	return fmt.Errorf(`%w: decision: "take_over": there is no output of %s to take over; want "completed" with the output, "run_again" or "failed"`, ErrUnfit, q.InDoubt.Effect)
 }
 
 // checkSchema checks a value against the schema, if there is one.
@@ -185,8 +185,8 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attempted) error {
 		Text: fmt.Sprintf("%s %q has begun (attempt %d), and it is not known whether it took effect: has it? "+
 			`Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or {"decision": "failed", "message": "…"}`,
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, s.Attempt()+1),
-		Schema: c.typed.OutputSchema(),
-		Call:   &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Attempt: s.Attempt(), Starts: int(p.Starts)},
+		Schema:  c.typed.OutputSchema(),
+		InDoubt: &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Attempt: s.Attempt(), Starts: int(p.Starts)},
 	}
 	var answer answeredInDoubt
 	next := s

@@ -126,15 +126,15 @@ func countCall(c *record.Counts, records []record.Record, own []int) {
 	}[last.Kind]
 	state := stateOf(last, slices.ContainsFunc(records[own[len(own)-1]:], isOfRun))
 	map[record.State]func(){
-		record.Running: func() { stock.Running++ }, record.Waiting: func() { stock.Waiting++ }, record.Asking: func() { stock.Asking++ },
-		record.Stopped: func() { stock.Stopped++ }, record.Completed: func() { stock.Completed++ }, record.Failed: func() { stock.Failed++ },
+		record.StateRunning: func() { stock.Running++ }, record.StateWaiting: func() { stock.Waiting++ }, record.StateAsking: func() { stock.Asking++ },
+		record.StateStopped: func() { stock.Stopped++ }, record.StateCompleted: func() { stock.Completed++ }, record.StateFailed: func() { stock.Failed++ },
 	}[state]()
 	if highest > 0 {
 		c.Retried++
 		switch state {
-		case record.Completed:
+		case record.StateCompleted:
 			c.RetriedCompleted++
-		case record.Failed:
+		case record.StateFailed:
 			c.RetriedFailed++
 		}
 	}
@@ -158,19 +158,19 @@ func countOutcome(c *record.Counts, r *record.Record) {
 func stateOf(last *record.Record, closedAfter bool) record.State {
 	switch {
 	case last.Status == record.StatusCompleted:
-		return record.Completed
+		return record.StateCompleted
 	case last.IsOutcome():
-		return record.Failed
+		return record.StateFailed
 	case last.Status == record.StatusAwaiting && last.Asks() == record.AsksTime:
-		return record.Waiting
+		return record.StateWaiting
 	case last.Status == record.StatusAwaiting:
-		return record.Asking
+		return record.StateAsking
 	case last.Status == record.StatusInterrupted || closedAfter:
-		return record.Stopped
+		return record.StateStopped
 	case last.Status == record.StatusStarted:
-		return record.Running
+		return record.StateRunning
 	}
-	return record.Waiting
+	return record.StateWaiting
 }
 
 func isOfRun(r record.Record) bool   { return r.Kind == record.KindRun }

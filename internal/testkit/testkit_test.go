@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 func TestBackoffOfAnHourTakesNoTime(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAttemptsGoOnWithTheLastHandler(t *testing.T) {
 		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.Equal(t, 6, calls)
 
-		go st.Interrupt(state.Stop{By: "ops"})
+		go st.Interrupt(snapshot.Stop{By: "ops"})
 		_, err = testkit.Call(ctx, testkit.Tool(t, "slow", retry, testkit.Listening(time.Hour)))
 		testkit.Interrupted(t, err, record.InterruptUser)
 	})

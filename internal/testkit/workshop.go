@@ -50,7 +50,7 @@ func (w *workshop) killed(t *testing.T, s snapshot.Store) snapshot.Store {
 	records = records[:len(records)-w.world.IntN(min(len(records), 12))]
 	last := records[len(records)-1]
 	run, err := (&snapshot.Snapshot{
-		Info:    snapshot.Info{RunID: "run-1", Status: state.StatusRunning, Generation: last.Generation, LastSeq: last.Seq},
+		Info:    snapshot.Info{RunID: "run-1", Status: snapshot.StatusRunning, Generation: last.Generation, LastSeq: last.Seq},
 		Records: records,
 	}).Run()
 	require.NoError(t, err)
@@ -229,7 +229,7 @@ func (w *workshop) open(t *testing.T, s snapshot.Store) {
 	var st *state.ExecutionState
 	options := []state.Option{state.WithSeed(1), state.WithPublisher(Publisher(func(record.Record) {
 		if n--; n == 0 && st != nil {
-			st.Interrupt(state.Stop{By: "ops"})
+			st.Interrupt(snapshot.Stop{By: "ops"})
 		}
 	}))}
 	if w.chance(3) {
@@ -248,7 +248,7 @@ func (w *workshop) open(t *testing.T, s snapshot.Store) {
 	require.NoError(t, err)
 	_, _ = Call(st.Context(t.Context()), w.agent(t, "root", w.seed))
 	if w.chance(20) {
-		st.Cancel(state.Stop{By: "ops"})
+		st.Cancel(snapshot.Stop{By: "ops"})
 	}
 	_ = st.Close()
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/policy/breaker"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -188,7 +189,7 @@ func TestInterruptedProbeLeavesItsPlace(t *testing.T) {
 		time.Sleep(2 * time.Second) //nolint:forbidigo // on the fake clock
 		st := state.New()
 		wait := actors.NewTool("wait", "", anything(), func(ctx context.Context, _ int) (int, error) {
-			st.Interrupt(state.Stop{})
+			st.Interrupt(snapshot.Stop{})
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}, actors.WithBreaker(b))
@@ -255,7 +256,7 @@ func TestResumedCallsWaitForTheBreakerOfBefore(t *testing.T) {
 		began := time.Now()
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
-		time.AfterFunc(time.Minute, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Minute, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err = s.tool(breaker.New(options), retry).Call(st.Context(t.Context()), 1)
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		require.NoError(t, st.Close())

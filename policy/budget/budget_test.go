@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-go/reprise/policy/budget"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -170,7 +171,7 @@ func TestTenantsAndDaysHaveBudgetsOfTheirOwn(t *testing.T) {
 		b := budget.New(budget.Options{Name: "tenant", Limit: budget.Amount{Calls: 2}, For: budget.Tag("tenant:"), Daily: true})
 		llm := s.llm(b)
 		call := func(tags ...string) error {
-			st := state.New(state.WithMetadata(state.Metadata{Tags: tags}))
+			st := state.New(state.WithMetadata(snapshot.Metadata{Tags: tags}))
 			_, err := llm.Call(st.Context(t.Context()), question)
 			require.NoError(t, st.Close())
 			return err
@@ -242,7 +243,7 @@ func TestRunGoesOnWhenItsBudgetIsRaised(t *testing.T) {
 		require.NoError(t, err)
 		info, err := store.Info(t.Context(), "run")
 		require.NoError(t, err)
-		assert.Equal(t, state.StatusFailed, info.Status)
+		assert.Equal(t, snapshot.StatusFailed, info.Status)
 		assert.Equal(t, 2, s.asked)
 
 		require.NoError(t, b.Raise(t.Context(), "run", budget.Amount{Calls: 2, Tokens: 5}))
@@ -252,7 +253,7 @@ func TestRunGoesOnWhenItsBudgetIsRaised(t *testing.T) {
 		require.NoError(t, err)
 		info, err = store.Info(t.Context(), "run")
 		require.NoError(t, err)
-		assert.Equal(t, state.StatusCompleted, info.Status)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
 		assert.Equal(t, 4, s.asked, "what was answered is not asked again")
 		left, err := b.LeftOf(t.Context(), "run")
 		require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/policy/budget"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -19,7 +20,7 @@ func Example() {
 	}, actors.WithInterceptors(limit.Interceptor()))
 	ctx := context.Background()
 	ask := func() {
-		st := state.New(state.WithMetadata(state.Metadata{Tags: []string{"tenant:acme"}}))
+		st := state.New(state.WithMetadata(snapshot.Metadata{Tags: []string{"tenant:acme"}}))
 		resp, err := llm.Call(st.Context(ctx), actors.Request{Messages: []actors.Message{actors.User("Hello?")}})
 		fmt.Println(resp.Message.Text, errors.Is(err, core.ErrBudget), st.Close())
 	}

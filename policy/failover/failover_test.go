@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/policy/failover"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -213,7 +214,7 @@ func TestInterruptIsNoReasonToAskAnother(t *testing.T) {
 		for _, hedge := range []time.Duration{0, time.Minute} {
 			a, b := &model{name: "a", words: "hm hm hm"}, &model{name: "b", words: "yes"}
 			st, ctx := testkit.Run(t)
-			time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+			time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 			_, err := failover.New("any", failover.Options{HedgeAfter: hedge}, llms(a, b)...).Call(ctx, question)
 			require.ErrorIs(t, err, core.ErrInterrupted)
 			assert.Zero(t, b.asked)

@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/policy/budget"
 	"github.com/reprise-go/reprise/policy/ratelimit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -67,7 +68,7 @@ func testManyAgents(t *testing.T, s *service) {
 	}
 	time.Sleep(minutes * time.Minute) //nolint:forbidigo // on the fake clock
 	for _, st := range runs {
-		st.Interrupt(state.Stop{})
+		st.Interrupt(snapshot.Stop{})
 	}
 	all.Wait()
 	for _, st := range runs {
@@ -160,7 +161,7 @@ func TestInterruptEndsTheWait(t *testing.T) {
 		_, err := llm.Call(ctx, question)
 		require.NoError(t, err)
 		began := time.Now()
-		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		_, err = llm.Call(ctx, question)
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Equal(t, time.Second, time.Since(began))
@@ -202,7 +203,7 @@ func TestDailyLimitParksRuns(t *testing.T) {
 		for _, id := range []string{"second", "third"} {
 			info, err := store.Info(t.Context(), id)
 			require.NoError(t, err)
-			assert.Equal(t, state.StatusPaused, info.Status)
+			assert.Equal(t, snapshot.StatusPaused, info.Status)
 			assert.WithinDuration(t, began.Add(24*time.Hour), info.Due, 25*time.Hour)
 			assert.Greater(t, time.Until(info.Due), 23*time.Hour)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/reprise-go/reprise/policy/budget"
 	"github.com/reprise-go/reprise/policy/ratelimit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -74,7 +75,7 @@ func askInThreeProcesses(t *testing.T, s *service) {
 	}
 	time.Sleep(minutes * time.Minute) //nolint:forbidigo // on the fake clock
 	for _, st := range runs {
-		st.Interrupt(state.Stop{})
+		st.Interrupt(snapshot.Stop{})
 	}
 	all.Wait()
 	for _, st := range runs {
@@ -184,7 +185,7 @@ func TestAWaitForASharedLimitCanBeInterrupted(t *testing.T) {
 		_, err := first.Call(t.Context(), question)
 		require.NoError(t, err)
 		st := state.New()
-		time.AfterFunc(5*time.Second, func() { st.Interrupt(state.Stop{}) })
+		time.AfterFunc(5*time.Second, func() { st.Interrupt(snapshot.Stop{}) })
 		began := time.Now()
 		_, err = s.llm(second).Call(st.Context(t.Context()), question)
 		require.ErrorIs(t, err, core.ErrInterrupted)

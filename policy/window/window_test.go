@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/policy/window"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
@@ -229,7 +230,7 @@ func TestResumedRunSendsTheSame(t *testing.T) {
 			stop := core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 				err := next(ctx)
 				if answered++; stops && call.Kind == record.KindLLM && call.Name != "any" && answered > 1 {
-					st.Interrupt(state.Stop{})
+					st.Interrupt(snapshot.Stop{})
 				}
 				return err
 			}}

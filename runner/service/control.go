@@ -107,7 +107,7 @@ func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, er
 
 // Interrupt implements [streamer.Control].
 func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Stop) error {
-	if err := c.runner.Interrupt(ctx, runID, state.Stop{By: stop.By, Message: stop.Message}); err != nil {
+	if err := c.runner.Interrupt(ctx, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return known(err)
 	}
 	return known(state.AwaitStop(ctx, c.runner.Store(), runID))
@@ -115,7 +115,7 @@ func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Sto
 
 // Cancel implements [streamer.Control].
 func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) error {
-	if err := c.runner.Cancel(ctx, runID, state.Stop{By: stop.By, Message: stop.Message}); err != nil {
+	if err := c.runner.Cancel(ctx, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return known(err)
 	}
 	return known(state.AwaitStop(ctx, c.runner.Store(), runID))
@@ -152,7 +152,7 @@ func (c *Control) Values(ctx context.Context, runID string) (map[string]json.Raw
 func known(err error) error {
 	kind := error(nil)
 	switch {
-	case isAny(err, runner.ErrUnknown, snapshot.ErrNotFound, state.ErrNotAsked):
+	case isAny(err, runner.ErrNotRegistered, snapshot.ErrNotFound, state.ErrNotAsked):
 		kind = streamer.ErrNotFound
 	case isAny(err, runner.ErrInput, core.ErrUnfit, state.ErrSignal):
 		kind = streamer.ErrInvalid

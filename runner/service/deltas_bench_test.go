@@ -50,8 +50,8 @@ func watchedRound(b *testing.B, models string, serves, follows, deltas bool) tim
 	b.Setenv("OPENAI_API_KEY", "test")
 	agent := actors.NewAgent("agent", openai.New("m", openai.WithBaseURL(models)))
 	ended := make(chan string, watchedRuns)
-	o := Options{Addr: "127.0.0.1:0", Store: memstore.New(), Runner: runner.Options{Limit: watchedRuns, Grace: -1, Observe: func(e runner.Event) {
-		if e.Type == runner.EventEnded {
+	o := Options{Addr: "127.0.0.1:0", Store: memstore.New(), Runner: runner.Options{Limit: watchedRuns, Grace: -1, Observe: func(e runner.Notice) {
+		if e.Type == runner.NoticeClosed {
 			ended <- string(e.Status)
 		}
 	}}}

@@ -28,10 +28,10 @@ func (l *logger) ofServer() *log.Logger {
 	return slog.NewLogLogger(l.to.Handler(), slog.LevelWarn)
 }
 
-// event logs an event of the runner: normal events with level debug or info, and errors with warn
-// or error.
-func (l *logger) event(e *runner.Event) {
-	level := levelOf(e)
+// notice logs a notice of the runner: normal ones with level debug or info, and errors with warn or
+// error.
+func (l *logger) notice(n *runner.Notice) {
+	level := levelOf(n)
 	if l.to == nil || !l.to.Enabled(context.Background(), level) {
 		return
 	}
@@ -41,32 +41,32 @@ func (l *logger) event(e *runner.Event) {
 			attrs = append(attrs, slog.String(key, value))
 		}
 	}
-	add("run", e.RunID)
-	add("program", e.Program)
-	add("version", e.Version)
-	add("status", string(e.Status))
-	add("reason", string(e.Stop.Reason))
-	add("by", e.Stop.By)
-	add("message", e.Stop.Message)
-	if e.Took > 0 {
-		attrs = append(attrs, slog.Duration("took", e.Took))
+	add("run", n.RunID)
+	add("program", n.Program)
+	add("version", n.Version)
+	add("status", string(n.Status))
+	add("reason", string(n.Stop.Reason))
+	add("by", n.Stop.By)
+	add("message", n.Stop.Message)
+	if n.Took > 0 {
+		attrs = append(attrs, slog.Duration("took", n.Took))
 	}
-	if e.Restarts > 0 {
-		attrs = append(attrs, slog.Int("restarts", e.Restarts))
+	if n.Restarts > 0 {
+		attrs = append(attrs, slog.Int("restarts", n.Restarts))
 	}
-	if e.Err != nil {
-		add("error", e.Err.Error())
+	if n.Err != nil {
+		add("error", n.Err.Error())
 	}
-	l.log(level, "run "+string(e.Type), attrs...)
+	l.log(level, "run "+string(n.Type), attrs...)
 }
 
-func levelOf(e *runner.Event) slog.Level {
+func levelOf(n *runner.Notice) slog.Level {
 	switch {
-	case e.Type == runner.EventTrouble:
+	case n.Type == runner.NoticeTrouble:
 		return slog.LevelError
-	case e.Type == runner.EventCrashed, e.Err != nil:
+	case n.Type == runner.NoticeCrashed, n.Err != nil:
 		return slog.LevelWarn
-	case e.Type == runner.EventBegan:
+	case n.Type == runner.NoticeOpened:
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

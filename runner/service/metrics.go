@@ -66,7 +66,7 @@ func metricsOf(s *runner.Stats, d *streamer.Stats) []metric {
 		{"reprise_runs_open", "", gauge, "Runs that are open.", float64(s.Open)},
 		{"reprise_runs_limit", "", gauge, "How many runs may be open at once.", float64(s.Limit)},
 		{"reprise_runs_started_total", "", counter, "Runs that were stored and queued.", float64(s.Started)},
-		{"reprise_runs_opened_total", "", counter, "Runs that were opened, for the first time or again.", float64(s.Began)},
+		{"reprise_runs_opened_total", "", counter, "Runs that were opened, for the first time or again.", float64(s.Opened)},
 		ended("completed", s.Completed), ended("failed", s.Failed), ended("cancelled", s.Cancelled),
 		ended("interrupted", s.Interrupted), ended("paused", s.Paused),
 		{"reprise_runs_crashed_total", "", counter, "Runs whose process ended without closing them.", float64(s.Crashed)},

@@ -270,11 +270,11 @@ func TestWhatRunsDoIsLoggedWithLevels(t *testing.T) {
 		"INFO|run started|echo|queued|", "INFO|run started|wait|queued|",
 		"INFO|run ended|echo|completed|", "INFO|run ended|wait|interrupted|shutdown",
 	}, lines)
-	for e, want := range map[*runner.Event]slog.Level{
-		{Type: runner.EventTrouble, Err: errors.New("no")}: slog.LevelError,
-		{Type: runner.EventCrashed}:                        slog.LevelWarn,
-		{Type: runner.EventEnded, Err: errors.New("no")}:   slog.LevelWarn,
-		{Type: runner.EventBegan}:                          slog.LevelDebug,
+	for e, want := range map[*runner.Notice]slog.Level{
+		{Type: runner.NoticeTrouble, Err: errors.New("no")}: slog.LevelError,
+		{Type: runner.NoticeCrashed}:                        slog.LevelWarn,
+		{Type: runner.NoticeClosed, Err: errors.New("no")}:  slog.LevelWarn,
+		{Type: runner.NoticeOpened}:                         slog.LevelDebug,
 	} {
 		assert.Equal(t, want, levelOf(e))
 	}

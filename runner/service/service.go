@@ -221,10 +221,10 @@ func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*
 		return live.Watch(ctx, dashboard.Delta)
 	}
 	observe, log := options.Observe, &logger{o.Log}
-	options.Observe = func(e runner.Event) {
-		log.event(&e)
+	options.Observe = func(n runner.Notice) {
+		log.notice(&n)
 		if observe != nil {
-			observe(e)
+			observe(n)
 		}
 	}
 	return runner.New(store, options)

@@ -150,13 +150,13 @@ func newTLS(cert, key, clients string) (*tls.Config, error) {
 }
 
 // certificateScope admits a client by the certificate that TLS has verified.
-func certificateScope(req *http.Request) (streamer.Scope, error) {
+func certificateScope(req *http.Request) (streamer.Access, error) {
 	if req.TLS == nil || len(req.TLS.VerifiedChains) == 0 {
-		return streamer.Scope{}, streamer.ErrUnauthenticated
+		return streamer.Access{}, streamer.ErrUnauthenticated
 	}
 	name := req.TLS.VerifiedChains[0][0].Subject.CommonName
 	if name == "" {
-		return streamer.Scope{}, errors.New("the certificate has no common name")
+		return streamer.Access{}, errors.New("the certificate has no common name")
 	}
-	return streamer.Scope{Principal: name, Control: true}, nil
+	return streamer.Access{Principal: name, Control: true}, nil
 }

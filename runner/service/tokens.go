@@ -25,7 +25,7 @@ const minToken = 16
 //
 // A client sends its token as "Authorization: Bearer", or as the password of HTTP Basic,
 // which a browser asks for. The file is read once.
-func Tokens(path string) (func(*http.Request) (streamer.Scope, error), error) {
+func Tokens(path string) (func(*http.Request) (streamer.Access, error), error) {
 	data, err := os.ReadFile(path) //nolint:gosec // the file of who runs the service
 	if err != nil {
 		return nil, fmt.Errorf("service: tokens: %w", err)
@@ -34,18 +34,18 @@ func Tokens(path string) (func(*http.Request) (streamer.Scope, error), error) {
 	if err != nil {
 		return nil, fmt.Errorf("service: tokens: %s: %w", path, err)
 	}
-	return func(req *http.Request) (streamer.Scope, error) {
+	return func(req *http.Request) (streamer.Access, error) {
 		// By its hash, so that the time to find it says nothing about a token.
 		scope, ok := scopes[sha256.Sum256([]byte(tokenOf(req)))]
 		if !ok {
-			return streamer.Scope{}, &streamer.ChallengeError{Challenge: `Basic realm="Reprise: a token as the password", charset="UTF-8"`}
+			return streamer.Access{}, &streamer.ChallengeError{Challenge: `Basic realm="Reprise: a token as the password", charset="UTF-8"`}
 		}
 		return scope, nil
 	}, nil
 }
 
-func parseTokens(data []byte) (map[[sha256.Size]byte]streamer.Scope, error) {
-	scopes := make(map[[sha256.Size]byte]streamer.Scope)
+func parseTokens(data []byte) (map[[sha256.Size]byte]streamer.Access, error) {
+	scopes := make(map[[sha256.Size]byte]streamer.Access)
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	for n := 1; lines.Scan(); n++ {
 		fields := strings.Fields(lines.Text())
@@ -62,7 +62,7 @@ func parseTokens(data []byte) (map[[sha256.Size]byte]streamer.Scope, error) {
 		if other, taken := scopes[key]; taken {
 			return nil, fmt.Errorf("line %d: %s and %s have the same token", n, other.Principal, fields[0])
 		}
-		scopes[key] = streamer.Scope{Principal: fields[0], Control: fields[2] == "control"}
+		scopes[key] = streamer.Access{Principal: fields[0], Control: fields[2] == "control"}
 	}
 	if err := lines.Err(); err != nil {
 		return nil, err

@@ -179,7 +179,7 @@ func TestAWatchReadsAgainOnlyWhatHasChanged(t *testing.T) {
 		}
 		own := newFileStore(t, dir, filestore.WithPolling(time.Second), filestore.WithDisk(disk))
 		ctx, cancel := context.WithCancel(t.Context())
-		events := make(chan snapshot.Event, 2*runs)
+		events := make(chan snapshot.Change, 2*runs)
 		var wait sync.WaitGroup
 		wait.Go(func() {
 			for event, err := range own.Watch(ctx, snapshot.WatchOptions{Records: true}) {
@@ -199,7 +199,7 @@ func TestAWatchReadsAgainOnlyWhatHasChanged(t *testing.T) {
 		require.NoError(t, s.Delete(t.Context(), "run-0008"))
 		makeOld(t, dir, "run-0007")
 		assert.Less(t, disk.openedBy(func() { <-time.After(1500 * time.Millisecond) }), int64(10))
-		changed := map[string]snapshot.Event{}
+		changed := map[string]snapshot.Change{}
 		for range 2 {
 			e := <-events
 			changed[e.Info.RunID] = e

@@ -125,10 +125,10 @@ func (d *runDir) touchInbox() {
 
 // Watch implements [snapshot.Reader]. Its events have no positions. Created and deleted runs, and
 // changes in open runs, are reported at once; other changes within 2 seconds, see WithPolling.
-func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
-	return func(yield func(snapshot.Event, error) bool) {
+func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
+	return func(yield func(snapshot.Change, error) bool) {
 		if err := s.watch(ctx, &o, yield); !errors.Is(err, errStopped) {
-			yield(snapshot.Event{}, err)
+			yield(snapshot.Change{}, err)
 		}
 	}
 }
@@ -140,7 +140,7 @@ var errStopped = errors.New("snapshot: the loop was left")
 type watching struct {
 	store   *Store
 	options *snapshot.WatchOptions
-	yield   func(snapshot.Event, error) bool
+	yield   func(snapshot.Change, error) bool
 	all     *watcher // watches the directory of the runs
 	open    *watcher // watches the open runs, and a run that was named
 	runs    map[string]*watchedRun
@@ -154,7 +154,7 @@ type watchedRun struct {
 	stream   *stream // nil if records are not watched
 }
 
-func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Event, error) bool) error {
+func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Change, error) bool) error {
 	if o.After != "" {
 		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to continue from")
 	}
@@ -299,7 +299,7 @@ func (w *watching) forget(id string) error {
 	delete(w.runs, id)
 	w.open.drop(w.store.run(id))
 	w.open.drop(w.store.run(id, inboxName))
-	if !w.yield(snapshot.Event{Info: r.info, Deleted: true}, nil) {
+	if !w.yield(snapshot.Change{Info: r.info, Deleted: true}, nil) {
 		return errStopped
 	}
 	return nil
@@ -332,7 +332,7 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 		w.open.add(w.store.run(info.RunID, inboxName))
 		messages = w.store.dir(info.RunID).inboxNames()
 	}
-	event := snapshot.Event{Info: *info}
+	event := snapshot.Change{Info: *info}
 	if in := r.stream; in != nil && (info.Open || info.LastSeq > in.cursor.Seq) {
 		event.Records = r.news(ctx)
 		event.Info.LastSeq = max(info.LastSeq, in.cursor.Seq)

@@ -62,7 +62,7 @@ func (j *journal) lose() {
 	defer j.mu.Unlock()
 	kind := snapshot.ErrLease
 	if j.stored < j.queued {
-		kind = snapshot.ErrUnknown
+		kind = snapshot.ErrMaybeStored
 	}
 	j.fail(fmt.Errorf("%w: run %s", kind, j.runID)) //nolint:errcheck // it returns the error that it stores
 }
@@ -92,7 +92,7 @@ func (j *journal) fail(err error) error {
 
 // isLost reports whether err says that the journal may no longer own the run.
 func isLost(err error) bool {
-	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
+	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrMaybeStored) || errors.Is(err, snapshot.ErrLease)
 }
 
 // signal wakes the waiters. The lock is held.

@@ -13,10 +13,10 @@ import (
 )
 
 // Watch implements snapshot.Reader. Its events have no positions.
-func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
-	return func(yield func(snapshot.Event, error) bool) {
+func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
+	return func(yield func(snapshot.Change, error) bool) {
 		if err := s.watch(ctx, &o, yield); !errors.Is(err, errStopped) {
-			yield(snapshot.Event{}, err)
+			yield(snapshot.Change{}, err)
 		}
 	}
 }
@@ -25,7 +25,7 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 type watching struct {
 	store   *Store
 	options *snapshot.WatchOptions
-	yield   func(snapshot.Event, error) bool
+	yield   func(snapshot.Change, error) bool
 	runs    map[string]watched
 	looked  bool // the runs that existed at the beginning were yielded or skipped
 }
@@ -40,7 +40,7 @@ type watched struct {
 // changes nothing in the backend.
 const openEvery = 2 * time.Second
 
-func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Event, error) bool) error {
+func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Change, error) bool) error {
 	if o.RunID != "" {
 		if err := snapshot.CheckRunID(o.RunID); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (w *watching) see(ctx context.Context, c *Change) error {
 	was, known := w.runs[id]
 	if known && (was.head.UID != h.UID) != c.Deleted { // this run was deleted, or has replaced an earlier one with its ID
 		delete(w.runs, id)
-		if known = false; !w.yield(snapshot.Event{Info: was.head.Info, Deleted: true}, nil) {
+		if known = false; !w.yield(snapshot.Change{Info: was.head.Info, Deleted: true}, nil) {
 			return errStopped
 		}
 	}
@@ -142,7 +142,7 @@ func (w *watching) see(ctx context.Context, c *Change) error {
 		return nil
 	}
 	now := watched{head: h, last: h.Info.LastSeq}
-	event := snapshot.Event{Info: h.Info}
+	event := snapshot.Change{Info: h.Info}
 	if w.options.Records && (known || w.looked) {
 		if !known {
 			was.last = 0

@@ -80,10 +80,10 @@ func (s anyID) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 // watchesExisting refuses to watch a run that does not exist.
 type watchesExisting struct{ broken }
 
-func (s watchesExisting) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
+func (s watchesExisting) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
 	if o.RunID != "" {
 		if _, err := s.Info(ctx, o.RunID); err != nil {
-			return func(yield func(snapshot.Event, error) bool) { yield(snapshot.Event{}, err) }
+			return func(yield func(snapshot.Change, error) bool) { yield(snapshot.Change{}, err) }
 		}
 	}
 	return s.broken.Watch(ctx, o)
@@ -92,7 +92,7 @@ func (s watchesExisting) Watch(ctx context.Context, o snapshot.WatchOptions) ite
 // watchesRecords yields records that nobody wants.
 type watchesRecords struct{ broken }
 
-func (s watchesRecords) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
+func (s watchesRecords) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
 	o.Records = true
 	return s.broken.Watch(ctx, o)
 }

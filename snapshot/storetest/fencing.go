@@ -29,14 +29,14 @@ func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.St
 
 // isLost reports whether err says that the journal may no longer own the run.
 func isLost(err error) bool {
-	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
+	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrMaybeStored) || errors.Is(err, snapshot.ErrLease)
 }
 
 // lost checks that a journal reports that it may no longer own the run.
 func (f *fixture) lost(err error, what string) {
 	f.Helper()
 	if !isLost(err) {
-		f.Errorf("%s of one that was fenced: got %v; want ErrFenced, ErrUnknown or ErrLease", what, err)
+		f.Errorf("%s of one that was fenced: got %v; want ErrFenced, ErrMaybeStored or ErrLease", what, err)
 	}
 }
 

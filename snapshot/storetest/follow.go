@@ -116,9 +116,9 @@ func followEnds(f *fixture) {
 }
 
 // watching reads the events of a store in the background.
-func (f *fixture) watching(o snapshot.WatchOptions) (events <-chan snapshot.Event, stop func()) {
+func (f *fixture) watching(o snapshot.WatchOptions) (events <-chan snapshot.Change, stop func()) {
 	ctx, cancel := context.WithCancel(f.Context())
-	all := make(chan snapshot.Event, 1000)
+	all := make(chan snapshot.Change, 1000)
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		defer close(all)
@@ -137,7 +137,7 @@ func (f *fixture) watching(o snapshot.WatchOptions) (events <-chan snapshot.Even
 }
 
 // until reads events up to one that is wanted.
-func (f *fixture) until(events <-chan snapshot.Event, what string, wanted func(snapshot.Event) bool) {
+func (f *fixture) until(events <-chan snapshot.Change, what string, wanted func(snapshot.Change) bool) {
 	f.Helper()
 	for limit := time.After(time.Minute); ; {
 		select {
@@ -158,8 +158,8 @@ func watches(f *fixture) {
 	f.begin("old", 2, snapshot.StatusCompleted)
 	events, stop := f.watching(snapshot.WatchOptions{})
 	defer stop()
-	is := func(id string, status snapshot.Status) func(snapshot.Event) bool {
-		return func(e snapshot.Event) bool { return e.Info.RunID == id && e.Info.Status == status && !e.Deleted }
+	is := func(id string, status snapshot.Status) func(snapshot.Change) bool {
+		return func(e snapshot.Change) bool { return e.Info.RunID == id && e.Info.Status == status && !e.Deleted }
 	}
 	f.until(events, "a run that was there", is("old", snapshot.StatusCompleted))
 	j := f.open("new")
@@ -167,14 +167,14 @@ func watches(f *fixture) {
 	f.must(closeAs(j, snapshot.StatusFailed))
 	f.until(events, "a run that was closed", is("new", snapshot.StatusFailed))
 	f.must(f.store.Delete(f.Context(), "old"))
-	f.until(events, "a run that was deleted", func(e snapshot.Event) bool { return e.Info.RunID == "old" && e.Deleted })
+	f.until(events, "a run that was deleted", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
 }
 
 func watchesRecords(f *fixture) {
 	f.begin("old", 5, snapshot.StatusPaused)
 	events, stop := f.watching(snapshot.WatchOptions{Records: true})
 	defer stop()
-	f.until(events, "a run that was there", func(e snapshot.Event) bool {
+	f.until(events, "a run that was there", func(e snapshot.Change) bool {
 		if len(e.Records) > 0 {
 			f.Errorf("records that were there are new: %d", len(e.Records))
 		}
@@ -183,7 +183,7 @@ func watchesRecords(f *fixture) {
 	var got []record.Record
 	up := func(id string, to int) {
 		f.Helper()
-		f.until(events, "records", func(e snapshot.Event) bool {
+		f.until(events, "records", func(e snapshot.Change) bool {
 			if e.Info.RunID == id {
 				got = append(got, e.Records...)
 			}
@@ -208,7 +208,7 @@ func watchesOne(f *fixture) {
 	f.begin("other", 1, snapshot.StatusCompleted)
 	events, stop := f.watching(snapshot.WatchOptions{RunID: "run"})
 	defer stop()
-	mine := func(e snapshot.Event) bool {
+	mine := func(e snapshot.Change) bool {
 		if e.Info.RunID != "run" {
 			f.Errorf("an event of run %s", e.Info.RunID)
 		}
@@ -216,22 +216,22 @@ func watchesOne(f *fixture) {
 	}
 	f.until(events, "the run", mine)
 	f.must(f.store.Post(f.Context(), "run", Answer("a?1", "yes")))
-	f.until(events, "a message", func(e snapshot.Event) bool { return mine(e) && len(f.messages("run")) == 1 })
+	f.until(events, "a message", func(e snapshot.Change) bool { return mine(e) && len(f.messages("run")) == 1 })
 	f.must(closeAs(j, snapshot.StatusPaused))
-	f.until(events, "the end", func(e snapshot.Event) bool { return mine(e) && e.Info.Status == snapshot.StatusPaused })
+	f.until(events, "the end", func(e snapshot.Change) bool { return mine(e) && e.Info.Status == snapshot.StatusPaused })
 }
 
 func watchesNoRecords(f *fixture) {
 	j := f.open("run")
 	events, stop := f.watching(snapshot.WatchOptions{})
 	defer stop()
-	f.until(events, "the run", func(e snapshot.Event) bool { return e.Info.RunID == "run" })
+	f.until(events, "the run", func(e snapshot.Change) bool { return e.Info.RunID == "run" })
 	for seq := range uint64(4) {
 		f.must(j.Append(Records(seq+1, 1)...))
 		f.must(j.Sync(f.Context(), seq+1))
 		other := fmt.Sprint("other-", seq) // shows that the watcher has looked since
 		f.must(closeAs(f.open(other), snapshot.StatusCompleted))
-		f.until(events, other, func(e snapshot.Event) bool {
+		f.until(events, other, func(e snapshot.Change) bool {
 			if e.Info.RunID == "run" || len(e.Records) > 0 {
 				f.Errorf("records were appended, and the event is %+v", e)
 			}
@@ -239,7 +239,9 @@ func watchesNoRecords(f *fixture) {
 		})
 	}
 	f.must(closeAs(j, snapshot.StatusCompleted))
-	f.until(events, "the end", func(e snapshot.Event) bool { return e.Info.RunID == "run" && e.Info.Status == snapshot.StatusCompleted })
+	f.until(events, "the end", func(e snapshot.Change) bool {
+		return e.Info.RunID == "run" && e.Info.Status == snapshot.StatusCompleted
+	})
 }
 
 func watchesLater(f *fixture) {
@@ -250,7 +252,7 @@ func watchesLater(f *fixture) {
 	defer stop()
 	f.begin("other", 1, snapshot.StatusCompleted)
 	j := f.open("run")
-	f.until(events, "a run that was begun", func(e snapshot.Event) bool {
+	f.until(events, "a run that was begun", func(e snapshot.Change) bool {
 		if e.Info.RunID != "run" || e.Deleted {
 			f.Errorf("the event is %+v", e)
 		}
@@ -258,9 +260,9 @@ func watchesLater(f *fixture) {
 	})
 	f.must(closeAs(j, snapshot.StatusCompleted))
 	f.must(f.store.Delete(f.Context(), "run"))
-	f.until(events, "a run that was deleted", func(e snapshot.Event) bool { return e.Deleted })
+	f.until(events, "a run that was deleted", func(e snapshot.Change) bool { return e.Deleted })
 	f.must(closeAs(f.open("run"), snapshot.StatusPaused))
-	f.until(events, "a run that was begun again", func(e snapshot.Event) bool { return e.Info.Status == snapshot.StatusPaused && !e.Deleted })
+	f.until(events, "a run that was begun again", func(e snapshot.Change) bool { return e.Info.Status == snapshot.StatusPaused && !e.Deleted })
 }
 
 func watchEnds(f *fixture) {

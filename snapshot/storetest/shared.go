@@ -217,15 +217,15 @@ func sharedWatch(here, there *fixture) {
 	here.begin("old", 2, snapshot.StatusCompleted)
 	events, stop := there.watching(snapshot.WatchOptions{Records: true})
 	defer stop()
-	is := func(id string, status snapshot.Status) func(snapshot.Event) bool {
-		return func(e snapshot.Event) bool { return e.Info.RunID == id && e.Info.Status == status && !e.Deleted }
+	is := func(id string, status snapshot.Status) func(snapshot.Change) bool {
+		return func(e snapshot.Change) bool { return e.Info.RunID == id && e.Info.Status == status && !e.Deleted }
 	}
 	there.until(events, "a run that was there", is("old", snapshot.StatusCompleted))
 	j := here.open("new")
 	there.until(events, "a run that was begun", is("new", snapshot.StatusRunning))
 	here.must(j.Append(Records(1, 3)...))
 	var got []record.Record
-	there.until(events, "records", func(e snapshot.Event) bool {
+	there.until(events, "records", func(e snapshot.Change) bool {
 		got = append(got, e.Records...)
 		return len(got) == 3
 	})
@@ -233,7 +233,7 @@ func sharedWatch(here, there *fixture) {
 	here.must(closeAs(j, snapshot.StatusFailed))
 	there.until(events, "a run that was closed", is("new", snapshot.StatusFailed))
 	here.must(here.store.Delete(here.Context(), "old"))
-	there.until(events, "a run that was deleted", func(e snapshot.Event) bool { return e.Info.RunID == "old" && e.Deleted })
+	there.until(events, "a run that was deleted", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
 }
 
 func sharedDelete(here, there *fixture) {

@@ -26,8 +26,8 @@ func stands(text string) snapshot.Standing {
 	return snapshot.Standing{
 		Calls: 9, Failed: 1, Retries: 4, Asking: 3,
 		Questions: []snapshot.OpenQuestion{
-			{ID: "agent/refund?1", Text: text, Asks: record.AsksAnswer, Since: at},
-			{ID: "agent/pay?1", Text: "was it paid?", Asks: record.AsksDoubt, Since: at, Until: at.Add(time.Hour)},
+			{ID: "agent/refund?1", Text: text, Asks: record.AsksAnswer, Asked: at},
+			{ID: "agent/pay?1", Text: "was it paid?", Asks: record.AsksDoubt, Asked: at, Due: at.Add(time.Hour)},
 		},
 		LastError: &snapshot.Failure{Address: "agent/pay", Class: "transient", Message: "503", Time: at},
 	}

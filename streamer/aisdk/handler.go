@@ -52,7 +52,7 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	o.MaxBody, o.Heartbeat = cmp.Or(o.MaxBody, 16<<20), cmp.Or(o.Heartbeat, 15*time.Second)
 	o.WriteTimeout, o.Turns = cmp.Or(o.WriteTimeout, 10*time.Second), cmp.Or(o.Turns, 50)
 	h := &Handler{dash: dash, options: o, hub: turn.NewHub(dash, newEncoder)}
-	h.next = dash.AdmitScoped(h.serve)
+	h.next = dash.AdmitFunc(h.serve)
 	return h, nil
 }
 
@@ -63,7 +63,7 @@ func (h *Handler) Close() { h.hub.Close() }
 // ServeHTTP serves the paths listed in the package documentation.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) { h.next.ServeHTTP(w, req) }
 
-func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streamer.Scope) {
+func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streamer.Access) {
 	t := &turn.Thread{Threads: h.options.Threads, Control: h.options.Control, Reread: h.dash.Reread, Scope: scope, Program: h.options.Program}
 	path := req.URL.Path
 	if t.Program == "" {

@@ -17,7 +17,7 @@ type stream struct {
 	begun bool
 }
 
-func (h *Handler) enter(w http.ResponseWriter, req *http.Request, scope *streamer.Scope) (*stream, error) {
+func (h *Handler) enter(w http.ResponseWriter, req *http.Request, scope *streamer.Access) (*stream, error) {
 	leave, err := h.dash.Enter(req, scope)
 	if err != nil {
 		return nil, err

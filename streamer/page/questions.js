@@ -77,7 +77,7 @@ function drawHead(section, questions, can) {
 function drawTimes({ asked, until }, q) {
   setText(asked, "asked " + age(now() - parse(q.asked_at)) + " ago");
   asked.title = fullTime(parse(q.asked_at));
-  const end = parse(q.until);
+  const end = parse(q.due_at);
   if (!end) return setText(until, "waits until it is answered");
   const left = end - now();
   setText(until, left > 0 ? `its default answers in ${duration(left)}` : "its default answers now");

@@ -88,7 +88,7 @@ func TestAListReadsNoRecordsOfRunsThatHaveStopped(t *testing.T) {
 			})
 			const runs = 4
 			for i := range runs {
-				st, err := state.Open(t.Context(), store, fmt.Sprint("r", i), state.WithMetadata(state.Metadata{Description: fmt.Sprint("Number ", i)}))
+				st, err := state.Open(t.Context(), store, fmt.Sprint("r", i), state.WithMetadata(snapshot.Metadata{Description: fmt.Sprint("Number ", i)}))
 				require.NoError(t, err)
 				_, _ = spend.Call(st.Context(t.Context()), in{i})
 				require.NoError(t, st.Close())

@@ -25,7 +25,7 @@ var _ streamer.Control = (*Control)(nil)
 
 // Interrupt implements [streamer.Control].
 func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Stop) error {
-	if err := state.Interrupt(ctx, c.store, runID, state.Stop{By: stop.By, Message: stop.Message}); err != nil {
+	if err := state.Interrupt(ctx, c.store, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return controlled(err)
 	}
 	return controlled(state.AwaitStop(ctx, c.store, runID))
@@ -33,7 +33,7 @@ func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Sto
 
 // Cancel implements [streamer.Control].
 func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) error {
-	if err := state.Cancel(ctx, c.store, runID, state.Stop{By: stop.By, Message: stop.Message}); err != nil {
+	if err := state.Cancel(ctx, c.store, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return controlled(err)
 	}
 	return controlled(state.AwaitStop(ctx, c.store, runID))

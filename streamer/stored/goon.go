@@ -46,7 +46,7 @@ func (c *Control) retry(ctx context.Context, runID string) error {
 
 // ChoiceOf returns the choice of runs of a store that a sender has made.
 func ChoiceOf(c streamer.Choice) state.Choice {
-	return state.Choice{Status: state.Status(c.Status), Reason: c.Reason, Program: c.Program, Since: c.Since, Sees: c.Sees}
+	return state.Choice{Status: snapshot.Status(c.Status), Reason: c.Reason, Program: c.Program, Since: c.Since, Sees: c.Sees}
 }
 
 // ContinuedOf returns what came of chosen runs as it is sent. An error that says that

@@ -34,7 +34,7 @@ func hide(text string) string { return strings.ReplaceAll(text, secret, "****") 
 // confide makes a run with the secret everywhere.
 func confide(t *testing.T, store snapshot.Store, runID string, options ...state.Option) {
 	st, err := state.Open(t.Context(), store, runID, append(options, state.WithPayloads(),
-		state.WithMetadata(state.Metadata{Description: "with " + secret}), state.WithRedaction(hide))...)
+		state.WithMetadata(snapshot.Metadata{Description: "with " + secret}), state.WithRedaction(hide))...)
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
 	leak := decorators.Tool("leak", "tells all", func(ctx context.Context, in word) (json.RawMessage, error) {

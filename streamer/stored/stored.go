@@ -7,9 +7,9 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -87,16 +87,16 @@ func (s *Runs) Records(ctx context.Context, runID string, after uint64) iter.Seq
 }
 
 func infoOf(i *snapshot.Info) streamer.RunInfo {
-	caller, _ := state.CallerOf(&i.Metadata)
+	by, _ := caller.Of(&i.Metadata)
 	info := streamer.RunInfo{
-		RunID: i.RunID, ParentID: i.ParentID, CalledBy: caller.RunID, Status: string(i.Status), Stop: stopOf(i.Stop),
+		RunID: i.RunID, ParentID: i.ParentID, CalledBy: by.RunID, Status: string(i.Status), Stop: stopOf(i.Stop),
 		Description: i.Metadata.Description, Pipeline: i.Metadata.Pipeline, Tags: i.Metadata.Tags,
 		Created: i.Created, Updated: i.Updated, Due: i.Due, Program: i.Program, Version: i.Version, Worker: i.Owner, LastSeq: i.LastSeq, Usage: i.Usage,
 		Calls: i.Standing.Calls, Failed: i.Standing.Failed, Retries: i.Standing.Retries, Asking: i.Standing.Asking,
 	}
 	for _, q := range i.Standing.Questions {
 		info.Questions = append(info.Questions, streamer.QuestionState{
-			ID: q.ID, Asks: q.Asks, Text: q.Text, Address: askerOf(q.ID), Asked: q.Since, Until: q.Until,
+			ID: q.ID, Asks: q.Asks, Text: q.Text, Address: askerOf(q.ID), Asked: q.Asked, Due: q.Due,
 		})
 	}
 	if e := i.Standing.LastError; e != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -69,7 +70,7 @@ func TestNoViewHasABarrier(t *testing.T) {
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
 	ask(s, c, 3)
-	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Description: strings.Repeat("a long description ", 40)}))
+	st := begin(t, s.dash, "trip-1", state.WithMetadata(snapshot.Metadata{Description: strings.Repeat("a long description ", 40)}))
 	st.Log(0, "packed", map[string]any{"bags": 2})
 	succeed(t, st, "get_map")
 	for _, name := range []string{"get_weather", "get_hotel", "get_train"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -69,7 +69,7 @@ func TestARunIsInterruptedFromThePage(t *testing.T) {
 	st := begin(t, s.dash, "trip-1")
 	busy(t, st, "book")
 	c.interrupt = func(_, message string) {
-		st.Interrupt(state.Stop{By: "ops", Message: message})
+		st.Interrupt(snapshot.Stop{By: "ops", Message: message})
 		go st.Close()
 	}
 	c.failWith(fmt.Errorf("%w: not while it books", streamer.ErrConflict))
@@ -96,7 +96,7 @@ func TestARunIsCancelledFromThePage(t *testing.T) {
 	st := begin(t, s.dash, "trip-1")
 	busy(t, st, "book")
 	c.cancel = func(_, message string) {
-		st.Cancel(state.Stop{By: "ops", Message: message})
+		st.Cancel(snapshot.Stop{By: "ops", Message: message})
 		go st.Close()
 	}
 	p := open(t, s.url()+"#run=trip-1")

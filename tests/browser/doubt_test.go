@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -32,7 +33,7 @@ func inDoubt(t *testing.T) (dir string, goOn func() (got payment, paid int, err 
 		defer func() { require.NoError(t, st.Close()) }()
 		got, err := core.Step(st.Context(t.Context()), "pay", func(ctx context.Context) (payment, error) {
 			if paid++; paid == 1 {
-				st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
+				st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 			}
 			return payment{ID: paid}, ctx.Err()
 		}, core.StepInDoubt(core.InDoubtAsk), core.StepInput(City{"Oslo"}))

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -125,7 +126,7 @@ func (c *crowd) begin(t *testing.T, publisher state.Publisher, n int) {
 		background(t, func() {
 			if c.roll(4) == 0 { // somebody stops it, for now or for good
 				reason := []record.InterruptReason{record.InterruptUser, record.InterruptCancel}[c.roll(2)]
-				defer time.AfterFunc(time.Duration(c.roll(20))*time.Millisecond, func() { st.Interrupt(state.Stop{Reason: reason, By: "ops", Message: "enough"}) }).Stop()
+				defer time.AfterFunc(time.Duration(c.roll(20))*time.Millisecond, func() { st.Interrupt(snapshot.Stop{Reason: reason, By: "ops", Message: "enough"}) }).Stop()
 			}
 			_, _ = agent.Call(st.Context(t.Context()), City{"Oslo"})
 			_ = st.Close()

@@ -82,7 +82,7 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 	})
 	for range 2 {
 		st, err := state.Open(t.Context(), store, "trip-1", state.WithPublisher(dash), state.WithPayloads(), state.WithCompensations(hotel, flight, table),
-			state.WithMetadata(state.Metadata{Description: "a trip that is undone"}))
+			state.WithMetadata(snapshot.Metadata{Description: "a trip that is undone"}))
 		require.NoError(t, err)
 		_, err = trip.Call(st.Context(t.Context()), City{"Oslo"})
 		require.Error(t, err)

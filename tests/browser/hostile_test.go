@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -22,7 +23,7 @@ const planted = `<script>globalThis.pwned = true</script><img src=x onerror="glo
 func TestWhatIsPlantedStaysText(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
-	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Pipeline: planted, Description: planted}))
+	st := begin(t, s.dash, "trip-1", state.WithMetadata(snapshot.Metadata{Pipeline: planted, Description: planted}))
 	// The names of tools are checked, those of steps are anything.
 	_, err := core.Step(st.Context(t.Context()), planted, func(ctx context.Context) (string, error) {
 		state.From(ctx).Log(slog.LevelWarn, planted, map[string]any{planted: planted})
@@ -62,7 +63,7 @@ const turned = "a\u202eb\x07c\u2066d" // which would turn the text around it, an
 func TestCharactersThatAreNotSeenAreShownAsWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
-	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Pipeline: turned, Description: turned}))
+	st := begin(t, s.dash, "trip-1", state.WithMetadata(snapshot.Metadata{Pipeline: turned, Description: turned}))
 	_, err := core.Step(st.Context(t.Context()), "pack", func(ctx context.Context) (string, error) {
 		state.From(ctx).Log(slog.LevelWarn, turned, map[string]any{turned: turned})
 		return turned, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -17,7 +18,7 @@ import (
 func TestTheDetailPanelCoversNoOther(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
-	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Description: strings.Repeat("a long description ", 60)}))
+	st := begin(t, s.dash, "trip-1", state.WithMetadata(snapshot.Metadata{Description: strings.Repeat("a long description ", 60)}))
 	for i := range 30 {
 		succeed(t, st, fmt.Sprintf("get_map_%d", i))
 	}

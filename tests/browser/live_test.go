@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/core/httperror"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -208,7 +209,7 @@ func TestNothingIsWiderThanThePage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{Control: new(control)}, nil)
 	long := strings.Repeat("averylongnamewithoutaspace", 8)
-	st := begin(t, s.dash, "trip-"+strings.Repeat("1", 100), state.WithMetadata(state.Metadata{Description: long}))
+	st := begin(t, s.dash, "trip-"+strings.Repeat("1", 100), state.WithMetadata(snapshot.Metadata{Description: long}))
 	waiting(t, st, "get_weather", time.Hour, core.Retryable(errors.New(long)))
 	asking(t, begin(t, s.dash, "ticket-1"), long+"?")
 	p := open(t, s.url())

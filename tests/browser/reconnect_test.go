@@ -153,11 +153,11 @@ func TestAGapIsToldAndMended(t *testing.T) {
 func TestARefusalSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	var signedOut atomic.Bool
-	_, n, p, st := viaProxy(t, streamer.Options{Authorize: func(*http.Request) (streamer.Scope, error) {
+	_, n, p, st := viaProxy(t, streamer.Options{Authorize: func(*http.Request) (streamer.Access, error) {
 		if signedOut.Load() {
-			return streamer.Scope{}, streamer.ErrUnauthenticated
+			return streamer.Access{}, streamer.ErrUnauthenticated
 		}
-		return streamer.Scope{}, nil
+		return streamer.Access{}, nil
 	}})
 	signedOut.Store(true)
 	n.cut(true)

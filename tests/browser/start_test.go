@@ -106,7 +106,7 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 // TestNothingIsStartedWhereThePageMayNot.
 func TestNothingIsStartedWhereThePageMayNot(t *testing.T) {
 	t.Parallel()
-	url := serving(t, streamer.Options{Authorize: func(*http.Request) (streamer.Scope, error) { return streamer.Scope{}, nil }}, func(*runner.Runner) error { return nil })
+	url := serving(t, streamer.Options{Authorize: func(*http.Request) (streamer.Access, error) { return streamer.Access{}, nil }}, func(*runner.Runner) error { return nil })
 	p := open(t, url)
 	p.wait(`document.querySelector("#runs-none").offsetParent !== null`)
 	assert.True(t, eval[bool](p, `document.querySelector("#start").hidden`))

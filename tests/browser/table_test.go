@@ -26,7 +26,7 @@ func manyRuns(t *testing.T, n int) *memstore.Store {
 	asks := decorators.Agent("clerk", "asks", func(ctx context.Context, _ City) (string, error) {
 		return core.Await[string](ctx, "Where to?")
 	})
-	st, err := state.Open(t.Context(), store, "oldest", state.WithMetadata(state.Metadata{Description: "The very first trip"}))
+	st, err := state.Open(t.Context(), store, "oldest", state.WithMetadata(snapshot.Metadata{Description: "The very first trip"}))
 	require.NoError(t, err)
 	_, err = asks.Call(st.Context(t.Context()), City{"Oslo"})
 	require.ErrorIs(t, err, core.ErrAwaiting)

@@ -307,19 +307,19 @@ func startOwner(t *testing.T) *owner {
 
 func TestProcessIsInterruptedInTheMiddleOfAWait(t *testing.T) {
 	o := startOwner(t)
-	require.NoError(t, state.Interrupt(t.Context(), o.store, runID, state.Stop{By: "ops", Message: "deploy"}))
+	require.NoError(t, state.Interrupt(t.Context(), o.store, runID, snapshot.Stop{By: "ops", Message: "deploy"}))
 	require.True(t, o.lines.Scan(), o.stderr)
 	assert.Equal(t, "interrupted (user) by ops: deploy", o.lines.Text())
 	_, _ = io.Copy(io.Discard, o.out)
 	require.NoError(t, o.Wait(), o.stderr)
 	found := testkit.LoadRun(t, o.store, runID)
 	assert.Equal(t, snapshot.StatusInterrupted, found.Status)
-	require.ErrorIs(t, state.Interrupt(t.Context(), o.store, runID, state.Stop{By: "ops", Message: "deploy"}), state.ErrNotRunning)
+	require.ErrorIs(t, state.Interrupt(t.Context(), o.store, runID, snapshot.Stop{By: "ops", Message: "deploy"}), state.ErrNotRunning)
 }
 
 func TestProcessIsCancelledInTheMiddleOfAWait(t *testing.T) {
 	o := startOwner(t)
-	require.NoError(t, state.Cancel(t.Context(), o.store, runID, state.Stop{By: "ops", Message: "for good"}))
+	require.NoError(t, state.Cancel(t.Context(), o.store, runID, snapshot.Stop{By: "ops", Message: "for good"}))
 	require.True(t, o.lines.Scan(), o.stderr)
 	assert.Equal(t, "interrupted (cancel) by ops: for good: the run was cancelled", o.lines.Text())
 	_, _ = io.Copy(io.Discard, o.out)
@@ -350,7 +350,7 @@ func TestAKilledProcessLeavesARunInterruptedByACrash(t *testing.T) {
 	info := stopped()
 	assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptCrash}, info.Stop)
-	require.NoError(t, state.Cancel(t.Context(), o.store, runID, state.Stop{By: "ops"}))
+	require.NoError(t, state.Cancel(t.Context(), o.store, runID, snapshot.Stop{By: "ops"}))
 	info = stopped()
 	assert.Equal(t, snapshot.StatusCancelled, info.Status)
 	assert.Equal(t, "by ops", info.Stop.String())
@@ -364,7 +364,7 @@ func TestAwaitAnswersNoticesThatTheOwnerWasKilled(t *testing.T) {
 	_, _ = io.Copy(io.Discard, o.out)
 	require.Error(t, o.Wait())
 	require.NoError(t, <-returned)
-	require.ErrorIs(t, state.Interrupt(t.Context(), o.store, runID, state.Stop{By: "ops", Message: "deploy"}), state.ErrNotRunning)
+	require.ErrorIs(t, state.Interrupt(t.Context(), o.store, runID, snapshot.Stop{By: "ops", Message: "deploy"}), state.ErrNotRunning)
 }
 
 func TestSecondProcessIsRefusedOrWaits(t *testing.T) {
@@ -380,7 +380,7 @@ func TestSecondProcessIsRefusedOrWaits(t *testing.T) {
 		}
 		opened <- err
 	}()
-	require.NoError(t, state.Interrupt(t.Context(), o.store, runID, state.Stop{By: "ops", Message: "deploy"}))
+	require.NoError(t, state.Interrupt(t.Context(), o.store, runID, snapshot.Stop{By: "ops", Message: "deploy"}))
 	_, _ = io.Copy(io.Discard, o.out)
 	require.NoError(t, o.Wait(), o.stderr)
 	require.NoError(t, <-opened)

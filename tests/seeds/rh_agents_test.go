@@ -361,7 +361,7 @@ func TestRHAgentsInterruptEndsARetryDelay(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		n := 0
 		tool := testkit.Tool(t, "tool", rhAgents(core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour}), testkit.Counted(&n, testkit.Fail(errUnavailable)))
-		time.AfterFunc(10*time.Minute, func() { st.Interrupt(state.Stop{By: "ops", Message: "stop"}) })
+		time.AfterFunc(10*time.Minute, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "stop"}) })
 		began := time.Now()
 		_, err := testkit.Call(ctx, tool)
 		testkit.Interrupted(t, err, record.InterruptUser)
@@ -478,7 +478,7 @@ func TestRHAgentsIncompleteSequenceGoesOn(t *testing.T) {
 		flaky := testkit.Tool(t, "flaky", rhAgents(core.RetryConfig{Backoff: core.Constant, InitialDelay: time.Minute}), testkit.Counted(&n, testkit.Failing(2, errUnavailable)))
 		st, err := state.Open(t.Context(), store, "run")
 		require.NoError(t, err)
-		time.AfterFunc(20*time.Second, func() { st.Interrupt(state.Stop{By: "ops", Message: "deploy"}) })
+		time.AfterFunc(20*time.Second, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"}) })
 		_, err = testkit.Call(st.Context(t.Context()), flaky)
 		testkit.Interrupted(t, err, record.InterruptUser)
 		require.NoError(t, st.Close())

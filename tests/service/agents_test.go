@@ -37,8 +37,8 @@ const turns = 10
 // standard input ends. It prints a line for each answer of the model, and for each run
 // that has ended.
 func serveAgents(args ...string) error {
-	r, err := newAgents(args[0], args[1], func(e runner.Event) {
-		if e.Type == runner.EventEnded {
+	r, err := newAgents(args[0], args[1], func(e runner.Notice) {
+		if e.Type == runner.NoticeClosed {
 			fmt.Println("ended", e.RunID, e.Status)
 		}
 	})
@@ -51,7 +51,7 @@ func serveAgents(args ...string) error {
 }
 
 // newAgents returns a runner with the agent, 50 of them at a time.
-func newAgents(dir, model string, observe func(runner.Event)) (*runner.Runner, error) {
+func newAgents(dir, model string, observe func(runner.Notice)) (*runner.Runner, error) {
 	store, err := filestore.New(dir)
 	if err != nil {
 		return nil, err

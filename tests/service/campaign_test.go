@@ -38,12 +38,12 @@ func serve(args ...string) error {
 	if err != nil {
 		return err
 	}
-	r, err := newRunner(args[0], effects, func(e runner.Event) {
+	r, err := newRunner(args[0], effects, func(e runner.Notice) {
 		switch {
-		case e.Type == runner.EventEnded && e.Status == snapshot.StatusPaused:
-		case e.Type == runner.EventEnded:
+		case e.Type == runner.NoticeClosed && e.Status == snapshot.StatusPaused:
+		case e.Type == runner.NoticeClosed:
 			fmt.Println("ended", e.RunID, e.Status)
-		case e.Type == runner.EventTrouble:
+		case e.Type == runner.NoticeTrouble:
 			fmt.Println("trouble", e)
 		}
 	})
@@ -61,7 +61,7 @@ type Work struct {
 	Steps int    `json:"steps"`
 }
 
-func newRunner(dir string, effects int, observe func(runner.Event)) (*runner.Runner, error) {
+func newRunner(dir string, effects int, observe func(runner.Notice)) (*runner.Runner, error) {
 	store, err := filestore.New(dir)
 	if err != nil {
 		return nil, err

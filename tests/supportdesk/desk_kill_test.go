@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
-	"github.com/reprise-go/reprise/state"
 )
 
 // of is a number from the environment.
@@ -166,8 +166,8 @@ func (s *supervisor) checkRuns(t *testing.T, tickets, customers int) {
 		}
 		programs[info.Program]++
 		openings += info.Generation
-		if caller, ok := state.CallerOf(&info.Metadata); ok {
-			callers[caller.RunID]++
+		if by, ok := caller.Of(&info.Metadata); ok {
+			callers[by.RunID]++
 		}
 		run, err := store.Load(t.Context(), info.RunID)
 		require.NoError(t, err)

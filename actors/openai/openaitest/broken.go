@@ -20,11 +20,6 @@ func HangUp() Step { return Step{player: breakage{"hang-up", (*exchange).hangUp}
 // Respond function.
 func Stall() Step { return Step{player: breakage{"stall", (*exchange).stall}} }
 
-// Truncated returns a step that answers with status 200 and the Content-Length of a
-// complete reply, but closes the connection after half of it. The client sees an
-// unexpected EOF.
-func Truncated() Step { return Step{player: breakage{"truncated reply", (*exchange).truncate}} }
-
 // A breakage is a connection that does not deliver a complete reply.
 type breakage struct {
 	name string

@@ -43,27 +43,16 @@ func (st Step) WithErrorCode(code string) Step {
 	return st
 }
 
-// RateLimited returns a step that answers with status 429 and a Retry-After header in
-// seconds, rounded up; 0 if retryAfter is negative. For a 429 without the header use
-// Failure.
+// RateLimited returns a step that answers with status 429 and says when to try again: in a
+// Retry-After header if retryAfter is a number of seconds, and otherwise in milliseconds,
+// rounded up, in a Retry-After-Ms header. A negative time counts as 0. For another header, or
+// none, use Failure and WithHeader.
 func RateLimited(retryAfter time.Duration) Step {
-	return rateLimited("Retry-After", roundUp(retryAfter, time.Second))
-}
-
-// RateLimitedMillis returns a step that answers with status 429 and a Retry-After-Ms
-// header in milliseconds, rounded up, and no Retry-After header; 0 if retryAfter is
-// negative.
-func RateLimitedMillis(retryAfter time.Duration) Step {
-	return rateLimited("Retry-After-Ms", roundUp(retryAfter, time.Millisecond))
-}
-
-// RateLimitedUntil returns a step that answers with status 429 and a Retry-After header
-// with t as an HTTP date, truncated to seconds.
-func RateLimitedUntil(t time.Time) Step {
-	return rateLimited("Retry-After", t.UTC().Format(http.TimeFormat))
-}
-
-func rateLimited(header, value string) Step {
+	header, unit := "Retry-After", time.Second
+	if retryAfter > 0 && retryAfter%time.Second != 0 {
+		header, unit = "Retry-After-Ms", time.Millisecond
+	}
+	value := roundUp(retryAfter, unit)
 	message := fmt.Sprintf("Rate limit reached. %s: %s.", header, value)
 	return Failure(http.StatusTooManyRequests, message).WithHeader(header, value)
 }
@@ -98,19 +87,14 @@ func (f failure) String() string {
 }
 
 // Raw returns a step that answers with the given status and body, such as the HTML page
-// of a gateway. The content type is JSON unless set by WithHeader. It panics unless
+// of a gateway, malformed JSON, or the events of a stream. The content type is JSON unless set by
+// WithHeader. It panics unless
 // status is between 200 and 599.
 func Raw(status int, body string) Step {
 	if status < 200 || status > 599 {
 		panic(fmt.Sprintf("openaitest: Raw(%d, …): the status must be 200 to 599", status))
 	}
 	return Step{player: raw{status, body}}
-}
-
-// MalformedJSON returns a step that answers with status 200 and a complete body that is
-// not valid JSON.
-func MalformedJSON() Step {
-	return Raw(http.StatusOK, `{"id":"chatcmpl-malformed","choices":[{]}`)
 }
 
 type raw struct {

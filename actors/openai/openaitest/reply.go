@@ -142,7 +142,7 @@ func (r reply) String() string {
 }
 
 func (r reply) body(x *exchange) []byte {
-	if x.req.API == Responses {
+	if x.req.responses {
 		return marshal(r.response(x, x.srv.identify(r.calls)))
 	}
 	body, err := json.Marshal(wireCompletion{

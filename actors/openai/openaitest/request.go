@@ -13,7 +13,6 @@ import (
 // A Request is a request received by the server. Fields of the API that have no field
 // here are in Body. Copies share memory: do not modify them.
 type Request struct {
-	API      API
 	Model    string
 	Messages []Message
 	Tools    []Tool
@@ -25,6 +24,8 @@ type Request struct {
 	Body   []byte
 	At     time.Time // time of arrival
 	Step   int       // number of its step, starting at 1; 0 if it was refused before it got a step
+
+	responses bool // it was made to the Responses API
 }
 
 // A Message is one message of the conversation.
@@ -77,13 +78,13 @@ func (r Request) ToolResults() []ToolResult {
 // read decodes the body into r. It returns an error if the request is invalid.
 func (r *Request) read() error {
 	var known bool
-	if r.API, known = apiOf(r.Path); !known {
+	if r.responses, known = apiOf(r.Path); !known {
 		return fmt.Errorf("path %s: only %s, %s and the corresponding paths of Azure are served", r.Path, chatPath, responsesPath)
 	}
 	if r.Method != http.MethodPost {
 		return fmt.Errorf("method %s: only POST is served", r.Method)
 	}
-	if r.API == Responses {
+	if r.responses {
 		return r.readResponses()
 	}
 	var wire wireRequest

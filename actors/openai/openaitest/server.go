@@ -18,25 +18,12 @@ const (
 	responsesPath = basePath + "/responses"
 )
 
-// An API is the API that a request was made to.
-type API string
-
-// The APIs that the server implements.
-const (
-	Chat      API = "chat"
-	Responses API = "responses"
-)
-
-// apiOf returns the API for a path of OpenAI or Azure.
-func apiOf(path string) (api API, known bool) {
+// apiOf reports whether a path of OpenAI or Azure is one of the Responses API, and whether the
+// server knows it.
+func apiOf(path string) (responses, known bool) {
 	azure := strings.HasPrefix(path, "/openai/deployments/") && strings.HasSuffix(path, "/chat/completions")
-	switch {
-	case path == chatPath, azure:
-		return Chat, true
-	case path == responsesPath, path == "/openai/responses":
-		return Responses, true
-	}
-	return "", false
+	responses = path == responsesPath || path == "/openai/responses"
+	return responses, responses || path == chatPath || azure
 }
 
 var (

@@ -299,7 +299,7 @@ func TestNoGoroutineOutlivesClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := []openaitest.Step{
 			openaitest.Text("Hi"), openaitest.Reset(), openaitest.HangUp(),
-			openaitest.Truncated(), openaitest.Failure(500, "oh"),
+			openaitest.Text("Hi").CutAfter(1), openaitest.Failure(500, "oh"),
 		}
 		arrived := make(chan struct{})
 		srv := openaitest.New(t, append(broken, openaitest.Respond(func(openaitest.Request) openaitest.Step {

@@ -9,12 +9,6 @@ import (
 	"time"
 )
 
-// Stream returns a step that answers with status 200, the content type of server-sent
-// events, and the unmodified body.
-func Stream(body string) Step {
-	return Raw(http.StatusOK, body).WithHeader("Content-Type", "text/event-stream")
-}
-
 // WithChunks returns a copy of the step that streams the given pieces; its text is
 // their concatenation. By default each piece is a word. It panics for steps other than
 // Text and ToolCalls.
@@ -87,7 +81,7 @@ func (r reply) stream(x *exchange) {
 	x.w.WriteHeader(http.StatusOK)
 	s := &streamer{x: x, r: r}
 	calls := x.srv.identify(r.calls)
-	if x.req.API == Responses {
+	if x.req.responses {
 		s.responses(calls)
 		return
 	}
@@ -111,7 +105,7 @@ func (s *streamer) breakOff() {
 	case failed:
 		f := failure{Message: b.message, Type: "server_error"}
 		f.code(b.code)
-		if s.x.req.API == Responses {
+		if s.x.req.responses {
 			s.send("error", map[string]any{"type": "error", "code": b.code, "message": b.message})
 		} else {
 			s.send("", map[string]any{"error": f})

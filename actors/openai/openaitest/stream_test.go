@@ -79,7 +79,7 @@ func TestTheResponsesAPIIsReadByGoOpenAI(t *testing.T) {
 	require.Equal(t, "It is 4 °C.", text)
 	require.Equal(t, openai.ResponseStreamEventCompleted, last.Type)
 	require.Equal(t, 7, last.Response.Usage.TotalTokens)
-	require.Equal(t, openaitest.Responses, srv.Requests()[1].API)
+	require.Equal(t, "/v1/responses", srv.Requests()[1].Path)
 }
 
 func TestLocalServerAnswersInABubble(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLocalServerAnswersInABubble(t *testing.T) {
 			openaitest.Text("late").After(time.Hour),
 			openaitest.Text("one two three").WithPace(time.Minute),
 			openaitest.Text("one two three").CutAfter(2),
-			openaitest.Reset(), openaitest.HangUp(), openaitest.Truncated(),
+			openaitest.Reset(), openaitest.HangUp(), openaitest.Text("Hi").CutAfter(1),
 			openaitest.Failure(503, "busy"),
 		)
 		send := func(body string) (int, string, error) {

@@ -56,8 +56,8 @@ func (w Work) Serve(ctx context.Context) error {
 func (w Work) serve(ctx context.Context) error {
 	r, err := runner.New(w.Store, runner.Options{
 		Queue: w.Queue, Grace: -1, MaxRestarts: 1000, SweepEvery: time.Second, ParkAfter: time.Millisecond,
-		Observe: func(e runner.Event) {
-			if e.Type == runner.EventTrouble {
+		Observe: func(e runner.Notice) {
+			if e.Type == runner.NoticeTrouble {
 				_ = appendTo(w.Dir, "trouble", fmt.Sprintf("%s %d %s", time.Now().Format(time.TimeOnly), os.Getpid(), e))
 			}
 		},

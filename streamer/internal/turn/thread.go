@@ -94,7 +94,7 @@ type Thread struct {
 	Threads streamer.Threads
 	Control streamer.Control
 	Reread  func(runID string) // see streamer.Handler
-	Scope   *streamer.Scope
+	Scope   *streamer.Access
 	Program string
 	ID      string
 }

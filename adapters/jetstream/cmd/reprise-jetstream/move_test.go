@@ -97,8 +97,8 @@ func (l *ledger) register(r *runner.Runner) {
 // runner returns a runner that does not serve yet.
 func (l *ledger) runner(t *testing.T, store snapshot.Store) *runner.Runner {
 	t.Helper()
-	o := runner.Options{ParkAfter: time.Millisecond, SweepEvery: 200 * time.Millisecond, Observe: func(e runner.Event) {
-		if e.Type == runner.EventTrouble {
+	o := runner.Options{ParkAfter: time.Millisecond, SweepEvery: 200 * time.Millisecond, Observe: func(e runner.Notice) {
+		if e.Type == runner.NoticeTrouble {
 			t.Log(e)
 		}
 	}}
@@ -167,7 +167,7 @@ func (l *ledger) fill(t *testing.T, s snapshot.Store) (archive string) {
 	for _, id := range []string{"asked", "answered", "cancelled"} {
 		await(t, s, id, snapshot.StatusPaused)
 	}
-	require.NoError(t, r.Cancel(ctx, "cancelled", state.Stop{By: "me", Message: "enough"}))
+	require.NoError(t, r.Cancel(ctx, "cancelled", snapshot.Stop{By: "me", Message: "enough"}))
 	await(t, s, "cancelled", snapshot.StatusCancelled)
 	start("parked", "sleep", runner.StartOptions{})
 	await(t, s, "parked", snapshot.StatusPaused)

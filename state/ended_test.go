@@ -20,10 +20,10 @@ func TestFinishedRunRefusesFurtherRootCallsUnlessAskedFor(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		err  error // of the first call
-		want state.Status
+		want snapshot.Status
 	}{
-		{"completed", nil, state.StatusCompleted},
-		{"failed", errors.New("no"), state.StatusFailed},
+		{"completed", nil, snapshot.StatusCompleted},
+		{"failed", errors.New("no"), snapshot.StatusFailed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, ran := fileStore(t, t.TempDir()), 0
@@ -46,7 +46,7 @@ func TestFinishedRunRefusesFurtherRootCallsUnlessAskedFor(t *testing.T) {
 			assert.Equal(t, tt.want, st.Status())
 
 			st, err = open()
-			require.ErrorIs(t, err, state.ErrFinished)
+			require.ErrorIs(t, err, state.ErrEnded)
 			require.ErrorIs(t, err, core.ErrInterrupted, "it is not a failure")
 			assert.ErrorContains(t, err, "second")
 			assert.ErrorContains(t, err, "state.WithFurtherCalls")
@@ -56,7 +56,7 @@ func TestFinishedRunRefusesFurtherRootCallsUnlessAskedFor(t *testing.T) {
 			st, err = open(state.WithFurtherCalls())
 			require.NoError(t, err)
 			assert.Equal(t, 1, ran)
-			assert.Equal(t, state.StatusCompleted, st.Status(), "that of the last root call")
+			assert.Equal(t, snapshot.StatusCompleted, st.Status(), "that of the last root call")
 
 			_, err = open()
 			require.NoError(t, err, "it is on record now")
@@ -94,7 +94,7 @@ func TestRunWhoseFailedCallIsMadeAgainMakesFurtherCalls(t *testing.T) {
 
 func TestRunInWhichNothingWasCalledIsInterrupted(t *testing.T) {
 	s := memstore.New()
-	open := func() state.Status {
+	open := func() snapshot.Status {
 		st, err := state.Open(t.Context(), s, "run-1")
 		require.NoError(t, err)
 		require.NoError(t, state.Put(st.Context(t.Context()), "key", 1))
@@ -102,7 +102,7 @@ func TestRunInWhichNothingWasCalledIsInterrupted(t *testing.T) {
 		return st.Status()
 	}
 	for range 2 {
-		assert.Equal(t, state.StatusInterrupted, open())
+		assert.Equal(t, snapshot.StatusInterrupted, open())
 		info, err := s.Info(t.Context(), "run-1")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.Stop{Reason: record.InterruptClosed, Message: "before a call was made"}, info.Stop)
@@ -112,5 +112,5 @@ func TestRunInWhichNothingWasCalledIsInterrupted(t *testing.T) {
 	_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.StatusCompleted, st.Status())
+	assert.Equal(t, snapshot.StatusCompleted, st.Status())
 }

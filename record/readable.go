@@ -1,0 +1,19 @@
+package record
+
+import "github.com/reprise-go/reprise/internal/codec"
+
+// JSON returns an encoded value as JSON for people to read, like [Preview], but in full. Redact is
+// applied to every text in it, and then to the whole, for secrets that are recognized by the text
+// before them. If it is nil, nothing is redacted.
+func JSON(encoded []byte, redact func(string) string) (string, error) {
+	if _, ok := redacted(encoded); ok {
+		return "", ErrRedacted
+	}
+	if redact == nil {
+		text, err := codec.AppendReadable(nil, encoded, 0)
+		return string(text), err
+	}
+	x := redaction(redact)
+	text, err := codec.AppendRedacted(nil, encoded, 0, x.text)
+	return x.text(string(text)), err
+}

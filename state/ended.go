@@ -1,0 +1,31 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// WithFurtherCalls allows further root calls in a run that has completed or
+// failed. Without it, such a call is refused with [ErrEnded], since in most cases a
+// program should begin a new run.
+func WithFurtherCalls() Option {
+	return func(c *config) { c.further = true; c.isFor("WithFurtherCalls", inOpen) }
+}
+
+// refuseFurther returns an error for a root call that is not in the records of a run that has ended. If
+// a recorded call was made again, the run has no longer ended. r.mu must be held.
+func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
+	ended := r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed
+	if !ended || r.config.further || r.config.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
+		return nil
+	}
+	again := ""
+	if r.found.Status == snapshot.StatusFailed {
+		again = "; state.WithRerunFailed tries again what failed"
+	}
+	return fmt.Errorf("state: run %s: %w: it is %s, and has no call %s; begin a new run for it, or open this one with state.WithFurtherCalls%s",
+		r.settings.RunID, ErrEnded, r.found.Status, c.Address, again)
+}
