@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream"
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -244,11 +245,16 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeover kills workers in the middle of a step while another waits for
-// jobs, and reports how long after the kill that one has the run, and how much of
-// that, at most, is after the lease. Use it with -benchtime=20x.
+// BenchmarkTakeover kills workers in the middle of a step, while another waits for jobs or before
+// another begins, and reports how long after the kill that one has the run, and how much of that,
+// at most, is after the lease. Use it with -benchtime=20x.
 func BenchmarkTakeover(b *testing.B) {
 	url := jstest.Start(b).URL()
+	b.Run("worker=standing by", func(b *testing.B) { benchmarkTakeover(b, url, true) })
+	b.Run("worker=started after", func(b *testing.B) { benchmarkTakeover(b, url, false) })
+}
+
+func benchmarkTakeover(b *testing.B, url string, standsBy bool) {
 	var took []time.Duration
 	for b.Loop() {
 		s := newSite(b, url, jetstream.Options{Lease: lease})
@@ -256,9 +262,15 @@ func BenchmarkTakeover(b *testing.B) {
 		first := s.worker("hold after")
 		s.start(id, 4)
 		first.Await("holding")
-		second := s.worker("quiet")
+		var second *process.Process
+		if standsBy {
+			second = s.worker("quiet")
+		}
 		first.Kill()
 		killed := time.Now()
+		if !standsBy {
+			second = s.worker("quiet")
+		}
 		for e, err := range s.client.Store().Watch(b.Context(), snapshot.WatchOptions{RunID: id}) {
 			require.NoError(b, err)
 			if e.Info.Generation > 1 {

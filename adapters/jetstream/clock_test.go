@@ -16,6 +16,8 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/runner/queuetest"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
 // A later dials connections to a server whose clock seems to be ahead of that of this
@@ -92,4 +94,28 @@ func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, due+parked)
 	require.NoError(t, right.take(t, echoID).Done(t.Context()), "the server, whose clock is right, has found it due")
+}
+
+// The lease of a killed worker is over when it is over by the clock of the server, also for a
+// worker that has just begun and has seen no other life sign of it. Here the server seems to be an
+// hour later.
+func TestLeaseIsOverForAWorkerThatHasJustBegun(t *testing.T) {
+	t.Parallel()
+	server := jstest.Start(t)
+	killed := open(t, server.Connect(), jetstream.Options{Lease: longLease})
+	j := begin(t, killed, snapshot.OpenOptions{Create: true})
+	require.NoError(t, j.Append(storetest.Records(1, 1)...))
+	require.NoError(t, j.Sync(t.Context(), 1))
+
+	early := open(t, server.Connect(), jetstream.Options{Lease: longLease})
+	_, err := early.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.ErrorIs(t, err, snapshot.ErrLocked)
+	late := open(t, server.Connect(nats.SetCustomDialer(later(time.Hour))), jetstream.Options{Lease: longLease})
+	taken, err := late.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, 1, taken.Restored().Len())
+	require.NoError(t, taken.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	require.NoError(t, j.Append(storetest.Records(2, 1)...))
+	require.ErrorIs(t, j.Sync(t.Context(), 2), snapshot.ErrFenced)
+	_ = j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted})
 }

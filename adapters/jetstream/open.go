@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-go/reprise/internal/serverclock"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -48,6 +49,7 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 		conn: conn, js: js, api: o.api(), options: o, names: names{o.Name}, ctx: own, stop: stop,
 		sightings: make(map[string]sighting), lagging: make(map[string]bool), looked: make(map[string]uint64), damaged: make(chan struct{}, 1),
 	}
+	s.now = serverclock.New(s.askTime)
 	err = s.makeStreams(ctx)
 	if err == nil {
 		err = s.healOpened(ctx)

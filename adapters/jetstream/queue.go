@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/reprise-go/reprise/internal/serverclock"
 	"github.com/reprise-go/reprise/runner"
 )
 
@@ -28,7 +27,6 @@ import (
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
-	now   *serverclock.Clock
 
 	mu      sync.Mutex
 	pulls   map[puller]*pull
@@ -46,8 +44,7 @@ var _ runner.Queue = (*Queue)(nil)
 // store.
 func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 	q := &Queue{
-		store: s, now: serverclock.New(s.askTime),
-		pulls: make(map[puller]*pull), levels: make(map[runner.ProgramID][]int), noted: make(map[puller]bool),
+		store: s, pulls: make(map[puller]*pull), levels: make(map[runner.ProgramID][]int), noted: make(map[puller]bool),
 		wanted: make(chan struct{}), changed: make(chan struct{}),
 	}
 	want := q.config()
@@ -168,7 +165,7 @@ func (q *Queue) message(ctx context.Context, e *runner.Entry) (*nats.Msg, error)
 	if err != nil {
 		return nil, err
 	}
-	now, err := q.now.Latest(ctx) // a job that is due now must not wait, and so get behind others
+	now, err := q.store.now.Latest(ctx) // a job that is due now must not wait, and so get behind others
 	if err != nil {
 		return nil, err
 	}

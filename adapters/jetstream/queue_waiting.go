@@ -14,7 +14,7 @@ import (
 )
 
 // Now implements [runner.Queue]: it is the time of the server.
-func (q *Queue) Now(ctx context.Context) (time.Time, error) { return q.now.Now(ctx) }
+func (q *Queue) Now(ctx context.Context) (time.Time, error) { return q.store.now.Now(ctx) }
 
 // askTime asks the server that leads the stream of the records for its time.
 func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {

@@ -293,7 +293,7 @@ func (s *session) hear(msg jetstream.Msg) {
 		}
 	case "s":
 		if meta, err := msg.Metadata(); err == nil {
-			s.store.firstSeen(id, meta.Sequence.Stream, msg.Headers().Get(headerLease) == noLease)
+			s.store.firstSeen(id, meta.Sequence.Stream, 0, msg.Headers().Get(headerLease) == noLease)
 		}
 	case "p":
 		s.store.mu.Lock()
@@ -305,7 +305,9 @@ func (s *session) hear(msg jetstream.Msg) {
 	}
 }
 
-// A sighting is when a life sign was first seen, by the clock of this process.
+// A sighting is when a life sign was first seen, by the clock of this process. The first one of a
+// process that has just begun to look counts as seen when the server stored it: otherwise the runs
+// of a killed process would wait for another lease, counted from the beginning of this one.
 type sighting struct {
 	seq uint64
 	at  time.Time
@@ -314,9 +316,9 @@ type sighting struct {
 // noLease is the lease in the last life sign of a session.
 const noLease = "0s"
 
-// firstSeen records a life sign and returns when it was first seen. The last life sign of a session
-// counts as seen long ago.
-func (s *Store) firstSeen(session string, seq uint64, isLast bool) time.Time {
+// firstSeen records a life sign of some age, and returns when it was first seen. The last life sign
+// of a session counts as seen long ago.
+func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast bool) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was, ok := s.sightings[session]; ok && seq <= was.seq {
@@ -328,11 +330,29 @@ func (s *Store) firstSeen(session string, seq uint64, isLast bool) time.Time {
 			delete(s.sightings, id)
 		}
 	}
+	at := now.Add(-age)
 	if isLast {
-		now = time.Time{}
+		at = time.Time{}
 	}
-	s.sightings[session] = sighting{seq, now}
-	return now
+	s.sightings[session] = sighting{seq, at}
+	return at
+}
+
+// ageOf returns the age of a life sign by the clock of the server, which has given it its time. If
+// this process has seen an earlier one, it was just renewed, and no clock is asked.
+func (s *Store) ageOf(ctx context.Context, session string, sign *stored) time.Duration {
+	s.mu.Lock()
+	_, isKnown := s.sightings[session]
+	isKnown = isKnown || s.current != nil && s.current.id == session
+	s.mu.Unlock()
+	if isKnown {
+		return 0
+	}
+	now, err := s.now.Now(ctx)
+	if err != nil {
+		return 0
+	}
+	return max(0, now.Sub(sign.Time))
 }
 
 // isAlive reports whether a session may still be valid: its life sign exists, and was renewed
@@ -348,7 +368,7 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	since := s.firstSeen(id, sign.Seq, h.Get(headerLease) == noLease)
+	since := s.firstSeen(id, sign.Seq, s.ageOf(ctx, id, sign), h.Get(headerLease) == noLease)
 	lease, err := time.ParseDuration(h.Get(headerLease))
 	if err != nil {
 		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the life sign "+strconv.Quote(id)+" says no lease"))

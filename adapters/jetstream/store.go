@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"github.com/reprise-go/reprise/internal/serverclock"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
@@ -25,6 +26,7 @@ type Store struct {
 	names   names
 	records jetstream.Stream
 	index   jetstream.Stream
+	now     *serverclock.Clock
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
