@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -118,4 +119,46 @@ func BenchmarkRuns(b *testing.B) {
 	b.StopTimer()
 	stop()
 	require.NoError(b, <-served)
+}
+
+// BenchmarkTakeover ends workers as a kill does, while another waits for jobs or before another
+// begins, and reports how long after that another has the job, and how much of that, at most, is
+// after the lease. Use it with -benchtime=20x.
+func BenchmarkTakeover(b *testing.B) {
+	b.Run("worker=standing by", func(b *testing.B) { benchmarkTakeover(b, true) })
+	b.Run("worker=started after", func(b *testing.B) { benchmarkTakeover(b, false) })
+}
+
+func benchmarkTakeover(b *testing.B, standsBy bool) {
+	o := postgres.Options{Schema: newSchema(b), Lease: 2 * time.Second}
+	programs := []runner.ProgramID{{Name: "echo", Version: "1"}}
+	worker := func() *postgres.Store {
+		s, err := postgres.Open(b.Context(), shared.pool, o)
+		require.NoError(b, err)
+		return s
+	}
+	var longest time.Duration
+	for b.Loop() {
+		killed := worker()
+		_, err := killed.Queue().Add(b.Context(), runner.Entry{RunID: "run", Program: programs[0]})
+		require.NoError(b, err)
+		_, err = killed.Queue().Take(b.Context(), programs, 1)
+		require.NoError(b, err)
+		var other *postgres.Store
+		if standsBy {
+			other = worker()
+		}
+		postgres.Crash(killed)
+		at := time.Now()
+		if !standsBy {
+			other = worker()
+		}
+		taken, err := other.Queue().Take(b.Context(), programs, 1)
+		require.NoError(b, err)
+		longest = max(longest, time.Since(at))
+		require.NoError(b, taken[0].Done(b.Context()))
+		require.NoError(b, other.Close())
+	}
+	b.ReportMetric(longest.Seconds()*1000, "ms-longest")
+	b.ReportMetric((longest-o.Lease).Seconds()*1000, "ms-after-lease")
 }

@@ -34,6 +34,9 @@ func AwaitOver(ctx context.Context, s, killed *Store) error {
 	}
 }
 
+// Reap frees what expired leases have held.
+func Reap(ctx context.Context, s *Store) (int, error) { return s.reap(ctx) }
+
 // OpenFaulty opens a store of which each statement fails as next says.
 func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() storetest.Fault) (*Store, error) {
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return storetest.OnBadConnection(d, next) })

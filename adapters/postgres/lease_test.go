@@ -114,3 +114,34 @@ func TestARunThatCouldNotBeClosedIsContinued(t *testing.T) {
 	require.NoError(t, appendTo(t.Context(), kept, 3, 1), "what is open stays open")
 	require.NoError(t, kept.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
+
+// A process that takes no jobs, such as a dashboard, may be the first to notice that a worker was
+// killed: workers are told, and need not poll.
+func TestWorkersAreToldOfTheJobsOfAKilledOne(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t)
+	killed := open(t, postgres.Options{Schema: schema, Lease: time.Second})
+	idle := postgres.Options{Schema: schema, Poll: time.Hour}
+	dashboard, worker := open(t, idle), open(t, idle)
+	program := runner.ProgramID{Name: "echo", Version: "1"}
+	_, err := killed.Queue().Add(t.Context(), runner.Entry{RunID: "run", Program: program})
+	require.NoError(t, err)
+	_, err = killed.Queue().Take(t.Context(), []runner.ProgramID{program}, 1)
+	require.NoError(t, err)
+	postgres.Crash(killed)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	taken := make(chan error, 1)
+	go func() {
+		leases, err := worker.Queue().Take(ctx, []runner.ProgramID{program}, 1)
+		if err == nil {
+			err = leases[0].Done(ctx)
+		}
+		taken <- err
+	}()
+	for len(taken) == 0 && ctx.Err() == nil { // it reaps before the worker, which does so now and then
+		_, err := postgres.Reap(ctx, dashboard)
+		require.NoError(t, err)
+	}
+	require.NoError(t, <-taken)
+}

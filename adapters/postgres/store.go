@@ -149,20 +149,27 @@ func (s *Store) keep(ctx context.Context) {
 	for {
 		select {
 		case <-reap.C:
-			if n, _ := s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`); n > 0 {
-				s.Changed()
-				s.queue.changed()
-			}
+			_, _ = s.reap(ctx)
 		case <-give.C:
 			_ = s.queue.giveBack(ctx)
 			_ = s.giveBack(ctx)
 		case <-forget.C:
 			_ = s.db.forget(ctx)
-			s.queue.forget()
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// reap frees the jobs of processes whose leases have expired, and tells those who wait for jobs, in
+// all processes: this one may take none.
+func (s *Store) reap(ctx context.Context) (reaped int, err error) {
+	reaped, err = s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`)
+	if reaped > 0 {
+		s.Changed()
+		s.queue.hasChanged()
+	}
+	return reaped, err
 }
 
 // giveBack lets others open the runs that this process is said to have open, and has not: those
