@@ -6,14 +6,17 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	njs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/adapters/jetstream"
+	kit "github.com/reprise-go/reprise/internal/testkit/campaign"
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -21,21 +24,17 @@ import (
 // TestCampaign does random things to three workers and their server while runs
 // are started: workers are killed, stopped beyond their lease and continued, cut
 // off, and lose what the server answers; the server is killed, takes only small messages for
-// a while, and has no room for artifacts. With REPRISE_CLOCKS, one worker is an hour ahead
-// and one an hour behind, which builds the test with another clock. In the end each
-// run has ended, its history is without gaps, each generation is of one process,
-// and what has an outcome has not run again.
+// a while, and has no room for artifacts. With REPRISE_CLUSTER there are three servers, of which
+// one is killed, stopped or cut off from the others, or all are killed at once. With
+// REPRISE_CLOCKS, one worker is an hour ahead and one an hour behind, which builds the test with
+// another clock. In the end each run has ended, its history is without gaps, each generation is
+// of one process, and what has an outcome has not run again.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestCampaign(t *testing.T) {
 	t.Parallel()
-	seed, runs, faults := rand.Uint64(), 24, 6
-	if set := os.Getenv("REPRISE_CAMPAIGN"); set != "" {
-		_, err := fmt.Sscan(set, &seed, &runs, &faults)
-		require.NoError(t, err, "REPRISE_CAMPAIGN is %q; want <seed> <runs> <faults>", set)
-	}
-	t.Logf("REPRISE_CAMPAIGN=\"%d %d %d\"", seed, runs, faults)
-	c := newCampaign(t, rand.New(rand.NewPCG(seed, 0)))
+	rng, runs, faults := kit.Length(t, 24, 6)
+	c := newCampaign(t, rng)
 	id := func(i int) string {
 		if i%4 == 0 {
 			return fmt.Sprint("large", i)
@@ -51,45 +50,61 @@ func TestCampaign(t *testing.T) {
 	for i := range runs {
 		c.site.check(id(i), 5, c.stops)
 	}
+	page, err := c.site.client.List(t.Context(), snapshot.Filter{})
+	require.NoError(t, err)
+	assert.Len(t, page.Runs, runs)
 	for _, w := range c.workers {
 		w.process.Stop()
 	}
-	c.server.Stop()
 	t.Logf("%v", c.done)
 }
 
 type campaign struct {
-	t        *testing.T
-	rng      *rand.Rand
-	site     *site
-	settings serverSettings
-	server   *process.Process
-	workers  []*campaigner
-	skewed   string         // the binary of workers whose clock is wrong
-	stops    int            // how often a worker was stopped
-	done     map[string]int // faults by name
+	t       *testing.T
+	rng     *rand.Rand
+	site    *site
+	group   *group
+	workers []*campaigner
+	skewed  string         // the binary of workers whose clock is wrong
+	stops   int            // how often a worker was stopped
+	done    map[string]int // faults by name
 }
 
-// A campaigner is a worker behind a proxy.
+// A campaigner is a worker behind a proxy for each server.
 type campaigner struct {
 	process *process.Process
 	command *exec.Cmd
-	proxy   *proxy
+	proxies []*proxy
 	clock   string // by how many seconds it is ahead
 }
 
+// set does to all ways of the worker what [kit.Proxy.Set] does.
+func (w *campaigner) set(cut, deaf bool) {
+	for _, p := range w.proxies {
+		p.Set(cut, deaf)
+	}
+}
+
 func newCampaign(t *testing.T, rng *rand.Rand) *campaign {
-	c := &campaign{t: t, rng: rng, settings: oneServer(t), done: map[string]int{}}
-	var url string
-	c.server, _, url = startServer(t, c.settings)
-	c.site = newSite(t, url, jetstream.Options{Lease: lease})
+	c := &campaign{t: t, rng: rng, done: map[string]int{}}
+	o := jetstream.Options{Lease: lease}
+	if os.Getenv("REPRISE_CLUSTER") == "" {
+		c.group = startOne(t)
+	} else {
+		c.group, o.Replicas = startGroup(t), 3
+		c.group.await()
+	}
+	c.site = newSite(t, c.group.url(), o)
 	clocks := [3]string{}
 	if os.Getenv("REPRISE_CLOCKS") != "" {
 		c.skewed = skewedBinary(t)
 		clocks = [3]string{"", "3600", "-3600"}
 	}
 	for i := range 3 {
-		w := &campaigner{proxy: newProxy(t, url), clock: clocks[i]}
+		w := &campaigner{clock: clocks[i]}
+		for server := range c.group.servers {
+			w.proxies = append(w.proxies, newProxy(t, c.group.urlOf(server)))
+		}
 		c.begin(w)
 		c.workers = append(c.workers, w)
 	}
@@ -97,7 +112,11 @@ func newCampaign(t *testing.T, rng *rand.Rand) *campaign {
 }
 
 func (c *campaign) begin(w *campaigner) {
-	w.command = c.site.workerCommand("quiet", w.proxy.url())
+	var urls []string
+	for _, p := range w.proxies {
+		urls = append(urls, p.url())
+	}
+	w.command = c.site.workerCommand("quiet", strings.Join(urls, ","))
 	if w.clock != "" {
 		w.command.Path = c.skewed
 		w.command.Env = append(w.command.Env, "REPRISE_SKEW="+w.clock)
@@ -106,17 +125,24 @@ func (c *campaign) begin(w *campaigner) {
 	w.process.Await("ready")
 }
 
-// pause is a time around a lease.
-func (c *campaign) pause() {
-	<-time.After(time.Duration(c.rng.Int64N(int64(3 * lease / 2))))
-}
+func (c *campaign) pause() { <-time.After(kit.Pause(c.rng, lease)) }
 
-// restart kills the server, and starts it with a limit of messages, or with the default.
+// restart kills all servers, and starts them with a limit of messages, or with the default.
 func (c *campaign) restart(maxPayload int32) {
 	c.stops++
-	c.server.Kill()
-	c.settings.MaxPayload = maxPayload
-	c.server, _, _ = startServer(c.t, c.settings)
+	c.group.kill(c.group.all()...)
+	for i := range c.group.settings {
+		c.group.settings[i].MaxPayload = maxPayload
+	}
+	c.group.revive(c.group.all()...)
+	c.awaitLeader()
+}
+
+// awaitLeader waits until the servers do what they are asked for.
+func (c *campaign) awaitLeader() {
+	if len(c.group.servers) > 1 {
+		c.group.leaderOf(c.site.conn)
+	}
 }
 
 // limitBucket sets what the bucket of the artifacts may have, in bytes.
@@ -154,18 +180,17 @@ func (c *campaign) fault() {
 	case n < 7:
 		name = "cut a worker off"
 		c.stops++ // an effect may be under way when its lease ends
-		w.proxy.Set(true, false)
+		w.set(true, false)
 		c.pause()
-		w.proxy.Set(false, false)
+		w.set(false, false)
 	case n < 8:
 		name = "lose answers"
 		c.stops++
-		w.proxy.Set(false, true)
+		w.set(false, true)
 		c.pause()
-		w.proxy.Set(false, false)
+		w.set(false, false)
 	case n < 10:
-		name = "kill the server"
-		c.restart(0)
+		name = c.attackServer()
 	case n < 11:
 		name = "small messages" // large outputs are artifacts now
 		c.restart(32 << 10)
@@ -178,4 +203,34 @@ func (c *campaign) fault() {
 		c.limitBucket(-1)
 	}
 	c.done[name]++
+}
+
+// attackServer kills the server, or all; or it does something to one of a cluster, which may
+// lead the records.
+func (c *campaign) attackServer() (name string) {
+	c.stops++
+	i := c.rng.IntN(len(c.group.servers))
+	kind := c.rng.IntN(4)
+	switch {
+	case len(c.group.servers) == 1 || kind == 0:
+		name = "kill all servers"
+		c.restart(0)
+	case kind == 1:
+		name = "kill a server"
+		c.group.kill(i)
+		c.pause()
+		c.group.revive(i)
+	case kind == 2:
+		name = "stop a server"
+		require.NoError(c.t, c.group.commands[i].Process.Signal(syscall.SIGSTOP))
+		c.pause()
+		require.NoError(c.t, c.group.commands[i].Process.Signal(syscall.SIGCONT))
+	default:
+		name = "cut a server off"
+		c.group.part(i, true)
+		c.pause()
+		c.group.part(i, false)
+	}
+	c.awaitLeader()
+	return name
 }

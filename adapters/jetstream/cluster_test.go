@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -36,13 +37,20 @@ func TestStoreInAClusterKeepsTheRulesOfSharedStores(t *testing.T) {
 	})
 }
 
-// A group is three servers in processes of their own.
+// A group is servers in processes of their own: a cluster of three, or one.
 type group struct {
 	t        *testing.T
 	settings []serverSettings
 	servers  []*process.Process
 	commands []*exec.Cmd
 	ways     [3][]*proxy // from each server to others
+}
+
+// startOne starts a group of one server.
+func startOne(t *testing.T) *group {
+	g := &group{t: t, settings: []serverSettings{oneServer(t)}, servers: make([]*process.Process, 1), commands: make([]*exec.Cmd, 1)}
+	g.start(0)
+	return g
 }
 
 func startGroup(t *testing.T) *group {
@@ -64,8 +72,43 @@ func startGroup(t *testing.T) *group {
 
 func (g *group) start(i int) { g.servers[i], g.commands[i], _ = startServer(g.t, g.settings[i]) }
 
+// all are the numbers of the servers.
+func (g *group) all() (all []int) {
+	for i := range g.servers {
+		all = append(all, i)
+	}
+	return all
+}
+
+func (g *group) kill(servers ...int) {
+	for _, i := range servers {
+		g.servers[i].Kill()
+	}
+}
+
+// revive starts servers side by side, which need each other.
+func (g *group) revive(servers ...int) {
+	g.t.Helper()
+	for _, i := range servers {
+		encoded, err := json.Marshal(g.settings[i])
+		require.NoError(g.t, err)
+		g.commands[i] = process.Command(g.t, "server", string(encoded))
+		g.servers[i] = process.Start(g.t, g.commands[i])
+	}
+	for _, i := range servers {
+		_, ok := g.servers[i].Line()
+		require.True(g.t, ok)
+	}
+}
+
 // url is that of all servers.
-func (g *group) url() string { return strings.Join([]string{g.urlOf(0), g.urlOf(1), g.urlOf(2)}, ",") }
+func (g *group) url() string {
+	var urls []string
+	for i := range g.servers {
+		urls = append(urls, g.urlOf(i))
+	}
+	return strings.Join(urls, ",")
+}
 
 func (g *group) urlOf(i int) string { return fmt.Sprint("nats://127.0.0.1:", g.settings[i].Port) }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/adapters/jetstream"
-	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
 // TestClusterHealsAfterAStreamWasPutBackOnOneServer: the others have everything, so nothing
@@ -21,12 +20,12 @@ func TestClusterHealsAfterAStreamWasPutBackOnOneServer(t *testing.T) {
 	p := newGroupPutBack(t)
 	p.begin(0, 4)
 	one := []int{p.group.leaderOf(p.site.conn)}
-	p.kill(one)
+	p.group.kill(one...)
 	p.keep(one)
 	p.revive(one)
 	p.begin(4, 8)
 	p.site.ended("r5")
-	p.kill(one)
+	p.group.kill(one...)
 	p.restore(one)
 	p.revive(one)
 	p.begin(8, 10)
@@ -47,14 +46,14 @@ func TestClusterHealsAfterAStreamWasPutBackOnAllServers(t *testing.T) {
 		t.Run(stream, func(t *testing.T) {
 			p := newGroupPutBack(t)
 			p.stream = stream
-			all := []int{0, 1, 2}
+			all := p.group.all()
 			p.begin(0, 4)
-			p.kill(all)
+			p.group.kill(all...)
 			p.keep(all)
 			p.revive(all)
 			p.begin(4, 8)
 			p.site.ended("r5")
-			p.kill(all)
+			p.group.kill(all...)
 			p.restore(all)
 			p.revive(all)
 			p.begin(8, 10)
@@ -82,21 +81,10 @@ func newGroupPutBack(t *testing.T) *groupPutBack {
 	return p
 }
 
-func (p *groupPutBack) kill(servers []int) {
-	for _, i := range servers {
-		p.group.servers[i].Kill()
-	}
-}
-
-// revive starts servers side by side, which need each other, and waits for a leader.
+// revive starts servers, and waits for a leader.
 func (p *groupPutBack) revive(servers []int) {
 	p.t.Helper()
-	for _, i := range servers {
-		encoded, err := json.Marshal(p.group.settings[i])
-		require.NoError(p.t, err)
-		p.group.commands[i] = process.Command(p.t, "server", string(encoded))
-		p.group.servers[i] = process.Start(p.t, p.group.commands[i])
-	}
+	p.group.revive(servers...)
 	p.group.leaderOf(p.site.conn)
 }
 

@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	process.Main(m, process.Programs{"serve": serve, "agents": serveAgents})
+	process.Main(m, process.Programs{"serve": serve, "agents": serveAgents, "share": shareDirectory})
 }
 
 // serve serves the directory until its standard input ends. It prints a line for

@@ -33,8 +33,8 @@ type Options struct {
 	Lease time.Duration
 	Rand  *rand.Rand
 
-	Server string                         // its host and port
-	Worker func(address string) *exec.Cmd // prints "ready" when it works
+	Server string                         // its host and port; empty if the workers share files
+	Worker func(address string) *exec.Cmd // prints "ready" when it works; address is that of its proxy
 
 	Faults []Fault // of the server
 }
@@ -51,7 +51,7 @@ type campaign struct {
 type worker struct {
 	process *process.Process
 	command *exec.Cmd
-	proxy   *Proxy
+	proxy   *Proxy // nil if there is no server
 }
 
 // Length returns the seed, the number of runs and of faults, which [Variable] sets.
@@ -66,13 +66,16 @@ func Length(t testing.TB, runs, faults int) (*rand.Rand, int, int) {
 	return rand.New(rand.NewPCG(seed, 0)), runs, faults
 }
 
-// Run starts runs, and does faults to three workers and their server meanwhile. In the end each
+// Run starts runs, and does faults to three workers and their server, if they have one, meanwhile. In the end each
 // run has ended, and its outcomes are in the ledger. It returns the lines of Work.Also.
 func Run(t testing.TB, o Options, runs, faults int) map[string][]string {
 	t.Helper()
 	c := &campaign{t: t, o: o, done: make(map[string]int)}
 	for range 3 {
-		w := &worker{proxy: NewProxy(t, o.Server)}
+		w := &worker{}
+		if o.Server != "" {
+			w.proxy = NewProxy(t, o.Server)
+		}
 		c.begin(w)
 		c.workers = append(c.workers, w)
 	}
@@ -97,7 +100,11 @@ func Run(t testing.TB, o Options, runs, faults int) map[string][]string {
 func runID(i int) string { return fmt.Sprint("r", i) }
 
 func (c *campaign) begin(w *worker) {
-	w.command = c.o.Worker(w.proxy.Addr())
+	address := ""
+	if w.proxy != nil {
+		address = w.proxy.Addr()
+	}
+	w.command = c.o.Worker(address)
 	w.process = process.Start(c.t, w.command)
 	w.process.Await("ready")
 }
@@ -125,7 +132,7 @@ func (c *campaign) fault() {
 const killed = "kill a worker"
 
 func (c *campaign) ofWorker(w *worker) []Fault {
-	return []Fault{
+	all := []Fault{
 		{killed, func() {
 			w.process.Kill()
 			c.begin(w)
@@ -135,15 +142,19 @@ func (c *campaign) ofWorker(w *worker) []Fault {
 			c.pause()
 			require.NoError(c.t, w.command.Process.Signal(syscall.SIGCONT))
 		}},
-		{"cut a worker off", func() {
+	}
+	if w.proxy == nil {
+		return all
+	}
+	return append(all,
+		Fault{"cut a worker off", func() {
 			w.proxy.Set(true, false)
 			c.pause()
 			w.proxy.Set(false, false)
 		}},
-		{"lose answers", func() {
+		Fault{"lose answers", func() {
 			w.proxy.Set(false, true)
 			c.pause()
 			w.proxy.Set(false, false)
-		}},
-	}
+		}})
 }

@@ -1,0 +1,43 @@
+package service
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/internal/testkit/campaign"
+	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// shareDirectory runs tasks of a directory that others share, until its standard input ends.
+func shareDirectory(args ...string) error {
+	store, err := filestore.New(args[0])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := process.UntilStdinEnds()
+	defer cancel()
+	fmt.Println("ready")
+	return campaign.Work{Store: store, Dir: args[1]}.Serve(ctx)
+}
+
+// TestDirectoryCampaign does random things to three workers that share a directory while runs are
+// started there: they are killed, or stopped and continued. In the end each run has ended, its
+// history is without gaps, and what has an outcome has not run again.
+//
+// REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
+func TestDirectoryCampaign(t *testing.T) {
+	rng, runs, faults := campaign.Length(t, 24, 8)
+	dir, ledger := t.TempDir(), t.TempDir()
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	campaign.Run(t, campaign.Options{
+		Site: campaign.NewSite(t, campaign.Work{Store: store, Dir: ledger}), Lease: time.Second, Rand: rng,
+		Worker: func(string) *exec.Cmd { return process.Command(t, "share", dir, ledger) },
+	}, runs, faults)
+}
