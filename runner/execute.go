@@ -34,7 +34,7 @@ type openRun struct {
 func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	began := time.Now()
 	defer func() { r.finish(ctx, o, lease, time.Since(began)) }() // also if a handler ends its goroutine
-	if e := lease.Entry(); !e.fresh {
+	if e := lease.Entry(); !e.Fresh {
 		if goesOn, err := r.inspect(ctx, o); err != nil {
 			r.refuse(ctx, o, err)
 			return

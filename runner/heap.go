@@ -52,7 +52,7 @@ func (h *heapQueue) Add(_ context.Context, e Entry) (added bool, err error) {
 		program = &e.Program
 		h.programs[e.Program] = program
 	}
-	h.queue.add(&entry{runID: strings.Clone(e.RunID), program: program, due: due, priority: clampPriority(e.Priority), fresh: e.fresh}, time.Now())
+	h.queue.add(&entry{runID: strings.Clone(e.RunID), program: program, due: due, priority: clampPriority(e.Priority), fresh: e.Fresh}, time.Now())
 	h.ring()
 	return true, nil
 }
@@ -101,7 +101,7 @@ func (h *heapQueue) popUpTo(n int, now time.Time) (leases []Lease, next time.Tim
 		if e == nil {
 			break
 		}
-		leases = append(leases, &heapLease{h, Entry{RunID: e.runID, Program: *e.program, Priority: int(e.priority), Due: time.Unix(0, e.due), fresh: e.fresh}})
+		leases = append(leases, &heapLease{h, Entry{RunID: e.runID, Program: *e.program, Priority: int(e.priority), Due: time.Unix(0, e.due), Fresh: e.fresh}})
 	}
 	next, _ = h.queue.next()
 	return leases, next
@@ -165,7 +165,7 @@ func (l *heapLease) Done(context.Context) error { return nil }
 func (l *heapLease) Abandon()                   {}
 
 func (l *heapLease) Park(ctx context.Context, due time.Time) error {
-	l.entry.Due, l.entry.fresh = due, false
+	l.entry.Due, l.entry.Fresh = due, false
 	_, err := l.queue.Add(ctx, l.entry)
 	return err
 }

@@ -60,5 +60,7 @@ type Entry struct {
 	Priority int       // among the runs that are due, the one with the highest is taken first
 	Due      time.Time // when the run can be taken
 
-	fresh bool // it was added when the run was stored, and not found by a sweep
+	// Fresh is true if the run has just been stored by this process, for Add. A queue whose store
+	// adds a job with each run then has it already. A queue may forget it.
+	Fresh bool
 }

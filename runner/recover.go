@@ -40,7 +40,7 @@ func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fr
 		return
 	}
 	e := entryOf(info)
-	e.fresh = fresh
+	e.Fresh = fresh
 	now, err := r.queue.Now(ctx)
 	goesOn := err == nil
 	if goesOn {

@@ -137,12 +137,8 @@ func rowsOf(all []swap) []any {
 		texts(errorClass),
 		column(all, func(s *swap) bool { return s.after.Info.Standing.Asking > 0 }),
 		texts(func(i *snapshot.Info) string { return array(i.Metadata.Tags) }),
-		numbers(snapshot.SortCreated.Value),
-		numbers(snapshot.SortUpdated.Value),
-		numbers(snapshot.SortEnded.Value),
-		numbers(snapshot.SortCost.Value),
-		numbers(snapshot.SortTokens.Value),
-		numbers(snapshot.SortRetries.Value),
+		numbers(snapshot.SortCreated.Value), numbers(snapshot.SortUpdated.Value),
+		numbers(snapshot.SortEnded.Value), numbers(snapshot.SortCost.Value), numbers(snapshot.SortTokens.Value), numbers(snapshot.SortRetries.Value),
 		texts(words),
 		column(all, func(s *swap) int64 { return int64(s.records.Last) }),
 		column(all, func(s *swap) []byte { return s.records.Data }),
@@ -199,13 +195,7 @@ func (d *database) insertAll(ctx context.Context, all []swap) ([]bool, error) {
 	}
 	ids := column(all, func(s *swap) string { return s.after.Info.RunID })
 	uids := column(all, func(s *swap) string { return s.after.UID })
-	inserted, err := d.changeAll(ctx, uids, insertRuns, append(rowsOf(all), ids, jobs, priorities, dues)...)
-	for i := range inserted {
-		if inserted[i] && jobs[i] {
-			d.queue.queued(ids[i])
-		}
-	}
-	return inserted, err
+	return d.changeAll(ctx, uids, insertRuns, append(rowsOf(all), ids, jobs, priorities, dues)...)
 }
 
 var insertRuns = `with k as (` + rows(columns+`id text, queued bool, priority bigint, due bigint`) + `), own as (

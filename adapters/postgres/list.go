@@ -285,17 +285,22 @@ func (q *listing) scan(o *order, place, by, limit string) string {
 	return `(select * from ` + in + ` r where ` + q.where() + limit + `)`
 }
 
-// count returns the number of runs of each status that the filter selects without Status. Few
-// runs are running: the others are counted in an index.
+// count returns the number of runs of each status that the filter selects without Status. Each status
+// is counted alone, in the smallest index that has it. Those that are stored as running are few.
 func (d *database) count(ctx context.Context, f *snapshot.Filter) (map[snapshot.Status]int, error) {
 	q := &listing{}
 	q.filter(f)
+	counted := `select case when ` + isOpen + ` then 'running' else 'interrupted' end, count(*) from reprise.runs r where ` + q.where() + ` and r.status = 'running' group by 1`
+	for _, status := range every {
+		if status != snapshot.StatusRunning {
+			counted += ` union all select '` + string(status) + `', count(*) from reprise.runs r where ` + q.where() + ` and r.status = '` + string(status) + `' having count(*) > 0`
+		}
+	}
 	type count struct {
 		Status string
 		Runs   int
 	}
-	found, err := query(ctx, d, pgx.RowToStructByPos[count], `select r.status, count(*) from reprise.runs r where `+q.where()+` and r.status <> 'running' group by 1 union all
-		select case when `+isOpen+` then 'running' else 'interrupted' end, count(*) from reprise.runs r where `+q.where()+` and r.status = 'running' group by 1`, q.args...)
+	found, err := query(ctx, d, pgx.RowToStructByPos[count], counted, q.args...)
 	counts := make(map[snapshot.Status]int)
 	for _, c := range found {
 		counts[snapshot.Status(c.Status)] += c.Runs

@@ -33,14 +33,13 @@ type Queue struct {
 	held map[int64]bool // stamps of the jobs that this process has, or is about to take
 	news chan struct{}  // closed when the queue may have changed
 
-	used  atomic.Bool          // runs that are stored get a job
-	added map[string]time.Time // runs that got a job when they were stored, for Add, which is called next
+	used atomic.Bool // runs that are stored get a job
 }
 
 var _ runner.Queue = (*Queue)(nil)
 
 func newQueue(d *database, lost func() <-chan struct{}, poll time.Duration) *Queue {
-	return &Queue{db: d, lost: lost, poll: poll, now: serverclock.New(d.now), held: make(map[int64]bool), news: make(chan struct{}), added: make(map[string]time.Time)}
+	return &Queue{db: d, lost: lost, poll: poll, now: serverclock.New(d.now), held: make(map[int64]bool), news: make(chan struct{})}
 }
 
 // changed wakes those who wait in Take.
@@ -90,34 +89,11 @@ func dueOf(info *snapshot.Info) int64 {
 	return microseconds(info.Due).UnixMicro()
 }
 
-// queued notes that a run was stored with its job.
-func (q *Queue) queued(runID string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.added[runID] = time.Now()
-}
-
-// wasQueued reports whether the run was stored with its job, once.
-func (q *Queue) wasQueued(runID string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	_, was := q.added[runID]
-	delete(q.added, runID)
-	return was
-}
-
-// forget forgets runs for which Add was not called.
-func (q *Queue) forget() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	maps.DeleteFunc(q.added, func(_ string, at time.Time) bool { return time.Since(at) > forgetEvery })
-}
-
 // Add implements [runner.Queue].
 func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
-	} else if q.wasQueued(e.RunID) {
+	} else if e.Fresh { // it was stored with its job
 		q.hasChanged()
 		return true, nil
 	}

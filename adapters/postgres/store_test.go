@@ -101,7 +101,9 @@ func TestARunIsStoredWithItsJob(t *testing.T) {
 	require.Len(t, taken, 1)
 	assert.Equal(t, "queued", taken[0].Entry().RunID)
 	assert.Equal(t, 7, taken[0].Entry().Priority)
-	added, err := queue.Add(t.Context(), taken[0].Entry())
+	fresh := taken[0].Entry()
+	fresh.Fresh = true
+	added, err := queue.Add(t.Context(), fresh)
 	require.NoError(t, err)
 	assert.True(t, added)
 	require.NoError(t, taken[0].Done(t.Context()))

@@ -31,6 +31,7 @@ create table reprise.runs (
 ) with (fillfactor = 70);
 create index runs_updated on reprise.runs (updated desc, id);
 create index runs_status on reprise.runs (status, updated desc, id);
+create index runs_ended on reprise.runs (status) where status in ('completed', 'failed', 'cancelled'); -- to count them
 create index runs_program on reprise.runs (program, status, updated desc, id) where program <> '';
 create index runs_pipeline on reprise.runs (pipeline, status, updated desc, id) where pipeline <> '';
 create index runs_created on reprise.runs (created desc, id);

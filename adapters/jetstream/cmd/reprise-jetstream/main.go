@@ -10,14 +10,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-go/reprise/adapters/jetstream"
 	"github.com/reprise-go/reprise/internal/runcopy"
-	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 func main() {
@@ -33,7 +30,7 @@ func main() {
 	}
 }
 
-const usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | export RUN FILE | import FILE... | gc [GRACE] | repair | init | permissions ROLE"
+const usage = runcopy.Usage + " | export RUN FILE | import FILE... | repair | init | permissions ROLE"
 
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-jetstream", flag.ContinueOnError)
@@ -83,20 +80,22 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 	if len(args) == 0 {
 		args = []string{""}
 	}
+	do, err := runcopy.Command(args, out)
+	if err != nil {
+		return nil, err
+	}
 	switch name, rest := args[0], args[1:]; {
-	case name == "runs" && len(rest) == 0:
-		return func(ctx context.Context, s *jetstream.Store) error { return list(ctx, s, out) }, nil
-	case name == "copy-from" && len(rest) > 0:
+	case name == "gc" && do != nil:
 		return func(ctx context.Context, s *jetstream.Store) error {
-			if _, err := os.Stat(rest[0]); err != nil {
+			cost, err := s.GCCost(ctx)
+			if err != nil {
 				return err
 			}
-			return inDirectory(rest[0], func(dir snapshot.Store) error { return runcopy.Runs(ctx, s, dir, rest[1:], out) })
+			fmt.Fprintf(out, "reading %v\n", cost)
+			return do(ctx, s)
 		}, nil
-	case name == "copy-to" && len(rest) > 0:
-		return func(ctx context.Context, s *jetstream.Store) error {
-			return inDirectory(rest[0], func(dir snapshot.Store) error { return runcopy.Runs(ctx, dir, s, rest[1:], out) })
-		}, nil
+	case do != nil:
+		return func(ctx context.Context, s *jetstream.Store) error { return do(ctx, s) }, nil
 	case name == "export" && len(rest) == 2:
 		return func(ctx context.Context, s *jetstream.Store) error { return export(ctx, s, rest[0], rest[1]) }, nil
 	case name == "import" && len(rest) > 0:
@@ -111,24 +110,6 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 		}, nil
 	case name == "repair" && len(rest) == 0:
 		return func(ctx context.Context, s *jetstream.Store) error { return repair(ctx, s, out) }, nil
-	case name == "gc" && len(rest) <= 1:
-		grace := time.Hour
-		if len(rest) == 1 {
-			var err error
-			if grace, err = time.ParseDuration(rest[0]); err != nil || grace < 0 {
-				return nil, fmt.Errorf("gc %q: want a duration of 0 or more, such as 1h", rest[0])
-			}
-		}
-		return func(ctx context.Context, s *jetstream.Store) error {
-			cost, err := s.GCCost(ctx)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(out, "reading %v\n", cost)
-			removed, err := s.GC(ctx, grace)
-			fmt.Fprintf(out, "%d artifacts are removed\n", removed)
-			return err
-		}, nil
 	}
 	return nil, fmt.Errorf("got %q, want %s", args, usage)
 }
@@ -141,23 +122,5 @@ func repair(ctx context.Context, s *jetstream.Store, out io.Writer) error {
 	_, err := s.Repair(ctx)
 	r := s.Repaired() // Open may have done it
 	fmt.Fprintf(out, "%d runs are shown that were not, or not as they were\n%d runs are no longer shown that do not exist\n%d runs are queued anew\n", r.Shown, r.Hidden, r.Queued)
-	return err
-}
-
-func inDirectory(dir string, do func(snapshot.Store) error) error {
-	store, err := filestore.New(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = store.Close() }()
-	return do(store)
-}
-
-func list(ctx context.Context, s snapshot.Store, out io.Writer) error {
-	page, err := s.List(ctx, snapshot.Filter{})
-	for i := range page.Runs {
-		info := &page.Runs[i]
-		fmt.Fprintf(out, "%s\t%s\t%s\t%d records\n", info.RunID, info.Status, info.Updated.Format(time.RFC3339), info.LastSeq)
-	}
 	return err
 }

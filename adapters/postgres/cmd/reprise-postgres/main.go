@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-const usage = "migrate [--print [FROM]] | runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | verify [RUN...] | gc [GRACE]"
+const usage = "migrate [--print [FROM]] | " + runcopy.Usage
 
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-postgres", flag.ContinueOnError)
@@ -84,11 +84,13 @@ func command(args []string, schema string, out io.Writer) (func(context.Context,
 	if len(args) == 0 {
 		args = []string{""}
 	}
-	name, rest := args[0], args[1:]
-	if name == "migrate" && len(rest) == 0 {
+	if args[0] == "migrate" && len(args) == 1 {
 		return func(ctx context.Context, pool *pgxpool.Pool) error { return postgres.Migrate(ctx, pool, schema) }, nil
 	}
-	do, err := onStore(name, rest, out)
+	do, err := runcopy.Command(args, out)
+	if err == nil && do == nil {
+		err = fmt.Errorf("got %q, want %s", args, usage)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -99,33 +101,4 @@ func command(args []string, schema string, out io.Writer) (func(context.Context,
 		}
 		return errors.Join(do(ctx, store), store.Close())
 	}, nil
-}
-
-// onStore is what is done on a store.
-func onStore(name string, args []string, out io.Writer) (func(context.Context, *postgres.Store) error, error) {
-	switch {
-	case name == "runs" && len(args) == 0:
-		return func(ctx context.Context, s *postgres.Store) error { return runcopy.List(ctx, s, out) }, nil
-	case name == "copy-from" && len(args) > 0:
-		return func(ctx context.Context, s *postgres.Store) error {
-			return runcopy.FromDir(ctx, s, args[0], args[1:], out)
-		}, nil
-	case name == "copy-to" && len(args) > 0:
-		return func(ctx context.Context, s *postgres.Store) error {
-			return runcopy.ToDir(ctx, args[0], s, args[1:], out)
-		}, nil
-	case name == "verify":
-		return func(ctx context.Context, s *postgres.Store) error { return runcopy.Verify(ctx, s, args, out) }, nil
-	case name == "gc" && len(args) <= 1:
-		grace, err := runcopy.Grace(args)
-		if err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context, s *postgres.Store) error {
-			removed, err := s.GC(ctx, grace)
-			fmt.Fprintf(out, "%d artifacts are removed\n", removed)
-			return err
-		}, nil
-	}
-	return nil, fmt.Errorf("got %q, want %s", append([]string{name}, args...), usage)
 }

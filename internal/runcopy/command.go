@@ -1,0 +1,46 @@
+package runcopy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A Store is one for [Command].
+type Store interface {
+	snapshot.Store
+	// GC removes the artifacts that no run refers to and that are older than grace.
+	GC(ctx context.Context, grace time.Duration) (removed int, err error)
+}
+
+// Usage is that of [Command].
+const Usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | verify [RUN...] | gc [GRACE]"
+
+// Command returns what a command line asks to do with a store, and nil if it asks for something else
+// than [Usage] has. The first argument is the name of the command.
+func Command(args []string, out io.Writer) (do func(context.Context, Store) error, err error) {
+	switch name, rest := args[0], args[1:]; {
+	case name == "runs" && len(rest) == 0:
+		return func(ctx context.Context, s Store) error { return List(ctx, s, out) }, nil
+	case name == "copy-from" && len(rest) > 0:
+		return func(ctx context.Context, s Store) error { return FromDir(ctx, s, rest[0], rest[1:], out) }, nil
+	case name == "copy-to" && len(rest) > 0:
+		return func(ctx context.Context, s Store) error { return ToDir(ctx, rest[0], s, rest[1:], out) }, nil
+	case name == "verify":
+		return func(ctx context.Context, s Store) error { return Verify(ctx, s, rest, out) }, nil
+	case name == "gc" && len(rest) <= 1:
+		grace, err := Grace(rest)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, s Store) error {
+			removed, err := s.GC(ctx, grace)
+			fmt.Fprintf(out, "%d artifacts are removed\n", removed)
+			return err
+		}, nil
+	}
+	return nil, nil
+}
