@@ -16,6 +16,7 @@ func BenchmarkDurable(b *testing.B)              { benchmark(b, "Durable") }
 func BenchmarkReplay1000(b *testing.B)           { benchmark(b, "Replay1000") }
 func BenchmarkReplay10000(b *testing.B)          { benchmark(b, "Replay10000") }
 func BenchmarkRuns(b *testing.B)                 { benchmark(b, runsName) }
+func BenchmarkWorkers(b *testing.B)              { benchmark(b, workersName) }
 func BenchmarkGroup(b *testing.B)                { benchmark(b, groupName) }
 
 func BenchmarkLLM(b *testing.B)       { benchmark(b, "LLM") }

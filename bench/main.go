@@ -93,6 +93,12 @@
 //     works on them, with the intervals of its own benchmark. dbos runs workflows
 //     of one step; each starter waits for the end of its workflow. reprise-postgres
 //     is a runner on a postgres.Store with its queue, in the same server.
+//   - Workers: the same with 1,000 runs and as many workers as the name ends with, or
+//     one; they share the 64 slots, and the first starts the runs. Workers are
+//     runners with a store each, or clients of River, in one process.
+//     reprise-jetstream is on a jetstream.Store, with a NATS server in a process of
+//     its own, whose default is to sync every two minutes; always syncs each
+//     message before it is acknowledged.
 //   - In Durable, reprise-postgres makes the same calls in a run of a
 //     postgres.Store, and pgx inserts a row of as many bytes for each call, in a
 //     transaction of its own.
@@ -220,6 +226,8 @@ var (
 	only     = flag.String("only", "", "measure only what matches this `regexp`, such as Success or 'TwoFailures/lib=(reprise|failsafe)'")
 	sleepers = flag.Int("sleepers", 100_000, "how many calls `n` sleep in the scenario Sleepers; 0 leaves it out")
 	profiles = flag.String("profiles", "", "write profiles of what the servers of FanOut do into this `directory`")
+	natsDir  = flag.String("nats-server", "", "be the NATS server of Workers in the `directory`; the program starts itself so")
+	natsSync = flag.Bool("nats-sync", false, "that server syncs each message")
 	fanLib   = flag.String("fanout-server", "", "be the server of the `lib` of FanOut and print JSON; the program starts itself so")
 	fanURL   = flag.String("fanout-clients", "", "be the clients that read from the `URL`; the program starts itself so")
 	fanSize  = flag.String("fanout", "", "how much those two have to do, as `JSON`")
@@ -240,6 +248,8 @@ func runChild() (isChild bool, err error) {
 	switch {
 	case *child != "":
 		return true, sleeperChild(*child, *sleepers)
+	case *natsDir != "":
+		return true, natsProcess(*natsDir, *natsSync)
 	case *fanLib != "":
 		return true, fanOutServer(*fanLib, *fanSize)
 	case *fanURL != "":

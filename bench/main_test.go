@@ -39,6 +39,9 @@ func TestContestantsDoTheirWork(t *testing.T) {
 			calls = 1 // of very many
 		}
 		for _, c := range s.all() {
+			if s.name == workersName && (!strings.HasSuffix(c.lib, "-2") || strings.Contains(c.lib, "always")) {
+				continue // the others differ from these, or those of Runs, in a number
+			}
 			t.Run(s.name+"/lib="+c.lib, func(t *testing.T) {
 				in, w, cancel := c.begin()
 				defer cancel()

@@ -8,35 +8,49 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	storepostgres "github.com/reprise-go/reprise/adapters/postgres"
-	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/state"
 )
 
-// newPostgresStore is a store in an empty database.
-func newPostgresStore(ctx context.Context) (*storepostgres.Store, func() error, error) {
+// newPostgresStores are stores on an empty database, with a pool that end closes with them.
+func newPostgresStores(ctx context.Context, n int) (stores []*storepostgres.Store, end func() error, err error) {
 	pool, err := newDatabase(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := storepostgres.Migrate(ctx, pool, ""); err != nil {
-		return nil, nil, err
-	}
-	store, err := storepostgres.Open(ctx, pool, storepostgres.Options{})
-	return store, func() error {
-		err := store.Close()
+	end = func() error {
+		var errs []error
+		for _, s := range stores {
+			errs = append(errs, s.Close())
+		}
 		pool.Close()
-		return err
-	}, err
+		return errors.Join(errs...)
+	}
+	if err := storepostgres.Migrate(ctx, pool, ""); err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	for range n {
+		s, err := storepostgres.Open(ctx, pool, storepostgres.Options{})
+		if err != nil {
+			return nil, nil, errors.Join(err, end())
+		}
+		stores = append(stores, s)
+	}
+	return stores, end, nil
 }
 
-// openRunnerOnPostgres is a runner on a database, with its queue.
-func openRunnerOnPostgres(agent func(handled func()) runner.Actor[int, int]) func(context.Context, func()) (service, error) {
-	return func(ctx context.Context, handled func()) (service, error) {
-		store, end, err := newPostgresStore(ctx)
+// openPostgres is runners on a database, with its queue.
+func openPostgres(agent agentOf, workers int) opener {
+	return func(ctx context.Context, runs int, handled func()) (service, error) {
+		stores, end, err := newPostgresStores(ctx, workers)
 		if err != nil {
 			return service{}, err
 		}
-		return serve(ctx, store, store.Queue(), agent(handled), end)
+		var all []worker
+		for _, s := range stores {
+			all = append(all, worker{s, s.Queue(), func() error { return nil }})
+		}
+		all[workers-1].close = end
+		return serve(ctx, runs, agent(handled), all...)
 	}
 }
 
@@ -47,11 +61,11 @@ func startDurablePostgres(parallel int) func(context.Context, *work) instance {
 		if err != nil {
 			return broken(err)
 		}
-		store, end, err := newPostgresStore(ctx)
+		stores, end, err := newPostgresStores(ctx, 1)
 		if err != nil {
 			return broken(err)
 		}
-		d, err := openRunIn(ctx, store, state.SyncOutcomes)
+		d, err := openRunIn(ctx, stores[0], state.SyncOutcomes)
 		if err != nil {
 			return broken(errors.Join(err, end()))
 		}

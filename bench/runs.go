@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
@@ -21,11 +22,13 @@ import (
 )
 
 const (
-	runsName   = "Runs"
-	runsOfCall = 2000 // that are started and finished
-	runsAtOnce = 64   // who start, and slots
-	runsPeer   = "river"
-	waitMost   = time.Minute // for what is stuck
+	runsName     = "Runs"
+	runsOfCall   = 2000 // that are started and finished
+	workersName  = "Workers"
+	runsOfWorker = 1000 // likewise, of a call of Workers
+	runsAtOnce   = 64   // who start, and slots of all workers
+	runsPeer     = "river"
+	waitMost     = time.Minute // for what is stuck
 )
 
 // A service starts runs, which it does by itself.
@@ -35,17 +38,20 @@ type service struct {
 	close func() error
 }
 
+// An opener opens a service that starts so many runs in a call. Handled is called for each.
+type opener func(ctx context.Context, runs int, handled func()) (service, error)
+
 // startService is an instance that starts and finishes runs.
-func startService(open func(ctx context.Context, ended func()) (service, error)) func(context.Context, *work) instance {
+func startService(runs int, open opener) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		var handled atomic.Int64
-		s, err := open(ctx, func() { handled.Add(1) })
+		s, err := open(ctx, runs, func() { handled.Add(1) })
 		if err != nil {
 			return broken(err)
 		}
 		call := func() (int, error) {
 			before := handled.Load()
-			err := errors.Join(startAll(s.start), s.wait())
+			err := errors.Join(startAll(runs, s.start), s.wait())
 			w.calls += int(handled.Load() - before)
 			return answer, err
 		}
@@ -54,12 +60,12 @@ func startService(open func(ctx context.Context, ended func()) (service, error))
 }
 
 // startAll starts the runs of a call, so many at a time.
-func startAll(start func(i int) error) error {
+func startAll(runs int, start func(i int) error) error {
 	errs := make([]error, runsAtOnce)
 	var starters sync.WaitGroup
 	for s := range runsAtOnce {
 		starters.Go(func() {
-			for i := s; i < runsOfCall && errs[s] == nil; i += runsAtOnce {
+			for i := s; i < runs && errs[s] == nil; i += runsAtOnce {
 				errs[s] = start(i)
 			}
 		})
@@ -70,13 +76,14 @@ func startAll(start func(i int) error) error {
 
 // A count waits until as many runs have ended as were started.
 type count struct {
+	runs int
 	left atomic.Int64
 	done chan struct{}
 }
 
-func newCount() *count {
-	c := &count{done: make(chan struct{}, 1)}
-	c.left.Store(runsOfCall)
+func newCount(runs int) *count {
+	c := &count{runs: runs, done: make(chan struct{}, 1)}
+	c.left.Store(int64(runs))
 	return c
 }
 
@@ -91,10 +98,10 @@ func (c *count) wait() error {
 	defer timeout.Stop()
 	select {
 	case <-c.done:
-		c.left.Store(runsOfCall)
+		c.left.Store(int64(c.runs))
 		return nil
 	case <-timeout.C:
-		return fmt.Errorf("%d of %d runs have not ended", c.left.Load(), runsOfCall)
+		return fmt.Errorf("%d of %d runs have not ended", c.left.Load(), c.runs)
 	}
 }
 
@@ -117,9 +124,12 @@ func oneStep(handled func()) runner.Actor[int, int] {
 	})
 }
 
+// An agentOf makes the agent that runs execute.
+type agentOf func(handled func()) runner.Actor[int, int]
+
 // openRunner is a runner on a directory.
-func openRunner(agent func(handled func()) runner.Actor[int, int]) func(context.Context, func()) (service, error) {
-	return func(ctx context.Context, handled func()) (service, error) {
+func openRunner(agent agentOf) opener {
+	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		dir, err := tempDir()
 		if err != nil {
 			return service{}, err
@@ -128,32 +138,52 @@ func openRunner(agent func(handled func()) runner.Actor[int, int]) func(context.
 		if err != nil {
 			return service{}, err
 		}
-		return serve(ctx, store, nil, agent(handled), store.Close)
+		return serve(ctx, runs, agent(handled), worker{store, nil, store.Close})
 	}
 }
 
-// serve is a runner that serves an agent, on a store that is closed in the end.
-func serve(ctx context.Context, store snapshot.Store, queue runner.Queue, agent runner.Actor[int, int], closeStore func() error) (service, error) {
-	all := newCount()
-	r, err := runner.New(store, runner.Options{Limit: runsAtOnce, Queue: queue, Observe: func(e runner.Notice) {
-		if e.Type == runner.NoticeClosed && e.Status == snapshot.StatusCompleted {
-			all.ended()
-		}
-	}})
-	if err != nil {
-		return service{}, err
-	}
-	p := runner.Register(r, agent)
+// A worker is what a runner works with.
+type worker struct {
+	store snapshot.Store
+	queue runner.Queue // nil for its own
+	close func() error
+}
+
+// serve has workers serve an agent, the first of which starts the runs.
+func serve(ctx context.Context, runs int, agent runner.Actor[int, int], workers ...worker) (service, error) {
+	all := newCount(runs)
 	ctx, cancel := context.WithCancel(ctx)
-	served := make(chan error, 1)
-	go func() { served <- r.Serve(ctx) }()
+	served := make(chan error, len(workers))
+	var first *runner.Program[int, int]
+	for _, w := range workers {
+		r, err := runner.New(w.store, runner.Options{Limit: runsAtOnce / len(workers), Queue: w.queue, Observe: func(e runner.Notice) {
+			if e.Type == runner.NoticeClosed && e.Status == snapshot.StatusCompleted {
+				all.ended()
+			}
+		}})
+		if err != nil {
+			cancel()
+			return service{}, err
+		}
+		if p := runner.Register(r, agent); first == nil {
+			first = p
+		}
+		go func() { served <- r.Serve(ctx) }()
+	}
 	start := func(i int) error {
-		_, err := p.Start(ctx, "", i, runner.StartOptions{})
+		_, err := first.Start(ctx, "", i, runner.StartOptions{})
 		return err
 	}
 	stop := func() error {
 		cancel()
-		return errors.Join(<-served, closeStore())
+		var errs []error
+		for range workers {
+			errs = append(errs, <-served)
+		}
+		for _, w := range workers {
+			errs = append(errs, w.close())
+		}
+		return errors.Join(errs...)
 	}
 	return service{start, all.wait, stop}, nil
 }
@@ -166,65 +196,86 @@ type jobArgs struct {
 // Kind implements [river.JobArgs].
 func (jobArgs) Kind() string { return "job" }
 
-// openRiver is a client of River. It fetches as often as its own benchmark does,
-// and not ten times a second.
-func openRiver(ctx context.Context, handled func()) (service, error) {
-	pool, err := newDatabase(ctx)
-	if err != nil {
-		return service{}, err
+// openRiver is clients of River, the first of which inserts the jobs. They fetch as often as its
+// own benchmark does, and not ten times a second.
+func openRiver(clients int) opener {
+	return func(ctx context.Context, runs int, handled func()) (service, error) {
+		pool, err := newDatabase(ctx)
+		if err != nil {
+			return service{}, err
+		}
+		driver := riverpgxv5.New(pool)
+		migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: silent})
+		if err != nil {
+			return service{}, err
+		}
+		if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+			return service{}, err
+		}
+		all := newCount(runs)
+		stops := []func() error{}
+		var first *river.Client[pgx.Tx]
+		for range clients {
+			client, stop, err := startRiver(ctx, driver, runsAtOnce/clients, handled, all)
+			if err != nil {
+				return service{}, err
+			}
+			if stops = append(stops, stop); first == nil {
+				first = client
+			}
+		}
+		start := func(i int) error {
+			_, err := first.Insert(ctx, jobArgs{i}, nil)
+			return err
+		}
+		return service{start, all.wait, func() error {
+			var errs []error
+			for _, stop := range stops {
+				errs = append(errs, stop())
+			}
+			pool.Close()
+			return errors.Join(errs...)
+		}}, nil
 	}
-	driver := riverpgxv5.New(pool)
-	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: silent})
-	if err != nil {
-		return service{}, err
-	}
-	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return service{}, err
-	}
+}
+
+// startRiver starts a client that counts the jobs that it has completed.
+func startRiver(ctx context.Context, driver *riverpgxv5.Driver, slots int, handled func(), all *count) (*river.Client[pgx.Tx], func() error, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[jobArgs]) error {
 		handled()
 		return nil
 	}))
 	client, err := river.NewClient(driver, &river.Config{
-		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: runsAtOnce}},
+		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: slots}},
 		Workers:       workers,
 		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
 		Logger: silent,
 	})
 	if err != nil {
-		return service{}, err
+		return nil, nil, err
 	}
-	events, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{Kinds: []river.EventKind{river.EventKindJobCompleted}, ChanSize: runsOfCall})
-	all := newCount()
+	events, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{Kinds: []river.EventKind{river.EventKindJobCompleted}, ChanSize: all.runs})
 	var counting sync.WaitGroup
 	counting.Go(func() {
 		for range events {
 			all.ended()
 		}
 	})
-	if err := client.Start(ctx); err != nil {
-		return service{}, err
-	}
-	start := func(i int) error {
-		_, err := client.Insert(ctx, jobArgs{i}, nil)
-		return err
-	}
 	stop := func() error {
 		err := client.Stop(context.WithoutCancel(ctx))
 		unsubscribe()
 		counting.Wait()
-		pool.Close()
 		return err
 	}
-	return service{start, all.wait, stop}, nil
+	return client, stop, client.Start(ctx)
 }
 
 var silent = slog.New(slog.DiscardHandler)
 
 // openDBOS has workflows of one step. Who starts one waits for its end, for they
 // are not queued.
-func openDBOS(ctx context.Context, handled func()) (service, error) {
+func openDBOS(ctx context.Context, _ int, handled func()) (service, error) {
 	workflow := func(c dbos.Context, in int) (int, error) {
 		return dbos.RunAsStep(c, func(context.Context) (int, error) {
 			handled()

@@ -39,6 +39,10 @@ var targets = []target{
 	{"Durable", "reprise", nanoseconds, "bare", 0.8},
 	{"Durable", "reprise", nanoseconds, "sqlite", 1},
 	{"Durable", "reprise-16", nanoseconds, "reprise", 1. / 4},
+	{"Durable", "reprise-postgres", nanoseconds, "pgx", 1.5},
+	{"Durable", "reprise-postgres-16", nanoseconds, "pgx-16", 1 / 0.8},
+	{runsName, "reprise-postgres", nanoseconds, runsPeer, 1 / 0.7},
+	{runsName, "reprise-postgres", nanoseconds, "dbos", 1},
 	{"Replay10000", "reprise", nanoseconds, "", 35e6},
 	{"Replay10000", "reprise", nanoseconds, "sqlite", 0.4},
 	{"Replay10000", "reprise-replay", nanoseconds, "", 35e6},
@@ -134,7 +138,7 @@ func printScenario(s scenario, r result) {
 	for _, c := range s.contestants {
 		ratio, spread := formatRatios(r.ratios(c.lib, s.peer, nanoseconds))
 		row := []string{
-			c.lib, s.unit.format(r.median(c.lib, nanoseconds)),
+			c.lib, s.unit.format(r.median(c.lib, nanoseconds), s.attempts),
 			s.unit.formatAllocations(r.median(c.lib, allocations)), fmt.Sprintf("%.0f", r.median(c.lib, allocated)),
 			ratio, spread,
 		}
@@ -156,14 +160,15 @@ func formatRatios(ratios []float64) (ratio, spread string) {
 
 func (u unit) String() string { return [...]string{"ns/op", "ms/op", "ops/s", "runs/s"}[u] }
 
-func (u unit) format(nanoseconds float64) string {
+// format formats the time of a call, which makes so many runs.
+func (u unit) format(nanoseconds float64, runs int) string {
 	switch u {
 	case inMilliseconds:
 		return fmt.Sprintf("%.2f", nanoseconds/1e6)
 	case perSecond:
 		return fmt.Sprintf("%.0f", 1e9/nanoseconds)
 	case runsPerSecond:
-		return fmt.Sprintf("%.0f", runsOfCall*1e9/nanoseconds)
+		return fmt.Sprintf("%.0f", float64(runs)*1e9/nanoseconds)
 	}
 	return fmt.Sprintf("%.1f", nanoseconds)
 }
