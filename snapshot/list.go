@@ -128,6 +128,12 @@ func (f *Filter) Tally(i *Info, counts map[Status]int) {
 	}
 }
 
+// CountsAll reports whether the filter selects all runs, apart from Status.
+func (f *Filter) CountsAll() bool {
+	return f.Pipeline == "" && f.Program == "" && f.Version == "" && f.Parent == "" && f.ErrorClass == "" && f.Text == "" &&
+		len(f.Tags) == 0 && !f.Asking && f.Since.IsZero() && f.Until.IsZero() && f.Only == nil
+}
+
 func (f *Filter) matchesButStatus(i *Info) bool {
 	switch {
 	case f.Pipeline != "" && f.Pipeline != i.Metadata.Pipeline,

@@ -10,7 +10,7 @@ import (
 
 // A Store stores runs, their waiting messages, and their large outputs. It must be safe for
 // concurrent use. Package storetest tests implementations against these rules. Package storekit
-// makes a store from nine methods; its example sqlitestore uses SQLite.
+// makes a store from ten methods; its example sqlitestore uses SQLite.
 //
 // If the context has ended, every method, including those of Reader, Inbox and
 // ArtifactStore, changes nothing and returns the cause of the context. For an invalid

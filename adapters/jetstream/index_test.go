@@ -95,6 +95,18 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 			assert.Less(t, messages, uint64(60), "%+v", f)
 		}
 	}
+	before := conn.Stats().InMsgs
+	page, err := s.List(t.Context(), snapshot.Filter{Limit: 1, Count: true})
+	require.NoError(t, err)
+	assert.Less(t, conn.Stats().InMsgs-before, uint64(200), "of 2,408 runs")
+	assert.Equal(t, map[snapshot.Status]int{
+		snapshot.StatusCompleted: 1200, snapshot.StatusPaused: 1202, snapshot.StatusFailed: 1,
+		snapshot.StatusQueued: 2, snapshot.StatusInterrupted: 1, snapshot.StatusRunning: 1,
+	}, page.Counts)
+	page, err = s.List(t.Context(), snapshot.Filter{Limit: 1, Count: true, Text: "also7"})
+	require.NoError(t, err)
+	assert.Equal(t, map[snapshot.Status]int{snapshot.StatusCompleted: 11}, page.Counts)
+
 	_, messages = list(snapshot.Filter{Status: []snapshot.Status{snapshot.StatusCompleted}, Limit: 50})
 	assert.Less(t, messages, uint64(200))
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))

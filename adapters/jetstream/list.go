@@ -37,12 +37,32 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	}
 	page, err := s.latest(ctx, f)
 	if err == nil && f.Count {
-		f.Before, f.Limit = "", 1
-		var counted snapshot.Page
-		counted, err = s.pick(ctx, f)
-		page.Counts = counted.Counts
+		page.Counts, err = s.count(ctx, f)
 	}
 	return page, err
+}
+
+// count returns the number of runs of each status that the filter selects without Status. If these
+// are all runs, the server counts them, except those that are queued or running.
+func (s *Store) count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
+	f.Before, f.Limit = "", 1
+	if !f.CountsAll() {
+		page, err := s.pick(ctx, f)
+		return page.Counts, err
+	}
+	page, err := s.pickFrom(ctx, f, []string{s.names.indexedAs(active)})
+	if err != nil {
+		return nil, err
+	}
+	for _, status := range notActive {
+		n, err := s.countOn(ctx, s.names.index(), s.names.indexedAs(string(status)))
+		if err != nil {
+			return nil, err
+		} else if n > 0 {
+			page.Counts[status] += n
+		}
+	}
+	return page.Counts, nil
 }
 
 // indexSubjects returns the subjects of the index with runs of the statuses; all subjects if there
@@ -84,20 +104,25 @@ func (n names) dueSubjects(f *snapshot.Filter) []string {
 
 // pick reads everything that the server selects.
 func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
-	p, err := storekit.NewPicker(f)
-	if err != nil {
-		return snapshot.Page{}, err
-	}
 	statuses := f.Status
 	if f.Count {
 		statuses = nil
+	}
+	return s.pickFrom(ctx, f, s.names.indexSubjects(statuses))
+}
+
+// pickFrom reads everything on subjects of the index.
+func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []string) (snapshot.Page, error) {
+	p, err := storekit.NewPicker(f)
+	if err != nil {
+		return snapshot.Page{}, err
 	}
 	end, err := s.before(ctx, "")
 	if err != nil {
 		return snapshot.Page{}, err
 	}
 	l := newLister(s)
-	for _, subject := range s.names.indexSubjects(statuses) {
+	for _, subject := range subjects {
 		for msg, err := range s.upTo(ctx, subject, 1, end) {
 			if err != nil {
 				return snapshot.Page{}, err

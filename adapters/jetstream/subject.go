@@ -114,6 +114,11 @@ func hoursUntil(t time.Time) (hours []string) {
 // are queued soon run, and do not move then.
 const active = "active"
 
+// notActive are the other statuses.
+var notActive = []snapshot.Status{
+	snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
+}
+
 // indexedAs is a status in a subject of the index.
 func indexedAs(status snapshot.Status) string {
 	if status == snapshot.StatusQueued || status == snapshot.StatusRunning {

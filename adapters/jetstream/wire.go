@@ -213,8 +213,29 @@ func (s *Store) read(ctx context.Context, stream, subject string, from, to uint6
 }
 
 // readBatch asks any replica for the next messages.
-func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint64) (batch []*nats.Msg, err error) {
-	request, err := json.Marshal(query{Seq: from, Next: subject, Batch: readBatch, MaxBytes: readBytes})
+func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint64) ([]*nats.Msg, error) {
+	return s.readNext(ctx, stream, subject, from, readBatch)
+}
+
+// countOn returns the number of messages on a subject, which may have wildcards.
+func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error) {
+	first, err := s.readNext(ctx, stream, subject, 1, 1)
+	if err != nil || len(first) == 0 {
+		return 0, err
+	}
+	after, err := strconv.Atoi(first[0].Header.Get(headerPending))
+	if err != nil {
+		return 0, fmt.Errorf("jetstream: the answer of the server has no number of messages: %w", err)
+	}
+	return 1 + after, nil
+}
+
+// headerPending is the number of messages on the subject after that one.
+const headerPending = "Nats-Num-Pending"
+
+// readNext asks any replica for the next n messages.
+func (s *Store) readNext(ctx context.Context, stream, subject string, from uint64, n int) (batch []*nats.Msg, err error) {
+	request, err := json.Marshal(query{Seq: from, Next: subject, Batch: n, MaxBytes: readBytes})
 	if err != nil {
 		return nil, err
 	}

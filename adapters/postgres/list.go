@@ -14,17 +14,12 @@ import (
 
 // List implements [snapshot.Reader]. It sorts and counts in the database.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
-	if f.Count && !isExact(&f) {
+	if !f.IsSorted() || f.Count && !isExact(&f) {
 		return s.Store.List(ctx, f)
 	}
-	all, list := f, s.Store.List
-	if f.IsSorted() {
-		list = s.db.sorted
-	}
-	f.Count = false
-	page, err := list(ctx, f)
-	if err == nil && all.Count {
-		page.Counts, err = storekit.Again(ctx, func() (map[snapshot.Status]int, error) { return s.db.count(ctx, &all) })
+	page, err := s.db.sorted(ctx, f)
+	if err == nil && f.Count {
+		page.Counts, err = storekit.Again(ctx, func() (map[snapshot.Status]int, error) { return s.db.Count(ctx, f) })
 	}
 	return page, err
 }
@@ -285,11 +280,14 @@ func (q *listing) scan(o *order, place, by, limit string) string {
 	return `(select * from ` + in + ` r where ` + q.where() + limit + `)`
 }
 
-// count returns the number of runs of each status that the filter selects without Status. Each status
-// is counted alone, in the smallest index that has it. Those that are stored as running are few.
-func (d *database) count(ctx context.Context, f *snapshot.Filter) (map[snapshot.Status]int, error) {
+// Count implements [storekit.Heads]. Each status is counted alone, in the smallest index that
+// has it. Those that are stored as running are few.
+func (d *database) Count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
+	if !isExact(&f) {
+		return nil, nil
+	}
 	q := &listing{}
-	q.filter(f)
+	q.filter(&f)
 	counted := `select case when ` + isOpen + ` then 'running' else 'interrupted' end, count(*) from reprise.runs r where ` + q.where() + ` and r.status = 'running' group by 1`
 	for _, status := range every {
 		if status != snapshot.StatusRunning {

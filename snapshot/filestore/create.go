@@ -17,6 +17,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	if err := s.check(ctx, run.RunID); err != nil {
 		return snapshot.Info{}, err
 	}
+	defer s.index.change(run.RunID)
 	info, err := storekit.Created(run.Info)
 	if err != nil {
 		return snapshot.Info{}, err

@@ -17,6 +17,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	if err := s.check(ctx, runID); err != nil {
 		return err
 	}
+	defer s.index.change(runID)
 	d := s.dir(runID)
 	l, err := d.lock(ctx, false, false)
 	if err != nil {

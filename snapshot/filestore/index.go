@@ -3,6 +3,7 @@ package filestore
 import (
 	"cmp"
 	"context"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -21,12 +22,20 @@ import (
 // Each scan still asks the system for the state of each meta file. For 100,000 runs that takes a
 // quarter of a second; reading them would take more than one second.
 type index struct {
-	busy chan struct{} // full while a scan is running
+	busy chan struct{} // full while a scan is running, which owns the two fields below
 	runs []*indexed    // in the order of their IDs
+	took time.Duration // by the last scan of all runs
 
-	mu     sync.Mutex // guards the fields below
-	order  []*indexed // in the order of lists
-	looked time.Time  // when the runs were scanned
+	mu      sync.Mutex      // guards the fields below
+	order   *order          // nil before the first scan
+	looked  time.Time       // when the last scan of all runs began
+	changed map[string]bool // runs that this store has changed since they were scanned; nil if there are too many
+}
+
+// An order has all runs in the order of lists. It never changes.
+type order struct {
+	runs   []*indexed
+	counts map[snapshot.Status]int // of the runs that could be read
 }
 
 // indexed is the state of a run at a scan. It never changes; if the run has changed, a new one
@@ -51,40 +60,139 @@ func (e *indexed) isAs(before *indexed) bool {
 	return e == before || e != nil && before != nil && e.RunID == before.RunID && e.Updated.Equal(before.Updated) && e.status == before.status
 }
 
-func newIndex() *index { return &index{busy: make(chan struct{}, 1)} }
+func newIndex() *index {
+	return &index{busy: make(chan struct{}, 1), changed: make(map[string]bool)}
+}
 
-// look scans all runs and returns them in the order of their IDs.
-func (s *Store) look(ctx context.Context) ([]*indexed, error) {
-	x := s.index
+// mostChanged is how many changed runs are remembered. If there are more, all runs are scanned.
+const mostChanged = 10_000
+
+// change notes that this store may have changed a run.
+func (x *index) change(runID string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.changed == nil {
+		return
+	}
+	if x.changed[runID] = true; len(x.changed) > mostChanged {
+		x.changed = nil
+	}
+}
+
+// take returns the runs that were changed, and forgets them.
+func (x *index) take() map[string]bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	changed := x.changed
+	x.changed = make(map[string]bool)
+	return changed
+}
+
+// giveBack undoes take.
+func (x *index) giveBack(changed map[string]bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.changed == nil || changed == nil {
+		x.changed = nil
+		return
+	}
+	maps.Copy(x.changed, changed)
+}
+
+// claim waits until nobody else scans. The caller calls release.
+func (x *index) claim(ctx context.Context) (release func(), err error) {
 	select {
 	case x.busy <- struct{}{}:
+		return func() { <-x.busy }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-x.busy }()
+}
+
+// look scans all runs and returns them in the order of their IDs.
+func (s *Store) look(ctx context.Context) ([]*indexed, error) {
+	release, err := s.index.claim(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return s.scan(ctx)
+}
+
+// scan implements look for a caller that has claimed the index.
+func (s *Store) scan(ctx context.Context) ([]*indexed, error) {
+	x, began := s.index, time.Now()
+	changed := x.take() // before the scan: what is changed meanwhile is scanned again
 	ids, err := s.runIDs()
 	if err != nil {
+		x.giveBack(changed)
 		return nil, err
 	}
 	s.unclosed.retain(ids)
 	runs := s.lookAll(ctx, ids, x.runs)
 	if err := context.Cause(ctx); err != nil {
+		x.giveBack(changed)
 		return nil, err
 	}
-	same := slices.EqualFunc(runs, x.runs, (*indexed).isAs)
-	x.runs = runs
+	x.set(runs)
+	x.took = time.Since(began)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !same {
-		x.order = inOrder(runs)
-	}
-	x.looked = time.Now()
+	x.looked = began
 	return runs, nil
 }
 
+// set replaces the runs, which are in the order of their IDs. The caller has claimed the index.
+func (x *index) set(runs []*indexed) {
+	same := x.order != nil && slices.EqualFunc(runs, x.runs, (*indexed).isAs)
+	x.runs = runs
+	if !same {
+		o := inOrder(runs)
+		x.mu.Lock()
+		x.order = o
+		x.mu.Unlock()
+	}
+}
+
+// rescan scans the runs that this store has changed. Other runs stay as they were at the last scan.
+// The caller has claimed the index.
+func (s *Store) rescan(ctx context.Context) error {
+	x := s.index
+	changed := x.take()
+	if changed == nil {
+		_, err := s.scan(ctx)
+		return err
+	} else if len(changed) == 0 {
+		return nil
+	}
+	fresh := s.lookAll(ctx, slices.Sorted(maps.Keys(changed)), nil)
+	if err := context.Cause(ctx); err != nil {
+		x.giveBack(changed)
+		return err
+	}
+	runs := slices.DeleteFunc(slices.Clone(x.runs), func(e *indexed) bool { return changed[e.RunID] })
+	for _, e := range fresh {
+		if e.status == "" && isDir(s.run(e.RunID)) != nil {
+			continue // it was deleted
+		}
+		at, _ := slices.BinarySearchFunc(runs, e.RunID, compareID)
+		runs = slices.Insert(runs, at, e)
+	}
+	x.set(runs)
+	return nil
+}
+
+func compareID(e *indexed, runID string) int { return cmp.Compare(e.RunID, runID) }
+
 // inOrder returns the runs in the order of lists.
-func inOrder(runs []*indexed) []*indexed {
-	return slices.SortedFunc(slices.Values(runs), func(a, b *indexed) int { return a.Compare(b.Place) })
+func inOrder(runs []*indexed) *order {
+	o := &order{slices.SortedFunc(slices.Values(runs), func(a, b *indexed) int { return a.Compare(b.Place) }), make(map[snapshot.Status]int)}
+	for _, e := range runs {
+		if e.status != "" {
+			o.counts[e.status]++
+		}
+	}
+	return o
 }
 
 // If nothing is cached, a scan mostly waits for the disk. Several goroutines need half the time or
@@ -107,7 +215,7 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 			}
 			for i := begin; i < min(end, len(ids)) && ctx.Err() == nil; i++ {
 				var before *indexed
-				if at, ok := slices.BinarySearchFunc(old, ids[i], func(e *indexed, id string) int { return cmp.Compare(e.RunID, id) }); ok {
+				if at, ok := slices.BinarySearchFunc(old, ids[i], compareID); ok {
 					before = old[at]
 				}
 				runs[i] = s.lookAt(ctx, ids[i], before)
@@ -204,24 +312,45 @@ func (e *indexed) mayMatch(f *snapshot.Filter) bool {
 	return f.Matches(&info)
 }
 
-// inOrder returns all runs in the order of lists. For a page that follows another one, it may
+// orderOf returns all runs in the order of lists. For a page that follows another one, it may
 // return the order of the earlier page: a list may be a little out of date, and so reading all
-// pages scans each run only once.
-func (s *Store) inOrder(ctx context.Context, follows bool) ([]*indexed, error) {
-	x := s.index
-	x.mu.Lock()
-	order, age := x.order, time.Since(x.looked)
-	x.mu.Unlock()
-	if follows && order != nil && age < orderFor {
-		return order, nil
+// pages scans each run only once. A list with counts is for a display, which asks again and again:
+// it sees changes by other processes as late as Watch does, and those of this store at once.
+func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*order, error) {
+	x, asked := s.index, time.Now()
+	if o, age := x.last(); f.Before != "" && o != nil && age < orderFor {
+		return o, nil
 	}
-	if _, err := s.look(ctx); err != nil {
+	release, err := x.claim(ctx)
+	if err != nil {
 		return nil, err
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.order, nil
+	defer release()
+	if x.isRecent(asked) || f.Count && x.isRecent(asked.Add(-max(s.poll, lookShare*x.took))) {
+		err = s.rescan(ctx)
+	} else {
+		_, err = s.scan(ctx)
+	}
+	o, _ := x.last()
+	return o, err
 }
 
 // orderFor is how long following pages keep the same order.
 const orderFor = time.Minute
+
+// lookShare limits repeated scans: they take at most this part of the time.
+const lookShare = 20
+
+// last returns the order of the last scan, and how long ago that began.
+func (x *index) last() (*order, time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.order, time.Since(x.looked)
+}
+
+// isRecent reports whether the last scan of all runs began after t.
+func (x *index) isRecent(t time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.order != nil && x.looked.After(t)
+}

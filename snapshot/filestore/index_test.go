@@ -82,6 +82,75 @@ func TestListReadsAgainOnlyTheRunsThatHaveChangedOrAreOnThePage(t *testing.T) {
 	}))
 }
 
+// TestAListWithCountsDoesNotLookAtAllRunsEachTime, and has the changes of its own store at once.
+func TestAListWithCountsDoesNotLookAtAllRunsEachTime(t *testing.T) {
+	s, _, dir := oldRuns(t, 300, filestore.WithPolling(time.Hour))
+	other := newFileStore(t, dir) // as another process
+	look := func() snapshot.Page {
+		t.Helper()
+		page, err := s.List(t.Context(), snapshot.Filter{Limit: 1, Count: true})
+		require.NoError(t, err)
+		return page
+	}
+	counts := func(completed, failed, paused int) map[snapshot.Status]int {
+		want := map[snapshot.Status]int{snapshot.StatusCompleted: completed, snapshot.StatusFailed: failed}
+		if paused > 0 {
+			want[snapshot.StatusPaused] = paused
+		}
+		return want
+	}
+	assert.Equal(t, counts(270, 30, 0), look().Counts)
+	assert.Less(t, testing.AllocsPerRun(5, func() { look() }), 200.0, "whatever the number of runs")
+
+	require.NoError(t, s.Delete(t.Context(), "run-0010"))
+	assert.Equal(t, counts(270, 29, 0), look().Counts)
+	j, err := s.Open(t.Context(), "run-0020", snapshot.OpenOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, 1, look().Counts[snapshot.StatusRunning])
+	require.NoError(t, closeAs(j, snapshot.StatusPaused))
+	page := look()
+	assert.Equal(t, counts(270, 28, 1), page.Counts)
+	assert.Equal(t, "run-0020", page.Runs[0].RunID)
+	_, err = s.Create(t.Context(), &snapshot.Run{Info: snapshot.Info{RunID: "new", Status: snapshot.StatusCompleted}})
+	require.NoError(t, err)
+	_, err = s.Update(t.Context(), "run-0030", func(i *snapshot.Info) error { i.Status = snapshot.StatusCompleted; return nil })
+	require.NoError(t, err)
+	page = look()
+	assert.Equal(t, counts(272, 27, 1), page.Counts)
+	assert.Equal(t, "run-0030", page.Runs[0].RunID)
+
+	require.NoError(t, other.Delete(t.Context(), "run-0040"))
+	require.NoError(t, s.Delete(t.Context(), "run-0050"))
+	assert.Equal(t, counts(272, 26, 1), look().Counts, "another store's changes come later")
+	for n := range 10_001 { // too many to remember which
+		require.ErrorIs(t, s.Delete(t.Context(), fmt.Sprint("none-", n)), snapshot.ErrNotFound)
+	}
+	assert.Equal(t, counts(272, 25, 1), look().Counts)
+	require.NoError(t, other.Delete(t.Context(), "run-0060"))
+	assert.Len(t, list(t, s, snapshot.Filter{Status: []snapshot.Status{snapshot.StatusFailed}}), 24, "a list without counts is of now")
+	assert.Equal(t, counts(272, 24, 1), look().Counts)
+}
+
+// TestAListWithCountsSeesOthersWhenAWatchDoes, and not later.
+func TestAListWithCountsSeesOthersWhenAWatchDoes(t *testing.T) {
+	_, _, dir := oldRuns(t, 3)
+	synctest.Test(t, func(t *testing.T) {
+		s := newFileStore(t, dir, filestore.WithPolling(time.Minute))
+		other := newFileStore(t, dir, filestore.WithPolling(time.Minute))
+		failed := func() int {
+			page, err := s.List(t.Context(), snapshot.Filter{Limit: 1, Count: true})
+			require.NoError(t, err)
+			return page.Counts[snapshot.StatusFailed]
+		}
+		assert.Equal(t, 1, failed())
+		require.NoError(t, other.Delete(t.Context(), "run-0000"))
+		<-time.After(59 * time.Second)
+		assert.Equal(t, 1, failed())
+		<-time.After(time.Second)
+		assert.Zero(t, failed())
+	})
+}
+
 // TestChangesWithinTheSameTimeOfAFileAreListed: some file systems count the
 // times of files in steps of seconds.
 func TestChangesWithinTheSameTimeOfAFileAreListed(t *testing.T) {

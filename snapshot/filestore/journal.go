@@ -232,6 +232,7 @@ func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 		if isOurs {
 			j.dir.touchInbox()
 		}
+		j.dir.store.index.change(j.dir.runID)
 	})
 	return j.closeErr
 }

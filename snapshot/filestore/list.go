@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -13,7 +14,8 @@ import (
 // List implements [snapshot.Reader]. For a first page it checks for each run whether its meta file
 // has changed. It reads the meta files that have changed and those of the runs on the page. The
 // journals of a run that was not closed are read once. Following pages keep the same order for a
-// minute. A run that is damaged or cannot be read is listed as interrupted; Load and the warnings
+// minute. A list with Count checks the runs that this Store has changed, and all runs only if the
+// last check is so old that Watch would check them again, see WithPolling. A run that is damaged or cannot be read is listed as interrupted; Load and the warnings
 // say what is wrong.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
@@ -22,30 +24,41 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	if err := f.Check(); err != nil {
 		return snapshot.Page{}, err
 	}
-	order, err := s.orderFor(ctx, &f)
+	o, err := s.orderFor(ctx, &f)
 	if ctx.Err() != nil {
 		return snapshot.Page{}, context.Cause(ctx)
 	} else if err != nil {
 		return snapshot.Page{}, fmt.Errorf("snapshot: list: %w", err)
 	}
 	if f.IsSorted() {
-		return s.pick(ctx, order, f)
+		return s.pick(ctx, o, f)
 	}
-	page, err := s.latest(ctx, order, f)
+	page, err := s.latest(ctx, o, f)
 	if err == nil && f.Count {
-		var counted snapshot.Page
-		count := f
-		count.Before, count.Limit = "", 1
-		counted, err = s.pick(ctx, order, count)
-		page.Counts = counted.Counts
+		page.Counts = o.count(&f)
 	}
 	return page, err
 }
 
+// count returns the number of runs of each status that the filter selects without Status.
+func (o *order) count(f *snapshot.Filter) map[snapshot.Status]int {
+	if f.CountsAll() {
+		return maps.Clone(o.counts)
+	}
+	counts := make(map[snapshot.Status]int)
+	for _, e := range o.runs {
+		if e.status != "" { // it could be read
+			info := e.listed()
+			f.Tally(&info, counts)
+		}
+	}
+	return counts
+}
+
 // orderFor returns the runs that a filter may pick, in the order of lists.
-func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) ([]*indexed, error) {
+func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) (*order, error) {
 	if f.Only == nil || f.Before != "" {
-		return s.inOrder(ctx, f.Before != "")
+		return s.orderOf(ctx, f)
 	}
 	all, err := s.runIDs()
 	if err != nil {
@@ -58,7 +71,7 @@ func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) ([]*indexed, e
 		}
 	}
 	if len(ids) > len(all)/fewOf {
-		return s.inOrder(ctx, false)
+		return s.orderOf(ctx, f)
 	}
 	return inOrder(s.lookAll(ctx, ids, nil)), nil
 }
@@ -68,12 +81,12 @@ func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) ([]*indexed, e
 const fewOf = 16
 
 // pick chooses runs by what the index knows of them, and reads the chosen ones.
-func (s *Store) pick(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
+func (s *Store) pick(ctx context.Context, o *order, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	for _, e := range order {
+	for _, e := range o.runs {
 		if e.status != "" { // it could be read
 			p.Add(e.listed())
 		}
@@ -91,11 +104,11 @@ func (s *Store) pick(ctx context.Context, order []*indexed, f snapshot.Filter) (
 }
 
 // latest returns a page in the order of the last update, the latest first.
-func (s *Store) latest(ctx context.Context, order []*indexed, f snapshot.Filter) (snapshot.Page, error) {
-	place := func(i int) storekit.Place { return order[i].Place }
-	page, err := storekit.PageOf(f, len(order), place, func(i int) (info snapshot.Info, there, more bool) {
-		if order[i].mayMatch(&f) && ctx.Err() == nil {
-			info, there = s.forPage(ctx, order[i].RunID)
+func (s *Store) latest(ctx context.Context, o *order, f snapshot.Filter) (snapshot.Page, error) {
+	place := func(i int) storekit.Place { return o.runs[i].Place }
+	page, err := storekit.PageOf(f, len(o.runs), place, func(i int) (info snapshot.Info, there, more bool) {
+		if o.runs[i].mayMatch(&f) && ctx.Err() == nil {
+			info, there = s.forPage(ctx, o.runs[i].RunID)
 		}
 		return info, there, ctx.Err() == nil
 	})

@@ -41,6 +41,7 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 	if err := s.check(ctx, runID); err != nil {
 		return report, err
 	}
+	defer s.index.change(runID)
 	d := s.dir(runID)
 	l, err := d.lock(ctx, false, false)
 	if err != nil {

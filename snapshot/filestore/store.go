@@ -183,6 +183,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	if err := s.check(ctx, runID); err != nil {
 		return nil, err
 	}
+	defer s.index.change(runID)
 	l, err := s.dir(runID).lock(ctx, o.Wait, o.Create)
 	if err != nil {
 		return nil, err

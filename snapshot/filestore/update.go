@@ -97,6 +97,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	if err := s.check(ctx, runID); err != nil {
 		return snapshot.Info{}, err
 	}
+	defer s.index.change(runID)
 	d := s.dir(runID)
 	l, err := d.lock(ctx, false, false)
 	if errors.Is(err, snapshot.ErrLocked) {

@@ -8,5 +8,5 @@ import (
 
 // NewOn returns a store on what wrap makes of the backend of a Store.
 func NewOn(wrap func(storekit.Backend) storekit.Backend, poll time.Duration) *Store {
-	return &Store{Store: storekit.New(wrap(&memory{runs: make(map[string]*run)}), storekit.Options{Poll: poll})}
+	return &Store{Store: storekit.New(wrap(newMemory()), storekit.Options{Poll: poll})}
 }

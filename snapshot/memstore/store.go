@@ -25,7 +25,7 @@ var _ snapshot.Store = (*Store)(nil)
 
 // New returns an empty store.
 func New() *Store {
-	return &Store{Store: storekit.New(&memory{runs: make(map[string]*run)}, storekit.Options{})}
+	return &Store{Store: storekit.New(newMemory(), storekit.Options{})}
 }
 
 // A memory is the backend of a Store.
@@ -33,9 +33,14 @@ type memory struct {
 	mu      sync.Mutex
 	runs    map[string]*run // by run ID
 	now     uint64          // number of changes so far
-	order   []*run          // in the order of lists; nil after a change
-	deleted []deleted       // the latest deletions
-	reset   uint64          // deletions up to this change are forgotten
+	order   []*run          // the last in lists comes first, so that a change moves few runs
+	counts  map[snapshot.Status]int
+	deleted []deleted // the latest deletions
+	reset   uint64    // deletions up to this change are forgotten
+}
+
+func newMemory() *memory {
+	return &memory{runs: make(map[string]*run), counts: make(map[snapshot.Status]int)}
 }
 
 // A run is a stored run. Batches are appended and never modified.
@@ -102,22 +107,52 @@ func (m *memory) Swap(_ context.Context, before, after storekit.Head, records st
 		return false, nil
 	case after.UID == "":
 		delete(m.runs, before.Info.RunID)
+		m.withdraw(r)
 		m.change(r)
 		m.deleted = append(m.deleted, deleted{r.current(), r.changed})
 		if len(m.deleted) > 2*deletedMost {
 			m.reset = m.deleted[deletedMost-1].at
 			m.deleted = slices.Clone(m.deleted[deletedMost:])
 		}
-		m.order = nil
 		return true, nil
 	}
+	m.withdraw(r)
 	r.append(records)
 	r.head = after
 	r.head.Info = after.Info.Clone()
 	r.head.Info.LastSeq = r.last()
+	m.enlist(r)
 	m.change(r)
-	m.order = nil
 	return true, nil
+}
+
+// enlist puts a run into lists and counts. The lock is held.
+func (m *memory) enlist(r *run) {
+	at, _ := m.find(r.place())
+	m.order = slices.Insert(m.order, at, r)
+	m.counts[r.status()]++
+}
+
+// withdraw undoes enlist before the run changes. A run that is not enlisted stays so. The lock is
+// held.
+func (m *memory) withdraw(r *run) {
+	if at, ok := m.find(r.place()); ok {
+		m.order = slices.Delete(m.order, at, at+1)
+		m.counts[r.status()]--
+	}
+}
+
+// find returns where a place is in the order, and whether a run is there. The lock is held.
+func (m *memory) find(p storekit.Place) (at int, ok bool) {
+	return slices.BinarySearchFunc(m.order, p, func(r *run, p storekit.Place) int { return p.Compare(r.place()) })
+}
+
+// status is that which lists show.
+func (r *run) status() snapshot.Status {
+	if r.head.Info.Status == snapshot.StatusRunning && r.head.Opening == "" {
+		return snapshot.StatusInterrupted
+	}
+	return r.head.Info.Status
 }
 
 // last returns the number of the last record.
@@ -138,19 +173,36 @@ func (r *run) append(b storekit.Batch) {
 func (m *memory) List(_ context.Context, _ snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.order == nil {
-		m.order = slices.SortedFunc(maps.Values(m.runs), func(a, b *run) int { return a.place().Compare(b.place()) })
-	}
-	first := 0
+	last := len(m.order)
 	if after != (storekit.Place{}) {
-		first = sort.Search(len(m.order), func(i int) bool { return m.order[i].place().Compare(after) > 0 })
+		last, _ = m.find(after)
 	}
-	last := min(first+n, len(m.order))
-	heads := make([]storekit.Head, 0, last-first)
-	for _, r := range m.order[first:last] {
+	heads := make([]storekit.Head, 0, min(n, last))
+	for _, r := range slices.Backward(m.order[max(0, last-n):last]) {
 		heads = append(heads, r.current())
 	}
 	return heads, nil
+}
+
+// Count implements [storekit.Heads].
+func (m *memory) Count(_ context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := make(map[snapshot.Status]int)
+	if f.CountsAll() {
+		for status, n := range m.counts {
+			if n > 0 {
+				counts[status] = n
+			}
+		}
+		return counts, nil
+	}
+	for _, r := range m.order {
+		info := r.head.Info
+		info.Status = r.status()
+		f.Tally(&info, counts)
+	}
+	return counts, nil
 }
 
 func (r *run) place() storekit.Place {

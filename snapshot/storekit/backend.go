@@ -60,6 +60,11 @@ type Heads interface {
 	// and Limit of the filter.
 	List(ctx context.Context, f snapshot.Filter, after Place, n int) ([]Head, error)
 
+	// Count returns the number of runs of each status that the filter selects without Status; for
+	// this, too, a run that is running and not open counts as interrupted. It returns nil if the
+	// backend cannot count these runs without reading them: the store then counts them.
+	Count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error)
+
 	// Changes returns the runs that have changed since a position, and the current position.
 	// Appended records are changes, too. The position is one that an earlier call has returned, or
 	// 0, for which the result contains all existing runs. With a run ID, only that run needs to be

@@ -6,28 +6,50 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// perPage is how many heads a list reads at a time.
+// perPage is how many heads a list reads at a time, at most.
 const perPage = 100
 
 // List implements snapshot.Reader. It reads heads until the page is full. To sort in
-// another order than the last updated first, or to count runs, it reads all heads.
+// another order than the last updated first, or to count runs that the backend does not
+// count, it reads all heads.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
 	}
-	if f.IsSorted() || f.Count {
-		return s.pick(ctx, f)
-	}
 	if err := f.Check(); err != nil {
 		return snapshot.Page{}, err
 	}
+	if f.IsSorted() {
+		return s.pick(ctx, f)
+	}
+	var counts map[snapshot.Status]int
+	if f.Count {
+		var err error
+		counts, err = Again(ctx, func() (map[snapshot.Status]int, error) { return s.backend.Count(ctx, f) })
+		if err != nil {
+			return snapshot.Page{}, err
+		} else if counts == nil {
+			return s.pick(ctx, f)
+		}
+	}
+	page, err := s.latest(ctx, f)
+	page.Counts = counts
+	return page, err
+}
+
+// latest returns a page of the last updated runs.
+func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	place, err := parsePlace(f.Before, &f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
 	page := snapshot.Page{Runs: []snapshot.Info{}, Next: f.Before}
-	for {
-		heads, err := Again(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, perPage) })
+	n := perPage
+	if f.Limit > 0 {
+		n = min(f.Limit+1, perPage) // with the run that shows that there are more
+	}
+	for ; ; n = min(2*n, perPage) {
+		heads, err := Again(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, n) })
 		if err != nil {
 			return snapshot.Page{}, err
 		}
@@ -42,7 +64,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 			place = placeOf(&h.Info)
 			page.Next = place.text()
 		}
-		if len(heads) < perPage {
+		if len(heads) < n {
 			page.Next = ""
 			return page, nil
 		}

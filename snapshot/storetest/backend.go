@@ -9,8 +9,8 @@ import (
 )
 
 // OnBadConnection returns a backend behind a bad connection, for [RunLostAnswers]: each of the
-// methods that are called for one run calls next, and fails as that says. List and Changes do
-// not fail.
+// methods that are called for one run calls next, and fails as that says. List, Count and
+// Changes do not fail.
 func OnBadConnection(b storekit.Backend, next func() Fault) storekit.Backend {
 	return &badConnection{b, next}
 }

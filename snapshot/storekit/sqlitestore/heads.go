@@ -69,6 +69,11 @@ func (d *database) List(ctx context.Context, _ snapshot.Filter, after storekit.P
 	return heads(found), err
 }
 
+// Count implements [storekit.Heads]. It leaves counting to storekit.
+func (d *database) Count(context.Context, snapshot.Filter) (map[snapshot.Status]int, error) {
+	return nil, nil
+}
+
 func nanoseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
