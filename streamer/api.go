@@ -130,7 +130,7 @@ func (h *Handler) serveRun(w http.ResponseWriter, req *http.Request, scope *Acce
 			return
 		}
 	}
-	h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+	h.refuseError(w, err, noRun(id))
 }
 
 func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, error) {

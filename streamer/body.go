@@ -105,6 +105,9 @@ func wanted(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:
+		if t.Elem().Kind() != reflect.String {
+			return "an array of objects"
+		}
 		return "an array of strings"
 	default:
 		return "an object"

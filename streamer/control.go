@@ -46,7 +46,7 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Acc
 	}
 	err := stop(h.options.Control, req.Context(), id, Stop{By: by, Message: body.Message})
 	h.Reread(id)
-	h.answerControl(w, err, "there is no run "+strconv.Quote(id))
+	h.answerControl(w, err, noRun(id))
 }
 
 // admitName returns the name under which a request changes a run: that of its
@@ -98,7 +98,7 @@ func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *A
 	if body.By, ok = h.admitName(w, scope, body.By); !ok {
 		return
 	}
-	h.answerControl(w, h.options.Control.Signal(req.Context(), id, body), "there is no run "+strconv.Quote(id))
+	h.answerControl(w, h.options.Control.Signal(req.Context(), id, body), noRun(id))
 }
 
 // admitControl checks that the sender may change the run, and reads what was

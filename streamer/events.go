@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -24,7 +23,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 		return
 	} else if len(ids) == 1 && ids[0] != "" {
 		if err = h.mayAwait(req.Context(), ids[0], scope); err != nil {
-			h.refuseError(w, err, "there is no run "+strconv.Quote(ids[0]))
+			h.refuseError(w, err, noRun(ids[0]))
 			return
 		}
 		r = h.runs.get(ids[0], true)

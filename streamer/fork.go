@@ -49,5 +49,5 @@ func (h *Handler) serveFork(w http.ResponseWriter, req *http.Request, scope *Acc
 		h.refuse(w, http.StatusForbidden, "forbidden", "you may not see a run "+strconv.Quote(f.RunID))
 		return
 	}
-	h.answerControl(w, h.options.Forker.Fork(req.Context(), id, f), "there is no run "+strconv.Quote(id))
+	h.answerControl(w, h.options.Forker.Fork(req.Context(), id, f), noRun(id))
 }

@@ -3,7 +3,6 @@ package streamer
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -62,7 +61,7 @@ func (h *Handler) serveContinue(w http.ResponseWriter, req *http.Request, scope 
 	if !h.admitContinue(w, req, scope) || !h.admitRun(w, req, scope) || !h.readBody(w, req, &body) {
 		return
 	}
-	h.answerControl(w, goOn(h.options.Continuer, req.Context(), id), "there is no run "+strconv.Quote(id))
+	h.answerControl(w, goOn(h.options.Continuer, req.Context(), id), noRun(id))
 }
 
 func (h *Handler) serveResumeAll(w http.ResponseWriter, req *http.Request, scope *Access) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -40,24 +41,41 @@ func (h *Handler) serveAsset(w http.ResponseWriter, req *http.Request, _ *Access
 	h.sendPage(w, req, req.PathValue("asset"))
 }
 
+// An asset is a file of the page.
+type asset struct {
+	data, compressed []byte
+	tag              string // of its content
+}
+
+// assets are the files of the page by their names.
+var assets = sync.OnceValue(func() map[string]asset {
+	all := make(map[string]asset)
+	names, _ := fs.Glob(page, "page/*")
+	for _, name := range names {
+		data, _ := page.ReadFile(name) // an embedded file can be read
+		hash := sha256.Sum256(data)
+		all[path.Base(name)] = asset{data, compressed(data), hex.EncodeToString(hash[:8])}
+	}
+	return all
+})
+
 // sendPage sends a file of the page. Browsers keep it and ask each time
 // whether it has changed, so that the parts always fit together.
 func (h *Handler) sendPage(w http.ResponseWriter, req *http.Request, name string) {
-	data, err := fs.ReadFile(page, path.Join("page", path.Base(name)))
-	if err != nil {
+	file, ok := assets()[name]
+	if !ok {
 		h.refuseMethod(w, req)
 		return
 	}
-	hash := sha256.Sum256(data)
-	tag := hex.EncodeToString(hash[:8])
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("Content-Type", contentTypes[path.Ext(name)])
 	header.Set("Cache-Control", "no-cache")
 	header.Add("Vary", "Accept-Encoding")
+	data, tag := file.data, file.tag
 	if acceptsGzip(req) && header.Get("Content-Encoding") == "" { // a middleware may compress
 		header.Set("Content-Encoding", "gzip")
-		data, tag = compressed(data), tag+"-gzip"
+		data, tag = file.compressed, tag+"-gzip"
 	}
 	header.Set("ETag", `"`+tag+`"`)
 	http.ServeContent(w, req, name, time.Time{}, bytes.NewReader(data))
@@ -78,7 +96,6 @@ func acceptsGzip(req *http.Request) bool {
 	return false
 }
 
-// compressed takes a millisecond for the largest file, and browsers cache the result.
 func compressed(data []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

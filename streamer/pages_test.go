@@ -36,6 +36,11 @@ func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
 		{"GET", "/api/runs/r/records?before=99", "", 404, "it is 99, and the last one is"},
 		{"GET", "/api/runs/r/records?limit=0", "", 400, `limit is "0": want 1 to 10000`},
 		{"GET", "/api/runs/none/records", "", 404, `there is no run "none"`},
+		{"GET", "/api/runs/" + strings.Repeat("y", 9000), "", 404, strings.Repeat("y", 100)},
+		{"GET", "/api/runs?since=2026-01-02T15:04:05Z&until=2025-01-02T15:04:05Z", "", 400, `since is 2026-01-02T15:04:05Z and until is 2025-01-02T15:04:05Z: want a since before until`},
+		{"GET", "/api/runs?text=%ff", "", 400, `text is "\xff": want UTF-8`},
+		{"GET", "/api/runs?after=x", "", 400, `after is "x": want the next of a page`},
+		{"POST", "/api/questions/answer", `{"questions":"all","value":1}`, 400, "questions is a string; want an array of objects"},
 		{"GET", "/api/runs/none/usage", "", 404, `there is no run "none"`},
 		{"POST", "/api/questions/answer", `{}`, 400, "questions and value are needed"},
 		{"POST", "/api/questions/answer", `{"questions":[{"run_id":"r"}],"value":1}`, 400, "question 1 needs a run_id and a question"},
@@ -45,6 +50,7 @@ func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
 		status, body := request(t, c.method, server.URL+c.path, c.body, "")
 		assert.Equal(t, c.status, status, c.path)
 		assert.Contains(t, body, jsonText(c.text), c.path)
+		assert.Less(t, len(body), 1000, c.path)
 	}
 	status, _ := request(t, "GET", server.URL+"/api/history", "", "")
 	assert.Equal(t, http.StatusOK, status)

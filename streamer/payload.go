@@ -43,12 +43,24 @@ func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *
 	if err == nil {
 		data, err = h.partOf(req.Context(), &parts, part)
 	}
-	if err != nil {
+	if large := (*errLarge)(nil); errors.As(err, &large) {
+		h.refuse(w, http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the %s has %d bytes as it is stored; at most %d are sent: reprise show %s --%s %s prints it",
+			part, large.bytes, maxPayload, id, part, address))
+		return
+	} else if err != nil {
 		h.refuseError(w, err, missingPart(part))
 		return
 	}
 	h.sendPayload(w, req, part, data)
 }
+
+// maxPayload is how many bytes an input or output may have, as it is stored, to be sent.
+const maxPayload = 64 << 20
+
+// errLarge means that a part of a call has more bytes.
+type errLarge struct{ bytes int }
+
+func (e *errLarge) Error() string { return strconv.Itoa(e.bytes) + " bytes" }
 
 // partOf returns a part of a payload, without secrets. The error is ErrNotFound if there is
 // none.
@@ -72,8 +84,11 @@ func (h *Handler) partOf(ctx context.Context, p *payload.Payload, part string) (
 			return nil, err
 		}
 	}
-	if encoded == nil {
+	switch {
+	case encoded == nil:
 		return nil, ErrNotFound
+	case len(encoded) > maxPayload:
+		return nil, &errLarge{len(encoded)}
 	}
 	text, err := record.JSON(encoded, h.options.redactText())
 	if errors.Is(err, record.ErrRedacted) {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -162,6 +163,8 @@ func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 			return q, fmt.Errorf("there is no parameter %q: want some of %v", record.Truncate(name, 50), queryParameters)
 		case len(all) > 1 && name != "tag":
 			return q, fmt.Errorf("%s is given %d times: want it once", name, len(all))
+		case !utf8.ValidString(strings.Join(all, "")):
+			return q, fmt.Errorf("%s is %q: want UTF-8", name, record.Truncate(all[0], 50))
 		}
 	}
 	q = Query{
@@ -192,7 +195,13 @@ func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 	if q.Limit, err = limitOf(req, defaultRuns, maxRuns); err != nil {
 		return q, err
 	}
-	return q, errors.Join(timeOf(values, "since", &q.Since), timeOf(values, "until", &q.Until))
+	if err := errors.Join(timeOf(values, "since", &q.Since), timeOf(values, "until", &q.Until)); err != nil {
+		return q, err
+	}
+	if !q.Until.IsZero() && !q.Since.Before(q.Until) {
+		return q, fmt.Errorf("since is %s and until is %s: want a since before until", values.Get("since"), values.Get("until"))
+	}
+	return q, nil
 }
 
 func timeOf(values url.Values, name string, t *time.Time) (err error) {

@@ -34,7 +34,7 @@ func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *
 	id := req.PathValue("run")
 	r, err := h.find(req.Context(), id, scope)
 	if err != nil {
-		h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+		h.refuseError(w, err, noRun(id))
 		return
 	}
 	body, err := h.recordsBefore(req.Context(), r, before, limit)
@@ -42,7 +42,7 @@ func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *
 		h.refuse(w, http.StatusNotFound, "not_found", err.Error())
 		return
 	} else if err != nil {
-		h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+		h.refuseError(w, err, noRun(id))
 		return
 	}
 	h.sendJSON(w, body)

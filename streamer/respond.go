@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // errorBody is the body of every refusal, below "error".
@@ -60,6 +62,9 @@ func refusalOf(err error, missing string) (status int, code, text string) {
 	// The text may contain paths and hosts.
 	return http.StatusInternalServerError, "unreadable", "the runs cannot be read"
 }
+
+// noRun says that a run does not exist.
+func noRun(id string) string { return "there is no run " + strconv.Quote(record.Truncate(id, maxName)) }
 
 // refuseMethod answers a request that nothing else serves.
 func (h *Handler) refuseMethod(w http.ResponseWriter, req *http.Request) {

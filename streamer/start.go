@@ -138,7 +138,7 @@ func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *A
 	}
 	result, err := h.options.Starter.Result(req.Context(), id)
 	if err != nil {
-		h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+		h.refuseError(w, err, noRun(id))
 		return
 	}
 	if redact := h.options.redactText(); redact != nil {
@@ -169,7 +169,7 @@ func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *A
 	id := req.PathValue("run")
 	values, err := h.options.Starter.Values(req.Context(), id)
 	if err != nil {
-		h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+		h.refuseError(w, err, noRun(id))
 		return
 	}
 	for key, text := range values {
@@ -206,7 +206,7 @@ func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Ac
 func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	id := req.PathValue("run")
 	if _, err := h.find(req.Context(), id, scope); err != nil {
-		h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+		h.refuseError(w, err, noRun(id))
 		return false
 	}
 	return true

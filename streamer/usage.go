@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/reprise-go/reprise/record"
@@ -124,7 +123,7 @@ func (h *Handler) serveUsage(w http.ResponseWriter, req *http.Request, scope *Ac
 			return
 		}
 	}
-	h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+	h.refuseError(w, err, noRun(id))
 }
 
 func (h *Handler) consumptionOf(ctx context.Context, r *run) (Consumption, error) {

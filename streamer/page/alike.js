@@ -1,9 +1,10 @@
 // Questions that are alike, of many runs, answered at once: a person looks at the list, and
 // leaves out what is different.
 
+import { markAnswered } from "./answered.js";
+import { answerForm } from "./answerform.js";
 import { make, list, setHidden, setText, byID } from "./dom.js";
 import { escaped, plural } from "./format.js";
-import { answerForm, markAnswered } from "./questions.js";
 import { get, post, runPath } from "./request.js";
 import { href } from "./route.js";
 import { signed } from "./who.js";

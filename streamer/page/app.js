@@ -4,7 +4,7 @@
 import { make, setText, setAttribute, setHidden, byID } from "./dom.js";
 import { now } from "./clock.js";
 import * as currency from "./currency.js";
-import { clockTime, count, duration, plural } from "./format.js";
+import { clockTime, duration, plural } from "./format.js";
 import { listen } from "./keys.js";
 import * as notify from "./notify.js";
 import { Overview, filterNames } from "./overview.js";

@@ -4,7 +4,7 @@ import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, 
 import { now, parse } from "./clock.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
-import { about, age, attempt, cost, count, countdown, duration, escaped, plural, price, statuses, words } from "./format.js";
+import { about, age, attempt, cost, count, countdown, duration, escaped, fullTime, plural, price, statuses, words } from "./format.js";
 import * as questions from "./questions.js";
 import { href, refine, route } from "./route.js";
 import { get } from "./request.js";
@@ -33,6 +33,8 @@ export class Overview {
   #work;
   #most = most;
   #shown = ""; // what the address said when it was drawn
+  #later;
+  #since; // when the oldest run began, of which the totals are
 
   constructor({ changed, onState, onNotice, onRecord, announce }) {
     this.#announce = announce;
@@ -60,6 +62,7 @@ export class Overview {
 
   start() {
     this.#feed.start();
+    this.#later = setTimeout(() => this.#askSince(), 1000);
     byID("runs-more").onclick = () => this.#showMore();
   }
 
@@ -74,6 +77,16 @@ export class Overview {
     }
   }
 
+  // #askSince asks once since when there are runs.
+  async #askSince() {
+    try {
+      const { body } = await get("api/runs?sort=start&order=asc&limit=1");
+      this.#since = parse(body.runs[0]?.created_at);
+    } catch {
+      // The totals are there all the same.
+    }
+  }
+
   #showMore() {
     this.#most += most;
     const shown = this.#rows.childElementCount;
@@ -82,6 +95,7 @@ export class Overview {
   }
 
   stop() {
+    clearTimeout(this.#later);
     this.#feed.stop();
     this.#table.stop();
     byID("runs-more").onclick = undefined;
@@ -143,6 +157,7 @@ export class Overview {
 
   #drawTiles(runs, filter) {
     const { rest } = this.#runs;
+    const since = this.#since;
     const counts = Object.fromEntries(Object.keys(statuses).map((status) => [status, rest[status] ?? 0]));
     const sum = { tokens: 0, cost: 0, retries: 0, estimated: false };
     let all = !Object.values(rest).some((n) => n > 0); // these are the figures of all runs
@@ -164,7 +179,7 @@ export class Overview {
     list(byID("tiles"), tiles, (tile) => tile.text, createTile, (node, tile) => {
       setText(node.parts.value, tile.value);
       if (!tile.status) {
-        setAttribute(node, "title", all ? "Of all runs that are kept" : "Of the runs that were read; there are more");
+        setAttribute(node, "title", (all ? "Of all runs that are kept" : "Of the runs that were read; there are more") + (since ? `, since ${fullTime(since)}` : ""));
         return;
       }
       setClass(node, `tile s-${tile.status}` + (tile.some ? " some" : ""));
@@ -177,6 +192,7 @@ export class Overview {
     const all = Object.values(this.#runs.rest).reduce((sum, n) => sum + n, runs.length);
     const total = this.#table.exact ? Math.max(this.#table.total, picked.length) : picked.length;
     setText(byID("runs-total"), total === all ? count(all) : `${count(total)} of ${count(all)}`);
+    setText(byID("runs-since"), this.#since ? "since " + fullTime(this.#since) : "");
     list(this.#rows, picked.slice(0, this.#most), (run) => run.run_id, createRow, (node, run) => updateRow(node, run, now));
     const hidden = picked.length > this.#most || this.#table.next !== "";
     setHidden(byID("runs-more"), !hidden);

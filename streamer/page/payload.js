@@ -14,6 +14,7 @@ const found = byID("payload-found");
 const compare = byID("payload-compare");
 const mostAtOnce = 200; // members that are made at a time
 const mostFound = 500;
+const mostShown = 32 << 20; // bytes
 
 let text = ""; // what is shown
 let value; // the same, if it is JSON
@@ -58,6 +59,11 @@ export async function show(run, address, part, { alike = [], asked } = {}) {
 
 async function read(path) {
   const response = await fetch(path, { credentials: "same-origin" });
+  const bytes = Number(response.headers.get("Content-Length"));
+  if (response.ok && bytes > mostShown) {
+    response.body.cancel();
+    throw new Error(`It has ${count(bytes)} bytes, which is too much to show here. Download it.`);
+  }
   const text = await response.text();
   if (!response.ok) throw new Error(JSON.parse(text).error.message);
   return { text, value: response.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : undefined };

@@ -2,7 +2,8 @@
 // answer them.
 
 import * as alike from "./alike.js";
-import { doubtEditor, editorOf, isNullable, showProblem, typeOf } from "./answers.js";
+import { isAnsweredHere, markAnswered } from "./answered.js";
+import { answerForm } from "./answerform.js";
 import { before as whatWasBefore } from "./before.js";
 import { make, list, setHidden, setText, icon } from "./dom.js";
 import { now, parse } from "./clock.js";
@@ -42,7 +43,7 @@ export function draw(section, questions, can, { all = questions, most = 20, more
     if (open.has(card.key)) open.delete(card.key);
     else if (!card.gone) endCard(card, time);
   }
-  for (const [key, q] of open) if (answeredHere.has(keyOf(q.run, q))) open.delete(key); // among others that were alike
+  for (const [key, q] of open) if (isAnsweredHere(q)) open.delete(key); // among others that were alike
   const room = Math.max(0, most - cards.filter((card) => !card.gone).length);
   for (const [key, q] of [...open].slice(0, room)) cards.push({ key, q, gone: 0 });
   shownIn.set(section, cards);
@@ -50,7 +51,7 @@ export function draw(section, questions, can, { all = questions, most = 20, more
   section.hidden = cards.length === 0;
   drawHead(section, all, can);
   list(section, cards, (card) => card.key, (card) => (card.node = cardOf(card.q, can, linked, runOf)), (node, { q }) => {
-    if (!node.answered && answeredHere.has(keyOf(q.run, q))) node.querySelector(".answer").replaceWith(answeredBefore(q, node, runOf));
+    if (!node.answered && isAnsweredHere(q)) node.querySelector(".answer").replaceWith(answeredBefore(q, node, runOf));
     if (node.answered) setText(node.answered.text, afterAnswer(q, node.answered.before, runOf?.(q.run)));
     drawTimes(node.parts, q);
   });
@@ -67,7 +68,7 @@ function drawHead(section, questions, can) {
     head.append(make("div", {}, foldButton(section, "questions", "questions"), make("h2", {}, "Questions"), make("span", { class: "count" }), make("span", { class: "spacer" }), make("span", { class: "as" })),
       make("ul", { class: "alike", "aria-label": "Questions that are alike" }));
   }
-  const open = questions.filter((q) => !q.answered && !answeredHere.has(keyOf(q.run, q)));
+  const open = questions.filter((q) => !q.answered && !isAnsweredHere(q));
   setText(head.querySelector(".count"), String(open.length));
   if (can.answer) who.fill(head.querySelector(".as"), "You answer");
   alike.draw(head.lastChild, open, can);
@@ -84,17 +85,8 @@ function drawTimes({ asked, until }, q) {
   until.title = fullTime(end);
 }
 
-// Questions that were answered here. They stay open in their runs until a program
-// has taken the answer.
-const answeredHere = new Set();
-
 // isAnsweredElsewhere reports whether there is an answer that this page did not send.
-const isAnsweredElsewhere = (q) => Boolean(q.answered) && !answeredHere.has(keyOf(q.run, q));
-
-const keyOf = (run, question) => [run, question.id, question.asked_at].join("\n");
-
-// markAnswered remembers that this page has answered a question.
-export const markAnswered = (q) => answeredHere.add(keyOf(q.run, q));
+const isAnsweredElsewhere = (q) => Boolean(q.answered) && !isAnsweredHere(q);
 
 // drop takes all cards off the page.
 export function drop(section) {
@@ -214,110 +206,6 @@ function form(q, node, runOf) {
   return made;
 }
 
-// answerForm is what answers questions, by their schema: buttons for a truth value and for a
-// choice of few, fields for the rest; without a schema, whatever is typed. Label names what
-// is answered. Send sends a value, and may return that the form is used again; refuseClick
-// may say why a click does not count.
-export function answerForm(q, { label, send, refuseClick = () => undefined, onOther = () => undefined }) {
-  const problem = make("p", { class: "error", role: "alert", hidden: true });
-  const form = make("div", { class: "answer" });
-  const schema = q.schema;
-  const button = (text, name, title, act) =>
-    make("button", { type: "button", class: name, "aria-label": `${title}: ${label}`, onclick: (event) => click(event, act) }, text);
-
-  function click(event, act) {
-    const why = refuseClick(event);
-    if (why) fail(new Error(why));
-    else act();
-  }
-
-  async function give(value) {
-    clear();
-    const controls = [...form.querySelectorAll("input, select, textarea, button")];
-    for (const control of controls) control.disabled = true;
-    try {
-      const result = await send(value);
-      if (!result?.again) return;
-    } catch (error) {
-      fail(error);
-    }
-    for (const control of controls) control.disabled = false;
-  }
-
-  function clear() {
-    problem.hidden = true;
-    showProblem(form);
-  }
-
-  // fail shows an error at the field that it is about, if there is one.
-  function fail(error) {
-    clear();
-    const rest = showProblem(form, error);
-    problem.hidden = !rest;
-    setText(problem, rest);
-  }
-
-  function giveRead(editor) {
-    clear();
-    let value;
-    try {
-      value = editor.read();
-    } catch (error) {
-      fail(error);
-      return;
-    }
-    give(value === undefined ? null : value);
-  }
-
-  function fill(...children) {
-    form.append(...children, problem);
-    return form;
-  }
-  if (!schema && !q.in_doubt) return fill(...untyped({ label, button, give, fail, onOther }));
-  const type = typeOf(schema);
-  if (!q.in_doubt && type === "boolean" && !isNullable(schema)) {
-    return fill(button("Yes", "yes", "Yes", () => give(true)), button("No", "no", "No", () => give(false)));
-  }
-  if (!q.in_doubt && schema.enum && schema.enum.length <= 6 && !schema.enum.includes(null)) {
-    return fill(...schema.enum.map((value) => button(String(value), "choice", String(value), () => give(value))));
-  }
-  const editor = q.in_doubt ? doubtEditor(schema, q.in_doubt.effect) : editorOf(schema, { required: !isNullable(schema) });
-  editor.input?.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && editor.input.tagName === "INPUT") giveRead(editor);
-  });
-  return fill(editor.node, button("Send", "send", "Send the answer to", () => giveRead(editor)));
-}
-
-// untyped answers a question that says nothing of what it takes: with yes or no
-// at a click, or with what is typed.
-function untyped({ label, button, give, fail, onOther }) {
-  const input = make("input", { type: "text", "aria-label": "Another answer to: " + label, placeholder: "or another answer", autocomplete: "off" });
-  const type = make("select", { "aria-label": "How the answer is read" },
-    make("option", { value: "text" }, "as text"), make("option", { value: "json" }, "as JSON"));
-  const giveTyped = () => {
-    if (type.value === "text") {
-      if (input.value === "") fail(new Error("There is no answer yet."));
-      else give(input.value);
-      return;
-    }
-    let value;
-    try {
-      value = JSON.parse(input.value);
-    } catch (error) {
-      fail(new Error("That is not JSON: " + error.message));
-      return;
-    }
-    give(value);
-  };
-  input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") giveTyped();
-  });
-  const buttons = [button("Yes", "yes", "Yes", () => give(true)), button("No", "no", "No", () => give(false))];
-  const typed = button("Send", "quiet", "Send the answer to", giveTyped);
-  const other = make("button", { type: "button", class: "quiet other", onclick: () => (onOther(), input.focus()) }, "Other…");
-  return [...buttons, other, make("span", { class: "typed" }, input, type, typed)];
-}
-
 // standingOf is what tells later whether a program has gone on with a run.
 const standingOf = (run) => ({ status: run?.status, openings: run?.openings ?? 0 });
 
@@ -327,7 +215,7 @@ function afterAnswer(q, before, run) {
   const now = standingOf(run);
   if (now.openings > before.openings || (before.status !== "running" && now.status === "running")) return "Answered. A program goes on with the run.";
   if (fold.isSettled(run)) return `Answered. The run is ${run.status}.`;
-  const open = run.questions.filter((question) => !question.answered && !answeredHere.has(keyOf(q.run, question))).length;
+  const open = run.questions.filter((question) => !question.answered && !isAnsweredHere({ ...question, run: q.run })).length;
   if (open > 0 && run.status === "paused") return `Answered. The run waits for ${plural(open, "more answer")}.`;
   if (now.status === "running") return "Answered. A program has the run open; the call goes on when that resumes it.";
   return "Answered. No program has gone on with the run yet: it goes on when one resumes it.";

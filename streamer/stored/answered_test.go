@@ -200,11 +200,11 @@ func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
 			"since=yesterday":        "want a time such as",
 			"limit=0":                "want 1 to",
 			"asking=perhaps":         "want true or false",
-			"after=nowhere":          "want the Next of a page",
-			"sort=cost&after=7/r":    "want the Next of a page",
+			"after=nowhere":          "want the next of a page",
+			"sort=cost&after=7/r":    "want the next of a page",
 			"program=a&program=b":    "want it once",
 			"text=%zz":               "cannot be read",
-			"sort=tokens&after=cost": "want the Next of a page",
+			"sort=tokens&after=cost": "want the next of a page",
 		} {
 			for _, path := range []string{"/api/runs?", "/api/questions?"} {
 				resp, err := http.Get(url + path + query)

@@ -95,11 +95,25 @@ func TestInputsAndOutputsAreSentWhole(t *testing.T) {
 			}
 			status, text, _ = ask("agent//", "input")
 			assert.Equal(t, http.StatusBadRequest, status, text)
+			_, large := serveWith(t, huge{stored.New(store)}, streamer.Options{})
+			resp, err := http.Get(large + "/api/runs/r/calls/agent%2Fecho/output")
+			require.NoError(t, err)
+			data, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			assert.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
+			assert.Contains(t, string(data), "the output has 67108865 bytes as it is stored; at most 67108864 are sent: reprise show r --output agent/echo prints it")
+
 			_, nothing := serveWith(t, nil, streamer.Options{})
-			resp, err := http.Get(nothing + "/api/runs/r/calls/agent/input")
+			resp, err = http.Get(nothing + "/api/runs/r/calls/agent/input")
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
 			assert.Equal(t, http.StatusNotFound, resp.StatusCode)
 		})
 	}
 }
+
+// huge has artifacts that are too large to be sent.
+type huge struct{ streamer.Source }
+
+func (huge) Artifact(context.Context, string) ([]byte, error) { return make([]byte, 64<<20+1), nil }

@@ -27,9 +27,12 @@ func (s *Runs) List(ctx context.Context, q streamer.Query) (page streamer.RunPag
 	f := filterOf(&q)
 	for {
 		part, err := s.store.List(ctx, f)
-		if errors.Is(err, snapshot.ErrFilter) {
+		switch {
+		case errors.Is(err, snapshot.ErrFilter) && q.After != "":
+			return page, fmt.Errorf("%w: after is %.50q: want the next of a page of a list in the same order", streamer.ErrInvalid, q.After)
+		case errors.Is(err, snapshot.ErrFilter):
 			return page, fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), snapshot.ErrFilter.Error()+": "))
-		} else if err != nil {
+		case err != nil:
 			return page, err
 		}
 		for i := range part.Runs {

@@ -54,6 +54,18 @@ func (p *tab) inspect(name string) {
 	p.size(1280, 800)
 }
 
+// widths are those of a desktop and of phones, on which a view is checked in the colours of a
+// scheme: one phone for each scheme, and all with -long.
+func widths(scheme string) []int64 {
+	switch {
+	case *long:
+		return []int64{1280, 390, 320}
+	case scheme == "dark":
+		return []int64{1280, 320}
+	}
+	return []int64{1280, 390}
+}
+
 // keep keeps a picture of the tab with -look.
 func (p *tab) keep(name string) {
 	p.t.Helper()
@@ -106,7 +118,7 @@ func TestNoViewHasABarrier(t *testing.T) {
 				p.wait(`document.querySelector("dialog[open]")`)
 			}
 			for _, scheme := range []string{"light", "dark"} {
-				for _, width := range []int64{1280, 390} {
+				for _, width := range widths(scheme) {
 					p.colours(scheme)
 					p.size(width, 800)
 					// Colours fade in.
@@ -143,7 +155,7 @@ func TestFormsOfAnswersHaveNoBarrier(t *testing.T) {
 			p.click(".question .send")
 			p.waitText(".question .error", "this is needed")
 			for _, scheme := range []string{"light", "dark"} {
-				for _, width := range []int64{1280, 390} {
+				for _, width := range widths(scheme) {
 					p.colours(scheme)
 					p.size(width, 800)
 					eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 300))`)

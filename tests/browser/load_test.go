@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -38,32 +37,52 @@ func TestPagesComeBackAtOnceAfterARestart(t *testing.T) {
 	for _, p := range tabs {
 		p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
 	}
+	for _, p := range tabs {
+		eval[bool](p, watchReturn)
+	}
 	_, err := store.Create(t.Context(), &snapshot.Run{Info: snapshot.Info{RunID: "fresh", Status: snapshot.StatusCompleted, Created: time.Now()}})
 	require.NoError(t, err)
 	s.start(stored.New(store), streamer.Options{}, nil)
 	began := time.Now()
-	took := make([]time.Duration, pages)
-	var waiting sync.WaitGroup
-	for i, p := range tabs {
-		waiting.Go(func() {
-			p.wait(`document.querySelector('[data-run="fresh"]')`)
-			took[i] = time.Since(began)
-		})
-	}
-	waiting.Wait()
 	for _, p := range tabs {
+		p.wait(`document.querySelector('[data-run="fresh"]')`)
 		p.waitLive()
 		assert.Equal(t, 200, p.count("#run-rows [data-run]"))
+		assert.Zero(t, eval[int](p, `performance.getEntriesByType("resource").filter(({ name }) => /\.(js|css)$/.test(name)).length`), "no module is loaded again")
+		assert.LessOrEqual(t, p.requested("api/runs"), 2*2, "the rows and the questions, at first and again")
 	}
 	if !*long {
 		return
 	}
-	slices.Sort(took)
-	t.Logf("%d pages, %d runs: the first shows its rows after %v, the last after %v", pages, runs, took[0], took[pages-1])
+	var asked, answered, shown []time.Duration
+	for _, p := range tabs {
+		times := eval[[3]float64](p, `globalThis.times`)
+		for i, all := range []*[]time.Duration{&asked, &answered, &shown} {
+			*all = append(*all, time.UnixMilli(int64(times[i])).Sub(began))
+		}
+	}
+	for what, all := range map[string][]time.Duration{"asked for rows": asked, "answered": answered, "shown": shown} {
+		slices.Sort(all)
+		t.Logf("%d pages, %d runs: %s after %v (the first), %v (the median), %v (the last)", pages, runs, what, all[0], all[pages/2], all[pages-1])
+	}
 	for _, path := range []string{"api/runs?limit=200", "api/runs?limit=1", "api/runs?limit=200&sort=cost", "api/questions?limit=100"} {
 		t.Logf("%s takes the server %v", path, fastest(t, s.url()+path))
 	}
 }
+
+// watchReturn notes when a page asks for the rows after a restart, when it has them, and when it
+// shows the run "fresh".
+const watchReturn = `(() => {
+	performance.clearResourceTimings();
+	new MutationObserver((_, observer) => {
+		if (!document.querySelector('[data-run="fresh"]')) return;
+		observer.disconnect();
+		const now = performance.now();
+		const list = performance.getEntriesByType("resource").find(({ name }) => name.endsWith("api/runs?limit=200"));
+		globalThis.times = [list.startTime, list.responseEnd, now].map((time) => performance.timeOrigin + time);
+	}).observe(document.querySelector("#run-rows"), { childList: true });
+	return true;
+})()`
 
 // fastest is the median of the times of a request.
 func fastest(t *testing.T, url string) time.Duration {

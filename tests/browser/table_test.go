@@ -84,7 +84,9 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p.waitText("#run-rows", "the card was refused")
 	p.wait(`((select) => { select.value = "cheap"; select.dispatchEvent(new Event("change")); return true })(document.querySelector("#views"))`)
 	p.wait(rowIDs + `[0] === "order-00001"`)
-	assert.Empty(t, p.violations())
+	if assert.Empty(t, p.violations()); *long || *look != "" {
+		p.inspect("ten-thousand")
+	}
 	p.expectOutages()
 	p.wait(`(location.hash = "#since=yesterday", true)`)
 	p.waitText("#runs-problem", "want a time such as")

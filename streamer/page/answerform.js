@@ -1,0 +1,108 @@
+// The form that answers a question, or many that are alike.
+
+import { doubtEditor, editorOf, isNullable, showProblem, typeOf } from "./answers.js";
+import { make, setText } from "./dom.js";
+
+// answerForm is what answers questions, by their schema: buttons for a truth value and for a
+// choice of few, fields for the rest; without a schema, whatever is typed. Label names what
+// is answered. Send sends a value, and may return that the form is used again; refuseClick
+// may say why a click does not count.
+export function answerForm(q, { label, send, refuseClick = () => undefined, onOther = () => undefined }) {
+  const problem = make("p", { class: "error", role: "alert", hidden: true });
+  const form = make("div", { class: "answer" });
+  const schema = q.schema;
+  const button = (text, name, title, act) =>
+    make("button", { type: "button", class: name, "aria-label": `${title}: ${label}`, onclick: (event) => click(event, act) }, text);
+
+  function click(event, act) {
+    const why = refuseClick(event);
+    if (why) fail(new Error(why));
+    else act();
+  }
+
+  async function give(value) {
+    clear();
+    const controls = [...form.querySelectorAll("input, select, textarea, button")];
+    for (const control of controls) control.disabled = true;
+    try {
+      const result = await send(value);
+      if (!result?.again) return;
+    } catch (error) {
+      fail(error);
+    }
+    for (const control of controls) control.disabled = false;
+  }
+
+  function clear() {
+    problem.hidden = true;
+    showProblem(form);
+  }
+
+  // fail shows an error at the field that it is about, if there is one.
+  function fail(error) {
+    clear();
+    const rest = showProblem(form, error);
+    problem.hidden = !rest;
+    setText(problem, rest);
+  }
+
+  function giveRead(editor) {
+    clear();
+    let value;
+    try {
+      value = editor.read();
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    give(value === undefined ? null : value);
+  }
+
+  function fill(...children) {
+    form.append(...children, problem);
+    return form;
+  }
+  if (!schema && !q.in_doubt) return fill(...untyped({ label, button, give, fail, onOther }));
+  const type = typeOf(schema);
+  if (!q.in_doubt && type === "boolean" && !isNullable(schema)) {
+    return fill(button("Yes", "yes", "Yes", () => give(true)), button("No", "no", "No", () => give(false)));
+  }
+  if (!q.in_doubt && schema.enum && schema.enum.length <= 6 && !schema.enum.includes(null)) {
+    return fill(...schema.enum.map((value) => button(String(value), "choice", String(value), () => give(value))));
+  }
+  const editor = q.in_doubt ? doubtEditor(schema, q.in_doubt.effect) : editorOf(schema, { required: !isNullable(schema) });
+  editor.input?.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && editor.input.tagName === "INPUT") giveRead(editor);
+  });
+  return fill(editor.node, button("Send", "send", "Send the answer to", () => giveRead(editor)));
+}
+
+// untyped answers a question that says nothing of what it takes: with yes or no
+// at a click, or with what is typed.
+function untyped({ label, button, give, fail, onOther }) {
+  const input = make("input", { type: "text", "aria-label": "Another answer to: " + label, placeholder: "or another answer", autocomplete: "off" });
+  const type = make("select", { "aria-label": "How the answer is read" },
+    make("option", { value: "text" }, "as text"), make("option", { value: "json" }, "as JSON"));
+  const giveTyped = () => {
+    if (type.value === "text") {
+      if (input.value === "") fail(new Error("There is no answer yet."));
+      else give(input.value);
+      return;
+    }
+    let value;
+    try {
+      value = JSON.parse(input.value);
+    } catch (error) {
+      fail(new Error("That is not JSON: " + error.message));
+      return;
+    }
+    give(value);
+  };
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") giveTyped();
+  });
+  const buttons = [button("Yes", "yes", "Yes", () => give(true)), button("No", "no", "No", () => give(false))];
+  const typed = button("Send", "quiet", "Send the answer to", giveTyped);
+  const other = make("button", { type: "button", class: "quiet other", onclick: () => (onOther(), input.focus()) }, "Other…");
+  return [...buttons, other, make("span", { class: "typed" }, input, type, typed)];
+}
