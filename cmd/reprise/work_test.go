@@ -165,7 +165,7 @@ func TestAnswersAreValuesOfJSON(t *testing.T) {
 		assert.Equal(t, want, got, text)
 	}
 	for text, want := range map[string]string{
-		"": "it is empty", "{": "it ends in the middle", "1 2": "something follows the value", "[1]]": "something follows the value",
+		"": "it is empty", "{": "it ends in the middle", "1 2": "there is more after the value", "[1]]": "there is more after the value",
 		"1e999": "the number 1e999 is too large", "yes": "invalid character 'y' looking for beginning of value",
 	} {
 		call(t, t.TempDir(), "answer", "r7", "q", text).failed(t, exitUsage,

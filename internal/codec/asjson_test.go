@@ -347,7 +347,7 @@ func (*broken) UnmarshalJSON([]byte) error { panic("bang") }
 func TestErrorOfAJSONMethodNamesThePath(t *testing.T) {
 	type holder struct{ Items []map[string]broken }
 	for how, want := range map[string]string{
-		"panics": "panic: boom", "fails": "not today", "": "returned no JSON", "{": "returned no JSON", "deep": "nested deeper",
+		"panics": "panic: boom", "fails": "not today", "": "returned invalid JSON", "{": "returned invalid JSON", "deep": "nested deeper",
 	} {
 		_, err := codec.Encode(holder{[]map[string]broken{nil, {"b": {how}}}})
 		require.ErrorContains(t, err, ".Items[1][b]")

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Canonical rewrites the msgpack value of data so that equal values are equal
-// bytes: the pairs of every map, also nested ones, in the order of their
-// encoded keys, times of one instant in UTC, and the members of JSON in the order
-// of their names. Canonical works in place if it can.
+// Canonical rewrites the msgpack value of data so that equal values have equal
+// bytes: the pairs of every map are sorted by their encoded keys, times that are
+// the same instant are in UTC, and the members of JSON are sorted by name. This
+// includes nested values. Canonical works in place if it can.
 func Canonical(data []byte) ([]byte, error) {
 	rest, found, err := scan(data)
 	if err != nil {
@@ -23,7 +23,7 @@ func Canonical(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// plain returns a value with equal extensions for equal values.
+// plain returns a value in which equal values have equal extensions.
 func plain(data []byte) []byte {
 	out := NewWriter(make([]byte, 0, len(data)))
 	for w := (walk{data}); len(w.data) > 0; {
@@ -53,7 +53,7 @@ func canonicalJSON(text []byte) []byte {
 	return sorted
 }
 
-// sort sorts a value in place. Sorting pairs changes no length.
+// sort sorts a value in place. Sorting pairs does not change lengths.
 func (w *walk) sort() {
 	h := w.next()
 	if h.kind != kindMap {
@@ -77,8 +77,9 @@ func (w *walk) sort() {
 	}
 }
 
-// sortPairs writes the pairs, which are slices of body, back into it by key, and
-// those of equal keys, of which a map with NaNs has several, by value.
+// sortPairs writes the pairs, which are slices of body, back into body sorted by
+// key. Pairs with equal keys, of which a map with NaN keys may have several, are
+// sorted by value.
 func sortPairs(body []byte, pairs [][]byte) {
 	slices.SortFunc(pairs, bytes.Compare)
 	copy(body, slices.Concat(pairs...))

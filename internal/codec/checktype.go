@@ -5,12 +5,12 @@ import (
 	"reflect"
 )
 
-// CheckType returns an error if values of the type cannot come back from their
-// encoding. It is an *[UnsupportedError] if the zero value cannot be encoded: a
-// channel, a function or the like, as the type itself, a field or an element of
-// an array. Where that depends on the value, as behind a pointer or in a slice,
-// which may be empty, there is no error. It is a *[LossError] if something would
-// come back without its content, wherever it is.
+// CheckType returns an error if values of the type cannot be restored from their
+// encoding. The error is an *[UnsupportedError] if the zero value cannot be
+// encoded, because the type itself, a field or an array element is a channel, a
+// function or the like. If it depends on the value, as behind a pointer or in a
+// slice that may be empty, there is no error. The error is a *[LossError] if any
+// part of a value would lose its content.
 func CheckType(t reflect.Type) error {
 	if t == nil || holdsNothing(t.Kind()) && !isUnsupported(t.Kind()) && formOf(t) == byKind && readFormOf(t) == byKind {
 		return nil
@@ -21,8 +21,8 @@ func CheckType(t reflect.Type) error {
 	return asError(losses.of(t, func(t reflect.Type) *LossError { return findLoss(t, true) }))
 }
 
-// CheckInput returns a *[LossError] if the encodings of values of the type do not
-// tell all of them apart: what it would lose is not in their hashes.
+// CheckInput returns a *[LossError] if different values of the type may have the
+// same encoding: the lost parts would be missing in their hashes too.
 func CheckInput(t reflect.Type) error {
 	if t == nil || holdsNothing(t.Kind()) {
 		return nil

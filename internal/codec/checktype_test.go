@@ -142,7 +142,7 @@ func TestTypeIsRefusedIfSomethingWouldBeLost(t *testing.T) {
 		{map[fmt.Stringer]int{}, "[key]", "it is an interface with methods"},
 		{list{}, ".Err", "it is an interface with methods"},
 		{generic[[]list]{}, ".V[].Err", "it is an interface with methods"},
-		{event{}, "", "its MarshalBinary is that of an embedded type, and leaves out Note"},
+		{event{}, "", "its MarshalBinary is promoted from an embedded type, and omits Note"},
 		{twice{}, "", `fields A and B are both named "x"`},
 		{pointsHidden{}, ".signalName", "cannot be set"},
 		{struct{ A http.Response }{}, ".A.Body", "it is an interface with methods"},

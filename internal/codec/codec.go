@@ -8,24 +8,26 @@ import (
 	"slices"
 )
 
-// Encode returns v as msgpack. Struct fields go by their json names. A value
-// that cannot be encoded is an *[UnsupportedError] that names the path to it.
+// Encode returns v as msgpack. Struct fields have their JSON names. If a value
+// cannot be encoded, the error is an *[UnsupportedError] that names the path to
+// it.
 func Encode(v any) ([]byte, error) { return encode(v, encoder{}) }
 
-// EncodeIdentity is Encode without the struct fields that are zero: a field that
-// a type gains changes nothing for values that do not set it. A value that may
-// hold anything has the identity of what it is decoded to, where structs are maps.
+// EncodeIdentity is like Encode but omits struct fields that are zero, so that a
+// field added to a type changes nothing for values that do not set it. For a value
+// of an interface type, the identity is that of the decoded value, in which
+// structs are maps.
 func EncodeIdentity(v any) ([]byte, error) { return encodeIdentity(v, encoder{}) }
 
-// EncodeIdentityOfAny is EncodeIdentity for a v of which nobody knows the type,
-// once it is decoded.
+// EncodeIdentityOfAny is like EncodeIdentity for a v whose type is unknown after
+// decoding.
 func EncodeIdentityOfAny(v any) ([]byte, error) { return encodeIdentity(v, encoder{untyped: true}) }
 
-// EncodeBefore is Encode as it was before some values were kept as JSON, and
-// times with their offset. What was recorded then has hashes of that.
+// EncodeBefore is Encode in its old form, before some values were encoded as JSON
+// and times with their offset. Older records contain hashes of that form.
 func EncodeBefore(v any) ([]byte, error) { return encode(v, encoder{old: true}) }
 
-// EncodeIdentityBefore is to EncodeIdentity what EncodeBefore is to Encode.
+// EncodeIdentityBefore is the old form of EncodeIdentity, like EncodeBefore.
 func EncodeIdentityBefore(v any) ([]byte, error) { return encodeIdentity(v, encoder{old: true}) }
 
 func encodeIdentity(v any, how encoder) ([]byte, error) {
@@ -58,25 +60,25 @@ func encode(v any, how encoder) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads the msgpack of data into v, a pointer. Bytes after the value
-// are an error.
+// Decode reads the msgpack in data into v, which must be a pointer. Bytes after
+// the value are an error.
 func Decode(data []byte, v any) error { return decode(data, v, false) }
 
-// DecodeKnown is Decode, and fails with ErrUnknownField where data has a struct
-// field that the type of v does not have.
+// DecodeKnown is like Decode, but fails with ErrUnknownField if data has a struct
+// field that the type of v lacks.
 func DecodeKnown(data []byte, v any) error { return decode(data, v, true) }
 
-// ErrUnknownField is found in the error of DecodeKnown.
+// ErrUnknownField is found in errors of DecodeKnown.
 var ErrUnknownField = errors.New("unknown field")
 
 func decode(data []byte, v any, known bool) (err error) {
-	// Decoders rely on it, and allocate as much as a length says.
+	// The decoders below assume this; they allocate as much as a length asks for.
 	if err := skipAll(data); err != nil {
 		return err
 	}
 	into := reflect.ValueOf(v)
 	if into.Kind() != reflect.Pointer || into.IsNil() {
-		return fmt.Errorf("codec: decode into %T: want a pointer that is not nil", v)
+		return fmt.Errorf("codec: decode into %T: want a non-nil pointer", v)
 	}
 	defer func() {
 		if p := recover(); p != nil {

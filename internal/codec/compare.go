@@ -12,7 +12,7 @@ import (
 // A Difference is a part in which two encoded values differ.
 type Difference struct {
 	Path     string // such as items[2].price; empty for the whole
-	Was, Now any    // nil where one of them does not have it
+	Was, Now any    // nil if one of them lacks the part
 }
 
 // Differences returns at most limit parts in which two encoded values differ.
@@ -36,7 +36,7 @@ func isSame(was, now any) bool {
 	return ok && at.Equal(other) || reflect.DeepEqual(was, now)
 }
 
-// haveSameParts reports whether both are objects, or arrays of one length.
+// haveSameParts reports whether both are objects, or arrays of the same length.
 func haveSameParts(was, now any) bool {
 	switch was := was.(type) {
 	case map[string]any:
@@ -49,16 +49,16 @@ func haveSameParts(was, now any) bool {
 	return false
 }
 
-// A Lost is a part of an encoded value that decoding it into a type leaves
-// out.
+// A Lost is a part of an encoded value that is lost when the value is decoded into
+// a type.
 type Lost struct {
 	Path  string // such as items[2].price
 	Value any
 }
 
-// LostBy returns what was lost of the encoded value data when it was decoded
-// into v: fields that the type of v does not have, unless they are zero. It is
-// empty where v encodes to something that is no map where data is one.
+// LostBy returns what was lost when the encoded value data was decoded into v:
+// fields that the type of v lacks, unless they are zero. It returns nothing if data
+// is a map but v is not encoded as a map.
 func LostBy(data []byte, v any) (all []Lost, err error) {
 	again, err := Encode(v)
 	if err != nil {
@@ -73,8 +73,8 @@ func LostBy(data []byte, v any) (all []Lost, err error) {
 	return all, err
 }
 
-// A visit is called with a part of one value and the part of the other value that
-// has the same path, if there is one. It reports whether to compare what is inside.
+// A visit is called with a part of one value and the part of the other value at the
+// same path, if there is one. It reports whether to compare what is inside.
 type visit func(path string, was, now any, has bool) (deeper bool)
 
 // compare calls visit for the parts of two encoded values.
@@ -110,7 +110,7 @@ func (visit visit) all(path string, was, now any, has bool) {
 	}
 }
 
-// memberPath is the path of a member of the object at path.
+// memberPath returns the path of a member of the object at path.
 func memberPath(path, key string) string {
 	if path == "" {
 		return key
@@ -118,18 +118,18 @@ func memberPath(path, key string) string {
 	return path + "." + key
 }
 
-// elementPath is the path of an element of the array at path.
+// elementPath returns the path of an element of the array at path.
 func elementPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// unionOfKeys are the keys of both, sorted.
+// unionOfKeys returns the keys of both maps, sorted.
 func unionOfKeys(a, b map[string]any) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// Values returns what was and what is now, each with its path, such as `price: 12`
-// and `price: 13`.
+// Values returns the recorded part and the current part, each with its path, such
+// as `price: 12` and `price: 13`.
 func (d Difference) Values() (was, now string) {
 	path := d.Path
 	if path != "" {
@@ -138,7 +138,7 @@ func (d Difference) Values() (was, now string) {
 	return path + short(d.Was), path + short(d.Now)
 }
 
-// String is a line such as `price: recorded 12, now 13`.
+// String returns a line such as `price: recorded 12, now 13`.
 func (d Difference) String() string {
 	text := fmt.Sprintf("recorded %s, now %s", short(d.Was), short(d.Now))
 	if d.Path == "" {
@@ -164,7 +164,7 @@ func short(v any) string {
 	return string(text)
 }
 
-// isZero reports whether nothing is lost with v.
+// isZero reports whether losing v loses nothing.
 func isZero(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -184,5 +184,5 @@ func isZero(v any) bool {
 	return reflect.ValueOf(v).IsZero()
 }
 
-// String is a line such as price: 12.
+// String returns a line such as `price: 12`.
 func (l Lost) String() string { return fmt.Sprintf("%s: %v", l.Path, l.Value) }

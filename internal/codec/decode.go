@@ -7,14 +7,13 @@ import (
 	"sync"
 )
 
-// decoder reads values off bytes, which are well formed. There is a function for
-// each type, which is made once.
+// decoder decodes well-formed bytes. The function for each type is built once.
 type decoder struct {
-	known bool // a field that its struct does not have is an error
+	known bool // a field that the struct lacks is an error
 }
 
-// A decodeFunc reads one value of data into v, which can be set, and returns what
-// follows it.
+// A decodeFunc decodes one value from data into v, which must be settable, and
+// returns the rest of data.
 type decodeFunc func(d *decoder, data []byte, v reflect.Value) (rest []byte, err error)
 
 var decodeFuncs sync.Map // reflect.Type → decodeFunc
@@ -77,7 +76,7 @@ func decodeByKind(t reflect.Type) decodeFunc {
 	return decodeNothing
 }
 
-// decodeNothing reads a value of a type that has none, such as a channel.
+// decodeNothing decodes a type without values, such as a channel.
 func decodeNothing(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	if h, rest, _ := next(data); h.kind == kindNil {
 		v.SetZero()
@@ -211,7 +210,7 @@ func decodeSlice(t reflect.Type) decodeFunc {
 			v.Set(reflect.MakeSlice(t, 0, 0))
 			return rest, nil
 		}
-		v.SetZero() // the elements that it has may belong to somebody else
+		v.SetZero() // the present elements may be shared
 		v.Grow(h.n)
 		v.SetLen(h.n)
 		return elements(d, rest, v, h.n, elem)
@@ -234,7 +233,7 @@ func decodeArray(t reflect.Type) decodeFunc {
 	}
 }
 
-// elements reads the first n elements of a slice or an array.
+// elements decodes the first n elements of a slice or an array.
 func elements(d *decoder, data []byte, v reflect.Value, n int, elem decodeFunc) (rest []byte, err error) {
 	for i := range n {
 		if data, err = elem(d, data, v.Index(i)); err != nil {
@@ -244,7 +243,7 @@ func elements(d *decoder, data []byte, v reflect.Value, n int, elem decodeFunc) 
 	return data, nil
 }
 
-// maxRoom is for how many pairs a map gets room before they are read.
+// maxRoom is the maximum number of pairs for which a map is preallocated.
 const maxRoom = 1024
 
 func decodeMap(t reflect.Type) decodeFunc {
@@ -283,8 +282,8 @@ func decodeMap(t reflect.Type) decodeFunc {
 	}
 }
 
-// decodeInterface reads into an interface what the bytes say, unless it holds a
-// pointer already.
+// decodeInterface decodes into an interface by the kind of the encoded value,
+// unless the interface already holds a pointer.
 func decodeInterface(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	if p := v.Elem(); p.Kind() == reflect.Pointer && !p.IsNil() && data[0] != codeNil {
 		return decodeFuncOf(p.Type().Elem())(d, data, p.Elem())
@@ -307,8 +306,8 @@ func decodeInterface(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	return rest, nil
 }
 
-// readLayout is the layout of a struct with what decodes each field. What was
-// written under the old layout is read, too.
+// readLayout is the layout of a struct with the decoder of each field. It can
+// also read the old layout.
 func readLayout(t reflect.Type) *layout {
 	l := layoutOf(t, false)
 	for name, f := range layoutOf(t, true).byName {
@@ -361,8 +360,8 @@ func decodeStruct(t reflect.Type) decodeFunc {
 	}
 }
 
-// read reads the field of the struct v, and makes the embedded structs that it
-// is in.
+// read decodes the field of the struct v. It allocates the embedded structs that
+// contain the field.
 func (f *field) read(d *decoder, data []byte, v reflect.Value) (rest []byte, err error) {
 	for i, at := range f.index {
 		if i > 0 && v.Kind() == reflect.Pointer {
@@ -371,7 +370,7 @@ func (f *field) read(d *decoder, data []byte, v reflect.Value) (rest []byte, err
 					return data[1:], nil // the embedded struct was nil
 				}
 				if !v.CanSet() {
-					return nil, fmt.Errorf("its struct embeds a pointer to the unexported %s, which cannot be set", v.Type().Elem())
+					return nil, fmt.Errorf("its struct embeds a pointer to the unexported struct %s, which cannot be set", v.Type().Elem())
 				}
 				v.Set(reflect.New(v.Type().Elem()))
 			}
@@ -379,7 +378,7 @@ func (f *field) read(d *decoder, data []byte, v reflect.Value) (rest []byte, err
 		}
 		v = v.Field(at)
 	}
-	if !v.CanSet() && (v.Kind() != reflect.Struct || data[0] == codeNil) { // embedded, and not exported
+	if !v.CanSet() && (v.Kind() != reflect.Struct || data[0] == codeNil) { // embedded and unexported
 		return Skip(data)
 	}
 	return f.decode(d, data, v)

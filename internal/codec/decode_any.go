@@ -2,10 +2,10 @@ package codec
 
 import "fmt"
 
-// untyped reads a value as an interface has it: nil, bool, int64, uint64 where a
-// number was written without a sign in a byte or more, float64, string, time.Time,
-// []any, or map[string]any, in which keys are the texts that JSON has for them.
-// Bytes are a string, and a value that was kept as JSON is what the JSON is.
+// untyped decodes a value as an interface holds it: nil, bool, int64, uint64 for a
+// number encoded as unsigned, float64, string, time.Time, []any, or
+// map[string]any, whose keys are the texts that the keys have in JSON. Bytes
+// become a string. A value encoded as JSON becomes the value of that JSON.
 func untyped(data []byte) (v any, rest []byte, err error) {
 	w := walk{data}
 	v, err = w.tree(untypedLeaf)
@@ -32,7 +32,7 @@ func untypedLeaf(h head, first byte) (any, error) {
 	return h.scalar(), nil
 }
 
-// anything reads n pairs into a map whose keys are strings.
+// anything decodes n pairs into a map with string keys.
 func anything(data []byte, m map[string]any, n int) (rest []byte, err error) {
 	for range n {
 		h, value, _ := next(data)
@@ -47,5 +47,5 @@ func anything(data []byte, m map[string]any, n int) (rest []byte, err error) {
 	return data, nil
 }
 
-// decodeKey reads a key of a map as the text that JSON has for it.
+// decodeKey decodes a key of a map as the text that it has in JSON.
 func decodeKey(data []byte) string { return (&walk{data}).key() }

@@ -13,7 +13,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// decodeByMethod returns what reads a type by a method of its own.
+// decodeByMethod returns a function that decodes a type with a method of the
+// type.
 func decodeByMethod(t reflect.Type, f form) decodeFunc {
 	if f == asMsgpack {
 		return decodeMsgpack
@@ -33,7 +34,7 @@ func decodeByMethod(t reflect.Type, f form) decodeFunc {
 			return unlikely(data, v)
 		}
 		err := safely(func() error {
-			return read(v.Addr().Interface(), append([]byte{}, h.body...)) // which may keep it
+			return read(v.Addr().Interface(), append([]byte{}, h.body...)) // the method may keep it
 		})
 		if err != nil {
 			return nil, refused(data, t, err)
@@ -42,7 +43,7 @@ func decodeByMethod(t reflect.Type, f form) decodeFunc {
 	}
 }
 
-// decodeMsgpack reads a type by a method of its own that reads msgpack.
+// decodeMsgpack decodes a type with its own msgpack method.
 func decodeMsgpack(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	rest, _ := Skip(data)
 	if data[0] == codeNil {
@@ -63,7 +64,7 @@ func decodeMsgpack(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	return rest, nil
 }
 
-// libraryDecoder is the library's decoder with its input, for types that want
+// libraryDecoder is the library's decoder with its input, for methods that need
 // one.
 type libraryDecoder struct {
 	data bytes.Reader
@@ -84,14 +85,14 @@ func (d *decoder) custom(into msgpack.CustomDecoder, value []byte) error {
 	if err != nil && d.known && strings.Contains(err.Error(), "msgpack: unknown field") {
 		return errors.Join(ErrUnknownField, err)
 	}
-	if err == nil && len(value) <= maxPooled { // its buffer is as large as the longest string
+	if err == nil && len(value) <= maxPooled { // its buffer grows to the longest string
 		l.data.Reset(nil)
 		libraryDecoders.Put(l)
 	}
 	return err
 }
 
-// libraryMap reads a map into an interface for the library.
+// libraryMap decodes a map into an interface for the library.
 func libraryMap(l *msgpack.Decoder) (any, error) {
 	n, err := l.DecodeMapLen()
 	if err != nil || n < 0 {
@@ -115,7 +116,7 @@ func decodeTime(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	t, ok := h.time()
 	switch {
 	case ok || h.kind == kindNil:
-	case h.kind == kindString: // such as in an answer that was JSON
+	case h.kind == kindString: // such as in an answer given as JSON
 		var err error
 		if t, err = time.Parse(time.RFC3339Nano, string(h.body)); err != nil {
 			return nil, refused(data, timeType, err)
@@ -129,8 +130,8 @@ func decodeTime(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	return rest, nil
 }
 
-// unlikely reads what is not what the type is usually written as: JSON, of a type
-// that is kept as that, or was. Anything else does not fit.
+// unlikely decodes a value that is not in the usual form of the type: it accepts
+// JSON, if the type is or was encoded as JSON, and nothing else.
 func unlikely(data []byte, v reflect.Value) ([]byte, error) {
 	h, rest, _ := next(data)
 	if !h.isJSON() {

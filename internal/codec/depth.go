@@ -6,19 +6,20 @@ import (
 	"reflect"
 )
 
-// ErrTooDeep is in the error of a value that points to itself, or is nested
-// deeper than could be decoded again.
+// ErrTooDeep is found in the error of a value that points to itself, or is nested
+// too deeply to be decoded.
 var ErrTooDeep = errors.New("the value points to itself, or is nested deeper than 1000 levels")
 
-// isOpen reports whether values of the type can contain themselves, or anything.
+// isOpen reports whether values of the type can contain values of the same type or
+// of any type.
 func isOpen(t reflect.Type) bool {
 	return open.of(t, func(t reflect.Type) bool { return canRecurse(t, make(map[reflect.Type]bool)) })
 }
 
 var open perType[bool]
 
-// canRecurse reports whether a value of the type may reach another of a type
-// above it, or an interface, which may hold anything.
+// canRecurse reports whether a value of the type may reach a value of one of the
+// enclosing types, or an interface, which may hold anything.
 func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
 	switch t.Kind() {
 	case reflect.Interface:
@@ -46,12 +47,12 @@ func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
 	return canRecurse(t.Elem(), above)
 }
 
-// errEndless is ErrTooDeep to which no path is added: it would be too long to read.
+// errEndless is ErrTooDeep without a path, since the path would be too long to
+// read.
 var errEndless = fmt.Errorf("%w", ErrTooDeep)
 
-// bounded returns f with a limit on how deep values are nested. Without it an
-// encoder would follow a value that contains itself until the stack is full, which
-// ends the process.
+// bounded returns f with a limit on the nesting depth of values. Without it, a
+// value that contains itself would overflow the stack, which ends the process.
 func bounded(f encodeFunc) encodeFunc {
 	return func(e *encoder, v reflect.Value) error {
 		if e.depth++; e.depth > maxNesting {

@@ -1,6 +1,6 @@
 package codec
 
-// Describe returns what a value is, such as "a string".
+// Describe returns a description of a value, such as "a string".
 func Describe(data []byte) string {
 	h, _, err := next(data)
 	if err != nil {

@@ -5,17 +5,18 @@ import (
 	"sync"
 )
 
-// An emptyFunc reports whether a field with the value is left out, where fields
-// that are empty are.
+// An emptyFunc reports whether a field with the value is omitted, if empty
+// fields are.
 type emptyFunc func(e *encoder, v reflect.Value) bool
 
-// zeroer is implemented by types that know when a value is zero.
+// zeroer is implemented by types that define when a value is zero.
 var zeroer = reflect.TypeFor[interface{ IsZero() bool }]()
 
 var emptyFuncs, oldEmptyFuncs sync.Map // reflect.Type → emptyFunc
 
-// emptyFuncOf returns the rule of the type: that of the library that encoded
-// values before, see [layoutOf], and stricter where it lost something.
+// emptyFuncOf returns the rule of the type. It is the rule of the library that
+// was used to encode values before, see [layoutOf], but stricter where that
+// rule lost something.
 func emptyFuncOf(t reflect.Type, old bool) emptyFunc {
 	known := &emptyFuncs
 	if old {
@@ -36,7 +37,7 @@ func newEmptyFunc(t reflect.Type, old bool) emptyFunc {
 			}
 			v = v.Elem()
 			if f := formOf(v.Type()); !old && (f == asJSON || f == asRawJSON) {
-				return false // JSON is decoded to what it says, whatever it was made of
+				return false // JSON is decoded to its value, regardless of the original type
 			}
 			return emptyFuncOf(v.Type(), old)(e, v)
 		}
@@ -50,7 +51,7 @@ func newEmptyFunc(t reflect.Type, old bool) emptyFunc {
 	}
 	switch f := formOf(t); {
 	case f == asJSON, f != byKind && f != asTime && f != asRawJSON && t.Kind() == reflect.Struct && !t.Implements(zeroer):
-		// What such a value holds is not in its fields.
+		// The content of such a value is not in its fields.
 		return func(e *encoder, v reflect.Value) bool { return v.IsZero() && empty(e, v) }
 	}
 	return empty
@@ -69,13 +70,13 @@ func emptyByKind(t reflect.Type, old bool) emptyFunc {
 		return func(_ *encoder, v reflect.Value) bool { return v.Len() == 0 }
 	case reflect.Struct:
 		return emptyStruct(t, old)
-	case reflect.Float32, reflect.Float64: // also of -0
+	case reflect.Float32, reflect.Float64: // -0 counts as zero
 		return func(_ *encoder, v reflect.Value) bool { return v.Float() == 0 }
 	}
 	return func(_ *encoder, v reflect.Value) bool { return v.IsZero() }
 }
 
-// emptyStruct reports whether there is nothing to write of a struct.
+// emptyStruct reports whether a struct has no field to encode.
 func emptyStruct(t reflect.Type, old bool) emptyFunc {
 	l := layoutOf(t, old)
 	for _, f := range l.fields {

@@ -8,24 +8,25 @@ import (
 	"time"
 )
 
-// encoder appends values. There is a function for each type, which is made once.
+// encoder appends values. The function for each type is built once.
 type encoder struct {
 	w         Writer
-	omitsZero bool // struct fields that are zero are left out
-	old       bool // as before JSON was used
+	omitsZero bool // omit struct fields that are zero
+	old       bool // use the form from before JSON was used
 	untyped   bool // inside an interface
-	depth     int  // of values inside others
+	depth     int  // nesting depth
 }
 
 // An encodeFunc appends a value of one type.
 type encodeFunc func(e *encoder, v reflect.Value) error
 
-// maxPooled is the size of the largest buffer that is pooled.
+// maxPooled is the maximum size of a pooled buffer.
 const maxPooled = 64 << 10
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// encodeFuncs are those of today, oldEncodeFuncs those of before.
+// encodeFuncs holds the functions of the current form, oldEncodeFuncs those of the
+// old form.
 var encodeFuncs, oldEncodeFuncs sync.Map // reflect.Type → encodeFunc
 
 func encodeFuncOf(t reflect.Type, old bool) encodeFunc {
@@ -37,8 +38,8 @@ func encodeFuncOf(t reflect.Type, old bool) encodeFunc {
 		return f.(encodeFunc)
 	}
 	whole := sync.OnceValue(func() encodeFunc { return newEncodeFunc(t, old) })
-	// A type that contains itself finds this function in its place until its own is
-	// made.
+	// While the function of a type is being built, a type that contains itself
+	// finds this placeholder.
 	if other, ok := known.LoadOrStore(t, encodeFunc(func(e *encoder, v reflect.Value) error {
 		return whole()(e, v)
 	})); ok {
@@ -143,14 +144,14 @@ func encodeInterface(e *encoder, v reflect.Value) error {
 
 func encodeTime(e *encoder, v reflect.Value) error {
 	if v.CanAddr() {
-		e.time(*v.Addr().Interface().(*time.Time)) // which copies nothing to the heap
+		e.time(*v.Addr().Interface().(*time.Time)) // avoids a copy on the heap
 	} else {
 		e.time(v.Interface().(time.Time))
 	}
 	return nil
 }
 
-// time appends a time: before, its offset was not kept.
+// time appends a time. The old form has no offset.
 func (e *encoder) time(t time.Time) {
 	if e.old {
 		e.w.timestamp(t)
@@ -159,8 +160,8 @@ func (e *encoder) time(t time.Time) {
 	}
 }
 
-// encodeErrorText appends the text of an error: that is what there was of errors
-// before the types with them were refused.
+// encodeErrorText appends the text of an error, as was done before types that
+// contain errors were refused.
 func encodeErrorText(e *encoder, v reflect.Value) error {
 	if v.IsNil() {
 		e.w.Nil()
@@ -251,7 +252,7 @@ func encodeMap(t reflect.Type, old bool) encodeFunc {
 	}
 }
 
-// anything appends the commonest map without reflection.
+// anything appends the most common map without reflection.
 func (e *encoder) anything(m map[string]any) error {
 	typed := e.untyped
 	e.untyped = true
@@ -277,7 +278,7 @@ func encodeStruct(t reflect.Type, old bool) encodeFunc {
 	return l.encode
 }
 
-// writtenLayout is the layout of a struct with what encodes each field.
+// writtenLayout is the layout of a struct with the encoder of each field.
 func writtenLayout(t reflect.Type, old bool) *layout {
 	l := layoutOf(t, old)
 	for _, f := range l.fields {
@@ -332,8 +333,8 @@ func (l *layout) encodeAsArray(e *encoder, v reflect.Value) error {
 	return nil
 }
 
-// in returns the field of the struct. It is not ok if the field is in an
-// embedded struct that is nil.
+// in returns the field of the struct. ok is false if the field is in an embedded
+// struct that is nil.
 func (f *field) in(v reflect.Value) (part reflect.Value, ok bool) {
 	if len(f.index) == 1 {
 		return v.Field(f.index[0]), true
@@ -350,7 +351,7 @@ func (f *field) in(v reflect.Value) (part reflect.Value, ok bool) {
 	return v, true
 }
 
-// a pathError is an error of a part of a value.
+// a pathError is an error in a part of a value.
 type pathError struct {
 	path string // such as .Items[2].Price
 	err  error
@@ -359,7 +360,7 @@ type pathError struct {
 func (p *pathError) Error() string { return "field " + p.path + ": " + p.err.Error() }
 func (p *pathError) Unwrap() error { return p.err }
 
-// at adds what is before the path of an error.
+// at prepends to the path of an error.
 func at(path string, err error) error {
 	if err == errEndless { //nolint:errorlint // of this encoder, not one in the error of a method
 		return err
@@ -374,8 +375,8 @@ func at(path string, err error) error {
 	return &pathError{path, err}
 }
 
-// safely calls f, which calls a method of a user's type, and makes an error of a
-// panic.
+// safely calls f, which calls a method of a user's type, and converts a panic to an
+// error.
 func safely(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

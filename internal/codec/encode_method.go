@@ -11,7 +11,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// encodeByMethod returns what encodes a type by a method of its own.
+// encodeByMethod returns a function that encodes a type with a method of the
+// type.
 func encodeByMethod(t reflect.Type, f form) encodeFunc {
 	call := map[form]func(e *encoder, v any) error{
 		asMsgpack: (*encoder).msgpack, asBinary: (*encoder).binary, asText: (*encoder).text, asJSON: (*encoder).json,
@@ -30,8 +31,8 @@ func encodeByMethod(t reflect.Type, f form) encodeFunc {
 	}
 }
 
-// addressed returns a pointer to v, or to a copy of it. A pointer has the methods
-// of the value, too.
+// addressed returns a pointer to v or to a copy of v. A pointer also has the
+// methods of the value.
 func addressed(v reflect.Value) reflect.Value {
 	if v.CanAddr() {
 		return v.Addr()
@@ -53,7 +54,7 @@ func (e *encoder) text(v any) error {
 	return err
 }
 
-// msgpack appends what a method of the type's own writes.
+// msgpack appends the output of the type's own msgpack method.
 func (e *encoder) msgpack(v any) error {
 	if m, ok := v.(msgpack.CustomEncoder); ok {
 		l := libraryEncoders.Get().(*libraryEncoder)
@@ -62,7 +63,7 @@ func (e *encoder) msgpack(v any) error {
 		l.enc.SetCustomStructTag("json")
 		l.enc.UseCompactInts(true)
 		l.enc.SetOmitEmpty(e.omitsZero)
-		if err := m.EncodeMsgpack(l.enc); err != nil { // l is not pooled again: it may be in any state
+		if err := m.EncodeMsgpack(l.enc); err != nil { // l is not returned to the pool, since its state is unknown
 			return err
 		}
 		e.w.Raw(l.buf.Bytes())
@@ -76,7 +77,7 @@ func (e *encoder) msgpack(v any) error {
 	return err
 }
 
-// libraryEncoder is the library's encoder with its buffer, for types that want
+// libraryEncoder is the library's encoder with its buffer, for methods that need
 // one.
 type libraryEncoder struct {
 	buf bytes.Buffer
@@ -85,8 +86,9 @@ type libraryEncoder struct {
 
 var libraryEncoders = sync.Pool{New: func() any { return &libraryEncoder{enc: msgpack.NewEncoder(nil)} }}
 
-// json appends the JSON of a value as an extension. In an interface it is decoded
-// to what the JSON is, and that is its identity there.
+// json appends the JSON of a value as an extension. If the value is in an
+// interface, it is decoded to the value of the JSON, which is also its identity
+// there.
 func (e *encoder) json(v any) error {
 	text, err := v.(json.Marshaler).MarshalJSON()
 	if err != nil {
@@ -94,12 +96,12 @@ func (e *encoder) json(v any) error {
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
-		return fmt.Errorf("MarshalJSON of %s returned no JSON: %w", reflect.TypeOf(v).Elem(), err)
+		return fmt.Errorf("MarshalJSON of %s returned invalid JSON: %w", reflect.TypeOf(v).Elem(), err)
 	}
 	return e.document(compact.Bytes())
 }
 
-// document appends JSON, see json.
+// document appends JSON as described at json.
 func (e *encoder) document(text []byte) error {
 	if isNestedDeeply(text) {
 		return ErrTooDeep
@@ -121,7 +123,7 @@ func (e *encoder) document(text []byte) error {
 	return nil
 }
 
-// isNestedDeeply reports whether JSON is nested deeper than it could be decoded.
+// isNestedDeeply reports whether JSON is nested too deeply to be decoded.
 func isNestedDeeply(text []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

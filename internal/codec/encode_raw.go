@@ -6,12 +6,13 @@ import (
 	"reflect"
 )
 
-// Clients that are generated for services, such as those for OpenAI and
-// Anthropic, have types that remember the JSON that they were read from, and read
-// parts of themselves from it when they are asked. Their fields alone would come
-// back without that.
+// Generated clients of services, such as those for OpenAI and Anthropic, have
+// types that remember the JSON from which they were decoded, and read parts of
+// themselves from it on demand. With their fields alone, these parts would be
+// lost.
 
-// rawJSON is implemented by types that remember the JSON that they were read from.
+// rawJSON is implemented by types that remember the JSON from which they were
+// decoded.
 type rawJSON interface{ RawJSON() string }
 
 // isRaw reports whether values of the type remember their JSON.
@@ -19,9 +20,9 @@ func isRaw(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && has(t, reflect.TypeFor[rawJSON]()) && has(t, jsonReader) && !has(t, jsonMarshaler) && !isPromoted(t, jsonReader)
 }
 
-// encodeRaw returns what encodes a value as the JSON that it was read from, as
-// long as its fields are those that the JSON has. The identity of a value is in
-// its fields, unless nobody knows its type once it is decoded.
+// encodeRaw returns a function that encodes a value as the JSON from which it was
+// decoded, provided that its fields still match that JSON. The identity of a value
+// is in its fields, unless its type is unknown after decoding.
 func encodeRaw(t reflect.Type) encodeFunc {
 	byFields := bounded(encodeByKind(t, false))
 	return func(e *encoder, v reflect.Value) error {
@@ -43,8 +44,8 @@ func encodeRaw(t reflect.Type) encodeFunc {
 	}
 }
 
-// rawOf returns the JSON that the value behind the pointer was read from; nil if
-// there is none, or its fields were changed since.
+// rawOf returns the JSON from which the value behind the pointer was decoded. It
+// returns nil if there is none or if the fields have changed since.
 func rawOf(p reflect.Value) []byte {
 	raw := p.Interface().(rawJSON).RawJSON()
 	var compact bytes.Buffer

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// EncodeAny returns v as canonical msgpack. An error, a value that has no
-// encoding, and one that is nested without end become their text: EncodeAny is
-// for what people read, where something is better than nothing.
+// EncodeAny returns v as canonical msgpack. An error, a value without an
+// encoding, or an endlessly nested value is replaced by its text: EncodeAny is
+// for display, where an approximation is better than nothing.
 func EncodeAny(v any) []byte {
 	if err, ok := v.(error); ok {
-		return textOf(fmt.Sprint(err)) // its fields are mostly not exported
+		return textOf(fmt.Sprint(err)) // most of its fields are unexported
 	}
 	data, err := Encode(v)
 	if err == nil {

@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// The extensions of a value. Application types are free; 'R' is that of package
-// record.
+// The extensions in values. Users may use all other types; 'R' belongs to
+// package record.
 const (
 	timestampExt = -1  // the msgpack timestamp: a time in UTC
 	timeExt      = 'T' // a time with an offset from UTC
 	jsonExt      = 'J' // the JSON of a value
 )
 
-// AppendExt appends an extension value of the type to dst.
+// AppendExt appends an extension of the given type to dst.
 func AppendExt(dst []byte, extType int8, body []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(append(dst, 0xc9), uint32(len(body)))
 	return append(append(dst, byte(extType)), body...)
 }
 
-// Ext returns the body of data if that is one extension value of the type.
+// Ext returns the body of data if it consists of one extension of the given
+// type.
 func Ext(data []byte, extType int8) (body []byte, ok bool) {
 	h, rest, err := next(data)
 	if err != nil || len(rest) > 0 || h.kind != kindExt || h.ext != extType {
@@ -35,11 +36,11 @@ func (w *Writer) json(text []byte) {
 	w.out = append(w.out, text...)
 }
 
-// isJSON reports whether h is the JSON of a value.
+// isJSON reports whether h is a value encoded as JSON.
 func (h head) isJSON() bool { return h.kind == kindExt && h.ext == jsonExt }
 
-// time appends t with its offset; the name of its zone and the rules of daylight
-// saving are not kept. A time in UTC is a timestamp.
+// time appends t with its offset. The name of the zone and its daylight saving
+// rules are not kept. A time in UTC becomes a timestamp.
 func (w *Writer) time(t time.Time) {
 	_, offset := t.Zone()
 	if offset == 0 || int(int32(offset)) != offset {
@@ -52,8 +53,8 @@ func (w *Writer) time(t time.Time) {
 	w.out = binary.BigEndian.AppendUint32(w.out, uint32(int32(offset)))
 }
 
-// timestamp appends the instant of t in the shortest form of a timestamp.
-// Source: the msgpack specification, "Timestamp extension type".
+// timestamp appends the instant t in the shortest form of a timestamp, see
+// "Timestamp extension type" in the msgpack specification.
 func (w *Writer) timestamp(t time.Time) {
 	s, ns := uint64(t.Unix()), uint64(t.Nanosecond())
 	switch {
@@ -70,7 +71,7 @@ func (w *Writer) timestamp(t time.Time) {
 	}
 }
 
-// time reads a time with an offset, or one of the three forms of the timestamp,
+// time decodes a time with an offset, or a timestamp in one of its three forms,
 // which is in UTC.
 func (h head) time() (t time.Time, ok bool) {
 	if h.kind != kindExt {
@@ -92,7 +93,7 @@ func (h head) time() (t time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// timestamp12 reads nanoseconds and seconds.
+// timestamp12 decodes nanoseconds and seconds.
 func timestamp12(b []byte) time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint64(b[4:])), int64(binary.BigEndian.Uint32(b)))
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// A form is how the values of a type are encoded.
+// A form is a way in which values of a type are encoded.
 type form uint8
 
 const (
 	byKind      form = iota // as numbers, strings, arrays and maps
 	asTime                  // time.Time
-	asMsgpack               // by a method of the type's own that writes msgpack
+	asMsgpack               // by the type's own msgpack method
 	asBinary                // as bytes, by MarshalBinary
 	asText                  // as bytes, by MarshalText
 	asJSON                  // as an extension, by MarshalJSON
-	asRawJSON               // as an extension, by RawJSON, or as fields
+	asRawJSON               // as an extension, by RawJSON, or by fields
 	asErrorText             // the interface error: as the text of the error
 )
 
@@ -47,8 +47,8 @@ func has(t, methods reflect.Type) bool {
 	return t.Implements(methods) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(methods)
 }
 
-// formOf returns how values of the type are encoded: by a pair of methods that
-// encode and decode, if the type has one.
+// formOf returns how values of the type are encoded. If the type has a pair of
+// methods to encode and decode, these are used.
 func formOf(t reflect.Type) form { return formsOf.of(t, findForm) }
 
 var formsOf perType[form]
@@ -73,17 +73,17 @@ func findForm(t reflect.Type) form {
 	return oldFormOf(t)
 }
 
-// isJSON reports whether a type that has no other pair of methods is kept as its
-// JSON. Bytes are kept as they are, since they need not be JSON: a
-// json.RawMessage may be empty. A struct whose methods are those of a struct
-// that it embeds is kept by its fields, of which there may be more.
+// isJSON reports whether a type without another pair of methods is encoded as
+// its JSON. Bytes are encoded as they are, since they need not be valid JSON: a
+// json.RawMessage may be empty. A struct with methods promoted from an embedded
+// struct is encoded by its fields, of which there may be more.
 func isJSON(t reflect.Type) bool {
 	isBytes := t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 	return !isBytes && has(t, jsonMarshaler) && has(t, jsonReader) && !isPromoted(t, jsonMarshaler) && !isPromoted(t, jsonReader)
 }
 
 // oldFormOf returns how values of the type were encoded before JSON was used:
-// by the first method that encodes, whether or not there is one that decodes.
+// with the first method that encodes, even if no method decodes.
 func oldFormOf(t reflect.Type) form {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -111,7 +111,8 @@ func oldFormOf(t reflect.Type) form {
 	return byKind
 }
 
-// readFormOf returns how values of the type are read, unless they are JSON.
+// readFormOf returns how values of the type are decoded if they are not encoded
+// as JSON.
 func readFormOf(t reflect.Type) form {
 	switch {
 	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface:
@@ -128,9 +129,9 @@ func readFormOf(t reflect.Type) form {
 	return byKind
 }
 
-// isPromoted reports whether the method of the interface, which has one, is that
-// of a struct's embedded field. Reflection does not tell, but the compiler
-// writes the code of such a method itself.
+// isPromoted reports whether the type gets the method of the interface, which
+// has exactly one, from an embedded field. Reflection does not tell, but the
+// compiler generates the code of such a method.
 func isPromoted(t, methods reflect.Type) bool {
 	if t.Kind() != reflect.Struct || !embeds(t, methods) {
 		return false
@@ -148,8 +149,9 @@ func isPromoted(t, methods reflect.Type) bool {
 	return true
 }
 
-// methodOf returns the method of the interface that the type has. The names are
-// constants: for any other the linker would keep every method of the program.
+// methodOf returns the type's method that belongs to the interface. The names
+// are constants: with any other name, the linker would have to keep every method
+// of the program.
 func methodOf(t, methods reflect.Type) (reflect.Method, bool) {
 	switch methods {
 	case jsonMarshaler:
@@ -168,7 +170,7 @@ func methodOf(t, methods reflect.Type) (reflect.Method, bool) {
 	return reflect.Method{}, false
 }
 
-// embeds reports whether a field that the struct embeds has the methods.
+// embeds reports whether an embedded field of the struct has the methods.
 func embeds(t, methods reflect.Type) bool {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Anonymous && (has(f.Type, methods) || f.Type.Kind() == reflect.Pointer && has(f.Type.Elem(), methods)) {
@@ -187,12 +189,11 @@ func nilable(k reflect.Kind) bool {
 	return false
 }
 
-// A perType holds what was found out about each type. The answer for a type
-// never changes.
+// A perType caches a result for each type. The result for a type never changes.
 type perType[V any] struct{ known sync.Map }
 
-// of returns what find returns for the type. find may be called several times
-// for one type, and once it has returned, no more.
+// of returns the result of find for the type. find may be called several times
+// for a type until it has returned.
 func (p *perType[V]) of(t reflect.Type, find func(reflect.Type) V) V {
 	known, ok := p.known.Load(t)
 	if !ok {

@@ -10,13 +10,13 @@ import (
 	"strconv"
 )
 
-// FromJSON reads one JSON value into bool, string, int64, uint64, float64, []any
-// and map[string]any. Whole numbers stay whole: one that has more than 64 bits, and
-// would be rounded, is an error.
+// FromJSON decodes one JSON value to bool, string, int64, uint64, float64, []any
+// and map[string]any. Whole numbers stay whole: a whole number with more than 64
+// bits, which would be rounded, is an error.
 func FromJSON(data []byte) (any, error) { return readJSON(data, number) }
 
-// fromJSON is FromJSON for the JSON of a value: a whole number that has more than
-// 64 bits is rounded, as encoding/json rounds it.
+// fromJSON is like FromJSON, for a value encoded as JSON: a whole number with more
+// than 64 bits is rounded, as in encoding/json.
 func fromJSON(data []byte) (any, error) {
 	return readJSON(data, func(text string) (any, error) {
 		if n, err := number(text); err == nil {
@@ -34,7 +34,7 @@ func readJSON(data []byte, number func(text string) (any, error)) (any, error) {
 	return withNumbers(v, number)
 }
 
-// parseJSON reads one JSON value, with a json.Number for each number.
+// parseJSON decodes one JSON value, with a json.Number for each number.
 func parseJSON(data []byte) (v any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -46,12 +46,12 @@ func parseJSON(data []byte) (v any, err error) {
 		return nil, err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the value")
+		return nil, errors.New("there is more after the value")
 	}
 	return v, nil
 }
 
-// withNumbers replaces each json.Number in v by what number returns for it.
+// withNumbers replaces each json.Number in v by the result of number.
 func withNumbers(v any, number func(text string) (any, error)) (any, error) {
 	var err error
 	switch v := v.(type) {

@@ -7,14 +7,14 @@ import (
 	"math"
 )
 
-// kind is what a msgpack value is, by its first byte.
+// kind is the kind of a msgpack value, determined by its first byte.
 type kind uint8
 
 const (
 	kindNil kind = iota
 	kindBool
-	kindInt  // that fits an int64
-	kindUint // above those
+	kindInt  // fits an int64
+	kindUint // larger numbers
 	kindFloat
 	kindString
 	kindBytes
@@ -23,8 +23,7 @@ const (
 	kindExt
 )
 
-// head is the head of a msgpack value with its scalar, or the length of what
-// follows.
+// head is the head of a msgpack value, with its scalar or the length of its content.
 // Source: https://github.com/msgpack/msgpack/blob/master/spec.md
 type head struct {
 	kind kind
@@ -38,13 +37,13 @@ func (h head) bool() bool     { return h.bits != 0 }
 func (h head) int() int64     { return int64(h.bits) }
 func (h head) float() float64 { return math.Float64frombits(h.bits) }
 
-// The first bytes of nil and of false; that of true is the next one.
+// The codes of nil and false; true is the code after false.
 const (
 	codeNil   = 0xc0
 	codeFalse = 0xc2
 )
 
-// values is how many values follow, of an array or a map.
+// values returns how many values follow in an array or a map.
 func (h head) values() int {
 	switch h.kind {
 	case kindArray:
@@ -55,21 +54,21 @@ func (h head) values() int {
 	return 0
 }
 
-// ErrMalformed is the kind of every error about bytes that are not msgpack.
+// ErrMalformed matches every error about bytes that are not msgpack.
 var ErrMalformed = errors.New("malformed msgpack")
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrMalformed, fmt.Errorf(format, args...))
 }
 
-// A code is what the first byte of a value says.
+// A code describes the first byte of a value.
 type code struct {
-	kind  kind  // kindUint for all unsigned numbers; none for a byte that begins nothing
-	width int8  // of the number or length that follows, in bytes
-	n     uint8 // the number or length itself, if none follows
+	kind  kind  // kindUint for all unsigned numbers; none for an unused byte
+	width int8  // size of the number or length that follows, in bytes
+	n     uint8 // the number or length itself if none follows
 }
 
-// none is the kind of no value.
+// none is the kind of a missing value.
 const none kind = 0xff
 
 var codes = func() (all [256]code) {
@@ -110,8 +109,8 @@ var codes = func() (all [256]code) {
 	return all
 }()
 
-// next reads one head off data, with the body of a string, bytes or an
-// extension, and returns what follows.
+// next reads one head from data, with the body of a string, bytes or an extension, and
+// returns the rest of data.
 func next(data []byte) (h head, rest []byte, err error) {
 	n, err := h.read(data)
 	if err != nil {
@@ -120,8 +119,7 @@ func next(data []byte) (h head, rest []byte, err error) {
 	return h, data[n:], nil
 }
 
-// read is next for a head that is used again. It returns how many bytes it has
-// read.
+// read is like next for a head that is reused. It returns the number of bytes read.
 func (h *head) read(data []byte) (size int, err error) {
 	if len(data) == 0 {
 		return 0, malformed("got the end, want a value")
@@ -157,12 +155,12 @@ func (h *head) read(data []byte) (size int, err error) {
 	case kindString, kindBytes, kindArray, kindMap, kindExt:
 		return h.sized(data, size)
 	case none:
-		return 0, malformed("0x%02x does not begin a value", data[0])
+		return 0, malformed("0x%02x is not the beginning of a value", data[0])
 	}
 	return size, nil
 }
 
-// sized completes h, whose length is in bits, with what follows the first bytes
+// sized completes h, whose length is in bits, from the bytes that follow the first bytes
 // of data.
 func (h *head) sized(data []byte, size int) (int, error) {
 	if h.kind == kindExt {
@@ -172,11 +170,11 @@ func (h *head) sized(data []byte, size int) (int, error) {
 		h.ext = int8(data[size])
 		size++
 	}
-	// Each element takes at least one byte, so a length beyond the bytes is
-	// refused before anything is allocated for it.
+	// Each element takes at least one byte, so an impossible length is rejected before
+	// anything is allocated.
 	left := uint64(len(data) - size)
 	if h.bits > left || h.kind == kindMap && 2*h.bits > left {
-		return 0, malformed("a length of %d with %d bytes left", h.bits, left)
+		return 0, malformed("a length of %d, but %d bytes are left", h.bits, left)
 	}
 	h.n = int(h.bits)
 	if h.kind == kindArray || h.kind == kindMap {
@@ -186,19 +184,19 @@ func (h *head) sized(data []byte, size int) (int, error) {
 	return size + h.n, nil
 }
 
-// maxNesting bounds recursion over bytes from outside.
+// maxNesting limits recursion over external input.
 const maxNesting = 1000
 
-// Skip returns what follows the first value of data.
+// Skip returns the rest of data after its first value.
 func Skip(data []byte) ([]byte, error) {
 	rest, _, err := scan(data)
 	return rest, err
 }
 
-// extensions says which of our own extensions a value contains.
+// extensions tells which of this package's extensions a value contains.
 type extensions struct{ times, json bool }
 
-// scan is Skip, and reports which extensions the value contains.
+// scan is like Skip, and also reports which extensions the value contains.
 func scan(data []byte) (rest []byte, found extensions, err error) {
 	rest, err = skip(data, 1, false, 0, &found)
 	if err != nil {
@@ -207,16 +205,16 @@ func scan(data []byte) (rest []byte, found extensions, err error) {
 	return rest, found, nil
 }
 
-// keyNesting is how many levels an array or a map counts that is the key of a map.
-// In JSON such a key is a string, in which quotes are escaped: the text of a key in
-// a key in a key would double each time.
+// keyNesting is how many levels an array or a map counts if it is the key of a map. In
+// JSON such a key is a string whose quotes are escaped, so the text would double with each
+// level of keys.
 const keyNesting = maxNesting / 8
 
-// skip returns what follows the next values, which are nested depth levels deep.
-// In a map, every other value is a key.
+// skip returns the rest of data after the given number of values, nested depth levels
+// deep. In a map, every other value is a key.
 func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]byte, error) {
 	if depth > maxNesting {
-		return nil, malformed("nested deeper than %d levels, of which a key of a map counts %d", maxNesting, keyNesting)
+		return nil, malformed("nested deeper than %d levels, where a key of a map counts as %d", maxNesting, keyNesting)
 	}
 	var h head
 	for i := range values {
@@ -246,9 +244,9 @@ func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]
 	return data, nil
 }
 
-// flatSize returns the size of the first value of data, if it is whole and one of those
-// that most are: a number, a boolean, nil, or a string or bytes of less than 256 bytes. It
-// returns 0 for others.
+// flatSize returns the size of the first value of data if the value is complete and of one
+// of the most common kinds: a number, a boolean, nil, or a string or bytes of less than
+// 256 bytes. It returns 0 otherwise.
 func flatSize(data []byte) int {
 	if len(data) == 0 {
 		return 0
@@ -275,7 +273,7 @@ func flatSize(data []byte) int {
 	return size
 }
 
-// skipAll is Skip for data that is one value.
+// skipAll is like Skip for data that must consist of one value.
 func skipAll(data []byte) error {
 	rest, err := Skip(data)
 	if err == nil && len(rest) > 0 {

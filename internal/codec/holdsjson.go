@@ -2,8 +2,8 @@ package codec
 
 import "reflect"
 
-// WantsJSON reports whether values of the type are kept as their JSON, or may
-// have such values in them.
+// WantsJSON reports whether values of the type are encoded as JSON or may
+// contain such values.
 func WantsJSON(t reflect.Type) bool {
 	return t != nil && wantsJSON.of(t, func(t reflect.Type) bool { return findsJSON(t, make(map[reflect.Type]bool)) })
 }
@@ -37,7 +37,7 @@ func findsJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return false
 }
 
-// HoldsJSON reports whether there is a value in data that was kept as its JSON.
+// HoldsJSON reports whether data contains a value that was encoded as JSON.
 func HoldsJSON(data []byte) bool {
 	_, found, _ := scan(data)
 	return found.json

@@ -13,23 +13,23 @@ import (
 
 // AppendJSON appends the msgpack value of data to dst as JSON. Bytes become
 // base64, times RFC 3339 with their offset, numbers that JSON lacks (NaN, Inf)
-// null, map keys strings. A value that was kept as JSON is that JSON. It stops
-// early, with what fits so far, once it has appended more than limit bytes; limit
-// 0 means no limit.
+// null, and map keys strings. A value that was encoded as JSON is that JSON. With
+// a limit, AppendJSON stops once it has appended more than limit bytes and
+// returns what it has so far; limit 0 means no limit.
 func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
 	return appendJSON(dst, data, limit, rendering{})
 }
 
-// AppendReadable is AppendJSON for people to read: bytes that are JSON become
-// that JSON, and bytes that are printable text a string. The result cannot be
-// decoded again.
+// AppendReadable is like AppendJSON, for people: bytes that are JSON become that
+// JSON, and bytes that are printable text become a string. The result cannot be
+// decoded.
 func AppendReadable(dst, data []byte, limit int) ([]byte, error) {
 	return appendJSON(dst, data, limit, rendering{readable: true})
 }
 
-// AppendRedacted is AppendReadable with redact applied to every text before it
-// is escaped: to strings, map keys and bytes, and to the strings and keys in
-// bytes that are JSON.
+// AppendRedacted is like AppendReadable, but applies redact to every text before
+// it is escaped: to strings, map keys and bytes, and to strings and keys in bytes
+// that are JSON.
 func AppendRedacted(dst, data []byte, limit int, redact func(string) string) ([]byte, error) {
 	return appendJSON(dst, data, limit, rendering{readable: true, redact: redact})
 }
@@ -46,14 +46,14 @@ func appendJSON(dst, data []byte, limit int, r rendering) ([]byte, error) {
 	return r.out, nil
 }
 
-// rendering makes JSON of values.
+// rendering renders values as JSON.
 type rendering struct {
 	walk
 	out []byte
-	end int // of out, about
+	end int // the approximate limit of len(out)
 
-	readable bool                // bytes are shown as what they are, not in base64
-	redact   func(string) string // nil for none
+	readable bool                // show the content of bytes instead of base64
+	redact   func(string) string // nil for no redaction
 }
 
 // value appends the next value.
@@ -102,8 +102,8 @@ func (r *rendering) inside(h head, opening, closing byte) {
 	r.out = append(r.out, closing)
 }
 
-// key returns the next value, a key of a map, as a text: its JSON, unless it is a
-// string.
+// key returns the next value, a key of a map, as a text: a string as it is, any
+// other value as JSON.
 func (r *rendering) key() []byte {
 	before := r.walk
 	h := r.next()
@@ -137,7 +137,7 @@ func (r *rendering) document(b []byte) []byte {
 	if err != nil {
 		return r.redacted(b)
 	}
-	doc, _ := json.Marshal(v) // of JSON, so it has no error
+	doc, _ := json.Marshal(v) // v comes from JSON, so this cannot fail
 	return doc
 }
 
@@ -146,21 +146,21 @@ func (r *rendering) float(f float64) {
 		r.out = append(r.out, "null"...)
 		return
 	}
-	b, _ := json.Marshal(f) // the same notation as everywhere in JSON
+	b, _ := json.Marshal(f) // the notation used elsewhere in JSON
 	r.out = append(r.out, b...)
 }
 
-// room returns how many bytes may still be appended.
+// room returns how many more bytes may be appended.
 func (r *rendering) room() int { return max(r.end-len(r.out), 0) }
 
-// string appends s in quotes. It cuts s first, to the room that is left.
+// string appends s in quotes. It first truncates s to the remaining room.
 func (r *rendering) string(s []byte) {
 	if room := r.room(); len(s) > room {
 		s = s[:room]
 		for len(s) > 0 && !utf8.Valid(s[max(0, len(s)-utf8.UTFMax):]) {
 			s = s[:len(s)-1]
 			if room-len(s) >= utf8.UTFMax {
-				break // not a cut rune: the string itself is not UTF-8
+				break // not a truncated rune: the string itself is not UTF-8
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (r *rendering) base64(b []byte) {
 	r.out = append(r.out, '"')
 }
 
-// json appends JSON, which is valid.
+// json appends JSON, which must be valid.
 func (r *rendering) json(text []byte) {
 	var compact bytes.Buffer
 	_ = json.Compact(&compact, text)
@@ -216,7 +216,7 @@ func isPrintable(b []byte) bool {
 	return utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }) < 0
 }
 
-// showable returns t in UTC if RFC 3339 has no notation for its offset.
+// showable returns t in UTC if its offset has no notation in RFC 3339.
 func showable(t time.Time) time.Time {
 	if _, offset := t.Zone(); offset%60 != 0 || max(offset, -offset) >= 24*60*60 {
 		return t.UTC()

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// A layout is which fields of a struct are written, and under which names.
+// A layout lists the encoded fields of a struct, with their names.
 type layout struct {
-	fields  []*field          // in the order in which they are written
-	byName  map[string]*field // and embedded structs whose fields are among them
-	omits   bool              // a field is left out if it is empty
+	fields  []*field          // in the order in which they are encoded
+	byName  map[string]*field // also contains embedded structs whose fields are listed
+	omits   bool              // a field is omitted if it is empty
 	asArray bool
-	clash   error // two fields have one name
+	clash   error // two fields have the same name
 }
 
-// A field is a field of a struct, or of a struct that it embeds.
+// A field is a field of a struct or of an embedded struct.
 type field struct {
 	name      string
-	path      string // such as .Base.ID, in Go
+	path      string // Go path, such as .Base.ID
 	index     []int
 	typ       reflect.Type
 	omitEmpty bool
-	embedded  bool // a struct that can also be read as a whole
+	embedded  bool // a struct that can also be decoded as a whole
 
 	key     []byte // the name, encoded
 	encode  encodeFunc
@@ -31,13 +31,13 @@ type field struct {
 	decode  decodeFunc
 }
 
-// layoutOf returns the layout of a struct. The old one is that of before JSON was
-// used, in which two fields may have one name. It repeats the rules of the
-// library that wrote it:
+// layoutOf returns the layout of a struct. In the old layout, from before JSON
+// was used, two fields may have the same name. It follows the rules of the
+// library that was used then:
 // github.com/vmihailenco/msgpack/blob/v5.4.1/types.go, getFields.
 func layoutOf(t reflect.Type, old bool) *layout { return layoutWithin(t, old, nil) }
 
-// layoutWithin is layoutOf for a struct that the structs around embed.
+// layoutWithin is layoutOf for a struct embedded in the outer structs.
 func layoutWithin(t reflect.Type, old bool, around []reflect.Type) *layout {
 	l := &layout{byName: make(map[string]*field)}
 	taken := make(map[string]bool)
@@ -87,9 +87,9 @@ func (l *layout) add(f *field, old bool) {
 	l.omits = l.omits || f.omitEmpty
 }
 
-// inline adds the fields of an embedded struct, if none of their names is taken
-// and the struct has no encoding of its own. Otherwise the struct is a field
-// like others, so that nothing of it is lost.
+// inline adds the fields of an embedded struct, provided that none of their names
+// is taken and the struct has no encoding of its own. Otherwise the struct
+// becomes an ordinary field, so that nothing is lost.
 func (l *layout) inline(embedded *field, exported, old, forced bool, taken map[string]bool, around []reflect.Type) bool {
 	t := pointedTo(embedded.typ)
 	if t.Kind() != reflect.Struct || slices.Contains(around, t) {
@@ -120,7 +120,7 @@ func (l *layout) inline(embedded *field, exported, old, forced bool, taken map[s
 	return true
 }
 
-// hasFieldsOnly reports whether a struct is written and read by its fields.
+// hasFieldsOnly reports whether a struct is encoded and decoded by its fields.
 func hasFieldsOnly(t reflect.Type, old bool) bool {
 	if old {
 		return oldFormOf(t) == byKind && readFormOf(t) == byKind
@@ -128,7 +128,8 @@ func hasFieldsOnly(t reflect.Type, old bool) bool {
 	return formOf(t) == byKind && readFormOf(t) == byKind
 }
 
-// pointedTo returns the type, without the pointer to it.
+// pointedTo returns the element type of a pointer type, and any other type
+// unchanged.
 func pointedTo(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()
@@ -136,8 +137,7 @@ func pointedTo(t reflect.Type) reflect.Type {
 	return t
 }
 
-// ownNames returns the names of the fields that the struct does not have from an
-// embedded one.
+// ownNames returns the names of the fields that are not from an embedded struct.
 func ownNames(t reflect.Type) map[string]bool {
 	names := make(map[string]bool)
 	for i := range t.NumField() {
@@ -160,9 +160,9 @@ func ownNames(t reflect.Type) map[string]bool {
 // tagOptions are the options of a tag, such as omitempty or alias:name.
 type tagOptions []string
 
-// tagOf returns what the tag of a field says: the one for msgpack if there is
-// one, and otherwise the one for JSON. The name is empty if the tag has none; one
-// with a colon in it is none.
+// tagOf returns the name and options in the tag of a field: the msgpack tag if
+// there is one, otherwise the json tag. The name is empty if the tag has none. A
+// tag with a colon before the first comma has no name.
 func tagOf(f reflect.StructField) (name string, options tagOptions) {
 	tag := f.Tag.Get("msgpack")
 	if tag == "" {

@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// LossError is a type that would come back from its encoding without what its
-// values hold.
+// LossError reports that a type would lose a part of its values in its
+// encoding.
 type LossError struct {
 	Path string       // such as .Items[].Err; empty for the type itself
-	Type reflect.Type // what was found there
+	Type reflect.Type // type of that part
 	Why  string
 }
 
@@ -23,8 +23,9 @@ func (e *LossError) Error() string {
 	return fmt.Sprintf("codec: field %s: a %s would be lost: %s", e.Path, e.Type, e.Why)
 }
 
-// findLoss returns the first part of a type that would be lost, nil if there is
-// none. What can be written but not read is a loss, too, if the value is read.
+// findLoss returns the first part of a type that would be lost, or nil if there
+// is none. A part that can be encoded but not decoded also counts as lost if
+// the value is decoded.
 func findLoss(t reflect.Type, isRead bool) *LossError {
 	return (&lossFinder{isRead: isRead, seen: make(map[reflect.Type]bool)}).find(t)
 }
@@ -76,7 +77,7 @@ func lossOfInterface(t reflect.Type) *LossError {
 	if t.NumMethod() == 0 {
 		return nil
 	}
-	return &LossError{Type: t, Why: "it is an interface with methods, and which type was in it is not recorded"}
+	return &LossError{Type: t, Why: "it is an interface with methods, and the type of its value is not recorded"}
 }
 
 var (
@@ -84,9 +85,9 @@ var (
 	readMethods  = map[form]string{asMsgpack: "DecodeMsgpack or UnmarshalMsgpack", asBinary: "UnmarshalBinary", asText: "UnmarshalText"}
 )
 
-// inMethods returns what is lost of a type that encodes itself: all of it, if
-// nothing decodes it, and the fields beside the embedded one that it has its
-// methods from.
+// inMethods returns what is lost of a type that encodes itself: everything if
+// no method decodes it, and the other fields if its methods are promoted from
+// an embedded field.
 func (l *lossFinder) inMethods(t reflect.Type, f form) *LossError {
 	if l.isRead && readFormOf(t) != f && !isText(t) {
 		return &LossError{Type: t, Why: "it has " + writeMethods[f] + ", and no " + readMethods[f]}
@@ -104,16 +105,16 @@ func (l *lossFinder) inMethods(t reflect.Type, f form) *LossError {
 	if len(others) == 0 {
 		return nil
 	}
-	return &LossError{Type: t, Why: "its " + writeMethods[f] + " is that of an embedded type, and leaves out " + strings.Join(others, ", ")}
+	return &LossError{Type: t, Why: "its " + writeMethods[f] + " is promoted from an embedded type, and omits " + strings.Join(others, ", ")}
 }
 
-// isText reports whether values of the type are read from what a method made of
-// them as from any text.
+// isText reports whether values of the type are decoded from the output of
+// their method as from any other text.
 func isText(t reflect.Type) bool {
 	return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
 
-// inStruct returns what is lost of a struct that is written by its fields.
+// inStruct returns what is lost of a struct that is encoded by its fields.
 func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 	fields := layoutOf(t, false)
 	if fields.clash != nil {
@@ -138,8 +139,8 @@ func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 	return &LossError{Type: t, Why: "it has no exported field, and no methods that encode and decode it"}
 }
 
-// unset returns the path of a field that cannot be set, empty if it can be; and
-// the loss, if other fields are in it.
+// unset returns the path of a field that cannot be set, or "" if all can be
+// set, and the loss if fields inside it are encoded.
 func unset(t reflect.Type, index []int) (path string, problem *LossError) {
 	for i, at := range index {
 		if t.Kind() == reflect.Pointer {
@@ -152,14 +153,14 @@ func unset(t reflect.Type, index []int) (path string, problem *LossError) {
 		case isLast && f.Type.Kind() != reflect.Struct:
 			return path, nil
 		case f.Type.Kind() == reflect.Pointer:
-			return path, &LossError{Type: f.Type, Why: "a pointer to an embedded struct that is not exported cannot be set"}
+			return path, &LossError{Type: f.Type, Why: "a pointer to an unexported embedded struct cannot be set"}
 		}
 	}
 	return "", nil
 }
 
-// hasHidden reports whether a struct has a field that is not written, holds
-// something, and was not left out on purpose.
+// hasHidden reports whether a struct has a field that is not encoded, has
+// content, and was not omitted on purpose.
 func hasHidden(t reflect.Type) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -170,8 +171,7 @@ func hasHidden(t reflect.Type) bool {
 	return false
 }
 
-// contentless are types whose state is that of a process, and means nothing to
-// another one.
+// contentless are types whose state is meaningless in another process.
 var contentless = map[reflect.Type]bool{
 	reflect.TypeFor[sync.Mutex](): true, reflect.TypeFor[sync.RWMutex](): true,
 	reflect.TypeFor[sync.Once](): true, reflect.TypeFor[sync.WaitGroup](): true,

@@ -10,12 +10,12 @@ import (
 
 var stringType = reflect.TypeFor[string]()
 
-// A mismatch is a part of an encoded value that its type cannot hold.
+// A mismatch is a part of an encoded value that does not fit its type.
 type mismatch struct {
 	path string // such as items[2].price; empty for the whole
 	got  string // such as "a string"
 	want reflect.Type
-	err  error // of a decoder of the type's own; nil otherwise
+	err  error // error of the type's own decoder; nil otherwise
 }
 
 func (m *mismatch) Error() string {
@@ -31,11 +31,11 @@ func (m *mismatch) Error() string {
 
 func (m *mismatch) Unwrap() error { return m.err }
 
-// misfit is the error of a value that a type cannot hold.
+// misfit returns the error of a value that does not fit a type.
 func misfit(data []byte, t reflect.Type) error { return &mismatch{got: Describe(data), want: t} }
 
-// refused is the error of a value that a method of its type has refused. The
-// library's own errors say less than what was found.
+// refused returns the error of a value that a method of its type has rejected.
+// The library's own errors are less specific.
 func refused(data []byte, t reflect.Type, err error) error {
 	if strings.HasPrefix(err.Error(), "msgpack: ") && !errors.Is(err, ErrUnknownField) {
 		return misfit(data, t)
@@ -43,7 +43,7 @@ func refused(data []byte, t reflect.Type, err error) error {
 	return &mismatch{got: Describe(data), want: t, err: err}
 }
 
-// tooLarge is the error of a number that a type is too small for.
+// tooLarge returns the error of a number that is out of range for a type.
 func tooLarge(h head, t reflect.Type) error {
 	got := strconv.FormatInt(h.int(), 10)
 	if h.kind == kindUint {
@@ -52,13 +52,13 @@ func tooLarge(h head, t reflect.Type) error {
 	return &mismatch{got: got, want: t}
 }
 
-// tooLong is the error of an array with fewer elements than there are.
+// tooLong returns the error of an array that is longer than its type allows.
 func tooLong(data []byte, t reflect.Type, n int, of string) error {
 	return &mismatch{got: fmt.Sprintf("%s of %d %s", Describe(data), n, of), want: t}
 }
 
-// inside adds what is before the path of an error: a name, or the number of an
-// element in brackets.
+// inside prepends to the path of an error: a name, or the index of an element
+// in brackets.
 func inside(path string, err error) error {
 	m, ok := err.(*mismatch) //nolint:errorlint // the decoder's own, not one in the error of a method
 	switch {

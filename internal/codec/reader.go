@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// A Reader reads the msgpack values of a slice one by one. After its first
-// error everything that it reads is zero, and Err returns that error. Only View
-// and Skip return parts of the slice; everything else is a copy. It allocates no
-// more than the slice has bytes for. nil is read as the zero value of anything.
-// A Reader is not safe for concurrent use.
+// A Reader reads the msgpack values of a slice one by one. After the first
+// error, everything that it reads is zero, and Err returns that error. Only View
+// and Skip return parts of the slice; all other results are copies. It never
+// allocates more than the slice can fill. nil is read as the zero value of any
+// type. A Reader is not safe for concurrent use.
 type Reader struct {
 	data  []byte
 	off   int
 	err   error
-	h     head              // read last
-	names map[string]string // read lately
+	h     head              // the last head read
+	names map[string]string // recent names
 }
 
-// maxNames is how many names a pooled Reader remembers, maxName how long they
-// may be.
+// maxNames is the number of names that a pooled Reader remembers, maxName their
+// maximum length.
 const (
 	maxNames = 256
 	maxName  = 64
@@ -28,34 +28,35 @@ const (
 
 var readers = sync.Pool{New: func() any { return &Reader{names: make(map[string]string)} }}
 
-// NewReader takes a Reader of data from the pool. Release returns it.
+// NewReader takes a Reader from the pool to read data. Release returns it to the
+// pool.
 func NewReader(data []byte) *Reader {
 	r := readers.Get().(*Reader)
 	r.data, r.off, r.err = data, 0, nil
 	return r
 }
 
-// Release returns r to the pool. It must not be used again.
+// Release returns r to the pool. r must not be used afterwards.
 func (r *Reader) Release() {
 	r.data, r.h, r.err = nil, head{}, nil
 	readers.Put(r)
 }
 
-// Err returns the first error. It names the byte where what could not be read
-// begins, and is [ErrMalformed].
+// Err returns the first error. It matches [ErrMalformed] and names the byte at
+// which the unreadable value begins.
 func (r *Reader) Err() error { return r.err }
 
-// Offset returns how many bytes were read.
+// Offset returns the number of bytes read.
 func (r *Reader) Offset() int { return r.off }
 
-// Len returns how many bytes are left.
+// Len returns the number of bytes left.
 func (r *Reader) Len() int { return len(r.data) - r.off }
 
-// Rewind goes back to an Offset.
+// Rewind returns to an Offset.
 func (r *Reader) Rewind(offset int) { r.off = offset }
 
-// Fail makes err the error of the value that begins at the byte, unless there
-// is an error already.
+// Fail records err as the error of the value that begins at the byte, unless
+// there is an earlier error.
 func (r *Reader) Fail(begin int, err error) {
 	if r.err == nil {
 		r.err = fmt.Errorf("byte %d: %w: %w", begin, ErrMalformed, err)
@@ -64,7 +65,8 @@ func (r *Reader) Fail(begin int, err error) {
 }
 
 // head reads one head, with the body of a string, bytes or an extension. After
-// an error it is that of nil. It is valid until the next one is read.
+// an error, it returns the head of nil. The result is valid until the next head
+// is read.
 func (r *Reader) head() *head {
 	if r.err == nil {
 		n, err := r.h.read(r.data[r.off:])
@@ -78,13 +80,13 @@ func (r *Reader) head() *head {
 	return &r.h
 }
 
-// fail is Fail with an error that is ErrMalformed already.
+// fail is like Fail, for an error that already matches ErrMalformed.
 func (r *Reader) fail(begin int, err error) {
 	r.err = fmt.Errorf("byte %d: %w", begin, err)
 	r.off = len(r.data)
 }
 
-// mismatch fails because of h, which begins at the byte.
+// mismatch records that h, which begins at the byte, has the wrong kind.
 func (r *Reader) mismatch(begin int, h *head, want string) {
 	if h.kind != kindNil {
 		r.Fail(begin, fmt.Errorf("got %s, want %s", h.describe(), want))
@@ -109,7 +111,7 @@ func (r *Reader) Bool() bool {
 // Int reads an integer.
 func (r *Reader) Int() int64 {
 	begin := r.off
-	if begin < len(r.data) && r.data[begin] < 0x80 { // most of them are so small
+	if begin < len(r.data) && r.data[begin] < 0x80 { // the most common case
 		r.off++
 		return int64(r.data[begin])
 	}
@@ -128,7 +130,7 @@ func (r *Reader) Int() int64 {
 // Uint reads an integer that is not negative.
 func (r *Reader) Uint() uint64 {
 	begin := r.off
-	if begin < len(r.data) && r.data[begin] < 0x80 { // most of them are so small
+	if begin < len(r.data) && r.data[begin] < 0x80 { // the most common case
 		r.off++
 		return uint64(r.data[begin])
 	}
@@ -166,8 +168,8 @@ func (r *Reader) Array() int { return r.length(kindArray, "an array") }
 // Map begins a map and returns the number of its pairs.
 func (r *Reader) Map() int { return r.length(kindMap, "an object") }
 
-// Pairs reads a map and yields the key of each pair, a [Reader.Name]. The loop
-// reads or skips the value. It ends at the first error.
+// Pairs reads a map and yields the key of each pair, read by [Reader.Name]. The
+// loop body must read or skip the value. Pairs ends at the first error.
 func (r *Reader) Pairs() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for n := r.Map(); n > 0 && r.Err() == nil; n-- {
@@ -203,10 +205,10 @@ func (r *Reader) Nil() bool {
 	return true
 }
 
-// View reads a str or a bin, as a part of the slice; nil for nil.
+// View reads a str or a bin as a part of the slice. It returns nil for nil.
 func (r *Reader) View() []byte {
 	begin := r.off
-	if begin < len(r.data) { // most of them are short
+	if begin < len(r.data) { // the most common case
 		body, length := begin+1, -1
 		switch c := r.data[begin]; {
 		case c&^0x1f == 0xa0:
@@ -233,8 +235,7 @@ func (r *Reader) Text() string {
 	return string(view)
 }
 
-// Name reads a str that many values have in common, and returns the same
-// string for them.
+// Name reads a str that occurs often, and returns the same string each time.
 func (r *Reader) Name() string {
 	view := r.View()
 	if len(view) == 0 {
@@ -254,7 +255,7 @@ func (r *Reader) Name() string {
 	return name
 }
 
-// Bytes reads a bin; nil for nil.
+// Bytes reads a bin. It returns nil for nil.
 func (r *Reader) Bytes() []byte {
 	view := r.View()
 	if view == nil {
@@ -291,10 +292,10 @@ func (r *Reader) Discard(n int) {
 	r.off = len(r.data) - len(rest)
 }
 
-// Any reads any value: nil, bool, int64, uint64 above those, float64, string,
-// []byte, time.Time in UTC, []any, or map[string]any, with other keys than
-// strings as the JSON they would be. A value that was kept as JSON is what the
-// JSON is. Any other extension is a map of its "ext" and "data".
+// Any reads any value: nil, bool, int64, uint64 for larger numbers, float64,
+// string, []byte, time.Time in UTC, []any, or map[string]any, in which keys that
+// are not strings become their JSON. A value encoded as JSON becomes the value
+// of that JSON. Any other extension becomes a map of "ext" and "data".
 func (r *Reader) Any() any {
 	data := r.Skip()
 	if data == nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// RedactJSON decodes JSON and applies redact to its strings and keys. Numbers
-// keep their digits. Keys that become equal get apostrophes appended.
+// RedactJSON decodes JSON and applies redact to its strings and keys. Numbers keep
+// their digits. If keys become equal, apostrophes are appended to them.
 func RedactJSON(data []byte, redact func(string) string) (any, error) {
 	v, err := parseJSON(data)
 	if err != nil {
@@ -21,8 +21,8 @@ func RedactJSON(data []byte, redact func(string) string) (any, error) {
 }
 
 // RedactTree returns v with key applied to the keys of all maps in it, and value
-// to everything in it that is neither a map nor a list. Keys that become equal get
-// apostrophes appended.
+// applied to everything that is neither a map nor a list. If keys become equal,
+// apostrophes are appended to them.
 func RedactTree(v any, key func(string) string, value func(any) any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -37,8 +37,8 @@ func RedactTree(v any, key func(string) string, value func(any) any) any {
 	return value(v)
 }
 
-// RedactMap returns m with key applied to its keys and value to its values.
-// Keys that become equal get apostrophes appended.
+// RedactMap returns m with key applied to its keys and value to its values. If
+// keys become equal, apostrophes are appended to them.
 func RedactMap(m map[string]any, key func(string) string, value func(any) any) map[string]any {
 	redacted := make(map[string]any, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -47,7 +47,7 @@ func RedactMap(m map[string]any, key func(string) string, value func(any) any) m
 	return redacted
 }
 
-// freeKey returns the key, with apostrophes if the map has it already.
+// freeKey returns the key, with apostrophes appended if the map already has it.
 func freeKey(m map[string]any, key string) string {
 	for _, taken := m[key]; taken; _, taken = m[key] {
 		key += "'"

@@ -2,9 +2,9 @@ package codec
 
 import "reflect"
 
-// Unchanged reports whether a value of the type is always the same after it was
-// encoded and decoded, and has nothing in it that could be shared: numbers,
-// booleans, strings, and arrays and structs of those.
+// Unchanged reports whether values of the type are always the same after encoding
+// and decoding and share no memory: numbers, booleans, strings, and arrays and
+// structs of these.
 func Unchanged(t reflect.Type) bool { return t != nil && unchanged.of(t, findUnchanged) }
 
 var unchanged perType[bool]
@@ -40,8 +40,8 @@ func isUnchangedStruct(t reflect.Type) bool {
 	return true
 }
 
-// isZeroWhenEmpty reports whether a value that is left out because it is empty is
-// the zero value. -0 is empty, too.
+// isZeroWhenEmpty reports whether a value that is omitted as empty is always the
+// zero value. -0 counts as empty too.
 func isZeroWhenEmpty(t reflect.Type) bool {
 	k := t.Kind()
 	return (k >= reflect.Bool && k < reflect.Uintptr || k == reflect.String) && !t.Implements(zeroer)

@@ -5,10 +5,10 @@ import (
 	"reflect"
 )
 
-// UnsupportedError is a value that has no encoding.
+// UnsupportedError reports a value that cannot be encoded.
 type UnsupportedError struct {
 	Path string       // such as ".Items[2].Done"; empty for the value itself
-	Type reflect.Type // what was found there
+	Type reflect.Type // type of that part
 }
 
 // Error names the path and the type.

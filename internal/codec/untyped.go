@@ -1,12 +1,12 @@
 package codec
 
-// What is decoded into an interface has lost its type: a struct is a map with
-// strings for keys, bytes are a string, and every number with a fraction has 64
-// bits.
+// A value that is decoded into an interface loses its type: a struct becomes a
+// map with string keys, bytes become a string, and every floating-point number
+// has 64 bits.
 
-// appendUntyped appends the first value of data as it would be encoded again
-// after it was decoded into an interface, and without what is zero in maps, where
-// the fields of structs were left out. Data must be well formed.
+// appendUntyped appends the first value of data in the form that it would have if
+// it were decoded into an interface and encoded again. If struct fields that are
+// zero are omitted, it also omits zero values in maps. Data must be well formed.
 func appendUntyped(dst, data []byte) []byte {
 	u := untyping{walk{data}, Writer{dst}}
 	u.value()
@@ -54,7 +54,7 @@ func (u *untyping) pairs(n int) {
 	u.insertMap(begin, kept)
 }
 
-// isOmitted reports whether a field of a struct that has this value is left out.
+// isOmitted reports whether a struct field with this value is omitted.
 func isOmitted(data []byte) bool {
 	h, _, _ := next(data)
 	switch h.kind {

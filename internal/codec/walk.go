@@ -2,9 +2,9 @@ package codec
 
 import "math"
 
-// A walk reads a well-formed value whose type is not known, one head after the
-// other. The head of an array or a map comes before the values in it.
-type walk struct{ data []byte } // what is left
+// A walk visits a well-formed value of unknown type, one head after the other.
+// The head of an array or a map comes before its elements.
+type walk struct{ data []byte } // the remaining bytes
 
 // next returns the next head.
 func (w *walk) next() (h head) {
@@ -13,10 +13,10 @@ func (w *walk) next() (h head) {
 	return h
 }
 
-// since returns what was read since before was left.
+// since returns the bytes read since before was what remained.
 func (w *walk) since(before []byte) []byte { return before[:len(before)-len(w.data)] }
 
-// key reads the key of a pair of a map, as the text that it has in JSON.
+// key reads the key of a pair of a map as the text that it has in JSON.
 func (w *walk) key() string {
 	before := *w
 	if h := w.next(); h.kind == kindString {
@@ -28,8 +28,8 @@ func (w *walk) key() string {
 	return string(key)
 }
 
-// tree reads a value: an array is a []any, a map a map[string]any. Anything else
-// is what leaf returns for its head and its first byte.
+// tree reads a value: an array becomes a []any, a map a map[string]any, and
+// anything else the result of leaf for its head and first byte.
 func (w *walk) tree(leaf func(h head, first byte) (any, error)) (v any, err error) {
 	before := w.data
 	h := w.next()
@@ -55,7 +55,7 @@ func (w *walk) tree(leaf func(h head, first byte) (any, error)) (v any, err erro
 	return leaf(h, before[0])
 }
 
-// scalar returns a bool, a number or a string, and nil for anything else.
+// scalar returns a bool, a number or a string. It returns nil for anything else.
 func (h head) scalar() any {
 	switch h.kind {
 	case kindBool:

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Writer appends msgpack values to a slice, each in the shortest form. It is
+// A Writer appends msgpack values to a slice, each in its shortest form. It is
 // not safe for concurrent use.
 type Writer struct{ out []byte }
 
@@ -23,8 +23,8 @@ func (w *Writer) Array(n int) { w.length(n, 0x90, 15, 0xdc) }
 // Map begins a map of n pairs.
 func (w *Writer) Map(n int) { w.length(n, 0x80, 15, 0xde) }
 
-// length appends a length in the byte fixed, if it is at most so much, or in 16
-// or 32 bits, after the code or the next one.
+// length appends a length: in the byte fixed if it is at most most, and
+// otherwise in 16 or 32 bits after code or the code that follows it.
 func (w *Writer) length(n int, fixed byte, most int, code byte) {
 	switch {
 	case n <= most:
@@ -105,8 +105,8 @@ func (w *Writer) Ext(extType int8, n int) {
 	w.out = append(w.out, byte(extType))
 }
 
-// insertMap makes the byte at the offset, which was left free, the beginning of
-// a map of the n pairs behind it.
+// insertMap turns the byte at the offset, which was reserved, into the head of
+// a map with the n pairs that follow it.
 func (w *Writer) insertMap(begin, n int) {
 	head := Writer{out: make([]byte, 0, 5)}
 	head.Map(n)
@@ -146,14 +146,14 @@ func (w *Writer) Bytes(b []byte) {
 // Raw appends data, which is msgpack already.
 func (w *Writer) Raw(data []byte) { w.out = append(w.out, data...) }
 
-// BeginText begins a str and returns the slice to append it to. The slice goes
-// to EndText, and nothing else may be appended in between.
+// BeginText begins a str and returns the slice to which to append it. Pass the
+// slice to EndText; nothing else may be appended in between.
 func (w *Writer) BeginText() []byte {
-	w.out = append(w.out, 0xd9, 0) // str 8, the shortest that may do
+	w.out = append(w.out, 0xd9, 0) // str 8, the shortest form that may be needed
 	return w.out
 }
 
-// EndText completes the str that was appended to what BeginText returned.
+// EndText completes the str appended to the result of BeginText.
 func (w *Writer) EndText(out []byte) {
 	begin := len(w.out)
 	if n := len(out) - begin; n <= math.MaxUint8 {
