@@ -160,10 +160,10 @@ func keyOfQuestion(q *core.Question) string {
 	return q.ID + "~" + hex.EncodeToString(sum[:4])
 }
 
-// answer gives the answers in responses to the questions of a run. Responses to unknown questions
-// are ignored, as the protocol requires. It reports whether the user declined to answer any of
-// them.
-func (s *server) answer(ctx context.Context, c caller, runID string, responses sdk.InputResponseMap) (declined bool, err error) {
+// answer gives the answers to the questions of a run. responseTo returns the response to a
+// question, or nil if there is none. Responses to unknown questions are ignored, as the protocol
+// requires. It reports whether the user declined to answer any of them.
+func (s *server) answer(ctx context.Context, c caller, runID string, responseTo func(question string) (*sdk.ElicitResult, error)) (declined bool, err error) {
 	open, err := s.questions(ctx, runID)
 	if err != nil {
 		return false, err
@@ -171,12 +171,12 @@ func (s *server) answer(ctx context.Context, c caller, runID string, responses s
 	var problems []error
 	for i := range open {
 		q := &open[i]
-		response, ok := responses[keyOfQuestion(q)].(*sdk.ElicitResult)
-		if !ok {
-			continue
+		response, err := responseTo(keyOfQuestion(q))
+		if response != nil {
+			var left bool
+			left, err = s.answerWith(ctx, c, runID, q, response)
+			declined = declined || left
 		}
-		left, err := s.answerWith(ctx, c, runID, q, response)
-		declined = declined || left
 		if err != nil {
 			problems = append(problems, fmt.Errorf("question %s: %w", q.ID, err))
 		}

@@ -2,6 +2,8 @@ package mcp_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -141,6 +143,37 @@ func TestASessionThatAServerHasForgottenIsBegunAnew(t *testing.T) {
 	_, err = call(t, t.Context(), c, "office_send", `{"to":"Bob"}`)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"Ada", "Bob"}, lines(t, dir+"/sent"))
+}
+
+// The SDK sends arguments as headers for tools that the session has listed. A session that is
+// begun in a call, as after a restart, has listed none.
+func TestHeadersOfAToolAreSentInASessionThatHasNotListedIt(t *testing.T) {
+	s := sdk.NewServer(&sdk.Implementation{Name: "regions", Version: "1"}, nil)
+	s.AddTool(&sdk.Tool{Name: "move", InputSchema: json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)},
+		func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "moved to " + r.Extra.Header.Get("Mcp-Param-Region")}}}, nil
+		})
+	var h http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: true})
+	f := new(flaky)
+	f.office.Store(&h)
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	c := mcp.HTTP("regions", server.URL, mcp.Options{ToolOptions: atOnce})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	f.spoilNext(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusNotFound) }) // the session is gone
+	out, err := call(t, t.Context(), c, "regions_move", `{"region":"north"}`)
+	require.NoError(t, err)
+	assert.Equal(t, "moved to north", out.Text)
+}
+
+func TestAToolWithAnInvalidHeaderIsLeftOut(t *testing.T) {
+	const list = `{"tools":[{"name":"good","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}},
+		{"name":"bad","inputSchema":{"type":"object","properties":{"a":{"type":"object","x-mcp-header":"A"}}}}]}`
+	listed, err := rawOf(t, map[string]string{"tools/list": list}, mcp.Options{}).List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, listed, 2)
+	assert.Empty(t, listed[0].LeftOut)
+	assert.Equal(t, "its x-mcp-header is invalid", listed[1].LeftOut)
 }
 
 func TestARequestThatAServerRefusesIsNotMadeAgain(t *testing.T) {

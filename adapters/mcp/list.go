@@ -62,7 +62,7 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 	defer cancel()
 	cursor, seen := "", map[string]bool{"": true}
 	for {
-		raw, can, err := c.page(ctx, cursor)
+		raw, kept, can, err := c.page(ctx, cursor)
 		if err != nil {
 			return l, err
 		}
@@ -77,6 +77,9 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 		for i := range page.Tools {
 			if t := &page.Tools[i]; c.options.Only == nil || slices.Contains(c.options.Only, t.Name) {
 				listed := c.listed(t)
+				if listed.LeftOut == "" && kept != nil && !kept[t.Name] {
+					listed.LeftOut = "its x-mcp-header is invalid"
+				}
 				listed.Idempotent = listed.Idempotent || can.keys && c.options.Trust == TrustHints
 				l.Tools = append(l.Tools, listed)
 			}
@@ -92,24 +95,32 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 	}
 }
 
-// page returns a page of the list, and the abilities of the server.
-func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, can abilities, err error) {
+// page returns a page of the list, the names of the tools that the SDK accepts (nil if it could
+// not read the page), and the abilities of the server.
+func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, kept map[string]bool, can abilities, err error) {
 	var used *session
 	raw, err = c.request(ctx, "", func(ctx context.Context, s *session, token string) error {
 		used, can = s, abilitiesOf(s.client.InitializeResult())
-		_, err := s.client.ListTools(ctx, &sdk.ListToolsParams{Meta: sdk.Meta{"progressToken": token}, Cursor: cursor})
-		return err
+		result, err := s.client.ListTools(ctx, &sdk.ListToolsParams{Meta: sdk.Meta{"progressToken": token}, Cursor: cursor})
+		if err != nil {
+			return err
+		}
+		kept = make(map[string]bool)
+		for _, t := range result.Tools {
+			kept[t.Name] = true
+		}
+		return nil
 	})
 	switch {
 	case err != nil:
-		return nil, can, err
+		return nil, nil, can, err
 	case raw != nil:
 		used.pages.Store(cursor, raw)
-		return raw, can, nil
+		return raw, kept, can, nil
 	}
-	kept, _ := used.pages.Load(cursor) // the SDK answered from its cache, as the server allows
-	raw, _ = kept.(json.RawMessage)
-	return raw, can, nil
+	known, _ := used.pages.Load(cursor) // the SDK answered from its cache, as the server allows
+	raw, _ = known.(json.RawMessage)
+	return raw, kept, can, nil
 }
 
 func (c *Client) listed(t *rawTool) Listed {

@@ -39,6 +39,11 @@ func TestMain(m *testing.M) {
 		})
 	case "program":
 		programMain(argument)
+	case "suite":
+		if err := suiteMain(os.Args[len(os.Args)-1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 }
 

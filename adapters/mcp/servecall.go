@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/reprise-go/reprise/actors"
@@ -108,14 +110,26 @@ func (s *server) callTool(ctx context.Context, r *sdk.CallToolRequest) (sdk.Resu
 	if err != nil {
 		return s.refused(err)
 	}
-	if c.tasks {
+	if c.tasks && !s.endsSoon(ctx, c, &info) {
 		t, err := s.describeTask(ctx, &info)
 		if err != nil {
 			return nil, err
 		}
 		return &createResult{ResultType: "task", task: t.task}, nil
 	}
-	return s.hold(ctx, c, info.RunID)
+	return s.hold(ctx, c, info.RunID, 0)
+}
+
+// endsSoon reports whether a run ends within TaskAfter.
+func (s *server) endsSoon(ctx context.Context, c caller, info *snapshot.Info) bool {
+	if s.options.TaskAfter <= 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.options.TaskAfter)
+	defer cancel()
+	c.token = nil // a task makes no progress
+	progress, err := s.follow(ctx, c, info.RunID, new(uint64))
+	return err == nil && len(progress.questions) == 0
 }
 
 // isServed reports whether a program is served.
@@ -179,26 +193,44 @@ func (s *server) find(ctx context.Context, c caller, runID string) (snapshot.Inf
 
 // goOn answers the questions that the client was asked, and then waits for the run as hold does.
 func (s *server) goOn(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
-	info, err := s.find(ctx, c, p.RequestState)
+	runID, told := readState(p.RequestState)
+	info, err := s.find(ctx, c, runID)
 	if err != nil {
 		return nil, err
 	}
-	declined, err := s.answer(ctx, c, info.RunID, p.InputResponses)
+	declined, err := s.answer(ctx, c, info.RunID, func(question string) (*sdk.ElicitResult, error) {
+		response, _ := p.InputResponses[question].(*sdk.ElicitResult)
+		return response, nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	if declined {
 		return s.waits(ctx, info.RunID)
 	}
-	return s.hold(ctx, c, info.RunID)
+	return s.hold(ctx, c, info.RunID, told)
 }
 
-// hold waits until a run has ended or asks something, for at most HoldFor.
-func (s *server) hold(ctx context.Context, c caller, runID string) (sdk.Result, error) {
+// stateOf returns the requestState of a call whose run asks something: the run, and the number of
+// the last record that was reported to the client. It differs from one round to the next.
+func stateOf(runID string, told uint64) string { return runID + "~" + strconv.FormatUint(told, 10) }
+
+func readState(state string) (runID string, told uint64) {
+	runID, number, _ := strings.Cut(state, "~")
+	told, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return state, 0 // there is no such run
+	}
+	return runID, told
+}
+
+// hold waits until a run has ended or asks something, for at most HoldFor. Meanwhile it reports
+// the records after number told to the client as progress.
+func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) (sdk.Result, error) {
 	deadline := time.Now().Add(s.options.HoldFor)
 	for {
 		holding, cancel := context.WithDeadline(ctx, deadline)
-		progress, err := s.follow(holding, c, runID)
+		progress, err := s.follow(holding, c, runID, &told)
 		isOver := holding.Err() != nil
 		cancel()
 		switch {
@@ -213,7 +245,7 @@ func (s *server) hold(ctx context.Context, c caller, runID string) (sdk.Result, 
 		case !c.elicits:
 			return s.waits(ctx, runID)
 		case c.modern:
-			return &callResult{ResultType: "input_required", InputRequests: requestsOf(progress.questions), RequestState: runID}, nil
+			return &callResult{ResultType: "input_required", InputRequests: requestsOf(progress.questions), RequestState: stateOf(runID, max(told, progress.info.LastSeq))}, nil
 		}
 		declined, err := s.elicit(ctx, c, runID, progress.questions)
 		if err != nil {
@@ -233,9 +265,10 @@ type progress struct {
 
 // follow returns when a run has ended or waits for an answer, or when the context ends. It
 // notifies the client of each record of the run, since many clients give up on a request that
-// makes no progress.
-func (s *server) follow(ctx context.Context, c caller, runID string) (p progress, err error) {
-	done := 0.0
+// makes no progress. Records from before the watch begins are read first, so that a short run
+// reports its progress too.
+func (s *server) follow(ctx context.Context, c caller, runID string, told *uint64) (p progress, err error) {
+	isFirst := true
 	for e, err := range s.runner.Store().Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
 		switch {
 		case err != nil:
@@ -243,21 +276,42 @@ func (s *server) follow(ctx context.Context, c caller, runID string) (p progress
 		case e.Deleted:
 			return p, invalid("the run %s was deleted", runID)
 		}
-		if c.token != nil {
-			for i := range e.Records {
-				done++
-				_ = c.session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: c.token, Progress: done, Message: said(&e.Records[i])}) // the client may be gone
-			}
+		if isFirst && c.token != nil {
+			err = s.tellStored(ctx, c, runID, told)
+		}
+		isFirst = false
+		for i := range e.Records {
+			c.tell(ctx, &e.Records[i], told)
 		}
 		p.info = e.Info
-		if isEnd(p.info.Status) && !p.info.Open {
-			return p, nil
+		if err != nil || isEnd(p.info.Status) && !p.info.Open {
+			return p, err
 		}
 		if p.questions, err = s.questions(ctx, runID); err != nil || len(p.questions) > 0 {
 			return p, err
 		}
 	}
 	return p, ctx.Err()
+}
+
+// tellStored notifies a client of the stored records of a run after number told.
+func (s *server) tellStored(ctx context.Context, c caller, runID string, told *uint64) error {
+	for r, err := range s.runner.Store().Records(ctx, runID, *told) {
+		if err != nil {
+			return err
+		}
+		c.tell(ctx, &r, told)
+	}
+	return nil
+}
+
+// tell notifies the client of a record, if it wants progress and has not been notified of it.
+func (c *caller) tell(ctx context.Context, r *record.Record, told *uint64) {
+	if c.token == nil || r.Seq <= *told {
+		return
+	}
+	*told = r.Seq
+	_ = c.session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: c.token, Progress: float64(r.Seq), Message: said(r)}) // the client may be gone
 }
 
 // said describes a record in words.
@@ -289,7 +343,10 @@ func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult,
 	}
 	out, err := s.runner.Result(ctx, info.RunID)
 	if err != nil {
-		if info.Status == snapshot.StatusFailed {
+		switch {
+		case errors.Is(err, core.ErrPanic): // not a failure that a tool reports
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: record.Truncate(err.Error(), record.MessageLimit)}
+		case info.Status == snapshot.StatusFailed:
 			return failed(err.Error()), nil
 		}
 		return nil, err
@@ -418,5 +475,5 @@ func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParam
 			return failed(err.Error()), nil
 		}
 	}
-	return s.hold(ctx, c, info.RunID)
+	return s.hold(ctx, c, info.RunID, info.LastSeq)
 }

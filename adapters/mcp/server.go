@@ -37,6 +37,11 @@ type ServerOptions struct {
 	// tool run_wait. Defaults to 45 seconds, since many clients give up after 60.
 	HoldFor time.Duration
 
+	// TaskAfter is how long a request of a client that supports tasks is held open. If the run
+	// ends in that time, the client gets the result and has nothing to poll. Defaults to 0: the
+	// client gets a task at once, and can find the run even if this process ends just then.
+	TaskAfter time.Duration
+
 	// PollInterval is the interval at which clients are asked to poll a task. Defaults to 1
 	// second.
 	PollInterval time.Duration

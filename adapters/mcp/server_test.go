@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -336,30 +335,31 @@ func TestATaskIsPolledAcrossRestartsOfBothSides(t *testing.T) {
 	assert.Len(t, page.Runs, 1, "it is not begun again")
 }
 
+// A run that ends before it is watched has its progress, too: the second call finds one that
+// has ended.
 func TestRecordsOfARunAreItsProgress(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
-	var mu sync.Mutex
-	var shown []string
+	told := make(chan *sdk.ProgressNotificationParams, 100)
 	client := sdk.NewClient(&sdk.Implementation{Name: "test"}, &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
-		mu.Lock()
-		defer mu.Unlock()
-		shown = append(shown, r.Params.Message)
+		told <- r.Params
 	}})
 	s, err := client.Connect(t.Context(), overHTTP(url), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() }) // the server may have gone
-	p := &sdk.CallToolParams{Name: "slow", Arguments: struct{}{}}
-	p.SetProgressToken("p")
-	_, err = s.CallTool(t.Context(), p)
-	require.ErrorContains(t, err, "unknown tool")
-	seen := func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Contains(shown, "agent travel started")
-	}
-	for days := 1; !seen(); days++ { // a call may end before its progress is sent
-		p.Name, p.Arguments = "travel", trip{"Lisbon", days}
+	for _, token := range []string{"first", "second"} {
+		p := &sdk.CallToolParams{Meta: sdk.Meta{"io.github.reprise-go/idempotencyKey": "k"}, Name: "greet", Arguments: person{"Ada"}}
+		p.SetProgressToken(token)
 		_, err = s.CallTool(t.Context(), p)
 		require.NoError(t, err)
+		var messages []string
+		for last := 0.0; !slices.Contains(messages, "tool greet completed"); {
+			progress := <-told
+			if progress.ProgressToken != token {
+				continue // of the end of the run
+			}
+			assert.Greater(t, progress.Progress, last)
+			last, messages = progress.Progress, append(messages, progress.Message)
+		}
+		assert.Contains(t, messages, "tool greet started")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -20,8 +21,21 @@ import (
 // updateParams are the parameters of tasks/update.
 type updateParams struct {
 	sdk.ParamsBase
-	TaskID         string               `json:"taskId"`
-	InputResponses sdk.InputResponseMap `json:"inputResponses"`
+	TaskID         string                     `json:"taskId"`
+	InputResponses map[string]json.RawMessage `json:"inputResponses"`
+}
+
+// responseTo returns the response to a question; nil if there is none. Others may be anything.
+func (p *updateParams) responseTo(question string) (*sdk.ElicitResult, error) {
+	raw, ok := p.InputResponses[question]
+	if !ok {
+		return nil, nil
+	}
+	response := new(sdk.ElicitResult)
+	if err := json.Unmarshal(raw, response); err != nil {
+		return nil, err
+	}
+	return response, nil
 }
 
 // describedTask is the result of tasks/get.
@@ -55,7 +69,7 @@ func (s *server) addTaskMethods(served *sdk.Server) {
 			}
 			info, c, err := s.findTask(ctx, session, &taskParams{p.ParamsBase, p.TaskID})
 			if err == nil {
-				_, err = s.answer(ctx, c, info.RunID, p.InputResponses)
+				_, err = s.answer(ctx, c, info.RunID, p.responseTo)
 			}
 			return &acknowledged{ResultType: "complete"}, err
 		}),
@@ -91,6 +105,11 @@ func (s *server) findTask(ctx context.Context, session *sdk.ServerSession, p *ta
 		}
 		return snapshot.Info{}, c, &jsonrpc.Error{Code: codeMissingCapability, Message: "Missing required client capability", Data: data}
 	}
+	if extra := extraOf(ctx); c.modern && extra != nil && extra.Header != nil && extra.Header.Get("Mcp-Name") != p.TaskID {
+		return snapshot.Info{}, c, &jsonrpc.Error{
+			Code: sdk.CodeHeaderMismatch, Message: fmt.Sprintf("the header Mcp-Name is %q, want the taskId of the request", record.Truncate(extra.Header.Get("Mcp-Name"), 80)),
+		}
+	}
 	info, err := s.find(ctx, c, p.TaskID)
 	return info, c, err
 }
@@ -114,6 +133,10 @@ func (s *server) describeTask(ctx context.Context, info *snapshot.Info) (*descri
 		result, err := s.outcome(ctx, info)
 		if err != nil {
 			t.Status, t.Error = taskFailed, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+			var wire *jsonrpc.Error
+			if errors.As(err, &wire) {
+				t.Error = wire
+			}
 			return t, nil
 		}
 		result.ResultType = "complete"

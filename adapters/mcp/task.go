@@ -86,7 +86,7 @@ func (c *Client) taskHandler(l *Listed) core.Handler[json.RawMessage, actors.Too
 		spec.InDoubt = c.options.InDoubt
 	}
 	begin, err := core.NewDefinition(spec, func(ctx context.Context, arguments json.RawMessage) (begun, error) {
-		r, err := c.call(ctx, l.ServerName, arguments)
+		r, err := c.call(ctx, l, arguments)
 		switch {
 		case err != nil:
 			return begun{}, err

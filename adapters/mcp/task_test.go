@@ -1,11 +1,15 @@
 package mcp_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,6 +18,7 @@ import (
 
 	"github.com/reprise-go/reprise/adapters/mcp"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
@@ -21,7 +26,17 @@ import (
 // wire is a client that sends what it is told, over HTTP.
 type wire struct {
 	url  string
-	bare bool // without the capability for tasks
+	bare bool   // without the capability for tasks
+	can  string // more capabilities, in JSON
+}
+
+// named sets the header Mcp-Name, as requests about a task have it.
+type named string
+
+func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Mcp-Name", string(n))
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 // send sends a request and returns the result, or the error.
@@ -33,6 +48,9 @@ func (w wire) send(t *testing.T, method, params string) (result map[string]any, 
 	if !w.bare {
 		can["extensions"] = map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}
 	}
+	if w.can != "" {
+		require.NoError(t, json.Unmarshal([]byte(w.can), &can))
+	}
 	p["_meta"] = map[string]any{
 		"io.modelcontextprotocol/protocolVersion": modern, "io.modelcontextprotocol/clientCapabilities": can,
 	}
@@ -40,7 +58,11 @@ func (w wire) send(t *testing.T, method, params string) (result map[string]any, 
 	require.NoError(t, err)
 	id, err := jsonrpc.MakeID("1")
 	require.NoError(t, err)
-	connection, err := (&sdk.StreamableClientTransport{Endpoint: w.url, DisableStandaloneSSE: true}).Connect(t.Context())
+	transport := &sdk.StreamableClientTransport{Endpoint: w.url, DisableStandaloneSSE: true}
+	if task, ok := p["taskId"].(string); ok {
+		transport.HTTPClient = &http.Client{Transport: named(task)}
+	}
+	connection, err := transport.Connect(t.Context())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, connection.Close()) }()
 	if err := connection.Write(t.Context(), &jsonrpc.Request{ID: id, Method: method, Params: raw}); err != nil {
@@ -163,6 +185,102 @@ func TestRequestsAboutTasksThatCannotBeMade(t *testing.T) {
 	made, failed := wire{url: url, bare: true}.send(t, "tools/call", `{"name":"greet","arguments":{"name":"Ada"}}`)
 	require.Nil(t, failed)
 	assert.Equal(t, "complete", made["resultType"], "never a task for a client that knows none")
+}
+
+// Proxies route by the header: it must not say something else than the request.
+func TestARequestAboutATaskWhoseHeaderNamesAnotherIsRefused(t *testing.T) {
+	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
+	made, failed := wire{url: url}.send(t, "tools/call", `{"name":"plan","arguments":{"name":"Ada"}}`)
+	require.Nil(t, failed)
+	for _, name := range []string{"", "mcp-another"} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"` + made["taskId"].(string) + `","_meta":{"io.modelcontextprotocol/protocolVersion":"` + modern +
+			`","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		require.NoError(t, err)
+		for key, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": modern, "Mcp-Method": "tasks/get", "Mcp-Name": name} {
+			request.Header.Set(key, value)
+		}
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		answer, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Contains(t, string(answer), `"code":-32020`)
+		assert.Contains(t, string(answer), "want the taskId of the request")
+	}
+}
+
+// What belongs to no open question is ignored, whatever it is; what belongs to one must be an answer.
+func TestResponsesToNoQuestionAreIgnoredAndWrongOnesAreRefused(t *testing.T) {
+	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
+	w := wire{url: url}
+	made, failed := w.send(t, "tools/call", `{"name":"plan","arguments":{"name":"Ada"}}`)
+	require.Nil(t, failed)
+	id := made["taskId"].(string)
+	require.Contains(t, w.task(t, id)["inputRequests"], "plan?1")
+	_, failed = w.send(t, "tasks/update", `{"taskId":"`+id+`","inputResponses":{"nothing":{"ignored":true},"more":7}}`)
+	require.Nil(t, failed)
+	_, failed = w.send(t, "tasks/update", `{"taskId":"`+id+`","inputResponses":{"plan?1":7}}`)
+	require.NotNil(t, failed)
+	assert.EqualValues(t, jsonrpc.CodeInvalidParams, failed.Code)
+	assert.Contains(t, failed.Message, "question plan?1")
+	require.Contains(t, w.task(t, id)["inputRequests"], "plan?1", "the question stays")
+}
+
+func TestAProgramThatPanicsIsATaskThatHasFailed(t *testing.T) {
+	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{}, func(r *runner.Runner) {
+		runner.Register(r, decorators.Tool("broken", "", func(context.Context, struct{}) (string, error) { panic("out of order") }))
+	})
+	made, failed := wire{url: url}.send(t, "tools/call", `{"name":"broken","arguments":{}}`)
+	require.Nil(t, failed)
+	done := wire{url: url}.task(t, made["taskId"].(string))
+	assert.Equal(t, "failed", done["status"])
+	assert.Contains(t, done["error"].(map[string]any)["message"], "out of order")
+	assert.NotContains(t, done, "result")
+	_, failed = wire{url: url, bare: true}.send(t, "tools/call", `{"name":"broken","arguments":{}}`)
+	require.NotNil(t, failed)
+	assert.EqualValues(t, jsonrpc.CodeInternalError, failed.Code)
+}
+
+func TestARunThatEndsSoonIsNoTaskIfTheServerMayWait(t *testing.T) {
+	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{TaskAfter: 10 * time.Second})
+	made, failed := wire{url: url}.send(t, "tools/call", `{"name":"greet","arguments":{"name":"Ada"}}`)
+	require.Nil(t, failed)
+	assert.Equal(t, "complete", made["resultType"])
+	made, failed = wire{url: url}.send(t, "tools/call", `{"name":"plan","arguments":{"name":"Ada"}}`)
+	require.Nil(t, failed)
+	assert.Equal(t, "task", made["resultType"], "at once: it asks")
+}
+
+// The state of a request that goes on is the client's to send: it finds no run of another, and
+// answers to no question, or a second time, change nothing.
+func TestAStateThatIsNoneIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
+	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
+	asks := `{"elicitation":{}}`
+	goOn := func(state, responses string) (map[string]any, *jsonrpc.Error) {
+		return wire{url: url, bare: true, can: asks}.send(t, "tools/call", `{"name":"plan","arguments":{"name":"Ada"},"requestState":"`+state+`","inputResponses":{`+responses+`}}`)
+	}
+	first, failed := wire{url: url, bare: true, can: asks}.send(t, "tools/call", `{"name":"plan","arguments":{"name":"Ada"}}`)
+	require.Nil(t, failed)
+	require.Equal(t, "input_required", first["resultType"])
+	state := first["requestState"].(string)
+	for _, none := range []string{"x", state + "x", "mcp-guessed~1", "~", "../../etc~1"} {
+		_, failed = goOn(none, "")
+		require.NotNil(t, failed, none)
+		assert.Contains(t, failed.Message, "there is no task")
+	}
+	again, failed := goOn(state, `"plan?9":{"action":"accept","content":{"answer":"Rome"}}`)
+	require.Nil(t, failed)
+	assert.Contains(t, again["inputRequests"], "plan?1", "it is asked again")
+	for range 2 {
+		again, failed = goOn(state, `"plan?1":{"action":"accept","content":{"answer":"Rome"}}`)
+		require.Nil(t, failed)
+		assert.Contains(t, again["inputRequests"], "plan?2")
+		assert.NotEqual(t, state, again["requestState"], "another round has another state")
+	}
+	done, failed := goOn(again["requestState"].(string), `"plan?2":{"action":"accept","content":{"answer":3}}`)
+	require.Nil(t, failed)
+	assert.Equal(t, map[string]any{"city": "Rome", "days": 3.0}, done["structuredContent"])
 }
 
 // A server whose tasks end in every way, as a client sees it.

@@ -3,8 +3,10 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -102,7 +104,7 @@ func (c *Client) tool(l *Listed, tasks bool) actors.Function {
 		own = append(own, actors.WithIrreversible())
 	}
 	return actors.NewTool(l.Name, l.Description, schema, func(ctx context.Context, arguments json.RawMessage) (actors.ToolOutput, error) {
-		r, err := c.call(ctx, l.ServerName, arguments)
+		r, err := c.call(ctx, l, arguments)
 		if err != nil {
 			return actors.ToolOutput{}, err
 		}
@@ -120,21 +122,48 @@ func (l *Listed) isSafe() bool { return l.ReadOnly || l.Idempotent }
 func (l *Listed) isIrreversible() bool { return l.Destructive && !l.isSafe() }
 
 // call calls a tool of the server.
-func (c *Client) call(ctx context.Context, tool string, arguments json.RawMessage) (*rawResult, error) {
+func (c *Client) call(ctx context.Context, l *Listed, arguments json.RawMessage) (*rawResult, error) {
 	core.Annotate(ctx, "mcp.server", c.name)
-	core.Annotate(ctx, "mcp.tool", tool)
+	core.Annotate(ctx, "mcp.tool", l.ServerName)
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
+	if err := c.learnHeaders(ctx, l); err != nil {
+		return nil, err
+	}
 	raw, err := c.request(ctx, "", func(ctx context.Context, s *session, token string) error {
 		meta := sdk.Meta{"progressToken": token}
 		maps.Copy(meta, keyOf(ctx))
-		_, err := s.client.CallTool(ctx, &sdk.CallToolParams{Meta: meta, Name: tool, Arguments: arguments})
+		_, err := s.client.CallTool(ctx, &sdk.CallToolParams{Meta: meta, Name: l.ServerName, Arguments: arguments})
 		return err
 	})
 	if err != nil {
 		return nil, inDoubt(err)
 	}
 	return readResult(raw)
+}
+
+// learnHeaders lists the tools in a session that has not listed them yet, if some arguments of
+// the tool must be sent as headers too. The SDK takes the headers from the list. A resumed run has
+// the list on record, so it would call the tool without them, and the server would refuse the call.
+func (c *Client) learnHeaders(ctx context.Context, l *Listed) error {
+	if !strings.Contains(l.Schema, `"x-mcp-header"`) {
+		return nil
+	}
+	s, err := c.acquire(ctx)
+	if err != nil {
+		return notSent(ctx, err)
+	}
+	_, isListed := s.pages.Load("")
+	isHTTP := s.process == nil
+	c.release(s, false)
+	if isListed || !isHTTP {
+		return nil
+	}
+	_, err = c.list(ctx)
+	if errors.Is(err, ErrLost) {
+		return core.Retryable(err) // a list changes nothing
+	}
+	return err
 }
 
 // keyMeta is the key of a call's idempotency key in the metadata of its request. It is also the
