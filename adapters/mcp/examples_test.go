@@ -158,7 +158,7 @@ func TestAnExampleOfTheSDKOverHTTPWithoutSessions(t *testing.T) {
 		return err == nil
 	}, 20*time.Second, 20*time.Millisecond)
 	for range 4 {
-		callExamples(t, c, []exampleCall{{tool: "inc", arguments: `{}`, text: "count"}})
+		callExamples(t, c, []exampleCall{{tool: "inc", arguments: `{}`, text: `{"Count":`}})
 	}
 }
 

@@ -1,10 +1,12 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -86,8 +88,8 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 			texts = append(texts, text)
 		}
 	}
-	if len(texts) == 0 && len(r.Structured) > 0 && string(r.Structured) != "null" {
-		texts = append(texts, string(r.Structured)) // the text contains it otherwise
+	if len(r.Structured) > 0 && string(r.Structured) != "null" && !slices.ContainsFunc(texts, r.isStructured) {
+		texts = append(texts, string(r.Structured))
 	}
 	out.Text = strings.Join(texts, "\n")
 	if r.IsError {
@@ -102,7 +104,23 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 	return out, nil
 }
 
-// read returns a content item, either as text or as a part.
+// isStructured reports whether a text is the structured content, as it should be for clients
+// that do not know that. Some servers have other words there.
+func (r *rawResult) isStructured(text string) bool {
+	said, ok := plain([]byte(text))
+	structured, ok2 := plain(r.Structured)
+	return ok && ok2 && reflect.DeepEqual(said, structured)
+}
+
+// plain returns the value of a JSON document, with its numbers as they are written.
+func plain(document []byte) (value any, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(document))
+	d.UseNumber()
+	err := d.Decode(&value)
+	return value, err == nil && !d.More()
+}
+
+// read returns a part of a result: a text, or a part that is none.
 func (c *rawContent) read() (text string, part *actors.Part, err error) {
 	switch c.Type {
 	case "text":
