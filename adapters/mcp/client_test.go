@@ -188,15 +188,6 @@ func awaitLine(t *testing.T, file, line string) {
 	}, 10*time.Second, 5*time.Millisecond)
 }
 
-func TestAResultThatIsTooLargeFailsItsCallAlone(t *testing.T) {
-	c := officeOf(t, t.TempDir(), mcp.Options{MaxResult: 1 << 20})
-	_, err := call(t, t.Context(), c, "office_big", `{"bytes":10000000}`)
-	require.ErrorContains(t, err, "a message of the server is larger than Options.MaxResult, 1048576 bytes")
-	out, err := call(t, t.Context(), c, "office_big", `{"bytes":1000}`)
-	require.NoError(t, err)
-	assert.Len(t, out.Text, 1000)
-}
-
 func TestAClosedClientSaysSo(t *testing.T) {
 	c := officeOf(t, t.TempDir(), mcp.Options{})
 	_, err := c.List(t.Context())

@@ -185,24 +185,6 @@ func TestARequestThatAServerRefusesIsNotMadeAgain(t *testing.T) {
 	assert.Empty(t, lines(t, dir+"/sent"))
 }
 
-func TestAResultThatIsTooLargeOverHTTPFailsItsCallAlone(t *testing.T) {
-	for name, json := range map[string]bool{"stream": false, "json": true} {
-		t.Run(name, func(t *testing.T) {
-			s := office(t.TempDir())
-			server := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: json}))
-			t.Cleanup(server.Close)
-			c := mcp.HTTP("office", server.URL, mcp.Options{MaxResult: 100_000})
-			t.Cleanup(func() { require.NoError(t, c.Close()) })
-			_, err := call(t, t.Context(), c, "office_big", `{"bytes":10000000}`)
-			require.ErrorContains(t, err, "a message of the server is larger than Options.MaxResult, 100000 bytes")
-			require.ErrorIs(t, err, core.ErrPermanent)
-			out, err := call(t, t.Context(), c, "office_big", `{"bytes":1000}`)
-			require.NoError(t, err)
-			assert.Len(t, out.Text, 1000)
-		})
-	}
-}
-
 func TestAHandlerWithoutAuthorizeServesThisMachineAlone(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
 	response, err := http.Get(url)

@@ -42,6 +42,10 @@ type ServerOptions struct {
 	// client gets a task at once, and can find the run even if this process ends just then.
 	TaskAfter time.Duration
 
+	// MaxRequest is the size limit of a request, in bytes. A larger request is refused, and ends
+	// a session over standard input and output. Defaults to 16 MiB.
+	MaxRequest int
+
 	// PollInterval is the interval at which clients are asked to poll a task. Defaults to 1
 	// second.
 	PollInterval time.Duration
@@ -59,11 +63,13 @@ type ServerOptions struct {
 const (
 	defaultHoldFor      = 45 * time.Second
 	defaultPollInterval = time.Second
+	defaultMaxRequest   = 16 << 20
 )
 
 func (o ServerOptions) withDefaults() ServerOptions {
 	o.Name, o.Version = cmp.Or(o.Name, "reprise"), cmp.Or(o.Version, version())
 	o.HoldFor, o.PollInterval = cmp.Or(o.HoldFor, defaultHoldFor), cmp.Or(o.PollInterval, defaultPollInterval)
+	o.MaxRequest = cmp.Or(o.MaxRequest, defaultMaxRequest)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -96,18 +102,25 @@ type server struct {
 func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
 	s := &server{runner: r, options: o.withDefaults()}
 	served := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.current() }, &sdk.StreamableHTTPOptions{
-		Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: o.Authorize != nil,
+		Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: o.Authorize != nil, MaxRequestBodyBytes: int64(s.options.MaxRequest),
 	})
-	if o.Authorize != nil {
-		return served
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLoopback(r.RemoteAddr) {
+		switch {
+		case o.Authorize == nil && !isLoopback(r.RemoteAddr):
 			http.Error(w, "without ServerOptions.Authorize, only requests from this machine are served", http.StatusForbidden)
-			return
+		case r.ContentLength > int64(s.options.MaxRequest):
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			_, _ = w.Write(s.tooLarge()) // the client may be gone
+		default:
+			served.ServeHTTP(w, r)
 		}
-		served.ServeHTTP(w, r)
 	})
+}
+
+// tooLarge returns the response to a request that was not read. The ID of the request is unknown.
+func (s *server) tooLarge() []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"the request is larger than ServerOptions.MaxRequest, %d bytes"}}`+"\n", jsonrpc.CodeInvalidRequest, s.options.MaxRequest)
 }
 
 // isLoopback reports whether a request comes from this machine.
@@ -131,12 +144,23 @@ func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
 // ServeIO is like [ServeStdio], but uses a reader and a writer, and closes both.
 func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.WriteCloser, o ServerOptions) error {
 	s := &server{runner: r, options: o.withDefaults()}
-	err := s.current().Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
-	if errors.Is(err, io.EOF) || ctx.Err() != nil || err == nil {
+	defer func() { _ = out.Close() }() // the client has all that was written
+	err := s.current().Run(ctx, &sdk.IOTransport{Reader: in, Writer: unclosed{out}, MaxLineLength: s.options.MaxRequest})
+	switch {
+	case errors.Is(err, io.EOF) || ctx.Err() != nil || err == nil:
 		return nil
+	case isTooLarge(err):
+		_, _ = out.Write(s.tooLarge()) // the client may be gone
+		return fmt.Errorf("mcp: a request is larger than ServerOptions.MaxRequest, %d bytes: %w", s.options.MaxRequest, err)
 	}
 	return fmt.Errorf("mcp: %w", err)
 }
+
+// unclosed is a writer that the SDK does not close.
+type unclosed struct{ io.Writer }
+
+// Close implements io.Closer.
+func (unclosed) Close() error { return nil }
 
 // current returns a server for the programs that are registered now.
 func (s *server) current() *sdk.Server {
