@@ -180,6 +180,59 @@ func TestWhatCannotBeRunIsARunError(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 }
 
+// A body is read as far as it may be, and a client that posts 100 MB is told so.
+func TestBodyThatIsTooLargeIsARunError(t *testing.T) {
+	url := begin(t)
+	const most = 16 << 20
+	body := `{"threadId":"a","runId":"` + strings.Repeat("x", most+1-len(`{"threadId":"a","runId":"`))
+	events := post(t, url, body)
+	require.Equal(t, []string{"RUN_ERROR"}, types(events))
+	assert.Equal(t, "too_large", events[0].Code)
+	assert.Equal(t, "the body has more than 16777216 bytes", events[0].Message)
+	assert.Equal(t, "You said on", shown(post(t, url, say("a", "on"))))
+}
+
+func TestHistoryThatDoesNotFitTheThreadIsRefused(t *testing.T) {
+	url := begin(t)
+	post(t, url, say("a", "hello"))
+	post(t, url, say("a", "again"))
+	said := func(id string) string { return `{"id":"` + id + `","role":"assistant","content":"x"}` }
+	for want, messages := range map[string][]string{
+		"out of order": {said("a-0002/1.1"), said("a-0001/1.1"), user("more")},
+		`assistant message "b-0001/1.1" is none of it`: {said("b-0001/1.1"), user("more")},
+		`assistant message "a-0003/1.1" is none of it`: {said("a-0003/1.1"), user("more")},
+		`the message "m-hello" was sent before`:        {user("hello"), said("a-0001/1.1"), user("again"), said("a-0002/1.1"), user("hello")},
+		`it is that of turn 1, and others have follow`: {user("hello")},
+	} {
+		events := post(t, url, input("a", "", messages...))
+		require.Equal(t, []string{"RUN_ERROR"}, types(events), want)
+		assert.Contains(t, events[0].Message, want)
+		assert.Equal(t, "conflict", events[0].Code)
+	}
+	events := post(t, url+"/connect", input("a", ""))
+	require.Len(t, events[1].Messages, 3, "nothing was added")
+}
+
+func TestAnswersThatDoNotFitTheQuestionsAreRefused(t *testing.T) {
+	url := begin(t)
+	asked := post(t, url, say("a", "book"))
+	id := asked[len(asked)-1].Outcome.Interrupts[0].ID
+	answer := func(id, rest string) string {
+		return fmt.Sprintf(`{"interruptId":%q,"status":"resolved","payload":%s}`, id, rest)
+	}
+	for want, resume := range map[string]string{
+		"resume has two answers to":              answer(id, `{"approved":true}`) + "," + answer(id, `{"approved":false}`),
+		`no question "a-0001:nothing?1" is open`: answer(id, `{"approved":true}`) + "," + answer("a-0001:nothing?1", "1"),
+		`no question "nothing" is open`:          answer("nothing", "1"),
+	} {
+		events := post(t, url, input("a", `"resume":[`+resume+`],`, user("book")))
+		require.Equal(t, []string{"RUN_ERROR"}, types(events), want)
+		assert.Contains(t, events[0].Message, want)
+	}
+	events := post(t, url, input("a", `"resume":[`+answer(id, `{"approved":true}`)+`],`, user("book")))
+	assert.Equal(t, "It is booked", shown(events), "the question was still open")
+}
+
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	dash, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)

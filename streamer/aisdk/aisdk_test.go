@@ -203,6 +203,55 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 	get(t, url+"/nobody/stream", http.StatusNoContent)
 }
 
+// A body is read as far as it may be, and a page that posts 100 MB is told so.
+func TestBodyThatIsTooLargeIsAnErrorOfTheStream(t *testing.T) {
+	url := begin(t)
+	const most = 16 << 20
+	chunks := post(t, url, `{"id":"`+strings.Repeat("x", most+1-len(`{"id":"`)))
+	require.Equal(t, []string{"error"}, types(chunks))
+	assert.Equal(t, "the body has more than 16777216 bytes", chunks[0].ErrorText)
+	assert.Equal(t, "You said on", shown(post(t, url, say("a", "on"))))
+}
+
+func TestHistoryThatDoesNotFitTheThreadIsRefused(t *testing.T) {
+	url := begin(t)
+	post(t, url, say("a", "hello"))
+	post(t, url, say("a", "again"))
+	said := func(id string) string {
+		return `{"id":"` + id + `","role":"assistant","parts":[{"type":"text","text":"x"}]}`
+	}
+	user := func(id string) string {
+		return `{"id":"` + id + `","role":"user","parts":[{"type":"text","text":"x"}]}`
+	}
+	for want, messages := range map[string][]string{
+		"out of order": {said("a-0002"), said("a-0001"), user("m-more")},
+		`message "b-0001" is none of its answers`:      {said("b-0001"), user("m-more")},
+		`message "a-0003" is none of its answers`:      {said("a-0003"), user("m-more")},
+		`the message "m-hello" was sent before`:        {user("m-hello"), said("a-0001"), user("m-again"), said("a-0002"), user("m-hello")},
+		`it is that of turn 1, and others have follow`: {user("m-hello")},
+	} {
+		chunks := post(t, url, `{"id":"a","messages":[`+strings.Join(messages, ",")+`]}`)
+		require.Equal(t, []string{"error"}, types(chunks), want)
+		assert.Contains(t, chunks[0].ErrorText, want)
+	}
+	var thread struct{ Messages []json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(get(t, url+"/a", http.StatusOK)), &thread))
+	assert.Len(t, thread.Messages, 4, "nothing was added")
+}
+
+func TestAnswerToNoQuestionIsRefused(t *testing.T) {
+	url := begin(t)
+	chunks := post(t, url, say("a", "book"))
+	for id, want := range map[string]string{
+		"nothing": `no question "nothing" is open`, "a-0001:nothing?1": `no question "a-0001:nothing?1" is open`, "": "is open",
+	} {
+		refused := post(t, url, approve("a", "a-0001", id, `,"approved":true`))
+		require.Equal(t, []string{"error"}, types(refused), id)
+		assert.Contains(t, refused[0].ErrorText, want)
+	}
+	assert.Equal(t, "It is booked", shown(post(t, url, approve("a", "a-0001", chunks[3].ApprovalID, `,"approved":true`))), "the question was still open")
+}
+
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	dash, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)

@@ -130,12 +130,36 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 	m.Program, m.Principal, m.Turn = t.Program, t.Scope.Principal, 1
 	if last != nil {
 		m.Turn = last.Turn + 1
+		if err := t.checkNew(ctx, m.ID); err != nil {
+			return nil, err
+		}
 	}
 	sent, _, err := t.Threads.Send(ctx, t.ID, m)
 	if errors.Is(err, streamer.ErrNotFound) {
 		return nil, Refuse("not_found", "there is no program %s", strconv.Quote(t.Program))
 	}
 	return &sent, err
+}
+
+// lookedThrough is how many turns checkNew looks through.
+const lookedThrough = 10
+
+// checkNew refuses a message that already began a turn, such as one that a proxy sends again
+// late.
+func (t *Thread) checkNew(ctx context.Context, message string) error {
+	if message == "" {
+		return nil
+	}
+	turns, err := t.Threads.Turns(ctx, t.ID, lookedThrough)
+	if err != nil {
+		return err
+	}
+	for i := range turns {
+		if turns[i].ID == message {
+			return Refuse("conflict", "the message %q was sent before: it is that of turn %d, and others have followed", message, turns[i].Turn)
+		}
+	}
+	return nil
 }
 
 // An Answer answers a question, given by its ID on the wire.
