@@ -17,6 +17,8 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -215,6 +217,23 @@ func TestMissingArtifactsDoNotFailARunForGood(t *testing.T) {
 	s.get = func(context.Context) error { return errors.New("503") }
 	_, err := run(t, s, p, state.WithArtifacts(s))
 	require.Error(t, err)
+	s.get = func(context.Context) error { return nil }
+	out, err := run(t, s, p, state.WithArtifacts(s))
+	require.NoError(t, err)
+	assert.Equal(t, "102400", out)
+}
+
+// A runner continues a run that stops so by itself: nothing is wrong with its records.
+func TestRunWhoseArtifactsAreOutOfReachStopsBecauseOfTheStore(t *testing.T) {
+	s, p := newArtifacts(t), readingBig()
+	run(t, s, p, state.WithArtifacts(s))
+	s.get = func(context.Context) error { return snapshot.ErrUnavailable }
+	_, err := run(t, s, p, state.WithArtifacts(s))
+	require.ErrorIs(t, err, snapshot.ErrUnavailable)
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	info, err := s.Info(t.Context(), runID)
+	require.NoError(t, err)
+	assert.Equal(t, record.InterruptStore, info.Stop.Reason)
 	s.get = func(context.Context) error { return nil }
 	out, err := run(t, s, p, state.WithArtifacts(s))
 	require.NoError(t, err)

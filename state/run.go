@@ -273,8 +273,17 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 	return found, onRecord, nil
 }
 
-// Outcome implements engine.History.
+// Outcome implements engine.History. If the store cannot be reached, the run is interrupted and
+// continues when it can: nothing is wrong with its records.
 func (r *run) Outcome(s *engine.Scope) (engine.Outcome, error) {
+	outcome, err := r.readOutcome(s)
+	if errors.Is(err, snapshot.ErrUnavailable) {
+		err = r.stop(fmt.Errorf("%w: %w", ErrStore, err))
+	}
+	return outcome, err
+}
+
+func (r *run) readOutcome(s *engine.Scope) (engine.Outcome, error) {
 	seq := r.outcomeOf(s.Address())
 	output, artifact, completed, err := r.restored.found.Output(seq)
 	switch {
@@ -392,7 +401,10 @@ func (r *run) readArtifact(ctx context.Context, a record.Address, reference stri
 		return nil, fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", a, reference)
 	}
 	data, err := reader.Get(ctx, reference)
-	if err != nil {
+	switch {
+	case errors.Is(err, snapshot.ErrUnavailable):
+		return nil, fmt.Errorf("state: %s: its output cannot be read: artifact %s: %w", a, reference, err)
+	case err != nil:
 		return nil, fmt.Errorf("state: %s: its output cannot be read: %w; put the artifact %s back, or fork the run before that call (state.Fork), so that it is made again",
 			a, err, reference)
 	}
