@@ -20,7 +20,7 @@ func TestWaitReturnsWhenTheRunEndsInAnotherRunner(t *testing.T) {
 		store, err := filestore.New(dir)
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
-		r := newRunner(t, store, runner.Options{SweepEvery: 10 * time.Millisecond})
+		r := newRunner(t, store, runner.Options{})
 		return r
 	}
 	begun, end := make(chan struct{}), make(chan struct{})
@@ -45,6 +45,8 @@ func TestWaitReturnsWhenTheRunEndsInAnotherRunner(t *testing.T) {
 	}()
 	<-begun
 	close(end)
+	at := time.Now()
 	assert.Equal(t, snapshot.StatusCompleted, (<-ended).Status)
+	t.Logf("told after %v", time.Since(at))
 	require.NoError(t, stop())
 }

@@ -289,6 +289,45 @@ func benchmarkTakeover(b *testing.B, url string, standsBy bool) {
 	b.ReportMetric((longest-lease).Seconds()*1000, "ms-after-lease")
 }
 
+// BenchmarkWait reports how long after a run has returned in one process another process, which
+// serves nothing, knows that it has ended.
+func BenchmarkWait(b *testing.B) {
+	server := jstest.Start(b)
+	open := func() *runner.Runner {
+		s, err := jetstream.Open(b.Context(), server.Connect(), jetstream.Options{})
+		require.NoError(b, err)
+		b.Cleanup(func() { require.NoError(b, s.Close()) })
+		q, err := jetstream.OpenQueue(b.Context(), s)
+		require.NoError(b, err)
+		r, err := runner.New(s, runner.Options{Queue: q})
+		require.NoError(b, err)
+		return r
+	}
+	returned := make(chan time.Time, 1)
+	program := decorators.Agent("trivial", "", func(context.Context, word) (string, error) {
+		<-time.After(100 * time.Millisecond) // the other waits by then
+		returned <- time.Now()
+		return "", nil
+	})
+	worker, client := open(), open()
+	runner.Register(worker, program)
+	p := runner.Register(client, program)
+	ctx, cancel := context.WithCancel(b.Context())
+	served := make(chan error, 1)
+	go func() { served <- worker.Serve(ctx) }()
+	var longest time.Duration
+	for b.Loop() {
+		info, err := p.Start(b.Context(), "", word{}, runner.StartOptions{})
+		require.NoError(b, err)
+		_, err = client.Wait(b.Context(), info.RunID)
+		require.NoError(b, err)
+		longest = max(longest, time.Since(<-returned))
+	}
+	b.ReportMetric(longest.Seconds()*1000, "ms-longest")
+	cancel()
+	require.NoError(b, <-served)
+}
+
 // BenchmarkDurableCall makes calls whose outcomes are synced, in a run in a
 // directory and in one on a server that syncs always.
 func BenchmarkDurableCall(b *testing.B) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	njs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -270,4 +271,33 @@ func TestRunsGoOnInAnyWorker(t *testing.T) {
 	for i := range 5 {
 		assert.Equal(t, "hello you", wait(fmt.Sprint("ask", i)))
 	}
+}
+
+// A server removes the consumer of a version that no worker has taken jobs of for a day. Whoever
+// works for it again finds its jobs.
+func TestConsumerOfAVersionWithoutWorkersMayGo(t *testing.T) {
+	server := jstest.Start(t)
+	w := newWorker(t, server, longLease)
+	add := func(id string) {
+		_, err := w.queue.Add(t.Context(), runner.Entry{RunID: id, Program: echoID})
+		require.NoError(t, err)
+	}
+	add("before")
+	require.NoError(t, w.take(t, echoID).Done(t.Context()))
+	_, _, err := w.queue.Waiting(t.Context(), []runner.ProgramID{echoID}) // which has one, too
+	require.NoError(t, err)
+	js, err := njs.New(server.Connect())
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), "RQ_reprise")
+	require.NoError(t, err)
+	gone := 0
+	for consumer := range stream.ListConsumers(t.Context()).Info() {
+		assert.Equal(t, 24*time.Hour, consumer.Config.InactiveThreshold, consumer.Config.FilterSubject)
+		require.NoError(t, stream.DeleteConsumer(t.Context(), consumer.Name)) // as the server does then
+		gone++
+	}
+	assert.Equal(t, 2, gone)
+	add("after")
+	next := newWorker(t, server, longLease)
+	assert.Equal(t, "after", next.take(t, echoID).Entry().RunID)
 }

@@ -188,7 +188,12 @@ func BenchmarkList(b *testing.B) {
 		require.NoError(b, err)
 	}
 	schema := newSchema(b)
-	s := open(b, postgres.Options{Schema: schema, Mute: true})
+	app, err := asApp(serverURL(b))
+	require.NoError(b, err)
+	pool, err := poolOf(app+"&options=-c%20max_parallel_workers_per_gather%3D0", 4) // others would not be counted
+	require.NoError(b, err)
+	b.Cleanup(pool.Close)
+	s := openOn(b, pool, postgres.Options{Schema: schema, Mute: true})
 	conn, err := pgx.Connect(b.Context(), serverURL(b))
 	require.NoError(b, err)
 	defer func() { _ = conn.Close(b.Context()) }()

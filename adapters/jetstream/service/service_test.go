@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -133,7 +135,17 @@ func TestServicesOnAServerTakeOverFromEachOther(t *testing.T) {
 	_, _, err = (&streamer.Client{URL: first.url}).Start(t.Context(), streamer.Start{Program: "work", RunID: "w", Input: input})
 	require.NoError(t, err)
 	awaitLine(t, first, "waiting")
+	_, _, err = (&streamer.Client{URL: first.url}).Start(t.Context(), streamer.Start{Program: "work", RunID: "later", Input: input, At: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
 	second := begun(t, store)
+	require.Eventually(t, func() bool { // it counts the queue of both
+		response, err := http.Get(second.url + "metrics")
+		if err != nil {
+			return false
+		}
+		body, err := io.ReadAll(response.Body)
+		return err == nil && response.Body.Close() == nil && strings.Contains(string(body), "\nreprise_runs_parked 1\n") && strings.Contains(string(body), "\nreprise_runs_queued 0\n")
+	}, time.Minute, 20*time.Millisecond)
 	client := &streamer.Client{URL: second.url}
 	state, _, err := client.State(t.Context(), "w")
 	require.NoError(t, err)

@@ -155,9 +155,9 @@ func (c *cluster) keepServer(ctx context.Context, server *pgserver.Server, dir s
 	}
 }
 
-// again is how long a worker stays away that was killed, so that its runs are seen to go on in
-// others.
-const again = 10 * time.Second
+// again is how long a worker stays away that was killed: longer than its lease, so that its runs
+// are seen to go on in others.
+const again = 15 * time.Second
 
 func (c *cluster) keepWorker(ctx context.Context, name, addr string) {
 	self, err := os.Executable()
