@@ -156,10 +156,10 @@ func (c *campaign) limitBucket(bytes int64) {
 			config.MaxBytes = bytes
 			_, err = js.UpdateStream(ctx, config)
 		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("%w: %w", snapshot.ErrUnavailable, err) // the server was just started
 		}
-		return nil
+		return err
 	})
 }
 

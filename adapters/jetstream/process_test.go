@@ -289,12 +289,14 @@ func (s *site) patiently(what string, do func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
+	var last error
 	for {
 		err := do(ctx)
 		if err == nil {
 			return
 		}
-		require.ErrorIs(s.t, err, snapshot.ErrUnavailable, what)
+		require.ErrorIs(s.t, err, snapshot.ErrUnavailable, "%s; before: %v", what, last)
+		last = err
 	}
 }
 
