@@ -20,7 +20,7 @@
 //	GET  /api/runs                      the states of the runs, as JSON
 //	GET  /api/questions                 the open questions of all runs
 //	GET  /api/runs/{run}                one run and its newest records
-//	GET  /api/runs/{run}/calls/{address}/input   what went into a call, whole, as JSON; likewise output, and error as text
+//	GET  /api/runs/{run}/calls/{address}/input   what went into a call, whole, as JSON; likewise output, and error as text; at most 64 MB
 //	GET  /health                        counters
 //	POST /api/runs/{run}/interrupt      requires a Control and permission
 //	POST /api/runs/{run}/cancel         requires a Control and permission
@@ -47,7 +47,9 @@
 // between them), tag (several times), program, version, pipeline, parent, class (of the last
 // error), text, asking, since and until; and says in which order: sort (updated, start, end,
 // duration, cost, tokens or retries) and order (asc or desc). limit is how many there are on a
-// page, and after, which is the next of another page, where it begins.
+// page, and after, which is the next of another page, where it begins. The total and the
+// counts of a list are of all pages. With a directory, changes by other processes may be
+// 2 seconds late.
 //
 // The bodies of requests and responses are JSON:
 //

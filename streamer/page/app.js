@@ -66,9 +66,9 @@ function frame() {
       dirty = false;
       view.draw(now());
       drawn = time;
-      // Drawing, with what the browser does to show it, takes a third of the
-      // time at most.
-      setTimeout(() => (pace = Math.min(2000, Math.max(100, 3 * (performance.now() - time)))));
+      // Drawing, with what the browser does to show it, takes a tenth of the time at
+      // most: where a drawing is longer than a frame, few frames are late.
+      setTimeout(() => (pace = Math.min(2000, Math.max(100, 10 * (performance.now() - time)))));
       if (document.title !== view.title) document.title = view.title;
     } else if (!calm.matches) {
       view.tick(now());

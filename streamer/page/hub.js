@@ -117,7 +117,22 @@ function open(source) {
   tell(source, { type: "open" });
 }
 
-const tell = ({ port, id }, message) => port.postMessage({ id, ...message });
+const outbox = new Map(); // by port: what it is told next
+let sending;
+
+// tell sends a message to a source. Messages that come together, such as the events of a
+// chunk of the stream, are sent together: each message costs a page more than the event.
+function tell({ port, id }, message) {
+  if (!outbox.has(port)) outbox.set(port, []);
+  outbox.get(port).push({ id, ...message });
+  sending ??= setTimeout(send);
+}
+
+function send() {
+  sending = undefined;
+  for (const [port, messages] of outbox) port.postMessage(messages);
+  outbox.clear();
+}
 
 function take({ type, data, lastEventId }) {
   const { life, at } = place(lastEventId);

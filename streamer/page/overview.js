@@ -141,9 +141,11 @@ export class Overview {
   #completeShown() {
     const ids = [];
     for (const node of this.#rows.children) {
+      const run = this.#runs.all.get(node.dataset.run);
+      if (run?.status !== "running" || !this.#runs.isUnasked(run)) continue; // before its place, for which everything is laid out
       const { top, bottom } = node.getBoundingClientRect();
       if (top > innerHeight) break;
-      if (bottom > 0 && this.#runs.all.get(node.dataset.run)?.status === "running") ids.push(node.dataset.run);
+      if (bottom > 0) ids.push(run.run_id);
     }
     this.#runs.complete(ids);
   }

@@ -44,11 +44,15 @@ export class Runs {
   // screen. Afterwards the records keep them up to date.
   complete(ids) {
     for (const id of ids) {
-      const run = this.all.get(id);
-      if (!run?.partial || this.#held.has(id) || this.#asked.has(id)) continue;
+      if (!this.isUnasked(this.all.get(id))) continue;
       this.#asked.add(id);
       this.#ask(id);
     }
+  }
+
+  // isUnasked reports whether figures of a run are missing and were not asked for.
+  isUnasked(run) {
+    return Boolean(run?.partial) && !this.#held.has(run.run_id) && !this.#asked.has(run.run_id);
   }
 
   // merge adds runs that were found, and takes over what is new of others.

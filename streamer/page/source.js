@@ -14,7 +14,9 @@ function connect() {
   } catch {
     return false; // such as in a frame of another site
   }
-  hub.onmessage = ({ data }) => open.get(data.id)?.take(data);
+  hub.onmessage = ({ data }) => {
+    for (const message of data) open.get(message.id)?.take(message);
+  };
   // When the last page is hidden its worker is frozen, with the stream: it is told before.
   addEventListener("beforeunload", () => {
     hub.postMessage({ leaves: true });

@@ -76,6 +76,12 @@ func TestThirtyClientsHaveTheirRowsAtOnceAfterARestart(t *testing.T) {
 			slices.Sort(took)
 			t.Logf("%d clients, %d runs: rows after %v (the first), %v (the median), %v (the last); %v of processor time, with the clients",
 				clients, runs, took[0], took[clients/2], took[clients-1], processorTime(t)-before)
+			if !*long {
+				return
+			}
+			for _, path := range []string{"api/runs?limit=1", "api/runs?limit=200", "api/runs?limit=200&sort=cost", "api/runs?limit=200&text=number+47", "api/questions?limit=100"} {
+				t.Logf("%s takes the server %v", path, fastest(t, s.url()+path))
+			}
 		})
 	}
 }
