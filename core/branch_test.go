@@ -33,7 +33,7 @@ func TestBranchIsMadeOnceByTheHandlerOfItsGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := open()
 			ran = 0
-			require.EqualError(t, branch(ctx, 1), `core: InBranch(1) of "tool": it is made outside the handler of a group`)
+			require.EqualError(t, branch(ctx, 1), `core: InBranch(1) of "tool": the branch is made outside the handler of a group`)
 			_, err := testkit.Call(ctx, testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 				return "", branch(ctx, 1)
 			}))
@@ -42,12 +42,12 @@ func TestBranchIsMadeOnceByTheHandlerOfItsGroup(t *testing.T) {
 
 			_, err = testkit.Call(ctx, groupOf(t, func(ctx context.Context, _ string) (string, error) {
 				for _, i := range []int{0, -1, 3} {
-					require.ErrorContains(t, branch(ctx, i), "the group has branches 1 to 2")
+					require.ErrorContains(t, branch(ctx, i), "the group has the branches 1 to 2")
 				}
 				require.NoError(t, branch(ctx, 2))
-				require.ErrorContains(t, branch(ctx, 2), "the group has made this branch before")
+				require.ErrorContains(t, branch(ctx, 2), "the group has already made this branch")
 				_, err := tool.Event().InBranch(2).Prepare(ctx, "in").Execute(ctx)
-				require.ErrorContains(t, err, "the group has made this branch before")
+				require.ErrorContains(t, err, "the group has already made this branch")
 				return "", branch(ctx, 1)
 			}))
 			require.NoError(t, err)

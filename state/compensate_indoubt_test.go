@@ -286,7 +286,7 @@ func TestRunThatCrashedInDoubtIsCancelled(t *testing.T) {
 
 		half := testkit.Tool(t, "pay", steady, testkit.Succeed).Compensate(func(context.Context, string, string) error { return nil })
 		_, err = state.Open(t.Context(), store, askedRun, state.WithCompensations(half))
-		require.ErrorContains(t, err, "the run does not know how")
+		require.ErrorContains(t, err, "its compensation is unknown")
 		assert.Empty(t, l.entries())
 
 		_, err = state.Open(t.Context(), store, askedRun, known)
@@ -621,7 +621,7 @@ func TestStoredRunMustKnowHowACallInDoubtIsUndone(t *testing.T) {
 	require.NoError(t, err)
 	_, err = testkit.Call(st.Context(t.Context()), undoneInDoubt(&l, testkit.Tool(t, "pay", once, testkit.Succeed)))
 	testkit.Interrupted(t, err, record.InterruptReplay)
-	require.ErrorContains(t, err, `"pay" has a compensation for calls in doubt, which a stored run must know when it is opened: pass the actor to state.WithCompensations`)
+	require.ErrorContains(t, err, `"pay" has a compensation for calls in doubt, which must be passed when a stored run is opened: pass the actor to state.WithCompensations`)
 	require.NoError(t, st.Close())
 }
 

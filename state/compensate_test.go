@@ -449,7 +449,7 @@ func TestCompensationThatNobodyKnowsSuspendsTheRun(t *testing.T) {
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), root)
 		testkit.Interrupted(t, err, record.InterruptReplay)
-		assert.ErrorContains(t, err, `"flight" has a compensation, which a stored run must know when it is opened: pass the actor to state.WithCompensations`)
+		assert.ErrorContains(t, err, `"flight" has a compensation, which must be passed when a stored run is opened: pass the actor to state.WithCompensations`)
 		require.NoError(t, st.Close())
 		assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 	}

@@ -267,7 +267,7 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 		value any
 		want  string
 	}{
-		"another type": {state.InDoubtCompleted("paid"), `the output is not that of "pay": got a string, want an object`},
+		"another type": {state.InDoubtCompleted("paid"), `the output does not fit "pay": got a string, want an object`},
 		"null":         {state.InDoubtCompleted(nil), "got null, want an object"},
 	} {
 		t.Run(name, func(t *testing.T) {

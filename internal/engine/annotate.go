@@ -39,8 +39,8 @@ func (in *inside) annotate(key string, value any) {
 	}
 }
 
-// takeAttributes returns the attributes, nil for none, and forgets them: they
-// are recorded once.
+// takeAttributes returns the attributes, or nil if there are none, and clears
+// them, so that they are recorded once.
 func (in *inside) takeAttributes() map[string]any {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -49,7 +49,7 @@ func (in *inside) takeAttributes() map[string]any {
 	return attributes
 }
 
-// attribute returns the value as it is after a resume, too.
+// attribute returns the value in the form that it has after a resume.
 func attribute(value any) any {
 	if d, ok := value.(time.Duration); ok {
 		return d.Seconds()

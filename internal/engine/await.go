@@ -24,22 +24,23 @@ type Question struct {
 	InDoubt  *record.CallInDoubt
 }
 
-// A DefaultAnswer is the answer to a question that nobody has answered in time.
-// The zero value is none.
+// A DefaultAnswer is the answer to a question that nobody has answered in time. The
+// zero value means that there is no default.
 type DefaultAnswer struct {
-	After   time.Duration // since the question was asked
+	After   time.Duration // counted from when the question was asked
 	Encoded []byte
 }
 
-// CanAsk reports whether ctx belongs to a call of a run, which can ask questions.
+// CanAsk reports whether ctx belongs to a call in a run, which can ask questions.
 func CanAsk(ctx context.Context) bool {
 	s := inRun(ctx)
 	return s != nil && s.call != nil
 }
 
-// Await asks a question of the call that ctx belongs to, and gives it its ID. It passes
-// the answer to take, which returns an error if it does not fit. Without an answer that
-// fits, Await returns an *InterruptedError: the call is suspended.
+// Await asks a question on behalf of the call that ctx belongs to, and gives the
+// question its ID. It passes the answer to take, which returns an error if the answer
+// does not fit. Without an answer that fits, Await returns an *InterruptedError: the
+// call is suspended.
 func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded []byte) error) error {
 	s := inRun(ctx)
 	mark := segment.QuestionMark
@@ -59,9 +60,9 @@ func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded
 	return err
 }
 
-// ask passes the answer to take, which returns an error if it does not fit.
-// Without an answer that fits, ask returns the suspension to stop with. Claimed
-// is the claim of the question, nil if the handler does not ask it.
+// ask passes the answer to take, which returns an error if the answer does not fit.
+// Without an answer that fits, ask returns the suspension with which to stop. Claimed
+// is the claim of the question, or nil if the question is not asked by the handler.
 func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
 	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Asks: q.Asks, Cause: ErrAwaiting}
 	for {

@@ -9,44 +9,44 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Call is one call, without its types. It does not change while the call runs:
-// what happens is in its Progress, and in the results that the steps return.
+// A Call is one call, without its types. It does not change while the call runs: the
+// state of the call is in its Progress and in the results of the steps.
 type Call struct {
-	typed       Typed // the part that needs the types
+	typed       Typed // the part that knows the types
 	spec        *Spec
 	policy      *Policy
 	custom      bool        // the policy is the event's own
 	guarded     bool        // the actor has preconditions
-	direct      bool        // claimed when executed, and counted as under way
-	counted     bool        // among those that are not recalled
-	overlaps    bool        // another call with its name and input was under way when it was claimed
-	claimed     bool        // and without a record yet
+	direct      bool        // claimed when executed, and counted as in progress
+	counted     bool        // one of the calls in progress that are not recalled
+	overlaps    bool        // when it was claimed, a call with the same name and input was in progress
+	claimed     bool        // and has no record yet
 	keyed       atomic.Bool // its handler asked for its idempotency key
 	compensable bool        // the actor has a compensation
-	doubtful    bool        // and one for calls in doubt
-	ofDoubt     bool        // it is the compensation of a call in doubt
+	doubtful    bool        // the actor has a compensation for calls in doubt
+	ofDoubt     bool        // it compensates a call in doubt
 	root        *Root
-	parent      *Scope // the scope around the call
-	scope       *Scope // the scope that numbered it: parent, or one around parent
+	parent      *Scope // scope around the call
+	scope       *Scope // scope that numbered it: parent, or a scope around parent
 	address     record.Address
 	ordinal     int
-	toolCall    string // the ID that a model gave the call; empty if none asked for it
+	toolCall    string // the ID that the model gave the call; empty if no model requested it
 
-	recall     *recall                     // nil if nothing can be recalled
-	identified atomic.Pointer[record.Hash] // the identity of the input, if somebody asked for it
-	guard      *Guard                      // what attempts have around them; nil for nothing
-	begun      *completedCall              // what is to be undone if the call ends in doubt; nil for nothing
-	instead    *record.Effect              // an effect in doubt in whose place the call is made; nil for none
+	recall     *recall                     // nil if no results can be recalled
+	identified atomic.Pointer[record.Hash] // identity of the input, once it was requested
+	guard      *Guard                      // what surrounds its attempts; nil for nothing
+	begun      *completedCall              // the entry of the call in the calls to be undone if it ends in doubt; nil if there is none
+	instead    *record.Effect              // effect in doubt that the call replaces; nil if there is none
 	off        *InterruptedError           // why the call must not begin: its scope had stopped when it was claimed
 
-	first Scope // of the first attempt that is made
+	first Scope // scope of the first attempt made
 }
 
-// recall is what is known of a call when it is claimed, in a run whose records
-// are kept so that it can be resumed.
+// recall holds what is known of a call when it is claimed, in a run that can be
+// resumed.
 type recall struct {
-	input    record.Hash      // the identity of the input
-	before   record.Hash      // what it was before some values were kept as JSON; zero if nobody asked
+	input    record.Hash      // identity of the input
+	before   record.Hash      // identity in the old form, from before some values were encoded as JSON; zero if not computed
 	inputErr error            // why input is not set
 	found    *record.Progress // what was recorded of the call; nil for nothing
 	refused  error            // why the call must not begin
@@ -85,7 +85,7 @@ func (c *Call) execute(first *Scope) error {
 	}
 }
 
-// enter counts a root call as under way. What it returns is for leave.
+// enter counts a root call as in progress. Pass its result to leave.
 func (c *Call) enter(first *Scope) (free func()) {
 	if c.isRoot() {
 		c.root.active.Add(1)
@@ -93,7 +93,7 @@ func (c *Call) enter(first *Scope) (free func()) {
 	return c.rejoin(first)
 }
 
-// leave undoes what enter and checkOverlap did.
+// leave undoes the counting of enter and checkOverlap.
 func (c *Call) leave(free func()) {
 	if c.isRoot() {
 		c.root.leave()
@@ -106,10 +106,10 @@ func (c *Call) leave(free func()) {
 	}
 }
 
-// isRoot reports whether the call is made by no other.
+// isRoot reports whether the call is made outside any other call.
 func (c *Call) isRoot() bool { return c.parent.call == nil && !c.root.isOutside() }
 
-// recallProgress sets p to what was recorded of the call.
+// recallProgress sets p to the recorded progress of the call.
 func (c *Call) recallProgress(p *record.Progress) {
 	if c.recall == nil || c.recall.found == nil || c.recall.found.Repeat {
 		return
@@ -156,7 +156,7 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 			return err
 		}
 	}
-	if p.Phase == record.PhaseSucceeded { // the output was not kept: make it again
+	if p.Phase == record.PhaseSucceeded { // the output was not stored: make the call again
 		p.Spent, p.Delay, p.Err = 0, 0, nil
 	}
 	return c.attempt(p, s)
@@ -181,8 +181,8 @@ func (c *Call) mayBegin() error {
 	return nil
 }
 
-// precede runs the preconditions in a scope of their own. They do not run again
-// when the call is resumed, so they must not number any call of the handler.
+// precede runs the preconditions, in a separate scope. They do not run again when the
+// call is resumed, so they must not affect the numbers of the handler's calls.
 // Goroutines that they started may still use that scope while the attempt runs.
 func (c *Call) precede(p *record.Progress, s *Scope) error {
 	if c.policy.Err != nil {
@@ -229,7 +229,7 @@ func (c *Call) precede(p *record.Progress, s *Scope) error {
 	return c.refuseAttempt(p, s, r, record.ReasonPrecondition)
 }
 
-// attempt makes one attempt and appends its end.
+// attempt makes one attempt and appends the record of its end.
 func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	if total := c.policy.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than planned
 		return c.failWaiting(p, s, p.Err, record.ReasonRetryTimeout)
@@ -260,7 +260,7 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	return c.settle(p, s, &r)
 }
 
-// settleGoexit settles an attempt whose handler ended its goroutine.
+// settleGoexit settles an attempt whose handler called runtime.Goexit.
 func (c *Call) settleGoexit(p *record.Progress, s *Scope, began time.Time) {
 	s.close()
 	r := attempted{Result: Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true}}
@@ -268,7 +268,7 @@ func (c *Call) settleGoexit(p *record.Progress, s *Scope, began time.Time) {
 	_ = c.settle(p, s, &r)
 }
 
-// pass runs the handler, the postconditions and artifact storage once.
+// pass runs the handler and the postconditions, and stores the artifact, once.
 func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
 	timeout, total := c.policy.timeout(c.spec, c.custom), c.policy.RetryTimeout
 	if timeout != 0 || total != 0 {
@@ -279,7 +279,7 @@ func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
 	return r
 }
 
-// settle decides what the end of the attempt means and appends it.
+// settle decides the result of the attempt and appends its record.
 func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 	if s.isDoomed() {
 		c.overdue(s, r)
@@ -329,8 +329,8 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 	return c.suspend(p, promised, nil, v.suspended, record.StageWait)
 }
 
-// retrace runs the handler of an attempt again that already has an outcome, and
-// records nothing: its results come from the calls inside it.
+// retrace runs the handler of an attempt that has an outcome again, without recording
+// anything: its results come from the calls inside it.
 func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
@@ -378,8 +378,8 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	return err
 }
 
-// replay returns the recorded outcome. Nothing runs and nothing waits. Again is set
-// if the call is to be made again, because its output cannot be read.
+// replay returns the recorded outcome without executing or waiting. again is set if
+// the call must be made again because its output cannot be decoded.
 func (c *Call) replay(s *Scope) (again bool, err error) {
 	outcome, err := c.root.settings.History.Outcome(s)
 	if err != nil {
@@ -399,8 +399,8 @@ func (c *Call) replay(s *Scope) (again bool, err error) {
 	return false, nil
 }
 
-// decode makes the recorded output the output of the call. Again is set if the call is
-// to be made again instead.
+// decode decodes the recorded output as the output of the call. again is set if the
+// call must be made again.
 func (c *Call) decode(output []byte) (again bool, err error) {
 	lost, err := c.typed.DecodeOutput(output)
 	if err == nil && len(lost) == 0 {
@@ -424,16 +424,16 @@ func recordedFailure(r *record.Record) *CallError {
 	}
 }
 
-// halt suspends the call and everything around it because resuming went wrong.
-// That is not a failure of the program and must not be recorded as one.
+// halt suspends the call and everything around it because the run cannot be resumed
+// correctly. This is not a failure of the program, and must not be recorded as one.
 func (c *Call) halt(err error) error {
 	e := c.parent.InterruptionBy(err)
 	c.parent.stop(e)
 	return e
 }
 
-// ownEnd returns the reason why a call fails whose own context has ended, and
-// ReasonNone while the context has not ended.
+// ownEnd returns the reason for the failure of a call whose own context has ended, or
+// ReasonNone if the context has not ended.
 func ownEnd(ctx context.Context) record.Reason {
 	switch err := ctx.Err(); {
 	case err == nil:

@@ -10,37 +10,37 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// claims numbers the calls, groups, steps and questions of one scope. The calls
-// of each name are numbered among themselves, which is part of their address,
-// and all claims together have an ordinal.
+// claims numbers the calls, groups, steps and questions of one scope. Calls are
+// numbered per name, which is part of their addresses. In addition, all claims of the
+// scope together are numbered by ordinal.
 type claims struct {
 	mu      sync.Mutex
 	ordinal int
-	sites   map[string]*siteCounter // by the escaped segment
+	sites   map[string]*siteCounter // by escaped segment
 
-	// unrecorded are the claims that are in no record yet, in the order of
-	// their ordinals and with questions. They are kept only if the records are
-	// kept to be resumed. Branches of groups are not among them: the number of
-	// a branch says where it belongs.
+	// unrecorded holds the claims, including questions, that are in no record yet, in
+	// the order of their ordinals. It is only used if the run can be resumed.
+	// Branches of groups are not included, because the number of a branch determines
+	// its position.
 	unrecorded []record.Claim
 
-	branches []bool // of a group: which branches were made; nil for none
+	branches []bool // for a group: which branches were made; nil if it is not a group
 
-	// direct counts the calls under way that were claimed when they were
-	// executed. If there is more than one, their order is not certain.
+	// direct counts the calls in progress that were claimed when they were executed.
+	// If there is more than one, their order is not deterministic.
 	direct     atomic.Int32
 	overlapped bool             // overlapping calls were reported
-	underWay   map[sameCall]int // these calls, without those that are recalled
+	underWay   map[sameCall]int // the calls in progress, without recalled ones
 }
 
-// take keeps the claim until it is in a record. in.mu must be held.
+// take keeps the claim until it is in a record. The caller holds in.mu.
 func (in *claims) take(c record.Claim) { in.unrecorded = append(in.unrecorded, c) }
 
 // upTo returns the unrecorded claims up to the ordinal.
 func (in *claims) upTo(ordinal int) []record.Claim {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return append([]record.Claim(nil), in.unrecorded[:in.count(ordinal)]...) // nil for none
+	return append([]record.Claim(nil), in.unrecorded[:in.count(ordinal)]...) // nil if there are none
 }
 
 // drop removes the claims up to the ordinal, which are now in a record.
@@ -50,21 +50,21 @@ func (in *claims) drop(ordinal int) {
 	in.unrecorded = in.unrecorded[in.count(ordinal):]
 }
 
-// count returns the number of unrecorded claims up to the ordinal. in.mu must
-// be held.
+// count returns the number of unrecorded claims up to the ordinal. The caller holds
+// in.mu.
 func (in *claims) count(ordinal int) int {
 	n, _ := slices.BinarySearchFunc(in.unrecorded, ordinal+1, func(c record.Claim, ordinal int) int { return c.Ordinal - ordinal })
 	return n
 }
 
-// siteCounter counts the calls of one name in one scope.
+// siteCounter counts the calls with one name in one scope.
 type siteCounter struct {
 	site record.CallSite
 	n    int
 }
 
-// claims returns what numbers the calls made in the scope. Root calls in all
-// contexts of a run are numbered together.
+// claims returns the counters that number the calls made in the scope. Root calls in
+// all contexts of a run are numbered together.
 func (s *Scope) claims() *claims {
 	if s.call == nil {
 		return &s.root.claims
@@ -72,9 +72,9 @@ func (s *Scope) claims() *claims {
 	return &s.inner().claims
 }
 
-// claim gives the call the next address in the scope around it. The segment is
-// escaped; branch is the number of the branch that the call is, 0 for none. In
-// a run that was restored, claim also looks up what is recorded of the call.
+// claim gives the call the next address in the surrounding scope. The segment is
+// escaped. branch is the number of the branch that the call is, or 0 if it is not a
+// branch. In a restored run, claim also looks up the recorded progress of the call.
 func (c *Call) claim(segment string, branch int) {
 	c.scope = c.parent
 	if c.parent.Closed() { // it will not begin
@@ -126,7 +126,7 @@ func (c *Call) claim(segment string, branch int) {
 	}
 }
 
-// claimedInput is the input of a call, for its run.
+// claimedInput gives a run access to the input of a call.
 type claimedInput Call
 
 func (c *claimedInput) Encode() ([]byte, error)       { return c.typed.EncodeInput() }
@@ -145,15 +145,15 @@ func (c *claimedInput) HashBefore() (record.Hash, error) {
 	return hash, err
 }
 
-// isFromBefore reports whether the call was recorded with the hash that its input
-// had before some values were kept as JSON. It keeps that, and with it its
+// isFromBefore reports whether the call was recorded with the old hash of its input,
+// from before some values were encoded as JSON. It keeps that hash, and thereby its
 // idempotency key.
 func (c *Call) isFromBefore() bool {
 	r := c.recall
 	return r != nil && r.found != nil && !r.before.IsZero() && r.found.Input == r.before
 }
 
-// next returns the address of the next call of the segment.
+// next returns the address of the next call with the segment.
 func (in *claims) next(s *Scope, segment string) record.Address {
 	counter := in.sites[segment]
 	if counter == nil {
@@ -167,9 +167,9 @@ func (in *claims) next(s *Scope, segment string) record.Address {
 	return counter.site.Address(counter.n)
 }
 
-// unrecordedBelow returns the claims with lower ordinals that are in no record.
-// If the call is made by preconditions of a call that has no record itself, the
-// claims around that call are included.
+// unrecordedBelow returns the claims with lower ordinals that are in no record. If
+// preconditions make the call, and the call of these preconditions has no record
+// either, the claims of the scope around that call are included.
 func (c *Call) unrecordedBelow() []record.Claim {
 	all := c.scope.claims().upTo(c.ordinal - 1)
 	for claimed := c; claimed.scope.attempt == beforeFirst; {
@@ -180,8 +180,8 @@ func (c *Call) unrecordedBelow() []record.Claim {
 }
 
 // recorded drops the claims that the first record of the call has listed. It is
-// called after that record was appended: if another record lists one of them
-// meanwhile, that is not wrong.
+// called after that record was appended; it does no harm if another record lists one
+// of the claims in the meantime.
 func (c *Call) recorded() {
 	c.claimed = false
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {
@@ -193,9 +193,9 @@ func (c *Call) recorded() {
 }
 
 // claimQuestion gives a question or a sleep of the attempt its ID and the next
-// ordinal. Both are numbered apart, so that a sleep is never taken for a question. It
-// returns a suspension if the question must not be asked: the attempt has stopped, or
-// something else was recorded in its place.
+// ordinal. Questions and sleeps are numbered separately, so that one is never taken
+// for the other. It returns a suspension if the question must not be asked: the
+// attempt has stopped, or something else was recorded in this place.
 func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, stopped *InterruptedError) {
 	inside := s.inner()
 	in := &inside.claims

@@ -13,63 +13,63 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// completed holds the calls of a run that can be compensated: those that
-// completed, and those that are in doubt, or would be if they ended now.
+// completed holds the calls of a run that can be compensated: completed ones, and those
+// that are in doubt or would be if they ended now.
 type completed struct {
-	// used is set once there may be some. Most calls look at nothing else.
+	// used is set once there may be such calls, so that most calls need no further check.
 	used atomic.Bool
 
 	mu     sync.Mutex
 	calls  []*completedCall // in the order in which they completed, or began or failed in doubt
-	loaded bool             // the recorded calls are among them
+	loaded bool             // the recorded calls were added
 	before map[record.Address]*completedCall
 }
 
-// Completed is a call that was recorded as compensable, and has completed or is
-// in doubt.
+// A Completed is a call that was recorded as compensable and has completed or is in
+// doubt.
 type Completed struct {
 	Address record.Address
-	Kind    record.Kind // of its actor
+	Kind    record.Kind // kind of its actor
 	Name    string
-	InDoubt bool // it did not complete
+	InDoubt bool // it is in doubt instead of completed
 
-	// By is the innermost call around it that failed for good, and so causes
-	// its compensation; zero for none.
+	// By is the innermost surrounding call that failed for good and thereby causes the
+	// compensation. It is zero if there is none.
 	By record.Address
 
-	// Nth is the number of this completion of the call, from 1, and the number
-	// of its compensation: a call may have been made and completed again. Found
-	// is what is recorded of that compensation, nil for nothing.
+	// Nth is the number of this completion of the call, from 1, and of its compensation.
+	// A call may complete several times if it is compensated and made again. Found is the
+	// recorded progress of that compensation, or nil.
 	Nth   int
 	Found *record.Progress
 
-	// Values returns the recorded input and output of that completion. A call in
-	// doubt has no output.
+	// Values returns the recorded input and output of that completion. A call in doubt
+	// has no output.
 	Values func(ctx context.Context) (in, out []byte, err error)
 }
 
-// completedCall is a call that can be compensated.
+// A completedCall is a call that can be compensated.
 type completedCall struct {
 	Completed
-	call *Call // nil if an earlier opening of the run made it
+	call *Call // nil if it was made in an earlier opening of the run
 
-	appended chan struct{} // closed when its outcome was appended or was lost; nil if it was restored, or is in doubt
+	appended chan struct{} // closed when its outcome was appended or lost; nil if it was restored or is in doubt
 	lost     bool          // the outcome could not be appended
-	taken    bool          // it is in doubt, and its compensation began
+	taken    bool          // it is in doubt, and its compensation has begun
 
-	mu   sync.Mutex // held while it is compensated
-	done bool       // its compensation has an outcome, and was reported
+	mu   sync.Mutex // held while it is being compensated
+	done bool       // its compensation has an outcome that was reported
 }
 
-// MayCompensate reports whether there may be something for Compensate to do.
+// MayCompensate reports whether Compensate may have something to do.
 func (r *Root) MayCompensate() bool { return r.hasCompleted() && !r.settings.Replays }
 
-// hasCompleted reports whether there may be calls that can be compensated.
+// hasCompleted reports whether there may be calls to compensate.
 func (r *Root) hasCompleted() bool { return r.completed.used.Load() || r.settings.Completed != nil }
 
-// checkCompensation refuses a call that could not be compensated after a
-// restart. The call is suspended and does not fail: it continues once the run
-// is opened with the compensation.
+// checkCompensation rejects a call that could not be compensated after a restart. The
+// call is suspended instead of failing: it continues once the run is opened with the
+// compensation.
 func (c *Call) checkCompensation() error {
 	settings := c.root.settings
 	known := settings.compensation(c.spec.Kind, c.spec.Name)
@@ -80,7 +80,7 @@ func (c *Call) checkCompensation() error {
 	if known != nil {
 		what = "a compensation for calls in doubt"
 	}
-	e := c.parent.InterruptionBy(fmt.Errorf("core: %q has %s, which a stored run must know when it is opened: "+
+	e := c.parent.InterruptionBy(fmt.Errorf("core: %q has %s, which must be passed when a stored run is opened: "+
 		"pass the actor to state.WithCompensations", c.spec.Name, what))
 	if c.parent.call == nil {
 		c.root.refused.CompareAndSwap(nil, e)
@@ -92,16 +92,16 @@ func (c *Call) checkCompensation() error {
 // appendCompensable appends the outcome of a call that can be compensated.
 func (c *Call) appendCompensable(p *record.Progress, s *Scope, rec *record.Record) error {
 	if c.isInCompensation() {
-		return c.append(p, s, rec) // a compensation is not compensated
+		return c.append(p, s, rec) // a compensation is not itself compensated
 	}
 	detailOf(rec).Compensable = true
-	// It is added before its outcome is recorded, so that no call that completed in
-	// an attempt which is over is left out.
+	// Add the call before its outcome is recorded, so that every call that completed in
+	// an attempt is included once the attempt is over.
 	done := c.makeCompleted().add(c)
 	err := c.append(p, s, rec)
 	switch {
 	case err == nil:
-	case c.begun != nil: // what is on record is that it began
+	case c.begun != nil: // its start is recorded
 		done.InDoubt = true
 	default:
 		done.lost = true
@@ -135,7 +135,7 @@ func (c *Call) completed() *completed {
 	return nil
 }
 
-// makeCompleted is like completed, and makes what does not exist yet.
+// makeCompleted is like completed, but creates the list if it does not exist.
 func (c *Call) makeCompleted() *completed {
 	if !c.root.isOutside() {
 		return &c.root.completed
@@ -153,7 +153,7 @@ func (s *Scope) top() *Scope {
 	return s
 }
 
-// add adds a call that completes.
+// add adds a call that is completing.
 func (all *completed) add(c *Call) *completedCall {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -166,11 +166,10 @@ func (all *completed) add(c *Call) *completedCall {
 	return done
 }
 
-// number returns the number that the compensation of c would have now, and
-// removes what c had done before if that is not to be compensated any more: it
-// completed, was compensated and made again, or it was in doubt and goes on. If it
-// was made again because its input changed, both effects are to be compensated.
-// all.mu must be held.
+// number returns the number that a compensation of c would have now. It removes an
+// earlier effect of c if that effect must no longer be compensated: c completed, was
+// compensated and was made again, or was in doubt and continues. If c was made again
+// because its input changed, both effects must be compensated. The caller holds all.mu.
 func (all *completed) number(c *Call) int {
 	if c.begun != nil {
 		if c.begun.taken {
@@ -197,7 +196,7 @@ func (all *completed) number(c *Call) int {
 	return before.Nth + 1
 }
 
-// remove removes a call. all.mu must be held.
+// remove removes a call. The caller holds all.mu.
 func (all *completed) remove(c *completedCall) {
 	for i, other := range slices.Backward(all.calls) {
 		if other == c {
@@ -207,7 +206,7 @@ func (all *completed) remove(c *completedCall) {
 	}
 }
 
-// load adds the calls that were recorded. all.mu must be held.
+// load adds the recorded calls. The caller holds all.mu.
 func (all *completed) load(root *Root) {
 	if all.loaded {
 		return
@@ -226,9 +225,9 @@ func (all *completed) load(root *Root) {
 	all.calls = append(before, all.calls...)
 }
 
-// pick returns the calls that choose picks, the latest first. Calls inside a
-// picked call that has a compensation of its own are left out: that
-// compensation undoes them.
+// pick returns the calls for which choose returns true, latest first. If a picked call
+// has a compensation, the calls inside it are left out, because that compensation undoes
+// them.
 func (all *completed) pick(root *Root, choose func(*completedCall) bool) []*completedCall {
 	all.mu.Lock()
 	all.load(root)
@@ -246,7 +245,7 @@ func (all *completed) pick(root *Root, choose func(*completedCall) bool) []*comp
 	}
 	return slices.DeleteFunc(picked, func(c *completedCall) bool {
 		if decided[c] {
-			return false // its compensation was decided before
+			return false // its compensation was decided earlier
 		}
 		for around := range c.around() {
 			if has[around] {
@@ -266,8 +265,7 @@ func (c *completedCall) isLost() bool {
 	return c.lost
 }
 
-// key identifies the call: by its address, and outside a run by the call
-// itself.
+// key returns a key for the call: its address or, outside a run, the call itself.
 func (c *completedCall) key() any { return keyOf(c.Address, c.call) }
 
 func keyOf(a record.Address, c *Call) any {
@@ -277,7 +275,7 @@ func keyOf(a record.Address, c *Call) any {
 	return a.String()
 }
 
-// around yields the keys of the calls around it, from the inside out.
+// around yields the keys of the surrounding calls, from the inside out.
 func (c *completedCall) around() iter.Seq[any] {
 	return func(yield func(any) bool) {
 		if c.Address.IsZero() {
@@ -297,7 +295,7 @@ func (c *completedCall) around() iter.Seq[any] {
 	}
 }
 
-// isInside reports whether the call with the key is around it.
+// isInside reports whether the call with the key surrounds c.
 func (c *completedCall) isInside(key any) bool {
 	for around := range c.around() {
 		if around == key {
@@ -307,9 +305,10 @@ func (c *completedCall) isInside(key any) bool {
 	return false
 }
 
-// undo compensates the calls inside the call that completed or are in doubt, if it
-// has failed for good. Inside a root call with an outcome it also makes the compensations
-// that an earlier failure has left. It returns what the call returns.
+// undo compensates the calls inside the call that completed or are in doubt, if the call
+// has failed for good. Inside a root call with an outcome, it also makes the
+// compensations that an earlier failure has left to do. It returns the error that the
+// call returns.
 func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	failed, isRoot := p.Phase == record.PhaseFailed, c.parent.call == nil
 	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {
@@ -344,9 +343,8 @@ func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	return err
 }
 
-// Compensate compensates all calls of the run that completed or are in doubt. The
-// run was cancelled. It returns why it stopped before all were compensated, nil if it
-// did not.
+// Compensate compensates all calls of a cancelled run that completed or are in doubt. It
+// returns nil when all were compensated, and otherwise why it stopped.
 func (r *Root) Compensate(ctx context.Context) *InterruptedError {
 	if !r.MayCompensate() {
 		return nil
@@ -356,18 +354,17 @@ func (r *Root) Compensate(ctx context.Context) *InterruptedError {
 	return e
 }
 
-// undo compensates the calls in order, because the call at by has failed. The
-// context has the values of outer, and only the end of top, the root scope,
-// ends it. It returns the calls that could not be compensated, or why it
-// stopped.
+// undo compensates the calls in order, because the call at by has failed. The context has
+// the values of outer, but ends only with top, the root scope. It returns the calls that
+// could not be compensated, or why it stopped.
 func (all *completed) undo(outer context.Context, top *Scope, calls []*completedCall, by record.Address) ([]FailedCompensation, *InterruptedError) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(outer))
 	defer cancel(nil)
-	if around := top.context(); around.Err() == nil || !top.root.isOutside() { // outside, a deadline that has passed has done its work
+	if around := top.context(); around.Err() == nil || !top.root.isOutside() { // outside a run, an expired deadline no longer matters
 		defer context.AfterFunc(around, func() { cancel(context.Cause(around)) })()
 	}
 	all.mu.Lock()
-	reported := make([]bool, len(calls)) // by a call that failed earlier
+	reported := make([]bool, len(calls)) // reported by a call that failed earlier
 	for i, c := range calls {
 		if c.By.IsZero() {
 			c.By = by
@@ -397,8 +394,8 @@ func (all *completed) undo(outer context.Context, top *Scope, calls []*completed
 	return failed, nil
 }
 
-// compensate makes the compensation of the call. It returns the failure of the
-// compensation once, and nil from then on.
+// compensate makes the compensation of the call. It returns a failure of the compensation
+// once, and nil after that.
 func (all *completed) compensate(ctx context.Context, top *Scope, c *completedCall) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -426,7 +423,7 @@ func (c *completedCall) compensate(at *Scope) error {
 	}
 	known := at.root.settings.compensation(c.Kind, c.Name)
 	if known == nil || c.InDoubt && known.inDoubt == nil {
-		return at.InterruptionBy(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
+		return at.InterruptionBy(fmt.Errorf("core: %s must be compensated, but its compensation is unknown: pass the actor to state.WithCompensations", c.Address))
 	}
 	in, out, err := c.Values(at.outer)
 	if err != nil {

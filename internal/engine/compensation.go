@@ -7,16 +7,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Compensation undoes calls of one actor, of which only the records are known.
+// A Compensation undoes calls of one actor, given their records.
 type Compensation struct {
-	kind     record.Kind // of the actor
+	kind     record.Kind // kind of the actor
 	name     string
 	restored Undo
-	inDoubt  Undo // the same for a call in doubt; nil if such calls are not compensated
+	inDoubt  Undo // for calls in doubt; nil if they are not compensated
 }
 
-// Undo makes compensation nth of the call whose scope is at, of which found is recorded.
-// In and out are the encoded input and output of that call. A call in doubt has no output.
+// Undo makes the nth compensation of the call whose scope is at. Found is the recorded
+// progress of the compensation. In and out are the encoded input and output of that call.
+// A call in doubt has no output.
 type Undo func(at *Scope, nth int, found *record.Progress, in, out []byte) error
 
 // NewCompensation returns a compensation for calls of the actor.
@@ -24,24 +25,24 @@ func NewCompensation(kind record.Kind, name string, undo Undo) *Compensation {
 	return &Compensation{kind: kind, name: name, restored: undo}
 }
 
-// InDoubt returns a copy that undoes calls in doubt, too.
+// InDoubt returns a copy that also undoes calls in doubt.
 func (c *Compensation) InDoubt(undo Undo) *Compensation {
 	own := *c
 	own.inDoubt = undo
 	return &own
 }
 
-// With returns a copy that undoes completed calls by undo.
+// With returns a copy that undoes completed calls with undo.
 func (c *Compensation) With(undo Undo) *Compensation {
 	own := *c
 	own.restored = undo
 	return &own
 }
 
-// Actor returns the kind and the name of the actor that it belongs to.
+// Actor returns the kind and the name of the actor whose calls are undone.
 func (c *Compensation) Actor() (record.Kind, string) { return c.kind, c.name }
 
-// compensation returns the compensation of the actor; nil if it has none.
+// compensation returns the compensation of the actor, or nil if there is none.
 func (s *Settings) compensation(kind record.Kind, name string) *Compensation {
 	for _, c := range s.Compensations {
 		if c.kind == kind && c.name == name {
@@ -59,8 +60,8 @@ type CompensationError struct {
 
 // A FailedCompensation is one compensation that failed for good.
 type FailedCompensation struct {
-	Address record.Address // of the call that was to be undone; zero outside a run
-	Name    string         // of its actor
+	Address record.Address // address of the call to be undone; zero outside a run
+	Name    string         // name of its actor
 	Message string         // the error
 }
 
@@ -79,9 +80,9 @@ func (e *CompensationError) Error() string {
 
 func init() { record.RegisterErrorType[*CompensationError]("core.CompensationError") }
 
-// withCompensation is the error of a call some of whose compensations failed.
-// Whether the call is retried depends on its own error alone, so theirs are not
-// part of the tree.
+// withCompensation adds the failed compensations to the error of a call. Whether the call
+// is retried depends only on its own error, so the errors of the compensations are not
+// part of the error tree.
 type withCompensation struct {
 	err    error
 	failed *CompensationError

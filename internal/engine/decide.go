@@ -8,22 +8,21 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// failure is a failed attempt and everything that decides whether it is
-// retried.
+// A failure is a failed attempt with everything that determines whether it is retried.
 type failure struct {
 	attempted
 	class  record.Class
-	marked bool          // with Retryable
-	after  time.Duration // the delay that the service asked for; 0 for none
+	marked bool          // marked with Retryable
+	after  time.Duration // delay requested by the service; 0 for none
 	delay  time.Duration // planned before the next attempt
-	source record.Source // of the planned delay
+	source record.Source // source of the planned delay
 
-	noRetry error // why an interceptor allows no other attempt
+	noRetry error // why an interceptor does not allow another attempt
 }
 
-// verdict is what follows a failed attempt: the call fails for a reason, is
-// suspended, or makes another attempt. A promised attempt can be suspended too,
-// if something around the call ends before that attempt.
+// A verdict determines what follows a failed attempt: the call fails with a reason, is
+// suspended, or makes another attempt. The call can also be suspended before a promised
+// attempt, if something around the call ends.
 type verdict struct {
 	reason    record.Reason
 	suspended *InterruptedError
@@ -65,7 +64,8 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		return verdict{reason: record.ReasonGroupTimeout}
 	}
 	if reason := ownEnd(s.outer); reason != record.ReasonNone && !s.endedItself() {
-		// The context has ended. Did something around the call end, too, if only just now?
+		// The context has ended. Check whether something around the call has ended too,
+		// possibly just now.
 		if e := c.parent.ending(); e != nil {
 			return verdict{suspended: e}
 		}
@@ -73,7 +73,7 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		return verdict{reason: reason}
 	}
 	if s.isDoomed() && !s.endedItself() {
-		return verdict{reason: record.ReasonDeadline} // which is near
+		return verdict{reason: record.ReasonDeadline} // the deadline is near
 	}
 	switch {
 	case f.refused && is(f.Err, ErrBudget):
@@ -86,7 +86,7 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		if f.Panicked { // by StopWhen, RetryWhen or a Matcher
 			return verdict{reason: record.ReasonPanic}
 		}
-		if f.traits.InDoubt { // of a call inside: this one is in doubt, too
+		if f.traits.InDoubt { // a call inside is in doubt, so this call is in doubt too
 			return verdict{reason: reasonAt(f.Stage, record.ReasonInDoubt)}
 		}
 		return verdict{reason: reasonAt(f.Stage, record.ReasonPermanent)}
@@ -100,9 +100,8 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 	return c.planRetry(p, s, f)
 }
 
-// reasonAt returns the reason of a failure that is not retried: that of the
-// stage where the stage is more precise than the error, and otherwise the
-// reason given.
+// reasonAt returns the reason of a failure that is not retried: the reason implied by the
+// stage if that is more specific than the error, and otherwise the given reason.
 func reasonAt(stage record.Stage, otherwise record.Reason) record.Reason {
 	switch stage {
 	case record.StagePostcondition:
@@ -113,9 +112,8 @@ func reasonAt(stage record.Stage, otherwise record.Reason) record.Reason {
 	return otherwise
 }
 
-// addLastError adds the error of the previous attempt to a failure that only
-// says that the time was over, so that the last error of the handler is always
-// kept.
+// addLastError adds the error of the previous attempt to a failure that only says that
+// time ran out, so that the last error of the handler is never lost.
 func (f *failure) addLastError(p *record.Progress) {
 	if p.Err != nil && (is(f.Err, context.DeadlineExceeded) || is(f.Err, context.Canceled)) {
 		f.replace(&classedError{after(f.Err, p.Err), f.class})
@@ -144,21 +142,21 @@ func (c *Call) retryable(s *Scope, f *failure) bool {
 	return again
 }
 
-// panic makes the failure that of a function which judged it. The failure that
-// was judged stays in it.
+// panic turns a panic of a function that judged the failure into the failure. The judged
+// failure is included.
 func (c *Call) panic(f *failure, r Result) {
 	failed := f.attempted
 	failed.Result, failed.findings = Result{Err: after(r.Err, f.Err), Stage: f.Stage, Panicked: true}, findings{}
 	*f = c.classify(&failed)
 }
 
-// attemptOf returns the attempt as functions of the user see it.
+// attemptOf returns the attempt in the form for functions of the user.
 func (c *Call) attemptOf(s *Scope, err error) Attempt {
 	return Attempt{Number: s.Attempt() + 1, Err: err, Output: c.typed.Output(), RunID: c.root.settings.RunID, Address: c.address}
 }
 
-// judge asks the functions of the user about a failure. It returns a panic of
-// one of them.
+// judge calls the user's functions to judge a failure. If one of them panics, it returns
+// the panic.
 func (c *Call) judge(attempt Attempt, class record.Class, byDefault bool) (again bool, panicked error) {
 	r := Result{}
 	defer func() { panicked = r.Err }()
@@ -166,8 +164,8 @@ func (c *Call) judge(attempt Attempt, class record.Class, byDefault bool) (again
 	return c.policy.Retries.Judge(attempt, &classedError{attempt.Err, class}, byDefault), nil
 }
 
-// polled asks RetryWhen whether another attempt follows a success. If so, the
-// result becomes a failure.
+// polled asks RetryWhen whether to make another attempt after a success. If so, the
+// success becomes a failure.
 func (c *Call) polled(s *Scope, r *Result) {
 	defer r.RecoverPanic()
 	if c.policy.Retries.Poll(c.attemptOf(s, nil)) {
@@ -175,9 +173,9 @@ func (c *Call) polled(s *Scope, r *Result) {
 	}
 }
 
-// planRetry chooses the delay before the next attempt. If that attempt could
-// never begin, planRetry returns the reason of the failure, or the suspension
-// if something around the call ends first.
+// planRetry chooses the delay before the next attempt. If that attempt could never begin,
+// it returns the reason of the failure, or the suspension if something around the call
+// would end first.
 func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	policy, retry := c.policy, s.Attempt()+1
 	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: record.SourceBackoff}
@@ -215,9 +213,9 @@ func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	return v
 }
 
-// futile returns the suspension of a call whose next attempt could not begin
-// before the deadline of its context. It returns nil if the deadline is the
-// call's own and not one of a scope around it.
+// futile returns the suspension of a call whose next attempt could not begin before the
+// deadline of its context. It returns nil if the deadline belongs to the call itself and
+// not to a scope around it.
 func (c *Call) futile(deadline time.Time) *InterruptedError {
 	var owner *Scope // the outermost scope with this deadline
 	for s := c.parent; s != nil; s = s.Parent() {
@@ -239,7 +237,7 @@ func (c *Call) futile(deadline time.Time) *InterruptedError {
 	return e
 }
 
-// backoff returns the delay before the retry, by the configuration. Previous is
+// backoff returns the delay before the retry according to the configuration. Previous is
 // the delay before the previous retry.
 func (c *Call) backoff(retry int, previous time.Duration) time.Duration {
 	var u float64
@@ -253,9 +251,9 @@ func (c *Call) backoff(retry int, previous time.Duration) time.Duration {
 	return c.policy.Retries.Delay(retry, previous, u)
 }
 
-// unit returns a random number in [0, 1) that depends only on the seed, the
-// address and n. So calls that run in parallel have the same delays in every
-// run with the same seed, in whatever order they ask.
+// unit returns a pseudorandom number in [0, 1) that depends only on the seed, the address
+// and n. Concurrent calls therefore have the same delays in every run with the same seed,
+// regardless of their order.
 func unit(seed uint64, a record.Address, n int) float64 {
 	var stack [128]byte
 	h := uint64(n)

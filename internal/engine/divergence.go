@@ -8,33 +8,33 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A DivergenceError reports that the program that resumes a run does not do what was
-// recorded. Nothing ran in place of what was recorded. The run is interrupted and has
-// not failed: it continues with the previous program, or with one that makes the
+// A DivergenceError reports that the program that resumes a run does not make the
+// recorded calls. No call was made in place of a recorded one. The run is interrupted
+// and has not failed: it continues with the previous program, or with one that makes the
 // recorded calls. A DivergenceError matches [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
 	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"
-	Address  record.Address // of the call that the program makes; at an end, of the call that ended
-	Was      record.Address // of the call that was recorded in its place; zero if there is none, or it has the same address
-	Scope    string         // the path of the attempt or branch that makes the call; empty for the run itself
-	Ordinal  int            // the number of the call among all calls of the scope, from 1; 0 if it does not matter
+	Address  record.Address // of the call that the program makes; if a scope ended too early, of the scope's call
+	Was      record.Address // of the recorded call in its place; zero if there is none or it has the same address
+	Scope    string         // path of the attempt or branch that makes the call; empty for the run itself
+	Ordinal  int            // number of the call among all calls of the scope, from 1; 0 if not applicable
 	Recorded string         // what is recorded; for an input, its hash
-	Asked    string         // what the program does; for an input, its hash
+	Asked    string         // what the program does now; for an input, its hash
 	Fields   []string       // the parts that differ, if their values are recorded
 	Hint     string         // the likely reason
 
-	Fork record.Address // the call before which to fork the run, if it is neither Was nor Address; see ForkAddress
+	Fork record.Address // call before which to fork the run, if it is neither Was nor Address; see ForkAddress
 }
 
-// Error returns what differs, and then what to do.
+// Error returns what differs and what to do about it.
 func (e *DivergenceError) Error() string {
 	return fmt.Sprintf("run %s: the program differs from its records: %s. None of it ran. %s", e.RunID, e.Difference(), e.advice())
 }
 
-// Difference returns in one line where the program differs from the records, what is
-// recorded there, what the program does now, and the likely reason. It contains no
-// hashes, which are in Recorded and Asked.
+// Difference describes in one line where the program differs from the records, what is
+// recorded there, what the program does now, and the likely reason. It does not contain
+// hashes; these are in Recorded and Asked.
 func (e *DivergenceError) Difference() string {
 	scope := e.Scope
 	if scope == "" {
@@ -56,7 +56,7 @@ func (e *DivergenceError) Difference() string {
 			text = fmt.Sprintf("the recorded output of %s does not fit its type: %s", e.Address, e.Asked)
 		}
 	case "overlap":
-		text = fmt.Sprintf("goroutines have called %s with one input at the same time, and %s: which goroutine gets which is not on record", e.Address, e.Recorded)
+		text = fmt.Sprintf("goroutines have called %s with the same input concurrently, and %s: the records do not show which goroutine gets which result", e.Address, e.Recorded)
 	case "value":
 		text = fmt.Sprintf("%s has fields that the type it is read as lacks: %s", e.Recorded, strings.Join(e.Fields, "; "))
 	default:
@@ -68,7 +68,7 @@ func (e *DivergenceError) Difference() string {
 	return text
 }
 
-// advice returns how the run can continue.
+// advice describes how the run can continue.
 func (e *DivergenceError) advice() string {
 	fix := "core.Version for changed code"
 	switch {
@@ -88,12 +88,11 @@ func (e *DivergenceError) advice() string {
 	return fmt.Sprintf("Run the previous program, or change this one (%s); or %s, or see state.WithDivergence", fix, e.fork())
 }
 
-// ForkAddress returns the address of the call before which the run can be forked, so
-// that a new run continues with the program as it is now. It is zero if only a run that
-// begins anew can.
+// ForkAddress returns the address of the call before which to fork the run, so that the
+// fork continues with the current program. It is zero if only a new run can.
 func (e *DivergenceError) ForkAddress() record.Address {
 	switch {
-	case e.How == "input" && e.Scope == "": // a fork has the input of the run
+	case e.How == "input" && e.Scope == "": // a fork has the same run input
 		return record.Address{}
 	case !e.Fork.IsZero():
 		return e.Fork
@@ -103,7 +102,7 @@ func (e *DivergenceError) ForkAddress() record.Address {
 	return e.Address
 }
 
-// fork returns how to begin a new run with the program as it is now.
+// fork describes how to begin a new run with the current program.
 func (e *DivergenceError) fork() string {
 	at := e.ForkAddress()
 	if at.IsZero() {
@@ -142,7 +141,7 @@ func (s *Scope) InterruptionBy(err error) *InterruptedError {
 	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run's own, which has stopped it
 		return e
 	}
-	if e := s.ending(); e != nil { // which may be why it went wrong
+	if e := s.ending(); e != nil { // this may be why it went wrong
 		return e
 	}
 	return &InterruptedError{Reason: record.InterruptReplay, Cause: err}

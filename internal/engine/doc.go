@@ -1,9 +1,9 @@
-// Package engine makes calls: it claims their addresses, makes their attempts, decides
-// what follows, and appends what happened to the run. It knows no types of inputs and
-// outputs. Package core has what users write, and the part of a call that knows the
-// types ([Typed]); package state implements [Run].
+// Package engine executes calls: it claims their addresses, makes their attempts,
+// decides what follows, and appends records to the run. It does not know the types of
+// inputs and outputs. Package core contains the API for users and the typed part of a
+// call ([Typed]). Package state implements [Run].
 //
-// A call takes these steps, which call.go shows from top to bottom:
+// A call takes the following steps; call.go contains them from top to bottom:
 //
 //  1. The call claims its [record.Address] from the scope in its context.
 //  2. The preconditions run, once.
@@ -13,8 +13,8 @@
 //     If it is retried, a retrying record and an interruptible wait follow, and
 //     then step 3 again.
 //
-// [Next] decides which step is next, from the records of the call and its rules and
-// from nothing else.
+// [Next] decides the next step. It depends only on the records and the rules of the
+// call.
 //
-// Errors are those of package core, which gives them their documentation.
+// The errors are documented in package core.
 package engine

@@ -6,17 +6,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file keeps count of the calls that are to be undone if they end in doubt.
+// This file keeps track of the calls that must be undone if they end in doubt.
 
-// isUndoneInDoubt reports whether the call is to be undone if it ends in doubt.
+// isUndoneInDoubt reports whether the call must be undone if it ends in doubt.
 func (c *Call) isUndoneInDoubt() bool {
 	return c.doubtful && !c.isInCompensation() && !c.mayBeParents()
 }
 
-// followDoubt follows a record of the call, after which it has come as far as p.
+// followDoubt handles a record of the call. p is the progress of the call after
+// the record.
 func (c *Call) followDoubt(p *record.Progress, rec *record.Record) {
 	switch compensable := rec.Detail != nil && rec.Detail.Compensable; {
-	case rec.Status == record.StatusCompleted && compensable: // it was added as completed
+	case rec.Status == record.StatusCompleted && compensable: // it was added when it completed
 	case !p.InDoubt():
 		c.dropDoubt()
 	case compensable:
@@ -24,7 +25,8 @@ func (c *Call) followDoubt(p *record.Progress, rec *record.Record) {
 	}
 }
 
-// addDoubt adds a call that begins an attempt, or failed in doubt, as the latest.
+// addDoubt adds a call that begins an attempt or failed in doubt, as the latest
+// call.
 func (all *completed) addDoubt(c *Call) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -36,7 +38,7 @@ func (all *completed) addDoubt(c *Call) {
 	all.used.Store(true)
 }
 
-// dropDoubt removes the call: it is not in doubt.
+// dropDoubt removes the call because it is not in doubt.
 func (c *Call) dropDoubt() {
 	if c.begun == nil {
 		return
@@ -47,8 +49,8 @@ func (c *Call) dropDoubt() {
 	all.remove(c.begun)
 }
 
-// take reports whether a call is still in doubt, and has its number kept: if the
-// call goes on, that is another effect.
+// take reports whether a call is still in doubt, and reserves the number of its
+// compensation: if the call continues, that is another effect.
 func (all *completed) take(c *completedCall) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

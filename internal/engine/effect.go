@@ -7,31 +7,32 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file is about calls whose effects must not be made twice: a call of an
-// irreversible actor that begins for the first time looks for what calls of that actor
-// have done before, in earlier attempts of the calls around it or in the parents of a
-// fork. It takes such an effect over, or asks.
+// This file handles calls whose effects must not be repeated. When a call of an
+// irreversible actor begins for the first time, it looks for effects of earlier calls of
+// that actor, in earlier attempts of the surrounding calls or in the parents of a fork.
+// It takes such an effect over, or asks.
 
-// An EffectQuery is a call of an irreversible actor that is about to begin.
+// An EffectQuery asks for effects that a call might repeat. The call is of an
+// irreversible actor and about to begin.
 type EffectQuery struct {
-	Identity record.Hash // of its input
-	Declared bool        // the actor says what the identity of its input is
+	Identity record.Hash // identity of its input
+	Declared bool        // the actor defines the identity of its input
 
-	// Take is the place of the effect that the call takes; nil to look for one.
+	// Take is the place of the effect to take; nil to search for one.
 	Take *record.Effect
 }
 
 // A FoundEffect is an effect that a call might repeat.
 type FoundEffect struct {
 	record.Effect
-	TakeOver bool // the call takes the effect over; otherwise somebody decides
-	Same     bool // with the same input
-	Here     bool // at the same place
+	TakeOver bool // take the effect over without asking
+	Same     bool // it has the same input
+	Here     bool // it is at the same place
 }
 
-// takeEffect looks for an effect that the call might repeat. The call is not to be made
-// if it has ended, or was suspended: it then took the effect over, or waits for somebody
-// to decide.
+// takeEffect looks for an effect that the call might repeat. If ended is set or err is
+// not nil, the call must not be made: it has taken the effect over, or is suspended until
+// somebody decides.
 func (c *Call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) {
 	if !c.mayRepeatEffect() {
 		return false, nil
@@ -63,8 +64,8 @@ func (c *Call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) 
 	}
 }
 
-// mayRepeatEffect reports whether the call is of an irreversible actor, and there may be
-// effects that it would repeat.
+// mayRepeatEffect reports whether the actor of the call is irreversible and there may be
+// effects that the call would repeat.
 func (c *Call) mayRepeatEffect() bool {
 	settings := c.root.settings
 	if !c.spec.Irreversible || c.root.isOutside() || settings.Replays {
@@ -81,8 +82,8 @@ func (c *Call) mayRepeatEffect() bool {
 	return false
 }
 
-// fitsOutput makes the output of an effect that of the call. It reports whether the type
-// of the output has all of it.
+// fitsOutput decodes the output of an effect as the output of the call. It reports
+// whether the type can hold all of it.
 func (c *Call) fitsOutput(encoded []byte) bool {
 	lost, err := c.typed.DecodeOutput(encoded)
 	if err == nil && len(lost) == 0 {
@@ -99,8 +100,8 @@ func (f *FoundEffect) kept() *KeptOutput {
 	return &KeptOutput{Encoded: f.Output}
 }
 
-// takeOver completes the call with the effect. Again is set if another call has taken the
-// effect meanwhile.
+// takeOver completes the call with the effect. again is set if another call has taken the
+// effect in the meantime.
 func (c *Call) takeOver(p *record.Progress, s *Scope, found *FoundEffect, r Result, message string) (ended, again bool, err error) {
 	place := found.Place()
 	taken, err := c.root.run.Effect(s, EffectQuery{Take: place})
@@ -118,7 +119,7 @@ func (c *Call) takeOver(p *record.Progress, s *Scope, found *FoundEffect, r Resu
 	return true, false, c.complete(p, s, &attempted{Result: r}, message)
 }
 
-// decideAbout has somebody decide about an effect, or does what the actor says.
+// decideAbout asks for a decision about an effect, or applies the choice of the actor.
 func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (ended, again bool, err error) {
 	switch c.spec.InDoubt {
 	case InDoubtRetry:
@@ -146,14 +147,14 @@ func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (en
 	r := Result{Stage: record.StageHandler, Kept: found.kept()}
 	if answer.decision == decidedCompleted {
 		if r = c.typed.KeepOutput(s.context()); r.Err != nil {
-			return true, false, c.halt(r.Err) // the answer stays, for when it can be kept
+			return true, false, c.halt(r.Err) // the answer stays until it can be recorded
 		}
 	}
 	return c.takeOver(p, s, found, r, fmt.Sprintf("took over the effect of %s, as answered to %s", found, q.ID))
 }
 
-// makeInstead lets the call be made. If that is in the place of an effect in doubt, the
-// effect is settled by it.
+// makeInstead lets the call be made. If the call replaces an effect in doubt, this
+// settles the effect.
 func (c *Call) makeInstead(found *FoundEffect) (ended, again bool, err error) {
 	c.typed.Clear()
 	if found.InDoubt && found.Same && found.Here {
@@ -162,7 +163,7 @@ func (c *Call) makeInstead(found *FoundEffect) (ended, again bool, err error) {
 	return false, false, nil
 }
 
-// what says what is known of the call that made the effect.
+// what describes the call that had the effect.
 func (f *FoundEffect) what() string {
 	with := "another input"
 	if f.Same {
@@ -174,8 +175,9 @@ func (f *FoundEffect) what() string {
 	return "which completed with " + with
 }
 
-// effectQuestion returns the question whether the call takes the effect over. Its ID has
-// the effect in it: when the run is resumed, the question may be about another one.
+// effectQuestion returns the question whether the call takes the effect over. Its ID
+// contains the effect, because after a resume the question may be about a different
+// effect.
 func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
 	input, err := c.typed.EncodeInput()
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file appends the records of a call. Each function appends one fact.
-// Those that end the call also return what the caller gets.
+// This file appends the records of a call. Each function appends one fact. Functions
+// that end the call also return the result for the caller.
 
-// describe sets the fields that all records of the call have. A record is filled where
-// it is and not returned: each copy takes room on the stack of the call.
+// describe sets the fields that all records of the call have. Records are filled in
+// place instead of being returned, since each copy takes stack space.
 func (c *Call) describe(rec *record.Record, status record.Status, attempt int32, at time.Time) {
 	rec.Time, rec.Address, rec.Name, rec.Ordinal = at.Round(0).UTC(), c.address, c.spec.Name, c.ordinal
 	rec.Kind, rec.Status, rec.Attempt, rec.MaxAttempts = c.spec.Kind, status, int(attempt), c.policy.MaxAttempts
 }
 
-// describeEnd makes rec a record of how the attempt of s ended, with the usage of the
-// attempt. r is nil if no attempt was made.
+// describeEnd fills rec with the end of the attempt of s, including its usage. r is nil
+// if no attempt was made.
 func (c *Call) describeEnd(rec *record.Record, status record.Status, p *record.Progress, s *Scope, r *attempted) {
 	at, took := time.Time{}, time.Duration(0)
 	if r != nil {
@@ -31,7 +31,7 @@ func (c *Call) describeEnd(rec *record.Record, status record.Status, p *record.P
 	c.describe(rec, status, s.attempt, at)
 	rec.Duration, rec.Elapsed = took, p.Spent+took
 	if in := s.inside.Load(); in != nil {
-		if used := in.used.Swap(nil); used != nil { // it counts once
+		if used := in.used.Swap(nil); used != nil { // count it once
 			rec.Detail = &record.Detail{Usage: *used}
 			c.spend(*used)
 		}
@@ -42,8 +42,8 @@ func (c *Call) describeEnd(rec *record.Record, status record.Status, p *record.P
 	}
 }
 
-// append appends a record of the call to its run and adds it to p. If the
-// record cannot be kept, the call has failed, whatever its handler returned.
+// append appends a record of the call to its run and updates p. If the record cannot be
+// stored, the call fails, regardless of the result of its handler.
 func (c *Call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 	first := c.claimed
 	if first {
@@ -69,7 +69,7 @@ func (c *Call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 	return nil
 }
 
-// detailOf returns the detail of the record, and makes one if there is none.
+// detailOf returns the detail of the record, and creates it if necessary.
 func detailOf(r *record.Record) *record.Detail {
 	if r.Detail == nil {
 		r.Detail = new(record.Detail)
@@ -89,7 +89,7 @@ func (c *Call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	c.describe(&rec, record.StatusStarted, s.attempt, began)
 	rec.Elapsed = p.Spent
 	if s.attempt > 0 && p.Err != nil {
-		rec.Err, rec.Delay = p.Err, p.Delay // the reason for the retry, and the wait before it
+		rec.Err, rec.Delay = p.Err, p.Delay // why it is retried, and the wait before the retry
 	}
 	switch {
 	case p.Again:
@@ -130,8 +130,8 @@ func (c *Call) isFirstStart(p *record.Progress) bool {
 	return c.recall.found == nil && p.Starts == 0 || c.recall.found != nil && p.Starts == c.recall.found.Starts
 }
 
-// describeInput adds the input to a started record if it is to be kept. With
-// asks, for a call that asks a model, it also adds the hash of the whole input.
+// describeInput adds the input to a started record if inputs are kept. With asks, for a
+// call of a model, it also adds the hash of the whole input.
 func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	settings := c.root.settings
 	kept := settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable
@@ -156,8 +156,8 @@ func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	return nil
 }
 
-// smallInput is the size in bytes up to which an input is always kept. If the
-// run is resumed with another input, the error can then show the difference.
+// smallInput is the size in bytes up to which an input is always kept. If the run is
+// resumed with a different input, the error can then show the difference.
 const smallInput = 256
 
 // complete ends the call with its output.
@@ -186,37 +186,37 @@ func (c *Call) complete(p *record.Progress, s *Scope, r *attempted, message stri
 	if r.effect != nil {
 		rec.Stage = record.StageEntry // no attempt was made
 	}
-	if c.compensable && !r.cached && r.effect == nil && !c.isParents() { // else the effect is that of another call
+	if c.compensable && !r.cached && r.effect == nil && !c.isParents() { // otherwise the effect belongs to another call
 		return c.appendCompensable(p, s, &rec)
 	}
 	return c.append(p, s, &rec)
 }
 
-// describeEffect adds to a record of an irreversible call what later calls have to know
-// of its effect. Other is the effect that it took over, or in whose place it is made.
+// describeEffect adds to a record of an irreversible call what later calls must know
+// about its effect. Other is the effect that the call took over or replaces.
 func (c *Call) describeEffect(rec *record.Record, other *record.Effect) {
 	d := detailOf(rec)
 	d.Irreversible, d.Effect = true, other
 	if !c.root.isOutside() && (rec.Status == record.StatusStarted || other != nil) {
-		d.InputHash, _ = c.inputIdentity() // without one, the call does not begin
+		d.InputHash, _ = c.inputIdentity() // without the identity, the call does not begin
 	}
 }
 
-// hideOutput has the branches around the call keep no output.
+// hideOutput makes the branches around the call drop their outputs.
 func (c *Call) hideOutput() {
 	for s := c.parent; s.call != nil && s.call.spec.Kind.IsParallel(); s = s.call.parent {
 		s.inner().unstored.Store(true)
 	}
 }
 
-// retry appends that the attempt failed and when the next one may begin.
+// retry appends that the attempt failed, and when the next one may begin.
 func (c *Call) retry(p *record.Progress, s *Scope, f *failure, v verdict) error {
 	var rec record.Record
 	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attempted)
 	rec.Stage, rec.Class, rec.Err = f.Stage, f.class, c.kept(&f.attempted)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec)
-	p.Spent += time.Since(f.ended) // publishers and disks take time
+	p.Spent += time.Since(f.ended) // publishing and storing take time
 	return err
 }
 
@@ -243,14 +243,14 @@ func (c *Call) fail(p *record.Progress, s *Scope, f *failure, reason record.Reas
 	return e
 }
 
-// kept returns the error of an attempt as a record keeps it.
+// kept returns the error of an attempt in the form for a record.
 func (c *Call) kept(r *attempted) error {
 	c.find(r)
 	return r.kept
 }
 
-// keptError is err as a record in memory keeps it: its text does not change any
-// more. A run that is stored makes a copy of its own.
+// keptError returns err in the form for a record in memory: its text can no longer
+// change. A stored run makes its own copy.
 func (c *Call) keptError(err error) error {
 	if c.root.settings.Outputs || c.root.isOutside() {
 		return err
@@ -258,8 +258,8 @@ func (c *Call) keptError(err error) error {
 	return record.Freeze(err)
 }
 
-// keptInterrupt is e as a record keeps it: the text of its cause does not
-// change any more.
+// keptInterrupt returns e in the form for a record: the text of its cause can no longer
+// change.
 func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 	if c.root.settings.Outputs {
 		return e.Recorded()
@@ -273,7 +273,7 @@ func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 	return &kept
 }
 
-// refuse ends a call for good before its first attempt.
+// refuse makes a call fail before its first attempt.
 func (c *Call) refuse(p *record.Progress, s *Scope, r Result, reason record.Reason) error {
 	return c.refuseAttempt(p, s, &attempted{Result: r}, reason)
 }
@@ -283,8 +283,8 @@ func (c *Call) refuseAttempt(p *record.Progress, s *Scope, r *attempted, reason 
 	return c.fail(p, s, &f, reason)
 }
 
-// explain returns which limit the call reached, if the reason is a limit, and
-// how to retry an error of unknown class. It is empty for other reasons.
+// explain describes the limit that the call reached, if the reason is a limit, or how
+// to make an error of unknown class retried. For other reasons it returns "".
 func (c *Call) explain(p *record.Progress, s *Scope, f *failure, reason record.Reason) string {
 	switch {
 	case reason == record.ReasonRetryAfterTooLong:
@@ -307,9 +307,9 @@ func (c *Call) explainRetryTimeout(p *record.Progress, s *Scope, f *failure) str
 	limit := c.policy.RetryTimeout
 	elapsed := p.Spent + f.took
 	switch {
-	case f.refused && f.source == 0: // the wait of an interceptor did not fit
+	case f.refused && f.source == 0: // the wait of an interceptor would have been too long
 		return fmt.Sprintf("RetryTimeout is %v", limit)
-	case s.expired() && s.limit.total || elapsed >= limit: // the attempt, or the wait before it, took the rest
+	case s.expired() && s.limit.total || elapsed >= limit: // the attempt or the wait before it used the rest
 		return fmt.Sprintf("RetryTimeout of %v is over", limit)
 	case f.source != record.SourceServer:
 		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", f.delay, limit, elapsed)
@@ -338,11 +338,11 @@ func (c *Call) suspend(p *record.Progress, s *Scope, r *attempted, e *Interrupte
 	var rec record.Record
 	c.describeEnd(&rec, status, p, s, r)
 	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, c.keptInterrupt(e)
-	if r != nil && r.parked > 0 && e.Asks == record.AsksTime { // by an interceptor: nothing of the attempt was made
+	if r != nil && r.parked > 0 && e.Asks == record.AsksTime { // an interceptor parked the call: nothing of the attempt was made
 		rec.Stage, rec.Delay, rec.Elapsed = record.StageWait, r.parked, rec.Elapsed+r.parked
 	}
-	// If the record is lost, the call still has no outcome, which is what a
-	// suspension means.
+	// If this record is lost, the call still has no outcome, which is what a suspension
+	// means.
 	_ = c.append(p, s, &rec)
 	return e
 }

@@ -11,29 +11,28 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A CallError is the failure of a call. errors.Is finds the sentinel of its
-// Reason (such as [ErrExhausted]) in it, and everything that it finds in the
-// handler's own last error. The same holds for errors.As.
+// A CallError is the failure of a call. errors.Is finds in it the sentinel of its
+// Reason (such as [ErrExhausted]) and everything that it finds in the handler's last
+// error. The same holds for errors.As.
 //
-// Its text contains at most 4,000 characters ([record.MessageLimit]) of the
-// text of Err, live and after a resume. Of Err itself, that text is recorded,
-// and the value of a type of the standard library, or one that was registered
-// with [record.RegisterErrorType], if it is not larger than 64 KB; otherwise a
-// warning is recorded (see [record.Error]).
+// Its text contains at most 4,000 characters ([record.MessageLimit]) of the text of
+// Err, live and after a resume. The records contain that text of Err. They also
+// contain the values in Err whose types are in the standard library or were
+// registered with [record.RegisterErrorType], if a value is not larger than 64 KB;
+// otherwise a warning is recorded (see [record.Error]).
 type CallError struct {
 	Address  record.Address // zero outside a run
 	Name     string         // of the actor
 	Stage    record.Stage   // where the last attempt failed
-	Attempts int            // how many were made
+	Attempts int            // number of attempts made
 	Reason   record.Reason
-	Detail   string // the limit that the call reached; mostly empty
+	Detail   string // the limit that the call reached; usually empty
 	Err      error  // the last error of the handler, a condition or the storage; never nil
 }
 
 // Error returns a line such as `assistant/fetch: exhausted after 3 attempts:
-// connection refused`. It does not repeat what the text of Err already says:
-// the line of a call that failed because a call inside it failed is the line of
-// the call inside.
+// connection refused`. It does not repeat the text of Err: if a call failed because
+// a call inside it failed, its line is that of the inner call.
 func (e *CallError) Error() string {
 	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
 	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
@@ -63,30 +62,29 @@ func (e *CallError) Error() string {
 	return b.String()
 }
 
-// begins reports whether text is the words, or a sentence that begins with
+// begins reports whether text equals the words, or is a sentence that begins with
 // them.
 func begins(text, words string) bool {
 	rest, ok := strings.CutPrefix(text, words)
 	return ok && (rest == "" || strings.ContainsRune(",:;", rune(rest[0])))
 }
 
-// isReasonInside reports whether a call that failed inside has the same reason.
-// Its text then says so.
+// isReasonInside reports whether a call inside failed for the same reason, so that
+// its text already names the reason.
 func (e *CallError) isReasonInside() (is bool) {
-	defer func() { _ = recover() }() // of methods of the user's errors
+	defer func() { _ = recover() }() // in methods of the user's errors
 	var inside *CallError
 	return errors.As(e.Err, &inside) && inside != nil && inside.Reason == e.Reason
 }
 
-// isOpenInside reports whether the error that ended the call says of a call
-// inside that it is not known whether it took effect, or that it was not
-// executed. Neither is permanent.
+// isOpenInside reports whether the error says of a call inside that it is in doubt
+// or was not executed. Neither is permanent.
 func (e *CallError) isOpenInside() bool {
 	return e.Reason == record.ReasonPermanent && (is(e.Err, ErrInDoubt) || is(e.Err, ErrNotRecorded) || is(e.Err, ErrNotStored))
 }
 
-// isCallInside reports whether text, the text of Err, begins with the address
-// of a call inside this one, and there is nothing to add about this one.
+// isCallInside reports whether text, the text of Err, begins with the address of a
+// call inside this one, and there is nothing to add about this call.
 func (e *CallError) isCallInside(text string) bool {
 	if e.Address.IsZero() || e.Attempts > 1 || e.namesStage() || e.Detail != "" {
 		return false
@@ -95,7 +93,7 @@ func (e *CallError) isCallInside(text string) bool {
 	return ok && strings.HasPrefix(rest, "/")
 }
 
-// namesStage reports whether the text names the stage, since the reason does
+// namesStage reports whether the text must name the stage because the reason does
 // not imply it.
 func (e *CallError) namesStage() bool {
 	switch e.Stage {
@@ -128,8 +126,8 @@ func (e *CallError) Is(target error) bool {
 	return false
 }
 
-// after returns err with before, the error that came first, which may be nil.
-// errors.Is and errors.As find both in it.
+// after returns err with before, an earlier error that may be nil. errors.Is and
+// errors.As find both.
 func after(err, before error) error {
 	if before == nil {
 		return err
@@ -147,7 +145,7 @@ func (e *afterError) Unwrap() []error { return []error{e.err, e.before} }
 // is never retried.
 type PanicError struct {
 	Value any    // after a resume: its text, unless it is a number or a bool
-	Stack []byte `json:"-"` // of the goroutine, from the panic on; not recorded
+	Stack []byte `json:"-"` // stack of the goroutine at the panic; not recorded
 }
 
 // Error returns the value, without the stack.
@@ -167,12 +165,12 @@ func (e *PanicError) Is(target error) bool { return target == ErrPanic }
 
 // A TimeoutError ends an attempt that took longer than its limit.
 type TimeoutError struct {
-	Limit time.Duration // of the attempt
-	Err   error         // what the handler returned, nil if it was abandoned
+	Limit time.Duration // timeout of the attempt
+	Err   error         // error returned by the handler; nil if the attempt was abandoned
 }
 
-// Error returns a line with the limit and, if the handler returned another
-// error than the end of its context, that error.
+// Error returns a line with the limit and the handler's error, unless that is just
+// the end of its context.
 func (e *TimeoutError) Error() string {
 	text := fmt.Sprintf("attempt timed out after %v", e.Limit)
 	if e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded) {
@@ -194,9 +192,9 @@ func (e *TimeoutError) Class() record.Class { return record.ClassTimeout }
 func (e *TimeoutError) Timeout() bool { return true }
 
 // settledError is the error of a failed attempt whose handler returned the
-// suspension of a call inside it, which ended with the attempt, or the mark of
-// core.InDoubt. It has the same text, but is not a suspension, and the mark does not
-// reach the calls around: ErrInterrupted is never found in a failure.
+// suspension of a call inside the attempt, or an error marked with core.InDoubt. It
+// has the same text, but it is not a suspension, and the mark does not affect the
+// surrounding calls: ErrInterrupted is never found in a failure.
 type settledError struct{ err error }
 
 func (e *settledError) Error() string { return e.err.Error() }
@@ -210,7 +208,7 @@ func (e *settledError) As(target any) bool {
 	return !suspension && errors.As(e.err, target)
 }
 
-// classedError is an error whose class does not depend on the error alone.
+// classedError is an error with an explicit class.
 type classedError struct {
 	error
 	class record.Class
@@ -225,12 +223,12 @@ func permanent(err error) error { return &mark.Permanent{Err: err} }
 // ErrAttemptOver is returned to code that still runs inside an attempt whose
 // handler returned or was abandoned: it can no longer call, record or store
 // anything.
-var ErrAttemptOver = errors.New("core: the attempt that this belongs to is over")
+var ErrAttemptOver = errors.New("core: the attempt is over")
 
-// ErrNoRun is returned if a run is needed and the context has none.
-var ErrNoRun = errors.New("core: the context belongs to no run; begin one with st := state.New(), and use st.Context(ctx)")
+// ErrNoRun is returned if a run is required but the context has none.
+var ErrNoRun = errors.New("core: the context does not belong to a run; create one with st := state.New(), and use st.Context(ctx)")
 
-// errGoexit stands for a handler that left its goroutine by runtime.Goexit.
+// errGoexit is the error of a handler that called runtime.Goexit.
 var errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
 // errUnsatisfied is the failure of an attempt whose success RetryWhen refused.

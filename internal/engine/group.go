@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// group is the state of an attempt of a group: it can be ended before its
+// group is the state of a group's attempt, which can be ended before its
 // handler returns.
 type group struct {
 	cancel   context.CancelCauseFunc
@@ -17,17 +17,17 @@ type group struct {
 	recorded bool                     // the group has a recorded outcome
 }
 
-// groupEnd is why a group ended before its handler returned.
+// groupEnd tells why a group ended before its handler returned.
 type groupEnd struct{ cause error }
 
-// timedOut reports whether the group ended because its time was over.
+// timedOut reports whether the group ended because its time was up.
 func (g *group) timedOut() bool {
 	end := g.end.Load()
 	return end != nil && end.cause == ErrGroupTimeout //nolint:errorlint // itself, not that of a group inside
 }
 
 // failure returns the error of a group that failed although its handler
-// returned none; nil if it did not fail.
+// returned no error, or nil if it did not fail.
 func (g *group) failure() error {
 	if end := g.end.Load(); end != nil && end.cause != errEnough { //nolint:errorlint // of this package
 		return end.cause
@@ -38,10 +38,10 @@ func (g *group) failure() error {
 // TakeBranch gives the caller branch i of the group, once.
 func (s *Scope) TakeBranch(i int) error {
 	if s == nil || s.call == nil || s.call.spec.Kind != record.KindGroup {
-		return errors.New("it is made outside the handler of a group")
+		return errors.New("the branch is made outside the handler of a group")
 	}
 	if most := s.call.spec.Branches; i < 1 || i > most {
-		return fmt.Errorf("the group has branches 1 to %d", most)
+		return fmt.Errorf("the group has the branches 1 to %d", most)
 	}
 	in := s.claims()
 	in.mu.Lock()
@@ -50,13 +50,13 @@ func (s *Scope) TakeBranch(i int) error {
 		in.branches = make([]bool, s.call.spec.Branches)
 	}
 	if in.branches[i-1] {
-		return errors.New("the group has made this branch before")
+		return errors.New("the group has already made this branch")
 	}
 	in.branches[i-1] = true
 	return nil
 }
 
-// beginGroup makes it possible to end the scope of a group.
+// beginGroup prepares the scope of a group for being ended early.
 func (s *Scope) beginGroup() {
 	ctx, cancel := context.WithCancelCause(s.outer)
 	s.outer, s.group = ctx, &group{cancel: cancel}
@@ -65,12 +65,12 @@ func (s *Scope) beginGroup() {
 // endGroup frees the resources of beginGroup.
 func (s *Scope) endGroup() { s.group.cancel(nil) }
 
-// EndGroup ends the group to whose handler ctx was given, and interrupts its
-// other branches. With a cause, which is the failure of one of the branches or
-// [ErrGroupTimeout], the group fails: with the error that its handler then
-// returns, or with the cause if that is nil. Without a cause, the group ends as
-// its handler does. Only the first call counts. Outside a group, EndGroup does
-// nothing.
+// EndGroup ends the group whose handler received ctx, and interrupts its other
+// branches. With a cause, which is the failure of a branch or
+// [ErrGroupTimeout], the group fails with the error that its handler then
+// returns, or with the cause if that is nil. Without a cause, the result of the
+// group is that of its handler. Only the first call counts. Outside a group,
+// EndGroup does nothing.
 func EndGroup(ctx context.Context, cause error) {
 	if cause == nil {
 		cause = errEnough
@@ -82,9 +82,9 @@ func EndGroup(ctx context.Context, cause error) {
 	s.group.cancel(&InterruptedError{Reason: record.InterruptGroup, Cause: cause, Origin: s})
 }
 
-var errEnough = errors.New("the group has what it needs")
+var errEnough = errors.New("the group needs no more branches")
 
-// GroupRecorded reports whether the group to whose handler ctx was given has a
+// GroupRecorded reports whether the group whose handler received ctx has a
 // recorded outcome. Its branches without an outcome were interrupted when the
 // group ended, and do not begin.
 func GroupRecorded(ctx context.Context) bool {

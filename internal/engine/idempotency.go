@@ -19,12 +19,12 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 		return "", ErrNoRun
 	}
 	if s.call == nil {
-		return "", fmt.Errorf("core: an idempotency key belongs to a call; this context is that of the run itself")
+		return "", fmt.Errorf("core: an idempotency key belongs to a call, but this context belongs to the run itself")
 	}
 	place := s.call.address
 	for s.call.spec.Kind.IsParallel() {
 		if s = s.call.parent; s.call == nil {
-			break // branches of a group at the root have no input; their addresses differ
+			break // branches of a root group have no input; their addresses differ
 		}
 	}
 	s.call.keyed.Store(true)
@@ -39,7 +39,7 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 	h := sha256.New()
 	settings := s.root.settings
 	for _, part := range append([]string{cmp.Or(settings.KeysOf, settings.RunID), place.WithoutAttempts()}, undone...) {
-		// Lengths keep one part from running into the next.
+		// Lengths separate the parts.
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write([]byte(part))
 	}
@@ -47,9 +47,9 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// inputIdentity returns the hash of the identity of the input. In a run that keeps
-// records, it was computed when the call was made. For a compensation, and in any other
-// run, it is computed when it is first asked for.
+// inputIdentity returns the hash of the identity of the input. In a run that can be
+// resumed, it was computed when the call was claimed. For a compensation, and in any
+// other run, it is computed on first use.
 func (c *Call) inputIdentity() (record.Hash, error) {
 	if r := c.recall; r != nil && (r.inputErr != nil || !r.input.IsZero()) {
 		return r.input, r.inputErr
@@ -59,16 +59,16 @@ func (c *Call) inputIdentity() (record.Hash, error) {
 	}
 	hash, err := c.typed.Identity()
 	if err == nil && !c.identified.CompareAndSwap(nil, &hash) {
-		hash = *c.identified.Load() // of an attempt that was abandoned, at the same time
+		hash = *c.identified.Load() // an abandoned attempt may have done it concurrently
 	}
 	return hash, err
 }
 
-// isParents reports whether the effect of the call, which completes in a fork, is that of
-// the same call of a parent: its handler used a key under which the parent had made it.
+// isParents reports whether the call, which completes in a fork, has the effect of the
+// same call in a parent: its handler used a key under which the parent made the call.
 func (c *Call) isParents() bool { return c.keyed.Load() && c.mayBeParents() }
 
-// mayBeParents reports whether a parent of the fork has made the same call, and did not
+// mayBeParents reports whether a parent of the fork has made the same call and did not
 // undo it.
 func (c *Call) mayBeParents() bool {
 	made := c.root.settings.Made[c.address.WithoutAttempts()]
@@ -79,9 +79,9 @@ func (c *Call) mayBeParents() bool {
 	return err == nil && slices.Contains(made, input)
 }
 
-// timesUndone returns which calls were compensated of the call and those around it, and
-// how often, as parts of a key. A compensation has the number of the completion that it
-// is for, so only what the parents of a fork undid makes its key another one.
+// timesUndone returns, as parts of a key, which of the call and the surrounding calls
+// were compensated and how often. A compensation contains the number of the completion
+// that it is for, so its key changes only with what the parents of a fork undid.
 func (c *Call) timesUndone() (parts []string) {
 	settings := c.root.settings
 	if len(settings.Undone) == 0 {

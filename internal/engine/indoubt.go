@@ -16,9 +16,9 @@ import (
 // InDoubt is core.InDoubtPolicy.
 type InDoubt uint8
 
-// The choices for calls in doubt.
+// The policies for calls in doubt.
 const (
-	InDoubtDefault InDoubt = iota // InDoubtAsk for an irreversible actor, InDoubtRetry for any other
+	InDoubtDefault InDoubt = iota // InDoubtAsk for an irreversible actor, otherwise InDoubtRetry
 	InDoubtRetry                  // the attempt is made again
 	InDoubtFail                   // the call fails with ErrInDoubt
 	InDoubtAsk                    // the call waits for an answer
@@ -29,11 +29,11 @@ const (
 	decidedCompleted = "completed"
 	decidedRunAgain  = "run_again"
 	decidedFailed    = "failed"
-	decidedTakeOver  = "take_over" // of an effect
+	decidedTakeOver  = "take_over" // only for an effect
 )
 
-// The marks of questions in their IDs: inDoubtMark stands before the number of the
-// question, and effectMark before the effect that the question is about.
+// Marks in the IDs of questions: inDoubtMark precedes the number of the question,
+// effectMark the effect that the question is about.
 const (
 	inDoubtMark = "?in-doubt"
 	effectMark  = "?effect"
@@ -60,7 +60,7 @@ func (q Question) Check(encoded []byte) error {
 	return nil
 }
 
-// checkDecision refuses to take over what is not there.
+// checkDecision rejects taking over an effect without an output.
 func (q Question) checkDecision(a *answeredInDoubt) error {
 	switch {
 	case a.decision != decidedTakeOver || q.InDoubt != nil && q.InDoubt.Effect.CanBeTaken():
@@ -84,7 +84,7 @@ func (q Question) checkSchema(encoded []byte) error {
 	if err == nil {
 		err = answers.Validate(text)
 	}
-	if wrong := (*schema.ValidationError)(nil); errors.As(err, &wrong) { // the fields of a Go map come in any order
+	if wrong := (*schema.ValidationError)(nil); errors.As(err, &wrong) { // the order of fields in a Go map is random
 		slices.SortStableFunc(wrong.Problems, func(a, b schema.Problem) int { return strings.Compare(a.Path, b.Path) })
 	}
 	if err != nil {
@@ -93,8 +93,8 @@ func (q Question) checkSchema(encoded []byte) error {
 	return nil
 }
 
-// answeredInDoubt is a decoded answer about a call in doubt. Its output is
-// still encoded, since only the call knows its type.
+// answeredInDoubt is a decoded answer about a call in doubt. Its output is still encoded,
+// because only the call knows its type.
 type answeredInDoubt struct {
 	decision, message string
 	output            []byte // nil if there is none
@@ -124,7 +124,7 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 		return a, fmt.Errorf(`%s: unknown field; want one of "decision", "output", "message"`, strings.Join(unknown, ", "))
 	}
 	if err := in.Err(); err != nil {
-		return a, fmt.Errorf(`it is none about a call in doubt, such as {"decision": "run_again"}: %w`, err)
+		return a, fmt.Errorf(`it is not an answer about a call in doubt, such as {"decision": "run_again"}: %w`, err)
 	}
 	switch a.decision {
 	case decidedRunAgain, decidedFailed, decidedTakeOver:
@@ -140,15 +140,15 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 
 // errAnsweredFailed is the failure of a call in doubt that was answered to have
 // failed.
-var errAnsweredFailed = errors.New("it was in doubt, and answered to have failed")
+var errAnsweredFailed = errors.New("it was in doubt, and the answer says that it failed")
 
 // failInDoubt fails a call in doubt.
 func (c *Call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 	return c.refuse(p, s, Result{Err: err, Stage: record.StageHandler}, record.ReasonInDoubt)
 }
 
-// settleDoubt ends an attempt of which the handler has said that it is in doubt, unless it
-// is retried as one that failed. It reports whether it did.
+// settleDoubt ends an attempt whose handler has reported that it is in doubt, unless the
+// attempt is retried like a failed one. It reports whether it did.
 func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attempted) (settled bool, err error) {
 	rules := c.rules()
 	if !rules.AsksInDoubt && !rules.FailsInDoubt {
@@ -163,9 +163,9 @@ func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attempted) (settled 
 	return true, c.refuseAttempt(p, s, r, record.ReasonInDoubt)
 }
 
-// setAside interrupts the run, because the process has ended too often while the
-// attempt of s ran. It is recorded as an interrupt of the attempt: if somebody
-// resumes the run, losses are counted anew.
+// setAside interrupts the run because the process has ended too often during the attempt
+// of s. This is recorded as an interrupt of the attempt. If somebody resumes the run,
+// losses are counted from zero.
 func (c *Call) setAside(p *record.Progress, s *Scope) error {
 	return c.suspend(p, s, nil, &InterruptedError{
 		Reason: record.InterruptCrashLoop,
@@ -174,11 +174,11 @@ func (c *Call) setAside(p *record.Progress, s *Scope) error {
 	}, record.StageHandler)
 }
 
-// askInDoubt asks somebody whether the attempt of s took effect, and continues
-// as the answer says. The question has the number of the start that it is
-// about: while it is open it stays the same, and a later doubt is another
-// question. r is the attempt if its handler has said that it is in doubt; nil if
-// none was made.
+// askInDoubt asks whether the attempt of s took effect, and continues according to the
+// answer. The number of the question is the number of the start that it is about: the
+// question stays the same while it is open, and a later doubt is a different question. r
+// is the attempt if its handler has reported that it is in doubt, and nil if no attempt
+// was made.
 func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attempted) error {
 	q := Question{
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Asks: record.AsksDoubt,
@@ -209,13 +209,13 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attempted) error {
 	}
 	kept := c.typed.KeepOutput(next.context())
 	if kept.Err != nil {
-		return c.halt(kept.Err) // the answer stays, for when it can be kept
+		return c.halt(kept.Err) // the answer stays until it can be recorded
 	}
 	return c.complete(p, s, &attempted{Result: kept}, "as answered to "+q.ID)
 }
 
 // readDecision returns a function that reads an answer to q into answer. The output of a
-// call that took effect becomes that of the call.
+// call that took effect becomes the output of the call.
 func (c *Call) readDecision(q *Question, answer *answeredInDoubt) func(encoded []byte) error {
 	return func(encoded []byte) (err error) {
 		if *answer, err = readInDoubtAnswer(encoded); err != nil {
@@ -225,13 +225,13 @@ func (c *Call) readDecision(q *Question, answer *answeredInDoubt) func(encoded [
 			return err
 		}
 		if err = c.typed.DecodeAnswer(answer.output); err != nil {
-			err = fmt.Errorf("the output is not that of %q: %w", c.spec.Name, err)
+			err = fmt.Errorf("the output does not fit %q: %w", c.spec.Name, err)
 		}
 		return err
 	}
 }
 
-// failure is the failure of a call that was answered to have failed.
+// failure returns the failure of a call that failed according to the answer.
 func (a *answeredInDoubt) failure() error {
 	if a.message == "" {
 		return errAnsweredFailed

@@ -9,11 +9,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file calls interceptors. Whatever they do, the rules of an attempt hold:
-// each of them gets one attempt, and what it makes of the end is corrected
-// where it breaks a rule (see [Interceptor]).
+// This file calls interceptors. The engine enforces the rules of an attempt:
+// each interceptor gets one attempt, and a result that breaks a rule is
+// corrected (see [Interceptor]).
 
-// interceptors returns those around attempts of the call, the outermost first.
+// interceptors returns the interceptors for attempts of the call, outermost
+// first.
 func (c *Call) interceptors() (ofRun, own []Interceptor) {
 	if c.spec.Kind.IsParallel() || c.root.settings.Replays {
 		return nil, nil
@@ -24,14 +25,14 @@ func (c *Call) interceptors() (ofRun, own []Interceptor) {
 	return c.root.settings.Interceptors, own
 }
 
-// Guard holds what the attempts of a call have around them. It does not change.
+// A Guard holds what surrounds the attempts of a call. It is immutable.
 type Guard struct {
 	slot         Slot // nil for none
 	interceptors []Interceptor
 }
 
-// With returns the guard with more interceptors, inside those that it has. The
-// result is nil if there is nothing in it.
+// With returns the guard with more interceptors, placed inside the existing
+// ones. It returns nil if there is nothing in it.
 func (g *Guard) With(more []Interceptor) *Guard {
 	if len(more) == 0 {
 		return g
@@ -44,32 +45,32 @@ func (g *Guard) With(more []Interceptor) *Guard {
 	return &own
 }
 
-// interception is an attempt with interceptors around it.
+// An interception is an attempt with interceptors around it.
 type interception struct {
 	CallInfo
 	c         *Call
 	s         *Scope
 	ofRun     []Interceptor
 	own       []Interceptor
-	given     context.Context // to the outermost interceptor
+	given     context.Context // passed to the outermost interceptor
 	beginning time.Time
-	spent     time.Duration // before the attempt
+	spent     time.Duration // RetryTimeout used before the attempt
 
 	state    interceptionState
-	over     bool          // the attempt has its result
-	parked   time.Duration // how long the run is parked before the attempt is made; 0 for not
-	panicked bool          // an interceptor did
-	r        attempted     // by the handler, if the state is made
-	failed   *classedError // what the interceptors see of its failure; nil for none
+	over     bool          // the attempt has a result
+	parked   time.Duration // how long the run is parked before the attempt is made; 0 if it is not
+	panicked bool          // an interceptor panicked
+	r        attempted     // result of the handler, if the state is made
+	failed   *classedError // the failure as seen by interceptors; nil for none
 }
 
-// interceptionState says where the result of the attempt comes from.
+// interceptionState tells where the result of the attempt comes from.
 type interceptionState uint8
 
 const (
-	begun    interceptionState = iota // nowhere yet
-	made                              // the handler
-	answered                          // an interceptor
+	begun    interceptionState = iota // no result yet
+	made                              // from the handler
+	answered                          // from an interceptor
 )
 
 func (c *Call) interception(s *Scope, ofRun, own []Interceptor) *interception {
@@ -122,8 +123,8 @@ func (in *interception) at(i int) *Interceptor {
 	return &in.own[i-len(in.ofRun)]
 }
 
-// from makes the attempt inside the interceptors from number i on, and returns
-// its error as the one around them sees it.
+// from makes the attempt inside the interceptors starting at index i, and
+// returns its error as seen by the surrounding interceptor.
 func (in *interception) from(ctx context.Context, i int) error {
 	for ; i < len(in.ofRun)+len(in.own); i++ {
 		if in.at(i).Attempt != nil {
@@ -152,20 +153,20 @@ func (in *interception) through(ctx context.Context, i int) error {
 	return after(err, n.err)
 }
 
-// next is the attempt that one interceptor can make.
+// next is the attempt that one interceptor may make.
 type next struct {
 	in *interception
-	i  int // of the interceptor inside
+	i  int // index of the inner interceptor
 
-	busy chan struct{} // has a value while the attempt is made
+	busy chan struct{} // has a value while the attempt is being made
 	used bool
 	late bool // the interceptor has returned
 	err  error
 }
 
-// offer calls the interceptor, and returns its error or its panic as one. If
-// the interceptor returns while its attempt is made on another goroutine, offer
-// waits for that: an attempt ends once.
+// offer calls the interceptor and returns its error, or its panic as an error.
+// If the interceptor returns while its attempt is still being made on another
+// goroutine, offer waits for the attempt, since an attempt ends only once.
 func (n *next) offer(ctx context.Context, to func(context.Context, *CallInfo, func(context.Context) error) error) (err error) {
 	defer func() {
 		p := recover()
@@ -192,12 +193,12 @@ func (n *next) make(ctx context.Context) error {
 	case n.used:
 		return after(errNextTwice, n.err)
 	}
-	n.used, n.err = true, errGoexit // unless it returns
+	n.used, n.err = true, errGoexit // replaced if it returns
 	n.err = n.in.from(ctx, n.i)
 	return n.err
 }
 
-// pass runs the handler. Its error has the class that was decided for it.
+// pass runs the handler. Its error has the class that was determined for it.
 func (in *interception) pass(ctx context.Context) error {
 	c, s, now := in.c, in.s, time.Now()
 	total, spent := c.policy.RetryTimeout, in.spentUntil(now)
@@ -211,7 +212,7 @@ func (in *interception) pass(ctx context.Context) error {
 	case total > 0 && spent >= total:
 		return errNoTimeLeft
 	}
-	in.state, in.r.Result = made, Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true} // unless it returns
+	in.state, in.r.Result = made, Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true} // replaced if it returns
 	ctx, free := in.joined(ctx)
 	defer free()
 	in.r.Result = c.pass(s, now, spent)
@@ -229,8 +230,8 @@ func (in *interception) pass(ctx context.Context) error {
 	return in.failed
 }
 
-// joined makes ctx the context around the handler. If it was cut off from the
-// end of the context that the interceptors got, it ends with that all the same.
+// joined makes ctx the context of the handler. Even if ctx was detached from
+// the context that the interceptors received, it ends with that context.
 func (in *interception) joined(ctx context.Context) (joined context.Context, free func()) {
 	if ctx == in.given {
 		return in.s.outer, func() {}
@@ -245,7 +246,7 @@ func (in *interception) joined(ctx context.Context) (joined context.Context, fre
 	return ctx, free
 }
 
-// suspended returns why the attempt has no outcome, nil if it has one.
+// suspended returns why the attempt has no outcome, or nil if it has one.
 func (in *interception) suspended() *InterruptedError {
 	if in.state == made {
 		return in.c.suspension(in.s, in.r.Err)
@@ -253,7 +254,7 @@ func (in *interception) suspended() *InterruptedError {
 	return in.s.suspended()
 }
 
-// stopping returns the error of an attempt that must not be made.
+// stopping returns the error for an attempt that must not be made.
 func (in *interception) stopping(ctx context.Context) error {
 	if !in.c.ended(ctx) {
 		return nil
@@ -265,12 +266,12 @@ func (in *interception) stopping(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// spentUntil returns how much of RetryTimeout is used up.
+// spentUntil returns how much of RetryTimeout has been used.
 func (in *interception) spentUntil(now time.Time) time.Duration {
 	return in.spent + now.Sub(in.beginning)
 }
 
-// limited returns the context of the attempt with the timeout of the attempt.
+// limited returns the context of the attempt with the attempt's timeout.
 func (in *interception) limited() (context.Context, context.CancelFunc) {
 	timeout := in.c.policy.timeout(in.c.spec, in.c.custom)
 	if timeout <= 0 {
@@ -280,7 +281,7 @@ func (in *interception) limited() (context.Context, context.CancelFunc) {
 }
 
 // mayRetry asks the interceptors whether another attempt may follow. The error
-// of the result refuses it.
+// in the result refuses it.
 func (c *Call) mayRetry(s *Scope, f *failure) (r Result) {
 	ofRun, own := c.interceptors()
 	if len(ofRun)+len(own) == 0 {

@@ -12,9 +12,9 @@ import (
 
 // An Interceptor is called around the attempts of calls: of all calls of a run
 // (state.WithInterceptors), of one actor ([Spec].Interceptors) or of one event
-// ([ExecutionEvent.WithInterceptors]). Those of the run are outermost, and of
-// each list the first is. Groups and their branches have no interceptors; the
-// calls inside them do. A nil function does nothing.
+// ([ExecutionEvent.WithInterceptors]). Interceptors of the run are outermost;
+// within a list, the first one is outermost. Groups and their branches have no
+// interceptors; the calls inside them do. A nil function does nothing.
 //
 // What the functions may do is documented at core.Interceptor.
 type Interceptor struct {
@@ -22,15 +22,16 @@ type Interceptor struct {
 	Retry   func(call *CallInfo, err error) (giveBack func(), refused error)
 }
 
-// A CallInfo is an attempt of a call as an [Interceptor] sees it. Its methods
-// are for the goroutine that called the interceptor, and until that returns.
+// A CallInfo describes an attempt of a call to an [Interceptor]. Its methods
+// may only be used on the goroutine that called the interceptor, until the
+// interceptor returns.
 type CallInfo struct {
 	RunID   string         // empty outside a run
-	Tags    []string       // of the run; they must not be changed
-	Address record.Address // of the call; zero outside a run
+	Tags    []string       // tags of the run; must not be modified
+	Address record.Address // address of the call; zero outside a run
 	Kind    record.Kind
-	Name    string // of the actor
-	Number  int    // of the attempt, from 1
+	Name    string // name of the actor
+	Number  int    // number of the attempt, from 1
 
 	in *interception
 }
@@ -38,17 +39,18 @@ type CallInfo struct {
 // Input returns the encoded input of the call. It must not be changed.
 func (i *CallInfo) Input() ([]byte, error) { return i.in.c.typed.EncodeInput() }
 
-// InputHash returns a hash of the input: of what [Definition.Identify] makes of
-// it, or else of all of it. (The method of an [Identifier] is not used, since
-// it leaves out parts that an answer may depend on.)
+// InputHash returns a hash of the input: of the result of [Definition.Identify]
+// if there is one, and otherwise of the whole input. (The method of an
+// [Identifier] is not used, because it leaves out parts that an answer may
+// depend on.)
 func (i *CallInfo) InputHash() (record.Hash, error) { return i.in.c.typed.WholeIdentity() }
 
 var (
 	errNoOutput  = errors.New("core: an interceptor asks for an output, and the attempt has not succeeded")
-	errNotKept   = errors.New("core: the output of an actor that is NoStore is not given to interceptors")
+	errNotKept   = errors.New("core: the output of an actor with NoStore is not available to interceptors")
 	errAnswered  = errors.New("core: an interceptor answers an attempt that has a result")
-	errNextTwice = errors.New("core: an interceptor called next twice, or after it had returned or answered; an attempt is made once")
-	errNoAttempt = errors.New("core: an interceptor neither made the attempt nor answered it nor returned an error")
+	errNextTwice = errors.New("core: an interceptor called next twice, or after it returned or answered; an attempt is made once")
+	errNoAttempt = errors.New("core: an interceptor did not make the attempt, answer it, or return an error")
 	errTooLate   = errors.New("core: an interceptor waits after the attempt was made")
 
 	errNoTimeLeft = fmt.Errorf("RetryTimeout: %w", context.DeadlineExceeded)
@@ -57,7 +59,7 @@ var (
 )
 
 // Output returns the encoded output of the attempt after next succeeded. It
-// must not be changed. It is an error for an actor that is NoStore.
+// must not be modified. For an actor with NoStore, Output returns an error.
 func (i *CallInfo) Output() ([]byte, error) {
 	switch in := i.in; {
 	case in.over || in.state != made || in.r.Err != nil:
@@ -71,11 +73,12 @@ func (i *CallInfo) Output() ([]byte, error) {
 	}
 }
 
-// Answer gives the attempt an output without its handler, or after the handler
-// failed: the record of the completed call has Detail.Cached set. Encoded is an
-// output of the actor as [CallInfo.Output] returned it. Postconditions are
-// checked. If they do not hold, or the output does not fit the type, Answer
-// returns an error, and next can still be called.
+// Answer provides the output of the attempt without running its handler, or
+// after the handler failed. The record of the completed call then has
+// Detail.Cached set. Encoded is an output of the actor as returned by
+// [CallInfo.Output]. Postconditions are checked. If they do not hold or the
+// output does not fit the type, Answer returns an error, and next can still be
+// called.
 func (i *CallInfo) Answer(encoded []byte) error {
 	in := i.in
 	switch {
@@ -97,16 +100,15 @@ func (i *CallInfo) Answer(encoded []byte) error {
 // Answered reports whether an interceptor has answered the attempt.
 func (i *CallInfo) Answered() bool { return i.in.state == answered }
 
-// Annotate sets an attribute of the attempt, as [Annotate] does, until Attempt
-// returns.
+// Annotate sets an attribute of the attempt, like [Annotate]. It has no effect
+// after Attempt returns.
 func (i *CallInfo) Annotate(key string, value any) {
 	if !i.in.over {
 		i.in.s.inner().annotate(key, value)
 	}
 }
 
-// Usage returns what the attempt itself has consumed so far, without the calls
-// inside it.
+// Usage returns the usage of the attempt so far, without the calls inside it.
 func (i *CallInfo) Usage() record.Usage {
 	if in := i.in.s.inside.Load(); in != nil {
 		if used := in.used.Load(); used != nil {
@@ -116,7 +118,8 @@ func (i *CallInfo) Usage() record.Usage {
 	return record.Usage{}
 }
 
-// AddUsage counts u for the attempt, as [AddUsage] does, until Attempt returns.
+// AddUsage adds u to the usage of the attempt, like [AddUsage]. It has no
+// effect after Attempt returns.
 func (i *CallInfo) AddUsage(u record.Usage) {
 	if !i.in.over {
 		addUsage(&i.in.s.inner().used, u)
@@ -126,7 +129,7 @@ func (i *CallInfo) AddUsage(u record.Usage) {
 // Made reports whether the handler of the attempt has run.
 func (i *CallInfo) Made() bool { return i.in.state == made }
 
-// RunCounts returns the numbers of the run, over all its openings. They include
+// RunCounts returns the counts of the run over all its openings. They include
 // this attempt, which has begun. Outside a run they are zero.
 func (i *CallInfo) RunCounts() record.Counts {
 	if counts := i.in.c.root.settings.Counts; counts != nil {
@@ -135,21 +138,20 @@ func (i *CallInfo) RunCounts() record.Counts {
 	return record.Counts{}
 }
 
-// Wait waits for d before the attempt, or until ctx ends, the run is
-// interrupted, or nothing new may begin in it, and then returns an error that
-// the interceptor must return. The wait is recorded as a line of the log that
-// says why, such as "the limit of requests per minute". A wait that does not
-// end before RetryTimeout or the deadline of ctx does not begin. One that is
-// longer than the run waits in the process (state.WithParking) parks the run:
-// Wait returns an error at once, and the attempt is made when the time has
-// passed.
+// Wait waits for d before the attempt. If ctx ends, the run is interrupted or
+// nothing new may begin in the run, Wait returns an error that the interceptor
+// must return. The reason, such as "the limit of requests per minute", is
+// logged in the run. If the wait would not end before RetryTimeout or the
+// deadline of ctx, Wait returns at once with an error. If the wait is longer
+// than a run waits in the process (state.WithParking), the run is parked: Wait
+// returns an error at once, and the attempt is made when the time has passed.
 func (i *CallInfo) Wait(ctx context.Context, d time.Duration, why string) error {
 	return i.waitFor(ctx, nil, d, d, why)
 }
 
-// WaitFor is Wait for a time that is not known exactly: until ready is closed.
-// Expected is how long that is likely to take, for the line in the log, the
-// limits of time and the decision to park the run.
+// WaitFor is like Wait, but waits until ready is closed, for a time that is not
+// known exactly. Expected is the likely duration; it is used in the log line,
+// for time limits, and to decide whether to park the run.
 func (i *CallInfo) WaitFor(ctx context.Context, ready <-chan struct{}, expected time.Duration, why string) error {
 	if isClosed(ready) {
 		expected = 0
@@ -191,8 +193,8 @@ func (in *interception) park(d time.Duration, why string) error {
 }
 
 // Log appends a line to the log of the run, with the address of the call. The
-// values of metadata are those that a record can have ([record.Detail]). The
-// line is lost outside a run, and if the run is closed.
+// values of metadata must be allowed in a record ([record.Detail]). The line is
+// lost outside a run, or if the run is closed.
 func (i *CallInfo) Log(level slog.Level, message string, metadata map[string]any) {
 	c := i.in.c
 	if c.root.isOutside() {

@@ -6,9 +6,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// lookUp completes the call if it has left its outcome elsewhere. It reports whether the call
-// has ended. The end of the attempt of s does not end the search.
-// r is that attempt; nil if none was made.
+// lookUp completes the call if its outcome can be found in an external system. It reports
+// whether the call has ended. The search continues even if the attempt of s ends. r is that
+// attempt, or nil if none was made.
 func (c *Call) lookUp(p *record.Progress, s *Scope, r *attempted) (ended bool, err error) {
 	at := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt}
 	defer at.close()
@@ -22,7 +22,7 @@ func (c *Call) lookUp(p *record.Progress, s *Scope, r *attempted) (ended bool, e
 		return false, nil
 	}
 	if looked = c.typed.KeepOutput(at.context()); looked.Err != nil {
-		return true, c.halt(looked.Err) // it is found again, when it can be kept
+		return true, c.halt(looked.Err) // it will be found again when it can be recorded
 	}
 	completed := attempted{Result: looked}
 	if r != nil {

@@ -6,33 +6,33 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Rules decide, beside what is recorded of a call, what it does next. They do not
-// change while the call is made.
+// Rules determine, together with the records of a call, what the call does next.
+// They do not change while the call runs.
 type Rules struct {
 	Kind        record.Kind
-	MaxAttempts int  // 0 or below for no limit
-	MaxLosses   int  // how often in a row an attempt may be lost; 0 or below for no limit
-	LossesCount bool // a lost attempt counts as a failed one
+	MaxAttempts int  // 0 or negative for no limit
+	MaxLosses   int  // how often in a row an attempt may be lost; 0 or negative for no limit
+	LossesCount bool // a lost attempt counts as failed
 
-	// What happens to a call whose attempt may have taken effect. It is made again
-	// with neither.
+	// What happens to a call whose attempt may have taken effect. If neither is
+	// set, the attempt is made again.
 	AsksInDoubt, FailsInDoubt bool
 
-	Strict  bool // nothing is executed, but agents, groups and branches
-	Replays bool // the run is only replayed
+	Strict  bool // execute nothing except agents, groups and branches
+	Replays bool // the run is only being replayed
 }
 
-// Step is what a call does next.
+// A Step is the next step of a call.
 type Step struct {
 	Do      Action
 	Attempt int32
-	Err     error // of Fail and Refuse: why
+	Err     error // for Fail and Refuse: why
 }
 
-// Action is the kind of a step.
+// An Action is the kind of a step.
 type Action uint8
 
-// The actions.
+// The kinds of steps.
 const (
 	Begin    Action = iota // run the preconditions and make the first attempt
 	Make                   // make the attempt
@@ -51,12 +51,12 @@ var (
 	// ErrNotStored is core.ErrNotStored.
 	ErrNotStored = errors.New("core: the call completed, but its output was not stored (NoStore); a strict replay executes nothing and cannot prove it")
 
-	errMayHaveRun = errors.New("its handler had begun when the run stopped; whether it took effect is not known, and it asks not to be run again")
+	errMayHaveRun = errors.New("its handler had begun when the run stopped; whether it took effect is not known, and its actor asks not to run it again")
 	errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
 )
 
-// Next returns how a call continues that has come as far as p: when it begins, when
-// it was restored, and after a failed attempt.
+// Next returns how a call with progress p continues: when it begins, when it was
+// restored, and after a failed attempt.
 func Next(p *record.Progress, r Rules) Step {
 	switch {
 	case !p.HasOutcome():
@@ -74,7 +74,7 @@ func Next(p *record.Progress, r Rules) Step {
 	switch p.Phase {
 	case record.PhaseNew:
 		return Step{Do: Begin}
-	case record.PhaseSucceeded: // its output was not kept
+	case record.PhaseSucceeded: // its output was not stored
 		if r.Kind.IsEntered() {
 			return Step{Do: Make, Attempt: p.Attempt}
 		}
@@ -85,9 +85,9 @@ func Next(p *record.Progress, r Rules) Step {
 	return Step{Do: Make, Attempt: p.Attempt}
 }
 
-// nextInDoubt is the next step of a call whose attempt may or may not have taken
-// effect: it was interrupted, or it was lost because the process ended. In both
-// cases the attempt is made again under its own number.
+// nextInDoubt returns the next step of a call whose attempt may have taken effect,
+// because it was interrupted or lost when the process ended. In both cases the
+// attempt is made again with the same number.
 func nextInDoubt(p *record.Progress, r Rules) Step {
 	same := Step{Do: Make, Attempt: p.Attempt}
 	switch {

@@ -65,7 +65,7 @@ func TestNext(t *testing.T) {
 		text  string
 	}{
 		"lost for the last time":   {progress{Phase: record.PhaseRunning, Attempt: 2}, losing, engine.Fail, "the process ended during the last attempt"},
-		"lost, fails":              {progress{Phase: record.PhaseRunning}, fails, engine.Fail, "asks not to be run again"},
+		"lost, fails":              {progress{Phase: record.PhaseRunning}, fails, engine.Fail, "asks not to run it again"},
 		"replayed, not recorded":   {progress{}, strict, engine.Refuse, "has no recorded outcome"},
 		"replayed, lost":           {progress{Phase: record.PhaseRunning}, strict, engine.Refuse, "has no recorded outcome"},
 		"replayed, without output": {progress{Phase: record.PhaseSucceeded, NoStore: true}, strict, engine.Refuse, "its output was not stored"},

@@ -7,19 +7,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// sameCall is what calls have in common that only the order of their claims tells apart.
+// A sameCall identifies calls that differ only in the order of their claims.
 type sameCall struct {
 	name  string
 	input record.Hash
 }
 
-// checkOverlap counts a call that is claimed and executed at once. If another
-// such call is under way in the same scope, another goroutine makes it, and the
-// order of their claims is not the same in every run. That is recorded as a
-// warning, once for each scope. If the other call has the same name and the same
-// input, the call is marked as well: nothing tells the two apart when the run is
-// resumed. Recalled calls are not executed: whether they overlap is chance, and it was
-// recorded when they ran.
+// checkOverlap counts a call that is claimed and executed at once. If another such call
+// is in progress in the same scope, it was made by another goroutine, and the order of
+// the claims may differ between runs. This is recorded as a warning, once per scope. If
+// the other call has the same name and input, the call is also marked, because the two
+// cannot be told apart when the run is resumed. Recalled calls are not executed: whether
+// they overlap is random, and the overlap was recorded when they ran.
 func (c *Call) checkOverlap() {
 	in := c.scope.claims()
 	among := in.direct.Add(1)
@@ -42,14 +41,14 @@ func (c *Call) checkOverlap() {
 	rec := record.Record{
 		Time: time.Now().Round(0).UTC(), Address: c.scope.Address(), Kind: record.KindLog, Status: record.StatusRecorded,
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "calls overlap: " + c.address.String() + " began while another call of the same " +
-			"attempt was under way. Goroutines of the program's own make calls in no certain order: a run that is resumed can refuse " +
+			"attempt was in progress. The order of calls from a program's own goroutines is not deterministic, so a resumed run may refuse " +
 			"them. Use actors.Map or actors.Parallel for calls in parallel, or Prepare each call before its goroutine begins; " +
 			"core.Step is for what is not a call"},
 	}
-	_ = c.root.run.Append(c.scope, rec) // the warning is lost if the attempt is over
+	_ = c.root.run.Append(c.scope, rec) // if the attempt is over, the warning is lost
 }
 
-// leaveDirect undoes the counting of checkOverlap, of a direct call.
+// leaveDirect undoes the counting of checkOverlap for a direct call.
 func (c *Call) leaveDirect() {
 	in := c.scope.claims()
 	in.direct.Add(-1)
