@@ -44,9 +44,9 @@ func TestWhatTurnsStrictOffIsSaid(t *testing.T) {
 	require.NoError(t, err)
 	format := model.asked()[0].Options.Format
 	assert.False(t, format.Strict)
-	assert.Equal(t, "counts: its keys are not known, as those of a map; services enforce objects with known properties", format.Loose)
+	assert.Equal(t, "counts: its keys are unknown, as in a map; services enforce objects with known properties", format.Loose)
 
-	const want = `actors: "writer": WithStrict: counts: its keys are not known, as those of a map; services enforce objects with known properties`
+	const want = `actors: "writer": WithStrict: counts: its keys are unknown, as in a map; services enforce objects with known properties`
 	assert.PanicsWithValue(t, want, func() { actors.NewTypedAgent[string, loose]("writer", model.llm(), actors.WithStrict()) })
 	assert.PanicsWithValue(t, want, func() {
 		decorators.Tool("writer", "", func(context.Context, loose) (int, error) { return 0, nil }, actors.WithStrict())

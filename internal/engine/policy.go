@@ -6,11 +6,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Policy says how a call is retried. Package core makes it of a RetryConfig. It does
-// not change.
+// A Policy says how a call is retried. Package core makes it from a RetryConfig. It
+// does not change.
 type Policy struct {
 	MaxAttempts    int // or Unlimited
-	MaxLosses      int // 0 for the default of the run; or Unlimited
+	MaxLosses      int // 0 for the default of the run, or Unlimited
 	LossesCount    bool
 	AttemptTimeout time.Duration // 0 for none
 	RetryTimeout   time.Duration // 0 for none
@@ -19,55 +19,54 @@ type Policy struct {
 
 	Retries  Retries
 	Jittered bool // delays are random
-	Judges   bool // Retries decides which failures are retried; otherwise their classes do
-	Polls    bool // Retries decides about successes, too
+	Judges   bool // Retries decides which failures are retried; otherwise their classes decide
+	Polls    bool // Retries also decides about successes
 
-	// ByClass is set if somebody has configured that errors are retried, and it depends
-	// on their classes alone which ones.
+	// ByClass is set if the configuration enables retries and only the class of an
+	// error determines whether it is retried.
 	ByClass bool
 
 	Err error // why the configuration of an event is invalid; nil if it is valid
 }
 
-// Retries is the part of a policy that computes. Judge and Poll call functions of the
+// Retries computes the decisions of a policy. Judge and Poll call functions of the
 // user, which may panic.
 type Retries interface {
 	// Delay returns the delay before retry n, from 1. Previous is the delay before the
-	// previous retry, 0 if there was none; u is a random number in [0, 1).
+	// previous retry, or 0 if there was none. u is a random number in [0, 1).
 	Delay(n int, previous time.Duration, u float64) time.Duration
 
 	// Judge reports whether a failed attempt is retried. Classed is its error with the
-	// class that was decided for it.
+	// class that was determined for it.
 	Judge(a Attempt, classed error, byDefault bool) bool
 
-	// Poll reports whether an attempt follows one that succeeded.
+	// Poll reports whether another attempt follows a successful one.
 	Poll(a Attempt) bool
 }
 
-// Attempt is an attempt as functions of the user see it.
+// An Attempt is an attempt in the form for functions of the user.
 type Attempt struct {
 	Number int   // from 1
 	Err    error // nil if it succeeded
 	Output any   // the zero value if it failed
 
 	RunID   string         // empty outside a run
-	Address record.Address // of the call; zero outside a run
+	Address record.Address // address of the call; zero outside a run
 }
 
 const (
-	// Unlimited is a MaxAttempts without a limit.
+	// Unlimited as MaxAttempts means no limit.
 	Unlimited = -1
-	// NoTimeout is the AttemptTimeout of an LLM whose calls have no limit.
+	// NoTimeout as the AttemptTimeout of an LLM means no limit.
 	NoTimeout time.Duration = -1
 )
 
-// llmTimeout is the default timeout of attempts of LLMs. It is what the clients
-// of the large services use.
+// llmTimeout is the default timeout of attempts of LLMs. The clients of the large
+// services use the same.
 const llmTimeout = 10 * time.Minute
 
-// timeout returns the timeout of each attempt of the actor under the policy; 0
-// for none. The actor's own timeout takes precedence, except over that of an
-// event.
+// timeout returns the timeout of each attempt of the actor with the policy, or 0 for
+// none. The actor's own timeout takes precedence unless the policy belongs to an event.
 func (p *Policy) timeout(actor *Spec, ofEvent bool) time.Duration {
 	timeout := actor.AttemptTimeout
 	if ofEvent && p.AttemptTimeout > 0 || timeout == 0 {

@@ -12,35 +12,35 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Spec is what a call needs to know of its actor.
+// A Spec is what a call needs to know about its actor.
 type Spec struct {
 	Kind           record.Kind
 	Name           string
 	AttemptTimeout time.Duration // 0 for the default; or NoTimeout
 	InDoubt        InDoubt       // never InDoubtDefault
-	Irreversible   bool          // its effect must not be made twice
-	Branches       int           // of a group
-	NoStore        bool          // its output is kept out of the records
+	Irreversible   bool          // its effect must not be repeated
+	Branches       int           // number of branches of a group
+	NoStore        bool          // its output is not stored
 }
 
-// Plan is what a call is made of, beside its types. It does not keep the call from
-// being made in any place.
+// A Plan is what a call is made of, apart from its types. It does not determine where the
+// call can be made.
 type Plan struct {
 	Spec    *Spec
 	Policy  *Policy
 	OfEvent bool   // the policy is the event's own
 	Guard   *Guard // nil for nothing
-	Segment string // of the address, escaped
-	Branch  int    // of the group around it, from 1; 0 for none
+	Segment string // segment of the address, escaped
+	Branch  int    // number in the surrounding group, from 1; 0 if it is not a branch
 
 	Guarded     bool // the actor has preconditions
 	Direct      bool // the call is executed at once
 	Compensable bool // the actor has a compensation
-	Doubtful    bool // and one for calls in doubt
+	Doubtful    bool // the actor has a compensation for calls in doubt
 }
 
-// Prepare makes c the call that t has the types of, in the scope around it, which may
-// be that of InitOutside. In a run it claims the address.
+// Prepare makes c the call whose types t has, in the surrounding scope, which may be the
+// scope of InitOutside. In a run, it claims the address.
 func (c *Call) Prepare(ctx context.Context, around *Scope, t Typed, plan *Plan) {
 	c.init(ctx, around, t, plan)
 	c.direct, c.compensable, c.doubtful = plan.Direct, plan.Compensable, plan.Doubtful
@@ -50,21 +50,23 @@ func (c *Call) Prepare(ctx context.Context, around *Scope, t Typed, plan *Plan) 
 	c.claim(plan.Segment, plan.Branch)
 }
 
-// Refused is the beginning of the names of calls that a model asked for and that were
+// Refused is the prefix of the names of calls that a model requested and that were
 // refused.
 const Refused = "refused_"
 
-// toolCallKey is the context key of the ID of WithToolCall.
+// toolCallKey is the context key of the ID passed to WithToolCall.
 type toolCallKey struct{}
 
-// WithToolCall returns a context for the call that is prepared with it, which a model has
-// asked for under that ID: its records have it. A call is not executed with the context.
+// WithToolCall returns a context for preparing a call that a model requested with the
+// given ID. The records of the call contain the ID. The context must not be used to
+// execute a call.
 func WithToolCall(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, toolCallKey{}, id)
 }
 
-// PrepareCompensation makes c compensation nth, from 1, of the call whose scope is at,
-// of which found is recorded. The program does not claim it, so it has no ordinal.
+// PrepareCompensation makes c the nth compensation, from 1, of the call whose scope is
+// at. Found is the recorded progress of the compensation. The program does not claim it,
+// so it has no ordinal.
 func (c *Call) PrepareCompensation(at *Scope, t Typed, plan *Plan, nth int, found *record.Progress, ofDoubt bool) {
 	c.init(at.context(), at, t, plan)
 	c.scope, c.ofDoubt = at, ofDoubt
@@ -82,14 +84,14 @@ func (c *Call) init(ctx context.Context, around *Scope, t Typed, plan *Plan) {
 	c.first.outer, c.first.root, c.first.call = ctx, c.root, c
 }
 
-// InitOutside makes a zero s the scope of calls outside any run.
+// InitOutside makes s, which must be zero, the scope of calls outside any run.
 func (s *Scope) InitOutside(ctx context.Context) { s.outer, s.root = ctx, outside }
 
 // Execute makes the call.
 func (c *Call) Execute() error { return c.execute(&c.first) }
 
-// ExecuteWith makes a call that was prepared before. ctx is the context that it was
-// prepared with, or one derived from it.
+// ExecuteWith makes a prepared call. ctx is the context that it was prepared with, or one
+// derived from it.
 func (c *Call) ExecuteWith(ctx context.Context) error {
 	c.first.outer = ctx
 	if s := ScopeOf(ctx); s != nil && s.isWithin(c.parent) {
@@ -98,8 +100,8 @@ func (c *Call) ExecuteWith(ctx context.Context) error {
 	return c.Execute()
 }
 
-// IsOf reports whether the call can be executed with ctx: it belongs to the run that
-// the call was prepared with.
+// IsOf reports whether the call can be executed with ctx, which must belong to the run
+// that the call was prepared with.
 func (c *Call) IsOf(ctx context.Context) bool {
 	var root *Root
 	if s := ScopeOf(ctx); s != nil {
@@ -108,11 +110,11 @@ func (c *Call) IsOf(ctx context.Context) bool {
 	return root == c.root || root == nil && c.root.isOutside()
 }
 
-// Address returns the address of the call; it is zero outside a run.
+// Address returns the address of the call, which is zero outside a run.
 func (c *Call) Address() record.Address { return c.address }
 
-// Recorded returns how the call ended according to the restored records:
-// StatusCompleted, StatusFailed, or 0 if it has no recorded outcome.
+// Recorded returns how the call ended according to the restored records: StatusCompleted,
+// StatusFailed, or 0 if it has no recorded outcome.
 func (c *Call) Recorded() record.Status {
 	if c.recall == nil || c.recall.found == nil {
 		return 0
@@ -126,7 +128,7 @@ func (c *Call) Recorded() record.Status {
 	return 0
 }
 
-// InSlot sets the slot that the call holds when it is executed.
+// InSlot sets the slot that the call occupies when it is executed.
 func (c *Call) InSlot(slot Slot) {
 	var own Guard
 	if c.guard != nil {
@@ -136,11 +138,11 @@ func (c *Call) InSlot(slot Slot) {
 	c.guard = &own
 }
 
-// A Slot is a place among calls of which only some run at a time. A call
-// releases its slot while it waits for its next attempt.
+// A Slot is a place among calls of which a limited number run at a time. A call releases
+// its slot while it waits for its next attempt.
 type Slot interface {
 	Release()
-	// Acquire returns when a place is free again, or when ctx has ended.
+	// Acquire returns when a place is free again or ctx has ended.
 	Acquire(ctx context.Context)
 }
 
@@ -150,24 +152,23 @@ func (c *Call) Settings() *Settings { return c.root.settings }
 // IsOutside reports whether the call is made outside any run.
 func (c *Call) IsOutside() bool { return c.root.isOutside() }
 
-// PutArtifact stores an output that is too large for a record. The call has failed
-// with what it returns.
+// PutArtifact stores an output that is too large for a record. If it returns an error,
+// the call has failed with that error.
 func (c *Call) PutArtifact(ctx context.Context, encoded []byte) (reference string, err error) {
 	if ScopeOf(ctx).Closed() {
-		return "", ErrAttemptOver // abandoned: the output is dropped
+		return "", ErrAttemptOver // abandoned: drop the output
 	}
 	return c.root.settings.PutArtifact(ctx, encoded)
 }
 
-// IsUnstored reports whether ctx belongs to a branch that must not keep its
-// output.
+// IsUnstored reports whether ctx belongs to a branch that must not store its output.
 func IsUnstored(ctx context.Context) bool {
 	s := ScopeOf(ctx)
 	in := s.inside.Load()
 	return in != nil && in.unstored.Load() && s.call.spec.Kind == record.KindBranch
 }
 
-// maxName is the length of the longest name in bytes.
+// maxName is the maximum length of a name in bytes.
 const maxName = 128
 
 // CheckName is core.CheckName.
@@ -182,7 +183,7 @@ func CheckName(name string) error {
 	case strings.TrimSpace(name) != name:
 		return fmt.Errorf("core: the name %q begins or ends with a space", name)
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return fmt.Errorf("core: the name %q has characters that cannot be printed", name)
+		return fmt.Errorf("core: the name %q has characters that are not printable", name)
 	}
 	return nil
 }

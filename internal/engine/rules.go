@@ -6,14 +6,15 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// defaultMaxLosses is how often in a row an attempt may be lost. After that, it is
-// assumed to end its process.
+// defaultMaxLosses is how often in a row an attempt may be lost. After that, the
+// attempt is assumed to end the process.
 const defaultMaxLosses = 5
 
 // next returns how the call continues.
 func (c *Call) next(p *record.Progress) Step { return Next(p, c.rules()) }
 
-// rules returns what decides, beside its records, what the call does next.
+// rules returns the rules that, with its records, determine what the call does
+// next.
 func (c *Call) rules() Rules {
 	policy, settings := c.policy, c.root.settings
 	return Rules{

@@ -9,68 +9,68 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Scope is one attempt of a call as the calls of its handler see it: it
-// numbers them. The preconditions of a call have a scope of their own, and so
-// has the root of a run.
+// A Scope is one attempt of a call from the perspective of the calls that its
+// handler makes: it numbers them. The preconditions of a call have a separate
+// scope, and so does the root of a run.
 //
-// A Scope is safe for many goroutines. Nothing is recorded in it once it is
+// A Scope is safe for concurrent use. Nothing is recorded in it after it is
 // closed.
 type Scope struct {
-	outer   context.Context // the context that the call was given
+	outer   context.Context // the context passed to the call
 	root    *Root
-	call    *Call  // whose attempt it is; nil for a root
-	limit   *limit // its own end in time; nil for none
-	group   *group // its own end by a failure; nil if it is not a group
+	call    *Call  // the call of the attempt; nil for a root
+	limit   *limit // its own time limit; nil for none
+	group   *group // set for a group, which can fail early; nil otherwise
 	attempt int32
 	closed  atomic.Bool
-	inside  atomic.Pointer[inside] // nil until something is done in the scope
+	inside  atomic.Pointer[inside] // nil until something happens in the scope
 }
 
-// inside holds what was done in a scope. Most attempts of tools have none.
+// inside holds what happens in a scope. Most attempts of tools need none.
 type inside struct {
 	claims    claims
-	questions int // asked by the attempt; guarded by claims.mu
-	sleeps    int // of the attempt; guarded by claims.mu
+	questions int // number of questions asked by the attempt; guarded by claims.mu
+	sleeps    int // number of sleeps of the attempt; guarded by claims.mu
 
 	// stopped is the suspension of a call inside. The attempt is then suspended
-	// too, whatever its handler makes of the error.
+	// too, regardless of what its handler does with the error.
 	stopped atomic.Pointer[InterruptedError]
 
-	// doomed: a call inside was suspended because this scope's deadline passed
-	// or was about to. The attempt counts as timed out.
+	// doomed: a call inside was suspended because this scope's deadline had
+	// passed or was near. The attempt counts as timed out.
 	doomed atomic.Bool
 
 	// unstored: a call inside completed whose output is not stored. A branch then
-	// keeps no output either, which may be the same.
+	// does not store its output either, since the outputs may be the same.
 	unstored atomic.Bool
 
-	// through is the context that an interceptor derived for the handler; nil if
-	// it did not. overrun: it ended by itself before the handler returned.
+	// through is the context that an interceptor derived for the handler, or nil.
+	// overrun: that context ended by itself before the handler returned.
 	through atomic.Pointer[context.Context]
 	overrun bool
 
-	used  atomic.Pointer[record.Usage] // by the attempt itself; nil for nothing
-	spent atomic.Pointer[record.Usage] // by the calls inside; nil for nothing
+	used  atomic.Pointer[record.Usage] // usage of the attempt itself; nil for none
+	spent atomic.Pointer[record.Usage] // usage of the calls inside; nil for none
 
-	completed atomic.Pointer[completed] // only around the outermost call outside a run; nil for nothing
+	completed atomic.Pointer[completed] // only around the outermost call outside a run; nil otherwise
 
 	mu         sync.Mutex
 	closed     bool
-	stops      []func() bool  // cancel the contexts that were derived for the attempt
-	attributes map[string]any // of the attempt; nil for none
+	stops      []func() bool  // cancel contexts that were derived for the attempt
+	attributes map[string]any // attributes of the attempt; nil for none
 }
 
 // scopeKey is the context key of the innermost scope.
 type scopeKey struct{}
 
-// ScopeOf returns the innermost scope of ctx, which may be the scope of a call
-// outside any run. It returns nil if there is none.
+// ScopeOf returns the innermost scope of ctx, or nil if there is none. It may be
+// the scope of a call outside any run.
 func ScopeOf(ctx context.Context) *Scope {
 	s, _ := ctx.Value(scopeKey{}).(*Scope)
 	return s
 }
 
-// inRun returns the innermost scope of ctx; nil outside a run.
+// inRun returns the innermost scope of ctx, or nil outside a run.
 func inRun(ctx context.Context) *Scope {
 	s := ScopeOf(ctx)
 	if s == nil || s.root.isOutside() {
@@ -85,8 +85,8 @@ func (s *Scope) Run() Run { return s.root.run }
 // Settings returns the settings of the run that the scope belongs to.
 func (s *Scope) Settings() *Settings { return s.root.settings }
 
-// Address returns the address of the call whose attempt the scope is. It is
-// zero for a root, and outside a run.
+// Address returns the address of the call that the attempt belongs to. It is zero
+// for a root and outside a run.
 func (s *Scope) Address() record.Address {
 	if s == nil || s.call == nil {
 		return record.Address{}
@@ -94,7 +94,7 @@ func (s *Scope) Address() record.Address {
 	return s.call.address
 }
 
-// Spec returns the spec of the actor whose attempt the scope is; nil for a
+// Spec returns the spec of the actor that the attempt belongs to, or nil for a
 // root.
 func (s *Scope) Spec() *Spec {
 	if s.call == nil {
@@ -103,7 +103,7 @@ func (s *Scope) Spec() *Spec {
 	return s.call.spec
 }
 
-// Parent returns the scope around this one, nil for a root.
+// Parent returns the surrounding scope, or nil for a root.
 func (s *Scope) Parent() *Scope {
 	if s.call == nil {
 		return nil
@@ -111,11 +111,10 @@ func (s *Scope) Parent() *Scope {
 	return s.call.parent
 }
 
-// beforeFirst is the attempt number of the scope that preconditions run in.
+// beforeFirst is the attempt number of the scope for preconditions.
 const beforeFirst = record.Preconditions
 
-// IsPreconditions reports whether the scope is the one in which the
-// preconditions of the call run.
+// IsPreconditions reports whether the scope is that of the call's preconditions.
 func (s *Scope) IsPreconditions() bool { return s.attempt == beforeFirst }
 
 // Attempt returns the number of the attempt, from 0. It is 0 for a nil Scope.
@@ -135,8 +134,8 @@ func (s *Scope) isWithin(around *Scope) bool {
 	return s == around
 }
 
-// Closed reports whether the attempt, or one around it, is over: its handler
-// returned, or was abandoned.
+// Closed reports whether the attempt or a surrounding attempt is over: its
+// handler returned or was abandoned.
 func (s *Scope) Closed() bool {
 	for ; s != nil; s = s.Parent() {
 		if s.closed.Load() {
@@ -146,8 +145,8 @@ func (s *Scope) Closed() bool {
 	return false
 }
 
-// Path returns the part of an address that stands before the names of the calls
-// made in this scope. It is empty for a root.
+// Path returns the prefix of the addresses of calls made in this scope. It is
+// empty for a root.
 func (s *Scope) Path() string {
 	if s.call == nil {
 		return ""
@@ -155,12 +154,12 @@ func (s *Scope) Path() string {
 	return s.call.address.Path(int(s.attempt))
 }
 
-// expired reports whether the attempt's own time is over.
+// expired reports whether the attempt's own time limit has passed.
 func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
 
-// endedItself reports whether the end of the attempt is its own failure: its
-// time is over, or that which an interceptor gave it, or it is a group and one of
-// its branches failed.
+// endedItself reports whether the attempt ended by its own failure: its time
+// limit or that of an interceptor has passed, or it is a group and one of its
+// branches failed.
 func (s *Scope) endedItself() bool {
 	return s.expired() || s.overran() || s.group != nil && s.group.end.Load() != nil
 }
@@ -170,7 +169,7 @@ func (s *Scope) overran() bool {
 	return in != nil && in.overrun
 }
 
-// suspended returns the suspension of a call inside, nil for none.
+// suspended returns the suspension of a call inside, or nil.
 func (s *Scope) suspended() *InterruptedError {
 	if in := s.inside.Load(); in != nil {
 		return in.stopped.Load()
@@ -178,10 +177,10 @@ func (s *Scope) suspended() *InterruptedError {
 	return nil
 }
 
-// Suspend ends the attempt without an outcome because of e, whatever its
-// handler returns, and lets nothing new begin in it. The reason is that a call
-// inside has no outcome, or that the handler was given something else than what
-// was recorded. Only the first call counts.
+// Suspend ends the attempt without an outcome because of e, regardless of what
+// its handler returns, and prevents anything new from beginning in it. It is
+// called if a call inside has no outcome, or if the handler received something
+// other than what was recorded. Only the first call counts.
 func (s *Scope) Suspend(e *InterruptedError) { s.inner().stopped.CompareAndSwap(nil, e) }
 
 // isDoomed reports whether a call inside was suspended because of the deadline
@@ -191,8 +190,7 @@ func (s *Scope) isDoomed() bool {
 	return in != nil && in.doomed.Load()
 }
 
-// inner returns what was done in the scope, and makes it when it is needed
-// first.
+// inner returns what happened in the scope. It creates it on first use.
 func (s *Scope) inner() *inside {
 	if s.inside.Load() == nil {
 		s.inside.CompareAndSwap(nil, new(inside))
@@ -200,7 +198,7 @@ func (s *Scope) inner() *inside {
 	return s.inside.Load()
 }
 
-// close ends the scope: its handler returned, or was abandoned.
+// close ends the scope, because its handler returned or was abandoned.
 func (s *Scope) close() {
 	s.closed.Store(true)
 	if in := s.inside.Load(); in != nil {
@@ -208,7 +206,7 @@ func (s *Scope) close() {
 	}
 }
 
-// close ends the contexts that were derived for the attempt.
+// close cancels the contexts that were derived for the attempt.
 func (in *inside) close() {
 	in.mu.Lock()
 	stops := in.stops
@@ -220,8 +218,8 @@ func (in *inside) close() {
 }
 
 // Context returns ctx as a context of this scope: calls with it belong to the
-// attempt, and are interrupted when the context of the attempt ends, or ctx.
-// Its resources are freed when the attempt ends.
+// attempt, and are interrupted when ctx or the context of the attempt ends. Its
+// resources are freed when the attempt ends.
 func (s *Scope) Context(ctx context.Context) context.Context {
 	if ScopeOf(ctx) == s {
 		return ctx
@@ -238,14 +236,14 @@ func (s *Scope) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-// context returns the context that the handler of the attempt gets.
+// context returns the context for the handler of the attempt.
 func (s *Scope) context() context.Context { return (*attemptContext)(s) }
 
-// attemptContext is a scope as a context. It is the same pointer, so that an
-// attempt needs no context of its own.
+// attemptContext is a scope in the form of a context. It is the same pointer, so
+// an attempt needs no separate context.
 type attemptContext Scope
 
-// around returns the context around the handler.
+// around returns the context that surrounds the handler.
 func (a *attemptContext) around() context.Context {
 	if in := a.inside.Load(); in != nil {
 		if through := in.through.Load(); through != nil {
@@ -255,8 +253,8 @@ func (a *attemptContext) around() context.Context {
 	return a.outer
 }
 
-// Value returns the scope for scopeKey, and otherwise the value of the context
-// around it.
+// Value returns the scope for scopeKey, and otherwise the value of the
+// surrounding context.
 func (a *attemptContext) Value(key any) any {
 	if key == (scopeKey{}) {
 		return (*Scope)(a)
@@ -264,8 +262,8 @@ func (a *attemptContext) Value(key any) any {
 	return a.around().Value(key)
 }
 
-// Deadline returns the attempt's own deadline, if it has one that is earlier
-// than that of the context around it.
+// Deadline returns the attempt's own deadline if it is earlier than that of the
+// surrounding context.
 func (a *attemptContext) Deadline() (time.Time, bool) {
 	outer, ok := a.around().Deadline()
 	if a.limit != nil {
@@ -276,8 +274,8 @@ func (a *attemptContext) Deadline() (time.Time, bool) {
 	return outer, ok
 }
 
-// Done returns a channel that is closed when the attempt's time is over or the
-// context around it ends.
+// Done returns a channel that is closed when the attempt's time limit has passed
+// or the surrounding context ends.
 func (a *attemptContext) Done() <-chan struct{} {
 	if a.limit != nil {
 		return a.limit.done
@@ -292,13 +290,13 @@ func (a *attemptContext) Err() error {
 		return err
 	}
 	if err != nil {
-		a.limit.endWith(err) // Done must be closed by the time that Err says so
+		a.limit.endWith(err) // Done must be closed before Err returns an error
 	}
 	return a.limit.Err()
 }
 
-// AfterFunc registers f as context.AfterFunc does. Package context calls it
-// when it derives a context from this one.
+// AfterFunc registers f like context.AfterFunc. Package context calls it when it
+// derives a context from this one.
 func (a *attemptContext) AfterFunc(f func()) (stop func() bool) {
 	if a.limit != nil {
 		return a.limit.afterFunc(f)
@@ -306,5 +304,5 @@ func (a *attemptContext) AfterFunc(f func()) (stop func() bool) {
 	return context.AfterFunc(a.around(), f)
 }
 
-// String names the scope where a context is printed.
+// String names the scope when a context is printed.
 func (a *attemptContext) String() string { return "reprise(" + (*Scope)(a).Address().String() + ")" }

@@ -7,7 +7,7 @@ import (
 )
 
 // errors.Is finds each of these in the error of a call that failed for the
-// [record.Reason] of the same name.
+// [record.Reason] with the same name.
 var (
 	ErrPermanent         = errors.New("permanent error")
 	ErrExhausted         = errors.New("attempts exhausted")
@@ -25,7 +25,7 @@ var (
 	ErrGroupTimeout      = errors.New("group timeout")
 )
 
-// sentinels are the errors of reasons.
+// sentinels maps reasons to their errors.
 var sentinels = []error{
 	record.ReasonPermanent:         ErrPermanent,
 	record.ReasonExhausted:         ErrExhausted,
@@ -43,7 +43,7 @@ var sentinels = []error{
 	record.ReasonGroupTimeout:      ErrGroupTimeout,
 }
 
-// sentinelOf returns the error of the reason, nil if it has none.
+// sentinelOf returns the error of the reason, or nil if it has none.
 func sentinelOf(r record.Reason) error {
 	if int(r) < len(sentinels) {
 		return sentinels[r]
@@ -51,7 +51,8 @@ func sentinelOf(r record.Reason) error {
 	return nil
 }
 
-// errors.Is and errors.As find errors of this package in recorded ones too.
+// Make errors.Is and errors.As find errors of this package in recorded
+// errors too.
 func init() {
 	record.RegisterError("reprise.ErrAttemptOver", ErrAttemptOver)
 	record.RegisterError("reprise.ErrNoRun", ErrNoRun)

@@ -2,7 +2,7 @@ package engine
 
 import "strings"
 
-// MaxSignalName is the length of the longest name of a signal, in bytes.
+// MaxSignalName is the maximum length of a signal's name in bytes.
 const MaxSignalName = 64
 
 // IsSignalName reports whether name has 1 to [MaxSignalName] letters, digits, dots, dashes

@@ -27,10 +27,10 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// encodedNil is the answer that time gives.
+// encodedNil is the answer to a sleep whose time has passed.
 var encodedNil = []byte{0xc0}
 
-// sleepsHere reports whether the process itself waits until due.
+// sleepsHere reports whether the wait until due takes place in the process.
 func (s *Scope) sleepsHere(due time.Time) bool {
 	park := s.root.settings.Park
 	return !s.root.settings.Strict && !due.IsZero() && (park == 0 || time.Until(due) <= park)
@@ -38,7 +38,7 @@ func (s *Scope) sleepsHere(due time.Time) bool {
 
 // sleep waits until due, until ctx or the attempt ends, or until the run
 // drains. It returns the suspension if the attempt or the run ended, and an
-// error if a context ended that the handler has derived.
+// error if a context derived by the handler ended.
 func (s *Scope) sleep(ctx context.Context, due time.Time) (*InterruptedError, error) {
 	s.call.sleep(ctx, time.Until(due), nil)
 	if e := s.ending(); e != nil {

@@ -12,39 +12,39 @@ import (
 // Typed is the part of a call that knows its types. Package core implements it.
 type Typed interface {
 	Require(ctx context.Context) Result
-	Pass(ctx context.Context) Result // handler, postconditions, artifact storage
-	Apart() Apart                    // for the same on a goroutine of its own
+	Pass(ctx context.Context) Result // runs the handler and postconditions, and stores artifacts
+	Apart() Apart                    // the same on a separate goroutine
 	Output() any
 	EncodeInput() ([]byte, error)
-	WholeInput() (hash record.Hash, size int, err error) // size is what the encoding has at least
-	EncodeInputBefore() ([]byte, error)                  // as it was before some values were kept as JSON
+	WholeInput() (hash record.Hash, size int, err error) // size is the minimum size of the encoding
+	EncodeInputBefore() ([]byte, error)                  // in the old form, from before some values were encoded as JSON
 	Identity() (record.Hash, error)                      // of the input
 	IdentityBefore() (record.Hash, error)
-	DeclaresIdentity() bool // the user says what it is
+	DeclaresIdentity() bool // the user defines the identity
 	DecodeOutput(encoded []byte) (lost []string, err error)
-	DecodeAnswer(encoded []byte) error // into the output
-	Fingerprint(before []byte) []byte  // of an output that is not kept
+	DecodeAnswer(encoded []byte) error // decodes into the output
+	Fingerprint(before []byte) []byte  // of an output that is not stored
 	OutputSchema() json.RawMessage
 	Compensate(at *Scope, nth int, found *record.Progress) error
 	CompensateInDoubt(at *Scope, nth int, found *record.Progress) error
-	LookUp(ctx context.Context) (found bool, r Result) // makes an output that was left elsewhere that of the call
-	KeepOutput(ctx context.Context) Result             // encodes the output, and stores it if it is large
+	LookUp(ctx context.Context) (found bool, r Result) // searches the output of an earlier attempt in an external system
+	KeepOutput(ctx context.Context) Result             // encodes the output, and stores it as an artifact if it is large
 
-	WholeIdentity() (record.Hash, error)               // as CallInfo.InputHash
-	Answer(ctx context.Context, encoded []byte) Result // makes the encoded output that of the call, if it holds
+	WholeIdentity() (record.Hash, error)               // for CallInfo.InputHash
+	Answer(ctx context.Context, encoded []byte) Result // decodes the output and checks it
 	EncodeOutput() ([]byte, error)
 	Clear() // drops the output
 }
 
-// Apart is a pass on a goroutine of its own, which can be abandoned.
+// Apart is a pass on a separate goroutine, which can be abandoned.
 type Apart interface {
 	State() *Async
-	Pass(ctx context.Context) Result // like that of the call, with another place for the output
-	Take()                           // makes the output that of the call, after Pass returned
+	Pass(ctx context.Context) Result // like that of the call, but with a separate output
+	Take()                           // makes the output that of the call, after Pass has returned
 }
 
-// Async is the state of a pass on a goroutine of its own. It is part of each Apart, so
-// that both need one allocation.
+// Async is the state of a pass on a separate goroutine. It is embedded in each Apart,
+// so that both need a single allocation.
 type Async struct {
 	limit limit
 	scope *Scope
@@ -72,7 +72,7 @@ func (a *Async) run(p Apart) {
 	a.r = p.Pass(a.scope.context())
 }
 
-// Result is how a stage of an attempt ended.
+// A Result is the result of a stage of an attempt.
 type Result struct {
 	Err      error
 	Stage    record.Stage
@@ -80,12 +80,12 @@ type Result struct {
 	Kept     *KeptOutput // nil for none
 
 	cached  bool           // the output comes from an interceptor
-	refused bool           // by an interceptor: the handler did not run
-	parked  time.Duration  // by an interceptor, for so long; 0 for not
-	effect  *record.Effect // that the call took over; nil for none
+	refused bool           // an interceptor refused the attempt: the handler did not run
+	parked  time.Duration  // how long an interceptor parks the run; 0 for not parked
+	effect  *record.Effect // effect that the call took over; nil for none
 }
 
-// suspendedAt is the stage at which an attempt with this result is suspended.
+// suspendedAt returns the stage at which an attempt with this result is suspended.
 func (r *Result) suspendedAt() record.Stage {
 	if r.refused {
 		return record.StageIntercept
@@ -93,32 +93,32 @@ func (r *Result) suspendedAt() record.Stage {
 	return record.StageHandler
 }
 
-// RecoverPanic turns a panic into the error of the stage. It must be deferred.
+// RecoverPanic converts a panic to the error of the stage. It must be deferred.
 func (r *Result) RecoverPanic() {
 	if p := recover(); p != nil {
 		r.Err, r.Panicked = &PanicError{Value: p, Stack: debug.Stack()}, true
 	}
 }
 
-// KeptOutput is an output as the run keeps it.
+// A KeptOutput is an output as stored by the run.
 type KeptOutput struct {
 	Encoded  []byte
-	Artifact string // the reference, if it was stored apart
+	Artifact string // the reference, if it was stored as an artifact
 }
 
-// attempted is how an attempt ended, or what ended the call instead of an
+// An attempted tells how an attempt ended, or what ended the call instead of an
 // attempt.
 type attempted struct {
 	Result
 	findings
 	ended   time.Time // zero if there was no attempt
 	took    time.Duration
-	doubted bool // its handler says that it is in doubt
+	doubted bool // its handler reported that it is in doubt
 }
 
-// end sets the end of an attempt to now. The end is computed from the monotonic
-// clock, so that it is as far from the beginning as the attempt took, even if
-// the wall clock was set meanwhile.
+// end sets the end of an attempt to now. It is computed with the monotonic clock, so
+// that the difference to the beginning is the duration of the attempt, even if the
+// wall clock was set in the meantime.
 func (a *attempted) end(began time.Time) {
 	a.took = time.Since(began)
 	a.ended = began.Add(a.took)

@@ -6,9 +6,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file decides whether a call was suspended or has failed: by the state of
-// the contexts around it and of the calls inside it, and never by which error
-// its handler returned.
+// This file decides whether a call was suspended or has failed. The decision
+// depends on the state of the surrounding contexts and of the calls inside, never
+// on the error that its handler returned.
 
 // InterruptedError is record.InterruptedError.
 type InterruptedError = record.InterruptedError
@@ -16,11 +16,11 @@ type InterruptedError = record.InterruptedError
 // IsSuspension is core.IsSuspension.
 func IsSuspension(err error) bool { return is(err, record.ErrInterrupted) }
 
-// suspension returns why the attempt of s, which ended with err, stopped
+// suspension returns why the attempt of s, whose handler returned err, stopped
 // without an outcome. It returns nil if the attempt ended by itself.
 func (c *Call) suspension(s *Scope, err error) *InterruptedError {
 	if s.endedItself() {
-		return nil // which is its failure
+		return nil // this is a failure of the attempt
 	}
 	if e := s.suspended(); e != nil {
 		return e
@@ -31,9 +31,9 @@ func (c *Call) suspension(s *Scope, err error) *InterruptedError {
 	return c.parent.ending()
 }
 
-// stop records in the scope that a call inside it has no outcome. What that means
-// is decided when the attempt ends. An attempt that is over is not changed: its
-// handler had returned without that call.
+// stop records in the scope that a call inside it has no outcome. The consequence
+// is decided when the attempt ends. An attempt that is over does not change,
+// since its handler returned without that call.
 func (s *Scope) stop(e *InterruptedError) {
 	switch {
 	case s.closed.Load():
@@ -44,10 +44,10 @@ func (s *Scope) stop(e *InterruptedError) {
 	}
 }
 
-// offPath returns why nothing new may begin in the scope, nil if it may: a call
-// inside was suspended, or the attempt, or one around it, has ended or cannot
-// end in time. The attempt with which the run is resumed does not repeat what a
-// handler does after that, so it has no place among the records.
+// offPath returns why nothing new may begin in the scope, or nil if it may.
+// Nothing new may begin if a call inside was suspended, or if this or a
+// surrounding attempt has ended or cannot end in time. What a handler does after
+// that is not repeated when the run is resumed, so it must not be recorded.
 func (s *Scope) offPath() *InterruptedError {
 	if s.call != nil {
 		if e := s.suspended(); e != nil {
@@ -58,15 +58,15 @@ func (s *Scope) offPath() *InterruptedError {
 		return e
 	}
 	for ; s.call != nil; s = s.call.parent {
-		if s.isDoomed() && s.group == nil { // a group that fails recalls branches that have ended
+		if s.isDoomed() && s.group == nil { // a failing group still recalls branches that have ended
 			return &InterruptedError{Reason: record.InterruptParent, Cause: errDeadlineAhead, Origin: s}
 		}
 	}
 	return nil
 }
 
-// overdue makes the result of a doomed attempt a failure: a call inside it has
-// no outcome because the attempt's own deadline passed or was near, and without
+// overdue makes the result of a doomed attempt a failure: a call inside it has no
+// outcome because the attempt's own deadline had passed or was near, and without
 // that outcome the attempt did not succeed.
 func (c *Call) overdue(s *Scope, r *attempted) {
 	if s.overran() {
@@ -87,9 +87,9 @@ func (c *Call) overdue(s *Scope, r *attempted) {
 	}
 }
 
-// rejoin makes the call end with what is around it, even if its context was cut
-// off by context.WithoutCancel or derived from such a context. The function
-// that it returns frees the resources; it is nil if there are none.
+// rejoin makes the call end with the surrounding scope, even if its context was
+// detached by context.WithoutCancel or derived from a detached context. The
+// returned function frees the resources; it is nil if there are none.
 func (c *Call) rejoin(first *Scope) (free func()) {
 	if _, own := first.outer.(*attemptContext); own || c.root.isOutside() {
 		return nil
@@ -107,8 +107,8 @@ func (c *Call) rejoin(first *Scope) (free func()) {
 	}
 }
 
-// ending returns why the scope has ended, nil if it has not. The cause is the
-// outermost scope that has ended.
+// ending returns why the scope has ended, or nil if it has not. The reason is
+// that of the outermost scope that has ended.
 func (s *Scope) ending() *InterruptedError {
 	if s.context().Err() == nil {
 		return nil
@@ -118,7 +118,7 @@ func (s *Scope) ending() *InterruptedError {
 		top = p
 	}
 	if top.call == nil && top.root.isOutside() && is(top.outer.Err(), context.DeadlineExceeded) {
-		return nil // the deadline of the caller is the call's own
+		return nil // the deadline of the caller belongs to the call itself
 	}
 	return top.interruption()
 }
@@ -144,8 +144,7 @@ func (s *Scope) interruption() *InterruptedError {
 }
 
 // interruption returns the suspension that the end of a context causes for the
-// calls inside: the interrupt that was its cause, or one with the cause of its
-// end.
+// calls inside: the interrupt that caused it, or one with the cause of its end.
 func interruption(ctx context.Context) *InterruptedError {
 	cause := context.Cause(ctx)
 	if e, ok := cause.(*InterruptedError); ok { //nolint:errorlint // the cause itself

@@ -10,21 +10,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// grace is how long a handler may take to return after its context ended,
-// before it is abandoned. It is long enough to keep the error of such a
-// handler, and short enough for an interrupt to be answered within 100 ms.
+// grace is how long a handler may take to return after its context ended before it is abandoned.
+// It is long enough to receive the error of such a handler, and short enough for an interrupt to
+// take effect within 100 ms.
 const grace = 50 * time.Millisecond
 
-// timespan is how long an attempt may take.
+// A timespan is the time that an attempt may take.
 type timespan struct {
-	start  time.Time // of the attempt
+	start  time.Time // beginning of the attempt
 	length time.Duration
 	total  bool // length is the rest of RetryTimeout
 }
 
-// newTimespan returns the timespan of an attempt that began at that time: its
-// own timeout or the rest of RetryTimeout, whichever is shorter. One of them is
-// not 0.
+// newTimespan returns the timespan of an attempt that began at the given time: its own timeout
+// or the rest of RetryTimeout, whichever is shorter. At least one of them is not 0.
 func newTimespan(began time.Time, timeout, total, spent time.Duration) timespan {
 	t := timespan{start: began, length: timeout}
 	if left := total - spent; total > 0 && (timeout == 0 || left <= timeout) {
@@ -33,8 +32,8 @@ func newTimespan(began time.Time, timeout, total, spent time.Duration) timespan 
 	return t
 }
 
-// passWithin makes a pass with a time limit. The pass runs on a goroutine of
-// its own, so that it can be abandoned.
+// passWithin makes a pass with a time limit. The pass runs on a separate goroutine, so that it
+// can be abandoned.
 func (c *Call) passWithin(s *Scope, t timespan) Result {
 	p := c.typed.Apart()
 	p.State().begin(p, s, t)
@@ -50,16 +49,16 @@ func (c *Call) passWithin(s *Scope, t timespan) Result {
 	}
 	p.Take()
 	r := p.State().r
-	// After the attempt's own time even a success is too late; after an
-	// interrupt it is kept.
+	// After the attempt's own time limit, even a success is too late; after an interrupt, a
+	// success is kept.
 	if l.expired() && !r.Panicked {
 		r = Result{Err: &TimeoutError{Limit: l.length, Err: finite(r.Err)}, Stage: r.Stage}
 	}
 	return r
 }
 
-// await waits until the handler returns. It reports false if the handler did
-// not return after its context had ended, and was abandoned.
+// await waits until the handler returns. It reports false if the handler did not return in time
+// after its context had ended, and was abandoned.
 func (l *limit) await(s *Scope) bool {
 	around := (*attemptContext)(s).around()
 	select {
@@ -82,27 +81,26 @@ func (l *limit) await(s *Scope) bool {
 	return !l.abandon()
 }
 
-// limit ends an attempt, and the contexts that were derived from its context,
-// when its time is over, when the context around the attempt ends, or when the
-// handler returns.
+// A limit ends an attempt, and the contexts derived from its context, when its time limit has
+// passed, when the surrounding context ends, or when the handler returns.
 type limit struct {
 	timespan
 	done    chan struct{} // closed at the end
 	ended   atomic.Uint32 // how the limit ended
-	overdue atomic.Bool   // the attempt counts as expired, although it ended before
+	overdue atomic.Bool   // the attempt counts as expired although it ended before
 
 	mu        sync.Mutex
 	callbacks map[*func()]struct{} // to call at the end
-	handler   uint8                // its state
+	handler   uint8                // state of the handler
 	late      chan struct{}        // closed when the handler returns after the end; nil unless await waits for it
 }
 
-// How a limit ends.
+// The ways in which a limit ends.
 const (
 	endedNot      = iota
-	endedExpired  // its own time is over
-	endedDeadline // the context around it is past its deadline
-	endedCanceled // the context around it was cancelled, or the handler returned
+	endedExpired  // its own time limit has passed
+	endedDeadline // the deadline of the surrounding context has passed
+	endedCanceled // the surrounding context was cancelled, or the handler returned
 )
 
 // The states of the handler of an attempt with a limit.
@@ -132,8 +130,8 @@ func (l *limit) Err() error {
 	return context.DeadlineExceeded
 }
 
-// returned ends the limit because the handler has returned. It reports false if
-// the handler was abandoned.
+// returned ends the limit because the handler has returned. It reports false if the handler was
+// abandoned.
 func (l *limit) returned() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,8 +146,8 @@ func (l *limit) returned() bool {
 	return true
 }
 
-// returnLate returns a channel that is closed when the handler returns; nil if
-// it has returned.
+// returnLate returns a channel that is closed when the handler returns, or nil if it has
+// returned.
 func (l *limit) returnLate() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,8 +158,8 @@ func (l *limit) returnLate() <-chan struct{} {
 	return l.late
 }
 
-// abandon drops the result of the handler. It reports false if the handler has
-// returned after all.
+// abandon drops the result of the handler. It reports false if the handler has returned in the
+// meantime.
 func (l *limit) abandon() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,14 +170,14 @@ func (l *limit) abandon() bool {
 	return true
 }
 
-// expire ends the limit because its own time is over.
+// expire ends the limit because its own time has passed.
 func (l *limit) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end(endedExpired)
 }
 
-// endWith ends the limit because the context around the attempt ended with err.
+// endWith ends the limit because the surrounding context ended with err.
 func (l *limit) endWith(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,8 +188,7 @@ func (l *limit) endWith(err error) {
 	}
 }
 
-// end closes done and starts the callbacks. Only the first call counts. l.mu
-// must be held.
+// end closes done and starts the callbacks. Only the first call counts. The caller holds l.mu.
 func (l *limit) end(how uint32) {
 	if l.ended.Load() != endedNot {
 		return
@@ -199,8 +196,8 @@ func (l *limit) end(how uint32) {
 	l.ended.Store(how)
 	close(l.done)
 	for f := range l.callbacks {
-		// Like context.AfterFunc, this runs each callback in its own goroutine. The callbacks of
-		// contexts derived from this one only cancel them.
+		// Like context.AfterFunc, call each callback on its own goroutine. The callbacks of
+		// derived contexts only cancel them.
 		go (*f)()
 	}
 	l.callbacks = nil

@@ -43,13 +43,12 @@ func addUsage(to *atomic.Pointer[record.Usage], u record.Usage) {
 	}
 }
 
-// passOn counts what was consumed inside an attempt for what is around the
-// call.
+// passOn adds the usage inside an attempt to that of the surrounding scope.
 func (c *Call) passOn(in *inside) {
 	if spent := in.spent.Swap(nil); spent != nil {
 		c.spend(*spent)
 	}
 }
 
-// spend counts u for the attempt around the call.
+// spend adds u to the usage of the surrounding attempt.
 func (c *Call) spend(u record.Usage) { addUsage(&c.parent.inner().spent, u) }

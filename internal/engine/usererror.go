@@ -8,19 +8,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Errors of handlers are the users' own: their methods may panic, they may wrap
+// Errors of handlers come from users: their methods may panic, they may wrap
 // themselves, and they may change after they were returned.
 
-// is is errors.Is for errors of users: one with a nil pointer in it, whose
-// methods panic, must cost its call and not the process.
+// is is errors.Is for errors of users. If the error contains a nil pointer whose
+// methods panic, only the call must fail, not the process.
 func is(err, target error) (found bool) {
 	defer func() { _ = recover() }()
 	return errors.Is(err, target)
 }
 
-// finite returns err, or another error in its place if err wraps itself:
-// errors.Is would never return for such an error, or end the process. An error
-// whose methods panic is finite.
+// finite returns err, or a replacement if err wraps itself: for such an error,
+// errors.Is would never return, or would end the process. An error whose methods panic
+// counts as finite.
 func finite(err error) error {
 	if record.Inspect(err).Endless {
 		return errEndless(err)
@@ -29,19 +29,18 @@ func finite(err error) error {
 }
 
 func errEndless(err error) error {
-	return fmt.Errorf("the error, a %T, wraps itself, or others more than %d levels deep", err, errtree.MaxDepth)
+	return fmt.Errorf("the error, a %T, wraps itself, or wraps others more than %d levels deep", err, errtree.MaxDepth)
 }
 
-// findings are what is found of the error of an attempt in one walk. Whatever depends
-// on the error is decided by them.
+// findings is what one walk through the error of an attempt finds. All decisions about
+// the error depend on it.
 type findings struct {
 	traits record.Traits
-	kept   error // as a record keeps it
-	made   bool  // they are of the error that the attempt has
+	kept   error // in the form for a record
+	made   bool  // they belong to the current error of the attempt
 }
 
-// find makes the findings of the error. It puts another error in the place of one that
-// wraps itself.
+// find determines the findings of the error. It replaces an error that wraps itself.
 func (c *Call) find(r *attempted) {
 	if r.Err == nil || r.made {
 		return

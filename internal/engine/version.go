@@ -28,17 +28,18 @@ func Version(ctx context.Context, name string, n int) int {
 // A VersionQuestion is a call of [Version] in a scope.
 type VersionQuestion struct {
 	Name    string
-	Highest int // the version that the program has
-	Claimed int // claims of the scope so far
+	Highest int // the version of the program
+	Claimed int // number of claims in the scope so far
 }
 
-// Check returns an error if the question is invalid, whatever was recorded.
+// Check returns an error if the question is invalid, independent of the
+// records.
 func (q VersionQuestion) Check() error {
 	if err := CheckName(q.Name); err != nil {
 		return fmt.Errorf("core: Version(%q, %d): %w", q.Name, q.Highest, err)
 	}
 	if q.Highest < 1 {
-		return fmt.Errorf("core: Version(%q, %d): versions are numbered from 1 up; 0 is the code before there were any", q.Name, q.Highest)
+		return fmt.Errorf("core: Version(%q, %d): versions are numbered from 1; 0 is the code before the first version", q.Name, q.Highest)
 	}
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // wait waits for the rest of the delay before the next attempt, unless the run is
-// parked meanwhile. Time in which no process ran counts as waited. Many calls may wait
-// at once, each with its stack: what is on it while they do is little, and the runtime
-// takes the rest away.
+// parked. Time during which no process ran counts as waited. Many calls may wait at
+// once, each with its stack. The stack holds little during the wait, so the runtime
+// can shrink it.
 func (c *Call) wait(p *record.Progress, s *Scope) {
 	rest := c.rest(p)
 	if rest == 0 || c.ended(s.outer) || c.parks(s.outer, rest) {
@@ -27,8 +27,8 @@ func (c *Call) wait(p *record.Progress, s *Scope) {
 }
 
 // endWait returns nil if the next attempt may begin. An error ends the call: it is the
-// suspension or the failure that the end of the context causes, or the suspension of a
-// run that is parked.
+// suspension or failure caused by the end of the context, or the suspension of a
+// parked run.
 func (c *Call) endWait(p *record.Progress, s *Scope) error {
 	if !c.ended(s.outer) {
 		if rest := c.rest(p); rest > 0 && c.parks(s.outer, rest) {
@@ -42,17 +42,16 @@ func (c *Call) endWait(p *record.Progress, s *Scope) error {
 	return c.failWaiting(p, s, after(context.Cause(s.outer), p.Err), ownEnd(s.outer))
 }
 
-// failWaiting fails the call before the attempt of s, with err: that of the last
-// attempt that was made, to which the failure belongs.
+// failWaiting fails the call before the attempt of s. err is the error of the last
+// attempt made, to which the failure belongs.
 func (c *Call) failWaiting(p *record.Progress, s *Scope, err error, reason record.Reason) error {
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)}
 	f := c.classify(&attempted{Result: Result{Err: err, Stage: record.StageHandler}})
 	return c.fail(p, before, &f, reason)
 }
 
-// rest returns what is left of the delay before the next attempt. If the run
-// was parked, the whole delay was counted as spent, and the rest is subtracted
-// again.
+// rest returns the rest of the delay before the next attempt. If the run was parked,
+// the whole delay was counted as spent, and the rest is subtracted again.
 func (c *Call) rest(p *record.Progress) time.Duration {
 	if p.Delay == 0 || c.root.settings.Strict {
 		return 0
@@ -64,8 +63,8 @@ func (c *Call) rest(p *record.Progress) time.Duration {
 	return rest
 }
 
-// sleepInSlot sleeps until ready is closed, if that is earlier, and releases the
-// slot of the call meanwhile. A nil ready never is.
+// sleepInSlot sleeps, or returns early when ready is closed; ready may be nil. It
+// releases the slot of the call meanwhile.
 func (c *Call) sleepInSlot(ctx context.Context, d time.Duration, ready <-chan struct{}) {
 	if c.guard != nil && c.guard.slot != nil {
 		c.guard.slot.Release()
@@ -74,8 +73,8 @@ func (c *Call) sleepInSlot(ctx context.Context, d time.Duration, ready <-chan st
 	c.sleep(ctx, d, ready)
 }
 
-// parks reports whether the run is parked during the delay. It is not if
-// something around the call limits the wait: that time passes in the process.
+// parks reports whether to park the run during the delay. The run is not parked if
+// something around the call limits the wait; that time passes in the process.
 func (c *Call) parks(ctx context.Context, delay time.Duration) bool {
 	threshold := c.root.settings.Park
 	if threshold == 0 || delay <= threshold {
@@ -85,8 +84,8 @@ func (c *Call) parks(ctx context.Context, delay time.Duration) bool {
 	return !limited
 }
 
-// park suspends the call until the next attempt is due. The whole delay counts
-// as time of the call, even if no process runs meanwhile.
+// park suspends the call until the next attempt is due. The whole delay counts as time
+// of the call, even if no process runs in the meantime.
 func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	due := time.Now().Add(delay)
 	e := parkedUntil("the next attempt begins", due)
@@ -99,7 +98,7 @@ func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	return e
 }
 
-// parkedUntil is the suspension of a call that waits for time. What says what
+// parkedUntil returns the suspension of a call that waits for a time. What says what
 // happens then.
 func parkedUntil(what string, due time.Time) *InterruptedError {
 	return &InterruptedError{
@@ -109,11 +108,10 @@ func parkedUntil(what string, due time.Time) *InterruptedError {
 	}
 }
 
-// errDeadlineAhead is the cause of a suspension that came before the deadline.
+// errDeadlineAhead is the cause of a suspension before the deadline has passed.
 var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", context.DeadlineExceeded)
 
-// checkEvery is the interval in which an external checker is asked during a
-// wait.
+// checkEvery is the interval at which an external checker is asked during a wait.
 const checkEvery = 100 * time.Millisecond
 
 // sleep returns after d, when ctx ends, when the run drains, or when ready is closed.
@@ -139,7 +137,7 @@ func isClosed(ready <-chan struct{}) bool {
 }
 
 func (r *Root) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}) {
-	var drained <-chan struct{} // nil outside any run, where nothing is drained
+	var drained <-chan struct{} // nil outside any run, where there is no draining
 	if !r.isOutside() {
 		drained = *r.drain()
 	}
@@ -164,9 +162,8 @@ func (c *Call) checkpoint(p *record.Progress, s *Scope) error {
 	return c.refuse(p, s, Result{Err: context.Cause(s.outer), Stage: record.StageEntry}, ownEnd(s.outer))
 }
 
-// stopping returns why the call must not continue although its own context has
-// not ended: something around it has ended, or the run drains. It returns nil
-// otherwise.
+// stopping returns why the call must not continue although its own context has not
+// ended: a surrounding scope has ended, or the run drains. It returns nil otherwise.
 func (c *Call) stopping() *InterruptedError {
 	if e := c.parent.ending(); e != nil {
 		return e
@@ -174,12 +171,12 @@ func (c *Call) stopping() *InterruptedError {
 	return c.root.draining.Load()
 }
 
-// ended asks the external checker, and reports whether the context or something
-// around the call has ended, or the run drains.
+// ended asks the external checker. It reports whether the context or a surrounding
+// scope has ended, or the run drains.
 func (c *Call) ended(ctx context.Context) bool {
 	if poll := c.root.settings.Poll; poll != nil {
 		poll(ctx)
 	}
-	// A context that was derived from the attempt's may end a moment later.
+	// A context derived from the attempt's context may end slightly later.
 	return ctx.Err() != nil || c.parent.context().Err() != nil || c.root.draining.Load() != nil
 }

@@ -1,2 +1,2 @@
-// Package enum holds how enumerations are written on the wire.
+// Package enum defines how enumerations are written in encoded form.
 package enum

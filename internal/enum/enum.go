@@ -2,8 +2,8 @@ package enum
 
 import "fmt"
 
-// Name is the name of value i. A number without a name, as one from a newer
-// format, is written as what(i).
+// Name returns the name of value i. A number without a name, such as one of
+// a newer format, is written as what(i).
 func Name(names []string, i uint8, what string) string {
 	if int(i) < len(names) && (names[i] != "" || i == 0) {
 		return names[i]
@@ -11,7 +11,7 @@ func Name(names []string, i uint8, what string) string {
 	return fmt.Sprintf("%s(%d)", what, i)
 }
 
-// Parse sets into to the value that has the name.
+// Parse sets into to the value with the name.
 func Parse(names []string, name []byte, what string, into *uint8) error {
 	for i, known := range names {
 		if known != "" && known == string(name) {

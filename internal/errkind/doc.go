@@ -1,2 +1,2 @@
-// Package errkind makes errors with a text of their own that are of a kind.
+// Package errkind makes errors with their own text that match a sentinel.
 package errkind

@@ -1,12 +1,13 @@
 package errtree
 
-// MaxDepth is the number of levels to which errors may be wrapped.
+// MaxDepth is the maximum number of levels of wrapped errors.
 const MaxDepth = 10_000
 
-// Walk calls visit with err and with all errors that it wraps, in the order of
-// errors.Is. It reports false, and ends, at an error that is wrapped in more than
-// MaxDepth others: errors.Is would never return for one that wraps itself, or end
-// the process. A panic of a method Unwrap, or of visit, is passed on.
+// Walk calls visit with err and all errors that it wraps, in the order of
+// errors.Is. If errors are nested more than MaxDepth levels deep, it stops and
+// reports false: errors.Is would never return for an error that wraps itself, or
+// would end the process. Walk does not recover panics of visit or of an Unwrap
+// method.
 func Walk(err error, visit func(error)) (ends bool) { return walk(err, MaxDepth, visit) }
 
 func walk(err error, levels int, visit func(error)) (ends bool) {

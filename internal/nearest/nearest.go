@@ -1,10 +1,9 @@
-// Package nearest finds the name that was probably meant by one with a slip in
-// it.
+// Package nearest finds the name that was probably meant by a misspelled one.
 package nearest
 
-// To returns the one of names that is the fewest changed letters away from
-// name, or nothing if none is close: more than two changes away, or more than
-// a third of its letters.
+// To returns the name in names that is closest to name, or "" if none is
+// close. A close name differs by at most two edits and at most a third of its
+// letters.
 func To(name string, names []string) string {
 	best, fewest := "", 3
 	for _, candidate := range names {
@@ -15,8 +14,9 @@ func To(name string, names []string) string {
 	return best
 }
 
-// distance is how many letters are to be inserted, left out, replaced or
-// swapped with their neighbour to make b of a; limit for that many or more.
+// distance returns how many insertions, deletions, replacements and swaps of
+// neighboring letters turn a into b. It returns limit if there are at least
+// that many.
 func distance(a, b string, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) >= limit {
 		return limit

@@ -1,3 +1,3 @@
-// Package ports finds ports on loopback for the servers of tests that know their
-// port before they listen, or listen to the same one again after a restart.
+// Package ports finds loopback ports for test servers that must know their port
+// before they listen, or must listen on the same port again after a restart.
 package ports

@@ -8,22 +8,22 @@ import (
 	"sync/atomic"
 )
 
-// A process has perProcess ports of its own, from one of the ranges that begin
-// at lowest. All ranges are below 32768: Linux, macOS and Windows give ports from
-// there on to those who ask for any, and to connections.
+// Each process has perProcess ports, from one of the ranges that begin at lowest.
+// All ranges are below 32768: Linux, macOS and Windows assign ephemeral ports
+// from there on.
 const (
 	lowest     = 10_000
 	ranges     = 300
 	perProcess = 64
 )
 
-// given counts the ports that this process has looked at. It is the state of the
-// process, as its ports are.
+// given counts the ports that this process has tried. It is global because ports
+// belong to the process.
 var given atomic.Int64
 
-// Free returns n ports, 64 at most, that nobody listens to on 127.0.0.1. The
-// system gives none of them to anybody else while its server is away. A port is
-// returned again after 64 others. It is for many goroutines.
+// Free returns n ports, at most 64, on which nothing listens on 127.0.0.1. The
+// system does not assign these ports to others while their server is down. A port
+// is returned again after 64 others. Free is safe for concurrent use.
 func Free(n int) ([]int, error) {
 	first := lowest + os.Getpid()%ranges*perProcess
 	var free []int
@@ -44,7 +44,7 @@ func Free(n int) ([]int, error) {
 		free = append(free, port)
 	}
 	if len(free) < n {
-		return nil, fmt.Errorf("ports: of %d to %d, %d are free; want %d: %w", first, first+perProcess-1, len(free), n, refused)
+		return nil, fmt.Errorf("ports: in %d to %d, %d are free; want %d: %w", first, first+perProcess-1, len(free), n, refused)
 	}
 	return free, nil
 }

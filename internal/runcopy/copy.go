@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Runs copies runs, or all of them where none is named. One that cannot be
-// copied stops no other.
+// Runs copies the given runs, or all runs if none are given. A run that cannot
+// be copied does not stop the others.
 func Runs(ctx context.Context, to, from snapshot.Store, ids []string, out io.Writer) error {
 	if len(ids) == 0 {
 		page, err := from.List(ctx, snapshot.Filter{})
@@ -19,23 +19,23 @@ func Runs(ctx context.Context, to, from snapshot.Store, ids []string, out io.Wri
 			return err
 		}
 		for i := range page.Runs {
-			ids = append(ids, page.Runs[len(page.Runs)-1-i].RunID) // so that their order stays
+			ids = append(ids, page.Runs[len(page.Runs)-1-i].RunID) // to keep their order
 		}
 	}
 	var all error
 	for _, id := range ids {
 		if err := Run(ctx, to, from, id); err != nil {
-			all = errors.Join(all, fmt.Errorf("run %s is not copied: %w", id, err))
+			all = errors.Join(all, fmt.Errorf("run %s was not copied: %w", id, err))
 			continue
 		}
-		fmt.Fprintf(out, "run %s is copied\n", id)
+		fmt.Fprintf(out, "run %s was copied\n", id)
 	}
 	return all
 }
 
-// Run copies the artifacts of a run, the run, and the messages that wait for
-// it, in this order: a run that is there is whole. Copying again what was
-// interrupted continues it.
+// Run copies the artifacts of a run, then the run, and then its waiting
+// messages. In this order, a run in the destination is always complete. Copying
+// again continues an interrupted copy.
 func Run(ctx context.Context, to, from snapshot.Store, id string) error {
 	run, err := from.Load(ctx, id)
 	if err != nil {
@@ -76,8 +76,8 @@ func Run(ctx context.Context, to, from snapshot.Store, id string) error {
 	return err
 }
 
-// checkCopy returns an error that is ErrExists, unless the run of that ID in the
-// store is a copy of run that nobody has changed.
+// checkCopy returns an error that matches ErrExists, unless the run with that ID
+// in the store is an unchanged copy of run.
 func checkCopy(ctx context.Context, to snapshot.Store, run *snapshot.Run) error {
 	there, err := to.Load(ctx, run.RunID)
 	if err != nil {
@@ -88,13 +88,13 @@ func checkCopy(ctx context.Context, to snapshot.Store, run *snapshot.Run) error 
 		same = bytes.Equal(there.Encoded(seq), run.Encoded(seq))
 	}
 	if !same {
-		return fmt.Errorf("%w, and is not the same: delete one of them", snapshot.ErrExists)
+		return fmt.Errorf("%w, and differs: delete one of them", snapshot.ErrExists)
 	}
 	return nil
 }
 
-// Artifacts returns the references of the artifacts of a run, whose records must
-// all be readable.
+// Artifacts returns the references of the artifacts of a run. All of its records
+// must be readable.
 func Artifacts(run *snapshot.Run) ([]string, error) {
 	sn, err := run.Snapshot()
 	if err != nil {

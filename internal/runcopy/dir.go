@@ -12,7 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// FromDir copies runs of a directory, which must exist, or all of them where none is named.
+// FromDir copies runs from a directory, which must exist. It copies all runs if none are
+// given.
 func FromDir(ctx context.Context, to snapshot.Store, dir string, ids []string, out io.Writer) error {
 	if _, err := os.Stat(dir); err != nil {
 		return err
@@ -20,7 +21,7 @@ func FromDir(ctx context.Context, to snapshot.Store, dir string, ids []string, o
 	return inDir(dir, func(from snapshot.Store) error { return Runs(ctx, to, from, ids, out) })
 }
 
-// ToDir copies runs to a directory, which is made if it does not exist.
+// ToDir copies runs to a directory, which is created if it does not exist.
 func ToDir(ctx context.Context, dir string, from snapshot.Store, ids []string, out io.Writer) error {
 	return inDir(dir, func(to snapshot.Store) error { return Runs(ctx, to, from, ids, out) })
 }
@@ -44,7 +45,7 @@ func List(ctx context.Context, s snapshot.Store, out io.Writer) error {
 	return nil
 }
 
-// Grace is the duration that the argument of gc says, an hour without one.
+// Grace returns the duration in the argument of gc, or an hour if there is no argument.
 func Grace(args []string) (time.Duration, error) {
 	if len(args) == 0 {
 		return time.Hour, nil

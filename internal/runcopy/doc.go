@@ -1,3 +1,3 @@
-// Package runcopy copies runs between stores of any kind, and verifies what a store has, for
-// the commands of the stores.
+// Package runcopy copies runs between stores of any kind and verifies the content of a
+// store. The commands of the stores use it.
 package runcopy

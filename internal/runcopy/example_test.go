@@ -26,7 +26,7 @@ func Example() {
 	fmt.Println(runcopy.Runs(ctx, to, from, nil, os.Stdout))
 	fmt.Println(runcopy.Verify(ctx, to, nil, os.Stdout))
 	// Output:
-	// run run-1 is copied
+	// run run-1 was copied
 	// <nil>
 	// ok       run-1: 4 records
 	// <nil>

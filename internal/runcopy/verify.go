@@ -11,8 +11,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Verify reads runs, or all of them where none is named, with their messages and artifacts,
-// and writes how each is. One that is damaged stops no other; the error names all.
+// Verify reads the given runs, or all runs if none are given, with their messages and
+// artifacts, and writes a verdict for each. A damaged run does not stop the others; the
+// error names all damaged runs.
 func Verify(ctx context.Context, s snapshot.Store, ids []string, out io.Writer) error {
 	if len(ids) == 0 {
 		page, err := s.List(ctx, snapshot.Filter{})
@@ -40,7 +41,7 @@ func Verify(ctx context.Context, s snapshot.Store, ids []string, out io.Writer) 
 	return all
 }
 
-// verify returns how many records a run has.
+// verify returns the number of records of a run.
 func verify(ctx context.Context, s snapshot.Store, id string, known map[string]error) (records int, err error) {
 	run, err := s.Load(ctx, id)
 	if err != nil {

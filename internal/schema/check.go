@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A check returns what Go finds wrong with a value that the JSON schema allows,
-// or "". It is not called with null.
+// A check returns what Go would reject in a value that the JSON schema allows,
+// or "". It is not called for null.
 type check func(value any) string
 
 func fitsSigned(t reflect.Type) check {
@@ -47,8 +47,8 @@ func fits(t reflect.Type, parse func(string) error) check {
 	}
 }
 
-// fitsAny checks all numbers in a value: encoding/json reads those of an any
-// into a float64.
+// fitsAny checks all numbers in a value, because encoding/json decodes numbers
+// in an any to float64.
 func fitsAny(value any) string {
 	switch v := value.(type) {
 	case json.Number:
@@ -86,7 +86,7 @@ func isTime(value any) string {
 	return ""
 }
 
-// decodes tries the value on the methods of t.
+// decodes tries to decode the value with the methods of t.
 func decodes(t reflect.Type) check {
 	return func(value any) string {
 		if err := json.Unmarshal(encode(value), reflect.New(t).Interface()); err != nil {
@@ -96,7 +96,7 @@ func decodes(t reflect.Type) check {
 	}
 }
 
-// isText tries a key of a map on the text methods of t.
+// isText tries to decode the key of a map with the text methods of t.
 func isText(t reflect.Type) check {
 	return func(value any) string {
 		text, _ := value.(string)
@@ -114,7 +114,7 @@ func refused(value any, t reflect.Type, err error) string {
 // A textForm is how a scalar is written in a string.
 type textForm struct {
 	want    string
-	pattern *regexp.Regexp // nil for what has no pattern in the schema
+	pattern *regexp.Regexp // nil if the schema has no pattern for it
 }
 
 var (
@@ -138,14 +138,14 @@ func textFormOf(t reflect.Type) textForm {
 	return numberText
 }
 
-// isQuoted checks the JSON that a string holds for a scalar of type t.
+// isQuoted checks the JSON in a string that holds a scalar of type t.
 func isQuoted(t reflect.Type) check {
 	form := textFormOf(t)
 	return func(value any) string {
 		text, _ := value.(string)
 		switch {
 		case t.Kind() == reflect.Bool:
-			return "" // an enum has checked it
+			return "" // the enum has checked it
 		case form.pattern == nil && !isJSONString(text):
 			return fmt.Sprintf(`got %s, want a JSON string in a string, with its quotes, such as "\"text\""`, brief(value))
 		case form.pattern != nil && !form.pattern.MatchString(text):

@@ -1,13 +1,14 @@
-// Package schema describes to a model what arguments a tool takes, and what was
+// Package schema describes to a model the arguments of a tool, and what was
 // wrong with the arguments that the model sent.
 //
 // [ForArguments] infers a JSON schema from the type of a tool's arguments, and
-// [Parse] takes a schema that is already written. The JSON method of both
-// returns the document to send to a model, and Validate checks what comes back.
+// [Parse] accepts a schema that was written elsewhere. The JSON method of both
+// returns the document to send to a model, and Validate checks the arguments
+// from the model.
 //
-// An inferred schema reports every problem at once, each on a line that says
-// where it is, what was found and what is allowed, since its reader is the model
-// that has to do better:
+// An inferred schema reports all problems at once, so that the model can correct
+// them. Each line says where the problem is, what was found, and what is
+// allowed:
 //
 //	citty: unknown field; want one of "city", "unit"
 //	unit: got "kelvin", want one of "celsius", "fahrenheit"
@@ -15,10 +16,9 @@
 //
 // # Types
 //
-// A field has the name that encoding/json gives it, and is left out where
-// encoding/json leaves it out: the json tag, omitempty, omitzero, the string
-// option, unexported and embedded fields and conflicts between names all mean
-// here what they mean there. On top of that:
+// Fields follow the rules of encoding/json for the json tag, omitempty,
+// omitzero, the string option, unexported and embedded fields, and conflicts
+// between names. In addition:
 //
 //   - A field is required unless it is a pointer, has omitempty or omitzero, or
 //     is promoted through an embedded pointer.
@@ -50,8 +50,8 @@
 //
 // # Documents
 //
-// A written schema is validated by github.com/google/jsonschema-go, which
-// reports the first problem. Documents come from other servers, so [Parse]
-// refuses those that the library would follow without end, and
-// [Document.Validate] those that would take it too much work.
+// Documents given to [Parse] are validated by github.com/google/jsonschema-go,
+// which reports the first problem. Since schemas and arguments may be untrusted,
+// [Parse] rejects schemas that would make the library loop forever, and
+// [Document.Validate] rejects arguments that would take too much work to check.
 package schema

@@ -11,22 +11,22 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Document is a JSON schema that was written by hand or sent by a server. Make
-// one with [Parse].
+// A Document is a JSON schema that was written by hand or received from a
+// server. Create one with [Parse].
 //
-// A Document does not change and may be used by several goroutines at once.
+// A Document is immutable and safe for concurrent use.
 type Document struct {
 	doc      json.RawMessage
 	graph    *graph
 	resolved *jsonschema.Resolved
 }
 
-// drafts are the values of $schema that the library validates.
-// Each is in the form that the library knows.
+// drafts maps the values of $schema that the library supports to the form that
+// the library knows.
 var drafts = map[string]string{
 	"": "",
 	"https://json-schema.org/draft/2020-12/schema":  draft202012,
-	"https://json-schema.org/draft/2020-12/schema#": draft202012, // as some generators write it
+	"https://json-schema.org/draft/2020-12/schema#": draft202012, // the form that some generators write
 	"http://json-schema.org/draft-07/schema#":       draft7,
 	"https://json-schema.org/draft-07/schema#":      draft7,
 	"http://json-schema.org/draft-07/schema":        draft7,
@@ -38,14 +38,14 @@ const (
 	draft7      = "http://json-schema.org/draft-07/schema#"
 )
 
-// Parse returns the schema that doc is: of draft 2020-12, or of draft 7 if its
-// $schema says so. Its type must be "object", since arguments are a JSON
-// object. Unknown keywords are ignored, and so is format.
+// Parse parses a schema of draft 2020-12, or of draft 7 if its $schema says
+// so. Its type must be "object", since arguments are a JSON object. Unknown
+// keywords and format are ignored.
 //
-// It returns an error that names the place in the document for what cannot be
-// validated: references that leave the document or lead back to themselves,
-// anchors, an $id below the root, and patterns that package regexp does not
-// know.
+// If the schema uses something that is not supported, the error names the
+// place in the document: references that leave the document or lead back to
+// themselves, anchors, an $id below the root, and patterns that package regexp
+// does not support.
 func Parse(doc []byte) (*Document, error) {
 	d, err := parse(doc)
 	if err != nil {
@@ -66,7 +66,7 @@ func parse(doc []byte) (d *Document, err error) {
 		return nil, fmt.Errorf("got %s, want a JSON object", withArticle(typeOf(tree)))
 	}
 	defer func() {
-		if p := recover(); p != nil { // in the library
+		if p := recover(); p != nil { // a panic in the library
 			err = fmt.Errorf("the document cannot be used: panic: %v", p)
 		}
 	}()
@@ -86,7 +86,7 @@ func parse(doc []byte) (d *Document, err error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := root.Resolve(nil) // nil: nothing is loaded from elsewhere
+	resolved, err := root.Resolve(nil) // nil: load nothing from elsewhere
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +97,14 @@ func parse(doc []byte) (d *Document, err error) {
 	return &Document{compact.Bytes(), g, resolved}, nil
 }
 
-// JSON returns the schema as it was given, without insignificant space. The
-// caller owns the bytes.
+// JSON returns the original schema without insignificant space. The caller
+// owns the bytes.
 func (d *Document) JSON() json.RawMessage { return bytes.Clone(d.doc) }
 
 // Validate returns nil if raw is one JSON document that the schema allows, and
-// otherwise a *[ValidationError], with the first thing that is wrong. It
-// refuses what [Schema.Validate] refuses by itself, and a document that would
-// take too much work to check.
+// otherwise a *[ValidationError] with the first problem. It also rejects what
+// [Schema.Validate] always rejects, and a document that would take too much
+// work to check.
 func (d *Document) Validate(raw json.RawMessage) error {
 	tree, problems, err := read(raw)
 	if err == nil && len(problems) == 0 {
@@ -124,7 +124,7 @@ func (d *Document) validate(v *value) (err error) {
 		return err
 	}
 	defer func() {
-		if p := recover(); p != nil { // in the library
+		if p := recover(); p != nil { // a panic in the library
 			err = fmt.Errorf("the schema cannot be applied: panic: %v", p)
 		}
 	}()
@@ -136,10 +136,10 @@ func (d *Document) validate(v *value) (err error) {
 
 var validating = regexp.MustCompile(`^validating (.+?): `)
 
-// libraryMessage reduces the path to the schema that does not match, which the
-// library spells out in full, to its last step.
+// libraryMessage shortens the path to the schema that does not match, which
+// the library prints in full, to its last step.
 func libraryMessage(err error) string {
-	const most = 2000 // the library shows whole values
+	const most = 2000 // the library prints whole values
 	text, at := err.Error(), "root"
 	for {
 		match := validating.FindStringSubmatch(text)

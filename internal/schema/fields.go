@@ -10,18 +10,18 @@ import (
 
 // field is a field of a struct as encoding/json sees it.
 type field struct {
-	name   string // in JSON
+	name   string // name in JSON
 	goName string
 	typ    reflect.Type
 	tag    reflect.StructTag
 	index  []int
 
-	tagged   bool // the name is from a tag, which takes precedence over one that is not
+	tagged   bool // the name is from a tag, which takes precedence over untagged names
 	optional bool
 	quoted   bool
 
 	// unreachable is the unexported struct behind an embedded pointer on the path
-	// to the field, or nil. encoding/json can write the field but not set it.
+	// to the field, or nil. encoding/json can encode the field but not set it.
 	unreachable reflect.Type
 }
 
@@ -29,14 +29,14 @@ type field struct {
 type embedded struct {
 	typ         reflect.Type
 	index       []int
-	optional    bool // through a pointer, which is nil if no field of it is given
+	optional    bool // embedded by pointer, which is nil if none of its fields is given
 	unreachable reflect.Type
 }
 
-// fieldsOf returns the fields of the struct t in their order, with those of
-// embedded structs promoted as encoding/json does: a shallow name hides a deep
-// one, a tagged name one of the same depth that is not, and names that are
-// still in conflict hide each other.
+// fieldsOf returns the fields of the struct t in order, with the fields of
+// embedded structs promoted as in encoding/json: a shallow name hides a deep one,
+// a tagged name hides an untagged one at the same depth, and names still in
+// conflict hide each other.
 func fieldsOf(t reflect.Type) []field {
 	var found []field
 	visited := map[reflect.Type]bool{}
@@ -98,7 +98,7 @@ func scan(e embedded) (own []field, promoted []embedded) {
 		}
 		unreachable := e.unreachable
 		if !sf.IsExported() && elem != sf.Type {
-			unreachable = elem // embedded too, under a name of its own
+			unreachable = elem // embedded too, but with its own name
 		}
 
 		has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
@@ -117,7 +117,7 @@ func scan(e embedded) (own []field, promoted []embedded) {
 	return own, promoted
 }
 
-// dominant drops the fields that others hide.
+// dominant drops the fields that are hidden by others.
 func dominant(found []field) []field {
 	byName := map[string][]field{}
 	for _, f := range found {
@@ -136,7 +136,7 @@ func dominant(found []field) []field {
 	return fields
 }
 
-// rank orders fields of one name: those that hide others first.
+// rank orders fields with the same name: those that hide others come first.
 func rank(a, b field) int {
 	if c := cmp.Compare(len(a.index), len(b.index)); c != 0 {
 		return c
@@ -150,8 +150,8 @@ func rank(a, b field) int {
 	return 1
 }
 
-// validName reports whether encoding/json takes name from a tag; if it does
-// not, the Go name is used.
+// validName reports whether encoding/json accepts a name from a tag. If not, the
+// Go name is used.
 func validName(name string) bool {
 	for _, r := range name {
 		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) {

@@ -14,23 +14,23 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// The library follows references without looking where they lead, and tries
-// alternatives within alternatives again and again: a document can make it run
-// until the stack is full, which ends the process, or for years. So the schemas
-// of a document and what they refer to are looked at first.
+// The library follows references without checking for loops, and tries nested
+// alternatives repeatedly: a document can make it overflow the stack, which
+// ends the process, or run for years. Therefore the schemas of a document and
+// their references are examined first.
 
-// graph is the schemas of a document.
+// A graph contains the schemas of a document.
 type graph struct {
 	root      *jsonschema.Schema
 	nodes     map[*jsonschema.Schema]*node
 	byPointer map[string]*jsonschema.Schema // "" is the root
 }
 
-// node is what the library applies along with a schema.
+// A node lists the schemas that the library applies along with a schema.
 type node struct {
 	same       []*jsonschema.Schema          // to the same value
-	properties map[string]*jsonschema.Schema // to the member of the name
-	within     []*jsonschema.Schema          // perhaps to any member or item
+	properties map[string]*jsonschema.Schema // to the property with the name
+	within     []*jsonschema.Schema          // possibly to any property or item
 }
 
 var jsonTypes = []string{"string", "integer", "number", "boolean", "object", "array", "null"}
@@ -51,7 +51,7 @@ func newGraph(root *jsonschema.Schema) (*graph, error) {
 	return g, nil
 }
 
-// collect adds n, which the JSON pointer leads to, and all schemas below it.
+// collect adds n, the schema at the JSON pointer, and all schemas below it.
 func (g *graph) collect(n *jsonschema.Schema, at string) error {
 	if err := supported(n, at); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (g *graph) collect(n *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// supported checks what the library does not, or not before it validates.
+// supported checks what the library does not check, or not before it validates.
 func supported(n *jsonschema.Schema, at string) error {
 	switch {
 	case n == nil:
@@ -102,9 +102,10 @@ func supported(n *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// keywords returns the schemas directly below n by the Go name of their
-// keyword, each with its step of a JSON pointer. It reads them from the struct
-// and not from the document, whose names the library matches without case.
+// keywords returns the schemas directly below n, by the Go name of their
+// keyword and with the step of their JSON pointer. It reads them from the
+// struct instead of the document, in which the library matches names
+// case-insensitively.
 func keywords(n *jsonschema.Schema) map[string]map[string]*jsonschema.Schema {
 	all := map[string]map[string]*jsonschema.Schema{}
 	v := reflect.ValueOf(n).Elem()
@@ -154,7 +155,7 @@ func place(pointer string) string {
 	return "at " + pointer
 }
 
-// resolve adds what the $ref of n leads to.
+// resolve adds the schema that the $ref of n refers to.
 func (g *graph) resolve(n *jsonschema.Schema, at string) error {
 	if n.Ref == "" {
 		return nil
@@ -165,7 +166,7 @@ func (g *graph) resolve(n *jsonschema.Schema, at string) error {
 	}
 	to := g.byPointer[u.Fragment]
 	if to == nil {
-		return fmt.Errorf(`%s: $ref %q leads nowhere; want one such as "#/$defs/name"`, place(at), n.Ref)
+		return fmt.Errorf(`%s: $ref %q does not exist; want one such as "#/$defs/name"`, place(at), n.Ref)
 	}
 	g.nodes[n].same = append(g.nodes[n].same, to)
 	return nil
@@ -173,7 +174,7 @@ func (g *graph) resolve(n *jsonschema.Schema, at string) error {
 
 // loops reports whether a schema applies itself to its own value.
 func (g *graph) loops() bool {
-	done := map[*jsonschema.Schema]bool{} // false while what it applies is looked at
+	done := map[*jsonschema.Schema]bool{} // false while being visited
 	var visit func(n *jsonschema.Schema) bool
 	visit = func(n *jsonschema.Schema) bool {
 		if closed, seen := done[n]; seen {

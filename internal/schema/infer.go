@@ -11,24 +11,25 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// The library infers schemas too, but not those of encoding/json: it reads a
-// []byte as an array, promotes fields by Go's rules, and refuses recursion and
-// types with methods. So the schema is built here, from the library's types.
+// The library can infer schemas too, but not according to encoding/json: it
+// treats a []byte as an array, promotes fields by Go's rules, and rejects
+// recursion and types with methods. Therefore the schema is built here, from the
+// library's types.
 
-// wantType is what an error offers instead of a type that has no schema.
+// wantType is the list of alternatives in the error for a type without a schema.
 const wantType = `want a bool, string, integer, float, struct, slice, array, map or any, a pointer to one of these, ` +
 	`or a type with its own JSON or text methods; the tag json:"-" leaves a field out`
 
-// definitions begins every reference to a definition.
+// definitions is the prefix of every reference to a definition.
 const definitions = "#/$defs/"
 
 const anyValue = "any JSON value"
 
-// builder makes the schema of one type.
+// A builder builds the schema of one type.
 type builder struct {
 	root   reflect.Type
-	open   map[reflect.Type]bool   // types that are being built
-	names  map[reflect.Type]string // definitions of types that contain themselves
+	open   map[reflect.Type]bool   // types being built
+	names  map[reflect.Type]string // names of the definitions of recursive types
 	defs   map[string]*jsonschema.Schema
 	checks map[*jsonschema.Schema]check
 }
@@ -62,7 +63,7 @@ func (b *builder) errorf(path, format string, args ...any) error {
 	return fmt.Errorf("schema: %s: field %s: %w", b.root, path, err)
 }
 
-// value returns a new schema for t; path leads to it in Go names.
+// value returns a new schema for t. path is the Go path to t.
 func (b *builder) value(t reflect.Type, path string) (*jsonschema.Schema, error) {
 	elem, ok := pointedTo(t)
 	if !ok {
@@ -78,8 +79,8 @@ func (b *builder) value(t reflect.Type, path string) (*jsonschema.Schema, error)
 	return n, nil
 }
 
-// pointedTo follows pointers to the first other type, and reports false if there
-// is none.
+// pointedTo follows pointers to the first non-pointer type. It reports false if
+// there is none.
 func pointedTo(t reflect.Type) (reflect.Type, bool) {
 	seen := map[reflect.Type]bool{}
 	for t.Kind() == reflect.Pointer {
@@ -152,7 +153,7 @@ func (b *builder) checked(n *jsonschema.Schema, check check) *jsonschema.Schema 
 }
 
 // ref returns a reference to t, which contains itself. The root is not moved to
-// the definitions, since LLM services want to see the object there.
+// the definitions, because LLM services expect the object at the root.
 func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
 	if t == b.root {
 		return &jsonschema.Schema{Ref: "#"}
@@ -163,8 +164,8 @@ func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
 	return &jsonschema.Schema{Ref: definitions + b.names[t]}
 }
 
-// definitionName returns a unique name for t that needs no escape in a reference,
-// although type arguments have slashes and brackets.
+// definitionName returns a unique name for t that needs no escaping in a
+// reference, although type arguments contain slashes and brackets.
 func (b *builder) definitionName(t reflect.Type) string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -214,8 +215,8 @@ func (b *builder) byKind(t reflect.Type, path string) (*jsonschema.Schema, error
 	return nil, b.errorf(path, "%s has no schema; %s", t, wantType)
 }
 
-// signed bounds integers of less than 64 bits. The library has bounds as floats,
-// which cannot hold those of 64 bits.
+// signed sets the bounds of integers of less than 64 bits. The library stores
+// bounds as floats, which cannot represent 64-bit bounds.
 func signed(t reflect.Type) *jsonschema.Schema {
 	n := &jsonschema.Schema{Type: "integer"}
 	if t.Kind() != reflect.Int && t.Bits() < 64 {
@@ -251,13 +252,13 @@ func (b *builder) mapping(t reflect.Type, path string) (*jsonschema.Schema, erro
 		return nil, err
 	}
 	if values.Description == anyValue {
-		values.Description = "" // "additionalProperties": true says it already
+		values.Description = "" // "additionalProperties": true already says so
 	}
 	return &jsonschema.Schema{Type: "object", PropertyNames: names, AdditionalProperties: values}, nil
 }
 
-// keys returns the schema of a map's keys, nil if any string is a key, and
-// reports false if encoding/json cannot read them from strings.
+// keys returns the schema of a map's keys, or nil if any string is a key. It
+// reports false if encoding/json cannot decode the keys from strings.
 func (b *builder) keys(t reflect.Type) (*jsonschema.Schema, bool) {
 	switch {
 	case reflect.PointerTo(t).Implements(textUnmarshaler):

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a JSON document.
+// A Problem is one error in a JSON document.
 type Problem struct {
-	// Path leads to the value, as in items[2].unit. A name that is not a plain
-	// word is written as in prices["per day"]. Empty for the whole document.
+	// Path is the path of the value, such as items[2].unit. A name that is not a
+	// plain word is written as in prices["per day"]. It is empty for the whole
+	// document.
 	Path string
 
 	// Message says what is wrong and what is allowed.
@@ -24,18 +25,19 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Message
 }
 
-// ValidationError is what [Schema.Validate] found in a document.
+// A ValidationError contains the problems that [Schema.Validate] found in a
+// document.
 type ValidationError struct {
-	// Problems are in the order of the document, and at least one.
+	// Problems has at least one element, in the order of the document.
 	Problems []Problem
 }
 
-// maxLines is how many problems a message lists: its reader is a model, which
-// pays for each.
+// maxLines is the maximum number of problems in a message, since the model that
+// reads the message is charged for its length.
 const maxLines = 30
 
-// Error returns the problems, one per line. After the 30th it says how many more
-// there are.
+// Error returns one problem per line. After the 30th it says how many more there
+// are.
 func (e *ValidationError) Error() string {
 	var lines []string
 	for i, p := range e.Problems {

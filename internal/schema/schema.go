@@ -9,32 +9,33 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Schema is a JSON schema inferred from a Go type. Make one with
+// A Schema is a JSON schema inferred from a Go type. Create one with
 // [ForArguments].
 //
-// A Schema does not change and may be used by several goroutines at once.
+// A Schema is immutable and safe for concurrent use.
 type Schema struct {
 	doc  json.RawMessage
 	root *jsonschema.Schema
 
-	// checks are what Go asks of a value beyond what a JSON schema can say.
+	// checks contains the requirements of Go on a value that a JSON schema
+	// cannot express.
 	checks map[*jsonschema.Schema]check
 }
 
 // JSON returns the schema as a compact JSON document. Properties are in the
-// order of the Go fields, and the bytes are the same at every call and in every
+// order of the Go fields, and the bytes are the same for every call and in every
 // process. The caller owns them.
 func (s *Schema) JSON() json.RawMessage { return bytes.Clone(s.doc) }
 
-// ForArguments returns the schema of a JSON object that encoding/json reads
-// into a t, which is a struct, a map with string keys or a pointer to one of
-// these. Where a type is written in another form than it is read, the schema
-// describes the form that is read. It returns an error that names the field if
-// part of t has no schema.
+// ForArguments returns the schema of a JSON object that encoding/json can decode
+// into a t, which must be a struct, a map with string keys, or a pointer to one
+// of these. If a type is encoded and decoded in different forms, the schema
+// describes the form for decoding. If part of t has no schema, ForArguments
+// returns an error that names the field.
 //
-// A document that the schema accepts decodes into a t, without unknown fields,
-// unless a method of the type refuses null. null itself is refused, also for a
-// pointer.
+// A document that the schema accepts can be decoded into a t, without unknown
+// fields, unless a method of the type rejects null. A document that is null is
+// always rejected, even for a pointer.
 func ForArguments(t reflect.Type) (*Schema, error) {
 	if t == nil {
 		return nil, fmt.Errorf("schema: no type; want a struct or a map with string keys")
@@ -51,7 +52,7 @@ func ForArguments(t reflect.Type) (*Schema, error) {
 		return nil, err
 	}
 	if types := typesOf(root); len(types) == 0 {
-		// A struct with its own UnmarshalJSON: all that is known is that a model
+		// A struct with its own UnmarshalJSON: it is only known that a model
 		// sends an object.
 		root.Type, root.Description = "object", ""
 	} else if types[0] != "object" {

@@ -19,8 +19,8 @@ var (
 	jsonNumber      = reflect.TypeFor[json.Number]()
 )
 
-// stdType returns a new schema for a type of the standard library whose kind and
-// methods do not determine its JSON.
+// stdType returns a new schema for a type of the standard library whose JSON
+// form does not follow from its kind and methods.
 func stdType(t reflect.Type) (*jsonschema.Schema, check, bool) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -37,8 +37,8 @@ func stdType(t reflect.Type) (*jsonschema.Schema, check, bool) {
 	return nil, nil, false
 }
 
-// byMethods returns a new schema for a type that has its own JSON or text
-// methods. JSON methods take precedence, as they do in encoding/json.
+// byMethods returns a new schema for a type with its own JSON or text methods.
+// JSON methods take precedence, as in encoding/json.
 func byMethods(t reflect.Type) (*jsonschema.Schema, check, bool) {
 	p := reflect.PointerTo(t) // the methods of a pointer include those of its value
 	switch {
@@ -64,7 +64,7 @@ func isUnsigned(t reflect.Type) bool {
 	return reflect.Uint <= t.Kind() && t.Kind() <= reflect.Uintptr
 }
 
-// isScalar reports whether the json tag's string option has a meaning for t.
+// isScalar reports whether the json tag's string option applies to t.
 func isScalar(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64:

@@ -9,13 +9,13 @@ import (
 )
 
 // A Strict schema is a schema in the form that services enforce: every property of every
-// object is required, and no others are allowed. A property that is optional may be null
-// instead. Make one with [NewStrict].
+// object is required, and no others are allowed. An optional property may be null
+// instead. Create one with [NewStrict].
 //
-// A Strict does not change and may be used by several goroutines at once.
+// A Strict is immutable and safe for concurrent use.
 type Strict struct {
 	doc  json.RawMessage
-	root *object // of the schema that it is made of
+	root *object // root of the original schema
 	of   validator
 }
 
@@ -25,14 +25,14 @@ type validator interface {
 	Validate(arguments json.RawMessage) error
 }
 
-// NewStrict returns the strict form of a schema. The error names the place that has none,
-// such as a map, whose keys are not known.
+// NewStrict returns the strict form of a schema. If a part has no strict form, such as a
+// map, whose keys are unknown, the error names it.
 func NewStrict(of validator) (*Strict, error) {
 	root, err := readObject(of.JSON())
 	if err != nil {
 		return nil, err
 	}
-	strict, err := readObject(of.JSON()) // a copy, to be changed
+	strict, err := readObject(of.JSON()) // a copy that can be modified
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +60,9 @@ func (s *Strict) JSON() json.RawMessage { return bytes.Clone(s.doc) }
 // Validate checks a document of either form.
 func (s *Strict) Validate(arguments json.RawMessage) error { return s.of.Validate(s.Plain(arguments)) }
 
-// Plain returns the document in the form of the schema that s is made of: an optional
-// property that is null, and must not be null there, is left out. What is not JSON is
-// returned as it is.
+// Plain converts the document to the form of the original schema: an optional property
+// that is null, but must not be null there, is removed. A document that is not JSON is
+// returned unchanged.
 func (s *Strict) Plain(document json.RawMessage) json.RawMessage {
 	if !bytes.Contains(document, []byte("null")) {
 		return document
@@ -74,8 +74,8 @@ func (s *Strict) Plain(document json.RawMessage) json.RawMessage {
 	return encode(tree)
 }
 
-// leaveOut removes the nulls that the schema has no place for, and reports whether there
-// were any.
+// leaveOut removes nulls that the schema does not allow, and reports whether there were
+// any.
 func (s *Strict) leaveOut(schema any, value any, depth int) (changed bool) {
 	node := s.resolve(schema)
 	if node == nil || depth > maxDepth {
@@ -137,7 +137,7 @@ func (s *Strict) resolve(schema any) *object {
 func (s *Strict) allowsNull(schema any, depth int) bool {
 	node := s.resolve(schema)
 	if node == nil || depth > maxDepth {
-		return true // anything
+		return true // any value
 	}
 	if of := list(node.values["anyOf"]); len(of) > 0 {
 		return slices.ContainsFunc(of, func(sub any) bool { return s.allowsNull(sub, depth+1) })
@@ -152,10 +152,10 @@ func (s *Strict) allowsNull(schema any, depth int) bool {
 	return len(types) == 0 && node.values["enum"] == nil || slices.Contains(types, "null")
 }
 
-// looseKeywords are those that services do not enforce.
+// looseKeywords are keywords that services do not enforce.
 var looseKeywords = []string{"oneOf", "allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "prefixItems"}
 
-// makeStrict changes a schema into its strict form. The path is that of the value.
+// makeStrict converts a schema to its strict form. path is the path of the value.
 func makeStrict(node *object, path string) error {
 	here := path
 	if here == "" {
@@ -168,7 +168,7 @@ func makeStrict(node *object, path string) error {
 	}
 	types := namedTypes(node)
 	if len(types) == 0 && node.values["$ref"] == nil && node.values["anyOf"] == nil && node.values["enum"] == nil && node.values["const"] == nil {
-		return fmt.Errorf("%s: it may be anything; services enforce schemas that say the type of every value", here)
+		return fmt.Errorf("%s: any value is allowed; services enforce schemas that define the type of every value", here)
 	}
 	if slices.Contains(types, "object") {
 		if err := makeStrictObject(node, here, path); err != nil {
@@ -195,7 +195,7 @@ func makeStrict(node *object, path string) error {
 		return makeStrictIn(items, path+"[]")
 	}
 	if slices.Contains(types, "array") {
-		return fmt.Errorf("%s: its items may be anything", here)
+		return fmt.Errorf("%s: items of any type are allowed", here)
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func makeStrict(node *object, path string) error {
 func makeStrictIn(schema any, path string) error {
 	node, ok := schema.(*object)
 	if !ok {
-		return fmt.Errorf("%s: it may be anything; services enforce schemas that say the type of every value", path)
+		return fmt.Errorf("%s: any value is allowed; services enforce schemas that define the type of every value", path)
 	}
 	return makeStrict(node, path)
 }
@@ -213,7 +213,7 @@ func makeStrictObject(node *object, here, path string) error {
 	more, isOpen := node.values["additionalProperties"].(*object)
 	if isOpen || properties == nil && node.values["additionalProperties"] != false || node.values["propertyNames"] != nil {
 		if never, _ := more.member("not").(*object); never == nil || len(never.names) > 0 {
-			return fmt.Errorf("%s: its keys are not known, as those of a map; services enforce objects with known properties", here)
+			return fmt.Errorf("%s: its keys are unknown, as in a map; services enforce objects with known properties", here)
 		}
 	}
 	if properties == nil {
@@ -236,7 +236,7 @@ func makeStrictObject(node *object, here, path string) error {
 	return nil
 }
 
-// orNull returns a schema that allows null, too.
+// orNull returns a schema that also allows null.
 func orNull(node *object) *object {
 	types := namedTypes(node)
 	of, isChoice := node.values["anyOf"].([]any)
@@ -265,7 +265,7 @@ func orNull(node *object) *object {
 	return node
 }
 
-// namedTypes returns the JSON types that a schema names.
+// namedTypes returns the JSON types listed in a schema.
 func namedTypes(node *object) []string {
 	if name, ok := node.values["type"].(string); ok {
 		return []string{name}
@@ -284,7 +284,7 @@ func list(v any) []any {
 	return items
 }
 
-// set sets a member, at its place or at the end.
+// set sets a member, in its existing position or at the end.
 func (o *object) set(name string, value any) {
 	if o.values == nil {
 		o.values = make(map[string]any)
@@ -295,7 +295,7 @@ func (o *object) set(name string, value any) {
 	o.values[name] = value
 }
 
-// member returns a member; nil if o is nil or has none.
+// member returns a member, or nil if o is nil or has no such member.
 func (o *object) member(name string) any {
 	if o == nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// reserved matches a jsonschema tag that is more than a description in other
-// libraries, and perhaps later in this one.
+// reserved matches a jsonschema tag that has a meaning beyond a description in
+// other libraries, and may get one in this package.
 var reserved = regexp.MustCompile(`^[^ \t\n]*=`)
 
 func description(tag reflect.StructTag) (string, error) {
@@ -30,7 +30,7 @@ func description(tag reflect.StructTag) (string, error) {
 	return text, nil
 }
 
-// enumTag sets the allowed values of n, or of its items, to those of the list.
+// enumTag sets the allowed values of n, or of its items, to the list.
 func (b *builder) enumTag(n *jsonschema.Schema, list string) error {
 	for n.Items != nil {
 		n = n.Items
@@ -77,7 +77,7 @@ func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
 	return value, nil
 }
 
-// outside returns why the type of n does not have the value, or "".
+// outside returns why the value does not have the type of n, or "".
 func (b *builder) outside(n *jsonschema.Schema, value any) string {
 	bare := *n
 	bare.Enum = nil // the tag takes precedence over the type's own list
@@ -88,11 +88,11 @@ func (b *builder) outside(n *jsonschema.Schema, value any) string {
 	return ""
 }
 
-// enumOf returns what the type's method JSONSchemaEnum lists, as JSON values,
-// or nil if it has no such method.
+// enumOf returns the values listed by the type's method JSONSchemaEnum as JSON
+// values, or nil if it has no such method.
 func (b *builder) enumOf(t reflect.Type) ([]any, error) {
 	if t.Kind() == reflect.Interface {
-		return nil, nil // there is no value to ask
+		return nil, nil // there is no value on which to call the method
 	}
 	if _, _, own := byMethods(t); t.Kind() == reflect.Struct && !own {
 		return nil, nil // the method is promoted from an embedded field

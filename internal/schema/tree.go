@@ -12,18 +12,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth is how deep the values of a document may be nested.
+// maxDepth is the maximum nesting depth of a document.
 const maxDepth = 256
 
 // A JSON document is read into a tree of nil, bool, string, json.Number, []any
-// and *object. Unlike map[string]any, it keeps the order of the members and the
-// digits of the numbers.
+// and *object. Unlike map[string]any, the tree keeps the order of members and
+// the digits of numbers.
 type object struct {
-	names  []string // in their order, each once
+	names  []string // in order, without duplicates
 	values map[string]any
 }
 
-// MarshalJSON writes the members in their order.
+// MarshalJSON encodes the members in order.
 func (o *object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -41,17 +41,17 @@ func (o *object) MarshalJSON() ([]byte, error) {
 
 // encode returns a tree as JSON.
 func encode(tree any) []byte {
-	raw, _ := json.Marshal(tree) // a tree holds nothing that has no JSON
+	raw, _ := json.Marshal(tree) // every tree can be encoded
 	return raw
 }
 
-// read returns the tree of a document, and a problem for each name that an
-// object has twice. The error is for what is not a JSON document.
+// read returns the tree of a document, and a problem for each duplicate name in
+// an object. The error is for a document that is not valid JSON.
 func read(raw json.RawMessage) (any, []Problem, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil, errors.New("not valid JSON: the document is empty")
 	}
-	// encoding/json reads both; names that are given twice become problems.
+	// encoding/json accepts both; duplicate names become problems.
 	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
 	tree, err := r.value("")
 	if errors.Is(err, errTooDeep) {
@@ -67,8 +67,8 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 
 var errTooDeep = fmt.Errorf("values are nested deeper than %d levels", maxDepth)
 
-// syntaxError says what keeps raw from being one JSON value, and where. The
-// error of a token does not always say where.
+// syntaxError says why raw is not one JSON value, and where. The error of a
+// token does not always contain the position.
 func syntaxError(raw json.RawMessage) error {
 	var whole json.RawMessage
 	err := json.Unmarshal(raw, &whole)
@@ -188,11 +188,11 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// isInteger reports whether encoding/json reads the number into an integer. It
-// does not take 1.0 and 1e3, which are integers to a JSON schema.
+// isInteger reports whether encoding/json can decode the number into an
+// integer. It rejects 1.0 and 1e3, which are integers in a JSON schema.
 func isInteger(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
 
-// typeOf returns the JSON type of a tree; for an integer that is "integer".
+// typeOf returns the JSON type of a tree, which may be "integer".
 func typeOf(tree any) string {
 	switch v := tree.(type) {
 	case nil:
@@ -212,7 +212,7 @@ func typeOf(tree any) string {
 	return "string"
 }
 
-// brief shows a value in a message: a scalar as it is, if it is short.
+// brief returns a value for a message: a scalar unchanged if it is short.
 func brief(tree any) string {
 	const most = 60
 	switch v := tree.(type) {
@@ -231,7 +231,7 @@ func brief(tree any) string {
 	return text
 }
 
-// withArticle returns the name of a type as it stands in a sentence.
+// withArticle returns the name of a type with its article.
 func withArticle(name string) string {
 	switch {
 	case name == "null":

@@ -11,11 +11,11 @@ import (
 )
 
 // Validate returns nil if raw is one JSON document that the schema allows, and
-// otherwise a *[ValidationError] with all that is wrong. An object that has a
-// name twice is refused, and so are values nested deeper than 256 levels.
+// otherwise a *[ValidationError] with all problems. It rejects objects with
+// duplicate names and values nested deeper than 256 levels.
 //
-// A type with its own methods decodes its part of the document, into a value
-// that is thrown away.
+// A type with its own methods decodes its part of the document into a
+// temporary value.
 func (s *Schema) Validate(raw json.RawMessage) error {
 	tree, problems, err := read(raw)
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Schema) Validate(raw json.RawMessage) error {
 	return nil
 }
 
-// value returns what is wrong with the tree at path, by the keywords that an
-// inferred schema has.
+// value returns the problems of the tree at path, according to the keywords
+// that an inferred schema may have.
 func (s *Schema) value(path string, n *jsonschema.Schema, tree any) []Problem {
 	switch {
 	case n.Ref != "":
@@ -64,7 +64,7 @@ func (s *Schema) deref(n *jsonschema.Schema) *jsonschema.Schema {
 	return s.root
 }
 
-// nullable is value for what is null or as the reference says.
+// nullable is value for a schema that allows null or a reference.
 func (s *Schema) nullable(path string, ref *jsonschema.Schema, tree any) []Problem {
 	if tree == nil {
 		return nil
@@ -76,7 +76,7 @@ func (s *Schema) nullable(path string, ref *jsonschema.Schema, tree any) []Probl
 	return s.value(path, ref, tree)
 }
 
-// scalar returns what is wrong with the tree as a whole, or "".
+// scalar returns the problem of the tree itself, or "".
 func scalar(n *jsonschema.Schema, tree any) string {
 	if n.Enum != nil && !slices.ContainsFunc(n.Enum, func(v any) bool { return equal(v, tree) }) {
 		return fmt.Sprintf("got %s, want %s", brief(tree), oneOf(texts(n.Enum)))
@@ -85,7 +85,7 @@ func scalar(n *jsonschema.Schema, tree any) string {
 		return wantTypes(types, tree)
 	}
 	if number, ok := tree.(json.Number); ok {
-		f, _ := number.Float64() // bounds are those of integers that a float64 holds
+		f, _ := number.Float64() // bounds are integers that a float64 can represent
 		switch {
 		case n.Minimum != nil && f < *n.Minimum:
 			return fmt.Sprintf("got %s, want at least %s", brief(tree), formatNumber(*n.Minimum))
@@ -127,7 +127,7 @@ func texts(values []any) []string {
 	return texts
 }
 
-// oneOf lists what is allowed, up to 50 of it.
+// oneOf lists up to 50 allowed values.
 func oneOf(texts []string) string {
 	const most = 50
 	switch n := len(texts); {
@@ -141,7 +141,7 @@ func oneOf(texts []string) string {
 
 func (s *Schema) list(path string, n *jsonschema.Schema, items []any) []Problem {
 	var found []Problem
-	if n.MinItems != nil && len(items) != *n.MinItems { // of an array, where it is the maximum too
+	if n.MinItems != nil && len(items) != *n.MinItems { // for an array, the maximum is the same
 		found = append(found, Problem{path, fmt.Sprintf("got an array of length %d, want length %d", len(items), *n.MinItems)})
 	}
 	if n.Items == nil { // any JSON value
@@ -166,7 +166,7 @@ func (s *Schema) object(path string, n *jsonschema.Schema, o *object) []Problem 
 	return found
 }
 
-// member returns what is wrong with one member of the object at path.
+// member returns the problems of one member of the object at path.
 func (s *Schema) member(path string, n *jsonschema.Schema, name string, tree any) []Problem {
 	at := member(path, name)
 	if p := n.Properties[name]; p != nil {
@@ -175,7 +175,7 @@ func (s *Schema) member(path string, n *jsonschema.Schema, name string, tree any
 	if n.AdditionalProperties == nil { // any JSON value
 		return nil
 	}
-	if n.AdditionalProperties.Not != nil { // false, in a struct
+	if n.AdditionalProperties.Not != nil { // false, for a struct
 		return []Problem{{at, "unknown field; " + knownFields(n)}}
 	}
 	var found []Problem

@@ -14,8 +14,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// ForValue returns the schema of any JSON value that encoding/json reads into a
-// t. It returns an error that names the field if part of t has no schema.
+// ForValue returns the schema of any JSON value that encoding/json can decode into a t.
+// If part of t has no schema, the error names the field.
 func ForValue(t reflect.Type) (*Schema, error) {
 	if t == nil {
 		return nil, errors.New("schema: no type")
@@ -30,8 +30,8 @@ func ForValue(t reflect.Type) (*Schema, error) {
 	return s, err
 }
 
-// values are the schemas of types, which do not change: a question that is recalled a
-// thousand times needs that of its answer each time.
+// values caches the schemas of types: a question that is recalled a thousand times
+// needs the schema of its answer each time.
 var values sync.Map // reflect.Type → *Schema
 
 func newForValue(t reflect.Type) (*Schema, error) {
@@ -47,10 +47,10 @@ func newForValue(t reflect.Type) (*Schema, error) {
 	return &Schema{doc: doc, root: root, checks: b.checks}, nil
 }
 
-// Restore returns the schema that [Schema.JSON] returned the document of, also in
-// another process, without the type that it was inferred from. It checks what the
-// document says, which is all but what the methods of the type refuse. It returns
-// an error for a document that no schema of this package has.
+// Restore restores a schema from a document that [Schema.JSON] returned, possibly in
+// another process, without the original type. It checks everything except what the
+// methods of the type would reject. It returns an error for a document that no schema
+// of this package produces.
 func Restore(doc json.RawMessage) (*Schema, error) {
 	if err := shallow(doc); err != nil {
 		return nil, fmt.Errorf("schema: restore: %w", err)
@@ -66,7 +66,7 @@ func Restore(doc json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
-// shallow refuses data that is not JSON, or is nested too deeply to be walked.
+// shallow rejects data that is not JSON or is nested too deeply to be traversed.
 func shallow(doc json.RawMessage) error {
 	_, _, err := read(doc)
 	return err
@@ -75,8 +75,8 @@ func shallow(doc json.RawMessage) error {
 // typeNames are the types of JSON Schema.
 var typeNames = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// restore checks the references and the types in n, and finds the checks again that its
-// keywords stand for.
+// restore checks the references and types in n, and restores the checks that its
+// keywords imply.
 func (s *Schema) restore(n *jsonschema.Schema) error {
 	if n == nil {
 		return errors.New("a schema is null")
@@ -88,10 +88,10 @@ func (s *Schema) restore(n *jsonschema.Schema) error {
 			target = s.root.Defs[name]
 		}
 		if !isDefinition && n.Ref != "#" || target == nil {
-			return fmt.Errorf("the reference %.100q leads nowhere", n.Ref)
+			return fmt.Errorf("the reference %.100q does not exist", n.Ref)
 		}
 		if target.Ref != "" || target.AnyOf != nil {
-			return fmt.Errorf("the reference %.100q leads to another", n.Ref)
+			return fmt.Errorf("the reference %.100q refers to another reference", n.Ref)
 		}
 		return nil
 	}
@@ -103,7 +103,7 @@ func (s *Schema) restore(n *jsonschema.Schema) error {
 	if n.Type != "" && !slices.Contains(typeNames, n.Type) {
 		return fmt.Errorf("the type %.100q; want one of %s", n.Type, strings.Join(typeNames, ", "))
 	}
-	if n.AnyOf != nil { // which may have no elements
+	if n.AnyOf != nil { // it may have no elements
 		if len(n.AnyOf) != 2 || n.AnyOf[0] == nil || n.AnyOf[0].Ref == "" {
 			return errors.New("an anyOf that is not a reference or null")
 		}
@@ -126,7 +126,7 @@ func (s *Schema) restore(n *jsonschema.Schema) error {
 	return s.restoreInside(n)
 }
 
-// allowsOnly reports whether n is of the type, or null.
+// allowsOnly reports whether n allows only the type, or null.
 func allowsOnly(n *jsonschema.Schema, name string) bool {
 	types := typesOf(n)
 	return len(types) > 0 && types[0] == name
@@ -151,6 +151,6 @@ func (s *Schema) restoreInside(n *jsonschema.Schema) error {
 			return err
 		}
 	}
-	n.PropertyOrder = slices.Sorted(maps.Keys(n.Properties)) // which JSON does not keep
+	n.PropertyOrder = slices.Sorted(maps.Keys(n.Properties)) // JSON does not keep the order
 	return nil
 }

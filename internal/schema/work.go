@@ -8,19 +8,19 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// What the library may take to validate one document: steps, each a schema
-// applied to a value or some bytes of an error written, and schemas applied
-// within each other, which take stack.
+// The limits for validating one document: steps, each of which is a schema
+// applied to a value or some bytes of an error message, and the nesting of
+// applied schemas, which takes stack.
 const (
 	maxSteps  = 1 << 20
 	maxNested = 2000
 	stepBytes = 64
 )
 
-// value is a JSON value as the library takes it, with what it is made of.
+// A value is a JSON value in the library's form, with its components.
 type value struct {
 	json    any
-	bytes   int // about as many as its text has
+	bytes   int // approximate size of its text
 	members map[string]*value
 	items   []*value
 }
@@ -32,7 +32,7 @@ func newValue(tree any) *value {
 		v.bytes = len(tree)
 	case json.Number:
 		f, _ := tree.Float64()
-		v.json = min(max(f, -math.MaxFloat64), math.MaxFloat64) // the library has no infinity
+		v.json = min(max(f, -math.MaxFloat64), math.MaxFloat64) // the library does not support infinity
 		v.bytes = len(tree)
 	case []any:
 		list := make([]any, len(tree))
@@ -65,13 +65,14 @@ func (g *graph) affordable(v *value) error {
 	return nil
 }
 
-// application is a schema that is applied to a value.
+// An application is a schema applied to a value.
 type application struct {
 	n *jsonschema.Schema
 	v *value
 }
 
-// work is what an application takes at most, with all below it.
+// work returns the maximum work of an application, including everything below
+// it.
 type work struct{ steps, nested, text int }
 
 type estimate struct {
@@ -91,7 +92,7 @@ func (e *estimate) of(a application, depth int) work {
 	}
 	add := func(n *jsonschema.Schema, v *value) (text int) {
 		if w.steps > maxSteps || depth > maxNested {
-			w.steps = maxSteps + 1 // enough is known
+			w.steps = maxSteps + 1 // no need to count further
 			return 0
 		}
 		below := e.of(application{n, v}, depth+1)
@@ -120,7 +121,7 @@ func (e *estimate) of(a application, depth int) work {
 		}
 	}
 	w.text += first
-	w.steps += w.text // each application writes the error of those below again
+	w.steps += w.text // each application repeats the errors of those below
 	e.known[a] = w
 	return w
 }

@@ -8,27 +8,29 @@ import (
 
 const (
 	askEvery = time.Minute     // after an answer
-	askAgain = 5 * time.Second // after none
+	askAgain = 5 * time.Second // after a failed request
 )
 
-// A Clock is that of a server. It is for many goroutines; make one with [New].
+// A Clock estimates the time of a server. It is safe for concurrent use. Create one with
+// [New].
 type Clock struct {
 	ask func(context.Context) (time.Time, error)
 
 	mu   sync.Mutex
-	told time.Time // by the server
-	at   time.Time // when that was, by the clock of this process
+	told time.Time // time according to the server
+	at   time.Time // when it was received, by the clock of this process
 	next time.Time // when to ask again
 
-	took time.Duration // from asking to the answer
+	took time.Duration // from the request to the answer
 }
 
-// New returns the clock of the server that ask asks.
+// New returns a clock of the server that ask asks for its time.
 func New(ask func(context.Context) (time.Time, error)) *Clock { return &Clock{ask: ask} }
 
-// Now returns the time of the server, at most as much too early as its answer was under
-// way, and never too late. It asks at most once a minute. While the server does not
-// answer, Now counts from its last answer; the error is that of a server that never has.
+// Now returns the time of the server. It is never too late, and too early by at most the time
+// that the answer took. It asks the server at most once a minute. While the server does not
+// answer, Now continues from the last answer; it returns an error only if the server has never
+// answered.
 func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	if now, ok := c.known(false); ok {
 		return now, nil
@@ -49,9 +51,9 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// Latest returns what the time of the server may be: it is never too early, and at most as
-// much too late as asking took. So a time that was just read from a clock that is right is not
-// after it.
+// Latest returns the latest possible time of the server. It is never too early, and too late
+// by at most the time that asking took. A time that was just read from a correct clock is
+// therefore not after it.
 func (c *Clock) Latest(ctx context.Context) (time.Time, error) {
 	now, err := c.Now(ctx)
 	if err != nil {
@@ -68,8 +70,8 @@ func (c *Clock) set(told, at time.Time, took time.Duration) {
 	c.told, c.at, c.next, c.took = told.Round(0), at, at.Add(askEvery), took
 }
 
-// known returns the time by the last answer, unless there is none, or it is old and must
-// not be.
+// known returns the time based on the last answer, unless there is none, or it is old and must
+// be current.
 func (c *Clock) known(mayBeOld bool) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

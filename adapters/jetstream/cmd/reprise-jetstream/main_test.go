@@ -40,10 +40,10 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 		require.NoError(t, run(t.Context(), append([]string{"-url", url}, args...), &out, &out))
 		return out.String()
 	}
-	assert.Equal(t, "run run-1 is copied\n", do("copy-from", dir))
+	assert.Equal(t, "run run-1 was copied\n", do("copy-from", dir))
 	assert.Contains(t, do("runs"), "run-1\tcompleted\t")
 	do("export", "run-1", file)
-	assert.Equal(t, "run run-1 is copied\n", do("copy-to", other))
+	assert.Equal(t, "run run-1 was copied\n", do("copy-to", other))
 	var out bytes.Buffer
 	err = run(t.Context(), []string{"-url", url, "import", file}, &out, &out)
 	require.ErrorIs(t, err, snapshot.ErrExists)
