@@ -260,10 +260,10 @@ func TestOthersUseTheAccountToo(t *testing.T) {
 
 func TestBadOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 	for want, o := range map[string]ratelimit.Options{
-		`ratelimit: Options.Name is ""; want 1 to 128 bytes of printable text`:                                   {},
-		"ratelimit: Options.Requests is -1; want 1 or more per minute, or 0 to use what the service reports":          {Name: "a", Requests: -1},
-		"ratelimit: Options.Tokens is -2; want 1 or more per minute, or 0 to use what the service reports":            {Name: "a", Tokens: -2},
-		"ratelimit: Options.Storage is set without a limit; want Requests or Tokens, which it shares": {Name: "a", Storage: budget.NewMemory()},
+		`ratelimit: Options.Name is ""; want 1 to 128 bytes of printable text`:                               {},
+		"ratelimit: Options.Requests is -1; want 1 or more per minute, or 0 to use what the service reports": {Name: "a", Requests: -1},
+		"ratelimit: Options.Tokens is -2; want 1 or more per minute, or 0 to use what the service reports":   {Name: "a", Tokens: -2},
+		"ratelimit: Options.Storage is set without a limit; want Requests or Tokens, which it shares":        {Name: "a", Storage: budget.NewMemory()},
 	} {
 		assert.PanicsWithValue(t, want, func() { ratelimit.New(o) })
 	}
