@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"mime"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -88,10 +87,10 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 			texts = append(texts, text)
 		}
 	}
-	if len(r.Structured) > 0 && string(r.Structured) != "null" && !slices.ContainsFunc(texts, r.isStructured) {
-		texts = append(texts, string(r.Structured))
-	}
 	out.Text = strings.Join(texts, "\n")
+	if len(r.Structured) > 0 && string(r.Structured) != "null" && !hasValues(out.Text, r.Structured) {
+		out.Text = strings.TrimPrefix(out.Text+"\n"+string(r.Structured), "\n")
+	}
 	if r.IsError {
 		if out.Text == "" {
 			out.Text = "the tool failed without a message"
@@ -104,23 +103,47 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 	return out, nil
 }
 
-// isStructured reports whether a text is the structured content, as it should be for clients
-// that do not know that. Some servers have other words there.
-func (r *rawResult) isStructured(text string) bool {
-	said, ok := plain([]byte(text))
-	structured, ok2 := plain(r.Structured)
-	return ok && ok2 && reflect.DeepEqual(said, structured)
-}
-
-// plain returns the value of a JSON document, with its numbers as they are written.
-func plain(document []byte) (value any, ok bool) {
+// hasValues reports whether a text has all strings and numbers of a JSON document. It should have
+// them, for clients that do not read structured content, but some servers send other words.
+func hasValues(text string, document json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()
-	err := d.Decode(&value)
-	return value, err == nil && !d.More()
+	var value any
+	if d.Decode(&value) != nil || text == "" {
+		return false
+	}
+	return contains(text, value)
 }
 
-// read returns a part of a result: a text, or a part that is none.
+func contains(text string, value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			if !contains(text, v) {
+				return false
+			}
+		}
+	case []any:
+		for _, v := range value {
+			if !contains(text, v) {
+				return false
+			}
+		}
+	case string:
+		return strings.Contains(text, value) || strings.Contains(text, quoted(value))
+	case json.Number:
+		return strings.Contains(text, value.String())
+	}
+	return true
+}
+
+// quoted returns a string as it is written inside JSON.
+func quoted(s string) string {
+	raw, _ := json.Marshal(s) // a string always can be
+	return string(raw[1 : len(raw)-1])
+}
+
+// read returns a content item, either as text or as a part.
 func (c *rawContent) read() (text string, part *actors.Part, err error) {
 	switch c.Type {
 	case "text":

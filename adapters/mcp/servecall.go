@@ -284,7 +284,7 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 			c.tell(ctx, &e.Records[i], told)
 		}
 		p.info = e.Info
-		if err != nil || isEnd(p.info.Status) && !p.info.Open {
+		if err != nil || hasStopped(&p.info) {
 			return p, err
 		}
 		if p.questions, err = s.questions(ctx, runID); err != nil || len(p.questions) > 0 {
@@ -319,10 +319,14 @@ func said(r *record.Record) string {
 	return fmt.Sprintf("%s %s %s", strings.TrimSuffix(r.Kind.String(), "_call"), r.Name, r.Status)
 }
 
-func isEnd(status snapshot.Status) bool {
-	switch status {
-	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled, snapshot.StatusInterrupted:
-		return true
+// hasStopped reports whether a run has ended or was interrupted. A run that was left by a crash has
+// not: a runner resumes it.
+func hasStopped(info *snapshot.Info) bool {
+	switch info.Status {
+	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled:
+		return !info.Open
+	case snapshot.StatusInterrupted:
+		return !info.Open && info.Stop.Reason != record.InterruptCrash
 	}
 	return false
 }

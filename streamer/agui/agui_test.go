@@ -199,10 +199,10 @@ func TestHistoryThatDoesNotFitTheThreadIsRefused(t *testing.T) {
 	said := func(id string) string { return `{"id":"` + id + `","role":"assistant","content":"x"}` }
 	for want, messages := range map[string][]string{
 		"out of order": {said("a-0002/1.1"), said("a-0001/1.1"), user("more")},
-		`assistant message "b-0001/1.1" is none of it`: {said("b-0001/1.1"), user("more")},
-		`assistant message "a-0003/1.1" is none of it`: {said("a-0003/1.1"), user("more")},
-		`the message "m-hello" was sent before`:        {user("hello"), said("a-0001/1.1"), user("again"), said("a-0002/1.1"), user("hello")},
-		`it is that of turn 1, and others have follow`: {user("hello")},
+		`assistant message "b-0001/1.1" is not part of it`: {said("b-0001/1.1"), user("more")},
+		`assistant message "a-0003/1.1" is not part of it`: {said("a-0003/1.1"), user("more")},
+		`the message "m-hello" was sent before`:            {user("hello"), said("a-0001/1.1"), user("again"), said("a-0002/1.1"), user("hello")},
+		`it is that of turn 1, and others have follow`:     {user("hello")},
 	} {
 		events := post(t, url, input("a", "", messages...))
 		require.Equal(t, []string{"RUN_ERROR"}, types(events), want)

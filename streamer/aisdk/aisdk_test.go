@@ -225,8 +225,8 @@ func TestHistoryThatDoesNotFitTheThreadIsRefused(t *testing.T) {
 	}
 	for want, messages := range map[string][]string{
 		"out of order": {said("a-0002"), said("a-0001"), user("m-more")},
-		`message "b-0001" is none of its answers`:      {said("b-0001"), user("m-more")},
-		`message "a-0003" is none of its answers`:      {said("a-0003"), user("m-more")},
+		`message "b-0001" is not one of its answers`:   {said("b-0001"), user("m-more")},
+		`message "a-0003" is not one of its answers`:   {said("a-0003"), user("m-more")},
 		`the message "m-hello" was sent before`:        {user("m-hello"), said("a-0001"), user("m-again"), said("a-0002"), user("m-hello")},
 		`it is that of turn 1, and others have follow`: {user("m-hello")},
 	} {
