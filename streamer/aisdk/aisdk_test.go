@@ -1,7 +1,9 @@
 package aisdk_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/conversation"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/aisdk"
@@ -201,6 +207,48 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 	get(t, url, http.StatusMethodNotAllowed)
 	get(t, url+"/a/b/c", http.StatusNotFound)
 	get(t, url+"/nobody/stream", http.StatusNoContent)
+}
+
+// The agent is made again after it has taken a step: a page that is open keeps the earlier steps,
+// which the protocol cannot withdraw, and one that loads the thread, or comes back, does not have
+// them.
+func TestPageThatComesBackDoesNotSeeTheStepsOfAnAgentThatWasRetried(t *testing.T) {
+	url, _ := serve(t, memstore.New(), forgetful())
+	url += "chat/assistant"
+	chunks := post(t, url, say("a", "hello"))
+	assert.Contains(t, types(chunks), "reset-step")
+	again, err := try(t, http.MethodGet, url+"/a/stream", "")
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"start", "data-retry", "data-retry", "start-step", "text-start", "text-end", "tool-input-available", "tool-output-available", "finish-step",
+		"start-step", "text-start", "text-end", "finish-step", "finish",
+	}, types(again))
+	assert.Equal(t, "second, second, done", shown(again))
+	thread := get(t, url+"/a", http.StatusOK)
+	assert.NotContains(t, thread, "first")
+	assert.Contains(t, thread, "second, ")
+}
+
+var errBegins = errors.New("the agent has to begin again")
+
+// forgetful is an agent that fails once, after the model has called a tool.
+func forgetful() conversation.Agent {
+	look := decorators.Tool("look", "", func(context.Context, struct{}) (string, error) { return "looked", nil })
+	again := false
+	model := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+		switch asked := req.Messages[len(req.Messages)-1].Role != actors.RoleTool; {
+		case asked:
+			m := actors.Assistant(map[bool]string{false: "first, ", true: "second, "}[again])
+			m.ToolCalls = []actors.ToolCall{{ID: "c", Name: "look", Arguments: "{}"}}
+			return actors.Response{Message: m}, nil
+		case !again:
+			again = true
+			return actors.Response{}, errBegins
+		}
+		return actors.Response{Message: actors.Assistant("second, done")}, nil
+	}, actors.WithRetry(core.RetryConfig{Disabled: true}))
+	retry := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay, RetryOn: []core.Matcher{core.MatchIs(errBegins)}}
+	return actors.NewAgent("assistant", model, actors.WithTools(look), actors.WithRetry(retry))
 }
 
 // A body is read as far as it may be, and a page that posts 100 MB is told so.

@@ -94,9 +94,12 @@ func (c *encoder) chunks(e *turn.Event) []chunk {
 	case turn.StepEnds:
 		c.answered = true
 		return c.end()
-	case turn.StepVoid, turn.TurnVoid:
+	case turn.StepVoid:
 		c.text, c.reasoning = "", ""
 		return []chunk{{Type: "reset-step"}}
+	case turn.TurnVoid: // what follows has a step of its own, for those who begin there
+		c.text, c.reasoning = "", ""
+		return c.leave([]chunk{{Type: "reset-step"}})
 	case turn.ToolCalled:
 		return []chunk{{Type: "tool-input-available", ToolCallID: e.Call, ToolName: e.Tool, Input: e.Data, Dynamic: true}}
 	case turn.ToolResult:

@@ -43,7 +43,7 @@ func (s *stream) follow(ctx context.Context, runID string, from *int) error {
 		return err
 	}
 	s.Write(appendChunk(nil, &chunk{Type: "start", MessageID: runID}))
-	at := 0
+	at := l.Begin()
 	if from != nil {
 		at = *from
 	}

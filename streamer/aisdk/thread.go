@@ -82,7 +82,7 @@ func (h *Handler) messagesOf(ctx context.Context, of *streamer.ThreadTurn) ([]ui
 		return nil, err
 	}
 	defer release()
-	frames, _, err := l.Frames(0)
+	frames, _, err := l.Frames(l.Begin())
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type Frame struct {
 type Log struct {
 	mu      sync.Mutex
 	frames  []Frame
+	begins  int           // see Begin
 	changed chan struct{} // closed when there are more frames; nil while no reader waits
 	err     error         // why there will be no more frames
 	prompt  string
@@ -193,6 +194,9 @@ func (l *Log) append(encoder Encoder, events []Event, prompt string) {
 	l.prompt = prompt
 	for i := range events {
 		l.frames = append(l.frames, encoder.Encode(&events[i]))
+		if events[i].Kind == TurnVoid {
+			l.begins = len(l.frames)
+		}
 	}
 	if len(events) > 0 {
 		l.wake()
@@ -225,6 +229,14 @@ func (l *Log) Prompt() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.prompt
+}
+
+// Begin returns the index at which a reader begins that has nothing of the turn: after what the
+// last attempt of the agent has withdrawn.
+func (l *Log) Begin() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begins
 }
 
 // End returns the index after the last frame, and the kind of that frame, or 0 if there is

@@ -1,0 +1,105 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/record"
+)
+
+// A call is a tool call that the model requested.
+type call struct {
+	id      string // ID on the wire
+	given   string // ID given by the model
+	name    string
+	address record.Address // set once the call has a record
+	over    bool
+}
+
+// valid returns data that redaction has made invalid JSON as a string.
+func valid(data []byte) json.RawMessage {
+	if json.Valid(data) {
+		return data
+	}
+	quoted, _ := json.Marshal(string(data)) // a string can always be encoded
+	return quoted
+}
+
+// object returns arguments as JSON, or as a string if they are not JSON.
+func object(arguments string) json.RawMessage {
+	if strings.TrimSpace(arguments) == "" {
+		return json.RawMessage("{}")
+	}
+	return valid([]byte(arguments))
+}
+
+// unique returns the ID of a tool call on the wire. This is the model's ID, unless another call
+// of the run has it: some services give no IDs, and some count from 0 in each answer.
+func (b *Builder) unique(id string, index int) string {
+	if id == "" {
+		id = "call-" + strconv.Itoa(b.step.number) + "-" + strconv.Itoa(index+1)
+	}
+	taken := func(id string) bool {
+		for _, c := range b.calls {
+			if c.id == id {
+				return true
+			}
+		}
+		return false
+	}
+	unique := id
+	for n := 2; taken(unique); n++ {
+		unique = id + "-" + strconv.Itoa(n)
+	}
+	return unique
+}
+
+// find returns the call that a record is about, or nil if no step requested it.
+func (b *Builder) find(r *record.Record) *call {
+	for _, c := range b.calls {
+		if c.address == r.Address {
+			return c
+		}
+	}
+	for i := len(b.calls) - 1; i >= 0; i-- { // search the latest step first; of two calls with the same ID, take the first
+		c := b.calls[i]
+		if c.given != r.Detail.ToolCall || !c.address.IsZero() {
+			continue
+		}
+		for j := i - 1; j >= 0 && b.calls[j].address.IsZero(); j-- {
+			if b.calls[j].given == c.given {
+				c = b.calls[j]
+			}
+		}
+		c.address = r.Address
+		return c
+	}
+	return nil
+}
+
+func (b *Builder) ofCall(ctx context.Context, out []Event, r *record.Record) ([]Event, error) {
+	c := b.find(r)
+	if c == nil || !r.IsOutcome() || c.over {
+		return out, nil
+	}
+	c.over = true
+	e := Event{Call: c.id, Tool: c.name}
+	switch {
+	case r.Status == record.StatusCompleted:
+		data, err := b.runs.RecordJSON(ctx, r)
+		if err != nil {
+			return out, fmt.Errorf("the output of %s: %w", r.Address, err)
+		}
+		e.Kind, e.Data = ToolResult, valid(data)
+	case errors.Is(r.Err, actors.ErrNotApproved):
+		e.Kind, e.Text = ToolDenied, b.errorText(r)
+	default:
+		e.Kind, e.Text = ToolFailed, b.errorText(r)
+	}
+	return append(out, e), nil
+}

@@ -1,0 +1,73 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// WireID returns the ID of a question on the wire. An ID stays valid in later turns.
+func WireID(runID, question string) string { return runID + ":" + question }
+
+// QuestionID returns the run's ID for a question on the wire. It is not ok if the question
+// belongs to another run.
+func QuestionID(runID, wire string) (id string, ok bool) {
+	id, ok = strings.CutPrefix(wire, runID+":")
+	return id, ok && id != ""
+}
+
+func (b *Builder) ask(r *record.Record) {
+	if !r.Asks().NeedsSomebody() {
+		return
+	}
+	q := Question{ID: WireID(b.runID, r.Name), Text: b.runs.RedactText(r.Message()), Approval: isApproval(r)}
+	if r.Delay > 0 {
+		q.Due = r.Time.Add(r.Delay)
+	}
+	if r.Detail != nil && json.Valid(r.Detail.Schema) {
+		q.Schema = r.Detail.Schema
+	}
+	if r.Err != nil {
+		q.Refused = b.errorText(r)
+	}
+	for _, c := range b.calls {
+		if !c.address.IsZero() && (c.address == r.Address || r.Address.IsInside(c.address)) {
+			q.Call = c.id
+			q.Approval = q.Approval && c.address == r.Address
+		}
+	}
+	q.Approval = q.Approval && q.Call != ""
+	b.asked[r.Name] = q
+}
+
+// isApproval reports whether the question asks for approval of a tool call. Such a question is
+// asked by the call around the tool call, see actors.WithApproval.
+func isApproval(r *record.Record) bool {
+	path := r.Address.String()
+	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "approve_") && r.Asks() == record.AsksAnswer
+}
+
+// open returns the questions that wait for a person.
+func (b *Builder) open() (asked []Question) {
+	for _, q := range b.ledger.Questions(false) {
+		if known, ok := b.asked[q.ID]; ok {
+			asked = append(asked, known)
+		}
+	}
+	return asked
+}
+
+func (b *Builder) answered(ctx context.Context, r *record.Record) ([]Event, error) {
+	q, ok := b.asked[r.Name]
+	if !ok {
+		return nil, nil
+	}
+	delete(b.asked, r.Name)
+	data, err := b.runs.RecordJSON(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return []Event{{Kind: Answered, Call: q.Call, Data: valid(data), Asked: []Question{q}}}, nil
+}
