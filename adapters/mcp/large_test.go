@@ -139,3 +139,16 @@ func TestARequestThatIsTooLargeIsAnErrorOfTheProtocol(t *testing.T) {
 	require.ErrorContains(t, <-ended, fmt.Sprintf("ServerOptions.MaxRequest, %d bytes", limit))
 	require.NoError(t, in.Close())
 }
+
+func TestARequestThatIsNotJSONIsAnErrorOfTheProtocol(t *testing.T) {
+	_, r, _ := served(t, memstore.New(), mcp.ServerOptions{})
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- mcp.ServeIO(t.Context(), r, io.NopCloser(strings.NewReader("hello\n")), out, mcp.ServerOptions{})
+	}()
+	line, err := bufio.NewReader(fromServer).ReadString('\n')
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"the request is not JSON"}}`, line)
+	require.ErrorContains(t, <-ended, "invalid character 'h'")
+}

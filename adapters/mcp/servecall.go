@@ -147,7 +147,7 @@ const (
 // idempotency key.
 func (s *server) start(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (snapshot.Info, error) {
 	arguments := p.Arguments
-	if len(arguments) == 0 {
+	if len(arguments) == 0 || string(arguments) == "null" {
 		arguments = json.RawMessage("{}")
 	}
 	return s.runner.Start(ctx, p.Name, runIDOf(c, p), arguments, runner.StartOptions{
@@ -316,7 +316,7 @@ func (c *caller) tell(ctx context.Context, r *record.Record, told *uint64) {
 
 // said describes a record in words.
 func said(r *record.Record) string {
-	return fmt.Sprintf("%s %s %s", strings.TrimSuffix(r.Kind.String(), "_call"), r.Name, r.Status)
+	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", strings.TrimSuffix(r.Kind.String(), "_call"), r.Name, r.Status)), " ") // a run may have no name
 }
 
 // hasStopped reports whether a run has ended or was interrupted. A run that was left by a crash has
@@ -462,6 +462,9 @@ func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParam
 		Run      string          `json:"run"`
 		Question string          `json:"question"`
 		Answer   json.RawMessage `json:"answer"`
+	}
+	if len(p.Arguments) == 0 || json.Unmarshal(p.Arguments, &in) == nil && in.Run == "" {
+		return failed(`invalid arguments: run is missing; want the ID of a run, such as {"run": "mcp-…"}`), nil
 	}
 	if err := json.Unmarshal(p.Arguments, &in); err != nil {
 		return failed("invalid arguments: " + err.Error()), nil

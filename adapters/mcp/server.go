@@ -118,9 +118,14 @@ func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
 	})
 }
 
-// tooLarge returns the response to a request that was not read. The ID of the request is unknown.
+// tooLarge returns the response to a request that is too large.
 func (s *server) tooLarge() []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"the request is larger than ServerOptions.MaxRequest, %d bytes"}}`+"\n", jsonrpc.CodeInvalidRequest, s.options.MaxRequest)
+	return unread(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the request is larger than ServerOptions.MaxRequest, %d bytes", s.options.MaxRequest))
+}
+
+// unread returns the response to a request that was not read, so that its ID is unknown.
+func unread(code int64, message string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
 }
 
 // isLoopback reports whether a request comes from this machine.
@@ -152,6 +157,8 @@ func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.Wri
 	case isTooLarge(err):
 		_, _ = out.Write(s.tooLarge()) // the client may be gone
 		return fmt.Errorf("mcp: a request is larger than ServerOptions.MaxRequest, %d bytes: %w", s.options.MaxRequest, err)
+	case isSyntax(err):
+		_, _ = out.Write(unread(jsonrpc.CodeParseError, "the request is not JSON")) // likewise
 	}
 	return fmt.Errorf("mcp: %w", err)
 }

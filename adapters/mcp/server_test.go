@@ -246,6 +246,7 @@ func TestAClientThatCannotAskLearnsHowToAnswer(t *testing.T) {
 	assert.JSONEq(t, `{"city":"Rome","days":4}`, said)
 	assert.JSONEq(t, `{"city":"Rome","days":4}`, textOf(t, callTool(t, s, "run_wait", map[string]any{"run": id})))
 	assert.True(t, callTool(t, s, "run_wait", map[string]any{"run": "mcp-guessed"}).IsError)
+	assert.Contains(t, textOf(t, callTool(t, s, "run_wait", struct{}{})), "run is missing")
 }
 
 func TestARunThatTakesLongIsFoundAgain(t *testing.T) {
