@@ -99,7 +99,8 @@ func registerSuite(r *runner.Runner) {
 	runner.Register(r, decorators.Tool("slow_compute", "For the suite.", func(ctx context.Context, in struct {
 		Seconds float64 `json:"seconds"`
 		Label   string  `json:"label,omitzero"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return fmt.Sprintf("computed %s for %v s", in.Label, in.Seconds), core.Sleep(ctx, time.Duration(in.Seconds*float64(time.Second)))
 	}))
 	registerAsking(r)
@@ -113,7 +114,8 @@ func registerAsking(r *runner.Runner) {
 	}
 	runner.Register(r, decorators.Agent("confirm_delete", "For the suite.", func(ctx context.Context, in struct {
 		Filename string `json:"filename"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		answer, err := core.Await[confirmed](ctx, "Delete "+in.Filename+"?")
 		return fmt.Sprint("confirmed: ", answer.Confirm), err
 	}))

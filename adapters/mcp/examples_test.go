@@ -169,7 +169,8 @@ func TestClientsOfTheExamplesOfTheSDKUseThePrograms(t *testing.T) {
 	cityTime := func(r *runner.Runner) {
 		runner.Register(r, decorators.Tool("cityTime", "The time in a city.", func(_ context.Context, in struct {
 			City string `json:"city"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return "It is noon in " + in.City, nil
 		}))
 	}
