@@ -268,7 +268,8 @@ func startRiver(ctx context.Context, driver *riverpgxv5.Driver, slots int, handl
 		counting.Wait()
 		return err
 	}
-	return client, stop, client.Start(ctx)
+	err = client.Start(ctx)
+	return client, stop, err
 }
 
 var silent = slog.New(slog.DiscardHandler)
