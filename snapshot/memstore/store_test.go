@@ -51,7 +51,12 @@ func TestListsFollowEveryChange(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	statuses := []snapshot.Status{snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusFailed, snapshot.StatusCompleted}
 	filters := []snapshot.Filter{
-		{}, {Limit: 3}, {Status: statuses[:1], Limit: 2}, {Program: "a"}, {Text: "n-1", Limit: 4}, {Sort: snapshot.SortCreated, Limit: 5},
+		{},
+		{Limit: 3},
+		{Status: statuses[:1], Limit: 2},
+		{Program: "a"},
+		{Text: "n-1", Limit: 4},
+		{Sort: snapshot.SortCreated, Limit: 5},
 		{Only: func(id string) bool { return id > "run-20" }},
 	}
 	for range 600 {

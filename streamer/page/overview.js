@@ -193,7 +193,8 @@ export class Overview {
     const picked = runs.filter((run) => picks(filter, run)).sort(orderOf(filter.to, now));
     const all = Object.values(this.#runs.rest).reduce((sum, n) => sum + n, runs.length);
     const total = this.#table.exact ? Math.max(this.#table.total, picked.length) : picked.length;
-    setText(byID("runs-total"), total === all ? count(all) : `${count(total)} of ${count(all)}`);
+    const least = this.#table.problem ? "≥ " : ""; // those that the page knows
+    setText(byID("runs-total"), total === all ? count(all) : `${least}${count(total)} of ${count(all)}`);
     setText(byID("runs-since"), this.#since ? "since " + fullTime(this.#since) : "");
     list(this.#rows, picked.slice(0, this.#most), (run) => run.run_id, createRow, (node, run) => updateRow(node, run, now));
     const hidden = picked.length > this.#most || this.#table.next !== "";

@@ -3,11 +3,12 @@
 
 import { parse } from "./clock.js";
 import { statuses } from "./format.js";
-import { get } from "./request.js";
+import { get, Refusal, timedOut } from "./request.js";
 import { isOver, order } from "./runs.js";
 
 const perPage = 200;
 const patience = 250; // ms after the last key
+const again = 3000; // ms after which a search that got no answer is tried again
 
 // The parts of the address that filter, and what the server calls them.
 const filters = { status: "status", q: "text", program: "program", version: "version", pipeline: "pipeline", tag: "tag", class: "class", parent: "parent", since: "since" };
@@ -90,7 +91,8 @@ export class Table {
       this.problem = "";
     } catch (error) {
       if (turn !== this.#turn) return;
-      this.problem = error.message;
+      this.problem = timedOut(error) ? "it did not answer in time" : error.message;
+      if (!(error instanceof Refusal)) this.#timer = setTimeout(() => this.#ask(query, after), again);
     }
     this.#changed();
   }

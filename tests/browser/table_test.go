@@ -90,6 +90,19 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p.expectOutages()
 	p.wait(`(location.hash = "#since=yesterday", true)`)
 	p.waitText("#runs-problem", "want a time such as")
+	eval[bool](p, `(() => {
+		const real = globalThis.fetch;
+		globalThis.fetch = (path, options) => {
+			if (!String(path).includes("text=")) return real(path, options);
+			globalThis.fetch = real;
+			return Promise.reject(new DOMException("signal timed out", "TimeoutError"));
+		};
+		return (location.hash = "#q=number 12", true);
+	})()`)
+	p.waitText("#runs-problem", "it did not answer in time")
+	p.waitText("#runs-total", "≥ ")
+	p.waitText("#runs-total", "111 of 10.0k") // tried again
+	assert.Empty(t, p.text("#runs-problem"))
 	for _, width := range []int64{1280, 390, 320} {
 		p.size(width, 900)
 		p.wait(fmt.Sprintf(`innerWidth === %d`, width))
