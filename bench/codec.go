@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// failedAttempt is the record of Encode and Decode: the fourth attempt has
-// failed and there will be another.
+// failedAttempt returns the record for Encode and Decode: the fourth attempt
+// has failed and another one will follow.
 func failedAttempt(nth int) record.Record {
 	address, err := record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", nth))
 	if err != nil {
@@ -34,7 +34,7 @@ func failedAttempt(nth int) record.Record {
 	}
 }
 
-// plainRecord is such a record as a struct that every library takes.
+// plainRecord is such a record as a plain struct, for any library.
 type plainRecord struct {
 	Seq         uint64
 	Time        time.Time
@@ -76,7 +76,7 @@ func plainAttempt() plainRecord {
 	}
 }
 
-// startEncode appends to a buffer that is used again, as the journal does.
+// startEncode appends to a reused buffer, as the journal does.
 func startEncode(rec func() record.Record) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		r := rec()
@@ -89,7 +89,7 @@ func startEncode(rec func() record.Record) func(context.Context, *work) instance
 			w.calls++
 			var err error
 			if buffer, err = snapshot.AppendRecord(buffer[:0], &r); err == nil && len(buffer) != size {
-				err = fmt.Errorf("it has %d bytes, not %d", len(buffer), size)
+				err = fmt.Errorf("got %d bytes, want %d", len(buffer), size)
 			}
 			return answer, err
 		}}
@@ -98,14 +98,14 @@ func startEncode(rec func() record.Record) func(context.Context, *work) instance
 
 func oneAttempt() record.Record { return failedAttempt(2) }
 
-// liveAttempt has an error as handlers return it.
+// liveAttempt returns a record with an error as returned by a handler.
 func liveAttempt() record.Record {
 	r := failedAttempt(2)
 	r.Err = fmt.Errorf("get weather: %w", io.ErrUnexpectedEOF)
 	return r
 }
 
-// startDecode decodes records of so many calls in turn.
+// startDecode decodes records of the given number of calls in turn.
 func startDecode(calls int) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		encoded := make([][]byte, calls)
@@ -120,7 +120,7 @@ func startDecode(calls int) func(context.Context, *work) instance {
 			r, err := snapshot.DecodeRecord(encoded[w.calls%calls])
 			w.calls++
 			if err == nil && r.Seq != 4711 {
-				err = fmt.Errorf("it has the number %d", r.Seq)
+				err = fmt.Errorf("got record %d", r.Seq)
 			}
 			return answer, err
 		}}
@@ -139,7 +139,7 @@ func startMarshal(marshal func(any) ([]byte, error)) func(context.Context, *work
 			w.calls++
 			data, err := marshal(&r)
 			if err == nil && len(data) != size {
-				err = fmt.Errorf("it has %d bytes, not %d", len(data), size)
+				err = fmt.Errorf("got %d bytes, want %d", len(data), size)
 			}
 			return answer, err
 		}}
@@ -158,7 +158,7 @@ func startUnmarshal(marshal func(any) ([]byte, error), unmarshal func([]byte, an
 			var into plainRecord
 			err := unmarshal(data, &into)
 			if err == nil && into.Seq != r.Seq {
-				err = fmt.Errorf("it has the number %d", into.Seq)
+				err = fmt.Errorf("got record %d", into.Seq)
 			}
 			return answer, err
 		}}

@@ -26,15 +26,16 @@ import (
 )
 
 const (
-	callers      = 16  // in parallel, in Durable
-	durableCalls = 320 // of a round: syncing is slow
+	callers      = 16  // number of concurrent callers in Durable
+	durableCalls = 320 // calls per round; few, because syncing is slow
 	runID        = "run"
 )
 
-// text is what the calls of Durable and Replay return.
+// text is the output of the calls of Durable and Replay.
 var text = strings.Repeat("It rains in Oslo. ", 6)[:100]
 
-// newTextTool is what Reprise calls where outputs are kept.
+// newTextTool returns the tool of Reprise for scenarios in which outputs are
+// stored.
 func newTextTool(handle core.Handler[int, string]) *core.Definition[int, string] {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "work"}, handle)
 	if err != nil {
@@ -51,15 +52,15 @@ func newStore() (store *filestore.Store, dir string, err error) {
 	return store, dir, err
 }
 
-// durableRun is a run in a store.
+// A durableRun is a run in a store.
 type durableRun struct {
 	store snapshot.Store
-	dir   string       // of a file store
+	dir   string       // directory of a file store
 	end   func() error // closes the store
 	st    *state.ExecutionState
 	ctx   context.Context
 	tool  *core.Definition[int, string]
-	calls atomic.Int64 // of the handler
+	calls atomic.Int64 // calls of the handler
 }
 
 func openDurable(ctx context.Context, policy state.Sync) (*durableRun, error) {
@@ -91,12 +92,12 @@ func openRunIn(ctx context.Context, store snapshot.Store, policy state.Sync) (*d
 func (d *durableRun) call() (int, error) {
 	out, err := d.tool.Event().Execute(d.ctx, answer)
 	if err == nil && out != text {
-		err = fmt.Errorf("it returned %q", out)
+		err = fmt.Errorf("got the output %q", out)
 	}
 	return answer, err
 }
 
-// close ends the run, and finds out whether it was stored.
+// close ends the run, and checks that it was stored.
 func (d *durableRun) close() error {
 	if err := d.st.Close(); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (d *durableRun) close() error {
 	return d.end()
 }
 
-// bytesOfCall is how much a call of Durable makes the journal grow.
+// bytesOfCall returns how many bytes a call of Durable adds to the journal.
 var bytesOfCall = sync.OnceValues(func() (int, error) {
 	d, err := openDurable(context.Background(), state.SyncNever)
 	if err != nil {
@@ -133,12 +134,13 @@ var bytesOfCall = sync.OnceValues(func() (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		sizes[i] = int64(len(bytes.TrimRight(data, "\x00"))) // what is behind is allocated and not used
+		sizes[i] = int64(len(bytes.TrimRight(data, "\x00"))) // the rest is allocated but unused
 	}
 	return int(sizes[1]-sizes[0]) / calls, d.close()
 })
 
-// parcel is as many bytes, for those who do not know what they mean.
+// parcel returns the same number of bytes, for contestants that store plain
+// bytes.
 func parcel() ([]byte, error) {
 	n, err := bytesOfCall()
 	if err != nil {
@@ -171,14 +173,15 @@ func (d *durableRun) instance(w *work, parallel, size int) instance {
 	return instance{call: d.call, stop: stop, parallel: parallel, size: size}
 }
 
-// A keeper makes one parcel after the other survive the power.
+// A keeper stores one parcel after the other durably.
 type keeper struct {
 	keep  func(seq int64) error
-	kept  func() (int, error) // how many there are
+	kept  func() (int, error) // number of stored parcels
 	close func() error
 }
 
-// startKeeper makes a contestant of what open opens in a directory.
+// startKeeper returns a contestant that uses the keeper that open opens in a
+// directory.
 func startKeeper(open func(dir string, data []byte) (keeper, error), parallel int) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		data, err := parcel()
@@ -232,11 +235,13 @@ func openBare(dir string, data []byte) (keeper, error) {
 	}, nil
 }
 
-// inLongRun is how much databases hold beforehand: enough that SQLite writes
-// its log over and over, and bbolt's file does not grow with each call.
+// inLongRun is how much databases hold beforehand: enough that SQLite
+// overwrites its log repeatedly and bbolt's file does not grow with each
+// call.
 const inLongRun = 1500
 
-// openSQLite opens a database with one connection, for it has one writer.
+// openSQLite opens a database with one connection, because SQLite has one
+// writer.
 func openSQLite(path string) (*sql.DB, error) {
 	pragmas := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)"}}
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+"?"+pragmas.Encode())
@@ -274,7 +279,7 @@ func openSQLiteKeeper(dir string, data []byte) (keeper, error) {
 		return keeper{}, err
 	}
 	if mode != "wal" || level != 2 {
-		return keeper{}, fmt.Errorf("SQLite has journal mode %s and syncs at level %d", mode, level)
+		return keeper{}, fmt.Errorf("SQLite has journal mode %s and sync level %d", mode, level)
 	}
 	statement, err := db.Prepare(insert)
 	if err != nil {
@@ -297,7 +302,7 @@ func openBbolt(dir string, data []byte) (keeper, error) {
 	return openBboltWith(dir, data, (*bbolt.DB).Update)
 }
 
-// openBboltBatch lets those who come together share a transaction.
+// openBboltBatch lets concurrent callers share a transaction.
 func openBboltBatch(dir string, data []byte) (keeper, error) {
 	return openBboltWith(dir, data, (*bbolt.DB).Batch)
 }

@@ -21,24 +21,24 @@ import (
 const (
 	fanOutPeer   = "r3labs"
 	fanOutPasses = 3  // pairs of processes for each contestant
-	spareFiles   = 50 // that a process has open besides those of the clients
+	spareFiles   = 50 // files that a process has open apart from the clients
 )
 
-// A fanOut is a number of clients, and what they are sent.
+// A fanOut configures the clients and the events for them.
 type fanOut struct {
 	Clients int `json:"clients"`
-	Flood   int `json:"flood"` // events as fast as they can be published; no more than a streamer keeps
-	Paced   int `json:"paced"` // events at an even pace
-	Rate    int `json:"rate"`  // of them a second
+	Flood   int `json:"flood"` // events published as fast as possible; at most as many as a streamer keeps
+	Paced   int `json:"paced"` // events published at a constant rate
+	Rate    int `json:"rate"`  // that rate, per second
 }
 
 func (f fanOut) name() string { return "FanOut" + strconv.Itoa(f.Clients) }
 
-// String is JSON, for the flags of a child process.
+// String returns JSON, for the flags of a child process.
 func (f fanOut) String() string {
 	data, err := json.Marshal(f)
 	if err != nil {
-		panic(err) // numbers always can be encoded
+		panic(err) // numbers can always be encoded
 	}
 	return string(data)
 }
@@ -62,7 +62,7 @@ type broadcaster struct {
 	handler http.Handler
 	path    string
 	publish func(record.Record) error
-	close   func() error // when the clients have gone
+	close   func() error // called when the clients have gone
 }
 
 var broadcasters = []broadcasting{
@@ -108,19 +108,19 @@ var broadcasters = []broadcasting{
 	}},
 }
 
-// The metrics of FanOut, besides bytesEach.
+// The metrics of FanOut, in addition to bytesEach.
 const (
 	perDelivery metric = "ns/delivery"  // flood
-	floodCPU    metric = "CPU ns"       // of the server for each delivery
-	pacedCPU    metric = "paced CPU ns" // likewise
+	floodCPU    metric = "CPU ns"       // CPU time of the server per delivery
+	pacedCPU    metric = "paced CPU ns" // CPU time of the server per delivery
 	latency50   metric = "latency 50 %" // paced, in ns
 	latency99   metric = "latency 99 %" // likewise
-	clientShare metric = "clients"      // the part of the flood in which their process was at work
+	clientShare metric = "clients"      // share of the flood during which the process of the clients was busy
 	missing     metric = "missing"      // deliveries
 )
 
-// inChild measures with a server in a process of its own, which starts one for
-// the clients.
+// inChild measures with a server in a child process, which starts another one
+// for the clients.
 func (b broadcasting) inChild(f fanOut) (fanned, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -162,7 +162,7 @@ func measureFanOut(f fanOut, contestants []broadcasting) (result, error) {
 	return r, nil
 }
 
-// lost is the result of a contestant that has not delivered everything.
+// lost returns the result of a contestant that has not delivered everything.
 func (r fanned) lost() fanned {
 	most := math.MaxFloat64
 	return fanned{
@@ -172,7 +172,7 @@ func (r fanned) lost() fanned {
 }
 
 func printFanOut(f fanOut, contestants []broadcasting, r result) {
-	fmt.Printf("\n%s: %d events as fast as %d clients get them, then %d a second. Ratios to %s.\n\n",
+	fmt.Printf("\n%s: %d events as fast as %d clients receive them, then %d per second. Ratios to %s.\n\n",
 		f.name(), f.Flood, f.Clients, f.Rate, fanOutPeer)
 	t := table{{
 		"lib", "deliveries/s", "ratio", "25–75 %", "CPU µs", "clients %",
@@ -193,7 +193,7 @@ func printFanOut(f fanOut, contestants []broadcasting, r result) {
 		speed, spread := formatRatios(r.ratios(fanOutPeer, b.lib, perDelivery))
 		each, eachRatio := figure(bytesEach, 1, 0), ratio(bytesEach)
 		if f.Clients == 1 {
-			each, eachRatio = "", "" // most would be what starting their process has taken
+			each, eachRatio = "", "" // most of it would be the startup of the process
 		}
 		row := []string{
 			b.lib, fmt.Sprintf("%.0f", 1e9/r.median(b.lib, perDelivery)), speed, spread,

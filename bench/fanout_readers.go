@@ -15,29 +15,29 @@ import (
 	"time"
 )
 
-// part is what the readers get before a part of the measurement.
+// A part is sent to the readers before a part of the measurement.
 type part struct {
-	Last  uint64 `json:"last"` // the number of its last record
+	Last  uint64 `json:"last"` // number of its last record
 	Timed bool   `json:"timed"`
 }
 
-// heard is what the readers say after a part, when every client has its last
-// record or there is no hope of it.
+// A heard is the report of the readers after a part, when every client has
+// its last record or they have given up.
 type heard struct {
 	At        int64         `json:"at"`      // Unix time in ns
-	Missing   int           `json:"missing"` // deliveries that did not come in their turn
-	CPU       time.Duration `json:"cpu"`     // of the process
+	Missing   int           `json:"missing"` // missing or out-of-order deliveries
+	CPU       time.Duration `json:"cpu"`     // CPU time of the process
 	Latency50 float64       `json:"latency_50"`
 	Latency99 float64       `json:"latency_99"`
 }
 
 const (
-	hope         = 20 * time.Second // that missing events come
-	timedClients = 100              // whose latency is measured
+	hope         = 20 * time.Second // how long to wait for missing events
+	timedClients = 100              // number of clients whose latency is measured
 )
 
-// fanOutReaders is the process of the clients. It reads parts and writes what
-// was heard.
+// fanOutReaders runs the process of the clients. It reads parts and writes
+// reports.
 func fanOutReaders(address, size string, in io.Reader, out io.Writer) error {
 	var f fanOut
 	if err := json.Unmarshal([]byte(size), &f); err != nil {
@@ -60,31 +60,31 @@ func fanOutReaders(address, size string, in io.Reader, out io.Writer) error {
 		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n", target.RequestURI()); err != nil {
 			return err
 		}
-		// What a connection has not delivered when it ends is missing.
+		// What a connection has not delivered when it ends counts as missing.
 		a.reading.Go(func() { _ = c.read(a) })
 	}
 	return a.converse(json.NewDecoder(in), json.NewEncoder(out))
 }
 
-// audience is all clients.
+// An audience is the set of all clients.
 type audience struct {
 	clients []*client
 	reading sync.WaitGroup
 
-	absent  atomic.Int64  // clients that have nothing yet
-	arrived chan struct{} // closed when there are none
+	absent  atomic.Int64  // number of clients that have received nothing yet
+	arrived chan struct{} // closed when it is zero
 
-	last  atomic.Uint64 // the number of the last record of the part
+	last  atomic.Uint64 // number of the last record of the part
 	timed atomic.Bool
-	left  atomic.Int64   // clients that do not have it
-	done  chan time.Time // when there were none
+	left  atomic.Int64   // number of clients that do not have it yet
+	done  chan time.Time // when it became zero
 }
 
 func (a *audience) converse(dec *json.Decoder, enc *json.Encoder) error {
 	select {
 	case <-a.arrived:
 	case <-time.After(hope):
-		return fmt.Errorf("after %v %d clients have no event", hope, a.absent.Load())
+		return fmt.Errorf("after %v, %d clients have received no event", hope, a.absent.Load())
 	}
 	if err := enc.Encode(heard{}); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (a *audience) converse(dec *json.Decoder, enc *json.Encoder) error {
 	}
 }
 
-// hear waits until all have heard the part.
+// hear waits until all clients have received the part.
 func (a *audience) hear() (h heard) {
 	select {
 	case at := <-a.done:
@@ -137,12 +137,12 @@ func (a *audience) leave() {
 	a.reading.Wait()
 }
 
-// client is a connection.
+// A client is a connection.
 type client struct {
 	conn      net.Conn
 	timed     bool
-	seq       atomic.Uint64 // of the newest event
-	missing   atomic.Uint64 // events that did not come in their turn
+	seq       atomic.Uint64 // number of the newest event
+	missing   atomic.Uint64 // missing or out-of-order events
 	latencies []float64     // ns
 }
 
@@ -183,7 +183,7 @@ var (
 	afterSeq  = []byte(`,"time":"`)
 )
 
-// take counts an event. What has no record is none.
+// take counts an event. Data without a record is not an event.
 func (c *client) take(event []byte, now time.Time, a *audience) {
 	_, rest, found := bytes.Cut(event, beforeSeq)
 	if !found {
@@ -211,7 +211,7 @@ func (c *client) take(event []byte, now time.Time, a *audience) {
 	}
 }
 
-// time notes how old an event is.
+// time records how old an event is.
 func (c *client) time(rest []byte, now time.Time) {
 	rest, found := bytes.CutPrefix(rest, afterSeq)
 	text, _, ended := bytes.Cut(rest, []byte(`"`))

@@ -17,19 +17,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// fanned is what the server's process prints. Times are nanoseconds.
+// A fanned is printed by the server's process. Times are in nanoseconds.
 type fanned struct {
-	Missing   int     `json:"missing"` // deliveries; nothing else is of worth if there are any
-	Flood     float64 `json:"flood"`   // each delivery
+	Missing   int     `json:"missing"` // missing deliveries; if there are any, the other fields are meaningless
+	Flood     float64 `json:"flood"`   // per delivery
 	FloodCPU  float64 `json:"flood_cpu"`
-	Clients   float64 `json:"clients"` // the part of the flood in which their process was at work
+	Clients   float64 `json:"clients"` // share of the flood during which the process of the clients was busy
 	PacedCPU  float64 `json:"paced_cpu"`
 	Latency50 float64 `json:"latency_50"`
 	Latency99 float64 `json:"latency_99"`
 	BytesEach float64 `json:"bytes_each"`
 }
 
-// fanOutServer is the child's side of [broadcasting.inChild].
+// fanOutServer runs the child of [broadcasting.inChild].
 func fanOutServer(lib, size string) error {
 	var f fanOut
 	if err := json.Unmarshal([]byte(size), &f); err != nil {
@@ -113,17 +113,17 @@ func (s *stage) measure(f fanOut, r *fanned) error {
 	return nil
 }
 
-// stage is where records are played to the readers.
+// A stage publishes records to the readers.
 type stage struct {
 	name    string
 	open    broadcaster
 	readers *readers
-	address record.Address // of the records
+	address record.Address // address of the records
 	seq     uint64
 }
 
-// record is the next of the run: a call has succeeded at its fourth attempt.
-// Its JSON has about 300 bytes.
+// record returns the next record of the run: a call that succeeded in its
+// fourth attempt. Its JSON has about 300 bytes.
 func (s *stage) record(at time.Time) record.Record {
 	s.seq++
 	r := record.Record{RunID: runID, Seq: s.seq, Time: at}
@@ -137,8 +137,8 @@ func (s *stage) record(at time.Time) record.Record {
 	return r
 }
 
-// warmUp publishes until every client has something: not all servers answer
-// before they have.
+// warmUp publishes until every client has received something, since not all
+// servers send a response before that.
 func (s *stage) warmUp() error {
 	ready := make(chan error, 1)
 	go func() { ready <- s.readers.await(nil) }()
@@ -154,16 +154,16 @@ func (s *stage) warmUp() error {
 	}
 }
 
-// played is what playing took.
+// A played is the cost of playing.
 type played struct {
 	heard
-	elapsed time.Duration // until the last client had the last event
-	cpu     time.Duration // of this process
+	elapsed time.Duration // until the last client received the last event
+	cpu     time.Duration // CPU time of this process
 }
 
-// play publishes so many records, at the rate a second or at once. The time of
-// a record is when it was due, so that a server that holds the publisher up
-// does not hide it.
+// play publishes the given number of records, at the given rate per second or
+// as fast as possible. The time of a record is when it was due, so that a
+// server that blocks the publisher cannot hide the delay.
 func (s *stage) play(events, rate int, timed bool) (p played, err error) {
 	if err := s.readers.tell(part{Last: s.seq + uint64(events), Timed: timed}); err != nil {
 		return p, err
@@ -192,7 +192,7 @@ func (s *stage) play(events, rate int, timed bool) (p played, err error) {
 	return p, nil
 }
 
-// readers are the process of the clients.
+// readers is the process of the clients.
 type readers struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -218,7 +218,7 @@ func startReaders(url string, f fanOut) (*readers, error) {
 	return &readers{cmd, in, json.NewEncoder(in), json.NewDecoder(out)}, cmd.Start()
 }
 
-// tell announces a part, and returns when the readers know.
+// tell announces a part, and returns when the readers have received it.
 func (r *readers) tell(p part) error {
 	if err := r.enc.Encode(p); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (r *readers) tell(p part) error {
 	return r.await(nil)
 }
 
-// await reads what the readers say next.
+// await reads the next report of the readers.
 func (r *readers) await(h *heard) error {
 	if h == nil {
 		h = new(heard)
@@ -239,8 +239,7 @@ func (r *readers) await(h *heard) error {
 
 func (r *readers) close() error { return errors.Join(r.in.Close(), r.cmd.Wait()) }
 
-// profile writes a profile of the processor's time until stop is called, if
-// that is wanted.
+// profile writes a CPU profile until stop is called, if requested.
 func profile(name string) (stop func(), err error) {
 	if *profiles == "" {
 		return func() {}, nil

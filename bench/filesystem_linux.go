@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSystem names what temporary files are on, and says whether it is memory,
-// where syncing costs nothing.
+// fileSystem returns the name of the file system of temporary files, and reports
+// whether it is in memory, where syncing costs nothing.
 func fileSystem() (name string, memory bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(os.TempDir(), &s); err != nil {
@@ -35,9 +35,9 @@ func fileSystem() (name string, memory bool) {
 	}
 }
 
-// placeApart has ext4 place the directories that are made in a directory far from
-// others. Beside files that were removed in the last minutes, as those of an earlier
-// measurement, it makes new ones several times as slowly.
+// placeApart makes ext4 spread the directories created in a directory. If files near
+// a directory were removed in the last minutes, as after an earlier measurement,
+// ext4 creates files in it several times more slowly.
 func placeApart(dir string) {
 	const topOfHierarchy = 0x20000 // FS_TOPDIR_FL, see chattr(1), T
 	f, err := os.Open(dir)

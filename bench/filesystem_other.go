@@ -2,9 +2,9 @@
 
 package main
 
-// fileSystem names what temporary files are on, and says whether it is memory,
-// where syncing costs nothing.
+// fileSystem returns the name of the file system of temporary files, and
+// reports whether it is in memory, where syncing costs nothing.
 func fileSystem() (name string, memory bool) { return "an unknown file system", false }
 
-// placeApart is for a file system of Linux.
+// placeApart only has an effect on Linux.
 func placeApart(string) {}

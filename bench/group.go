@@ -13,14 +13,14 @@ import (
 
 const (
 	groupName    = "Group"
-	groupCalls   = 10_000 // of a group
-	groupWorkers = 50     // that it has
+	groupCalls   = 10_000 // calls of a group
+	groupWorkers = 50     // workers of a group
 )
 
-// maker makes all calls of a tool, and returns their outputs.
+// A maker makes all calls of a tool and returns their outputs.
 type maker func(ctx context.Context, tool *core.Definition[int, int], inputs []int) ([]int, error)
 
-// startGroup has the calls made in a run of their own each time.
+// startGroup makes the calls in a separate run each time.
 func startGroup(makeAll maker) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		tool := newTool(func(_ context.Context, in int) (int, error) { return in, nil }, atOnce, 0)
@@ -56,8 +56,8 @@ func makeGroup(g actors.Group) maker {
 	}
 }
 
-// makeErrgroup makes the calls one by one, as functions of an errgroup. Each is
-// prepared, as those of a program that is resumed must be.
+// makeErrgroup makes the calls one by one, as functions of an errgroup. Each
+// call is prepared, which a program needs to be resumable.
 func makeErrgroup(ctx context.Context, tool *core.Definition[int, int], inputs []int) ([]int, error) {
 	var all errgroup.Group
 	all.SetLimit(groupWorkers)

@@ -4,9 +4,9 @@ package main
 
 import "time"
 
-// cpuTime is what this process has used of the processors, with what the
-// system did for it; zero where that is not known.
+// cpuTime returns the CPU time of this process, user and system, or zero if
+// it is not known.
 func cpuTime() time.Duration { return 0 }
 
-// enoughFiles says why a process cannot have so many files open.
+// enoughFiles returns an error if the process cannot open so many files.
 func enoughFiles(int) error { return nil }

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What a language model answers at once, on loopback: one call, a stream of
-// 500 chunks, and an agent of ten turns, of which nine call a tool.
+// A language model on loopback answers at once: one call, a stream of 500
+// chunks, and an agent with ten turns, nine of which call a tool.
 
 const (
 	streamChunks = 500
@@ -30,7 +30,7 @@ const chatReply = `{"id":"chatcmpl-1","object":"chat.completion","created":17000
 
 const toolReply = `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"add","arguments":"{\"n\":%d}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":12,"completion_tokens":5,"total_tokens":17}}`
 
-// llmServer answers what is asked, without looking at more than it needs.
+// llmServer answers requests. It reads no more of them than necessary.
 type llmServer struct {
 	url  string
 	http http.Server
@@ -84,9 +84,9 @@ func chunks() string {
 	return b.String()
 }
 
-var errOtherText = errors.New("another text was expected")
+var errOtherText = errors.New("got a different text")
 
-// llmInstance is a contestant that asks a server of its own.
+// llmInstance returns a contestant with its own server.
 func llmInstance(ask func(url string, client *http.Client) func() error) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		server := startLLMServer()
@@ -183,7 +183,7 @@ func streamRepriseIterator(url string, client *http.Client) func() error {
 				return err
 			}
 			if d.Part == live.PartText {
-				seen += strings.Count(d.Text, " ") // neighbours are joined
+				seen += strings.Count(d.Text, " ") // adjacent chunks may be joined
 			}
 		}
 		return isAll(seen)
@@ -199,7 +199,7 @@ func streamGoOpenAI(url string, client *http.Client) func() error {
 		}
 		defer stream.Close()
 		seen := 0
-		var text strings.Builder // a program keeps what it shows
+		var text strings.Builder // a program stores what it shows
 		for {
 			chunk, err := stream.Recv()
 			if errors.Is(err, io.EOF) {

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// agentADK is an agent of ADK as its examples have it, with a session in memory
-// that lasts for one question.
+// agentADK is an agent of ADK as in its examples, with a session in memory for
+// each question.
 func agentADK(url string, client *http.Client) func() error {
 	add, err := functiontool.New(functiontool.Config{Name: "add", Description: "Adds a number."},
 		func(_ agent.Context, in addend) (int, error) { return in.N + 1, nil })
@@ -62,11 +62,12 @@ func askADK(run *runner.Runner, sessions session.Service) error {
 	return isText(text)
 }
 
-// adkModel is a model of ADK that asks by go-openai. ADK's own models are for
-// Gemini and for OpenAI's Responses, which the server here does not speak.
+// adkModel is a model for ADK based on go-openai. ADK's own models are for
+// Gemini and for OpenAI's Responses API, which the server here does not
+// support.
 type adkModel struct {
 	client  *goopenai.Client
-	schemas map[any]json.RawMessage // of tools, encoded once
+	schemas map[any]json.RawMessage // schemas of tools, encoded once
 }
 
 func (adkModel) Name() string { return "m" }
@@ -121,7 +122,7 @@ func (m adkModel) tools(tools []*genai.Tool) (out []goopenai.Tool, err error) {
 	return out, nil
 }
 
-// toMessages makes a message of the text and the calls of a content, and one of
+// toMessages makes a message of the text and calls in a content, and one of
 // each result.
 func toMessages(content *genai.Content) ([]goopenai.ChatCompletionMessage, error) {
 	said := goopenai.ChatCompletionMessage{Role: "user", Content: textOf(content)}

@@ -12,7 +12,7 @@ import (
 	"github.com/cloudwego/eino/schema"
 )
 
-// agentEino is eino's ReAct agent as its documentation has it.
+// agentEino is eino's ReAct agent as in its documentation.
 func agentEino(url string, client *http.Client) func() error {
 	ctx := context.Background()
 	model, err := openai.NewChatModel(ctx, &openai.ChatModelConfig{APIKey: "key", BaseURL: url, Model: "m", HTTPClient: client})

@@ -11,7 +11,8 @@ import (
 	"github.com/openai/openai-go/option"
 )
 
-// openGenkit returns a Genkit with a model, by its plugin for compatible services.
+// openGenkit returns a Genkit with a model, using its plugin for compatible
+// services.
 func openGenkit(url string, client *http.Client) (*genkit.Genkit, ai.Model) {
 	plugin := &compat_oai.OpenAICompatible{
 		Provider: "bench", APIKey: "key", BaseURL: url,
@@ -29,7 +30,7 @@ func callGenkit(url string, client *http.Client) func() error {
 	}
 }
 
-// agentGenkit is Genkit's loop of a model and its tools as its documentation has it.
+// agentGenkit is Genkit's loop of a model and its tools as in its documentation.
 func agentGenkit(url string, client *http.Client) func() error {
 	g, model := openGenkit(url, client)
 	add := genkit.DefineTool(g, "add", "Adds a number.", func(_ *ai.ToolContext, in addend) (int, error) { return in.N + 1, nil })

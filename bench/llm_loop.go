@@ -9,7 +9,7 @@ import (
 	goopenai "github.com/sashabaranov/go-openai"
 )
 
-// agentGoOpenAI is the loop of an agent as one writes it by hand.
+// agentGoOpenAI is an agent loop written by hand.
 func agentGoOpenAI(url string, client *http.Client) func() error {
 	c := goOpenAIClient(url, client)
 	tools := []goopenai.Tool{{Type: goopenai.ToolTypeFunction, Function: &goopenai.FunctionDefinition{

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A loop written by hand, as one finds it in programs. attempt makes one
-// attempt, hook may be nil.
+// loop is a retry loop as found in programs without a library. attempt makes
+// one attempt; hook may be nil.
 func loop(ctx context.Context, delay time.Duration, attempt attempter, handle func(context.Context, int) (int, error), in int, hook func(error)) (int, error) {
 	for n := 1; ; n++ {
 		out, err := attempt(ctx, handle, in)
@@ -42,21 +42,20 @@ func pause(ctx context.Context, delay time.Duration) error {
 // An attempter makes one attempt.
 type attempter func(ctx context.Context, handle func(context.Context, int) (int, error), in int) (int, error)
 
-// once sets no limit.
+// once sets no time limit.
 func once(ctx context.Context, handle func(context.Context, int) (int, error), in int) (int, error) {
 	return handle(ctx, in)
 }
 
-// limited sets a limit that holds only if the handler listens to its context:
-// the loop cannot go on before the handler returns.
+// limited sets a time limit that only works if the handler observes its
+// context: the loop cannot continue before the handler returns.
 func limited(ctx context.Context, handle func(context.Context, int) (int, error), in int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return handle(ctx, in)
 }
 
-// abandonable sets a limit that holds whatever the handler does. This is what
-// Reprise does.
+// abandonable sets a time limit that works with any handler, as Reprise does.
 func abandonable(ctx context.Context, handle func(context.Context, int) (int, error), in int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -222,16 +222,16 @@ import (
 )
 
 var (
-	rounds   = flag.Int("rounds", 40, "how many `rounds` each scenario has; more are slower and steadier")
-	only     = flag.String("only", "", "measure only what matches this `regexp`, such as Success or 'TwoFailures/lib=(reprise|failsafe)'")
-	sleepers = flag.Int("sleepers", 100_000, "how many calls `n` sleep in the scenario Sleepers; 0 leaves it out")
-	profiles = flag.String("profiles", "", "write profiles of what the servers of FanOut do into this `directory`")
-	natsDir  = flag.String("nats-server", "", "be the NATS server of Workers in the `directory`; the program starts itself so")
-	natsSync = flag.Bool("nats-sync", false, "that server syncs each message")
-	fanLib   = flag.String("fanout-server", "", "be the server of the `lib` of FanOut and print JSON; the program starts itself so")
-	fanURL   = flag.String("fanout-clients", "", "be the clients that read from the `URL`; the program starts itself so")
-	fanSize  = flag.String("fanout", "", "how much those two have to do, as `JSON`")
-	child    = flag.String("sleeper-child", "", "measure the `lib` of Sleepers in this process and print JSON; the program starts itself so")
+	rounds   = flag.Int("rounds", 40, "the number of `rounds` for each scenario; more rounds take longer and give steadier results")
+	only     = flag.String("only", "", "measure only contestants that match this `regexp`, such as Success or 'TwoFailures/lib=(reprise|failsafe)'")
+	sleepers = flag.Int("sleepers", 100_000, "the `number` of sleeping calls in the scenario Sleepers; 0 omits it")
+	profiles = flag.String("profiles", "", "write profiles of the servers of FanOut to this `directory`")
+	natsDir  = flag.String("nats-server", "", "run as the NATS server of Workers in the `directory`; the program starts itself in this way")
+	natsSync = flag.Bool("nats-sync", false, "this server syncs each message")
+	fanLib   = flag.String("fanout-server", "", "run as the server of the `lib` of FanOut and print JSON; the program starts itself in this way")
+	fanURL   = flag.String("fanout-clients", "", "run as the clients that read from the `URL`; the program starts itself in this way")
+	fanSize  = flag.String("fanout", "", "the workload of these two, as `JSON`")
+	child    = flag.String("sleeper-child", "", "measure the `lib` of Sleepers in this process and print JSON; the program starts itself in this way")
 )
 
 func main() {
@@ -243,7 +243,7 @@ func main() {
 	exitOn(measureAll())
 }
 
-// runChild does what this process was started for by another of its kind.
+// runChild does what another process of this program has started this process for.
 func runChild() (isChild bool, err error) {
 	switch {
 	case *child != "":
@@ -271,7 +271,7 @@ func measureAll() error {
 		return fmt.Errorf("-only: %w", err)
 	}
 	if *rounds < 1 || *sleepers < 0 {
-		return fmt.Errorf("-rounds is %d and -sleepers %d; want 1 or more, and 0 or more", *rounds, *sleepers)
+		return fmt.Errorf("-rounds is %d and -sleepers %d; want -rounds of 1 or more and -sleepers of 0 or more", *rounds, *sleepers)
 	}
 	start := time.Now()
 	defer removeScratch()
@@ -281,7 +281,7 @@ func measureAll() error {
 	for _, s := range scenarios {
 		all := s.all()
 		if left := len(s.contestants) + len(s.postgres) - len(all); left > 0 && len(pick(s.name, s.postgres, contestant.String, selected)) > 0 {
-			fmt.Printf("\n%s is without %v: %v.\n", s.name, s.postgres, errNoPostgres)
+			fmt.Printf("\n%s was measured without %v: %v.\n", s.name, s.postgres, errNoPostgres)
 		}
 		s.contestants = pick(s.name, all, contestant.String, selected)
 		if len(s.contestants) == 0 {
@@ -308,7 +308,7 @@ func measureAll() error {
 			continue
 		}
 		if err := enoughFiles(f.Clients + spareFiles); err != nil {
-			fmt.Printf("\n%s is left out: %v\n", f.name(), err)
+			fmt.Printf("\n%s was skipped: %v\n", f.name(), err)
 			continue
 		}
 		r, err := measureFanOut(f, chosen)
@@ -332,7 +332,7 @@ func measureAll() error {
 	return nil
 }
 
-// pick returns those that are selected by "scenario/lib=name".
+// pick returns the contestants selected by "scenario/lib=name".
 func pick[T any](scenario string, all []T, name func(T) string, selected *regexp.Regexp) (picked []T) {
 	for _, c := range all {
 		if selected.MatchString(scenario + "/lib=" + name(c)) {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// roundTime is about how long a contestant's turn takes.
+// roundTime is the approximate duration of a contestant's turn.
 const roundTime = 20 * time.Millisecond
 
-// A metric is something that is measured in each round.
+// A metric is a quantity measured in each round.
 type metric string
 
 const (
@@ -24,7 +24,7 @@ const (
 	bytesOf     metric = "bytes"
 )
 
-// A result has the samples of each lib, one for each round.
+// A result contains the samples of each lib, one per round.
 type result map[string]map[metric][]float64
 
 func (r result) add(lib string, m metric, sample float64) {
@@ -36,7 +36,8 @@ func (r result) add(lib string, m metric, sample float64) {
 
 func (r result) median(lib string, m metric) float64 { return quantile(r[lib][m], 0.5) }
 
-// ratios are those of lib to peer, round by round; nil if one was not measured.
+// ratios returns the ratios of lib to peer, round by round, or nil if one of
+// them was not measured.
 func (r result) ratios(lib, peer string, m metric) []float64 {
 	a, b := r[lib][m], r[peer][m]
 	if len(a) == 0 || len(a) != len(b) {
@@ -63,7 +64,7 @@ func quantile(samples []float64, q float64) float64 {
 	return s[i] + (at-float64(i))*(s[i+1]-s[i])
 }
 
-// measure lets the contestants take turns.
+// measure runs the contestants in turns.
 func (s scenario) measure(rounds int) (result, error) {
 	calls := make([]int, len(s.contestants))
 	for i, c := range s.contestants {
@@ -91,13 +92,14 @@ func (s scenario) measure(rounds int) (result, error) {
 	return r, nil
 }
 
-// order is that of the contestants in a round. It is shuffled, so that nobody
-// always has what the same one has left behind, such as work for the disk.
+// order returns the order of the contestants in a round. It is shuffled, so
+// that no contestant always has to deal with the after-effects of the same
+// predecessor, such as pending disk writes.
 func order(round, n int) []int { return rand.New(rand.NewPCG(uint64(round), 0)).Perm(n) }
 
 func (s scenario) roundsOf(rounds int) int { return max(1, rounds/max(1, s.fewer)) }
 
-// calibrate returns how many calls take about roundTime.
+// calibrate returns the number of calls that take about roundTime.
 func (s scenario) calibrate(c contestant) (calls int, err error) {
 	if s.fixed > 0 {
 		return s.fixed, nil
@@ -113,7 +115,7 @@ func (s scenario) calibrate(c contestant) (calls int, err error) {
 	return calls, nil
 }
 
-// taken is what a turn took.
+// A taken is the cost of a turn.
 type taken struct {
 	elapsed time.Duration
 	mallocs uint64
@@ -121,7 +123,7 @@ type taken struct {
 	size    int
 }
 
-// turn makes calls on a fresh instance.
+// turn makes calls on a new instance.
 func (s scenario) turn(c contestant, calls int) (taken, error) {
 	in, w, cancel := c.begin()
 	defer cancel()
@@ -135,7 +137,7 @@ func (s scenario) turn(c contestant, calls int) (taken, error) {
 		err = in.stop()
 	}
 	if want := (warmUp + calls) * s.attempts; err == nil && w.calls != want {
-		err = fmt.Errorf("the handler was called %d times, not %d", w.calls, want)
+		err = fmt.Errorf("the handler was called %d times, want %d", w.calls, want)
 	}
 	if err != nil {
 		return taken{}, fmt.Errorf("%s/lib=%s: %w", s.name, c.lib, err)
@@ -143,7 +145,7 @@ func (s scenario) turn(c contestant, calls int) (taken, error) {
 	return t, nil
 }
 
-// take measures calls together, or each by itself if there is something to do
+// take measures all calls together, or one by one if something must be done
 // between them.
 func (in instance) take(calls int) (t taken, err error) {
 	if in.reset == nil {
@@ -162,7 +164,7 @@ func (in instance) take(calls int) (t taken, err error) {
 	return t, nil
 }
 
-// again is the instance after its reset.
+// again returns the instance after a reset.
 func (in instance) again() instance {
 	in.reset = nil
 	return in
@@ -179,7 +181,7 @@ func (in instance) takeAtOnce(calls int) (taken, error) {
 	return taken{elapsed, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc, in.size}, err
 }
 
-// repeat makes calls, shared by all callers.
+// repeat makes calls, distributed over all callers.
 func (in instance) repeat(calls int) error {
 	if in.parallel <= 1 {
 		return in.repeatAlone(calls)

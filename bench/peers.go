@@ -12,7 +12,7 @@ import (
 	sethvargo "github.com/sethvargo/go-retry"
 )
 
-// failsafe-go: policies and executor are made once. Its retry policy has no
+// failsafe-go: policies and executor are created once. Its retry policy has no
 // delay by default.
 
 func startFailsafe(h handler) func(context.Context, *work) instance {
@@ -51,8 +51,8 @@ func startFailsafeTimeout(h handler) func(context.Context, *work) instance {
 	}
 }
 
-// cenkalti/backoff: the options can be made once. A BackOff is for one call at
-// a time, and here there is one at a time.
+// cenkalti/backoff: the options can be created once. A BackOff is for one call
+// at a time, which is the case here.
 
 func cenkaltiOptions() []cenkalti.RetryOption {
 	return []cenkalti.RetryOption{cenkalti.WithMaxTries(attempts), cenkalti.WithBackOff(&cenkalti.ZeroBackOff{})}
@@ -77,8 +77,8 @@ func startCenkaltiNotify(h handler) func(context.Context, *work) instance {
 	}
 }
 
-// avast/retry-go: a retrier is made once, with its context. LastErrorOnly
-// spares it a list of all errors.
+// avast/retry-go: a retrier is created once, with its context. LastErrorOnly
+// avoids a list of all errors.
 
 func avastOptions(ctx context.Context) []avast.Option {
 	return []avast.Option{
@@ -107,8 +107,8 @@ func startAvastOnRetry(h handler) func(context.Context, *work) instance {
 	}
 }
 
-// sethvargo/go-retry: WithMaxRetries counts, so that each call needs its own.
-// The backoff below it is made once.
+// sethvargo/go-retry: WithMaxRetries has a counter, so each call needs its
+// own. The underlying backoff is created once.
 
 func startSethvargo(h handler) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {

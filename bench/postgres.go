@@ -15,19 +15,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// postgres is the server of everybody who needs one. It has a directory of its
-// own and is stopped at the end.
+// postgres is the server of all contestants that need one. It has its own
+// directory and is stopped at the end.
 var postgres struct {
 	sync.Mutex
-	dir       string // where its data and its socket are; empty while it does not run
+	dir       string // directory of its data and socket; empty while it does not run
 	bin       string
 	databases int
 }
 
-// errNoPostgres is that there is no PostgreSQL on this machine.
+// errNoPostgres means that there is no PostgreSQL on this machine.
 var errNoPostgres = errors.New("initdb of PostgreSQL is neither in PATH nor in /usr/lib/postgresql")
 
-// postgresBin returns the directory with the programs of PostgreSQL.
+// postgresBin returns the directory of the PostgreSQL programs.
 func postgresBin() (string, error) {
 	if name, err := exec.LookPath("initdb"); err == nil {
 		return filepath.Dir(name), nil
@@ -40,8 +40,9 @@ func postgresBin() (string, error) {
 	return filepath.Dir(names[len(names)-1]), nil
 }
 
-// newDatabase makes an empty database, in a server with its default settings,
-// which sync each commit, but for the number of connections. Close the pool.
+// newDatabase creates an empty database, in a server with default settings,
+// which sync each commit, except for the number of connections. The caller
+// must close the pool.
 func newDatabase(ctx context.Context) (*pgxpool.Pool, error) {
 	postgres.Lock()
 	defer postgres.Unlock()
@@ -94,7 +95,7 @@ func startPostgres() error {
 	return nil
 }
 
-// stopPostgres stops the server, if it runs.
+// stopPostgres stops the server if it is running.
 func stopPostgres() error {
 	postgres.Lock()
 	defer postgres.Unlock()
@@ -106,7 +107,7 @@ func stopPostgres() error {
 	return err
 }
 
-// runPostgres runs a program of PostgreSQL, which refuses to work for root.
+// runPostgres runs a PostgreSQL program, which refuses to run as root.
 func runPostgres(name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(postgres.bin, name), args...)
 	cmd.Dir = os.TempDir()
@@ -114,7 +115,7 @@ func runPostgres(name string, args ...string) error {
 		return err
 	}
 	var out bytes.Buffer
-	if name != "pg_ctl" { // the server would keep it open
+	if name != "pg_ctl" { // the server would keep the pipe open
 		cmd.Stdout, cmd.Stderr = &out, &out
 	}
 	if err := cmd.Run(); err != nil {

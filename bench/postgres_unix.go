@@ -12,14 +12,15 @@ import (
 	"syscall"
 )
 
-// serverUser is who runs the server: the user postgres, if we are root.
+// serverUser returns the user that runs the server: postgres if this process
+// runs as root.
 func serverUser() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
 	found, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL does not work for root: %w", err)
+		return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
 	}
 	uid, err := strconv.ParseUint(found.Uid, 10, 32)
 	if err != nil {
@@ -29,7 +30,7 @@ func serverUser() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 }
 
-// asPostgres has the command run as that user.
+// asPostgres makes the command run as that user.
 func asPostgres(cmd *exec.Cmd) error {
 	who, err := serverUser()
 	if who != nil {
@@ -38,7 +39,8 @@ func asPostgres(cmd *exec.Cmd) error {
 	return err
 }
 
-// ownedByPostgres gives that user a directory, which is in one of ours.
+// ownedByPostgres gives that user a directory inside a directory of this
+// process.
 func ownedByPostgres(dir string) error {
 	who, err := serverUser()
 	if who == nil || err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// printed are the records of Print: of calls in an agent that fail twice and
+// printed are the records for Print: calls in an agent that fail twice and
 // then succeed.
 func printed() []record.Record {
 	var records []record.Record
@@ -61,7 +61,8 @@ func startPrinter(options ...printer.Option) func(context.Context, *work) instan
 	}
 }
 
-// startFprintln writes what the printer does in its plain form, text by text.
+// startFprintln writes the same text as the printer in plain form, piece by
+// piece.
 func startFprintln(_ context.Context, w *work) instance {
 	f, err := openOutput()
 	if err != nil {
@@ -78,7 +79,7 @@ func startFprintln(_ context.Context, w *work) instance {
 	}
 	return instance{
 		call: func() (int, error) {
-			if text := texts[w.calls%len(texts)]; text != "" { // a wait is printed with the failure
+			if text := texts[w.calls%len(texts)]; text != "" { // a wait is printed together with the failure
 				if _, err := fmt.Fprintln(f, text); err != nil {
 					return 0, err
 				}

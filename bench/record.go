@@ -14,22 +14,22 @@ import (
 
 const (
 	recordName = "Record"
-	window     = 256 // records that are measured at a time: always as many, for history grows by pieces
-	windows    = 16  // of a sample
+	window     = 256 // number of records measured at a time: constant, because the history grows in chunks
+	windows    = 16  // windows per sample
 	lead       = 64  // records before a window, after a garbage collection
 )
 
 // recording is a contestant of Record.
 type recording struct {
 	lib    string
-	length int  // of the history
+	length int  // length of the history
 	stored bool // in a file store, without syncing
 	fewer  int  // divides the rounds
 }
 
 func (c recording) String() string { return c.lib }
 
-// first is the contestant that ratios are to.
+// first is the contestant to which ratios are computed.
 func (c recording) first() string {
 	kind, _, _ := strings.Cut(c.lib, "-")
 	return kind + "-100"
@@ -44,8 +44,8 @@ var recordings = []recording{
 	{"file-100000", 100_000, true, 5},
 }
 
-// sample returns what recording one event takes. It measures so little in one
-// run that its history stays about as long as it is.
+// sample returns the cost of recording one event. It measures few events in
+// each run, so that the length of the history stays about the same.
 func (c recording) sample() (nanoseconds float64, err error) {
 	each := min(windows, max(1, c.length/10/(lead+window)))
 	var elapsed time.Duration
@@ -61,8 +61,8 @@ func (c recording) sample() (nanoseconds float64, err error) {
 	return float64(elapsed) / (windows * window), nil
 }
 
-// measure fills a run to its length and takes the time of so many windows. A
-// call has two records.
+// measure fills a run to its length and measures the given number of windows.
+// A call has two records.
 func (c recording) measure(windows int) (elapsed time.Duration, err error) {
 	w := &work{}
 	tool := newTool(handler((*work).succeed).bind(w), atOnce, 0)
@@ -88,7 +88,7 @@ func (c recording) measure(windows int) (elapsed time.Duration, err error) {
 		elapsed += time.Since(start)
 	}
 	if want := c.length - lead + windows*(lead+window) + 1; st.Stats().Records != uint64(want) {
-		err = fmt.Errorf("the run has %d records, not %d", st.Stats().Records, want)
+		err = fmt.Errorf("the run has %d records, want %d", st.Stats().Records, want)
 	}
 	return elapsed, err
 }
@@ -124,7 +124,7 @@ func measureRecordings(contestants []recording, rounds int) (result, error) {
 }
 
 func printRecordings(contestants []recording, r result) {
-	fmt.Printf("\n%s: One more record in a history that has so many. Ratios to 100.\n\n", recordName)
+	fmt.Printf("\n%s: one more record in a history of this length. Ratios to 100.\n\n", recordName)
 	t := table{{"lib", "ns each", "ratio", "25–75 %"}}
 	for _, c := range contestants {
 		ratio, spread := formatRatios(r.ratios(c.lib, c.first(), nanoseconds))

@@ -17,7 +17,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// newLoopAgent makes so many calls of the tool, and then what finish does.
+// newLoopAgent makes the given number of calls of the tool, and then calls
+// finish.
 func newLoopAgent(tool *core.Definition[int, string], finish func(context.Context) error) *core.Definition[int, int] {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "assistant"}, func(ctx context.Context, calls int) (int, error) {
 		for i := range calls {
@@ -37,12 +38,12 @@ func newLoopAgent(tool *core.Definition[int, string], finish func(context.Contex
 	return d
 }
 
-// A fixture is a directory with a run in it, made once.
+// A fixture is a directory with a run, created once.
 type fixture func() (dir string, err error)
 
-// finishedCalls is a run whose agent was stopped when all of its calls were
-// finished, so that it makes them again: an agent that has finished is recalled
-// by itself.
+// finishedCalls returns a run whose agent was stopped after all of its calls
+// had finished, so that they are recalled one by one: an agent that has
+// finished is recalled as a whole.
 func finishedCalls(calls int) fixture {
 	return sync.OnceValues(func() (string, error) {
 		store, dir, err := newStore()
@@ -66,8 +67,8 @@ func finishedCalls(calls int) fixture {
 	})
 }
 
-// startReplay opens a fresh copy of the run each time, and runs the agent to
-// its end.
+// startReplay opens a new copy of the run each time, and runs the agent to its
+// end.
 func startReplay(calls int, made fixture, open func(context.Context, snapshot.Store) (*state.ExecutionState, error)) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		var dir string
@@ -84,7 +85,7 @@ func startReplay(calls int, made fixture, open func(context.Context, snapshot.St
 			restored, err := st.Report().Restored, errors.Join(st.Close(), store.Close())
 			st = nil
 			if err == nil && restored != calls {
-				err = fmt.Errorf("%d calls were recalled, not %d", restored, calls)
+				err = fmt.Errorf("%d calls were recalled, want %d", restored, calls)
 			}
 			return errors.Join(err, os.RemoveAll(dir))
 		}
@@ -124,7 +125,8 @@ func openToReplay(ctx context.Context, store snapshot.Store) (*state.ExecutionSt
 	return state.Replay(ctx, store, runID)
 }
 
-// copySynced copies a directory and leaves nothing for a later sync to write.
+// copySynced copies a directory and syncs the copy, so that a later sync has
+// nothing left to write.
 func copySynced(to, from string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
@@ -141,7 +143,7 @@ func copySynced(to, from string) error {
 	})
 }
 
-// storedRows is a database with as many outputs.
+// storedRows is a database with the same number of outputs.
 func storedRows(calls int) fixture {
 	return sync.OnceValues(func() (dir string, err error) {
 		if dir, err = tempDir(); err != nil {
@@ -175,7 +177,7 @@ func insertRows(db *sql.DB, calls int) error {
 	return tx.Commit()
 }
 
-// startRead opens the database each time and reads all that the run has.
+// startRead opens the database each time and reads everything that the run has.
 func startRead(calls int, made fixture, read func(db *sql.DB, calls int) error) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		var db *sql.DB
@@ -205,8 +207,8 @@ func startRead(calls int, made fixture, read func(db *sql.DB, calls int) error) 
 	}
 }
 
-// readEach looks up each step when its turn has come, as an engine does that
-// recalls what was stored.
+// readEach looks up the steps one by one, like an engine that recalls stored
+// steps.
 func readEach(db *sql.DB, calls int) error {
 	statement, err := db.Prepare("SELECT name, output FROM steps WHERE run = ? AND step = ?")
 	if err != nil {
@@ -245,7 +247,7 @@ func readScan(db *sql.DB, calls int) error {
 		}
 	}
 	if n != calls {
-		return fmt.Errorf("there are %d rows, not %d, %w", n, calls, rows.Err())
+		return fmt.Errorf("got %d rows, want %d, %w", n, calls, rows.Err())
 	}
 	return rows.Err()
 }
@@ -256,7 +258,7 @@ func checkOutput(encoded []byte) error {
 		return err
 	}
 	if out != text {
-		return fmt.Errorf("the output is %q", out)
+		return fmt.Errorf("got the output %q", out)
 	}
 	return nil
 }

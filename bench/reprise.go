@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// runLength is how many calls a run has.
+// runLength is the number of calls in a run.
 const runLength = 10_000
 
-// newTool is what all contestants of Reprise call.
+// newTool returns the tool that all contestants of Reprise call.
 func newTool(handle core.Handler[int, int], retry core.RetryConfig, timeout time.Duration) *core.Definition[int, int] {
 	d, err := core.NewDefinition(core.Spec{
 		Kind: record.KindTool, Name: "work", Retry: &retry, AttemptTimeout: timeout,
@@ -67,8 +67,8 @@ func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, 
 	}
 }
 
-// listener is a publisher that the run calls itself, as the peers call their
-// listeners: on the caller's goroutine.
+// listener is a publisher that the run calls directly, on the caller's
+// goroutine, as the peers call their listeners.
 type listener struct{ w *work }
 
 func (l listener) Publish(record.Record) { l.w.heard++ }
@@ -84,7 +84,7 @@ func startRunListener(h handler, timeout time.Duration) func(context.Context, *w
 	}
 }
 
-// runs makes calls in one run after the other.
+// runs makes calls, in one run after the other.
 type runs struct {
 	outer   context.Context
 	tool    *core.Definition[int, int]
@@ -92,8 +92,8 @@ type runs struct {
 
 	st      *state.ExecutionState
 	ctx     context.Context
-	left    int    // calls that the run has not had yet
-	records uint64 // of the runs that are closed
+	left    int    // number of calls that the run still has to make
+	records uint64 // of the closed runs
 }
 
 func (r *runs) call() (int, error) {

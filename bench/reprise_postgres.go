@@ -74,7 +74,7 @@ func startDurablePostgres(parallel int) func(context.Context, *work) instance {
 	}
 }
 
-// startInserts inserts a row for each call, in a transaction of its own.
+// startInserts inserts a row for each call, each in its own transaction.
 func startInserts(parallel int) func(context.Context, *work) instance {
 	return startKeeper(func(_ string, data []byte) (keeper, error) {
 		ctx := context.Background()

@@ -31,10 +31,10 @@ const (
 	waitMost     = time.Minute // for what is stuck
 )
 
-// A service starts runs, which it does by itself.
+// A service executes the runs that are started.
 type service struct {
 	start func(i int) error // returns when the run is stored
-	wait  func() error      // returns when all that were started have ended
+	wait  func() error      // returns when all started runs have ended
 	close func() error
 }
 
@@ -74,7 +74,7 @@ func startAll(runs int, start func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// A count waits until as many runs have ended as were started.
+// A count waits until the given number of runs have ended.
 type count struct {
 	runs int
 	left atomic.Int64
@@ -105,7 +105,7 @@ func (c *count) wait() error {
 	}
 }
 
-// oneCall is an agent that calls nothing.
+// oneCall is an agent that makes no calls.
 func oneCall(handled func()) runner.Actor[int, int] {
 	return decorators.Agent("work", "Returns its input.", func(_ context.Context, in int) (int, error) {
 		handled()
@@ -188,7 +188,7 @@ func serve(ctx context.Context, runs int, agent runner.Actor[int, int], workers 
 	return service{start, all.wait, stop}, nil
 }
 
-// jobArgs are those of a job of River.
+// jobArgs are the arguments of a River job.
 type jobArgs struct {
 	Input int `json:"input"`
 }
@@ -298,7 +298,7 @@ func openDBOS(ctx context.Context, _ int, handled func()) (service, error) {
 	return service{start, func() error { return nil }, stop}, nil
 }
 
-// newDBOS launches DBOS with what is registered.
+// newDBOS launches DBOS with the registered workflows.
 func newDBOS(ctx context.Context, register func(dbos.Context)) (dbos.Context, func() error, error) {
 	pool, err := newDatabase(ctx)
 	if err != nil {
@@ -319,7 +319,7 @@ func newDBOS(ctx context.Context, register func(dbos.Context)) (dbos.Context, fu
 	}, nil
 }
 
-// startDBOSSteps makes steps of one workflow, one at a time.
+// startDBOSSteps makes the steps of one workflow, one at a time.
 func startDBOSSteps(ctx context.Context, w *work) instance {
 	requests, outputs := make(chan struct{}), make(chan error)
 	workflow := func(c dbos.Context, _ int) (int, error) {

@@ -9,20 +9,20 @@ import (
 	"github.com/reprise-go/reprise/printer"
 )
 
-// A scenario is one thing to do, and who does it.
+// A scenario is a task and its contestants.
 type scenario struct {
 	name        string
 	title       string
-	peer        string // the lib that ratios are to
-	attempts    int    // that each call makes
-	fixed       int    // calls of a round; 0 for as many as take about roundTime
+	peer        string // the lib to which ratios are computed
+	attempts    int    // attempts that each call makes
+	fixed       int    // calls per round; 0 to choose a number that takes about roundTime
 	fewer       int    // divides the rounds; 0 for all of them
-	unit        unit   // of the table
+	unit        unit   // unit in the table
 	contestants []contestant
-	postgres    []contestant // that need PostgreSQL, and are left out where it is not found
+	postgres    []contestant // contestants that need PostgreSQL, skipped if it is not found
 }
 
-// all are the contestants that this machine has what they need for.
+// all returns the contestants whose requirements this machine meets.
 func (s scenario) all() []contestant {
 	if _, err := postgresBin(); err != nil {
 		return s.contestants
@@ -30,7 +30,7 @@ func (s scenario) all() []contestant {
 	return slices.Concat(s.contestants, s.postgres)
 }
 
-// A unit is how times are shown.
+// A unit is the unit in which times are shown.
 type unit int
 
 const (
@@ -40,7 +40,7 @@ const (
 	runsPerSecond
 )
 
-// A contestant is one way to do it.
+// A contestant is one way to do the task.
 type contestant struct {
 	lib string
 	// start prepares an instance whose calls run w. It may set w.boom.
@@ -49,28 +49,28 @@ type contestant struct {
 
 func (c contestant) String() string { return c.lib }
 
-// An instance is a contestant at work.
+// An instance is a running contestant.
 type instance struct {
 	call     func() (int, error) // must return the answer
-	stop     func() error        // nil if there is nothing to stop; finds out whether all went well
-	notified func() int          // how often listeners were called; nil without listeners
+	stop     func() error        // nil if there is nothing to stop; returns an error if something went wrong
+	notified func() int          // number of listener calls; nil without listeners
 
-	reset    func() error // before each call, not measured; nil if calls need none
-	parallel int          // callers at once; 0 for one
+	reset    func() error // called before each call, not measured; nil if not needed
+	parallel int          // number of concurrent callers; 0 for one
 	size     int          // bytes that a call writes or reads; 0 for none
 }
 
 const (
-	attempts = 3           // that a call may make
-	limit    = time.Second // of an attempt, in Timeout
-	answer   = 42          // what handlers are given and return
+	attempts = 3           // maximum attempts of a call
+	limit    = time.Second // timeout of an attempt, in Timeout
+	answer   = 42          // input and output of handlers
 )
 
-// work is the handler's side of an instance.
+// work is the handler of an instance.
 type work struct {
 	calls int
-	boom  error // what the failures are; already marked as the library has it
-	heard int   // by listeners
+	boom  error // error of the failures, marked as the library requires
+	heard int   // counted by listeners
 }
 
 var errBoom = errors.New("boom")
@@ -100,7 +100,7 @@ func (w *work) third(_ context.Context, in int) (int, error) {
 	return in, nil
 }
 
-// begin makes an instance with work of its own, and a context to end it with.
+// begin creates an instance with its own work, and a context to end it.
 func (c contestant) begin() (instance, *work, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &work{boom: errBoom}
@@ -161,11 +161,11 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		name: "Encode", title: "The record of a failed attempt becomes bytes", peer: "msgpack", attempts: 1, fewer: 2,
+		name: "Encode", title: "The record of a failed attempt is encoded", peer: "msgpack", attempts: 1, fewer: 2,
 		contestants: encoders,
 	},
 	{
-		name: "Decode", title: "The bytes become a record again", peer: "msgpack", attempts: 1, fewer: 2,
+		name: "Decode", title: "The record is decoded", peer: "msgpack", attempts: 1, fewer: 2,
 		contestants: decoders,
 	},
 	{
@@ -177,7 +177,7 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		name: "Durable", title: "The outcome of each call survives the power", peer: "bare", attempts: 1,
+		name: "Durable", title: "The outcome of each call is stored durably", peer: "bare", attempts: 1,
 		fixed: durableCalls, fewer: 3, unit: perSecond,
 		contestants: []contestant{
 			{"reprise", startDurable(1)},
@@ -277,13 +277,13 @@ var scenarios = []scenario{
 // handler is a method of work.
 type handler func(w *work, ctx context.Context, in int) (int, error)
 
-// bind makes it a function that is like those that programs have.
+// bind returns a function with the usual signature of handlers.
 func (h handler) bind(w *work) func(context.Context, int) (int, error) {
 	return func(ctx context.Context, in int) (int, error) { return h(w, ctx, in) }
 }
 
-// bindAll gives it its context and input too, for libraries whose functions
-// have none.
+// bindAll also binds the context and input, for libraries whose functions
+// take none.
 func (h handler) bindAll(ctx context.Context, w *work) func() (int, error) {
 	return func() (int, error) { return h(w, ctx, answer) }
 }

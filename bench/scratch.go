@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// scratch is the directory of everything that contestants write.
+// scratch is the directory of all files that contestants write.
 var scratch struct {
 	sync.Mutex
 	dir string
 }
 
-// tempDir makes a directory in it.
+// tempDir creates a directory in scratch.
 func tempDir() (string, error) {
 	scratch.Lock()
 	defer scratch.Unlock()
@@ -26,7 +26,7 @@ func tempDir() (string, error) {
 	return os.MkdirTemp(scratch.dir, "")
 }
 
-// removeScratch removes all of it.
+// removeScratch removes scratch.
 func removeScratch() {
 	scratch.Lock()
 	defer scratch.Unlock()
@@ -36,7 +36,7 @@ func removeScratch() {
 	}
 }
 
-// broken is an instance that could not be made.
+// broken is an instance that could not be created.
 func broken(err error) instance {
 	return instance{call: func() (int, error) { return 0, err }}
 }

@@ -28,15 +28,15 @@ const (
 	sleepersName = "Sleepers"
 	sleepersPeer = "failsafe"
 	sleepPasses  = 3               // processes for each contestant
-	sleepFor     = time.Hour       // longer than anybody waits
-	settle       = time.Second / 2 // from the last failure until everybody is asleep
+	sleepFor     = time.Hour       // longer than any measurement
+	settle       = time.Second / 2 // from the last failure until all calls are asleep
 )
 
 // sleeping is a contestant of Sleepers.
 type sleeping struct {
 	lib string
-	// start returns a call that fails and then waits, and what wakes all of
-	// them. handle counts, and fails with err.
+	// start returns a call that fails and then waits, and a function that
+	// wakes all of them. handle counts the attempt and fails with err.
 	start func(ctx context.Context, cancel func(), handle func(err error) (int, error)) (call func() (int, error), wake func())
 }
 
@@ -70,7 +70,7 @@ var sleepingContestants = []sleeping{
 		return func() (int, error) { return executor.Get(fn) }, cancel
 	}},
 	{"cenkalti", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {
-		// A ConstantBackOff has no state: all calls can share it.
+		// A ConstantBackOff has no state, so all calls can share it.
 		options := []cenkalti.RetryOption{
 			cenkalti.WithMaxTries(attempts), cenkalti.WithMaxElapsedTime(0),
 			cenkalti.WithBackOff(cenkalti.NewConstantBackOff(sleepFor)),
@@ -98,7 +98,7 @@ var sleepingContestants = []sleeping{
 	}},
 }
 
-// slept is what a child process prints.
+// A slept is printed by a child process.
 type slept struct {
 	BytesEach float64 `json:"bytes_each"`
 	Release   float64 `json:"release"` // seconds
@@ -139,8 +139,8 @@ func (s sleeping) sleep(n int, settle time.Duration) (slept, error) {
 	return slept{each, elapsed.Seconds()}, nil
 }
 
-// memory is what is in use after two collections: the second frees what pools
-// and finalizers kept, and shrinks stacks.
+// memory returns the memory in use after two collections: the second one
+// frees what pools and finalizers kept, and shrinks stacks.
 func memory() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -149,7 +149,7 @@ func memory() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// sleeperChild is the child's side of [sleeping.inChild].
+// sleeperChild runs the child of [sleeping.inChild].
 func sleeperChild(lib string, n int) error {
 	for _, s := range sleepingContestants {
 		if s.lib == lib {
@@ -163,8 +163,8 @@ func sleeperChild(lib string, n int) error {
 	return fmt.Errorf("-sleeper-child %s: no such contestant", lib)
 }
 
-// inChild measures in a process of its own, which no other contestant has
-// used: heaps and timers that have grown do not shrink to what they were.
+// inChild measures in a separate process that no other contestant has used,
+// because grown heaps and timers do not shrink completely.
 func (s sleeping) inChild(n int) (slept, error) {
 	program, err := os.Executable()
 	if err != nil {

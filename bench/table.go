@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// A target is the most that something may be: in its unit, or as a ratio to a
+// A target is the maximum for a quantity: in its unit, or as a ratio to a
 // peer.
 type target struct {
 	scenario, lib string
 	metric        metric
-	peer          string // "" for a target in the unit
+	peer          string // empty for a target in the unit
 	most          float64
 }
 
@@ -67,11 +67,11 @@ var targets = []target{
 	{"FanOut1000", "reprise", bytesEach, "go-sse", 1.5},
 }
 
-// same is the most by which what should be the same may differ: two medians of
-// the same thing do so too.
+// same is the tolerance for figures that should be the same: even two medians
+// of the same measurement differ this much.
 const same = 1.1
 
-// judge returns the measured figure, and false if there is none.
+// judge returns the measured figure. It returns false if there is none.
 func (t target) judge(results map[string]result) (figure float64, measured bool) {
 	r := results[t.scenario]
 	if t.peer != "" {
@@ -81,8 +81,8 @@ func (t target) judge(results map[string]result) (figure float64, measured bool)
 	return r.median(t.lib, t.metric), len(r[t.lib][t.metric]) > 0
 }
 
-// shared is the part of an allocation by which a target may be exceeded: what
-// five calls or more have in common.
+// shared is the fraction of an allocation by which a target may be exceeded:
+// an allocation shared by five calls or more.
 const shared = 0.2
 
 func (t target) verdict(figure float64) string {
@@ -123,7 +123,7 @@ func printMachine() {
 	name, memory := fileSystem()
 	fmt.Printf("Files are on %s.\n", name)
 	if memory {
-		fmt.Println("Syncing costs nothing there: what Durable says is worthless. Set TMPDIR to a directory on a disk.")
+		fmt.Println("Syncing costs nothing there, so the results of Durable are meaningless. Set TMPDIR to a directory on a disk.")
 	}
 }
 
@@ -150,7 +150,7 @@ func printScenario(s scenario, r result) {
 	t.print()
 }
 
-// formatRatios returns the median and where the middle half is.
+// formatRatios returns the median and the interquartile range.
 func formatRatios(ratios []float64) (ratio, spread string) {
 	if ratios == nil {
 		return "", ""
@@ -210,11 +210,11 @@ func printTargets(results map[string]result) {
 	t.print()
 }
 
-// A table has a heading as its first row.
+// A table is a list of rows. The first row is the heading.
 type table [][]string
 
-// print writes it as Markdown that is aligned. Columns of numbers are aligned
-// to the right.
+// print writes the table as aligned Markdown. Columns of numbers are
+// right-aligned.
 func (t table) print() {
 	widths := make([]int, len(t[0]))
 	numeric := make([]bool, len(t[0]))

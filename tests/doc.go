@@ -1,4 +1,4 @@
-// Package tests has the tests that need several packages of Reprise at once.
+// Package tests contains tests that need several packages of Reprise at once.
 //
 // What belongs where:
 //

@@ -13,13 +13,13 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// An Order is what is refunded.
+// An Order is the input of a refund.
 type Order struct {
 	Order string `json:"order"`
 	Euros int    `json:"euros"`
 }
 
-// assistant is the agent of the chat, whose refunds somebody approves.
+// assistant is the agent of the chat, whose refunds need approval.
 func assistant(llm actors.LLM) conversation.Agent {
 	refund := decorators.Tool("refund", "Refunds an order.", func(_ context.Context, in Order) (string, error) {
 		return fmt.Sprintf("%d € were paid back for order %s", in.Euros, in.Order), nil
@@ -32,17 +32,17 @@ const (
 	busyTime = 2 * time.Second
 )
 
-// startModel starts the script that stands for a model. Replace it with a service, and
+// startModel starts the script that plays the model. Replace it with a service, and
 // openai.WithBaseURL with a key.
 func startModel() (*openaitest.Server, error) {
 	var mu sync.Mutex
-	wasBusy := make(map[int]bool) // by the number of messages
+	wasBusy := make(map[int]bool) // by number of messages
 	return openaitest.Start(openaitest.Forever(openaitest.Respond(func(req openaitest.Request) openaitest.Step {
 		last := req.LastMessage()
 		said := strings.ToLower(last.Content)
 		switch {
 		case last.Role == "tool":
-			return openaitest.Text("This is what came of it: " + last.Content + ".").WithPace(wordTime)
+			return openaitest.Text("This is the result: " + last.Content + ".").WithPace(wordTime)
 		case strings.Contains(said, "refund"):
 			return openaitest.ToolCalls(openaitest.Call("refund", Order{Order: "A-17", Euros: 40}))
 		case strings.Contains(said, "busy"):

@@ -1,6 +1,6 @@
-// Webchat is a chat on a page with useChat of the AI SDK. It shows the answer word by word,
-// when a call of the model is tried again, and which calls need approval. Kill it in the middle
-// of an answer and start it again: the page goes on where it was.
+// Webchat is a chat on a page with useChat of the AI SDK. It shows answers word by word, retries
+// of model calls, and calls that need approval. Kill it in the middle of an answer and start it
+// again: the page continues where it was.
 //
 //	go run ./examples/webchat
 //
@@ -8,6 +8,6 @@
 // loopback interface. Say "busy" for a model that has a rate limit, "refund" for a tool that needs
 // approval, and anything else for a long answer. The flag -h lists the flags.
 //
-// The page is page/main.jsx. What is served is dist/main.js, which is in the repository so that
-// the example needs nothing but Go: build it anew with npm ci && npm run build in page.
+// The page is page/main.jsx. The server serves dist/main.js, which is in the repository so that
+// the example needs only Go. To rebuild it, run npm ci && npm run build in page.
 package main

@@ -55,8 +55,8 @@ func TestWhatServicesDoNotEnforceIsNamed(t *testing.T) {
 	for document, want := range map[string]string{
 		`{"type":"object","properties":{"a":{"type":"object","additionalProperties":{"type":"string"}}}}`: "a: its keys are unknown",
 		`{"type":"object"}`:                                                "the document: its keys are unknown",
-		`{"type":"object","properties":{"a":{}}}`:                          "a: it may be anything",
-		`{"type":"object","properties":{"a":true}}`:                        "a: it may be anything",
+		`{"type":"object","properties":{"a":{}}}`:                          "a: any value is allowed",
+		`{"type":"object","properties":{"a":true}}`:                        "a: any value is allowed",
 		`{"type":"object","properties":{"a":{"type":"array"}}}`:            "a: items of any type are allowed",
 		`{"type":"object","properties":{"a":{"oneOf":[{"type":"null"}]}}}`: `a: services do not enforce "oneOf"`,
 		`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{"b":{"not":{}}}}}}}`: `a[].b: services do not enforce "not"`,

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Bubble runs f in a synctest bubble. Before the bubble ends, a day passes in
-// which handlers that ignore their context can return.
+// Bubble runs f in a synctest bubble. Before the bubble ends, it waits a day of
+// fake time, so that handlers that ignore their context can return.
 func Bubble(t *testing.T, f func(*testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -17,8 +17,8 @@ func Bubble(t *testing.T, f func(*testing.T)) {
 	})
 }
 
-// Pause waits for d, or until ctx ends, whose error it returns then. It needs no
-// timer where d is 0: several goroutines of a bubble whose timers fire at the
+// Pause waits for d or until ctx ends; then it returns the error of ctx. It uses
+// no timer if d is 0: several goroutines in a bubble whose timers fire at the
 // same time crash the race detector of Go 1.26.
 func Pause(ctx context.Context, d time.Duration) error {
 	if d == 0 {
@@ -32,7 +32,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Stopwatch returns a function that returns the time since.
+// Stopwatch returns a function that returns the time elapsed since the call of
+// Stopwatch.
 func Stopwatch() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }

@@ -12,18 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Cutter passes connections on to a server, and cuts each after a random
-// number of bytes: half of them at the end of what was sent, half with a reset.
+// A Cutter forwards connections to a server, and cuts each of them after a
+// random number of bytes: half of them after the data was sent, half with a
+// reset.
 type Cutter struct {
 	listener net.Listener
 	target   atomic.Pointer[string]
-	most     int64 // bytes of a connection
+	most     int64 // maximum number of bytes per connection
 	cuts     atomic.Int64
-	wanted   int64 // after so many cuts connections are left alone
+	wanted   int64 // number of cuts after which connections are no longer cut
 	done     sync.WaitGroup
 }
 
-// NewCutter listens on loopback until the test ends, for the server at the
+// NewCutter listens on loopback, until the test ends, for the server at the
 // address.
 func NewCutter(t testing.TB, address string, wanted, most int64) *Cutter {
 	t.Helper()
@@ -39,13 +40,13 @@ func NewCutter(t testing.TB, address string, wanted, most int64) *Cutter {
 	return c
 }
 
-// Aim passes the connections to come on to another server.
+// Aim forwards new connections to another server.
 func (c *Cutter) Aim(address string) { c.target.Store(&address) }
 
-// URL is where it listens.
+// URL returns the URL at which it listens.
 func (c *Cutter) URL() string { return "http://" + c.listener.Addr().String() }
 
-// Cuts is how many connections were cut.
+// Cuts returns the number of connections cut.
 func (c *Cutter) Cuts() int64 { return c.cuts.Load() }
 
 func (c *Cutter) accept() {

@@ -15,7 +15,8 @@ import (
 // Handler is the handler of a [Definition].
 type Handler = core.Handler[string, string]
 
-// Definition is what most tests call: with the input "in", for the output "out".
+// Definition is the actor that most tests call, with the input "in" and the
+// output "out".
 type Definition = core.Definition[string, string]
 
 // Define returns core.NewDefinition for a valid spec.
@@ -26,13 +27,13 @@ func Define[In, Out any](t testing.TB, spec core.Spec, h core.Handler[In, Out]) 
 	return d
 }
 
-// Tool returns a tool with a retry configuration of its own.
+// Tool returns a tool with the given retry configuration.
 func Tool(t testing.TB, name string, retry core.RetryConfig, h Handler) *Definition {
 	t.Helper()
 	return Define(t, core.Spec{Kind: record.KindTool, Name: name, Retry: &retry}, h)
 }
 
-// Agent returns an agent with a retry configuration of its own.
+// Agent returns an agent with the given retry configuration.
 func Agent(t testing.TB, name string, retry core.RetryConfig, h Handler) *Definition {
 	t.Helper()
 	return Define(t, core.Spec{Kind: record.KindAgent, Name: name, Retry: &retry}, h)
@@ -49,7 +50,8 @@ func Fail(err error) Handler {
 	return func(context.Context, string) (string, error) { return "", err }
 }
 
-// Failing returns a handler that fails so many times and then succeeds.
+// Failing returns a handler that fails the given number of times and then
+// succeeds.
 func Failing(times int, err error) Handler {
 	var n atomic.Int64
 	return func(context.Context, string) (string, error) {
@@ -60,8 +62,8 @@ func Failing(times int, err error) Handler {
 	}
 }
 
-// Attempts returns a handler that calls another handler in each attempt, and the
-// last one in all that follow.
+// Attempts returns a handler that uses a different handler in each attempt, and
+// the last one in all further attempts.
 func Attempts(handlers ...Handler) Handler {
 	var n atomic.Int64
 	return func(ctx context.Context, in string) (string, error) {
@@ -77,8 +79,8 @@ func Counted(n *int, h Handler) Handler {
 	}
 }
 
-// Listening returns a handler that succeeds after d, and fails when its context
-// ends before.
+// Listening returns a handler that succeeds after d, or fails if its context
+// ends earlier.
 func Listening(d time.Duration) Handler {
 	return func(ctx context.Context, _ string) (string, error) {
 		if err := Pause(ctx, d); err != nil {

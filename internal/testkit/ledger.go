@@ -12,11 +12,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RequireLedger checks the ledger of a history: its sums after every record; and
-// after the last, and each for which at returns true, that it agrees with a count by
-// the definitions, from all records before and with nothing carried over. Readers
-// that are made of the ledger cannot check it. Each call must also have begun its
-// attempts as its records before say.
+// RequireLedger checks the ledger of a history. It checks the sums after every
+// record. After the last record, and after each record for which at returns true, it
+// also compares the ledger with counts recomputed from all records so far, according
+// to the definitions and without carrying anything over. Readers based on the ledger
+// cannot check it. RequireLedger also checks that each call has begun its attempts
+// as its earlier records require.
 func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	t.Helper()
 	whole, open := &record.Ledger{KeepEnded: true}, new(record.Ledger)
@@ -42,7 +43,8 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	}
 }
 
-// few is how many records are counted again, which takes the square of their time.
+// few is the number of records up to which everything is recounted, which takes
+// quadratic time.
 const few = 1000
 
 func requireSums(t testing.TB, c *record.Counts, after *record.Record) {
@@ -53,12 +55,12 @@ func requireSums(t testing.TB, c *record.Counts, after *record.Record) {
 		hold = hold && min(s.Running, s.Waiting, s.Asking, s.Stopped, s.Completed, s.Failed) >= 0 && s.Restored == 0
 	}
 	if !hold {
-		require.FailNow(t, "the sums do not hold", "after %s: %+v", line(after), c)
+		require.FailNow(t, "the sums are wrong", "after %s: %+v", line(after), c)
 	}
 }
 
-// requireSameFromSnapshot reads the records again from their stored form, in which
-// one record follows another in the same memory.
+// requireSameFromSnapshot reads the records from their stored form, decoding each
+// record into the memory of the previous one.
 func requireSameFromSnapshot(t testing.TB, want *record.Ledger, records []record.Record) {
 	t.Helper()
 	data, err := (&snapshot.Snapshot{Info: snapshot.Info{RunID: "run-1", LastSeq: uint64(len(records))}, Records: records}).Encode()
@@ -77,7 +79,7 @@ func requireSameFromSnapshot(t testing.TB, want *record.Ledger, records []record
 	}
 }
 
-// countOf counts by the definitions of record.Counts.
+// countOf counts according to the definitions of record.Counts.
 func countOf(records []record.Record) (c record.Counts) {
 	ofCalls := make(map[record.Address][]int)
 	for i := range records {
@@ -95,7 +97,7 @@ func countOf(records []record.Record) (c record.Counts) {
 	return c
 }
 
-// countCall counts one call, of which own has the places of its records.
+// countCall counts one call. own has the indices of its records.
 func countCall(c *record.Counts, records []record.Record, own []int) {
 	highest := -1
 	for n, i := range own {
@@ -176,7 +178,8 @@ func stateOf(last *record.Record, closedAfter bool) record.State {
 func isOfRun(r record.Record) bool   { return r.Kind == record.KindRun }
 func isOpening(r record.Record) bool { return isOfRun(r) && r.Status == record.StatusStarted }
 
-// waitAfter is how long a call waited after its n-th record, while the run was open.
+// waitAfter returns how long a call waited after its n-th record while the run was
+// open.
 func waitAfter(records []record.Record, own []int, n int) time.Duration {
 	at := own[n]
 	r := &records[at]
@@ -201,7 +204,7 @@ func waitAfter(records []record.Record, own []int, n int) time.Duration {
 	if !waits || !isNext {
 		return waited
 	}
-	for i := next; i > at; i-- { // the rest, since the opening in which it went on
+	for i := next; i > at; i-- { // the rest, since the opening in which it continued
 		if isOpening(records[i]) {
 			end := records[next].Time
 			if due.Before(end) {
@@ -213,8 +216,8 @@ func waitAfter(records []record.Record, own []int, n int) time.Duration {
 	return waited
 }
 
-// dueAfter returns when the next attempt is due after the last of these records of
-// a call, if one is planned.
+// dueAfter returns when the next attempt is due after the last of these records of a
+// call, if one is planned.
 func dueAfter(records []record.Record, own []int) (due time.Time, planned bool) {
 	for _, i := range own {
 		r := &records[i]
@@ -229,7 +232,8 @@ func dueAfter(records []record.Record, own []int) (due time.Time, planned bool) 
 	return due, planned
 }
 
-// openFor is how long the run was open: in each opening up to its last record.
+// openFor returns how long the run was open: the sum over all openings, each up to
+// its last record.
 func openFor(records []record.Record) (took time.Duration) {
 	from := 0
 	for i := 1; i <= len(records); i++ {
@@ -241,8 +245,8 @@ func openFor(records []record.Record) (took time.Duration) {
 	return took
 }
 
-// latest is the latest time at which somebody had the run open. Answers may come at
-// any time, and calls are recorded in parallel.
+// latest returns the latest time at which the run was open. Answers may arrive at
+// any time, and calls are recorded concurrently.
 func latest(records []record.Record) (at time.Time) {
 	for i := range records {
 		if r := &records[i]; r.Kind != record.KindAnswer && r.Time.After(at) {

@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// requireNext checks that a started record is what the records before it say that the
-// call does next, whoever appended it and in whichever process. What is not on record,
-// the rules of the actor, may be any.
+// requireNext checks that a started record matches the next step that follows from the
+// earlier records of the call, in whatever process it was appended. The rules of the
+// actor, which are not recorded, may be any.
 func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 	t.Helper()
 	if !r.Kind.IsCall() || r.Status != record.StatusStarted {
@@ -20,15 +20,15 @@ func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 	var p record.Progress
 	if call := before.Call(r.Address); call != nil {
 		p = call.Progress
-		if call.Closed && p.Phase == record.PhaseRunning { // it was stopped, and not lost
+		if call.Closed && p.Phase == record.PhaseRunning { // it was stopped, not lost
 			p.Phase = record.PhaseStopped
 		}
 	}
 	if p.HasOutcome() && (r.Reason == record.ReasonRetry || r.Reason == record.ReasonDivergence) {
-		return // somebody asked for it
+		return // somebody requested it
 	}
 	if p.Phase == record.PhaseSucceeded && before.Counts().Compensations != (record.Stock{}) {
-		return // it may have been undone: that is on record for another call
+		return // it may have been compensated, which is recorded for another call
 	}
 	rules := engine.Rules{Kind: r.Kind, MaxAttempts: r.MaxAttempts}
 	for _, rules.LossesCount = range []bool{false, true} {
@@ -39,7 +39,7 @@ func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 			}
 		}
 	}
-	require.FailNow(t, "a call began otherwise than its records say", "%s, as its progress is %+v", line(r), p)
+	require.FailNow(t, "a call began differently than its records require", "%s, with the progress %+v", line(r), p)
 }
 
 // makes reports whether an attempt may follow the step.

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Records are those of a run.
+// Records returns the records of a run.
 func Records(t testing.TB, st *state.ExecutionState) []record.Record {
 	t.Helper()
 	records, err := st.Records(context.WithoutCancel(t.Context()))
@@ -21,7 +21,7 @@ func Records(t testing.TB, st *state.ExecutionState) []record.Record {
 	return records
 }
 
-// Questions are those of a run that are open.
+// Questions returns the open questions of a run.
 func Questions(t testing.TB, st *state.ExecutionState) []core.Question {
 	t.Helper()
 	questions, err := st.Questions(context.WithoutCancel(t.Context()))
@@ -45,7 +45,7 @@ func Encoded(t testing.TB, v any) []byte {
 	return data
 }
 
-// Stored is a snapshot of the records, which it numbers.
+// Stored returns a snapshot of the records, which it numbers.
 func Stored(status snapshot.Status, records ...record.Record) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{Info: snapshot.Info{RunID: "run", Status: status}, Records: records}
 	for i := range records {
@@ -55,7 +55,7 @@ func Stored(status snapshot.Status, records ...record.Record) *snapshot.Snapshot
 	return s
 }
 
-// CallRecord is a record of the call of a tool.
+// CallRecord returns a record of a tool call.
 func CallRecord(t testing.TB, path string, status record.Status, output any) record.Record {
 	t.Helper()
 	return record.Record{
@@ -64,7 +64,7 @@ func CallRecord(t testing.TB, path string, status record.Status, output any) rec
 	}
 }
 
-// ValueRecord is the record of a value.
+// ValueRecord returns the record of a value.
 func ValueRecord(t testing.TB, key string, v any) record.Record {
 	t.Helper()
 	return record.Record{Name: key, Kind: record.KindValue, Status: record.StatusRecorded, Detail: &record.Detail{Output: Encoded(t, v)}}

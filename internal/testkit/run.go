@@ -13,12 +13,12 @@ import (
 func Run(t testing.TB, options ...state.Option) (st *state.ExecutionState, ctx context.Context) {
 	t.Helper()
 	st = state.New(options...)
-	t.Cleanup(func() { _ = st.Close() }) // twice is fine, and a test that wants the error closes first
+	t.Cleanup(func() { _ = st.Close() }) // closing twice is fine; a test that wants the error closes the run itself
 	ctx = st.Context(t.Context())
 	return st, ctx
 }
 
-// Publisher is a function as the publisher of a run.
+// Publisher is a function that implements the publisher of a run.
 type Publisher func(record.Record)
 
 // Publish calls p.

@@ -20,9 +20,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Workshop returns the records of a run of a random program with every kind of call,
-// and every way in which one ends. The run is interrupted, killed at a record, parked,
-// answered, retried and cancelled. It takes a bubble of testing/synctest.
+// Workshop returns the records of a run of a random program with every kind of call
+// and every way in which one can end. The run is interrupted, killed at a record,
+// parked, answered, retried and cancelled. It must be called in a testing/synctest
+// bubble.
 func Workshop(t *testing.T, seed uint64) []record.Record {
 	t.Helper()
 	w := &workshop{seed: seed, cache: cache.New(cache.NewMemory(1<<20), cache.Options{}), world: rand.New(rand.NewPCG(seed, 2))} //nolint:gosec // a test
@@ -43,7 +44,7 @@ func Workshop(t *testing.T, seed uint64) []record.Record {
 	return LoadRun(t, s, "run-1").Records
 }
 
-// killed is a store with what had been recorded when the process was killed.
+// killed returns a store with what was recorded when the process was killed.
 func (w *workshop) killed(t *testing.T, s snapshot.Store) snapshot.Store {
 	t.Helper()
 	records := LoadRun(t, s, "run-1").Records
@@ -82,8 +83,8 @@ func answerAll(t *testing.T, s snapshot.Store) {
 	}
 }
 
-// workshop is the program. What it calls depends on its seed, and how that ends on
-// the world.
+// workshop is the program. Which calls it makes depends on its seed; how they end
+// depends on the world.
 type workshop struct {
 	seed  uint64
 	cache *cache.Cache
@@ -92,7 +93,7 @@ type workshop struct {
 	world *rand.Rand
 }
 
-// chance is true once in n times.
+// chance returns true once in n times on average.
 func (w *workshop) chance(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +112,7 @@ func (w *workshop) work(ctx context.Context, in string) (string, error) {
 		return "", core.Permanent(errors.New("the workshop is closed"))
 	case w.chance(12):
 		panic("the roof")
-	case w.chance(6): // longer than its attempts may take
+	case w.chance(6): // longer than the timeout of its attempts
 		return in, Pause(ctx, 2*time.Minute)
 	}
 	return in, Pause(ctx, time.Second)
@@ -124,7 +125,7 @@ func (w *workshop) tool(t testing.TB, kind record.Kind, name string, adapt func(
 	return Define(t, spec, w.work)
 }
 
-// step makes one call, or a few. Of errors only suspensions are returned.
+// step makes one call or a few. It returns only errors that are suspensions.
 func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand) error {
 	t.Helper()
 	name := fmt.Sprint("step", n)
@@ -176,8 +177,8 @@ func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand
 	return nil
 }
 
-// door is what attempts have to pass: it lets them wait, refuses them, and may not
-// open again after a failure.
+// door is an interceptor: it delays attempts, refuses them, and may refuse a retry
+// after a failure.
 func (w *workshop) door() core.Interceptor {
 	return core.Interceptor{
 		Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
@@ -219,7 +220,7 @@ func (w *workshop) agent(t testing.TB, name string, seed uint64) *Definition {
 	})
 }
 
-// open opens the run once, and closes it in some way.
+// open opens the run once, and closes it in one of several ways.
 func (w *workshop) open(t *testing.T, s snapshot.Store) {
 	t.Helper()
 	n := -1

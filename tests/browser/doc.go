@@ -1,10 +1,11 @@
-// Package browser holds the tests of the dashboard page in a real Chromium. It
-// is a module of its own, so that nobody else gets what drives the browser.
+// Package browser tests the dashboard page in a real Chromium. It is a
+// separate module, so that no other package depends on the library that drives
+// the browser.
 //
-// The tests are skipped where there is no Chromium. CHROMIUM names one that is
-// not on the PATH.
+// The tests are skipped if there is no Chromium. Set CHROMIUM to use one that
+// is not on the PATH.
 //
 //	go test -run Screenshots -screenshots ./...
 //
-// takes the pictures in docs anew.
+// retakes the pictures in docs.
 package browser

@@ -78,7 +78,7 @@ func TestChatSurvivesTheKillOfItsServer(t *testing.T) {
 
 	say("refund, please")
 	p.click(".yes")
-	p.waitText(".assistant:last-of-type", "This is what came of it: 40 € were paid back for order A-17.")
+	p.waitText(".assistant:last-of-type", "This is the result: 40 € were paid back for order A-17.")
 	p.wait(`document.querySelector("main").dataset.status === "ready"`)
 	shown := p.text("main")
 	eval[bool](p, `(setTimeout(() => location.reload()), true)`)

@@ -1,5 +1,6 @@
-// Package clients tests the event stream of package streamer with the clients
-// that people have, ours among them, over connections that are cut anywhere. It
-// is a module of its own so that no client but r3labs/sse is a dependency of
-// Reprise; those from npm need npm ci in this directory.
+// Package clients tests the event stream of package streamer with widely used
+// clients and with the client of Reprise, over connections that are cut at
+// random positions. It is a separate module, so that r3labs/sse is the only
+// client among the dependencies of Reprise. Clients from npm need npm ci in
+// this directory.
 package clients

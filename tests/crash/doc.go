@@ -1,3 +1,3 @@
-// Package crash kills real processes in the middle of a run, again and again,
-// and checks that the run comes to its end with nothing lost or repeated.
+// Package crash repeatedly kills real processes in the middle of a run, and
+// checks that the run finishes with nothing lost or repeated.
 package crash

@@ -1,3 +1,3 @@
-// Package fulldisk runs out of disk in the middle of a run, with limits of the
-// operating system, and goes on when there is room again.
+// Package fulldisk runs out of disk space in the middle of a run, using limits
+// of the operating system, and continues when there is space again.
 package fulldisk

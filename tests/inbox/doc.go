@@ -1,3 +1,3 @@
-// Package inbox tells runs things from other processes while they are open,
-// and kills the processes meanwhile.
+// Package inbox posts messages to open runs from other processes, and kills
+// the processes meanwhile.
 package inbox

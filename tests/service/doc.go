@@ -1,3 +1,3 @@
-// Package service kills a service of many runs again and again, and compares what
-// its runs say with a ledger outside.
+// Package service repeatedly kills a service with many runs, and compares the
+// runs with an independent ledger.
 package service

@@ -1,5 +1,5 @@
 // Package supportdesk tests a support desk that is served by package runner/service, as a
-// program of one's own is: tickets by webhook, threads of customers, refunds with approval
-// and compensation, signals, runs that call others, and two versions. Its processes are
-// killed under load, and compared with a bank outside that keeps a ledger.
+// user's program would be: tickets by webhook, customer threads, refunds with approval and
+// compensation, signals, runs that call others, and two versions. Its processes are killed
+// under load, and its effects are compared with a simulated bank that keeps a ledger.
 package supportdesk

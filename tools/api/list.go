@@ -13,7 +13,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// root is the module at the root, and the beginning of the paths of all packages.
+// root is the path of the root module, and the prefix of the paths of all packages.
 const root = "github.com/reprise-go/reprise"
 
 // list returns the lines of the public packages of modules, in order.
@@ -23,7 +23,7 @@ func list(dir string, folders []string) ([]string, error) {
 		config := &packages.Config{
 			Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports,
 			Dir:  filepath.Join(dir, folder),
-			Env:  append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "GOWORK=off"), // the same list everywhere
+			Env:  append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "GOWORK=off"), // the same list on every system
 		}
 		loaded, err := packages.Load(config, "./...")
 		if err != nil {
@@ -42,7 +42,7 @@ func list(dir string, folders []string) ([]string, error) {
 	return lines, nil
 }
 
-// isPublic reports whether users import a package.
+// isPublic reports whether users may import a package.
 func isPublic(p *packages.Package) bool {
 	path := short(p.PkgPath) + "/"
 	for _, own := range []string{"examples/", "tests/", "internal/", "cmd/", "snapshot/storekit/sqlitestore/"} {
@@ -76,7 +76,8 @@ func (l *lister) add(format string, args ...any) {
 	l.lines = append(l.lines, short(l.p.Path())+": "+fmt.Sprintf(format, args...))
 }
 
-// name writes packages as programs do, and those of this repository by their folders.
+// name qualifies packages as programs do; packages of this repository are qualified by
+// their folders.
 func (l *lister) name(p *types.Package) string {
 	if p == l.p {
 		return ""
@@ -136,8 +137,8 @@ func (l *lister) method(receiver string, m *types.Func) {
 	l.add("method (%s) %s%s", receiver, m.Name(), l.signature(m))
 }
 
-// result is a name that the compiler gives to a result without one, if the function ranges
-// over functions.
+// result is the name that the compiler gives to an unnamed result of a function that
+// ranges over functions.
 var result = regexp.MustCompile(`#rv[0-9]+ `)
 
 func (l *lister) signature(f *types.Func) string {
@@ -150,7 +151,8 @@ func (l *lister) signature(f *types.Func) string {
 	return result.ReplaceAllString(text, "")
 }
 
-// closed says of an interface that no other package can implement it, or what it embeds.
+// closed describes an interface that other packages cannot implement, or its embedded
+// types.
 func (l *lister) closed(i *types.Interface) string {
 	for m := range i.Methods() {
 		if !token.IsExported(m.Name()) {

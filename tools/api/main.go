@@ -1,6 +1,6 @@
-// Command api lists the public surface of the modules that are released: each exported
-// name with its type, a line each. A change of it must change api.txt, which a test
-// compares:
+// Command api lists the public API of the released modules: one line for each exported
+// name, with its type. A test compares the list with api.txt, so every change of the
+// API must also change api.txt:
 //
 //	cd tools && go run ./api        # writes api/api.txt
 //	git diff tools/api/api.txt      # what users will notice
@@ -22,5 +22,5 @@ func main() {
 	}
 }
 
-// folders are those of the modules that are released.
+// folders are the folders of the released modules.
 var folders = []string{".", "adapters/eino", "adapters/jetstream", "adapters/mcp", "adapters/otel", "adapters/postgres"}

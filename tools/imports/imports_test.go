@@ -85,7 +85,7 @@ func TestWhatIsNoTableIsRefused(t *testing.T) {
 		"linters: [":  "rules.yml: yaml: ",
 		"linters: {}": "depguard has no rule in strict mode",
 		config:        "text.md: the lines that mark the table are missing",
-		"linters: {settings: {depguard: {rules: {a: {list-mode: strict}}}}}": "the rule a is in strict mode and for no folder below ${base-path}",
+		"linters: {settings: {depguard: {rules: {a: {list-mode: strict}}}}}": "the rule a is in strict mode, but applies to no folder below ${base-path}",
 	} {
 		require.NoError(t, os.WriteFile(rules, []byte(text), 0o600))
 		assert.ErrorContains(t, write(rules, document), want)

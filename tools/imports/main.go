@@ -1,6 +1,6 @@
 // Command imports writes the table of what each package may import into CONTRIBUTING.md,
-// from the rules of depguard in .golangci.yml, which the linter enforces. A test fails if
-// the table is another one:
+// from the depguard rules in .golangci.yml, which the linter enforces. A test fails if
+// the table does not match the rules:
 //
 //	cd tools && go run ./imports
 package main
@@ -17,7 +17,7 @@ func main() {
 	}
 }
 
-// write replaces the table in the document by that of the rules.
+// write replaces the table in the document by one made from the rules.
 func write(rules, document string) error {
 	data, err := os.ReadFile(rules)
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	header = "| package | imports, beside the standard library |\n|---|---|\n"
 )
 
-// cut returns the table in a document with what is before and after it. The lines that mark
-// it are not part of the table.
+// cut returns the table in a document, and the text before and after it. The lines that
+// mark it are not part of the table.
 func cut(document string) (before, table, after string, err error) {
 	before, rest, found := strings.Cut(document, begin)
 	table, after, ended := strings.Cut(rest, end)
@@ -28,7 +28,7 @@ func cut(document string) (before, table, after string, err error) {
 	return before + begin, table, end + after, nil
 }
 
-// A configuration is the part of .golangci.yml that says who may import what.
+// A configuration is the part of .golangci.yml that contains the import rules.
 type configuration struct {
 	Linters struct {
 		Settings struct {
@@ -39,7 +39,7 @@ type configuration struct {
 	}
 }
 
-// A rule of depguard is for the packages of some folders.
+// A rule is a depguard rule for the packages of some folders.
 type rule struct {
 	Mode  string `yaml:"list-mode"`
 	Files []string
@@ -47,17 +47,17 @@ type rule struct {
 	Deny  []struct{ Pkg, Desc string }
 }
 
-// onlyImporter ends the reason of a rule by which a dependency has a single importer.
+// onlyImporter is the end of a rule's description if a dependency has a single importer.
 const onlyImporter = " is its only importer"
 
-// tableOf returns the table of the rules in strict mode, which list all that a package may
-// import, with a line for each, by the name of the first package.
+// tableOf returns the table of the rules in strict mode, which list everything that a
+// package may import. It has a row for each rule, sorted by the name of the first package.
 func tableOf(config []byte) (string, error) {
 	var c configuration
 	if err := yaml.Unmarshal(config, &c); err != nil {
 		return "", err
 	}
-	owner := make(map[string]string) // of a dependency
+	owner := make(map[string]string) // owner of each dependency
 	rows := make(map[string]string)  // by the first folder
 	for _, r := range c.Linters.Settings.Depguard.Rules {
 		for _, d := range r.Deny {
@@ -72,7 +72,7 @@ func tableOf(config []byte) (string, error) {
 		}
 		folders := r.folders()
 		if len(folders) == 0 {
-			return "", fmt.Errorf("the rule %s is in strict mode and for no folder below ${base-path}", name)
+			return "", fmt.Errorf("the rule %s is in strict mode, but applies to no folder below ${base-path}", name)
 		}
 		rows[folders[0]] += fmt.Sprintf("| %s | %s |\n", quoted(folders), r.imports(folders, owner))
 	}
@@ -101,7 +101,7 @@ func foldersOf(config []byte) ([]string, error) {
 	return folders, nil
 }
 
-// folders returns the folders whose packages the rule is for.
+// folders returns the folders of the packages to which the rule applies.
 func (r *rule) folders() []string {
 	var folders []string
 	for _, file := range r.Files {

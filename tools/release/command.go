@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// git does a command of git in a directory, and returns what it prints.
+// git runs a git command in a directory and returns its output.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "git", args...)
 	c.Dir = dir
@@ -19,7 +19,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), nil
 }
 
-// said is what a command has printed as it failed.
+// said returns the output of a failed command.
 func said(err error) string {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || len(exit.Stderr) == 0 {

@@ -1,15 +1,16 @@
 // Command release makes a release of this repository: tools/release.sh VERSION.
 //
-// It refuses a VERSION that exists, that is not above the last one, or is none; a tree that
-// is dirty, or has a replace directive that it cannot drop; a CHANGELOG.md without a section
-// of the version; golden files that were changed since the last release; and a patch that
-// takes something out of the API. Then it checks out the commit anew and runs .ci/run and
-// `make fuzz FUZZTIME=5m` there.
+// It refuses a VERSION that is invalid, exists, or is not above the last one; a dirty tree;
+// a replace directive that it cannot drop; a CHANGELOG.md without a section for the version;
+// golden files that were changed since the last release; and a patch release that removes
+// something from the API. Then it checks out the commit into a new directory and runs
+// .ci/run and `make fuzz FUZZTIME=5m` there.
 //
-// It makes two commits: one that dates the section of CHANGELOG.md, which becomes that of
-// the branch, and on top of it one that is only tagged. In that, the nested modules that
-// users import require the version of the root module, without a replace directive: it is
-// what `go install` gets. All modules are tagged on it, after they were installed from a
-// file-system proxy into an empty GOPATH, as a user does. What fails leaves nothing behind.
-// Nothing is pushed; the last line says how.
+// It makes two commits. The first one dates the section of CHANGELOG.md and becomes the head
+// of the branch. The second one, on top of it, is only tagged. In that commit, the nested
+// modules that users import require the version of the root module, without a replace
+// directive: this is what `go install` gets. Before the modules are tagged, they are all
+// installed from a file-system proxy into an empty GOPATH, as a user would install them. If
+// anything fails, the repository is left unchanged. Nothing is pushed; the last line of
+// output is the push command.
 package main

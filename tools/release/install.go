@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// A fresh installs modules into an empty GOPATH, as a user does, from a file-system proxy.
-// Modules of others come from the module cache of this machine: nothing is downloaded.
+// A fresh installs modules into an empty GOPATH, as a user would, from a file-system proxy.
+// Other modules come from the module cache of this machine: nothing is downloaded.
 type fresh struct {
 	dir, proxy, cache string
 }
 
-// newFresh makes a GOPATH in an empty directory. It has what the modules in the source
-// directory require in the module cache first.
+// newFresh makes a GOPATH in an empty directory. First it makes sure that the requirements
+// of the modules in the source directory are in the module cache.
 func newFresh(ctx context.Context, dir, source, proxy string) (*fresh, error) {
 	for _, folder := range append([]string{"."}, released...) {
 		c := exec.CommandContext(ctx, "go", "list", "-deps", "./...")
@@ -39,7 +39,7 @@ func newFresh(ctx context.Context, dir, source, proxy string) (*fresh, error) {
 	return &fresh{dir: dir, proxy: proxy, cache: strings.TrimSpace(string(cache))}, nil
 }
 
-// run does a command of go in a folder of the fresh directory.
+// run runs a go command in a folder of the fresh directory.
 func (f *fresh) run(ctx context.Context, folder string, args ...string) error {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = filepath.Join(f.dir, folder)
@@ -50,7 +50,8 @@ func (f *fresh) run(ctx context.Context, folder string, args ...string) error {
 		"GOPATH="+filepath.Join(f.dir, "gopath"), "GOMODCACHE=", "GOBIN="+filepath.Join(f.dir, "bin"),
 		"GOPROXY="+fileURL(f.proxy)+","+fileURL(filepath.Join(f.cache, "cache", "download")),
 		"GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=", "GOWORK=off", "GOENV=off",
-		// The build cache finds packages again that were built in another GOPATH.
+		// With this, the build cache can be used for packages that were built in another
+		// GOPATH.
 		"GOFLAGS=-trimpath -modcacherw",
 	)
 	if out, err := c.CombinedOutput(); err != nil {
@@ -67,8 +68,8 @@ func fileURL(dir string) string {
 	return "file://" + path
 }
 
-// install installs what a version has: each line of the documentation, and the commands of
-// all modules, or all their programs; and it builds a package that imports each module.
+// install installs a version: each line of the documentation, and the commands of all
+// modules or all their programs. It also builds a package that imports each module.
 func (f *fresh) install(ctx context.Context, lines []string, version string, programs bool) error {
 	for _, line := range lines {
 		args := strings.Fields(line)[1:]
@@ -87,7 +88,7 @@ func (f *fresh) install(ctx context.Context, lines []string, version string, pro
 			pattern = m + "/..."
 		}
 		err := f.run(ctx, "all", "install", pattern+"@"+version)
-		if err != nil && !strings.Contains(err.Error(), "does not contain packages matching") { // it has no programs
+		if err != nil && !strings.Contains(err.Error(), "does not contain packages matching") { // the module has no programs
 			return err
 		}
 	}
@@ -102,8 +103,8 @@ func modulePaths() []string {
 	return paths
 }
 
-// checkPrograms looks at the programs that were installed: the commands are of the version,
-// and say how they are used.
+// checkPrograms checks the installed programs: the commands must have the right version and
+// print their usage.
 func (f *fresh) checkPrograms(ctx context.Context, version string) error {
 	there, err := os.ReadDir(filepath.Join(f.dir, "bin"))
 	if err != nil {
@@ -118,7 +119,7 @@ func (f *fresh) checkPrograms(ctx context.Context, version string) error {
 			return err
 		}
 		if info.Main.Version != version || !slices.Contains(modulePaths(), info.Main.Path) {
-			return fmt.Errorf("%s is of %s %s, not of %s", name, info.Main.Path, info.Main.Version, version)
+			return fmt.Errorf("%s is of module %s %s, not of %s", name, info.Main.Path, info.Main.Version, version)
 		}
 		for _, d := range info.Deps {
 			if d.Path == rootPath && d.Version != version {
@@ -139,7 +140,7 @@ func (f *fresh) checkPrograms(ctx context.Context, version string) error {
 		}
 	}
 	if want := []string{"reprise", "reprise-jetstream", "reprise-mcp", "reprise-postgres"}; !slices.Equal(commands, want) {
-		return fmt.Errorf("installed are the commands %v, want %v", commands, want)
+		return fmt.Errorf("the installed commands are %v, want %v", commands, want)
 	}
 	return nil
 }
@@ -168,10 +169,12 @@ func (f *fresh) build(ctx context.Context, version string) error {
 	return nil
 }
 
-// installLine is a command of the documentation that gets something of this repository.
+// installLine is a command in the documentation that installs something from this
+// repository.
 var installLine = regexp.MustCompile("go (?:install|get|run) " + regexp.QuoteMeta(rootPath) + "[^\\s`\"')]*")
 
-// installLines returns the lines of the documentation with which users get what is released.
+// installLines returns the lines in the documentation with which users install what is
+// released.
 func installLines(dir string) ([]string, error) {
 	var lines []string
 	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {

@@ -15,18 +15,18 @@ import (
 	"golang.org/x/mod/sumdb/dirhash"
 )
 
-// rootPath is the module at the root of the repository.
+// rootPath is the path of the root module.
 const rootPath = "github.com/reprise-go/reprise"
 
 var (
-	// released are the folders of the nested modules that users import.
+	// released lists the folders of the nested modules that users import.
 	released = []string{"adapters/eino", "adapters/jetstream", "adapters/mcp", "adapters/otel", "adapters/postgres"}
 
-	// kept are those of the nested modules for this repository alone.
+	// kept lists the folders of the nested modules that are only for this repository.
 	kept = []string{"bench", "snapshot/storekit/sqlitestore", "tests/browser", "tests/clients", "tests/recordings", "tests/types", "tools"}
 )
 
-// checkModules refuses a nested module of which nobody has said whether it is released.
+// checkModules refuses a nested module that is in neither list.
 func checkModules(ctx context.Context, dir string) error {
 	files, err := filesOf(ctx, dir, ".")
 	if err != nil {
@@ -36,13 +36,14 @@ func checkModules(ctx context.Context, dir string) error {
 		folder, name := path.Split(file)
 		folder = strings.TrimSuffix(folder, "/")
 		if name == "go.mod" && folder != "" && !strings.Contains(folder, "testdata") && !slices.Contains(released, folder) && !slices.Contains(kept, folder) {
-			return fmt.Errorf("the module %s is new: add it to those that are released, or kept, in tools/release/modules.go", folder)
+			return fmt.Errorf("the module %s is new: add it to the released or the kept modules in tools/release/modules.go", folder)
 		}
 	}
 	return nil
 }
 
-// filesOf returns the files of a folder that git has or would add, relative to it.
+// filesOf returns the files of a folder that git tracks or would add, relative to the
+// folder.
 func filesOf(ctx context.Context, dir, folder string) ([]string, error) {
 	list, err := git(ctx, filepath.Join(dir, folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -53,8 +54,8 @@ func filesOf(ctx context.Context, dir, folder string) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
-// checkReplaces refuses a go.mod of the root with a replace directive: users' commands
-// would not be installed.
+// checkReplaces refuses a root go.mod with a replace directive: users could not install
+// its commands.
 func checkReplaces(dir string) error {
 	f, err := readGoMod(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -80,11 +81,11 @@ func readGoMod(file string) (*modfile.File, error) {
 }
 
 func replaced(file string, r *modfile.Replace) error {
-	return fmt.Errorf("%s replaces %s by %s: go install refuses modules that do; require a version of it that is published", file, r.Old.Path, r.New.Path)
+	return fmt.Errorf("%s replaces %s by %s: go install refuses modules with replace directives; require a published version", file, r.Old.Path, r.New.Path)
 }
 
-// goModOf returns the go.mod of a nested module as users get it: it requires that version
-// of the root module, which is replaced in this repository alone.
+// goModOf returns the go.mod of a nested module for users: it requires the given version
+// of the root module, which is replaced only in this repository.
 func goModOf(dir, folder, version string) ([]byte, error) {
 	f, err := readGoMod(filepath.Join(dir, folder, "go.mod"))
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// writeProxy writes the released modules of a directory into another, as a proxy of the Go
-// command serves them (GOPROXY=file://...). It returns the files of the nested modules
-// that differ from those in the directory, by their names there.
+// writeProxy writes the released modules of a directory to another directory in the layout
+// of a Go module proxy (GOPROXY=file://...). It returns the files of the nested modules
+// that differ from those in the directory, by name.
 func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[string][]byte, err error) {
 	root := module.Version{Path: rootPath, Version: version}
 	hash, err := serve(ctx, dir, ".", proxy, root, nil)
@@ -49,8 +49,8 @@ func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[st
 	return changed, nil
 }
 
-// serve writes one module, of which some files are others than those in its folder. It
-// returns the hash of its zip file.
+// serve writes one module. Some of its files replace those in its folder. It returns the
+// hash of its zip file.
 func serve(ctx context.Context, dir, folder, proxy string, m module.Version, changed map[string][]byte) (hash string, err error) {
 	files, err := zipFiles(ctx, dir, folder, changed)
 	if err != nil {
@@ -89,8 +89,8 @@ func serve(ctx context.Context, dir, folder, proxy string, m module.Version, cha
 	return dirhash.HashZip(filepath.Join(at, m.Version+".zip"), dirhash.Hash1)
 }
 
-// zipFiles returns the files of a module. A nested one without a LICENSE gets that of the
-// root, as the Go command does it.
+// zipFiles returns the files of a module. A nested module without a LICENSE gets the one
+// of the root, as with the Go command.
 func zipFiles(ctx context.Context, dir, folder string, changed map[string][]byte) ([]zip.File, error) {
 	names, err := filesOf(ctx, dir, folder)
 	if err != nil {
@@ -100,7 +100,7 @@ func zipFiles(ctx context.Context, dir, folder string, changed map[string][]byte
 	for _, name := range names {
 		f := &file{name: name, at: filepath.Join(dir, folder, name), data: changed[name]}
 		if stat, err := f.Lstat(); err != nil || !stat.Mode().IsRegular() {
-			continue // it is deleted, or a link
+			continue // deleted, or a link
 		}
 		files = append(files, f)
 	}
@@ -112,7 +112,7 @@ func zipFiles(ctx context.Context, dir, folder string, changed map[string][]byte
 	return files, nil
 }
 
-// A file is one of a module, with other data if there are some.
+// A file is a file of a module, with replaced content if data is set.
 type file struct {
 	name, at string
 	data     []byte

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// A release is one that is being made.
+// A release is a release in progress.
 type release struct {
-	dir     string // of the repository
+	dir     string // directory of the repository
 	version string
 	date    time.Time
 	out     io.Writer
@@ -27,7 +27,7 @@ type release struct {
 
 func (r *release) say(format string, args ...any) { fmt.Fprintf(r.out, "--- "+format+"\n", args...) }
 
-// make makes the release, or refuses and leaves the repository as it was.
+// make makes the release, or refuses and leaves the repository unchanged.
 func (r *release) make(ctx context.Context) (err error) {
 	last, err := checkVersion(ctx, r.dir, r.version)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *release) make(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.say("install %s from a proxy of files", r.version)
+	r.say("install %s from a file-system proxy", r.version)
 	fresh, err := newFresh(ctx, filepath.Join(temporary, "fresh"), r.dir, filepath.Join(temporary, "proxy"))
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (r *release) checkClean(ctx context.Context, _ string) error {
 	}
 	if changes != "" {
 		first, _, _ := strings.Cut(changes, "\n")
-		return fmt.Errorf("the tree is dirty: %s; commit it, or put it away", strings.TrimSpace(first))
+		return fmt.Errorf("the tree is dirty: %s; commit or stash the changes", strings.TrimSpace(first))
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (r *release) checkChangelog(context.Context, string) error {
 	return err
 }
 
-// dated returns CHANGELOG.md with the date of the version.
+// dated returns CHANGELOG.md with a date for the version.
 func (r *release) dated(dir string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "CHANGELOG.md"))
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *release) dated(dir string) ([]byte, error) {
 	return slices.Concat(data[:at[0]], []byte(title), data[at[1]:]), nil
 }
 
-// goldenFiles are those that users have files like.
+// goldenFiles are files in formats that users have.
 const goldenFiles = "tests/testdata"
 
 func (r *release) checkGolden(ctx context.Context, last string) error {
@@ -130,15 +130,15 @@ func (r *release) checkGolden(ctx context.Context, last string) error {
 	}
 	if changed != "" {
 		first, _, _ := strings.Cut(changed, "\n")
-		return fmt.Errorf("%s was changed or removed since %s: users have files like it; raise the version of the format and add a new one", first, last)
+		return fmt.Errorf("%s was changed or removed since %s: users have files in this format; raise the version of the format and add a new file", first, last)
 	}
 	return nil
 }
 
-// apiFile is the listing of the public surface, see package api.
+// apiFile is the list of the public API, see command api.
 const apiFile = "tools/api/api.txt"
 
-// checkAPI refuses a version that must not take anything out of the API, and does.
+// checkAPI refuses a version that removes something from the API although it must not.
 func (r *release) checkAPI(ctx context.Context, last string) error {
 	mayBreak := last == "" || semver.Major(r.version) == "v0" && !isPatch(r.version, last)
 	if there, err := git(ctx, r.dir, "ls-tree", "--name-only", cmp.Or(last, "HEAD"), apiFile); mayBreak || err != nil || there == "" {
@@ -155,13 +155,13 @@ func (r *release) checkAPI(ctx context.Context, last string) error {
 	lines := strings.Split(string(now), "\n")
 	for _, line := range strings.Split(before, "\n") {
 		if !slices.Contains(lines, line) {
-			return fmt.Errorf("%s takes out of the API what %s has: %s", r.version, last, line)
+			return fmt.Errorf("%s removes from the API of %s: %s", r.version, last, line)
 		}
 	}
 	return nil
 }
 
-// check has the tree checked as a change is, and fuzzed.
+// check runs the checks of a change, and fuzzing.
 func (r *release) check(ctx context.Context, tree string) error {
 	for _, command := range [][]string{{".ci/run"}, {"make", "fuzz", "FUZZTIME=5m"}} {
 		name := strings.Join(command, " ")
@@ -169,14 +169,14 @@ func (r *release) check(ctx context.Context, tree string) error {
 		c := exec.CommandContext(ctx, command[0], command[1:]...)
 		c.Dir, c.Stdout, c.Stderr = tree, r.out, r.out
 		if err := c.Run(); err != nil {
-			return fmt.Errorf("%s is red: %w", name, err)
+			return fmt.Errorf("the checks of %s fail: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// commit makes the commit of the branch, and on it the one that is tagged. The proxy has
-// the modules of that then.
+// commit makes the commit of the branch and, on top of it, the commit to be tagged. The
+// proxy then serves the modules of the latter.
 func (r *release) commit(ctx context.Context, tree, proxy string) (main, tagged string, err error) {
 	changelog, err := r.dated(tree)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *release) commit(ctx context.Context, tree, proxy string) (main, tagged 
 	if err != nil {
 		return "", "", err
 	}
-	if tagged, err = r.commitFiles(ctx, tree, "Nested modules require the root module of "+r.version+"\n\nThis commit is tagged, and not on a branch.", changed); err != nil {
+	if tagged, err = r.commitFiles(ctx, tree, "Nested modules require the root module at "+r.version+"\n\nThis commit is tagged and is not on a branch.", changed); err != nil {
 		return "", "", err
 	}
 	for _, folder := range append([]string{"."}, released...) {
@@ -218,7 +218,7 @@ func (r *release) commitFiles(ctx context.Context, tree, message string, files m
 	return git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// tag moves the branch to its commit and tags the other, for each module.
+// tag moves the branch to its commit and tags the other commit for each module.
 func (r *release) tag(ctx context.Context, main, tagged string) error {
 	branch, err := git(ctx, r.dir, "rev-parse", "--abbrev-ref", "HEAD")
 	if err != nil {

@@ -148,11 +148,11 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 		"a short version":       {"v0.2", nil, `"v0.2" is not a version`},
 		"a version without v":   {"0.2.0", nil, `"0.2.0" is not a version`},
 		"a version of a build":  {"v0.2.0+1", nil, `"v0.2.0+1" is not a version`},
-		"a major of other path": {"v2.0.0", nil, "v2.0.0 needs modules whose paths end with /v2"},
-		"a version that exists": {"v0.1.0", nil, "v0.1.0 exists: there is the tag v0.1.0"},
+		"a major of other path": {"v2.0.0", nil, "v2.0.0 requires modules whose paths end with /v2"},
+		"a version that exists": {"v0.1.0", nil, "v0.1.0 exists: the tag v0.1.0 is present"},
 		"one of a nested module": {
 			"v0.1.5", func(r *repository) { r.git("tag", "adapters/otel/v0.1.5") },
-			"v0.1.5 exists: there is the tag adapters/otel/v0.1.5",
+			"v0.1.5 exists: the tag adapters/otel/v0.1.5 is present",
 		},
 		"one that exists there": {"v0.3.0", func(r *repository) {
 			there := r.TempDir()
@@ -160,15 +160,15 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 			_, err := git(r.Context(), there, "tag", "v0.3.0")
 			require.NoError(r, err)
 			r.git("remote", "add", "origin", there)
-		}, "v0.3.0 exists: there is the tag v0.3.0"},
-		"a version that goes down": {"v0.0.9", nil, "v0.0.9 goes down: the last version is v0.1.0"},
+		}, "v0.3.0 exists: the tag v0.3.0 is present"},
+		"a version that goes down": {"v0.0.9", nil, "v0.0.9 is lower than the last version, v0.1.0"},
 		"a candidate of the last":  {"v0.1.0-rc.1", nil, "v0.1.0-rc.1 goes down"},
 		"a dirty tree":             {"", func(r *repository) { r.write("README.md", "") }, "the tree is dirty: M README.md"},
 		"a new file":               {"", func(r *repository) { r.write("new", "") }, "the tree is dirty: ?? new"},
 		"a replace of the root": {"", func(r *repository) {
 			r.write("go.mod", "module "+rootPath+"\n\ngo 1.26\n\nreplace example.com/a => ../a\n")
 			r.commit()
-		}, "go.mod replaces example.com/a by ../a: go install refuses modules that do"},
+		}, "go.mod replaces example.com/a by ../a: go install refuses modules with replace directives"},
 		"another replace of a nested module": {"", func(r *repository) {
 			r.write("adapters/otel/go.mod", "module "+rootPath+"/adapters/otel\n\ngo 1.26\n\nreplace example.com/a => ../a\n")
 			r.commit()
@@ -188,7 +188,7 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 		"a patch that takes away": {"v0.1.1", func(r *repository) {
 			r.write("tools/api/api.txt", "core func A()\n")
 			r.commit()
-		}, "v0.1.1 takes out of the API what v0.1.0 has: core func B()"},
+		}, "v0.1.1 removes from the API of v0.1.0: core func B()"},
 		"a red CI": {"", func(r *repository) {
 			r.write(".ci/run", "#!/bin/sh\necho it is red\nexit 3\n")
 			r.commit()

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// checkVersion refuses a version that is none, exists, or is not above the last. It returns
-// the last, empty if there is none.
+// checkVersion refuses a version that is invalid, exists, or is not above the last one. It
+// returns the last version, or "" if there is none.
 func checkVersion(ctx context.Context, dir, version string) (last string, err error) {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return "", fmt.Errorf("%q is not a version; want one such as v0.1.0 or v1.0.0-rc.1", version)
 	}
 	if major := semver.Major(version); major != "v0" && major != "v1" {
-		return "", fmt.Errorf("%s needs modules whose paths end with /%s: go.mod and the imports come first", version, major)
+		return "", fmt.Errorf("%s requires modules whose paths end with /%s: change go.mod and the imports first", version, major)
 	}
 	tags, err := tagsOf(ctx, dir)
 	if err != nil {
@@ -27,19 +27,19 @@ func checkVersion(ctx context.Context, dir, version string) (last string, err er
 			continue
 		}
 		if at == version {
-			return "", fmt.Errorf("%s exists: there is the tag %s", version, tag)
+			return "", fmt.Errorf("%s exists: the tag %s is present", version, tag)
 		}
 		if last == "" || semver.Compare(at, last) > 0 {
 			last = at
 		}
 	}
 	if last != "" && semver.Compare(version, last) < 0 {
-		return "", fmt.Errorf("%s goes down: the last version is %s", version, last)
+		return "", fmt.Errorf("%s is lower than the last version, %s", version, last)
 	}
 	return last, nil
 }
 
-// tagsOf returns the tags here, and those of where the repository comes from.
+// tagsOf returns the local tags and those of the remote repository.
 func tagsOf(ctx context.Context, dir string) ([]string, error) {
 	here, err := git(ctx, dir, "tag", "--list")
 	if err != nil {
@@ -64,7 +64,7 @@ func tagsOf(ctx context.Context, dir string) ([]string, error) {
 	return tags, nil
 }
 
-// isPatch reports whether a version may only mend what the last one had.
+// isPatch reports whether a version may only fix its predecessor.
 func isPatch(version, last string) bool {
 	return last != "" && semver.MajorMinor(version) == semver.MajorMinor(last)
 }

@@ -14,20 +14,19 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// Variable sets how long a campaign is, as "<seed> <runs> <faults>".
+// Variable sets the length of a campaign, as "<seed> <runs> <faults>".
 const Variable = "REPRISE_CAMPAIGN"
 
 // Steps is the number of steps of each run.
 const Steps = 5
 
-// A Fault is something that is done to workers or to their server, and undone before Do
-// returns.
+// A Fault is done to workers or to their server, and undone before Do returns.
 type Fault struct {
 	Name string
 	Do   func()
 }
 
-// Options are those of a campaign.
+// Options configure a campaign.
 type Options struct {
 	Site  *Site
 	Lease time.Duration
@@ -36,15 +35,15 @@ type Options struct {
 	Server string                         // its host and port; empty if the workers share files
 	Worker func(address string) *exec.Cmd // prints "ready" when it works; address is that of its proxy
 
-	Faults []Fault // of the server
+	Faults []Fault // faults of the server
 }
 
 type campaign struct {
 	t       testing.TB
 	o       Options
 	workers []*worker
-	stops   int            // how often an effect may have been under way when a lease ended
-	done    map[string]int // faults by name
+	stops   int            // how many times an effect may have been in progress when a lease expired
+	done    map[string]int // number of faults, by name
 }
 
 // A worker is a process behind a proxy.
@@ -54,7 +53,7 @@ type worker struct {
 	proxy   *Proxy // nil if there is no server
 }
 
-// Length returns the seed, the number of runs and of faults, which [Variable] sets.
+// Length returns the seed and the numbers of runs and faults, which [Variable] sets.
 func Length(t testing.TB, runs, faults int) (*rand.Rand, int, int) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -109,15 +108,15 @@ func (c *campaign) begin(w *worker) {
 	w.process.Await("ready")
 }
 
-// pause is a time around a lease.
+// pause returns a duration around the length of a lease.
 func (c *campaign) pause() { <-time.After(Pause(c.o.Rand, c.o.Lease)) }
 
-// Pause returns a time around a lease.
+// Pause returns a duration around the length of a lease.
 func Pause(rng *rand.Rand, lease time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(3 * lease / 2)))
 }
 
-// fault does one thing, and undoes it after a while.
+// fault causes one fault, and undoes it after a while.
 func (c *campaign) fault() {
 	w := c.workers[c.o.Rand.IntN(len(c.workers))]
 	all := append(c.ofWorker(w), c.o.Faults...)

@@ -10,16 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Proxy stands between clients and a server on loopback. It is for many goroutines.
+// A Proxy is between clients and a server on loopback. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	server   string
 
 	mu    sync.Mutex
-	sent  []byte // by clients, since Forget
-	cut   bool   // nothing passes, and nobody is let in
-	deaf  bool   // what the server says is lost
-	upTo  []byte // it gets deaf when a client has sent this; nil for never
+	sent  []byte // sent by clients since Forget
+	cut   bool   // nothing passes, and connections are refused
+	deaf  bool   // data from the server is dropped
+	upTo  []byte // become deaf when a client has sent this; nil for never
 	conns map[net.Conn]bool
 	wait  sync.WaitGroup
 }
@@ -39,11 +39,11 @@ func NewProxy(t testing.TB, server string) *Proxy {
 	return p
 }
 
-// Addr is the host and port of the proxy.
+// Addr returns the host and port of the proxy.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Set says what passes: nothing if it is cut, and nothing that the server says if it is deaf.
-// Connections end when the proxy is cut, and when it is not deaf any more: what was lost is
+// Set sets what passes: nothing if the proxy is cut, and no data from the server if it is
+// deaf. Connections end when the proxy is cut, and when it stops being deaf: dropped data is
 // not sent again.
 func (p *Proxy) Set(cut, deaf bool) {
 	p.mu.Lock()
@@ -56,15 +56,15 @@ func (p *Proxy) Set(cut, deaf bool) {
 	p.cut, p.deaf, p.upTo = cut, deaf, nil
 }
 
-// DeafAfter lets everything pass, and loses what the server says from when a client has sent
-// the text.
+// DeafAfter lets everything pass until a client has sent the text; after that, data from the
+// server is dropped.
 func (p *Proxy) DeafAfter(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut, p.upTo = false, []byte(text)
 }
 
-// IsDeaf reports whether what the server says is lost.
+// IsDeaf reports whether data from the server is dropped.
 func (p *Proxy) IsDeaf() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *Proxy) Sent() []byte {
 	return bytes.Clone(p.sent)
 }
 
-// Forget forgets what clients have sent.
+// Forget clears what Sent returns.
 func (p *Proxy) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass passes what one side says to the other, until either has closed its connection.
+// pass copies data from one side to the other until either has closed its connection.
 func (p *Proxy) pass(to, from net.Conn, answers bool) {
 	defer func() {
 		_, _ = to.Close(), from.Close()
@@ -125,7 +125,7 @@ func (p *Proxy) pass(to, from net.Conn, answers bool) {
 	}), from)
 }
 
-// loses reports whether bytes are lost, and notes those of clients.
+// loses reports whether data is dropped, and remembers data from clients.
 func (p *Proxy) loses(b []byte, isAnswer bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,10 +16,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// patience is how long something may take to become true. It is not reached.
+// patience is the timeout for conditions to become true. It should never be reached.
 const patience = 3 * time.Minute
 
-// A Site is a client that starts runs, and looks at what becomes of them.
+// A Site is a client that starts runs and waits for their results.
 type Site struct {
 	t      testing.TB
 	work   Work
@@ -35,7 +35,7 @@ func NewSite(t testing.TB, w Work) *Site {
 	return &Site{t, w, client}
 }
 
-// patiently does something until the server answers.
+// patiently repeats an operation until the server answers.
 func (s *Site) patiently(what string, do func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -53,7 +53,7 @@ func (s *Site) patiently(what string, do func(context.Context) error) {
 	}
 }
 
-// Start starts a run. Where no server answers, it is started again, which makes no other.
+// Start starts a run. If no server answers, it tries again, which starts no other run.
 func (s *Site) Start(id string, steps int) {
 	s.t.Helper()
 	s.patiently("start run "+id, func(ctx context.Context) error {
@@ -82,10 +82,10 @@ func (s *Site) Ended(id string) []string {
 	return strings.Split(result.(string), "\n")
 }
 
-// Check compares the outcomes of a run with the ledger: what has an outcome has not run again.
-// Each of the late may have one line after the outcome of another, as a process that was
-// stopped in the middle of an effect has. With Work.Also it returns the lines of that, which
-// the ledger does not have.
+// Check compares the outcomes of a run with the ledger: a call with an outcome must not have
+// run again. Each late process may have one line after the outcome of another, if it was
+// stopped during an effect. With Work.Also, Check returns the lines of that, which are not in
+// the ledger.
 func (s *Site) Check(id string, steps, late int) (also []string) {
 	s.t.Helper()
 	outcomes := s.Ended(id)
@@ -117,8 +117,8 @@ func (s *Site) Check(id string, steps, late int) (also []string) {
 	return also
 }
 
-// CheckHistory looks at what is stored: there are that many runs, the records of each follow
-// each other, and their generations only rise.
+// CheckHistory checks what is stored: the number of runs, that the records of each are
+// consecutive, and that their generations only increase.
 func (s *Site) CheckHistory(runs int) {
 	s.t.Helper()
 	n := 0

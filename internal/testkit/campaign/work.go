@@ -20,31 +20,32 @@ import (
 // Program is the name of the program of a [Task].
 const Program = "work"
 
-// A Task is what a run does.
+// A Task is the input of a run.
 type Task struct {
 	Run   string `json:"run"`
 	Steps int    `json:"steps"`
 }
 
-// A Step is a call of a tool, whose output is the line that it has written.
+// A Step is a tool call whose output is the line that it wrote.
 type Step struct {
 	Run string `json:"run"`
 	N   int    `json:"n"`
 }
 
-// Work is what a worker has.
+// Work configures a worker.
 type Work struct {
 	Store snapshot.Store
 	Queue runner.Queue
-	Dir   string // of the ledger
+	Dir   string // directory of the ledger
 
-	// Also has each step do something else with its line; nil does nothing.
+	// Also, if not nil, makes each step do something else with its line.
 	Also func(ctx context.Context, in Step, line string) (string, error)
-	// LookUp is that of the tool of Also.
+	// LookUp is the LookUp of the tool with Also.
 	LookUp func(ctx context.Context, in Step) (string, bool, error)
 }
 
-// Serve runs tasks until ctx ends, again if the store cannot be reached.
+// Serve executes tasks until ctx ends. It starts again if the store cannot
+// be reached.
 func (w Work) Serve(ctx context.Context) error {
 	err := snapshot.ErrUnavailable
 	for errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil {

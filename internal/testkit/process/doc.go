@@ -1,8 +1,8 @@
-// Package process runs functions of a test binary as processes of their own,
-// which tests talk to, stop and kill.
+// Package process runs functions of a test binary as separate processes, which
+// tests can communicate with, stop and kill.
 //
-// A package gives its programs to [Main] in its TestMain. [Command] then is the
-// test binary itself, called to run one of them:
+// A package passes its programs to [Main] in its TestMain. [Command] then
+// returns a command that starts the test binary to run one of them:
 //
 //	func TestMain(m *testing.M) {
 //		process.Main(m, process.Programs{"serve": serve})
@@ -14,5 +14,5 @@
 //		p.Kill()
 //	}
 //
-// Only tests may import it.
+// Only tests may import this package.
 package process

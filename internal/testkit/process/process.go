@@ -15,21 +15,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programVariable holds the name of the program that a test binary runs in
-// place of its tests.
+// programVariable contains the name of the program that a test binary runs instead of
+// its tests.
 const programVariable = "REPRISE_TEST_PROGRAM"
 
-// Programs are functions by name. Each gets the arguments of its [Command].
+// Programs maps names to functions. Each gets the arguments of its [Command].
 type Programs map[string]func(args ...string) error
 
-// Main runs the program that [Command] named in the environment, or the tests
-// where it named none. It does not return. The process ends with 0, or with 1
-// and the error on the standard error.
+// Main runs the program that [Command] named in the environment, or else the tests. It
+// does not return. The process exits with 0, or prints the error to standard error and
+// exits with 1.
 func Main(m *testing.M, programs Programs) {
 	name, set := os.LookupEnv(programVariable)
 	if !set {
-		// A shell starts programs in the background with Ctrl-C ignored, and they would
-		// pass that on to programs that tests interrupt.
+		// A shell starts background programs with Ctrl-C ignored, and they would pass
+		// that on to programs that tests interrupt.
 		if signal.Ignored(os.Interrupt) {
 			signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 		}
@@ -54,20 +54,20 @@ func Command(t testing.TB, program string, args ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, args...)
-	// By default, a program built with -race sleeps for a second before it ends.
+	// By default, a program built with -race sleeps for a second before it exits.
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", programVariable+"="+program)
 	return cmd
 }
 
-// Killed reports whether err, of [exec.Cmd.Wait] or Run, is that of a process
-// that a signal ended.
+// Killed reports whether err, from [exec.Cmd.Wait] or Run, means that a signal ended
+// the process.
 func Killed(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.ExitCode() == -1
 }
 
-// UntilStdinEnds returns a context that ends when the standard input does, which
-// is how [Process.Stop] asks a program to stop.
+// UntilStdinEnds returns a context that ends when standard input ends, which is how
+// [Process.Stop] asks a program to stop.
 func UntilStdinEnds() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -77,8 +77,8 @@ func UntilStdinEnds() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// A Process is a command that was started, whose output is read line by line.
-// Its methods are for one goroutine.
+// A Process is a started command whose output is read line by line. It is not safe for
+// concurrent use.
 type Process struct {
 	t     testing.TB
 	cmd   *exec.Cmd
@@ -86,13 +86,13 @@ type Process struct {
 	lines chan string // closed when the process has closed its output
 }
 
-// unread is how many lines of a process are kept that the test has not read. With
-// more, the process waits.
+// unread is the number of lines buffered for the test. If there are more, the process
+// blocks.
 const unread = 1 << 16
 
-// Start starts the command. Its standard error is that of the test, unless it
-// has one. When the test ends, the process is killed, and has ended before the
-// directories are removed that the test has made before.
+// Start starts the command. Its standard error is that of the test, unless it is set.
+// When the test ends, the process is killed, and has ended before the test's earlier
+// temporary directories are removed.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	if cmd.Stderr == nil {
@@ -117,15 +117,15 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	return p
 }
 
-// Line returns the next line that the process printed, and false when it has
-// closed its output.
+// Line returns the next line that the process printed. It returns false when the
+// process has closed its output.
 func (p *Process) Line() (string, bool) {
 	line, ok := <-p.lines
 	return line, ok
 }
 
-// Await returns when the process has printed the lines, in any order, and fails
-// the test if it ends before.
+// Await returns when the process has printed the lines, in any order. It fails the test
+// if the process ends first.
 func (p *Process) Await(lines ...string) {
 	p.t.Helper()
 	waiting := slices.Clone(lines)
@@ -138,24 +138,23 @@ func (p *Process) Await(lines ...string) {
 	}
 }
 
-// Kill ends the process as a crash does.
+// Kill kills the process, as in a crash.
 func (p *Process) Kill() {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Kill())
 	p.Wait()
 }
 
-// Stop closes the standard input of the process, and requires that it ends with
-// 0.
+// Stop closes the standard input of the process, and requires that it exits with 0.
 func (p *Process) Stop() {
 	p.t.Helper()
 	require.NoError(p.t, p.stdin.Close())
 	require.Zero(p.t, p.Wait())
 }
 
-// Wait returns the exit code when the process has ended; -1 if it was killed.
+// Wait returns the exit code when the process has ended, or -1 if it was killed.
 func (p *Process) Wait() int {
-	for range p.lines { // it does not end while nobody reads what it prints
+	for range p.lines { // a process blocks while its output is not read
 	}
 	_ = p.cmd.Wait()
 	return p.cmd.ProcessState.ExitCode()

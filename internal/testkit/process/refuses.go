@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RefusesArguments checks that the program ends with an error that names the argument
-// it does not know.
+// RefusesArguments checks that the program exits with an error that names an unknown
+// argument.
 func RefusesArguments(t *testing.T, program string) {
 	t.Helper()
 	Refuses(t, Command(t, program))
 }
 
-// Refuses does the same for the command of a program that is built.
+// Refuses is like RefusesArguments for the command of an already built program.
 func Refuses(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	cmd.Args = append(cmd.Args, "nonsense")

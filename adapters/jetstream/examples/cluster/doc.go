@@ -1,7 +1,7 @@
-// Command cluster is a server, three workers and a dashboard, each a process of
-// its own on this machine. Start it, open the dashboard, start runs with the lines
-// that it prints, and kill any of the processes: the runs of a worker go on in the
-// others, and everything else comes back.
+// Command cluster runs a server, three workers and a dashboard as separate
+// processes on this machine. Start it, open the dashboard, start runs with the
+// commands that it prints, and kill any of the processes: other workers continue
+// the runs of a killed worker, and all other processes are restarted.
 //
 //	go run ./examples/cluster
 package main

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// roleVariable holds what a process of the cluster is; without it, it starts the
-// others.
+// roleVariable contains the role of a process in the cluster. A process without
+// it starts the others.
 const roleVariable = "REPRISE_CLUSTER_ROLE"
 
 func main() {
@@ -57,7 +57,7 @@ func run(ctx context.Context, role string, args []string, out io.Writer) error {
 	return fmt.Errorf("%s is %q; want server, worker, dashboard or nothing", roleVariable, role)
 }
 
-// A cluster is what its processes are called with.
+// A cluster holds the settings that are passed to its processes.
 type cluster struct {
 	dir, addr, name string
 	port            int
@@ -65,7 +65,8 @@ type cluster struct {
 
 func (c *cluster) url() string { return fmt.Sprint("nats://127.0.0.1:", c.port) }
 
-// start starts all processes, and each again that ends, until ctx does.
+// start starts all processes, and restarts each process that ends, until ctx
+// ends.
 func (c *cluster) start(ctx context.Context, out io.Writer) (err error) {
 	if c.port == 0 {
 		if c.port, err = freePort(ctx); err != nil {
@@ -100,8 +101,8 @@ func freePort(ctx context.Context) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// again is how long a process stays away that was killed. It is long for workers,
-// so that their runs are seen to go on in others.
+// again is how long a killed process stays away. It is long for workers, so that
+// one can see other workers continue their runs.
 func again(name string) time.Duration {
 	if name == "server" || name == "dashboard" {
 		return 500 * time.Millisecond
@@ -109,7 +110,7 @@ func again(name string) time.Duration {
 	return 10 * time.Second
 }
 
-// keep runs one process, again and again.
+// keep runs one process, restarting it when it ends.
 func (c *cluster) keep(ctx context.Context, name string, out *printer) {
 	role := name
 	if len(name) > len("worker") && name[:len("worker")] == "worker" {
@@ -135,7 +136,7 @@ func (c *cluster) keep(ctx context.Context, name string, out *printer) {
 		if ctx.Err() != nil {
 			return
 		}
-		out.printf("%-9s  has ended (%v) and is started again in %v\n", name, err, again(name))
+		out.printf("%-9s  ended (%v) and will be restarted in %v\n", name, err, again(name))
 		select {
 		case <-time.After(again(name)):
 		case <-ctx.Done():
@@ -143,7 +144,7 @@ func (c *cluster) keep(ctx context.Context, name string, out *printer) {
 	}
 }
 
-// printer prints lines of many goroutines.
+// printer prints lines from many goroutines.
 type printer struct {
 	mu  sync.Mutex
 	out io.Writer

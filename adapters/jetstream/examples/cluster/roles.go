@@ -24,21 +24,21 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// lease is short, so that the runs of a killed worker go on soon.
+// lease is short, so that the runs of a killed worker continue soon.
 const lease = 3 * time.Second
 
-// A Count is what the agent counts to.
+// A Count is the number to count to.
 type Count struct {
 	To int `json:"to"`
 }
 
-// A Number is one of those on the way.
+// A Number is a number on the way.
 type Number struct {
 	Number int `json:"number"`
 }
 
-// register makes the agent known. Each number takes a second, and is counted again
-// by another worker if the first is killed meanwhile.
+// register registers the agent. Each number takes a second, and is counted again
+// by another worker if the first one is killed meanwhile.
 func register(r *runner.Runner, worker string) {
 	number := decorators.Tool("number", "Waits for a second.", func(ctx context.Context, in Number) (string, error) {
 		select {
@@ -61,7 +61,7 @@ func register(r *runner.Runner, worker string) {
 	}))
 }
 
-// serveNATS is a server that syncs each message: it may be killed.
+// serveNATS runs a server that syncs each message, since it may be killed.
 func (c *cluster) serveNATS(ctx context.Context) error {
 	s, err := server.NewServer(&server.Options{
 		ServerName: "cluster", Host: "127.0.0.1", Port: c.port, NoLog: true, NoSigs: true, JetStream: true, SyncAlways: true, StoreDir: c.dir,
@@ -76,7 +76,7 @@ func (c *cluster) serveNATS(ctx context.Context) error {
 	return nil
 }
 
-// open connects to the store, and waits for its server.
+// open connects to the store and waits for its server.
 func (c *cluster) open(ctx context.Context) (*nats.Conn, *jetstream.Store, *jetstream.Queue, error) {
 	conn, err := nats.Connect(c.url(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.RetryOnFailedConnect(true))
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *cluster) open(ctx context.Context) (*nats.Conn, *jetstream.Store, *jets
 	for ctx.Err() == nil && !conn.IsConnected() {
 		select {
 		case <-conn.StatusChanged(nats.CONNECTED):
-		case <-time.After(100 * time.Millisecond): // it may have been connected just before
+		case <-time.After(100 * time.Millisecond): // it may have connected just before
 		case <-ctx.Done():
 		}
 	}
@@ -102,7 +102,7 @@ func (c *cluster) open(ctx context.Context) (*nats.Conn, *jetstream.Store, *jets
 	return conn, store, queue, nil
 }
 
-// work takes runs from the queue.
+// work executes runs from the queue.
 func (c *cluster) work(ctx context.Context) error {
 	conn, store, queue, err := c.open(ctx)
 	if err != nil {
@@ -117,7 +117,8 @@ func (c *cluster) work(ctx context.Context) error {
 	return errors.Join(r.Serve(ctx), store.Close())
 }
 
-// serveDashboard shows the runs of all, and starts some, and runs none itself.
+// serveDashboard shows the runs of all workers and can start runs, but executes
+// none itself.
 func (c *cluster) serveDashboard(ctx context.Context) error {
 	conn, store, queue, err := c.open(ctx)
 	if err != nil {
@@ -152,7 +153,8 @@ func (c *cluster) serveDashboard(ctx context.Context) error {
 	return errors.Join(err, store.Close())
 }
 
-// follow publishes what all workers record, also after the server was gone.
+// follow publishes the records of all workers, and continues after the server was
+// unavailable.
 func follow(ctx context.Context, runs *stored.Runs, dashboard *streamer.Handler) {
 	for ctx.Err() == nil {
 		if err := runs.Follow(ctx, dashboard.Publish); err != nil && ctx.Err() == nil {
