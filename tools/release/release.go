@@ -169,7 +169,7 @@ func (r *release) check(ctx context.Context, tree string) error {
 		c := exec.CommandContext(ctx, command[0], command[1:]...)
 		c.Dir, c.Stdout, c.Stderr = tree, r.out, r.out
 		if err := c.Run(); err != nil {
-			return fmt.Errorf("the checks of %s fail: %w", name, err)
+			return fmt.Errorf("%s fails: %w", name, err)
 		}
 	}
 	return nil

@@ -162,7 +162,7 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 			r.git("remote", "add", "origin", there)
 		}, "v0.3.0 exists: the tag v0.3.0 is present"},
 		"a version that goes down": {"v0.0.9", nil, "v0.0.9 is lower than the last version, v0.1.0"},
-		"a candidate of the last":  {"v0.1.0-rc.1", nil, "v0.1.0-rc.1 goes down"},
+		"a candidate of the last":  {"v0.1.0-rc.1", nil, "v0.1.0-rc.1 is lower than"},
 		"a dirty tree":             {"", func(r *repository) { r.write("README.md", "") }, "the tree is dirty: M README.md"},
 		"a new file":               {"", func(r *repository) { r.write("new", "") }, "the tree is dirty: ?? new"},
 		"a replace of the root": {"", func(r *repository) {
@@ -192,11 +192,11 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 		"a red CI": {"", func(r *repository) {
 			r.write(".ci/run", "#!/bin/sh\necho it is red\nexit 3\n")
 			r.commit()
-		}, ".ci/run is red: exit status 3"},
+		}, ".ci/run fails: exit status 3"},
 		"a fuzzer that finds": {"", func(r *repository) {
 			r.write("Makefile", "fuzz:\n\t@exit 1\n")
 			r.commit()
-		}, "make fuzz FUZZTIME=5m is red"},
+		}, "make fuzz FUZZTIME=5m fails"},
 		"a command that cannot be installed": {"", func(r *repository) {
 			r.write("README.md", "go install "+rootPath+"/cmd/other@latest\n")
 			r.commit()
