@@ -230,10 +230,10 @@ func WithInstructionParts(parts ...Part) Option {
 	})
 }
 
-// WithInstructionsFunc builds the system message for each call of the agent,
-// such as one that contains the date. An empty text is no message. Build is
-// called once for each call: the text is recorded as the step "instructions",
-// and is the same when the call is resumed. An error fails the call.
+// WithInstructionsFunc builds the system message for each call of the agent, such as one that
+// contains the date. If the text is empty, there is no message. Build is called once for each
+// call: the text is recorded as the step "instructions", and is the same when the call is resumed.
+// An error fails the call.
 func WithInstructionsFunc(build func(context.Context, Prompt) (string, error)) Option {
 	return agentOption("WithInstructionsFunc", func(o *options) { o.instructions = instructions{build: build} })
 }

@@ -49,7 +49,7 @@ func set[T comparable](ctx context.Context, key string, value T) {
 	}
 }
 
-// annotate sets what a response says of itself as attributes of the attempt.
+// annotate sets what a response says about itself as attributes of the attempt.
 func annotate(ctx context.Context, resp *Response) {
 	set(ctx, "model", resp.Model)
 	set(ctx, "response_id", resp.ID)

@@ -30,7 +30,7 @@ func (a Agent[In, Out]) InputSchema() json.RawMessage {
 	return describe(a.definition, a.schema).Parameters
 }
 
-// InputSchema returns the JSON schema of what DecodeInput takes, nil for a tool without one.
+// InputSchema returns the JSON schema of the input of DecodeInput, or nil for a tool without one.
 func (t Tool[In, Out]) InputSchema() json.RawMessage {
 	return describe(t.definition, t.schema).Parameters
 }

@@ -265,8 +265,8 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	return prepared, err
 }
 
-// refused returns a call that fails because of the reason, so that there is a record of
-// what the model asked for and was told. Its name is that of no tool, whose calls keep
+// refused returns a call that fails because of the reason, so that there is a record of what the
+// model asked for and was told. Its name differs from the names of all tools, whose calls keep
 // their addresses.
 func refused(ctx context.Context, call ToolCall, reason error) PreparedFunction {
 	name := call.Name

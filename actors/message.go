@@ -220,5 +220,6 @@ type Answer struct {
 	Usage    core.Usage `json:"usage,omitzero"`     // of all turns, and of what the tools consumed
 }
 
-// ToolResult returns the text: the model of another agent gets only that of the answer.
+// ToolResult returns the text, which is the only part of the answer that the model of
+// another agent gets.
 func (a Answer) ToolResult() string { return a.Text }

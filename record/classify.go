@@ -115,7 +115,7 @@ func (t *traits) inspect(err error) {
 	}
 }
 
-// marks takes the traits of an error that has methods which return them.
+// marks sets the traits that methods of an error return.
 func (t *traits) marks(err error) {
 	if e, ok := err.(*Error); ok {
 		t.classed = e.Class

@@ -17,8 +17,7 @@ var ErrClock = errors.New("runner: the clock of the machine has jumped")
 // jumpOf is the smallest jump of the clock that is reported.
 const jumpOf = time.Minute
 
-// A reading is the time that the clock of the machine shows, and how long the process has measured
-// without it.
+// A reading is a pair of times taken at once: that of the machine's clock, and a monotonic time.
 type reading struct {
 	wall    time.Time
 	counted time.Duration

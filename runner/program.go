@@ -229,7 +229,7 @@ func isVersion(v string) bool {
 	})
 }
 
-// find returns a program; without a version, the one of new runs.
+// find returns a program. If version is empty, it returns the one for new runs.
 func (r *Runner) find(name, version string) (*program, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,8 +29,8 @@ func Endings(records []record.Record) []string {
 }
 
 // CheckCalls reports an error to t unless the calls of a run ended as in want,
-// in any order, since calls in parallel end in any order. The form of a line is
-// that of [Endings].
+// in any order, since calls in parallel end in any order. Each line has the
+// form of [Endings].
 func CheckCalls(t T, records []record.Record, want ...string) {
 	t.Helper()
 	got, want := Endings(records), slices.Clone(want)

@@ -192,9 +192,8 @@ func (c *Conversation) Send(ctx context.Context, prompt actors.Prompt) (actors.A
 	return c.turn(ctx, prompt)
 }
 
-// Continue goes on with the pending turn, in its run. Calls that have an outcome
-// there are not made again. If no turn is pending, it fails with
-// [ErrNothingPending].
+// Continue continues the pending turn in its run. Calls that have an outcome there are
+// not made again. If no turn is pending, it fails with [ErrNothingPending].
 func (c *Conversation) Continue(ctx context.Context) (actors.Answer, error) {
 	if c.pending == nil {
 		return actors.Answer{}, ErrNothingPending

@@ -19,7 +19,7 @@ import (
 const (
 	artifactURL = "artifact:"
 
-	// maxInline is the size from which on the output of a step is an artifact.
+	// maxInline is the size above which the output of a step is stored as an artifact.
 	maxInline = 64 << 10
 )
 

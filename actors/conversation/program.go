@@ -20,8 +20,8 @@ type Input actors.Prompt
 //
 //	runner.Register(r, conversation.NewProgram(r.Store(), assistant))
 //
-// Its name is that of the agent, and [Next] returns the run to start for a turn. A run that
-// is no turn has no history.
+// It has the name of the agent. [Next] returns the run to start for a turn. A run that is
+// not a turn has no history.
 type Program struct {
 	store   snapshot.Store
 	agent   Agent

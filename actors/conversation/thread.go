@@ -22,8 +22,8 @@ const (
 	afterKey  = "conversation.after"
 )
 
-// MessageKey is the key of the metadata of a turn for the ID that its sender has given the
-// message, see [State]. Whoever starts a [Turn] may set it.
+// MessageKey is the key of the metadata of a turn for the ID that the sender gave the
+// message, see [State]. The starter of a [Turn] may set it.
 const MessageKey = "conversation.message"
 
 // A thread is a conversation in a store.
@@ -32,7 +32,7 @@ type thread struct {
 	id    string
 }
 
-// tag is that of the runs of the conversation.
+// tag is the tag of the runs of the conversation.
 func (t thread) tag() string { return "conversation:" + t.id }
 
 func (t thread) runID(turn int) string { return fmt.Sprintf("%s-%04d", t.id, turn) }
@@ -68,8 +68,8 @@ func (t thread) info(ctx context.Context, turn int) (info snapshot.Info, found b
 	return info, true, nil
 }
 
-// last returns the number of the last turn, 0 for none. Turns have consecutive numbers, of
-// which the first may have been removed.
+// last returns the number of the last turn, or 0 if there is none. Turns have consecutive
+// numbers; the first ones may have been removed.
 func (t thread) last(ctx context.Context) (int, error) {
 	exists := func(turn int) (bool, error) {
 		_, found, err := t.info(ctx, turn)
@@ -208,7 +208,8 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 	return bounded(slices.Concat(all...), most), nil
 }
 
-// bounded are the last messages, at most so many, from one of the user on.
+// bounded returns the last messages, at most the given number, starting at a message of
+// the user.
 func bounded(messages []actors.Message, most int) []actors.Message {
 	first := max(0, len(messages)-most)
 	for first < len(messages) && messages[first].Role != actors.RoleUser {

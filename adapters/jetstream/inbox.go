@@ -136,7 +136,7 @@ func readMessage(runID string, msg *nats.Msg) (m snapshot.Message, err error) {
 }
 
 // Remove implements [snapshot.Inbox]. It replaces a message by an empty one that expires: unlike a
-// purge, this is seen by those who watch the run.
+// purge, this is visible to watchers of the run.
 func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	if err := check(ctx, runID); err != nil {
 		return err

@@ -31,7 +31,7 @@ type entry struct {
 	subject string
 }
 
-// unread stands for an entry that was not read.
+// unread represents an entry that was not read.
 var unread = entry{seq: ^uint64(0)}
 
 // freeChanged reports whether fields changed that may change at any time.

@@ -86,7 +86,7 @@ func (j *journal) fail(err error) error {
 	return j.err
 }
 
-// signal wakes those who wait in Sync. The lock is held.
+// signal wakes the callers of Sync that wait. The lock is held.
 func (j *journal) signal() {
 	close(j.changed)
 	j.changed = make(chan struct{})

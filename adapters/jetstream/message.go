@@ -57,8 +57,7 @@ const (
 	headerLease      = "Rp-Lease" // life sign: how long it counts
 )
 
-// deletedTTL is how long the message remains that says that a run was deleted, for those who follow
-// the run.
+// deletedTTL is how long the message about the deletion of a run is kept for followers of the run.
 const deletedTTL = time.Hour
 
 // headerRoom is more than the size of the headers of a message.

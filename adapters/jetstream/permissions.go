@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Role is what a process does with a store.
+// A Role is a kind of process that uses a store.
 type Role string
 
 // The roles. Each may do what those before it may.

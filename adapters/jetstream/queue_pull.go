@@ -109,7 +109,7 @@ func (q *Queue) pick(programs []runner.ProgramID) (next *lease, err error) {
 	return next, nil
 }
 
-// signal wakes those who wait. The lock is held.
+// signal wakes the goroutines that wait. The lock is held.
 func (q *Queue) signal() {
 	close(q.changed)
 	q.changed = make(chan struct{})

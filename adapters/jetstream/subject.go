@@ -47,10 +47,10 @@ func (n names) indexed(i *snapshot.Info) string {
 	return "rpi." + n.store + "." + indexedAs(i.Status) + "." + hourOf(i) + "." + token(i.RunID)
 }
 
-// indexedOf is the subject of a run in the index, whatever its status.
+// indexedOf returns the subject of a run in the index, for any status.
 func (n names) indexedOf(runID string) string { return "rpi." + n.store + ".*.*.*.*.*." + token(runID) }
 
-// indexedAs is that of all runs of a status.
+// indexedAs returns the subject of all runs with a status.
 func (n names) indexedAs(status string) string { return "rpi." + n.store + "." + status + ".*.*.*.*.*" }
 
 func (n names) level(p puller) string {
@@ -75,7 +75,7 @@ func (n names) objectData(nuid string) string { return "$O." + n.artifacts() + "
 // firstYear is the first of which a due time is told from earlier ones.
 const firstYear = 2020
 
-// noHour stands for no due time in a subject.
+// noHour represents a missing due time in a subject.
 const noHour = "0.0.0.0"
 
 // hourOf is the hour in a subject when a run is due, if it waits.

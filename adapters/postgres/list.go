@@ -183,7 +183,7 @@ func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []s
 	return uids, len(uids) <= d.few, err
 }
 
-// An order is that of a list, and where its next page begins.
+// An order is the order of a list, and where the next page begins.
 type order struct {
 	table, alias string // whose index has the order
 	by           string

@@ -52,7 +52,7 @@ func signal(c chan struct{}) {
 // sendEvery is the time between notifications.
 const sendEvery = 20 * time.Millisecond
 
-// sendOften sends what there is to tell until ctx ends.
+// sendOften sends pending notifications until ctx ends.
 func (n *news) sendOften(ctx context.Context) {
 	for {
 		select {
@@ -67,7 +67,7 @@ func (n *news) sendOften(ctx context.Context) {
 	}
 }
 
-// pause waits, and reports whether ctx goes on.
+// pause waits, and reports whether ctx has not ended.
 func pause(ctx context.Context, length time.Duration) bool {
 	timer := time.NewTimer(length)
 	defer timer.Stop()

@@ -42,7 +42,7 @@ func newQueue(d *database, lost func() <-chan struct{}, poll time.Duration) *Que
 	return &Queue{db: d, lost: lost, poll: poll, now: serverclock.New(d.now), held: make(map[int64]bool), news: make(chan struct{})}
 }
 
-// changed wakes those who wait in Take.
+// changed wakes the callers of Take.
 func (q *Queue) changed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -50,7 +50,7 @@ func (q *Queue) changed() {
 	q.news = make(chan struct{})
 }
 
-// hasChanged wakes those who wait in Take, in all processes.
+// hasChanged wakes the callers of Take in all processes.
 func (q *Queue) hasChanged() {
 	q.changed()
 	if q.tell != nil {

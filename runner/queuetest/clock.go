@@ -46,7 +46,7 @@ func RunAhead(t *testing.T, store snapshot.Store, queue runner.Queue, ahead time
 	return r.Stats()
 }
 
-// nameOf is the end of the ID of a run that a schedule starts at a time.
+// nameOf returns the end of the ID of a run that a schedule starts at the given time.
 func nameOf(at time.Time) string { return at.UTC().Format("20060102T150405Z") }
 
 // awaitCompleted waits until a run has completed.

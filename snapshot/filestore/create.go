@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Create implements [snapshot.Store]. The run exists once its journal or its snapshot, with
-// all of the records, has its name.
+// Create implements [snapshot.Store]. The run exists as soon as the file with all of its records,
+// a journal or a snapshot, has its final name.
 func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
 	if err := s.check(ctx, run.RunID); err != nil {
 		return snapshot.Info{}, err

@@ -109,8 +109,8 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	return d.locked(l).updateClosed(ctx, change)
 }
 
-// updateOpen updates a run that somebody has locked: a process that has it open or is opening or
-// closing it, or another Update.
+// updateOpen updates a run that is locked by another Update, or by a process that has it open or is
+// opening or closing it.
 func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	l, err := d.lockMeta(ctx, false)
 	switch {

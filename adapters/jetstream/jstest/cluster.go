@@ -61,7 +61,7 @@ func freePorts(t testing.TB, n int) []int {
 	return free
 }
 
-// URL is what clients connect to: all servers.
+// URL returns the URL for clients, with all servers.
 func (c *Cluster) URL() string {
 	all := make([]string, len(c.Servers))
 	for i, s := range c.Servers {

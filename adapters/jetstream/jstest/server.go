@@ -85,8 +85,7 @@ func (s *Server) run() error {
 	return nil
 }
 
-// URL is what clients connect to. It stays the same when the server starts
-// again.
+// URL returns the URL for clients. It stays the same when the server restarts.
 func (s *Server) URL() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.options.Port) }
 
 // Stop stops the server. Stopping twice is fine.

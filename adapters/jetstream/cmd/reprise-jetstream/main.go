@@ -74,8 +74,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	return errors.Join(do(ctx, store), store.Close())
 }
 
-// command is what the arguments ask for. What is wrong with them is said before
-// anything is connected to.
+// command is the command in the arguments. Errors in the arguments are reported
+// before any connection is made.
 func command(args []string, out io.Writer) (func(context.Context, *jetstream.Store) error, error) {
 	if len(args) == 0 {
 		args = []string{""}

@@ -78,8 +78,8 @@ func printMigrations(schema string, args []string, out io.Writer) error {
 	return err
 }
 
-// command is what the arguments ask for. What is wrong with them is said before anything is
-// connected to.
+// command is the command in the arguments. Errors in the arguments are reported before any
+// connection is made.
 func command(args []string, schema string, out io.Writer) (func(context.Context, *pgxpool.Pool) error, error) {
 	if len(args) == 0 {
 		args = []string{""}

@@ -1,7 +1,7 @@
-// Command cluster is three workers on a PostgreSQL database, each a process of its own that
+// Command cluster runs three workers on a PostgreSQL database, each in a separate process that
 // serves a dashboard of all runs. Start it, open a dashboard, start runs with the lines that
-// it prints, and kill any of the processes: the runs of a worker go on in the others, and
-// the worker comes back.
+// it prints, and kill any of the processes: other workers continue its runs, and the worker is
+// restarted.
 //
 //	DATABASE_URL=postgres://app@db/app go run ./examples/cluster
 //

@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// A Count is what the agent counts to.
+// A Count is the number to count to.
 type Count struct {
 	To int `json:"to"`
 }
@@ -155,8 +155,8 @@ func (c *cluster) keepServer(ctx context.Context, server *pgserver.Server, dir s
 	}
 }
 
-// again is how long a worker stays away that was killed: longer than its lease, so that its runs
-// are seen to go on in others.
+// again is how long a killed worker stays away: longer than its lease, so that one can see
+// others continue its runs.
 const again = 15 * time.Second
 
 func (c *cluster) keepWorker(ctx context.Context, name, addr string) {

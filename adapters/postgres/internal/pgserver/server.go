@@ -166,10 +166,10 @@ func (s *Server) start(ctx context.Context, program, logFile string, args []stri
 // Ended returns a channel that is closed when the server has ended.
 func (s *Server) Ended() <-chan struct{} { return s.dead }
 
-// PID is that of the first process of the server.
+// PID returns the process ID of the server's first process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Stop ends the server and its connections, after what is under way was undone.
+// Stop stops the server and its connections. Transactions in progress are rolled back.
 func (s *Server) Stop() error { return s.end(syscall.SIGINT) }
 
 // Kill ends the server as a crash does: its other processes end when they notice.
