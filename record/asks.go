@@ -5,12 +5,12 @@ import "github.com/reprise-go/reprise/internal/enum"
 // Asks says what a question or a suspended call waits for.
 type Asks uint8
 
-// What is waited for. Nobody is asked for the passing of time, or for a signal.
+// What a call waits for. No person is asked if it waits for a time or for a signal.
 const (
 	AsksAnswer Asks = iota + 1 // an answer of somebody
 	AsksDoubt                  // a decision of somebody about a call in doubt
 	AsksTime                   // that time passes: a sleep, or the wait of a parked call
-	AsksSignal                 // a signal, by its name; nobody is asked for it
+	AsksSignal                 // a signal with a name; no person is asked for it
 	asksEnd
 )
 

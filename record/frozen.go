@@ -54,8 +54,8 @@ func Keep(err error, stored bool) (found Traits, kept error) {
 func (e *frozenError) Error() string { return e.text }
 func (e *frozenError) Unwrap() error { return e.err }
 
-// constantTypes are types of errors that nobody can change. Those that wrap other errors keep the
-// text with which they were made.
+// constantTypes are types of errors whose text cannot change. Those that wrap other errors keep
+// the text with which they were made.
 var constantTypes = map[reflect.Type]bool{
 	reflect.TypeOf(errGone):                               true,
 	reflect.TypeOf(fmt.Errorf("%w", errGone)):             true,
@@ -83,7 +83,7 @@ func wrapsOther(err error) bool {
 	return false
 }
 
-// isConstant reports whether nobody can change the text of err.
+// isConstant reports whether the text of err cannot change.
 func isConstant(err error) bool {
 	for {
 		switch e := err.(type) { //nolint:errorlint // each by itself

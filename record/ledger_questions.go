@@ -25,8 +25,8 @@ type Question struct {
 	moot bool // the call that asked has ended, so nobody reads the answer
 }
 
-// questions are the questions without an answer. A question whose call has ended is moot, and
-// nobody is asked; it is open again if the call is entered again and waits for it.
+// questions are the questions without an answer. A question whose call has ended is no longer open;
+// it is open again if the call is entered again and waits for it.
 type questions struct {
 	byID   map[string]*Question
 	inside map[string]int // how many are open in a call and in the calls inside it, by the path of the call

@@ -25,7 +25,7 @@ const (
 	ReasonPrecondition             // a precondition does not hold
 	ReasonPanic                    // a handler or a condition panicked
 	ReasonBudget                   // a retry budget is used up
-	ReasonInDoubt                  // nobody knows whether the call took effect, mostly after a crash
+	ReasonInDoubt                  // it is not known whether the call took effect, mostly after a crash
 	ReasonDivergence               // the code made another call than the one recorded
 	ReasonStorage                  // the result could not be stored
 	ReasonGroupTimeout             // the time of a group passed before all its branches had ended

@@ -98,7 +98,7 @@ var (
 	standardByName = make(map[string]*standardType)
 )
 
-// addStandard adds the type E, of which all errors can be made again.
+// addStandard adds the type E, whose errors can all be restored.
 func addStandard[E error](name string, keep func(E) parts, give func(parts) E) {
 	addStandardIf(name, func(e E) (parts, bool) { return keep(e), true }, give)
 }
@@ -218,8 +218,7 @@ func (c *collector) keep(err error) {
 	}
 }
 
-// isNew reports whether err has a type of the standard library, or an interface, of which no error
-// was kept yet.
+// isNew reports whether no error with the standard library type or interface of err was kept yet.
 func (c *collector) isNew(err error) bool {
 	t := reflect.TypeOf(err)
 	if standardByType[t] != nil {

@@ -85,7 +85,7 @@ type called struct {
 	Signal string `json:"signal"` // the signal which says that the run may have ended
 }
 
-// end describes a called run after a signal has come.
+// end describes a called run after a signal has arrived.
 type end struct {
 	Ended   bool            `json:"ended,omitempty"` // otherwise the run continues, and another signal will come
 	Status  snapshot.Status `json:"status"`

@@ -112,8 +112,7 @@ func lastOpening(run *snapshot.Run, generation uint64) (l lost, err error) {
 	return l, nil
 }
 
-// isAround reports whether one of the calls under way was made by the call at the
-// address.
+// isAround reports whether one of the calls in progress was made by the call at the address.
 func (l *lost) isAround(address string) bool {
 	return slices.ContainsFunc(l.underWay, func(inside string) bool {
 		rest, ok := strings.CutPrefix(inside, address)
@@ -121,7 +120,7 @@ func (l *lost) isAround(address string) bool {
 	})
 }
 
-// explain says which calls were under way.
+// explain says which calls were in progress.
 func (l *lost) explain(restarts int) string {
 	const most = 3
 	calls := "no call"
@@ -172,7 +171,7 @@ func (r *Runner) clear(ctx context.Context, o *openRun) {
 	r.wakeSuspect(ctx)
 }
 
-// wakeSuspect wakes the suspect that has waited longest, if it is nobody's turn.
+// wakeSuspect wakes the suspect that has waited longest, unless another one has its turn.
 func (r *Runner) wakeSuspect(ctx context.Context) {
 	r.mu.Lock()
 	if r.suspects.current != nil || len(r.suspects.waiting) == 0 || r.stopping {

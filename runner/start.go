@@ -76,7 +76,7 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 	return info, isNew, err
 }
 
-// startEncoded starts a run whatever the limits.
+// startEncoded starts a run regardless of the limits.
 func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, encoded []byte, o StartOptions) (info snapshot.Info, isNew bool, err error) {
 	if r.options.Metadata != nil {
 		o.Metadata = o.Metadata.Clone()

@@ -214,7 +214,7 @@ func (r *restored) compensation(a record.Address, name string, nth int) *record.
 }
 
 // failedAround returns the innermost call around the one at a that failed for good and so causes
-// its compensation; zero if there is none.
+// its compensation, or the zero Address if there is none.
 func (r *restored) failedAround(a record.Address) record.Address {
 	for scope := a.Scope(); scope != ""; scope = outer(scope) {
 		around, err := record.ParseAddress(callOf(scope))
@@ -264,7 +264,7 @@ func (r *run) undone(a record.Address, p *record.Progress) {
 // compensated.
 func (r *restored) isCompensated(a record.Address) bool {
 	if e := r.effects.at[a]; e != nil {
-		for e.took != nil { // the compensation is that of the effect which the call took over
+		for e.took != nil { // the compensation belongs to the effect that the call took over
 			e = e.took
 		}
 		if a = e.Address; e.RunID != "" {

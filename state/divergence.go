@@ -98,7 +98,7 @@ func (r *run) claimed(s *engine.Scope, c record.Claim) {
 func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint64) *core.DivergenceError {
 	anew := t != nil && !t.isSince(since)
 	if r.rerun.within(s) > 0 && (t == nil || anew) {
-		return nil // the call around it is made again, whatever it does
+		return nil // the surrounding call is made again in any case
 	}
 	return r.restored.differs(r.settings.RunID, s.Path(), c, anew)
 }
@@ -185,7 +185,7 @@ func beginsAnew(rec *record.Record) bool {
 	return rec.Status == record.StatusStarted || rec.Kind.IsCall() && rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Effect != nil
 }
 
-// beginAnew marks the first record of a call that begins anew. r.mu must be held.
+// beginAnew marks the first record of a call that begins again. r.mu must be held.
 func (r *run) beginAnew(rec *record.Record) {
 	if r.rerun.isAnew(rec.Address) {
 		rec.Reason = record.ReasonDivergence

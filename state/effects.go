@@ -11,7 +11,7 @@ import (
 // or may have done. An effect remains until another call takes it over or it is compensated.
 type effects struct {
 	at        map[record.Address]*effect   // the latest of each call
-	before    map[record.Address][]*effect // those of calls that were made anew, in order
+	before    map[record.Address][]*effect // of calls that were made again, in order
 	scopes    map[string]*effectScope      // by path
 	attempts  map[string]*attemptScopes    // by the path of the call
 	inherited []*effect                    // of the parents of a fork
@@ -20,7 +20,7 @@ type effects struct {
 	keepsOutputs bool // outputs cannot be read again from a store
 }
 
-// effect is what one call did.
+// effect describes the effect of one call.
 type effect struct {
 	record.Effect
 	withoutAttempts string  // its address without attempts; empty until needed
@@ -78,7 +78,7 @@ func (all *effects) follow(rec *record.Record) {
 			e = all.add(rec, e)
 		}
 		if takesOver {
-			e.took, took.takenBy = took, e // which is older: there are no circles
+			e.took, took.takenBy = took, e // which is older, so there are no cycles
 		}
 	}
 	if e == nil {

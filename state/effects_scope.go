@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// This file says where effects are: in which attempts of which calls.
+// This file determines where effects are: in which attempts of which calls.
 
 // effectScope holds the effects in a scope and in the scopes inside it, in order.
 type effectScope struct {

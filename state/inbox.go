@@ -123,7 +123,7 @@ func (r *run) takeAnswer(posted *record.Record) bool {
 	r.mu.Lock()
 	seq := uint64(r.keeper.len())
 	r.mu.Unlock()
-	if err := r.keeper.sync(seq); err != nil { // whatever the policy, since the message is removed next
+	if err := r.keeper.sync(seq); err != nil { // with any policy, since the message is removed next
 		_ = r.stop(err)
 		return false
 	}

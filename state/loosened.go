@@ -82,7 +82,7 @@ func (s *scopeClaims) isOtherKind(c record.Claim, t *track) bool {
 }
 
 // passedOver returns the number and the claim of a recorded call that is missing in a scope that
-// ends after so many claims. It reports false if none is missing.
+// ends after the given number of claims. It reports false if none is missing.
 func (r *restored) passedOver(scope string, claimed int) (ordinal int, missing recordedClaim, ok bool) {
 	s := r.ordinals[scope]
 	switch {

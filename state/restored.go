@@ -196,8 +196,8 @@ func (r *restored) follow(rec *record.Record) {
 	}
 }
 
-// followOutcome notes what the next record says of an outcome, whether that outcome still counts or
-// not.
+// followOutcome records what the next record means for an outcome, whether or not that outcome
+// still counts.
 func (t *track) followOutcome(rec *record.Record) {
 	if t.outcome = 0; rec.IsOutcome() {
 		t.outcome, t.failed = rec.Seq, rec.Status == record.StatusFailed

@@ -112,8 +112,7 @@ func (b *begun) at(rec *record.Record) {
 	(*b)[rec.Address.String()] = rec.Seq
 }
 
-// dropReplaced drops the values that a call wrote before it began again, or
-// before a call around it began anew.
+// dropReplaced drops the values that a call wrote before it, or a surrounding call, began again.
 func (r *restored) dropReplaced() {
 	if len(r.anew) == 0 && len(r.again) == 0 {
 		return

@@ -244,7 +244,7 @@ func (r *run) takeSignal(k *stored, s *engine.Scope, q engine.Question, recorded
 	r.mu.Lock()
 	seq := uint64(k.len())
 	r.mu.Unlock()
-	if err := k.sync(seq); err != nil { // whatever the policy, since the message is removed next
+	if err := k.sync(seq); err != nil { // with any policy, since the message is removed next
 		return engine.Asked{}, r.stop(err)
 	}
 	// If it stays, the next opening recognizes it by its ID.

@@ -94,11 +94,10 @@ func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[
 	st.run.log(nil, severity, message, metadata)
 }
 
-// Interrupt stops the run: it cancels the contexts of running handlers, with
-// the interrupt as the cause, and ends the waits for retries. Calls return a
-// *[core.InterruptedError] with the reason, who interrupts, and why. An empty reason
-// stands for [record.InterruptUser]. Interrupt reports whether it was the first; later
-// interrupts change nothing.
+// Interrupt stops the run: it cancels the contexts of running handlers, with the interrupt as the
+// cause, and ends the waits for retries. Calls return a *[core.InterruptedError] with the reason,
+// who interrupts, and why. An empty reason means [record.InterruptUser]. Interrupt reports whether
+// it was the first; later interrupts change nothing.
 func (st *ExecutionState) Interrupt(stop snapshot.Stop) bool {
 	return st.run.interrupt(interruptOf(stop))
 }

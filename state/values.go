@@ -15,7 +15,7 @@ import (
 )
 
 // Put stores v under key in the run that ctx belongs to. The value belongs to the attempt that
-// writes it: that attempt and the calls inside it see it at once, everyone else when its call
+// writes it: that attempt and the calls inside it see it at once, all others when its call
 // completes. If the attempt fails, is abandoned or does not finish, the value is dropped. A value
 // that a precondition writes belongs to all attempts of its call, also after a restart, since
 // preconditions do not run again. A value that is written outside every call is visible to everyone

@@ -57,7 +57,7 @@ func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *
 	response := answersResponse{Answers: []answered{}}
 	for _, q := range body.Questions {
 		if req.Context().Err() != nil {
-			return // nobody would read the rest
+			return // there is no reader for the rest
 		}
 		response.Answers = append(response.Answers, answered{q, h.answer(req, scope, q, by, body.Value)})
 	}

@@ -11,17 +11,17 @@ import (
 // cursor is a position in a stream: after the event with this number. On the wire it is the ID of
 // the event. The zero cursor is the beginning.
 type cursor struct {
-	// generation is that of the record in the stream of a run, and the
-	// handler's own number in the stream of all runs.
+	// generation is the generation of the record in the stream of a run, and the handler's own
+	// number in the stream of all runs.
 	generation uint64
 	n          uint64
 }
 
 func cursorOf(r *record.Record) cursor { return cursor{r.Generation, r.Seq} }
 
-// An ID in the stream of a run begins with when the run was created, in microseconds since
-// 1970, and a point: a cursor of a run that was deleted is not one of another run with its
-// name. It is 0 where nobody knows that, and then left out.
+// An ID in the stream of a run begins with the time at which the run was created, in microseconds
+// since 1970, and a point. A cursor of a deleted run is therefore not valid for another run with
+// the same ID. If the time is not known, it is 0 and is left out.
 
 // cutBorn splits an ID into when its run was created and the cursor.
 func cutBorn(id string) (born int64, rest string) {
@@ -31,7 +31,7 @@ func cutBorn(id string) (born int64, rest string) {
 	}
 	n, ok := parseNumber(text)
 	if !ok || n == 0 || n > math.MaxInt64 {
-		return 0, id // which is no cursor
+		return 0, id // it is not a cursor
 	}
 	return int64(n), rest
 }

@@ -10,7 +10,7 @@ import (
 // eventDeleted is the name of the event that says that a run was deleted.
 const eventDeleted = "deleted"
 
-// gone is the frame of an entry that stands for the deletion of a run.
+// gone is the frame of an entry for the deletion of a run.
 var gone = new(frame)
 
 // deletedBody is the data of the event "deleted".
@@ -33,7 +33,7 @@ func (h *Handler) Deleted(ctx context.Context, runID string) {
 			return
 		}
 		if !errors.Is(err, ErrNotFound) {
-			return // nobody knows; clients that reconnect find out
+			return // not known; clients that reconnect find out
 		}
 	}
 	if r := h.runs.find(runID); r != nil && r.end(gone) {

@@ -20,7 +20,7 @@ type Delta struct {
 	// Whole says that Text is not a piece, but everything that is kept of the text so far. It
 	// replaces what was shown of the text of the same call, part and index.
 	Whole bool `json:"whole,omitempty"`
-	// Cut says that the beginning of a Whole text is not kept any more.
+	// Cut says that the beginning of a Whole text is no longer kept.
 	Cut bool `json:"cut,omitempty"`
 }
 
@@ -73,12 +73,12 @@ type products struct {
 	calls   map[record.Address]*product
 	version uint64         // grows with each change
 	due     bool           // notifying clients is scheduled
-	queues  []*followQueue // of those who follow the run in this process; replaced and not changed
+	queues  []*followQueue // of followers of the run in this process; replaced instead of changed
 
 	watchers map[chan<- struct{}]struct{} // of clients, which have room for one value
 }
 
-// product is what an attempt of a call has produced.
+// product is the output of an attempt of a call so far.
 type product struct {
 	attempt int
 	began   time.Time
@@ -237,7 +237,7 @@ func (ps *products) notify() {
 	}
 }
 
-// shown is what a client has of the products of a run.
+// shown records which products of a run a client has.
 type shown struct {
 	run     *run
 	version uint64

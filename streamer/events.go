@@ -92,8 +92,8 @@ func (h *Handler) mayAwait(ctx context.Context, id string, scope *Access) error 
 // maxRunID is the length of the longest ID of a run in a store, in bytes.
 const maxRunID = 128
 
-// watch returns the runs whose deltas a client asks for, and has f pick the records that it
-// asks for beside.
+// watch returns the runs whose deltas a client asks for, and makes f pick the records that it
+// asks for in addition.
 func (f *filter) watch(query url.Values, r *run) ([]string, error) {
 	deltas, err := parseDeltas(query["deltas"], r != nil)
 	if err != nil {

@@ -22,8 +22,8 @@ type FollowEvent struct {
 }
 
 // Follow yields the records of a run from the first on, and between them what its calls are
-// producing, until ctx ends or the handler is closed. Without a source, it yields those that
-// are published from now on. A run that does not exist is waited for.
+// producing, until ctx ends or the handler is closed. Without a source, it yields only records
+// published after the call. If the run does not exist, Follow waits for it.
 //
 // The deltas of a text come in order, and are joined if they come faster than they are taken;
 // the first of a text that has begun before is Whole, with its last 8 KB. They are redacted,
@@ -46,7 +46,7 @@ func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEven
 	}
 }
 
-// Reread has those who follow a run read from the source what was recorded without being
+// Reread makes followers of a run read from the source what was recorded without being
 // published, such as the end of a run that was cancelled while no process had it open.
 func (h *Handler) Reread(runID string) {
 	if r := h.runs.find(runID); r != nil {
@@ -54,7 +54,7 @@ func (h *Handler) Reread(runID string) {
 	}
 }
 
-// RedactText returns a text with what [Options.Redact] hides in it.
+// RedactText returns a text redacted by [Options.Redact].
 func (h *Handler) RedactText(text string) string {
 	if h.options.Redact == nil {
 		return text
@@ -129,7 +129,8 @@ func (f *following) follow(ctx context.Context, whole []Delta) error {
 	return err
 }
 
-// pass yields what has come. Records that are missing before one are read from the source.
+// pass yields the records that have arrived. If records before one are missing, it reads them
+// from the source.
 func (f *following) pass(ctx context.Context, e FollowEvent) error {
 	if f.run.ends.Load() != f.ends {
 		return fmt.Errorf("streamer: run %s was deleted: %w", f.run.id, ErrNotFound)
@@ -177,8 +178,8 @@ func (f *following) read(ctx context.Context) error {
 	return nil
 }
 
-// followQueue holds what was not taken yet. It is not bounded but by what the run does:
-// whoever follows in this process takes it at once.
+// followQueue holds what was not read yet. Its size is limited only by what the run does,
+// since followers in this process read it at once.
 type followQueue struct {
 	news chan struct{} // holds a token if there is something to take
 
@@ -262,7 +263,7 @@ func (r *run) detach(q *followQueue) {
 	}
 }
 
-// tell gives an event to those who follow the run in this process.
+// tell passes an event to the followers of the run in this process.
 func (ps *products) tell(e FollowEvent) {
 	ps.mu.Lock()
 	queues := ps.queues

@@ -282,7 +282,7 @@ func partialState(info *RunInfo) RunState {
 	return s
 }
 
-// info is what a query asks of a run in memory.
+// info returns what a query needs to know about a run in memory.
 func (s *RunState) info() RunInfo {
 	i := s.RunInfo
 	i.Usage, i.Retries, i.Asking, i.Questions, i.LastError = s.Usage, s.Calls.Retries, len(s.Questions), s.Questions, s.LastError

@@ -99,7 +99,7 @@ func (h *Handler) bornOf(ctx context.Context, r *run) (int64, error) {
 	return 0, err
 }
 
-// generation is that of the newest record that is known.
+// generation is the generation of the newest known record.
 func (r *run) generation() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

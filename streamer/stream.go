@@ -21,7 +21,7 @@ type stream struct {
 	filter     filter
 	w          http.ResponseWriter
 	control    *http.ResponseController
-	timer      *time.Timer // for whatever is waited for
+	timer      *time.Timer // for the event to wait for
 	watched    *watched    // the runs whose deltas the client has asked for; nil for none
 	born       int64       // when the run was created, see cutBorn; 0 where that is not known
 	vocabulary string      // in whose words the events are; empty for those of this package
@@ -136,8 +136,8 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	}
 }
 
-// resume continues after the ID of an event of the run, and begins anew where that is of
-// another run, which had its name.
+// resume continues after the ID of an event of the run. It starts from the beginning if the ID
+// belongs to another run, which had the same run ID.
 func (s *stream) resume(ctx context.Context, id string, part int) error {
 	born, id := cutBorn(id)
 	now := born

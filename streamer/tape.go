@@ -16,7 +16,7 @@ type tape struct {
 	entries []entry       // entries[(p - origin) % limit] is the one at position p
 	origin  uint64        // position of the first entry after they were last cleared
 	bytes   int64         // their size
-	total   *atomic.Int64 // of this tape and others; nil if nobody counts
+	total   *atomic.Int64 // of this tape and others; nil to count nothing
 	first   uint64        // position of the oldest
 	before  cursor        // the ID of the newest that was forgotten and had one
 	next    uint64        // position of the next event
@@ -26,7 +26,7 @@ type tape struct {
 	last  cursor // the newest ID
 
 	notified uint64        // clients were notified of what is before this position
-	changed  chan struct{} // closed when they are notified of more; nil while nobody waits
+	changed  chan struct{} // closed when there are more events; nil while no client waits
 	due      bool          // notifying them is scheduled
 }
 
@@ -238,7 +238,7 @@ type place uint8
 
 const (
 	placeFound   place = iota // the event after it is at the position
-	placeOlder                // what comes after it is no longer kept, or not all of it
+	placeOlder                // some of what follows it is no longer kept
 	placeUnknown              // the tape has not had its event
 )
 
@@ -280,8 +280,8 @@ func (t *tape) forgotten() cursor {
 	return t.before
 }
 
-// after finds the first event after the cursor. If there is none, the position is that
-// of the next event to come.
+// after finds the first event after the cursor. If there is none, the position is that of the next
+// event to be published.
 func (t *tape) after(c cursor) (pos uint64, id cursor, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

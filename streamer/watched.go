@@ -14,7 +14,7 @@ import (
 // eventDelta is the name of the event that shows what a call produces.
 const eventDelta = "delta"
 
-// eventElsewhere is the name of the event that says that there are no deltas.
+// eventElsewhere is the name of the event that says that no deltas are available.
 const eventElsewhere = "elsewhere"
 
 // watched are the runs whose deltas a client has asked for.

@@ -125,8 +125,8 @@ func (s *stream) say(f *frame, id cursor, part int) error {
 	return nil
 }
 
-// sayRest sends the rest of the events for the record of the cursor, of which the client has a
-// part. If the record is no longer kept, and not in the source, they are lost.
+// sayRest sends the remaining events for the record of the cursor, if the client has only some of
+// them. If the record is neither kept nor in the source, they are lost.
 func (s *stream) sayRest(ctx context.Context, t *tape, part int) error {
 	if part == 0 || s.vocabulary == "" {
 		return nil

@@ -135,7 +135,7 @@ func (d *database) renew(ctx context.Context) error {
 }
 
 const (
-	reapEvery   = 500 * time.Millisecond // what a killed process had goes on at the latest then
+	reapEvery   = 500 * time.Millisecond // work of a killed process continues then at the latest
 	forgetEvery = time.Minute
 )
 

@@ -154,7 +154,7 @@ func (d *Dir) addTo(f *os.File, name, account string, a Amount) (Amount, error) 
 }
 
 // isPartOf reports whether what has been read is still in the file. It is not if another
-// process has pruned the account and the file was made anew. No two lines are equal,
+// process has pruned the account and created the file again. No two lines are equal,
 // since each has its time.
 func (k *file) isPartOf(f *os.File) bool {
 	last := make([]byte, len(k.last))

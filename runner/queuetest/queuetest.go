@@ -148,7 +148,7 @@ func takenOnce(f *fixture) {
 	f.takesNothing()
 	f.must(l.Done(f.Context()))
 	f.takesNothing()
-	f.add(e) // for it has none any more
+	f.add(e) // since it no longer has one
 }
 
 func notBeforeDue(f *fixture) {
@@ -179,7 +179,7 @@ func wakesTaken(f *fixture) {
 	f.add(e)
 	first := f.take()
 	f.must(f.queue.Wake(f.Context(), e))
-	f.must(first.Done(f.Context())) // which does not end what has come since
+	f.must(first.Done(f.Context())) // this does not end what has arrived since
 	f.must(f.take().Done(f.Context()))
 	f.takesNothing()
 }

@@ -39,7 +39,7 @@ func checkRoute(pattern string, handler http.Handler) error {
 	return nil
 }
 
-// addRoute returns what http.ServeMux says of a pattern that it does not take.
+// addRoute returns the error of http.ServeMux for a pattern that it rejects.
 func addRoute(mux *http.ServeMux, pattern string, handler http.Handler) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -258,7 +258,7 @@ func writeAt(f diskFile, data []byte, offset int64) error {
 	return err
 }
 
-// remove removes a file that may not exist any more.
+// remove removes a file that may no longer exist.
 func remove(d disk, name string) error {
 	if err := d.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -63,7 +63,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// end returns what the journals say of a run, with the number of its last record. The error is
+// end returns what the journals say about a run, with the number of its last record. The error is
 // ErrNotFound if the run was not created at that time; the zero time matches any run.
 func (d *runDir) end(ctx context.Context, created time.Time) (snapshot.Info, error) {
 	in := d.stream(created, snapshot.Cursor{Seq: math.MaxUint64}, nil)

@@ -25,8 +25,8 @@ const (
 	// maxMessage is how many bytes a message may have as a file.
 	maxMessage = 16 << 20
 
-	// abandonedAfter is the age of a temporary file that is certainly not being written any
-	// more.
+	// abandonedAfter is the age from which a temporary file is certainly no longer being
+	// written.
 	abandonedAfter = time.Hour
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A reading is what all files of a run together contain.
+// A reading is the combined content of all files of a run.
 type reading struct {
 	found    bool                   // the run exists
 	run      *snapshot.Run          // the records before the first damage, with the latest info

@@ -71,7 +71,7 @@ func noetlFailure(r *record.Record, event func(name, status string, context map[
 	return append(said, event("step_failed_terminal", "FAILED", map[string]any{"error": errorText(r), "reason": r.Reason.String()}))
 }
 
-// maxAttempts is the limit, nil if there is none.
+// maxAttempts returns the limit, or nil if there is none.
 func maxAttempts(r *record.Record) any {
 	if r.MaxAttempts <= 0 {
 		return nil

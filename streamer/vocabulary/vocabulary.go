@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Vocabulary returns the events that a record is, in their order; none for a
-// record of which the system says nothing. It is for many goroutines.
+// A Vocabulary returns the events of a system for a record, in order, or none if the
+// system has no event for the record. It must be safe for concurrent use.
 type Vocabulary func(record.Record) []Event
 
 // An Event is one in the words of another system.
