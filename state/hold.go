@@ -30,7 +30,7 @@ func (r *run) isNews(rec *record.Record) bool {
 	switch {
 	case rec.Kind == record.KindRun:
 		return false // Close decides
-	case rec.Kind == record.KindLog: // of a handler that runs again, unless it belongs to no call
+	case rec.Kind == record.KindLog: // it belongs to a handler that runs again, unless it belongs to no call
 		return rec.Reason != record.ReasonNone || rec.Address.IsZero()
 	case !rec.Kind.IsCall():
 		return true
