@@ -26,7 +26,7 @@ var changes = []struct {
 	{regexp.MustCompile(`func main\(\) \{`), "func main() {\n\tdefer stub.End()"},
 	{regexp.MustCompile(`ctx := context\.Background\(\)`), "ctx := stub.Begin()"},
 	{regexp.MustCompile(`(\s)Tools: +(.*),\n`), "${1}Tools: stub.Tools($2),\n"},
-	{regexp.MustCompile(`(\w+ )?"github.com/(cloudwego/eino-ext/.*|coze-dev/.*|cloudwego/eino-examples/devops/.*)"`), ""},
+	{regexp.MustCompile(`(\w+ )?"github\.com/(cloudwego/eino-ext/.*|coze-dev/.*|cloudwego/eino-examples/devops/.*)"`), ""},
 }
 
 // names are how examples call the packages that are replaced.
