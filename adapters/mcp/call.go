@@ -135,7 +135,7 @@ func isSyntax(err error) bool {
 
 func isTooLarge(err error) bool {
 	text := err.Error()
-	return strings.Contains(text, "maximum line length") || strings.Contains(text, "exceeds max") || strings.Contains(text, "token too long")
+	return strings.Contains(text, "maximum line length") || strings.Contains(text, "event exceeded") || strings.Contains(text, "exceeds max") || strings.Contains(text, "token too long")
 }
 
 // version returns the version of this module that is linked into the program.
