@@ -150,11 +150,13 @@ func (c *campaign) limitBucket(bytes int64) {
 	js, err := njs.New(c.site.conn)
 	require.NoError(c.t, err)
 	c.site.patiently("limit the bucket", func(ctx context.Context) error {
-		stream, err := js.Stream(ctx, "OBJ_RPA_reprise")
+		once, cancel := context.WithTimeout(ctx, 5*time.Second) // a request is lost with the leader
+		defer cancel()
+		stream, err := js.Stream(once, "OBJ_RPA_reprise")
 		if err == nil {
 			config := stream.CachedInfo().Config
 			config.MaxBytes = bytes
-			_, err = js.UpdateStream(ctx, config)
+			_, err = js.UpdateStream(once, config)
 		}
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("%w: %w", snapshot.ErrUnavailable, err) // the server was just started
