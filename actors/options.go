@@ -25,7 +25,7 @@ func WithRetry(c core.RetryConfig) Option {
 // WithAttemptTimeout bounds each attempt of the actor's calls: the context of
 // the attempt ends, and a handler that does not return within 50 ms is
 // abandoned. It takes precedence over the AttemptTimeout of every retry
-// configuration except that of the event. The default is 10 minutes for an LLM,
+// configuration except that of core.ExecutionEvent.WithRetry. The default is 10 minutes for an LLM,
 // which core.NoTimeout removes, and none for other actors.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) {

@@ -71,7 +71,7 @@
 //     the appends of bare and reprise do. bbolt has its file beforehand, too.
 //   - Replay1000 and Replay10000: an agent makes so many calls in a loop and
 //     all of them are recalled. It was stopped after the last one: an agent
-//     that has finished would be recalled itself. reprise is state.Open on a
+//     that has ended would be recalled itself. reprise is state.Open on a
 //     fresh copy of the run, with what it syncs, until the agent has returned;
 //     reprise-replay is state.Replay, which writes nothing. Closing is not
 //     included. sqlite opens a database and has a query by primary key for each

@@ -199,7 +199,7 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		name: runsName, title: "2,000 runs of one call are started and finished, 64 at a time", peer: runsPeer, attempts: runsOfCall,
+		name: runsName, title: "2,000 runs of one call are started and ended, 64 at a time", peer: runsPeer, attempts: runsOfCall,
 		fixed: 1, fewer: 8, unit: runsPerSecond,
 		contestants: []contestant{
 			{"reprise", startService(runsOfCall, openRunner(oneCall))},

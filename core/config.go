@@ -60,8 +60,8 @@ type RetryConfig struct {
 
 	// AttemptTimeout bounds each attempt: the context of the attempt ends, and
 	// a handler that does not return within 50 ms is abandoned. Defaults to
-	// none. The actor's own attempt timeout takes precedence, unless this is
-	// the configuration of an event.
+	// none. The actor's own attempt timeout takes precedence, unless this
+	// configuration was set for one call, by [ExecutionEvent.WithRetry].
 	AttemptTimeout time.Duration
 
 	// RetryTimeout bounds all attempts and waits of a call together. A wait that would exceed it

@@ -26,7 +26,7 @@ type Spec struct {
 
 	// AttemptTimeout bounds each attempt. Defaults to none. For LLMs it defaults to 10 minutes if
 	// no retry configuration has an AttemptTimeout; NoTimeout removes that limit. It takes
-	// precedence over every retry configuration except that of the event.
+	// precedence over every retry configuration except that of [ExecutionEvent.WithRetry].
 	AttemptTimeout time.Duration
 
 	// InDoubt sets what happens to a call whose process ended, or whose run was

@@ -65,7 +65,7 @@ func TestOtherCodeUnderTheSameVersionStopsTheRunAndRunsNothing(t *testing.T) {
 		assert.Equal(t, record.InterruptDiverge, info.Stop.Reason)
 		synctest.Wait()
 		require.Len(t, ended, 1)
-		assert.Contains(t, ended[0].String(), "ended run a of work 1: interrupted (divergence): ")
+		assert.Contains(t, ended[0].String(), "closed run a of work 1: interrupted (divergence): ")
 		assert.Contains(t, ended[0].String(), "work/another", "what was asked for")
 		assert.Contains(t, ended[0].String(), "work/first", "what was recorded")
 		sleep(24 * time.Hour) // it is not tried again
@@ -155,7 +155,7 @@ func TestInputThatDoesNotFitTheCodeOfToday(t *testing.T) {
 				ended := seen.of(runner.NoticeClosed)
 				require.Len(t, ended, 1)
 				require.ErrorIs(t, ended[0].Err, runner.ErrInput, "which a service logs")
-				assert.Equal(t, `ended run a of work 1: interrupted (divergence): `+ended[0].Err.Error(), ended[0].String())
+				assert.Equal(t, `closed run a of work 1: interrupted (divergence): `+ended[0].Err.Error(), ended[0].String())
 
 				again := newRunner(t, store, runner.Options{})
 				program := runner.Register(again, work)

@@ -34,13 +34,13 @@ func TestInterruptOfAProcessThatIsKilledBeforeItReadsItCounts(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	p = begin(t, dir)
-	p.Await("ended neither completed")
+	p.Await("closed neither completed")
 	info := awaitInfo(t, r, "cancelled", func(i *snapshot.Info) bool { return i.Status == snapshot.StatusCancelled })
 	assert.Equal(t, "ann", info.Stop.By)
 	info = awaitInfo(t, r, "interrupted", func(i *snapshot.Info) bool { return i.Stop.Reason == record.InterruptUser })
 	assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 	assert.Equal(t, "ann", info.Stop.By)
 	require.NoError(t, r.Resume(t.Context(), "interrupted"))
-	p.Await("ended interrupted completed")
+	p.Await("closed interrupted completed")
 	p.Stop()
 }

@@ -152,7 +152,7 @@ func TestRunOfAKilledServiceGoesOnInTheNext(t *testing.T) {
 	assert.Zero(t, info.Restarts, "it was closed as it should")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	third := begin(t, dir)
-	third.Await("ended a completed")
+	third.Await("closed a completed")
 	third.Stop()
 	out, err := r.Result(t.Context(), "a")
 	require.NoError(t, err)
@@ -172,7 +172,7 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	_, err = r.Start(t.Context(), "echo", "b", word{}, runner.StartOptions{})
 	require.NoError(t, err)
 	p := begin(t, dir)
-	p.Await("set aside a", "ended b completed")
+	p.Await("set aside a", "closed b completed")
 	info, err := newRunner(t, r.Store(), runner.Options{}).Wait(t.Context(), "a")
 	require.ErrorIs(t, err, runner.ErrCrashLoop)
 	assert.Equal(t, snapshot.StatusInterrupted, info.Status)
@@ -189,7 +189,7 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	p = begin(t, dir) // it is left alone
 	_, err = r.Start(t.Context(), "echo", "c", word{}, runner.StartOptions{})
 	require.NoError(t, err)
-	p.Await("ended c completed")
+	p.Await("closed c completed")
 	p.Stop()
 
 	require.NoError(t, r.Resume(t.Context(), "a")) // too early
@@ -200,7 +200,7 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	p.Await("set aside a")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	require.NoError(t, r.Resume(t.Context(), "a"))
-	p.Await("ended a completed")
+	p.Await("closed a completed")
 	p.Stop()
 	info, err = r.Info(t.Context(), "a")
 	require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestRunThatKillsItsProcessDoesNotSetItsNeighboursAside(t *testing.T) {
 			if name, ok := strings.CutPrefix(line, "set aside "); ok {
 				assert.Empty(t, setAside)
 				setAside = name
-			} else if words := strings.Fields(line); words[0] == "ended" && words[2] == "completed" {
+			} else if words := strings.Fields(line); words[0] == "closed" && words[2] == "completed" {
 				completed[words[1]] = true
 			}
 		}
@@ -264,12 +264,12 @@ func TestRunThatIsParkedBetweenAttemptsOutlivesItsProcess(t *testing.T) {
 	require.NoError(t, err)
 	for range 3 {
 		p := begin(t, dir)
-		p.Await("ended a paused")
+		p.Await("closed a paused")
 		p.Kill()
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	p := begin(t, dir)
-	p.Await("ended a completed")
+	p.Await("closed a completed")
 	p.Stop()
 	ledger, err := os.ReadFile(filepath.Join(dir, "ledger"))
 	require.NoError(t, err)

@@ -97,7 +97,7 @@ func TestProcessesWithDifferentCodeUnderOneVersion(t *testing.T) {
 			for i := range n {
 				_, err := r.Start(t.Context(), "work", fmt.Sprint("run-", i), word{fmt.Sprint(i)}, runner.StartOptions{})
 				require.NoError(t, err)
-				old.Await(fmt.Sprintf("ended run-%d paused ", i))
+				old.Await(fmt.Sprintf("closed run-%d paused ", i))
 			}
 			changed := process.Start(t, process.Command(t, "release", dir, other))
 			for i := range n { // each is parked until the process with the other code has taken it

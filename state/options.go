@@ -102,7 +102,7 @@ func WithRetry(cfg core.RetryConfig) Option {
 }
 
 // WithRetryFor sets the retry configuration of calls of one kind for which
-// neither the event nor the actor has one.
+// neither the call ([core.ExecutionEvent]) nor the actor has one.
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if !kind.IsCall() || kind == record.KindStep {
@@ -188,7 +188,7 @@ type config struct {
 	limited    []limited
 
 	strict, rerunFailed bool
-	further             bool // a finished run may have further root calls
+	further             bool // a run that has ended may have further root calls
 	divergence          Divergence
 	sync                Sync
 	republish           bool

@@ -12,6 +12,6 @@
 // [NewProgram] makes the turns runs of a runner, and [Next] and [Read] start and list them:
 // a service serves them as threads. The same conversation can be opened inside and outside.
 //
-// After a program has ended for any reason, it opens the conversation again: a finished
-// turn is not asked again, and [Conversation.Continue] continues an unfinished one.
+// After a program has ended for any reason, it opens the conversation again: a turn
+// that has ended is not asked again, and [Conversation.Continue] continues one that has not.
 package conversation

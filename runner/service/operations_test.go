@@ -268,7 +268,7 @@ func TestWhatRunsDoIsLoggedWithLevels(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{
 		"INFO|run started|echo|queued|", "INFO|run started|wait|queued|",
-		"INFO|run ended|echo|completed|", "INFO|run ended|wait|interrupted|shutdown",
+		"INFO|run closed|echo|completed|", "INFO|run closed|wait|interrupted|shutdown",
 	}, lines)
 	for e, want := range map[*runner.Notice]slog.Level{
 		{Type: runner.NoticeTrouble, Err: errors.New("no")}: slog.LevelError,

@@ -15,14 +15,14 @@ let action = "interrupt";
 export function openInterrupt(runID, active) {
   open("interrupt", runID, {
     title: "Interrupt this run?", yes: "Interrupt the run", no: "Let it run",
-    explain: `${plural(active, "call")} under way will stop without an outcome and go on when the run is resumed. What is finished stays finished.`,
+    explain: `${plural(active, "call")} under way will stop without an outcome and go on when the run is resumed. Calls that have ended keep their outcomes.`,
   });
 }
 
 export function openCancel(runID) {
   open("cancel", runID, {
     title: "Cancel this run for good?", yes: "Cancel the run", no: "Keep it",
-    explain: "it stops, and nothing can resume it afterwards. What is finished stays on record.",
+    explain: "it stops, and nothing can resume it afterwards. Calls that have ended stay on record.",
   });
 }
 
