@@ -54,7 +54,8 @@ func installed(t *testing.T) func(script string, args ...string) *exec.Cmd {
 	}
 }
 
-// taskAfter is how long a run takes that the suite wants to be a task.
+// taskAfter is how long the server waits for a result. Runs that the suite wants to be tasks take
+// twice as long.
 const taskAfter = 500 * time.Millisecond
 
 // registerSuite registers the programs that the suite calls.
@@ -74,13 +75,13 @@ func registerSuite(r *runner.Runner) {
 		return "", core.Permanent(errors.New("this tool intentionally returns an error for testing"))
 	}))
 	runner.Register(r, decorators.Tool("failing_job", "For the suite.", func(ctx context.Context, _ struct{}) (string, error) {
-		if err := core.Sleep(ctx, taskAfter); err != nil {
+		if err := core.Sleep(ctx, 2*taskAfter); err != nil {
 			return "", err
 		}
 		return "", core.Permanent(errors.New("the job failed"))
 	}))
 	runner.Register(r, decorators.Tool("protocol_error_job", "For the suite.", func(ctx context.Context, _ struct{}) (string, error) {
-		if err := core.Sleep(ctx, taskAfter); err != nil {
+		if err := core.Sleep(ctx, 2*taskAfter); err != nil {
 			return "", err
 		}
 		panic("out of order")
