@@ -44,6 +44,18 @@ func (m Metadata) Clone() Metadata {
 	return m
 }
 
+// size returns the number of bytes of all texts.
+func (m *Metadata) size() int {
+	n := len(m.Description) + len(m.Pipeline)
+	for _, tag := range m.Tags {
+		n += len(tag)
+	}
+	for key, value := range m.Custom {
+		n += len(key) + len(value)
+	}
+	return n
+}
+
 // Info describes a run without its records.
 type Info struct {
 	RunID    string   `json:"run_id"`
@@ -113,10 +125,18 @@ func (i Info) Clone() Info {
 	return i
 }
 
-// Check returns an error if no store can store i: its status is unknown, or a time is
-// outside the years 1678 to 2261.
+// maxInfo is the size limit of the texts of an Info. Readers of stores have a limit for the
+// encoded Info; the one of filestore is 16 MiB.
+const maxInfo = 8 << 20
+
+// Check returns an error if no store can store i: its status is unknown, a time is outside
+// the years 1678 to 2261, or the texts of its metadata and its stop have more than 8 MiB in
+// total.
 func (i *Info) Check() error {
 	err := i.checkTimes()
+	if n := i.Metadata.size() + len(i.Stop.By) + len(i.Stop.Message); n > maxInfo {
+		err = fmt.Errorf("the metadata and the stop have %d bytes, want at most %d", n, maxInfo)
+	}
 	if !slices.Contains(statuses, i.Status) {
 		err = fmt.Errorf("status %q; want one of %v", i.Status, statuses)
 	}

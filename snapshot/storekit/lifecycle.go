@@ -34,12 +34,18 @@ func Created(info snapshot.Info) (snapshot.Info, error) {
 
 // Opened returns the info of a run that is being opened: restored is the info for Journal.Restored,
 // and the other one is to be stored. No other process has the run open, so a run that is running
-// has crashed. The error is that of o.Check.
+// has crashed. The error is that of o.Check, or says why no store can store a run that is
+// created.
 func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0
 	if found.Status == snapshot.StatusRunning && !isBegun {
 		now = Crashed(now)
+	}
+	if isBegun {
+		if err := now.Check(); err != nil {
+			return restored, now, err
+		}
 	}
 	if o.Check != nil {
 		if err := o.Check(now.Clone()); err != nil {

@@ -120,6 +120,31 @@ func metadata(f *fixture) {
 	}
 }
 
+// Readers have a limit for the info of a run. What is above it must be refused when it is
+// written.
+func hugeMetadata(f *fixture) {
+	huge := snapshot.Metadata{Custom: map[string]string{"report": strings.Repeat("x", 17<<20)}}
+	if _, err := f.store.Open(f.Context(), "opened", snapshot.OpenOptions{Create: true, Metadata: huge}); err == nil {
+		f.Error("Open took metadata of 17 MiB")
+	}
+	if _, err := f.store.Create(f.Context(), f.run(snapshot.Info{RunID: "created", Status: snapshot.StatusQueued, Metadata: huge}, 0)); err == nil {
+		f.Error("Create took metadata of 17 MiB")
+	}
+	f.begin("run", 1, snapshot.StatusPaused)
+	describe := func(m snapshot.Metadata) error {
+		_, err := f.store.Update(f.Context(), "run", func(i *snapshot.Info) error { i.Metadata = m; return nil })
+		return err
+	}
+	if describe(huge) == nil {
+		f.Error("Update took metadata of 17 MiB")
+	}
+	f.must(describe(snapshot.Metadata{Description: "short"}))
+	f.equal(f.load("run").Records, Records(1, 1), "run")
+	if all := f.infos(snapshot.Filter{}); len(all) != 1 {
+		f.Errorf("there are %d runs, want the one that was stored", len(all))
+	}
+}
+
 func ended(f *fixture) {
 	f.begin("run", 1, snapshot.StatusCompleted)
 	ctx, cancel := context.WithCancel(f.Context())

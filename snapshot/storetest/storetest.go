@@ -38,6 +38,7 @@ var tests = []test{
 	{"EveryOpeningIsAGeneration", generations},
 	{"ARunThatIsRefusedByItsCheckIsNotOpened", refusedByCheck},
 	{"MetadataIsThatOfTheBeginning", metadata},
+	{"MetadataThatNoReaderTakesIsRefused", hugeMetadata},
 	{"RetryLevelsAreThoseOfTheLastOpeningThatHasSome", retryLevels},
 	{"ARunHasOneWriter", locked},
 	{"OneWhoWaitsGetsTheRunWhenItIsClosed", waits},
