@@ -148,8 +148,8 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 		{"name that is not UTF-8", core.Spec{Kind: record.KindTool, Name: "a\xff"}, testkit.Succeed, "not UTF-8"},
 		{"name with a space before", core.Spec{Kind: record.KindTool, Name: " a"}, testkit.Succeed, "space"},
 		{"name with a space after", core.Spec{Kind: record.KindTool, Name: "a "}, testkit.Succeed, "space"},
-		{"name with a control character", core.Spec{Kind: record.KindTool, Name: "a\x00b"}, testkit.Succeed, "cannot be printed"},
-		{"name with a newline", core.Spec{Kind: record.KindTool, Name: "a\nb"}, testkit.Succeed, "cannot be printed"},
+		{"name with a control character", core.Spec{Kind: record.KindTool, Name: "a\x00b"}, testkit.Succeed, "not printable"},
+		{"name with a newline", core.Spec{Kind: record.KindTool, Name: "a\nb"}, testkit.Succeed, "not printable"},
 		{"negative attempt timeout", core.Spec{Kind: record.KindTool, Name: "tool", AttemptTimeout: -2}, testkit.Succeed, "-2ns"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

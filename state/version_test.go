@@ -192,8 +192,8 @@ func TestVersionThatCannotBeStopsTheRunAndLosesNothing(t *testing.T) {
 		n    int
 		want string
 	}{
-		{"tax rules", 0, `core: Version("tax rules", 0): versions are numbered from 1 up`},
-		{"tax rules", -1, `core: Version("tax rules", -1): versions are numbered from 1 up`},
+		{"tax rules", 0, `core: Version("tax rules", 0): versions are numbered from 1; 0 is the code before the first version`},
+		{"tax rules", -1, `core: Version("tax rules", -1): versions are numbered from 1; 0 is the code before the first version`},
 		{"", 1, `core: Version("", 1): core: the name is empty`},
 	} {
 		s, ran := memstore.New(), 0
