@@ -273,7 +273,8 @@ func (t namedType) String() string { return t.name }
 // Its methods are not those of the kept type. These methods of its own also keep the linker from
 // keeping every exported method of a program, as it does if one of those of reflect can be called.
 
-func (namedType) NumMethod() int                             { return 0 }
+func (namedType) NumMethod() int { return 0 }
+
 func (namedType) Method(int) reflect.Method                  { panic("record: the type has no methods") }
 func (namedType) MethodByName(string) (reflect.Method, bool) { return reflect.Method{}, false }
 func (namedType) Methods() iter.Seq[reflect.Method]          { return func(func(reflect.Method) bool) {} }

@@ -408,7 +408,7 @@ func TestCopyOntoAnotherRunIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		err = runcopy.Run(t.Context(), to, from, "run-1")
 		require.ErrorIs(t, err, snapshot.ErrExists)
-		require.ErrorContains(t, err, "is not the same")
+		require.ErrorContains(t, err, "differs")
 		now, err := to.Load(t.Context(), "run-1")
 		require.NoError(t, err)
 		assert.Equal(t, before.Info, now.Info)
