@@ -15,6 +15,7 @@ import (
 func TestWatcherEndsWhileTheServerDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	here, there, between := hereAndThere(t, longLease)
+	j := begin(t, there, snapshot.OpenOptions{Create: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	begun := make(chan struct{})
 	ended := make(chan error)
@@ -27,7 +28,6 @@ func TestWatcherEndsWhileTheServerDoesNotAnswer(t *testing.T) {
 		}
 		ended <- last
 	}()
-	j := begin(t, there, snapshot.OpenOptions{Create: true})
 	<-begun
 	between.Set(true, false)
 	between.DeafAfter(".CONSUMER.CREATE.")
