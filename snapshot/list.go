@@ -36,7 +36,7 @@ type Filter struct {
 	Sort      Sort
 	Ascending bool // lowest value first, instead of highest
 
-	// Count requests Page.Counts, for which all runs are read.
+	// Count requests Page.Counts. A store may have to read all runs for them.
 	Count bool
 
 	Before string // Next of a page, to get the page that follows it in the same order

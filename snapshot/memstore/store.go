@@ -186,22 +186,13 @@ func (m *memory) List(_ context.Context, _ snapshot.Filter, after storekit.Place
 
 // Count implements [storekit.Heads].
 func (m *memory) Count(_ context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
+	if !f.CountsAll() {
+		return nil, nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	counts := make(map[snapshot.Status]int)
-	if f.CountsAll() {
-		for status, n := range m.counts {
-			if n > 0 {
-				counts[status] = n
-			}
-		}
-		return counts, nil
-	}
-	for _, r := range m.order {
-		info := r.head.Info
-		info.Status = r.status()
-		f.Tally(&info, counts)
-	}
+	counts := maps.Clone(m.counts)
+	maps.DeleteFunc(counts, func(_ snapshot.Status, n int) bool { return n == 0 })
 	return counts, nil
 }
 
