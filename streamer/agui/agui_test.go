@@ -1,8 +1,10 @@
 package agui_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +109,32 @@ func TestClientThatAttachesIsToldTheThread(t *testing.T) {
 	}
 	empty := post(t, url, input("b", ""))
 	assert.Equal(t, []string{"RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"}, types(empty))
+}
+
+// A client keeps the places of the messages that it has, and thoughts that no snapshot withdraws.
+func TestClientThatAttachesHasThoughtsInTheirPlaces(t *testing.T) {
+	url := begin(t)
+	want := fold(t, []shownMessage{{ID: "m-think", Role: "user", Content: "think"}}, post(t, url, say("a", "think")))
+	require.Equal(t, []shownMessage{
+		{"m-think", "user", "think"},
+		{"a-0001/1.1", "assistant", "I look"},
+		{"a-0001/c", "tool", "seen"},
+		{"a-0001/2/thoughts", "reasoning", "Hm."},
+		{"a-0001/2.1", "assistant", "It is seen"},
+	}, want)
+	for cut := range len(want) + 1 {
+		had := slices.Clone(want[:cut])
+		if cut > 0 {
+			had[cut-1].Content = had[cut-1].Content[:2]
+		}
+		messages := make([]string, cut)
+		for i := range had {
+			data, err := json.Marshal(&had[i])
+			require.NoError(t, err)
+			messages[i] = string(data)
+		}
+		assert.Equal(t, want, fold(t, had, post(t, url+"/connect", input("a", "", messages...))), "after %d messages", cut)
+	}
 }
 
 func TestClientThatAttachesAfterARestartMissesNothing(t *testing.T) {

@@ -231,7 +231,7 @@ func (s *stream) resume(ctx context.Context, last *streamer.ThreadTurn) error {
 		return err
 	}
 	defer release()
-	at, _ := l.End()
+	at := l.End()
 	answers, cancels, err := s.answers(l.Asked())
 	switch {
 	case err != nil:
@@ -239,7 +239,7 @@ func (s *stream) resume(ctx context.Context, last *streamer.ThreadTurn) error {
 	case cancels:
 		err = s.thread.Stop(ctx)
 	default:
-		err = s.thread.Answer(ctx, last.RunID, l.Asked(), answers)
+		err = s.thread.Answer(ctx, last.RunID, l, answers)
 	}
 	if err != nil {
 		return err
@@ -306,23 +306,19 @@ func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 	if s.base, err = s.history(ctx); err != nil {
 		return err
 	}
-	return s.follow(ctx, last.RunID, 0, s.forgotten(last.RunID))
+	return s.follow(ctx, last.RunID, 0, s.forgetting(last.RunID))
 }
 
-// forgotten returns the thoughts of the run that the client has, with their text removed. A
-// client keeps thoughts that a snapshot omits.
-func (s *stream) forgotten(runID string) []byte {
-	var all [][]byte
-	for _, m := range s.input.messages {
-		if m.Role != "reasoning" || !strings.HasPrefix(m.ID, runID+"/") {
-			continue
-		}
-		empty := ""
-		if data, err := json.Marshal(&said{ID: m.ID, Role: m.Role, Content: &empty}); err == nil {
-			all = append(all, data)
-		}
+// forgetting returns a message that makes a client that has thoughts drop them, or nil. A client
+// keeps its thoughts if a snapshot has none, and keeps the places of the messages that it has, so
+// the thoughts would stand before the messages that are sent again.
+func (s *stream) forgetting(runID string) []byte {
+	if !slices.ContainsFunc(s.input.messages, func(m message) bool { return m.Role == "reasoning" }) {
+		return nil
 	}
-	return bytes.Join(all, []byte(","))
+	empty := ""
+	data, _ := json.Marshal(&said{ID: runID + "/thoughts", Role: "reasoning", Content: &empty}) // strings can always be encoded
+	return data
 }
 
 // history returns the messages of all turns but the last, and the user's message of the last

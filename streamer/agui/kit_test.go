@@ -2,12 +2,14 @@ package agui_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +32,7 @@ type event struct {
 	ThreadID  string            `json:"threadId"`
 	RunID     string            `json:"runId"`
 	MessageID string            `json:"messageId"`
+	Parent    string            `json:"parentMessageId"`
 	Delta     string            `json:"delta"`
 	Content   string            `json:"content"`
 	Messages  []json.RawMessage `json:"messages"`
@@ -137,6 +140,67 @@ func shown(events []event) (text string) {
 	return text
 }
 
+// A shownMessage is a message as a client has it.
+type shownMessage struct {
+	ID      string `json:"id"`
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// fold returns the messages of a client after it has received events. Like @ag-ui/client, it
+// keeps the places of its messages, and its thoughts if a snapshot has none.
+func fold(t testing.TB, all []shownMessage, events []event) []shownMessage {
+	t.Helper()
+	find := func(id string) int {
+		return slices.IndexFunc(all, func(m shownMessage) bool { return m.ID == id })
+	}
+	begin := func(m shownMessage) {
+		if find(m.ID) < 0 {
+			all = append(all, m)
+		}
+	}
+	for _, e := range events {
+		switch e.Type {
+		case "TEXT_MESSAGE_START", "TOOL_CALL_START":
+			begin(shownMessage{ID: cmp.Or(e.MessageID, e.Parent), Role: "assistant"})
+		case "REASONING_MESSAGE_START":
+			begin(shownMessage{ID: e.MessageID, Role: "reasoning"})
+		case "TOOL_CALL_RESULT":
+			begin(shownMessage{ID: e.MessageID, Role: "tool", Content: e.Content})
+		case "TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT":
+			all[find(e.MessageID)].Content += e.Delta
+		case "MESSAGES_SNAPSHOT":
+			all = merge(t, all, e.Messages)
+		}
+	}
+	return all
+}
+
+func merge(t testing.TB, before []shownMessage, raw []json.RawMessage) (all []shownMessage) {
+	t.Helper()
+	snapshot, hasThoughts := make([]shownMessage, len(raw)), false
+	for i := range raw {
+		require.NoError(t, json.Unmarshal(raw[i], &snapshot[i]))
+		hasThoughts = hasThoughts || snapshot[i].Role == "reasoning"
+	}
+	has := func(all []shownMessage, id string) int {
+		return slices.IndexFunc(all, func(m shownMessage) bool { return m.ID == id })
+	}
+	for _, m := range before {
+		if i := has(snapshot, m.ID); i >= 0 {
+			all = append(all, snapshot[i])
+		} else if m.Role == "reasoning" && !hasThoughts {
+			all = append(all, m)
+		}
+	}
+	for _, m := range snapshot {
+		if has(all, m.ID) < 0 {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // input is a RunAgentInput with more fields before its messages.
 func input(thread, fields string, messages ...string) string {
 	return fmt.Sprintf(`{"threadId":%q,"runId":"run-1","protocolVersion":"1.0","state":{},"tools":[],"context":[],"forwardedProps":{},%s"messages":[%s]}`, thread, fields, strings.Join(messages, ","))
@@ -150,19 +214,24 @@ func say(thread, text string) string { return input(thread, "", user(text)) }
 
 var errBusy = core.Retryable(errors.New("busy"))
 
-// talking is an assistant that says what it is told; it fails once for "retry", books with
-// approval for "book", asks for "ask", and waits in the middle of an answer for "wait".
+// talking is an assistant that says what it is told; it fails once for "retry", looks and then
+// thinks for "think", books with approval for "book", asks for "ask", and waits in the middle of an answer for "wait".
 func talking(waits <-chan struct{}) conversation.Agent {
 	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "booked", nil }, actors.WithApproval())
+	look := decorators.Tool("look", "", func(context.Context, struct{}) (string, error) { return "seen", nil })
 	ask := decorators.Tool("ask", "", func(ctx context.Context, _ struct{}) (string, error) { return core.Await[string](ctx, "Where to?") })
 	model := actors.NewLLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		last := req.Messages[len(req.Messages)-1]
 		emit := func(text string) { live.Emit(ctx, live.Delta{Part: live.PartText, Text: text}) }
 		switch text := last.Text; {
+		case last.Role != actors.RoleUser && req.Messages[len(req.Messages)-3].Text == "think":
+			return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Reasoning: "Hm.", Text: "It is " + text}}, nil
 		case last.Role != actors.RoleUser:
 			return actors.Response{Message: actors.Assistant("It is " + text)}, nil
 		case text == "book", text == "ask":
 			return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "c", Name: text, Arguments: "{}"}}}}, nil
+		case text == "think":
+			return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "I look", ToolCalls: []actors.ToolCall{{ID: "c", Name: "look", Arguments: "{}"}}}}, nil
 		case text == "retry" && core.ScopeOf(ctx).Attempt() == 0:
 			emit("half")
 			select {
@@ -183,7 +252,7 @@ func talking(waits <-chan struct{}) conversation.Agent {
 		}
 		return actors.Response{Message: actors.Assistant("You said " + last.Text)}, nil
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay}))
-	return actors.NewAgent("assistant", model, actors.WithTools(book, ask))
+	return actors.NewAgent("assistant", model, actors.WithTools(look, book, ask))
 }
 
 func begin(t testing.TB) (url string) {

@@ -23,9 +23,9 @@ func (s *stream) begin() error {
 }
 
 // follow sends the frames of a run, starting at index at, until it ends or pauses. If the
-// client attaches, it is first sent a snapshot of what there was before, with the messages
-// to forget.
-func (s *stream) follow(ctx context.Context, runID string, at int, forgotten []byte) error {
+// client attaches, it is first sent a snapshot of what there was before, with the message of
+// forgetting.
+func (s *stream) follow(ctx context.Context, runID string, at int, forgetting []byte) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
 	if err != nil {
 		return err
@@ -35,13 +35,13 @@ func (s *stream) follow(ctx context.Context, runID string, at int, forgotten []b
 		return err
 	}
 	if s.attaches {
-		s.snapshot(forgotten)
+		s.snapshot(forgetting)
 	}
 	end, err := s.Follow(ctx, l, at, func(f *turn.Frame) { s.snapshot(f.Messages) })
 	if err != nil {
 		return err
 	}
-	if len(forgotten) > 0 && !end.Snapshot { // thoughts keep their place: they come before the rest of the turn
+	if len(forgetting) > 0 && !end.Snapshot { // the client drops that message if the turn has thoughts
 		s.snapshot(end.Messages)
 	}
 	s.finish(end.Tail)

@@ -213,9 +213,19 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 // which the protocol cannot withdraw, and one that loads the thread, or comes back, does not have
 // them.
 func TestPageThatComesBackDoesNotSeeTheStepsOfAnAgentThatWasRetried(t *testing.T) {
-	url, _ := serve(t, memstore.New(), forgetful())
+	seen := make(chan struct{})
+	url, _ := serve(t, memstore.New(), forgetful(seen))
 	url += "chat/assistant"
-	chunks := post(t, url, say("a", "hello"))
+	resp, err := http.Post(url, "application/json", strings.NewReader(say("a", "hello")))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	chunks, err := read(t, resp.Body, func(c chunk) bool {
+		if strings.HasPrefix(c.Delta, "first") {
+			close(seen)
+		}
+		return true
+	})
+	require.NoError(t, err)
 	assert.Contains(t, types(chunks), "reset-step")
 	again, err := try(t, http.MethodGet, url+"/a/stream", "")
 	require.NoError(t, err)
@@ -231,17 +241,22 @@ func TestPageThatComesBackDoesNotSeeTheStepsOfAnAgentThatWasRetried(t *testing.T
 
 var errBegins = errors.New("the agent has to begin again")
 
-// forgetful is an agent that fails once, after the model has called a tool.
-func forgetful() conversation.Agent {
+// forgetful is an agent that fails once, after the model has called a tool and that was seen.
+func forgetful(seen <-chan struct{}) conversation.Agent {
 	look := decorators.Tool("look", "", func(context.Context, struct{}) (string, error) { return "looked", nil })
 	again := false
-	model := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	model := actors.NewLLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		switch asked := req.Messages[len(req.Messages)-1].Role != actors.RoleTool; {
 		case asked:
 			m := actors.Assistant(map[bool]string{false: "first, ", true: "second, "}[again])
 			m.ToolCalls = []actors.ToolCall{{ID: "c", Name: "look", Arguments: "{}"}}
 			return actors.Response{Message: m}, nil
 		case !again:
+			select {
+			case <-seen:
+			case <-ctx.Done():
+				return actors.Response{}, context.Cause(ctx)
+			}
 			again = true
 			return actors.Response{}, errBegins
 		}

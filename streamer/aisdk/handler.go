@@ -172,12 +172,12 @@ func (h *Handler) answer(ctx context.Context, t *turn.Thread, m *message, last *
 		return err
 	}
 	defer release()
-	at, _ := l.End()
+	at := l.End()
 	given := make([]turn.Answer, len(answers))
 	for i, a := range answers {
 		given[i] = turn.Answer{Question: a.question, Value: a.value}
 	}
-	if err := t.Answer(ctx, last.RunID, l.Asked(), given); err != nil {
+	if err := t.Answer(ctx, last.RunID, l, given); err != nil {
 		return err
 	}
 	return s.follow(ctx, last.RunID, &at)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/reprise-go/reprise/streamer"
@@ -36,6 +37,7 @@ type Log struct {
 	changed chan struct{} // closed when there are more frames; nil while no reader waits
 	err     error         // why there will be no more frames
 	prompt  string
+	given   map[string]bool // questions, by ID on the wire, whose answers are stored but not yet in frames
 
 	ready chan struct{} // closed when the log has caught up with the run
 	stop  context.CancelFunc
@@ -194,8 +196,13 @@ func (l *Log) append(encoder Encoder, events []Event, prompt string) {
 	l.prompt = prompt
 	for i := range events {
 		l.frames = append(l.frames, encoder.Encode(&events[i]))
-		if events[i].Kind == TurnVoid {
+		switch events[i].Kind {
+		case TurnVoid:
 			l.begins = len(l.frames)
+		case Answered:
+			for _, q := range events[i].Asked {
+				delete(l.given, q.ID)
+			}
 		}
 	}
 	if len(events) > 0 {
@@ -221,7 +228,28 @@ func (l *Log) failure() error {
 func (l *Log) isOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.err != nil || len(l.frames) > 0 && l.frames[len(l.frames)-1].Kind.IsEnd()
+	return l.err != nil || l.end(len(l.frames)) != nil
+}
+
+// endAt returns the last frame if the log has n frames, and there are no more until the run is
+// answered or resumed. Otherwise it returns nil.
+func (l *Log) endAt(n int) *Frame {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end(n)
+}
+
+// end is endAt. A frame with questions is not the last one if one of them has been answered: the
+// run is about to continue. l.mu must be held.
+func (l *Log) end(n int) *Frame {
+	if n == 0 || n != len(l.frames) || !l.frames[n-1].Kind.IsEnd() {
+		return nil
+	}
+	last := &l.frames[n-1]
+	if slices.ContainsFunc(last.Asked, func(q Question) bool { return l.given[q.ID] }) {
+		return nil
+	}
+	return last
 }
 
 // Prompt returns what the user said in the turn.
@@ -239,25 +267,55 @@ func (l *Log) Begin() int {
 	return l.begins
 }
 
-// End returns the index after the last frame, and the kind of that frame, or 0 if there is
-// none.
-func (l *Log) End() (at int, last Kind) {
+// End returns the index after the last frame.
+func (l *Log) End() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at = len(l.frames); at > 0 {
-		last = l.frames[at-1].Kind
-	}
-	return at, last
+	return len(l.frames)
 }
 
 // Asked returns the questions that the run waits for now.
 func (l *Log) Asked() []Question {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.frames); n > 0 && l.frames[n-1].Kind == Paused {
-		return l.frames[n-1].Asked
+	return l.open()
+}
+
+// open returns the questions that have not been answered. l.mu must be held.
+func (l *Log) open() (open []Question) {
+	n := len(l.frames)
+	if n == 0 || l.frames[n-1].Kind != Paused {
+		return nil
 	}
-	return nil
+	for _, q := range l.frames[n-1].Asked {
+		if !l.given[q.ID] {
+			open = append(open, q)
+		}
+	}
+	return open
+}
+
+// beginAnswer reports whether the question is open, and notes that it is answered. An answer is
+// stored before it is recorded; meanwhile, a client must not be asked again.
+func (l *Log) beginAnswer(question string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.ContainsFunc(l.open(), func(q Question) bool { return q.ID == question }) {
+		return false
+	}
+	if l.given == nil {
+		l.given = make(map[string]bool)
+	}
+	l.given[question] = true
+	return true
+}
+
+// reopen notes that a question was not answered after all.
+func (l *Log) reopen(question string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.given, question)
+	l.wake()
 }
 
 // Frames returns the frames starting at index from. If there are none yet, it returns a

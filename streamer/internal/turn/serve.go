@@ -70,8 +70,8 @@ func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Fra
 		}
 		if n := len(frames); n > 0 {
 			from += n
-			if at, last := l.End(); at == from && last.IsEnd() {
-				return &frames[n-1], nil // the caller flushes it together with what follows
+			if end := l.endAt(from); end != nil {
+				return end, nil // the caller flushes it together with what follows
 			}
 			if err := r.Flush(); err != nil {
 				return nil, err
@@ -81,6 +81,9 @@ func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Fra
 		heartbeat.Reset(r.Heartbeat)
 		select {
 		case <-more:
+			if end := l.endAt(from); end != nil { // an answer was refused after all
+				return end, nil
+			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-heartbeat.C:

@@ -168,20 +168,21 @@ type Answer struct {
 	Value    []byte
 }
 
-// Answer answers the questions that the last turn waits for. It ignores answers to questions
-// that were answered already, and rejects a request in which no others are left.
-func (t *Thread) Answer(ctx context.Context, runID string, asked []Question, answers []Answer) error {
-	open := make(map[string]bool)
-	for _, q := range asked {
-		open[q.ID] = true
-	}
+// Answer answers the questions that the last turn, whose log is l, waits for. It ignores
+// answers to questions that were answered already, and rejects a request in which no others are
+// left.
+func (t *Thread) Answer(ctx context.Context, runID string, l *Log, answers []Answer) error {
+	waiting := len(l.Asked()) > 0
 	taken, refused := 0, error(nil)
 	for _, a := range answers {
 		id, ok := QuestionID(runID, a.Question)
-		if !ok || !open[a.Question] {
+		if !ok || !l.beginAnswer(a.Question) {
 			continue
 		}
 		err := t.Control.Answer(ctx, runID, id, t.by(), a.Value)
+		if err != nil {
+			l.reopen(a.Question)
+		}
 		switch {
 		case err == nil:
 			taken++
@@ -196,7 +197,7 @@ func (t *Thread) Answer(ctx context.Context, runID string, asked []Question, ans
 		return nil
 	case refused != nil:
 		return refused
-	case len(open) == 0:
+	case !waiting:
 		return Refuse("conflict", "the thread waits for no answer: its questions were answered, or its turn has ended")
 	case len(answers) == 0:
 		return Refuse("conflict", "the thread waits for an answer, and the request has none")

@@ -1,0 +1,156 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// A source has the records of a run that asks a question.
+type source struct {
+	asks []record.Record
+	more chan record.Record
+}
+
+func asking(t *testing.T) *source {
+	address, err := record.ParseAddress("assistant/ask")
+	require.NoError(t, err)
+	return &source{
+		asks: []record.Record{
+			{Kind: record.KindRun, Status: record.StatusStarted},
+			{Kind: record.KindQuestion, Status: record.StatusAwaiting, Address: address, Name: "q", Detail: &record.Detail{Message: "Where to?"}},
+			{Kind: record.KindRun, Status: record.StatusAwaiting},
+		},
+		more: make(chan record.Record),
+	}
+}
+
+// continues records the answer, and the end of the run.
+func (s *source) continues() {
+	s.more <- record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "q"}
+	s.more <- record.Record{Kind: record.KindRun, Status: record.StatusCompleted}
+}
+
+func (s *source) RedactText(text string) string                                { return text }
+func (s *source) RecordOutput(context.Context, *record.Record) ([]byte, error) { return nil, nil }
+func (s *source) RecordJSON(context.Context, *record.Record) ([]byte, error) {
+	return []byte(`"Rome"`), nil
+}
+
+func (s *source) Follow(ctx context.Context, _ string) iter.Seq2[streamer.FollowEvent, error] {
+	return func(yield func(streamer.FollowEvent, error) bool) {
+		for i := range s.asks {
+			yield(streamer.FollowEvent{Record: &s.asks[i]}, nil)
+		}
+		yield(streamer.FollowEvent{CaughtUp: true}, nil)
+		for {
+			select {
+			case r := <-s.more:
+				yield(streamer.FollowEvent{Record: &r}, nil)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// plain encodes events as their kinds.
+type plain struct{}
+
+func (plain) Encode(e *Event) Frame { return Frame{Kind: e.Kind, Asked: e.Asked} }
+
+// control accepts answers, or refuses them after a while.
+type control struct {
+	streamer.Control
+	refused error
+}
+
+func (c *control) Answer(context.Context, string, string, string, json.RawMessage) error {
+	if c.refused != nil {
+		time.Sleep(time.Second) //nolint:forbidigo // in a bubble
+	}
+	return c.refused
+}
+
+func answer(ctx context.Context, h *Hub, c streamer.Control) error {
+	l, release, err := h.Open(ctx, "r")
+	if err != nil {
+		return err
+	}
+	defer release()
+	thread := &Thread{Control: c, Scope: &streamer.Access{}}
+	return thread.Answer(ctx, "r", l, []Answer{{Question: WireID("r", "q"), Value: []byte(`"Rome"`)}})
+}
+
+// follow follows the run from its beginning, and sends the kind of the last frame.
+func follow(ctx context.Context, t *testing.T, h *Hub) <-chan Kind {
+	ended := make(chan Kind, 1)
+	go func() {
+		defer close(ended)
+		l, release, err := h.Open(ctx, "r")
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer release()
+		r := &Response{W: httptest.NewRecorder(), Heartbeat: time.Hour, WriteTimeout: time.Second}
+		if !assert.NoError(t, r.Begin()) {
+			return
+		}
+		end, err := r.Follow(ctx, l, 0, nil)
+		if assert.NoError(t, err) {
+			ended <- end.Kind
+		}
+	}()
+	return ended
+}
+
+// An answer is stored before the run records it. A client that connects in between must not be
+// asked again, since a second answer is refused.
+func TestQuestionWhoseAnswerIsStoredIsNotAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asking(t)
+		h := NewHub(s, func(string) Encoder { return plain{} })
+		defer h.Close()
+		require.Equal(t, Paused, <-follow(t.Context(), t, h))
+		require.NoError(t, answer(t.Context(), h, &control{}))
+
+		var refused *Refusal
+		require.ErrorAs(t, answer(t.Context(), h, &control{}), &refused)
+		assert.Contains(t, refused.Message, "its questions were answered")
+		ended := follow(t.Context(), t, h)
+		synctest.Wait()
+		select {
+		case last := <-ended:
+			t.Fatalf("the client was told the end %d", last)
+		default:
+		}
+		s.continues()
+		assert.Equal(t, Completed, <-ended)
+	})
+}
+
+func TestQuestionWhoseAnswerIsRefusedStaysOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHub(asking(t), func(string) Encoder { return plain{} })
+		defer h.Close()
+		answered := make(chan error, 1)
+		refused := errors.New("the store is full")
+		go func() { answered <- answer(t.Context(), h, &control{refused: refused}) }()
+		synctest.Wait()
+		ended := follow(t.Context(), t, h)
+		require.ErrorIs(t, <-answered, refused)
+		assert.Equal(t, Paused, <-ended)
+		require.NoError(t, answer(t.Context(), h, &control{}))
+	})
+}
