@@ -121,6 +121,11 @@ func (s *storedStamp) isShown(shown stamp) bool {
 	return shown == newest
 }
 
+// changed returns the sequence of the newest message that has changed the info of the run.
+func (s *storedStamp) changed() uint64 {
+	return max(cmp.Or(s.opening, s.run.seq), s.free.seq)
+}
+
 // storedStamps returns the stamps of all runs that exist.
 func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, error) {
 	all, free := make(map[string]*storedStamp), make(map[string]stamp)

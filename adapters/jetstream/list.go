@@ -202,8 +202,9 @@ func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, erro
 
 // A foundRun is a run in the index.
 type foundRun struct {
-	info snapshot.Info
-	seq  uint64 // in the index
+	info  snapshot.Info
+	seq   uint64 // in the index
+	shown stamp  // of the state that the index shows
 }
 
 // find reads all that the index has on some subjects.
@@ -225,16 +226,33 @@ const (
 	lastWindow  = 4096
 )
 
-// latest returns a page with the last updated run first. It reads the index from its end. While it
-// finds few runs, it increases the size of the windows.
+// latest returns a page with the last updated run first.
 func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
-	before, err := s.before(ctx, f.Before)
+	page := snapshot.Page{Runs: []snapshot.Info{}}
+	err := s.eachLatest(ctx, f, func(is *foundRun) bool {
+		page.Runs = append(page.Runs, is.info)
+		isFull := f.Limit > 0 && len(page.Runs) == f.Limit
+		if isFull {
+			page.Next = strconv.FormatUint(is.seq, 10)
+		}
+		return !isFull
+	})
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	page, l := snapshot.Page{Runs: []snapshot.Info{}}, newLister(s)
-	seen := make(map[string]bool)
-	subjects := s.names.indexSubjects(f.Status)
+	return page, nil
+}
+
+// eachLatest calls f with each run that the filter selects, the last updated first, until it returns
+// false. It reads the index from its end. While it finds few runs, it increases the size of the
+// windows.
+func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*foundRun) bool) error {
+	before, err := s.before(ctx, filter.Before)
+	if err != nil {
+		return err
+	}
+	l, seen := newLister(s), make(map[string]bool)
+	subjects := s.names.indexSubjects(filter.Status)
 	for window := uint64(firstWindow); before > 1; {
 		from := uint64(1)
 		if before > window {
@@ -245,19 +263,18 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 			window = max(window/8, firstWindow)
 			continue
 		} else if err != nil {
-			return snapshot.Page{}, err
+			return err
 		}
 		for _, msg := range messages {
 			is, err := l.lookAt(ctx, msg)
 			if err != nil {
-				return snapshot.Page{}, err
-			} else if is == nil || seen[is.info.RunID] || !f.Matches(&is.info) {
+				return err
+			} else if is == nil || seen[is.info.RunID] || !filter.Matches(&is.info) {
 				continue
 			}
 			seen[is.info.RunID] = true
-			if page.Runs = append(page.Runs, is.info); f.Limit > 0 && len(page.Runs) == f.Limit {
-				page.Next = strconv.FormatUint(is.seq, 10)
-				return page, nil
+			if !f(is) {
+				return nil
 			}
 		}
 		before = from
@@ -267,7 +284,7 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 			window = min(window, lastWindow)
 		}
 	}
-	return page, nil
+	return nil
 }
 
 // before returns the sequence of the index before which a page begins.
@@ -351,9 +368,14 @@ func (l *lister) look(ctx context.Context, subject string, seq uint64, h nats.He
 	if statusIn(subject) != indexedAs(info.Status) {
 		l.store.lag(info.RunID)
 	}
+	shown, err := stampOf(h)
+	if err != nil {
+		return nil, err
+	}
+	is := &foundRun{info, seq, shown}
 	session := h.Get(headerSession)
 	if session == "" {
-		return &foundRun{info, seq}, nil
+		return is, nil
 	}
 	alive, known := l.alive[session]
 	if !known {
@@ -362,10 +384,10 @@ func (l *lister) look(ctx context.Context, subject string, seq uint64, h nats.He
 		}
 		l.alive[session] = alive
 	}
-	if info.Open = alive; alive {
-		return &foundRun{info, seq}, nil
+	if is.info.Open = alive; alive {
+		return is, nil
 	}
-	return l.lookAgain(ctx, info.RunID, seq)
+	return l.lookAgain(ctx, is)
 }
 
 // lookAt is look for a message that was read directly.
@@ -375,8 +397,9 @@ func (l *lister) lookAt(ctx context.Context, msg *nats.Msg) (*foundRun, error) {
 }
 
 // lookAgain reads a run whose process has ended.
-func (l *lister) lookAgain(ctx context.Context, runID string, seq uint64) (*foundRun, error) {
-	if l.store.isFirstLook(runID, seq) {
+func (l *lister) lookAgain(ctx context.Context, is *foundRun) (*foundRun, error) {
+	runID := is.info.RunID
+	if l.store.isFirstLook(runID, is.seq) {
 		l.store.lag(runID)
 	}
 	info, err := l.store.Info(ctx, runID)
@@ -385,7 +408,8 @@ func (l *lister) lookAgain(ctx context.Context, runID string, seq uint64) (*foun
 	} else if err != nil {
 		return nil, err
 	}
-	return &foundRun{info, seq}, nil
+	is.info = info
+	return is, nil
 }
 
 // isFirstLook reports whether this process sees for the first time that the process that wrote a

@@ -80,7 +80,7 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Change, error) 
 	if w.options.After != "" {
 		return w.after(info)
 	}
-	return info.State.LastSeq + 1, w.list(ctx, yield)
+	return info.State.LastSeq + 1, w.list(ctx, info.State.LastSeq, yield)
 }
 
 // streamInfo returns the state of the stream of the records.
@@ -115,9 +115,9 @@ func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
 // epoch distinguishes a stream from others with its name.
 func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
-// list yields the existing runs. Their events have no positions, since not all of them were seen
-// yet.
-func (w *watcher) list(ctx context.Context, yield func(snapshot.Change, error) bool) error {
+// list yields the existing runs, as they are after the message of the records with sequence last,
+// or later. Their events have no positions, since not all of them were seen yet.
+func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Change, error) bool) error {
 	if id := w.options.RunID; id != "" {
 		info, err := w.store.Info(ctx, id)
 		if err == nil {
@@ -127,20 +127,69 @@ func (w *watcher) list(ctx context.Context, yield func(snapshot.Change, error) b
 		}
 		return err
 	}
-	for f := (snapshot.Filter{Limit: readBatch}); ; {
-		page, err := w.store.List(ctx, f)
-		if err != nil {
+	w.store.reindexLagging(ctx)
+	shown := make(map[string]stamp)
+	err := w.store.eachLatest(ctx, snapshot.Filter{}, func(is *foundRun) bool {
+		shown[is.info.RunID] = is.shown
+		w.stopped = !yield(snapshot.Change{Info: is.info}, nil)
+		return !w.stopped
+	})
+	if err != nil || w.stopped {
+		return err
+	}
+	return w.correct(ctx, last, shown, yield)
+}
+
+// correct yields the runs whose changes up to the message with sequence last are not in what the
+// index has shown. The index is written after the records; later messages are read anyway.
+func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]stamp, yield func(snapshot.Change, error) bool) error {
+	stored, err := w.store.storedStamps(ctx)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	} else if err != nil {
+		return unavailable(err)
+	}
+	for id, is := range stored {
+		was, ok := shown[id]
+		if delete(shown, id); ok && is.isShown(was) || is.changed() > last {
+			continue
+		}
+		info, err := w.store.Info(ctx, id)
+		if errors.Is(err, snapshot.ErrNotFound) { // it was deleted meanwhile
+			continue
+		} else if err != nil {
 			return err
 		}
-		for i := range page.Runs {
-			if w.stopped = !yield(snapshot.Change{Info: page.Runs[i]}, nil); w.stopped {
-				return nil
-			}
-		}
-		if f.Before = page.Next; f.Before == "" {
+		if w.stopped = !yield(snapshot.Change{Info: info}, nil); w.stopped {
 			return nil
 		}
 	}
+	for id := range shown {
+		e, isEvent, err := w.deletion(ctx, id, last)
+		if err != nil {
+			return err
+		}
+		if w.stopped = isEvent && !yield(e, nil); w.stopped {
+			return nil
+		}
+	}
+	return nil
+}
+
+// deletion returns the event of a run that was deleted by the message with sequence last or an
+// earlier one.
+func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snapshot.Change, isEvent bool, err error) {
+	subject := w.store.names.run(id)
+	m, err := w.store.message(ctx, subject, query{Last: subject})
+	switch {
+	case errors.Is(err, errNone): // its message is kept for a while only
+		return snapshot.Change{Info: snapshot.Info{RunID: id}, Deleted: true}, true, nil
+	case err != nil || m.kind != deleted || m.seq > last:
+		return e, false, err
+	}
+	e.Deleted = true
+	e.Info, err = snapshot.DecodeInfo(m.info)
+	return e, err == nil, err
 }
 
 // event returns the event of a message, if it has one.
