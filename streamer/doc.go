@@ -113,8 +113,8 @@
 //
 // After a quiet period, an event is sent after a millisecond, together with those that
 // arrived in it. While events keep arriving they are gathered for longer, so that many
-// clients do not take the processor from the runs: for 5 ms, with more than 100 clients
-// for 50 µs for each client, and for 100 ms at most.
+// clients do not take the processor from the runs: for 5 ms, with more than 500 clients
+// for 10 µs for each client, and for 100 ms at most.
 //
 // # Other clients
 //

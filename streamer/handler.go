@@ -293,13 +293,13 @@ func (h *Handler) notifyLater(n notifier) {
 }
 
 // While events keep arriving, clients are notified in rounds, and the events since the
-// last round are a single write for each client. A write takes about ten microseconds,
+// last round are a single write for each client. A write takes five to ten microseconds,
 // however short it is. The more clients there are, the longer a round, so that all
-// clients together take a fraction of one processor.
+// clients together take at most one processor, however many events there are.
 const (
 	shortestRound = 5 * time.Millisecond
 	longestRound  = 100 * time.Millisecond
-	roundForEach  = 50 * time.Microsecond // client
+	roundForEach  = 10 * time.Microsecond // client
 
 	// together is how long the other events that a run publishes at the same time may take to
 	// arrive after the first.
