@@ -16,6 +16,7 @@ import "./views.js";
 import { Waiting } from "./waiting.js";
 import { Work } from "./work.js";
 
+const soonest = 50; // runs that are asked for before all else, so that many pages that come back at once have rows soon
 const most = 200; // rows at first
 const mostQuestions = 20;
 
@@ -34,6 +35,7 @@ export class Overview {
   #most = most;
   #shown = ""; // what the address said when it was drawn
   #later;
+  #fill; // loads the runs after the soonest
   #since; // when the oldest run began, of which the totals are
 
   constructor({ changed, onState, onNotice, onRecord, announce }) {
@@ -43,13 +45,15 @@ export class Overview {
     this.#history = new History(changed);
     this.#work = new Work(changed);
     this.#feed = new Feed({
-      snapshot: "api/runs?limit=200",
+      snapshot: `api/runs?limit=${soonest}`,
       cursorOf: (body) => body.cursor,
       behind: (body) => this.#runs.behind(body),
       onSnapshot: (body) => {
         this.#runs.load(body);
         this.#table.load(body);
         this.#loadQuestions(changed);
+        clearTimeout(this.#fill);
+        this.#fill = setTimeout(() => this.#runs.all.size < most && this.#table.more(), 1000);
       },
       onRecord: (record) => {
         this.#runs.take(record);
@@ -96,6 +100,7 @@ export class Overview {
 
   stop() {
     clearTimeout(this.#later);
+    clearTimeout(this.#fill);
     this.#feed.stop();
     this.#table.stop();
     byID("runs-more").onclick = undefined;

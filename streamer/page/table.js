@@ -63,6 +63,7 @@ export class Table {
     this.exact = !to.kind && !(to.status ?? "").split(",").includes("waiting");
     if (path === this.#asked) return;
     this.#asked = path;
+    this.next = ""; // it was of another list
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#ask(path), patience);
   }
