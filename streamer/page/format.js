@@ -40,7 +40,7 @@ export function clockTime(ms) {
 }
 
 export function fullTime(ms) {
-  return new Date(ms).toLocaleString();
+  return `${new Date(ms).toLocaleDateString("sv")} ${clockTime(ms)}`; // 2026-01-31 12:34:56
 }
 
 // count is a number in at most four characters.
