@@ -65,7 +65,7 @@ func TestARunOf50000CallsIsShownTruly(t *testing.T) {
 	p.waitText(".callrow.loop[data-call*=claude] .hint", "× ")
 	p.waitText(".callrow.loop[data-call*=get_hotel] .hint", "× 15 wait: ")
 	p.waitText("#window-text", "are loaded")
-	p.wait(`document.querySelector('#grid-lines .break[title="not loaded"]').offsetWidth > 100`)
+	p.wait(`document.querySelector('#grid-lines .break[title="not loaded"]').offsetWidth > 0`)
 	assert.Less(t, p.count("*"), mostElements)
 	p.inspect("large")
 
