@@ -98,10 +98,11 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience())
+	going := context.WithoutCancel(ctx)
+	bounded, cancel := context.WithTimeout(going, d.patience())
 	defer cancel()
 	tag, err := d.pool.Exec(bounded, d.in.sql(statement), args...)
-	return int(tag.RowsAffected()), d.known(context.WithoutCancel(ctx), err)
+	return int(tag.RowsAffected()), d.known(going, err)
 }
 
 // changeAll executes a statement that changes several things, and returns for each key whether the

@@ -16,6 +16,11 @@ func (d *database) Append(ctx context.Context, b storekit.Batch) (bool, error) {
 
 // appendAll appends batches of different runs.
 func (d *database) appendAll(ctx context.Context, all []storekit.Batch) ([]bool, error) {
+	if len(all) == 1 {
+		b := &all[0]
+		n, err := d.change(ctx, appendBatch, b.UID, b.Opening, int64(b.Prev), int64(b.Last), b.Data)
+		return []bool{n > 0}, err
+	}
 	uids := column(all, func(b *storekit.Batch) string { return b.UID })
 	return d.changeAll(ctx, uids, appendBatches, uids,
 		column(all, func(b *storekit.Batch) string { return b.Opening }), column(all, func(b *storekit.Batch) int64 { return int64(b.Prev) }),
@@ -29,6 +34,10 @@ var appendBatches = `with b as (` + rows(`uid text, opening text, before bigint,
 		update reprise.runs r set last_seq = b.last from b
 		where r.uid = b.uid and r.opening = b.opening and r.last_seq = b.before returning r.uid, b.last, b.data
 	) insert into reprise.batches (uid, last, data) select uid, last, data from own returning uid`
+
+// appendBatch is appendBatches for one batch, in two thirds of the time.
+const appendBatch = `with own as (update reprise.runs set last_seq = $4 where uid = $1 and opening = $2 and last_seq = $3 returning 1)
+	insert into reprise.batches (uid, last, data) select $1, $4, $5 from own`
 
 // A reading is which records of a run are read.
 type reading struct {

@@ -42,7 +42,8 @@ type request[In, Out any] struct {
 }
 
 // Ask executes a request, possibly together with others. The end of ctx ends only the wait: a
-// request that is being executed continues.
+// request that is being executed continues. A caller whose ctx never ends executes the statement by
+// itself, if it need not wait for others.
 func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return out, err
@@ -50,11 +51,19 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	r := &request[In, Out]{in: in, done: make(chan struct{})}
 	c.mu.Lock()
 	c.asked = append(c.asked, r)
-	if c.underWay < c.Most {
+	isFree := c.underWay < c.Most
+	if isFree {
 		c.underWay++
-		c.Wait.Go(c.work)
+		c.Wait.Add(1)
 	}
 	c.mu.Unlock()
+	switch {
+	case !isFree:
+	case ctx.Done() == nil:
+		c.work(1)
+	default:
+		go c.work(everything)
+	}
 	select {
 	case <-r.done:
 		return r.out, r.err
@@ -63,16 +72,33 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	}
 }
 
-// work executes requests until there are no more.
-func (c *Combiner[In, Out]) work() {
-	for {
+// work executes at most that many statements while there are requests. More are left to another
+// goroutine.
+func (c *Combiner[In, Out]) work(most int) {
+	for range most {
 		runtime.Gosched() // lets others add their requests
 		all := c.take()
 		if len(all) == 0 {
+			c.Wait.Done()
 			return
 		}
 		c.doAll(all)
 	}
+	if c.hasMore() {
+		go c.work(everything)
+	} else {
+		c.Wait.Done()
+	}
+}
+
+// hasMore reports whether there are requests. If there are none, the caller stops working.
+func (c *Combiner[In, Out]) hasMore() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.asked) == 0 {
+		c.underWay--
+	}
+	return len(c.asked) > 0
 }
 
 // take returns the requests for one statement.

@@ -128,3 +128,28 @@ func TestTheEndOfAContextEndsTheWait(t *testing.T) {
 		}
 	})
 }
+
+// Who executes a statement for all does not have to execute those of others, too.
+func TestACallerExecutesOneStatementAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s statements
+		var wait sync.WaitGroup
+		c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Wait: &wait}
+		took := make([]time.Duration, 3)
+		begun := time.Now()
+		for n := range took {
+			wait.Go(func() {
+				square, err := c.Ask(context.Background(), n) //nolint:usetesting // a context that never ends
+				if err != nil || square != n*n {
+					t.Errorf("%d: got %d, %v", n, square, err)
+				}
+				took[n] = time.Since(begun)
+			})
+			synctest.Wait()
+		}
+		wait.Wait()
+		if want := []time.Duration{time.Second, 2 * time.Second, 2 * time.Second}; !slices.Equal(took, want) {
+			t.Errorf("the callers waited for %v, want %v", took, want)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -12,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A journal is a run that this Store has open. Append queues records, and a goroutine
-// stores them, one batch at a time, until the queue is empty. Close stores what is still
-// queued together with the end of the run.
+// A journal is a run that this Store has open. Append queues records. They are stored one batch at
+// a time: by a caller that waits for them, by a goroutine, or a moment later if no caller waits.
+// Close stores what is still queued together with the end of the run.
 type journal struct {
 	store    *Store
 	runID    string
@@ -27,13 +28,13 @@ type journal struct {
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
-	head    Head   // of the run, at the last look
-	queue   []byte // encoded records that are not stored yet
-	queued  uint64 // the number of the last record that was appended
-	stored  uint64 // the number of the last record that is stored
-	wanted  uint64 // number of the last record that a caller waits for
-	storing bool
-	linger  chan struct{} // closed to end the wait for more records; nil if no goroutine waits
+	head    Head          // of the run, at the last look
+	queue   []byte        // encoded records that are not stored yet
+	queued  uint64        // the number of the last record that was appended
+	stored  uint64        // the number of the last record that is stored
+	wanted  uint64        // number of the last record that a caller waits for
+	storing bool          // somebody stores the queue, or linger is about to
+	linger  *time.Timer   // will store the queue if no caller wants it earlier; nil if it will not
 	changed chan struct{} // closed when storing, stored or err changes; nil if no goroutine waits
 	err     error         // the error that broke the journal
 	closed  bool
@@ -143,61 +144,97 @@ func (j *journal) Append(records ...record.Record) error {
 		return nil
 	}
 	j.storing = true
-	if j.store.options.Poll == 0 {
-		j.storeAll()
-		return j.err
+	j.wait.Add(1)
+	if j.store.options.Poll > 0 {
+		j.linger = time.AfterFunc(lingers, j.storeLater)
+		return nil
 	}
-	j.wait.Go(func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.storeAll()
-	})
-	return nil
-}
-
-// storeAll stores batches until the queue is empty or is left to Close. It continues even if
-// something else has broken the journal. The lock is held, and released meanwhile.
-func (j *journal) storeAll() {
-	for j.awaitMore(); j.stored < j.queued && !j.closing && j.storeQueued(); j.awaitMore() {
-	}
-	j.storing = false
-	j.signal()
+	j.wanted = j.queued
+	j.storeWanted(everything)
+	return j.err
 }
 
 // lingers is how long records that no caller waits for are held back, so that the beginning of a
 // short call is stored together with its outcome.
 const lingers = 5 * time.Millisecond
 
-// awaitMore waits for more records if no caller waits for those in the queue. The lock is held,
-// and released meanwhile.
-func (j *journal) awaitMore() {
-	switch {
-	case j.store.options.Poll == 0, j.stored == j.queued, j.closing:
-		return
-	case j.wanted > j.stored:
-		j.mu.Unlock()
-		runtime.Gosched() // a caller whose outcome was just stored is about to append again
-		j.mu.Lock()
-		return
-	}
-	j.linger = make(chan struct{})
-	linger, timer := j.linger, time.NewTimer(lingers)
-	defer timer.Stop()
-	j.mu.Unlock()
-	select {
-	case <-linger:
-	case <-timer.C:
-	}
+// storeLater stores the records that no caller has waited for.
+func (j *journal) storeLater() {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.linger = nil
+	j.wanted = max(j.wanted, j.queued)
+	j.storeWanted(everything)
 }
 
-// want makes the goroutine store records that a caller waits for. The lock is held.
-func (j *journal) want(seq uint64) {
-	j.wanted = max(j.wanted, seq)
-	if j.linger != nil {
-		close(j.linger)
+// everything is more batches than a queue can have.
+const everything = math.MaxInt
+
+// storeWanted stores batches while the queue contains records that are wanted, at most that many;
+// more are left to another goroutine, and the rest is left to linger. It continues even if something
+// else has broken the journal. The lock is held, and released meanwhile.
+func (j *journal) storeWanted(most int) {
+	for n := 0; j.stored < min(j.wanted, j.queued) && !j.closing; n++ {
+		if n == most {
+			go j.storeMore()
+			return
+		}
+		j.yield()
+		if !j.storeQueued() {
+			break
+		}
+	}
+	if j.stored < j.queued && !j.closing {
+		j.linger = time.AfterFunc(lingers, j.storeLater)
+		return
+	}
+	j.stopStoring()
+}
+
+func (j *journal) storeMore() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.storeWanted(everything)
+}
+
+// yield lets other callers append: those whose outcomes were just stored, or who run at the same time.
+// The lock is held, and released meanwhile.
+func (j *journal) yield() {
+	for before := uint64(0); j.store.options.Poll > 0 && before < j.queued; {
+		before = j.queued
+		j.mu.Unlock()
+		runtime.Gosched()
+		j.mu.Lock()
+	}
+}
+
+// stopStoring notes that nobody stores the queue any more. The lock is held.
+func (j *journal) stopStoring() {
+	j.storing = false
+	j.signal()
+	j.wait.Done()
+}
+
+// claim reports whether the caller now has to store the queue, which nobody does yet. The lock is
+// held.
+func (j *journal) claim() bool {
+	claimed := j.linger != nil && j.linger.Stop()
+	if claimed {
 		j.linger = nil
+	}
+	return claimed
+}
+
+// want has records stored that a caller waits for. A caller whose context never ends stores them by
+// itself, which saves two switches between goroutines. The lock is held, and released meanwhile.
+func (j *journal) want(ctx context.Context, seq uint64) {
+	j.wanted = max(j.wanted, seq)
+	switch {
+	case j.stored >= seq, !j.claim():
+	case ctx.Done() == nil:
+		j.storeWanted(1)
+	default:
+		go j.storeMore()
 	}
 }
 
@@ -253,18 +290,15 @@ func (j *journal) append(b Batch) error {
 func (j *journal) Sync(ctx context.Context, seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for {
-		switch {
-		case j.err != nil:
-			return j.err
-		case j.stored >= min(seq, j.queued):
-			return nil
-		}
-		j.want(min(seq, j.queued))
+	if j.err == nil {
+		j.want(ctx, min(seq, j.queued))
+	}
+	for j.err == nil && j.stored < min(seq, j.queued) {
 		if err := j.await(ctx); err != nil {
 			return err
 		}
 	}
+	return j.err
 }
 
 // await waits for the next signal, or for ctx. The lock is held, and released meanwhile.
@@ -286,8 +320,9 @@ func (j *journal) await(ctx context.Context) error {
 // flush returns when the appended records are stored, or with the cause of the end of ctx. If the
 // journal is broken, it returns without an error. The lock is held, and released meanwhile.
 func (j *journal) flush(ctx context.Context) error {
-	for upTo := j.queued; j.storing && j.stored < upTo; {
-		j.want(upTo)
+	upTo := j.queued
+	j.want(ctx, upTo)
+	for j.storing && j.stored < upTo {
 		if err := j.await(ctx); err != nil {
 			return err
 		}
@@ -303,7 +338,9 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 		return j.endErr
 	}
 	j.closed, j.closing = true, true
-	j.want(j.wanted)
+	if j.claim() {
+		j.stopStoring()
+	}
 	var err error
 	for j.storing && err == nil {
 		err = j.await(ctx)
