@@ -151,6 +151,15 @@ func (v *victim) start() {
 	require.NoError(v.t, err)
 }
 
+// backup copies the data of the server into a directory.
+func (v *victim) backup(dir string, standby bool) {
+	v.t.Helper()
+	v.moveTables()
+	require.NoError(v.t, v.server.Stop())
+	require.NoError(v.t, v.server.Backup(v.t.Context(), dir, standby))
+	v.start()
+}
+
 // worker is a command that runs tasks, through a proxy.
 func (v *victim) worker(address string) *exec.Cmd {
 	u, err := url.Parse(v.app)

@@ -118,8 +118,7 @@ func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	}
 	free, err := ports.Free(1)
 	require.NoError(t, err)
-	v.moveTables()
-	require.NoError(t, v.server.Backup(t.Context(), dir, true))
+	v.backup(dir, true)
 	replica, err := pgserver.Start(t.Context(), dir, free[0])
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, errors.Join(replica.Stop(), os.RemoveAll(dir))) })
@@ -162,9 +161,8 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	t.Parallel()
 	v, s, j := opened(t)
 	ctx := t.Context()
-	v.moveTables()
 	backup := v.dir + "-backup"
-	require.NoError(t, v.server.Backup(ctx, backup, false))
+	v.backup(backup, false)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(backup)) })
 	watching, stop := context.WithCancel(ctx)
 	seen := make(chan snapshot.Change, 100)

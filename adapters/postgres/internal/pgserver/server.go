@@ -57,14 +57,10 @@ func Start(ctx context.Context, dir string, port int, settings ...string) (*Serv
 	}
 }
 
-// Backup copies the data of a server into another directory, from which Start starts another
-// one; a standby that follows the server if it is asked for. That is only read, until
+// Backup copies the data of a server that was stopped into another directory, from which Start starts
+// another one; a standby that follows the server if it is asked for. That is only read, until
 // pg_promote is called there.
 func (s *Server) Backup(ctx context.Context, dir string, standby bool) error {
-	bin, err := directory()
-	if err != nil {
-		return err
-	}
 	as, uid, err := owner()
 	if err != nil {
 		return err
@@ -72,11 +68,16 @@ func (s *Server) Backup(ctx context.Context, dir string, standby bool) error {
 	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chown(dir, uid, -1)); err != nil {
 		return err
 	}
-	args := []string{"-D", filepath.Join(dir, "data"), "-d", s.URL, "--checkpoint=fast", "--no-sync"}
-	if standby {
-		args = append(args, "-R")
+	data := filepath.Join(dir, "data")
+	if err := run(ctx, as, dir, "cp", "-R", "-p", filepath.Join(s.cmd.Dir, "data"), data); err != nil || !standby {
+		return err
 	}
-	return run(ctx, as, dir, filepath.Join(bin, "pg_basebackup"), args...)
+	settings, err := os.OpenFile(filepath.Join(data, "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(settings, "primary_conninfo = '%s'\n", s.URL)
+	return errors.Join(err, settings.Close(), os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644)) //nolint:gosec // the server reads it
 }
 
 // run runs a program of PostgreSQL to its end.
