@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -137,10 +138,7 @@ func newVictim(t *testing.T, rng *rand.Rand, lease time.Duration) *victim {
 	require.NoError(t, admin.Close(t.Context()))
 	v.app, err = asApp(v.server.URL)
 	require.NoError(t, err)
-	pool, err := poolOf(v.app, 8)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	v.work = workOf(openOn(t, pool, postgres.Options{Schema: "reprise", Lease: lease}), t.TempDir())
+	v.work = workOf(openOn(t, v.pool(8), postgres.Options{Schema: "reprise", Lease: lease}), t.TempDir())
 	return v
 }
 
@@ -149,6 +147,15 @@ func (v *victim) start() {
 	var err error
 	v.server, err = pgserver.Start(v.t.Context(), v.dir, v.port, "deadlock_timeout=100ms")
 	require.NoError(v.t, err)
+}
+
+// pool is one of the role that may do little, until the end of the test.
+func (v *victim) pool(connections int32) *pgxpool.Pool {
+	v.t.Helper()
+	pool, err := poolOf(v.app, connections)
+	require.NoError(v.t, err)
+	v.t.Cleanup(pool.Close)
+	return pool
 }
 
 // backup copies the data of the server into a directory.

@@ -34,6 +34,9 @@ func AwaitOver(ctx context.Context, s, killed *Store) error {
 	}
 }
 
+// ProcessOf is the number of the lease of a process.
+func ProcessOf(s *Store) int64 { return s.db.process.Load() }
+
 // Reap frees what expired leases have held.
 func Reap(ctx context.Context, s *Store) (int, error) { return s.reap(ctx) }
 

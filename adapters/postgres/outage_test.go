@@ -164,6 +164,7 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	backup := v.dir + "-backup"
 	v.backup(backup, false)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(backup)) })
+	forgotten := openOn(t, v.pool(8), postgres.Options{}) // the backup does not know it
 	watching, stop := context.WithCancel(ctx)
 	seen := make(chan snapshot.Change, 100)
 	watched := make(chan error, 1)
@@ -197,6 +198,7 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	require.Error(t, err, "what came before is gone")
 	require.NotErrorIs(t, err, snapshot.ErrUnavailable)
 	_ = j.Close(ctx, snapshot.End{Status: snapshot.StatusCompleted})
+	assert.NotEqual(t, postgres.ProcessOf(forgotten), postgres.ProcessOf(openOn(t, v.pool(8), postgres.Options{})), "both are alive")
 	run, err := s.Load(ctx, "run")
 	require.NoError(t, err)
 	assert.Equal(t, 3, run.Len())

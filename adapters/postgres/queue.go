@@ -139,11 +139,8 @@ func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, 
 
 // programColumns returns the names and the versions of programs.
 func programColumns(programs []runner.ProgramID) (names, versions []string) {
-	names, versions = make([]string, len(programs)), make([]string, len(programs))
-	for i, p := range programs {
-		names[i], versions[i] = text(p.Name), text(p.Version)
-	}
-	return names, versions
+	return column(programs, func(p *runner.ProgramID) string { return text(p.Name) }),
+		column(programs, func(p *runner.ProgramID) string { return text(p.Version) })
 }
 
 // Take implements [runner.Queue].
@@ -319,14 +316,14 @@ func (l *lease) Entry() runner.Entry { return l.entry }
 
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-// end executes the statement that ends the lease. If another process has the job by now, it does
-// nothing.
-func (l *lease) end(ctx context.Context, statement string, args ...any) error {
+// end executes the statement that ends the lease, unless the lease is over. If another process has the
+// job by now, the statement does nothing.
+func (l *lease) end(do func() (bool, error)) error {
 	defer l.queue.release(l.stamp)
 	if isClosed(l.lost) {
 		return errOver
 	}
-	_, err := l.queue.change(ctx, statement, append([]any{l.entry.RunID, l.stamp}, args...)...)
+	_, err := do()
 	return err
 }
 
@@ -337,12 +334,9 @@ type ending struct {
 }
 
 func (l *lease) Done(ctx context.Context) error {
-	defer l.queue.release(l.stamp)
-	if isClosed(l.lost) {
-		return errOver
-	}
-	_, err := storekit.Again(ctx, func() (bool, error) { return l.queue.db.ends.Ask(ctx, ending{l.entry.RunID, l.stamp}) })
-	return err
+	return l.end(func() (bool, error) {
+		return storekit.Again(ctx, func() (bool, error) { return l.queue.db.ends.Ask(ctx, ending{l.entry.RunID, l.stamp}) })
+	})
 }
 
 // endAll removes jobs. Jobs that others have by now remain.
@@ -353,7 +347,9 @@ func (d *database) endAll(ctx context.Context, all []ending) ([]bool, error) {
 }
 
 func (l *lease) Park(ctx context.Context, due time.Time) error {
-	err := l.end(ctx, `update reprise.jobs set process = null, stamp = 0, due = $3 where run = $1 and stamp = $2`, microseconds(due))
+	err := l.end(func() (bool, error) {
+		return l.queue.change(ctx, `update reprise.jobs set process = null, stamp = 0, due = $3 where run = $1 and stamp = $2`, l.entry.RunID, l.stamp, microseconds(due))
+	})
 	l.queue.hasChanged()
 	return err
 }

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,15 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 		pool.Close()
 	}
 	require.NoError(t, open(t, postgres.Options{Schema: schema}).Close())
+
+	exec(`create database latin encoding 'LATIN1' locale 'C' template template0`)
+	defer exec(`drop database latin`)
+	latin, err := poolOf(strings.Replace(serverURL(t), "/postgres?", "/latin?", 1), 2)
+	require.NoError(t, err)
+	defer latin.Close()
+	require.NoError(t, postgres.Migrate(ctx, latin, ""))
+	_, err = postgres.Open(ctx, latin, postgres.Options{})
+	assert.ErrorContains(t, err, "the database has the encoding LATIN1; want UTF8")
 }
 
 // Of several who migrate at once, one does, and the others wait.

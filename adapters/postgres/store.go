@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -101,10 +102,13 @@ func (d *database) begin(ctx context.Context) error {
 	if err := d.checkSchema(ctx); err != nil {
 		return err
 	}
-	var commit string
-	if err := d.pool.QueryRow(ctx, `select current_setting('synchronous_commit')`).Scan(&commit); err != nil {
+	var commit, encoding string
+	switch err := d.pool.QueryRow(ctx, `select current_setting('synchronous_commit'), current_setting('server_encoding')`).Scan(&commit, &encoding); {
+	case err != nil:
 		return d.known(ctx, err)
-	} else if commit == "off" {
+	case encoding != "UTF8":
+		return fmt.Errorf("postgres: the database has the encoding %s; want UTF8", encoding)
+	case commit == "off":
 		return errors.New("postgres: synchronous_commit is off for this role and database: what is committed could be lost; want on, or what replicas need")
 	}
 	if err := d.take(ctx); err != nil {
@@ -113,11 +117,13 @@ func (d *database) begin(ctx context.Context) error {
 	return d.renumber(ctx)
 }
 
-// take takes a lease. One whose answer was lost is over some time.
+// take takes a lease with a random ID: those of a sequence would be given again after a backup was
+// restored, while processes from before still run.
 func (d *database) take(ctx context.Context) error {
-	taken, err := query(ctx, d, pgx.RowTo[int64], `insert into reprise.processes (expires) values (clock_timestamp() + $1::interval) returning id`, d.lease)
+	process := rand.Int64()
+	_, err := d.change(ctx, `insert into reprise.processes (id, expires) values ($1, clock_timestamp() + $2::interval)`, process, d.lease)
 	if err == nil {
-		d.process.Store(taken[0])
+		d.process.Store(process)
 	}
 	return err
 }

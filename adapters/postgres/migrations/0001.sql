@@ -1,6 +1,6 @@
 -- Signs of life: a row for each process. Its runs and jobs are its own until expires.
 create table reprise.processes (
-	id      bigint generated always as identity primary key,
+	id      bigint primary key,
 	expires timestamptz not null
 );
 
