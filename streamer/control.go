@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -44,15 +45,28 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Acc
 	if !ok {
 		return
 	}
+	if len(body.Message) > maxMessage {
+		h.refuse(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("message has %d bytes: want at most %d", len(body.Message), maxMessage))
+		return
+	}
 	err := stop(h.options.Control, req.Context(), id, Stop{By: by, Message: body.Message})
 	h.Reread(id)
 	h.answerControl(w, err, noRun(id))
 }
 
+const (
+	maxBy      = 256  // bytes of the name of who changes a run
+	maxMessage = 4096 // bytes of why a run is stopped
+)
+
 // admitName returns the name under which a request changes a run: that of its
 // sender, or if that is not known, the name in the request. It refuses another
 // name than that of the sender.
 func (h *Handler) admitName(w http.ResponseWriter, scope *Access, by string) (name string, ok bool) {
+	if len(by) > maxBy {
+		h.refuse(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("by has %d bytes: want at most %d", len(by), maxBy))
+		return "", false
+	}
 	if scope.Principal != "" && by != "" && by != scope.Principal {
 		h.refuse(w, http.StatusForbidden, "forbidden", "by is "+strconv.Quote(by)+": want "+strconv.Quote(scope.Principal)+", who you are, or nothing")
 		return "", false

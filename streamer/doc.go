@@ -118,6 +118,9 @@
 //
 // # Other clients
 //
+// A parameter of a URL that does not exist is refused. If Authorize reads one, such as a
+// token, it removes it from the URL.
+//
 // The EventSource of a browser can follow a stream, and so can every client that
 // conforms to the HTML standard. For clients that do not conform exactly, an event has
 // its data first and its ID last, and only events end with an empty line. Two widely

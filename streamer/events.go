@@ -1,6 +1,7 @@
 package streamer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -8,9 +9,17 @@ import (
 	"time"
 )
 
+// eventParameters are those of /events. Clients that send no header of their own, such as
+// event-source-polyfill, send the last ID as lastEventId.
+var eventParameters = []string{"run", "type", "status", "after", "lastEventId", "watch", "others", "deltas", "vocabulary"}
+
 // serveEvents streams one run, or all that the scope may see.
 func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *Access) {
-	query := req.URL.Query()
+	query, err := parametersOf(req, eventParameters, "run", "type", "status", "watch", "others", "deltas", "vocabulary")
+	if err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return
+	}
 	f, err := parseFilter(query["type"], query["status"])
 	if err != nil {
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
@@ -55,10 +64,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 	defer s.timer.Stop()
 	defer h.watch(s, watch)()
 	defer func() { _ = s.flush() }() // what was written last may be why it ends
-	id := req.Header.Get("Last-Event-ID")
-	if id == "" {
-		id = query.Get("after")
-	}
+	id := cmp.Or(req.Header.Get("Last-Event-ID"), query.Get("lastEventId"), query.Get("after"))
 	ctx := req.Context()
 	if scope.TTL > 0 {
 		var cancel context.CancelFunc

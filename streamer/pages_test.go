@@ -42,6 +42,20 @@ func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
 		{"GET", "/api/runs?after=x", "", 400, `after is "x": want the next of a page`},
 		{"POST", "/api/questions/answer", `{"questions":"all","value":1}`, 400, "questions is a string; want an array of objects"},
 		{"GET", "/api/runs/none/usage", "", 404, `there is no run "none"`},
+		{"GET", "/api/runs/r?x=1", "", 400, `there is no parameter "x": want some of [limit]`},
+		{"GET", "/api/runs/r?limit=1&limit=2", "", 400, "limit is given 2 times: want it once"},
+		{"GET", "/api/runs/r/records?until=1", "", 400, `there is no parameter "until": want some of [before limit]`},
+		{"GET", "/api/runs/r/usage?limit=1", "", 400, `there is no parameter "limit": want none`},
+		{"GET", "/api/runs/r/calls/c/output?range=1", "", 400, `there is no parameter "range": want some of [download]`},
+		{"GET", "/api/history?class=x", "", 400, `there is no parameter "class": want none`},
+		{"GET", "/api/work?%zz", "", 400, "the query of the URL cannot be read"},
+		{"GET", "/events?typ=run", "", 400, `there is no parameter "typ": want some of [run type`},
+		{"GET", "/events?after=1-1&after=1-2", "", 400, "after is given 2 times: want it once"},
+		{"POST", "/api/runs/r/cancel?by=me", `{}`, 400, `there is no parameter "by": want none`},
+		{"POST", "/api/runs/r/cancel", `{"by":"` + strings.Repeat("y", 5000) + `"}`, 400, "by has 5000 bytes: want at most 256"},
+		{"POST", "/api/runs/r/cancel", `{"message":"` + strings.Repeat("y", 5000) + `"}`, 400, "message has 5000 bytes: want at most 4096"},
+		{"POST", "/api/runs/r/answer", `{"question":"q","value":1,"by":"` + strings.Repeat("y", 5000) + `"}`, 400, "by has 5000 bytes"},
+		{"POST", "/api/questions/answer", `{"questions":[{"run_id":"r","question":"q"}],"value":1,"by":"` + strings.Repeat("y", 5000) + `"}`, 400, "by has 5000 bytes"},
 		{"POST", "/api/questions/answer", `{}`, 400, "questions and value are needed"},
 		{"POST", "/api/questions/answer", `{"questions":[{"run_id":"r"}],"value":1}`, 400, "question 1 needs a run_id and a question"},
 		{"POST", "/api/questions/answer", `{"questions":[` + many + `{"run_id":"r","question":"q"}],"value":1}`, 400, "there are 1002 questions: want at most 1000"},
@@ -51,6 +65,11 @@ func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
 		assert.Equal(t, c.status, status, c.path)
 		assert.Contains(t, body, jsonText(c.text), c.path)
 		assert.Less(t, len(body), 1000, c.path)
+	}
+	for _, path := range []string{"/?x=1", "/app.js?v=2", "/health?t=3", "/api/runs?tag="} { // nothing is selected there
+		status, body := request(t, "GET", server.URL+path, "", "")
+		assert.Equal(t, http.StatusOK, status, path)
+		assert.NotContains(t, body, `"total":0`, path)
 	}
 	status, _ := request(t, "GET", server.URL+"/api/history", "", "")
 	assert.Equal(t, http.StatusOK, status)

@@ -11,9 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"github.com/reprise-go/reprise/record"
 )
 
 // A Query selects runs of a [Source], and says in which order. The zero Query selects all,
@@ -153,22 +150,13 @@ var allStatuses = []string{
 
 // queryOf reads a query from the URL of a request.
 func queryOf(req *http.Request, scope *Access) (q Query, err error) {
-	values, err := url.ParseQuery(req.URL.RawQuery)
+	values, err := parametersOf(req, queryParameters, "tag")
 	if err != nil {
-		return q, fmt.Errorf("the query of the URL cannot be read: %w", err)
+		return q, err
 	}
-	for name, all := range values {
-		switch {
-		case !slices.Contains(queryParameters, name):
-			return q, fmt.Errorf("there is no parameter %q: want some of %v", record.Truncate(name, 50), queryParameters)
-		case len(all) > 1 && name != "tag":
-			return q, fmt.Errorf("%s is given %d times: want it once", name, len(all))
-		case !utf8.ValidString(strings.Join(all, "")):
-			return q, fmt.Errorf("%s is %q: want UTF-8", name, record.Truncate(all[0], 50))
-		}
-	}
+	isEmpty := func(tag string) bool { return tag == "" } // like any other filter that is empty
 	q = Query{
-		Tags: values["tag"], Program: values.Get("program"), Version: values.Get("version"), Pipeline: values.Get("pipeline"),
+		Tags: slices.DeleteFunc(values["tag"], isEmpty), Program: values.Get("program"), Version: values.Get("version"), Pipeline: values.Get("pipeline"),
 		Parent: values.Get("parent"), ErrorClass: values.Get("class"), Text: values.Get("text"), Sees: scope.Runs,
 		Sort: values.Get("sort"), After: values.Get("after"),
 	}

@@ -53,6 +53,10 @@ func TestRunIsStreamedFromItsFirstRecordAndGoesOn(t *testing.T) {
 	next, _ := seqs(t, again, 16)
 	assert.Equal(t, []uint64{16}, next, "nothing twice, nothing missed")
 
+	polyfill := connect(t, server.URL+"/events?run=r&after=1-1&lastEventId="+id, "")
+	next, _ = seqs(t, polyfill, 16)
+	assert.Equal(t, []uint64{16}, next, "the ID that a client has read last counts")
+
 	byQuery := connect(t, server.URL+"/events?run=r&after="+strings.Replace(id, "-15", "-14", 1), "")
 	next, _ = seqs(t, byQuery, 16)
 	assert.Equal(t, []uint64{15, 16}, next)

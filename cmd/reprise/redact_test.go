@@ -118,6 +118,7 @@ func TestShowPrintsInputsAndOutputsWhole(t *testing.T) {
 	assert.Equal(t, long+"(redacted)", got)
 
 	call(t, dir, "show", "r", "--input", "nobody").failed(t, exitFailure, "run r has no call nobody")
+	call(t, dir, "show", "r", "--input", "").failed(t, exitUsage, "the address is empty; want the address of a call, such as assistant/get_weather#2")
 	call(t, dir, "show", "r", "--input", "a//b").failed(t, exitUsage, `record: address "a//b": segment "" has no name; want the address of a call, such as assistant/get_weather#2`)
 }
 

@@ -39,7 +39,7 @@ func (a *app) showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if input != "" || output != "" {
+			if cmd.Flags().Changed("input") || cmd.Flags().Changed("output") {
 				text, err := payloadOf(cmd.Context(), store, found, input, output, redact.function())
 				if err != nil {
 					return err
@@ -74,7 +74,11 @@ func (a *app) showCommand() *cobra.Command {
 // payloadOf returns the input or output of a call as JSON. Exactly one of the arguments
 // input and output is the address of the call.
 func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *snapshot.Snapshot, input, output string, redact func(string) string) (string, error) {
-	address, err := record.ParseAddress(cmp.Or(input, output))
+	text := cmp.Or(input, output)
+	if text == "" {
+		return "", usageErrorf("the address is empty; want the address of a call, such as assistant/get_weather#2")
+	}
+	address, err := record.ParseAddress(text)
 	if err != nil {
 		return "", usageErrorf("%v; want the address of a call, such as assistant/get_weather#2", err)
 	}
@@ -106,7 +110,7 @@ func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *sna
 	case encoded == nil:
 		return "", fmt.Errorf("the input of call %s of run %s was not recorded; state.WithPayloads records inputs", address, found.RunID)
 	}
-	text, err := record.JSON(encoded, redact)
+	text, err = record.JSON(encoded, redact)
 	return escaped(text), err
 }
 

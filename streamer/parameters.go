@@ -1,0 +1,46 @@
+package streamer
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// api serves requests of admitted senders, whose URLs have no other parameters than these.
+func (h *Handler) api(next func(http.ResponseWriter, *http.Request, *Access), parameters ...string) http.Handler {
+	return h.admitted(func(w http.ResponseWriter, req *http.Request, scope *Access) {
+		if _, err := parametersOf(req, parameters); err != nil {
+			h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+			return
+		}
+		next(w, req, scope)
+	})
+}
+
+// parametersOf returns the parameters of the URL of a request. A parameter that is not known is an
+// error: ignored, a filter with a typo would select everything. So is one that is given twice,
+// unless it is among those that are given many times.
+func parametersOf(req *http.Request, known []string, many ...string) (url.Values, error) {
+	values, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("the query of the URL cannot be read: %w", err)
+	}
+	for name, all := range values {
+		switch {
+		case !slices.Contains(known, name) && len(known) == 0:
+			return nil, fmt.Errorf("there is no parameter %q: want none", record.Truncate(name, 50))
+		case !slices.Contains(known, name):
+			return nil, fmt.Errorf("there is no parameter %q: want some of %v", record.Truncate(name, 50), known)
+		case len(all) > 1 && !slices.Contains(many, name):
+			return nil, fmt.Errorf("%s is given %d times: want it once", name, len(all))
+		case !utf8.ValidString(strings.Join(all, "")):
+			return nil, fmt.Errorf("%s is %q: want UTF-8", name, record.Truncate(strings.Join(all, ", "), 50))
+		}
+	}
+	return values, nil
+}
