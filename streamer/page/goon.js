@@ -78,16 +78,19 @@ const problem = byID("fork-error");
 const yes = byID("fork-yes");
 let from = {};
 
+// again is an ID for the fork of a run, as long as an ID may be.
+const again = (run) => run.slice(0, 128 - "-again".length) + "-again";
+
 // openFork asks for the new run that begins before a call.
 export function openFork(run, address, can) {
   from = { run, address };
   setText(byID("fork-explain"), `A new run begins with what ${run} has recorded before ${address}, and makes that call and all behind it again.`);
-  id.value = run + "-again";
+  id.value = again(run);
   effects.value = "";
   setHidden(problem, true);
   setHidden(byID("fork-done"), true);
   setHidden(byID("fork-form"), !can.fork);
-  byID("fork-command").replaceChildren(...(can.fork ? [] : byCommand("This page may not fork runs.", ["reprise", "fork", run, address, run + "-again"])));
+  byID("fork-command").replaceChildren(...(can.fork ? [] : byCommand("This page may not fork runs.", ["reprise", "fork", run, address, again(run)])));
   yes.hidden = !can.fork;
   yes.disabled = false;
   dialog.showModal();

@@ -1,6 +1,7 @@
 // Everything can be done from the keyboard.
 
 import { make, byID } from "./dom.js";
+import { filterNames } from "./overview.js";
 import { go, refine, route } from "./route.js";
 
 const dialog = byID("keys");
@@ -9,7 +10,7 @@ const keys = [
   ["j, k", "next row, row before"],
   ["Enter", "open the run, show the call"],
   ["h, l", "close, open what is inside of a call"],
-  ["Esc", "clear the search, close, go back"],
+  ["Esc", "clear the search and the filters, close, go back"],
   ["n, N", "next call that failed, the one before"],
   ["/", "search"],
   ["a", "answer the first question"],
@@ -99,6 +100,7 @@ function escape(app, event) {
   if (to.call) refine({ call: undefined });
   else if (to.q || to.status || to.kind || to.only) refine({ q: undefined, status: undefined, kind: undefined, only: undefined });
   else if (typing) typing.blur();
+  else if (!to.run && filterNames.some((name) => to[name])) refine(Object.fromEntries(filterNames.map((name) => [name, undefined])));
   else if (to.run) go({});
   else document.activeElement?.blur();
   if (typing?.type === "search" && !to.q) typing.blur();

@@ -1,6 +1,7 @@
 // All runs: how many are how, what they ask, what waits, and each in a row.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
+import { isAnsweredHere } from "./answered.js";
 import { now, parse } from "./clock.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
@@ -11,7 +12,7 @@ import { get } from "./request.js";
 import * as start from "./start.js";
 import { History } from "./history.js";
 import { Runs, isOver, known, matches } from "./runs.js";
-import { Table, orderOf, picksRest } from "./table.js";
+import { Table, orderOf, picksRest, sorts } from "./table.js";
 import "./views.js";
 import { Waiting } from "./waiting.js";
 import { Work } from "./work.js";
@@ -19,6 +20,7 @@ import { Work } from "./work.js";
 const soonest = 50; // runs that are asked for before all else, so that many pages that come back at once have rows soon
 const most = 200; // rows at first
 const mostQuestions = 20;
+const fewQuestions = 500; // that are known, so that more are asked for
 
 export class Overview {
   element = byID("overview");
@@ -28,6 +30,7 @@ export class Overview {
   #waiting = new Waiting();
   #rows = byID("run-rows");
   #announce;
+  #changed;
   #asked = new Set();
   #table;
   #history;
@@ -36,10 +39,12 @@ export class Overview {
   #shown = ""; // what the address said when it was drawn
   #later;
   #fill; // loads the runs after the soonest
+  #asking = { left: 0, next: "" }; // how many runs ask that were not asked for, and where their page begins
   #since; // when the oldest run began, of which the totals are
 
   constructor({ changed, onState, onNotice, onRecord, announce }) {
     this.#announce = announce;
+    this.#changed = changed;
     this.#runs = new Runs(changed);
     this.#table = new Table(this.#runs, changed);
     this.#history = new History(changed);
@@ -51,7 +56,7 @@ export class Overview {
       onSnapshot: (body) => {
         this.#runs.load(body);
         this.#table.load(body);
-        this.#loadQuestions(changed);
+        this.#loadQuestions();
         clearTimeout(this.#fill);
         this.#fill = setTimeout(() => this.#runs.all.size < most && this.#table.more(), 1000);
       },
@@ -70,12 +75,15 @@ export class Overview {
     byID("runs-more").onclick = () => this.#showMore();
   }
 
-  // #loadQuestions has the runs known that ask, however long ago they were updated.
-  async #loadQuestions(changed) {
+  // #loadQuestions has the runs known that ask, however long ago they were updated: as many
+  // as the server sends at once, and the others when these are answered.
+  async #loadQuestions({ left, next } = { left: Infinity }) {
+    this.#asking = { left: 0, next: "" };
     try {
-      const { body } = await get("api/runs?asking=true&limit=1000");
+      const { body } = await get("api/runs?asking=true&sort=updated&order=asc&limit=1000" + (next ? "&after=" + encodeURIComponent(next) : ""));
       this.#runs.merge(body.runs);
-      changed();
+      this.#asking = { left: body.next ? Math.min(left, body.total) - body.runs.length : 0, next: body.next };
+      this.#changed();
     } catch {
       // The questions of the newest runs are there all the same.
     }
@@ -120,10 +128,11 @@ export class Overview {
     const runs = [...this.#runs.all.values()];
     this.#drawTiles(runs, filter);
     const asked = questions.questionsOf(runs);
+    if (this.#asking.left > 0 && asked.filter((q) => !isAnsweredHere(q)).length < fewQuestions) this.#loadQuestions(this.#asking);
     // What an answer must be like is not known of runs that were not read.
     this.#runs.complete(asked.slice(0, mostQuestions).map((q) => q.run));
     const ready = asked.filter((q) => !this.#runs.isPending(this.#runs.all.get(q.run)));
-    questions.draw(byID("questions"), ready, this.#runs.can, { all: asked, most: mostQuestions, more: asked.length - ready.length, runOf: (id) => this.#runs.all.get(id) });
+    questions.draw(byID("questions"), ready, this.#runs.can, { all: asked, most: mostQuestions, more: asked.length - ready.length, unknown: this.#asking.left, runOf: (id) => this.#runs.all.get(id) });
     this.#announceQuestions(asked);
     this.#waiting.draw(runs, filter, now);
     this.#history.draw(this.#runs.can);
@@ -221,11 +230,16 @@ function drawHead(to) {
     const sorted = to.sort === button.dataset.sort;
     setAttribute(button.parentElement, "aria-sort", sorted ? (to.order === "asc" ? "ascending" : "descending") : undefined);
   }
+  setHidden(byID("order"), !sorts[to.sort]);
+  setText(byID("order"), to.order === "asc" ? "lowest first" : "highest first");
   const set = filterNames.filter((name) => to[name]);
   setText(byID("filters-set"), set.length ? ": " + set.map((name) => `${name} ${to[name]}`).join(", ") : "");
 }
 
-export const filterNames = ["program", "version", "pipeline", "tag", "class", "parent", "since"];
+export const filterNames = ["program", "version", "pipeline", "tag", "class", "parent", "since", "until"];
+
+// The order of the list can be turned over, whichever it is.
+byID("order").addEventListener("click", () => refine({ order: route().order === "asc" ? "" : "asc" }));
 
 // A column is sorted with the highest first, at the second click with the lowest, and at
 // the third as before.
@@ -360,10 +374,16 @@ function drawNow(node, run, now) {
     const open = run.questions.filter((question) => !question.answered);
     const [question] = open;
     if (question) setIcon(node.parts.icon, "question");
-    setText(node.parts.call, question ? escaped(question.message) : fold.stopText(run));
+    setText(node.parts.call, question ? escaped(question.message) : run.status === "queued" ? queuedText(run, now) : fold.stopText(run));
     setText(node.parts.attempt, "");
     setText(node.parts.nowMore, question && open.length > 1 ? `and ${plural(open.length - 1, "more question")}` : "");
   }
+}
+
+// queuedText says when a queued run begins.
+function queuedText(run, now) {
+  const due = parse(run.due_at);
+  return due > now ? `begins in ${duration(due - now)}` : "waits for a runner";
 }
 
 function moreOf(run, next, runs) {

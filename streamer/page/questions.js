@@ -35,7 +35,7 @@ const shownIn = new WeakMap();
 
 // draw shows the questions in the section. All are those that are open, also those that cannot
 // be shown yet.
-export function draw(section, questions, can, { all = questions, most = 20, more = 0, linked = true, runOf } = {}) {
+export function draw(section, questions, can, { all = questions, most = 20, more = 0, unknown = 0, linked = true, runOf } = {}) {
   const time = performance.now();
   const open = new Map(questions.map((q) => [[q.run, q.id, q.asked_at, can.answer, isAnsweredElsewhere(q)].join("\n"), q]));
   const cards = (shownIn.get(section) ?? []).filter((card) => open.has(card.key) || !isGone(card, section, time));
@@ -49,7 +49,7 @@ export function draw(section, questions, can, { all = questions, most = 20, more
   shownIn.set(section, cards);
   watchSize(section);
   section.hidden = cards.length === 0;
-  drawHead(section, all, can);
+  drawHead(section, all, can, unknown);
   list(section, cards, (card) => card.key, (card) => (card.node = cardOf(card.q, can, linked, runOf)), (node, { q }) => {
     if (!node.answered && isAnsweredHere(q)) node.querySelector(".answer").replaceWith(answeredBefore(q, node, runOf));
     if (node.answered) setText(node.answered.text, afterAnswer(q, node.answered.before, runOf?.(q.run)));
@@ -60,8 +60,8 @@ export function draw(section, questions, can, { all = questions, most = 20, more
 }
 
 // drawHead draws what stands above the cards: how many questions there are, under which
-// name they are answered, and which are alike.
-function drawHead(section, questions, can) {
+// name they are answered, and which are alike. Unknown is how many more runs ask.
+function drawHead(section, questions, can, unknown) {
   const head = section.previousElementSibling;
   setHidden(head, section.hidden);
   if (!head.firstChild) {
@@ -69,7 +69,7 @@ function drawHead(section, questions, can) {
       make("ul", { class: "alike", "aria-label": "Questions that are alike" }));
   }
   const open = questions.filter((q) => !q.answered && !isAnsweredHere(q));
-  setText(head.querySelector(".count"), String(open.length));
+  setText(head.querySelector(".count"), String(open.length) + (unknown > 0 ? ` and those of ${plural(unknown, "more run")}` : ""));
   if (can.answer) who.fill(head.querySelector(".as"), "You answer");
   alike.draw(head.lastChild, open, can);
 }

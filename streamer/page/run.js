@@ -254,10 +254,10 @@ export class RunView {
     const until = parse(run.updated_at);
     const { calls, usage } = run;
     const facts = [
-      ["Begins", run.status === "queued" ? (run.due_at ? `${fullTime(parse(run.due_at))}, ${dueIn(run, now)}` : "when a runner has room for it") : ""],
+      [run.last_seq > 0 ? "Goes on" : "Begins", run.status === "queued" ? (run.due_at ? `${fullTime(parse(run.due_at))}, ${dueIn(run, now)}` : "when a runner has room for it") : ""],
       ["Goes on", run.status === "paused" && run.due_at ? `${fullTime(parse(run.due_at))}, ${dueIn(run, now)}` : ""],
-      [run.status === "queued" ? "Queued" : "Began", since ? `${clockTime(since)}, ${age(now - since)} ago` : "", since ? fullTime(since) : undefined],
-      [isOver(run) ? "Took" : "Newest record", isOver(run) ? duration(until - since) : `${age(now - until)} ago`],
+      [run.status === "queued" && !run.last_seq ? "Queued" : "Began", since ? `${clockTime(since)}, ${age(now - since)} ago` : "", since ? fullTime(since) : undefined],
+      isOver(run) ? ["Took", duration(until - since)] : ["Newest record", run.last_seq > 0 ? `${age(now - until)} ago` : ""],
       ["Calls", [`${count(calls.completed)} ok`, calls.failed && `${count(calls.failed)} failed`, calls.active - calls.waiting > 0 && `${calls.active - calls.waiting} run`, calls.waiting && `${calls.waiting} wait`, calls.asking && `${calls.asking} ask`, calls.stopped && `${calls.stopped} stopped`].filter(Boolean).join(", ")],
       ["Retries", calls.retries ? count(calls.retries) : ""],
       ["Tokens", usage.input_tokens + usage.output_tokens ? tokens(usage) : ""],

@@ -176,7 +176,8 @@ export function order(a, b) {
   return parse(b[by]) - parse(a[by]) || (a.run_id < b.run_id ? -1 : 1);
 }
 
-export const isOver = (run) => run.status !== "running" && run.status !== "paused";
+export const isOver = (run) => !goOn.has(run.status);
+const goOn = new Set(["queued", "running", "paused"]);
 
 // matches reports whether a run is what somebody searches for.
 export function matches(run, text) {

@@ -11,7 +11,16 @@ const patience = 250; // ms after the last key
 const again = 3000; // ms after which a search that got no answer is tried again
 
 // The parts of the address that filter, and what the server calls them.
-const filters = { status: "status", q: "text", program: "program", version: "version", pipeline: "pipeline", tag: "tag", class: "class", parent: "parent", since: "since" };
+const filters = { status: "status", q: "text", program: "program", version: "version", pipeline: "pipeline", tag: "tag", class: "class", parent: "parent", since: "since", until: "until" };
+
+// A time without a zone is one of this machine's clock: 2026-01-02 or 2026-01-02 15:04.
+const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/;
+export function timeOf(text) {
+  const [, day, time = "00:00"] = local.exec(text.trim()) ?? [];
+  const at = new Date(`${day}T${time}`);
+  return Number.isNaN(at.getTime()) ? text : at.toISOString();
+}
+const times = new Set(["since", "until"]);
 
 // sorts are what a list can be sorted by, with the value of a run.
 const tokens = (run) => run.usage.input_tokens + run.usage.output_tokens;
@@ -92,6 +101,7 @@ export class Table {
       this.problem = "";
     } catch (error) {
       if (turn !== this.#turn) return;
+      if (!after) this.total = 0; // it was of another list
       this.problem = timedOut(error) ? "it did not answer in time" : error.message;
       if (!(error instanceof Refusal)) this.#timer = setTimeout(() => this.#ask(query, after), again);
     }
@@ -108,7 +118,7 @@ function pathOf(to) {
       const known = value.split(",").filter((status) => statuses[status]);
       value = [...new Set(known.map((status) => (status === "waiting" ? "running" : status)))].join(",");
     }
-    if (value) params.set(parameter, value);
+    if (value) params.set(parameter, times.has(name) ? timeOf(value) : value);
   }
   if (sorts[to.sort]) {
     params.set("sort", to.sort);
@@ -119,8 +129,8 @@ function pathOf(to) {
 
 // picksRest reports whether a run is what the address asks for, apart from its status, its
 // text and its calls.
-export function picksRest({ program, version, pipeline, tag, class: errorClass, parent, since }, run) {
+export function picksRest({ program, version, pipeline, tag, class: errorClass, parent, since, until }, run) {
   return (!program || run.program === program) && (!version || run.program_version === version) && (!pipeline || run.pipeline === pipeline) &&
     (!tag || Boolean(run.tags?.includes(tag))) && (!errorClass || run.last_error?.error_class === errorClass) &&
-    (!parent || run.parent_run_id === parent) && (!since || parse(run.updated_at) >= parse(since));
+    (!parent || run.parent_run_id === parent) && (!since || parse(run.updated_at) >= parse(timeOf(since))) && (!until || parse(run.updated_at) < parse(timeOf(until)));
 }

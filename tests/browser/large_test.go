@@ -132,4 +132,9 @@ func TestAQueuedRunSaysWhenItBegins(t *testing.T) {
 	p := open(t, s.url()+"#run=later")
 	p.waitText("#run-facts", "Begins")
 	p.waitText("#run-facts", "in 59 m ")
+	assert.NotContains(t, p.text("#run-facts"), "Took")
+	p.load("about:blank")
+	p.load(s.url())
+	p.waitText(`[data-run="later"] .now`, "begins in 59 m ")
+	assert.NotContains(t, p.text(`[data-run="later"] .age`), "took")
 }

@@ -59,6 +59,7 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p := open(t, s.url())
 	p.waitText("#runs-total", "10.0k")
 	p.waitText(".question", "Where to?")
+	assert.Equal(t, "1", p.text(".questions-head .count"))
 	assert.Equal(t, 200, int(eval[float64](p, `document.querySelectorAll("#run-rows [data-run]").length`)))
 	p.waitText("[data-status=failed] b", "100")
 
@@ -84,6 +85,17 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p.waitText("#run-rows", "the card was refused")
 	p.wait(`((select) => { select.value = "cheap"; select.dispatchEvent(new Event("change")); return true })(document.querySelector("#views"))`)
 	p.wait(rowIDs + `[0] === "order-00001"`)
+	p.click("#order") // each order can be turned over
+	p.wait(rowIDs + `[0] === "order-09997"`)
+	p.waitText("#order", "highest first")
+	p.keys("\x1b")
+	p.waitText("#runs-total", "10.0k") // Esc clears the filters too
+	assert.Equal(t, "#sort=tokens", eval[string](p, `location.hash`))
+	p.wait(`(location.hash = "#until=2026-01-02 15:04", true)`) // by this machine's clock
+	p.waitText("#runs-total", "0 of 10.0k")
+	assert.Empty(t, p.text("#runs-problem"))
+	p.wait(`(location.hash = "#since=2026-01-02&sort=tokens", true)`)
+	p.wait(rowIDs + `[0] === "order-09998"`)
 	if assert.Empty(t, p.violations()); *long || *look != "" {
 		p.inspect("ten-thousand")
 	}
@@ -107,5 +119,6 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 		p.size(width, 900)
 		p.wait(fmt.Sprintf(`innerWidth === %d`, width))
 		assert.LessOrEqual(t, eval[float64](p, `document.documentElement.scrollWidth - innerWidth`), float64(0), "%d wide", width)
+		assert.Empty(t, eval[[]string](p, `[...document.querySelectorAll(".tile span")].filter((text) => text.scrollWidth > text.clientWidth).map((text) => text.textContent)`), "cut, %d wide", width)
 	}
 }
