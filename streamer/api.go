@@ -72,11 +72,7 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Acc
 		return
 	}
 	body.Runs, body.Next, body.Counts = append(body.Runs, states...), page.Next, page.Counts
-	for status, n := range page.Counts {
-		if len(q.Status) == 0 || slices.Contains(q.Status, status) {
-			body.Total += n
-		}
-	}
+	body.Total = page.total(q.Status)
 	h.sendJSON(w, body)
 }
 

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Query selects runs of a [Source], and says in which order. The zero Query selects all,
@@ -45,6 +47,17 @@ type RunPage struct {
 	Runs   []RunInfo
 	Next   string         // the Query.After of the next page; empty after the last
 	Counts map[string]int // of the runs that the query would select without Status, by status
+}
+
+// total returns the number of runs on all pages that have one of these statuses, or any if there are
+// none.
+func (p *RunPage) total(statuses []string) (n int) {
+	for status, runs := range p.Counts {
+		if len(statuses) == 0 || slices.Contains(statuses, status) {
+			n += runs
+		}
+	}
+	return n
 }
 
 var sorts = []string{"updated", "start", "end", "duration", "cost", "tokens", "retries"}
@@ -167,6 +180,9 @@ func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 		if !slices.Contains(allStatuses, status) {
 			return q, fmt.Errorf("status has %.50q: want some of %v", status, allStatuses)
 		}
+	}
+	if class := record.ClassUnknown; q.ErrorClass != "" && class.UnmarshalText([]byte(q.ErrorClass)) != nil {
+		return q, fmt.Errorf("class is %.50q: want one of %s", q.ErrorClass, allowed(record.ClassUnknown, record.ClassBreaker))
 	}
 	if q.Sort != "" && !slices.Contains(sorts, q.Sort) {
 		return q, fmt.Errorf("sort is %.50q: want one of %v", q.Sort, sorts)
@@ -377,9 +393,7 @@ func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope
 		return
 	}
 	body := OpenQuestions{Now: time.Now().UTC(), Questions: []OpenQuestion{}, Next: page.Next, Can: h.can(scope)}
-	for _, n := range page.Counts {
-		body.Asking += n
-	}
+	body.Asking = page.total(q.Status)
 	for i := range states {
 		s := &states[i]
 		for _, question := range h.questionsOf(req.Context(), s) {

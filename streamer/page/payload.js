@@ -42,12 +42,14 @@ export async function show(run, address, part, { alike = [], asked } = {}) {
   setText(found, "");
   text = "";
   value = undefined;
+  byID("payload-copy").disabled = true;
   body.replaceChildren(make("p", { class: "muted" }, "Loading…"));
   if (!dialog.open) dialog.showModal();
   try {
     const [received, request] = await Promise.all([read(path), asked && part === "output" ? read(pathOf(run, asked, "input")).catch(() => undefined) : undefined]);
     if (mine !== turn) return;
     ({ text, value } = received);
+    byID("payload-copy").disabled = false;
     schema = request?.value?.options?.format?.schema;
     body.replaceChildren(contents());
     setHidden(byID("payload-others"), others.length === 0);

@@ -185,6 +185,8 @@ func TestAllQuestionsOfARunAreListed(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/questions")), &asked))
 			assert.Len(t, asked.Questions, asks)
 			assert.Equal(t, 1, asked.Asking)
+			require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/questions?status=completed")), &asked))
+			assert.Zero(t, asked.Asking, "of the runs that were asked for")
 		})
 	}
 }
@@ -204,6 +206,7 @@ func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
 			"sort=cost&after=7/r":    "want the next of a page",
 			"program=a&program=b":    "want it once",
 			"text=%zz":               "cannot be read",
+			"class=teapot":           `class is \"teapot\": want one of unknown, timeout`,
 			"sort=tokens&after=cost": "want the next of a page",
 		} {
 			for _, path := range []string{"/api/runs?", "/api/questions?"} {

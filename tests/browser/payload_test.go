@@ -51,7 +51,10 @@ func TestWhatWentInAndCameOutIsReadWhole(t *testing.T) {
 	require.NoError(t, st.Close())
 	s := newSite(t, stored.New(store), streamer.Options{}, nil)
 
-	p := open(t, s.url()+"#run=trip-1&call=list")
+	p := newTab(t)
+	p.before(`globalThis.copied = []; Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => void copied.push(text) } });`)
+	p.load(s.url() + "#run=trip-1&call=list")
+	p.waitLive()
 	p.wait(`document.querySelector("#detail [data-part=output]")`)
 	p.wait(`(document.querySelector("#detail [data-part=output]").click(), true)`)
 	p.waitText("#payload-title", "Output of list")
@@ -60,6 +63,9 @@ func TestWhatWentInAndCameOutIsReadWhole(t *testing.T) {
 	p.wait(`((input) => { input.value = "needle"; input.dispatchEvent(new Event("input")); return true })(document.querySelector("#payload-search"))`)
 	p.waitText("#payload-found", "1 place")
 	p.waitText("#payload-body .hit", "the needle")
+	p.click("#payload-copy")
+	p.waitText("#payload-found", "copied")
+	assert.True(t, eval[bool](p, `fetch(document.querySelector("#payload-download").href).then(async (r) => r.headers.get("Content-Disposition") === 'attachment; filename="output.json"' && (await r.text()) === copied[0])`))
 	assert.Empty(t, p.violations())
 	p.wait(`(document.querySelector("#payload-close").click(), location.hash = "#run=trip-1&call=chat", true)`)
 
@@ -80,4 +86,8 @@ func TestWhatWentInAndCameOutIsReadWhole(t *testing.T) {
 	p.wait(`(document.querySelector("#payload-close").click(), document.querySelector("#detail [data-part=error]").click(), true)`)
 	p.waitText("#payload-body pre", "line one\nline two\nand more")
 	assert.Greater(t, eval[float64](p, `document.querySelector("#payload-body pre").textContent.length`), float64(2700))
+	p.expectOutages()
+	p.wait(`(document.querySelector("#payload-close").click(), globalThis.fetch = () => Promise.reject(new Error("no network")), document.querySelector("#detail [data-part=error]").click(), true)`)
+	p.waitText("#payload-body .error", "no network")
+	assert.True(t, eval[bool](p, `document.querySelector("#payload-copy").disabled`), "what is not there is not copied")
 }

@@ -102,6 +102,8 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p.expectOutages()
 	p.wait(`(location.hash = "#since=yesterday", true)`)
 	p.waitText("#runs-problem", "want a time such as")
+	p.wait(`(location.hash = "#status=asleep&sort=colour", true)`)
+	p.waitText("#runs-problem", `status has "asleep": want some of`)
 	eval[bool](p, `(() => {
 		const real = globalThis.fetch;
 		globalThis.fetch = (path, options) => {
