@@ -3,6 +3,7 @@ package tests
 import (
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,21 +11,40 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// TestExamplesRefuseArgumentsThatTheyDoNotKnow: those without tests. The others test it
-// themselves, but for the program of the README, which has no arguments to look at.
-func TestExamplesRefuseArgumentsThatTheyDoNotKnow(t *testing.T) {
+// TestLinkedExamples tests examples that have no tests of their own, except the program of the
+// README, which has no arguments.
+func TestLinkedExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it links examples")
 	}
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "./dashboard", "./quickstart", "./r3labs")
-	build.Dir = filepath.Join("..", "examples")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-	programs, err := filepath.Glob(filepath.Join(dir, "*"))
-	require.NoError(t, err)
-	require.Len(t, programs, 3)
-	for _, program := range programs {
-		process.Refuses(t, exec.CommandContext(t.Context(), program))
+	link := func(args ...string) string {
+		build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", dir + "/"}, args...)...)
+		build.Dir = filepath.Join("..", "examples")
+		out, err := build.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
 	}
+	link("./dashboard", "./r3labs")
+	dependencies := link("-ldflags=-dumpdep", "./quickstart")
+
+	t.Run("RefuseUnknownArguments", func(t *testing.T) {
+		programs, err := filepath.Glob(filepath.Join(dir, "*"))
+		require.NoError(t, err)
+		require.Len(t, programs, 3)
+		for _, program := range programs {
+			process.Refuses(t, exec.CommandContext(t.Context(), program))
+		}
+	})
+	// If a program can reach Method or MethodByName of reflect, the linker keeps all exported
+	// methods, which made programs larger by a fifth. A type that embeds reflect.Type and is
+	// converted to an interface is enough.
+	t.Run("DropMethodsThatNobodyCalls", func(t *testing.T) {
+		require.Contains(t, dependencies, "main.main -> ", "the linker prints what depends on what")
+		for line := range strings.Lines(dependencies) {
+			if strings.Contains(line, "<ReflectMethod>") {
+				t.Errorf("reflect can call any method here, so the linker keeps them all: %s", line)
+			}
+		}
+	})
 }
