@@ -1,10 +1,10 @@
 // Command release makes a release of this repository: tools/release.sh VERSION.
 //
 // It refuses a VERSION that is invalid, exists, or is not above the last one; a dirty tree;
-// a replace directive that it cannot drop; a CHANGELOG.md without a section for the version;
-// golden files that were changed since the last release; and a patch release that removes
-// something from the API. Then it checks out the commit into a new directory and runs
-// .ci/run and `make fuzz FUZZTIME=5m` there.
+// a checkout without a branch; a replace directive that it cannot drop; a CHANGELOG.md
+// without a section for the version; golden files that were changed since the last release;
+// and a patch release that removes something from the API. Then it checks out the commit
+// into a new directory and runs .ci/run and `make fuzz FUZZTIME=5m` there.
 //
 // It makes two commits. The first one dates the section of CHANGELOG.md and becomes the head
 // of the branch. The second one, on top of it, is only tagged. In that commit, the nested

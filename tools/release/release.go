@@ -33,7 +33,7 @@ func (r *release) make(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, check := range []func(context.Context, string) error{r.checkClean, r.checkModules, r.checkChangelog, r.checkGolden, r.checkAPI} {
+	for _, check := range []func(context.Context, string) error{r.checkClean, r.checkBranch, r.checkModules, r.checkChangelog, r.checkGolden, r.checkAPI} {
 		if err := check(ctx, last); err != nil {
 			return err
 		}
@@ -85,6 +85,13 @@ func (r *release) checkClean(ctx context.Context, _ string) error {
 	if changes != "" {
 		first, _, _ := strings.Cut(changes, "\n")
 		return fmt.Errorf("the tree is dirty: %s; commit or stash the changes", strings.TrimSpace(first))
+	}
+	return nil
+}
+
+func (r *release) checkBranch(ctx context.Context, _ string) error {
+	if _, err := git(ctx, r.dir, "symbolic-ref", "--quiet", "HEAD"); err != nil {
+		return errors.New("no branch is checked out, and a release makes a commit on one; check out main")
 	}
 	return nil
 }

@@ -165,6 +165,7 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 		"a candidate of the last":  {"v0.1.0-rc.1", nil, "v0.1.0-rc.1 is lower than"},
 		"a dirty tree":             {"", func(r *repository) { r.write("README.md", "") }, "the tree is dirty: M README.md"},
 		"a new file":               {"", func(r *repository) { r.write("new", "") }, "the tree is dirty: ?? new"},
+		"no branch":                {"", func(r *repository) { r.git("checkout", "--quiet", "--detach") }, "no branch is checked out"},
 		"a replace of the root": {"", func(r *repository) {
 			r.write("go.mod", "module "+rootPath+"\n\ngo 1.26\n\nreplace example.com/a => ../a\n")
 			r.commit()
