@@ -107,15 +107,18 @@ func TestReadmeIsReadInFiveMinutes(t *testing.T) {
 	assert.LessOrEqual(t, len(strings.Fields(string(readme))), 1200, "words")
 }
 
-// TestLinksOfTheDocumentationLeadSomewhere: to a file of the repository, or elsewhere.
+// TestLinksOfTheDocumentationLeadSomewhere: to a file of the repository and a heading of it, or
+// elsewhere.
 func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
-	files, err := filepath.Glob("../docs/*.md")
-	require.NoError(t, err)
-	adrs, err := filepath.Glob("../docs/adr/*.md")
-	require.NoError(t, err)
-	files = append(append(files, adrs...), "../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../examples/quickstart/README.md")
+	var files []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "examples/*/*.md"} {
+		found, err := filepath.Glob("../" + pattern)
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
+	require.Contains(t, files, "../README.md")
 	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
-	link := regexp.MustCompile(`\]\(([^)#]+)(?:#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^)#]*)#?([^)]*)\)`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -123,10 +126,28 @@ func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
 			if strings.HasPrefix(found[1], "http://") || strings.HasPrefix(found[1], "https://") {
 				continue
 			}
-			_, err := os.Stat(filepath.Join(filepath.Dir(file), found[1]))
-			assert.NoError(t, err, "%s links to %s", file, found[1])
+			target := file
+			if found[1] != "" {
+				target = filepath.Join(filepath.Dir(file), found[1])
+			}
+			_, err := os.Stat(target)
+			if assert.NoError(t, err, "%s links to %s", file, found[1]) && found[2] != "" {
+				assert.Contains(t, headings(t, target), found[2], "%s links to a heading of %s", file, target)
+			}
 		}
 	}
+}
+
+// headings returns the names by which links find the headings of a document.
+func headings(t *testing.T, file string) []string {
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var names []string
+	for _, found := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		name := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(found[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
 }
 
 func TestHelloWorldIsTheFirstProgramOfTheReadmeAndSmall(t *testing.T) {
