@@ -41,8 +41,8 @@ type Format struct {
 	Schema json.RawMessage `json:"schema"`           // JSON schema of an object
 	Strict bool            `json:"strict,omitempty"` // the service enforces the schema, which must then have a restricted form
 
-	// Loose says why a typed agent does not set Strict: what in its schema services do not enforce.
-	// It is not sent.
+	// Loose says why a typed agent does not set Strict: it names the part of the schema that
+	// services do not enforce. It is not sent.
 	Loose string `json:"loose,omitempty"`
 
 	// ByTool makes the model give its answer as the arguments of a tool of that

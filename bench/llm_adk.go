@@ -125,9 +125,9 @@ func (m adkModel) tools(tools []*genai.Tool) (out []goopenai.Tool, err error) {
 // toMessages makes a message of the text and calls in a content, and one of
 // each result.
 func toMessages(content *genai.Content) ([]goopenai.ChatCompletionMessage, error) {
-	said := goopenai.ChatCompletionMessage{Role: "user", Content: textOf(content)}
+	message := goopenai.ChatCompletionMessage{Role: "user", Content: textOf(content)}
 	if content.Role == genai.RoleModel {
-		said.Role = "assistant"
+		message.Role = "assistant"
 	}
 	var results []goopenai.ChatCompletionMessage
 	for _, part := range content.Parts {
@@ -136,7 +136,7 @@ func toMessages(content *genai.Content) ([]goopenai.ChatCompletionMessage, error
 			if err != nil {
 				return nil, fmt.Errorf("arguments of %s: %w", call.Name, err)
 			}
-			said.ToolCalls = append(said.ToolCalls, goopenai.ToolCall{ID: call.ID, Type: goopenai.ToolTypeFunction, Function: goopenai.FunctionCall{Name: call.Name, Arguments: string(args)}})
+			message.ToolCalls = append(message.ToolCalls, goopenai.ToolCall{ID: call.ID, Type: goopenai.ToolTypeFunction, Function: goopenai.FunctionCall{Name: call.Name, Arguments: string(args)}})
 		}
 		if result := part.FunctionResponse; result != nil {
 			text, err := json.Marshal(result.Response)
@@ -149,7 +149,7 @@ func toMessages(content *genai.Content) ([]goopenai.ChatCompletionMessage, error
 	if len(results) > 0 {
 		return results, nil
 	}
-	return []goopenai.ChatCompletionMessage{said}, nil
+	return []goopenai.ChatCompletionMessage{message}, nil
 }
 
 func toContent(message goopenai.ChatCompletionMessage) (*genai.Content, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// waysOut tells how to fix a type that would lose something.
-const waysOut = "export the fields, give the type a pair of methods that encode and decode it (such as MarshalJSON and UnmarshalJSON), " +
+// howToStore says how a type can be changed so that all of it is stored.
+const howToStore = "export the fields, give the type a pair of methods that encode and decode it (such as MarshalJSON and UnmarshalJSON), " +
 	`tag a field that is not needed with json:"-"`
 
 // checkOutput returns an error if outputs of the type could not be restored from the records of a
@@ -29,7 +29,7 @@ func checkOutput[Out any](spec *Spec) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &loss):
-		return fmt.Errorf("core: the output of %q would not be the same when it is read from its record: %w; %s, return something else%s", spec.Name, err, waysOut, orNoStore)
+		return fmt.Errorf("core: the output of %q would not be the same when it is read from its record: %w; %s, return something else%s", spec.Name, err, howToStore, orNoStore)
 	}
 	return fmt.Errorf("core: the output of %q could never be stored: %w; return something else%s", spec.Name, err, orNoStore)
 }
@@ -46,7 +46,7 @@ func checkWholeInput[In any](spec *Spec) error {
 	t := reflect.TypeFor[In]()
 	if err := codec.CheckInput(t); err != nil {
 		return fmt.Errorf("core: inputs of %q could not be told apart: %w; %s, or define the identity of the input (actors.WithIdentity, Definition.Identify, or a method Identity() any of the type)",
-			spec.Name, err, waysOut)
+			spec.Name, err, howToStore)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ type Ledger struct {
 	opening Counts // the counts when the run was last opened
 	because map[InterruptReason]int
 
-	newest *Call // the open call that began last; nil if it is in open
+	newest *Call // the open call that began last, unless it is in open
 	open   map[Address]*Call
 	ended  map[Address]*Call
 	spare  []*Call // calls that have ended, to be reused for others

@@ -27,9 +27,9 @@ type Counts struct {
 
 	// Flows.
 	Attempts  int // attempts that began
-	Begun     int // of these, the first of their calls
-	Retries   int // of these, with a new number, after a failed attempt
-	Repeats   int // of these, with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
+	Begun     int // of Attempts: the first of their calls
+	Retries   int // of Attempts: those with a new number, after a failed attempt
+	Repeats   int // of Attempts: those with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
 	Promised  int // failed attempts that will be retried
 	Outcomes  int
 	Cached    int // of Outcomes: from a cache

@@ -73,7 +73,7 @@ func (r *Runner) countQueued() int {
 
 // admitted ends a start. If the run has begun meanwhile, it no longer waits.
 func (r *Runner) admitted(runID, principal string, isNew bool) {
-	waits := r.heap == nil || r.heap.has(runID)
+	isQueued := r.heap == nil || r.heap.has(runID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := &r.admission
@@ -85,7 +85,7 @@ func (r *Runner) admitted(runID, principal string, isNew bool) {
 	}
 	switch {
 	case principal == "":
-	case isNew && waits && r.open[runID] == nil:
+	case isNew && isQueued && r.open[runID] == nil:
 		a.of[runID] = principal
 	default:
 		a.countDown(principal)
@@ -94,7 +94,7 @@ func (r *Runner) admitted(runID, principal string, isNew bool) {
 
 // leave is called for a run that no longer waits. r.mu must be held.
 func (a *admission) leave(runID string) {
-	if principal, waits := a.of[runID]; waits {
+	if principal, ok := a.of[runID]; ok {
 		delete(a.of, runID)
 		a.countDown(principal)
 	}
@@ -116,14 +116,14 @@ func (r *Runner) countStored(ctx context.Context) error {
 	if r.heap != nil || !limits || isFresh {
 		return nil
 	}
-	waits := make(map[string]bool)
+	queued := make(map[string]bool)
 	now := time.Now()
 	stored := 0
 	for info, err := range snapshot.Runs(ctx, r.store, snapshot.Filter{Status: []snapshot.Status{snapshot.StatusQueued}}) {
 		if err != nil {
 			return fmt.Errorf("runner: count the runs that wait: %w", err)
 		}
-		if waits[info.RunID] = true; !info.Due.After(now) {
+		if queued[info.RunID] = true; !info.Due.After(now) {
 			stored++
 		}
 	}
@@ -131,7 +131,7 @@ func (r *Runner) countStored(ctx context.Context) error {
 	defer r.mu.Unlock()
 	r.admission.stored, r.admission.storedAt = stored, now
 	for runID := range r.admission.of {
-		if !waits[runID] {
+		if !queued[runID] {
 			r.admission.leave(runID)
 		}
 	}

@@ -147,7 +147,7 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 	return r.whileChanging(ctx, runID, func() (bool, error) {
 		info, err := state.Resume(ctx, r.store, runID)
 		if err == nil {
-			r.goOn(ctx, &info)
+			r.requeue(ctx, &info)
 		}
 		return errors.Is(err, snapshot.ErrLocked), err
 	})
@@ -160,7 +160,7 @@ func (r *Runner) Retry(ctx context.Context, runID string) error {
 	return r.whileChanging(ctx, runID, func() (bool, error) {
 		info, err := state.Retry(ctx, r.store, runID)
 		if err == nil {
-			r.goOn(ctx, &info)
+			r.requeue(ctx, &info)
 		}
 		return errors.Is(err, snapshot.ErrLocked), err
 	})
@@ -178,8 +178,8 @@ func (r *Runner) RetryAll(ctx context.Context, c state.Choice) ([]state.Chosen, 
 	return c.Each(ctx, r.store, snapshot.StatusFailed, r.Retry)
 }
 
-// goOn queues a run that was resumed or is being retried, even if it was refused before.
-func (r *Runner) goOn(ctx context.Context, info *snapshot.Info) {
+// requeue queues a run that was resumed or is being retried, even if it was refused before.
+func (r *Runner) requeue(ctx context.Context, info *snapshot.Info) {
 	r.mu.Lock()
 	delete(r.refused, info.RunID)
 	r.mu.Unlock()

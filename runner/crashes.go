@@ -142,21 +142,21 @@ func (r *Runner) takeTurn(o *openRun) bool {
 		r.suspects.current = o
 		r.suspects.waiting = slices.DeleteFunc(r.suspects.waiting, func(e Entry) bool { return e.RunID == o.runID })
 	}
-	o.waits = r.suspects.current != o
-	return !o.waits
+	o.isBlocked = r.suspects.current != o
+	return !o.isBlocked
 }
 
 // await adds a suspect that was given back to those that wait for their turn.
 func (r *Runner) await(ctx context.Context, e Entry) {
 	r.mu.Lock()
-	if !r.suspects.waits(e.RunID) {
+	if !r.suspects.isWaiting(e.RunID) {
 		r.suspects.waiting = append(r.suspects.waiting, e)
 	}
 	r.mu.Unlock()
 	r.wakeSuspect(ctx)
 }
 
-func (s *suspects) waits(runID string) bool {
+func (s *suspects) isWaiting(runID string) bool {
 	return slices.ContainsFunc(s.waiting, func(e Entry) bool { return e.RunID == runID })
 }
 

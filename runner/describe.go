@@ -12,7 +12,7 @@ import (
 type Description struct {
 	Name     string
 	About    string          // what it is for, in the words of its actor; may be empty
-	Version  string          // that of new runs
+	Version  string          // the version that new runs get
 	Versions []string        // all that are registered, sorted
 	Input    json.RawMessage // the JSON schema of the input; nil if it has none
 

@@ -27,7 +27,7 @@ type openRun struct {
 	again      bool                  // an answer came that the run may not have seen
 	stopped    error                 // why the run cannot continue as it is; nil if it can, or has ended
 	later      bool                  // the run could not be opened, for a reason that may go away
-	waits      bool                  // the run is a suspect, and it is not its turn
+	isBlocked  bool                  // the run is a suspect, and it is not its turn
 }
 
 // execute runs one run until it ends, stops or is parked.
@@ -209,7 +209,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		close(o.opened)
 	}
 	answered = answered || o.again
-	refused, later, waits := r.isRefused(&info), o.later, o.waits
+	refused, later, isBlocked := r.isRefused(&info), o.later, o.isBlocked
 	r.announce(o.runID, info)
 	r.mu.Unlock()
 	r.give(ctx, lease, func() error {
@@ -219,7 +219,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		case err != nil:
 			lease.Abandon()
 			return nil
-		case waits:
+		case isBlocked:
 			return lease.Park(ctx, r.queueTime(ctx, time.Now().Add(suspectsWait)))
 		case info.Open, later, info.Status == snapshot.StatusInterrupted && info.Due.IsZero() && !r.isStopping():
 			return lease.Park(ctx, r.queueTime(ctx, time.Now().Add(offeredAgain)))
@@ -227,7 +227,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 			return lease.Park(ctx, r.queueTime(ctx, due))
 		}
 	})
-	if waits {
+	if isBlocked {
 		r.await(ctx, lease.Entry())
 	}
 	r.clear(ctx, o)

@@ -93,7 +93,7 @@ func earlier(a, b time.Time) time.Time {
 func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.programs[programKey{info.Program, info.Version}] == nil || info.Open || r.stopping || r.open[info.RunID] != nil || r.suspects.waits(info.RunID) {
+	if r.programs[programKey{info.Program, info.Version}] == nil || info.Open || r.stopping || r.open[info.RunID] != nil || r.suspects.isWaiting(info.RunID) {
 		return false
 	}
 	return !r.isRefused(info)

@@ -51,10 +51,10 @@ func cloneValue(v reflect.Value, depth int) reflect.Value {
 	return c
 }
 
-// setValue sets to to v, unless v now has a type that to cannot hold.
-func setValue(to, v reflect.Value) {
-	if v.Type().AssignableTo(to.Type()) {
-		to.Set(v)
+// setValue sets target to v, unless v now has a type that cannot be assigned to it.
+func setValue(target, v reflect.Value) {
+	if v.Type().AssignableTo(target.Type()) {
+		target.Set(v)
 	}
 }
 

@@ -190,7 +190,8 @@ func awaitAnswers(ctx context.Context, store snapshot.Store, runID string) error
 // errDue is the cause of the end of a wait when the run is due.
 var errDue = errors.New("state: the run is due")
 
-// awaitChange returns when the run can continue, has another due time, or is due.
+// awaitChange returns when the due time is reached or was changed, or when the run can continue for another
+// reason.
 func awaitChange(ctx context.Context, store snapshot.Store, runID string, due time.Time) error {
 	watch, cancel := ctx, context.CancelFunc(func() {})
 	if !due.IsZero() {

@@ -22,7 +22,7 @@ type restored struct {
 	refused  map[uint64]bool // generations that were refused because the program differed
 	versions versions
 	usage    usage
-	values   byPath // by the call that wrote them
+	values   byPath // values, by the call that wrote them
 	all      byPath // every record; nil until the records inside a call are needed
 
 	compensable map[record.Address][]completion // of calls that can be compensated, in order; the last may be in doubt

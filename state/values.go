@@ -108,8 +108,8 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	return v, true, nil
 }
 
-// refuseValue stops the run because a value has fields that the type as which
-// it is read does not have. It returns nil if the run trusts such values.
+// refuseValue stops the run because a value has fields that are missing in the
+// type that it is read into. It returns nil if the run accepts such values.
 func (r *run) refuseValue(s *engine.Scope, key string, lost []string) error {
 	history := r.settings.History
 	if history == nil {

@@ -17,7 +17,7 @@ type RunList struct {
 	Cursor string     `json:"cursor"`         // of the stream of all runs; the runs may have newer records
 	Now    time.Time  `json:"now"`            // by the clock of the server, as next_attempt_at
 	Runs   []RunState `json:"runs"`           // one page, the last updated first if no other order was asked for
-	Next   string     `json:"next,omitempty"` // the after of the page that follows; empty after the last
+	Next   string     `json:"next,omitempty"` // the parameter "after" of the next page; empty on the last page
 	Total  int        `json:"total"`          // of the runs on all pages
 
 	// Counts is the number of runs on all pages by status, and of those that the query
@@ -154,9 +154,9 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	body.Omitted = before
 	born := r.knownBorn()
 	if len(ids) > 0 {
-		body.Cursor = string(ids[len(ids)-1].append(appendBorn(nil, born)))
+		body.Cursor = string(ids[len(ids)-1].append(appendCreated(nil, born)))
 	} else if last := r.tape.forgotten(); last.n > 0 { // all there were, and no source has them
-		body.Cursor, body.Omitted = string(last.append(appendBorn(nil, born))), last.n
+		body.Cursor, body.Omitted = string(last.append(appendCreated(nil, born))), last.n
 	}
 	return body, nil
 }

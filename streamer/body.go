@@ -90,12 +90,12 @@ func decodeBody(data []byte, body any) error {
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if rest := bytes.TrimSpace(data[d.InputOffset():]); len(rest) > 0 {
-		return errors.New("there is something after the object")
+		return errors.New("there is more data after the object")
 	}
 	return checkValue(data)
 }
 
-// wanted describes the JSON values of a type of Go.
+// wanted describes the JSON that a Go type is decoded from.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

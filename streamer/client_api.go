@@ -228,15 +228,15 @@ func (c *Client) Fork(ctx context.Context, runID string, f Fork) error {
 // ResumeAll resumes the chosen runs, and returns the result for each. Choice.Sees is not sent: the
 // server knows which runs the sender may see.
 func (c *Client) ResumeAll(ctx context.Context, choice Choice) ([]Continued, error) {
-	return c.goOn(ctx, "resume", choice)
+	return c.continueAll(ctx, "resume", choice)
 }
 
 // RetryAll retries the chosen runs, which failed, as [Client.ResumeAll] does.
 func (c *Client) RetryAll(ctx context.Context, choice Choice) ([]Continued, error) {
-	return c.goOn(ctx, "retry", choice)
+	return c.continueAll(ctx, "retry", choice)
 }
 
-func (c *Client) goOn(ctx context.Context, action string, choice Choice) ([]Continued, error) {
+func (c *Client) continueAll(ctx context.Context, action string, choice Choice) ([]Continued, error) {
 	u, err := c.address("api", "runs", action)
 	if err != nil {
 		return nil, err

@@ -23,8 +23,8 @@ func cursorOf(r *record.Record) cursor { return cursor{r.Generation, r.Seq} }
 // since 1970, and a point. A cursor of a deleted run is therefore not valid for another run with
 // the same ID. If the time is not known, it is 0 and is left out.
 
-// cutBorn splits an ID into when its run was created and the cursor.
-func cutBorn(id string) (born int64, rest string) {
+// cutCreated splits an ID into the time at which its run was created and the cursor.
+func cutCreated(id string) (born int64, rest string) {
 	text, rest, found := strings.Cut(id, ".")
 	if !found || len(text) > 20 {
 		return 0, id
@@ -36,8 +36,8 @@ func cutBorn(id string) (born int64, rest string) {
 	return int64(n), rest
 }
 
-// appendBorn appends the beginning of an ID.
-func appendBorn(b []byte, born int64) []byte {
+// appendCreated appends the beginning of an ID.
+func appendCreated(b []byte, born int64) []byte {
 	if born == 0 {
 		return b
 	}

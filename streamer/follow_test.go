@@ -47,11 +47,11 @@ func TestFollowYieldsEachRecordOnceAndDeltasBetweenThem(t *testing.T) {
 	defer func() { require.NoError(t, h.Close(context.WithoutCancel(t.Context()))) }()
 	st, err := state.Open(t.Context(), store, "r", state.WithPublisher(h))
 	require.NoError(t, err)
-	began, goOn := make(chan struct{}), make(chan struct{})
+	began, proceed := make(chan struct{}), make(chan struct{})
 	tool := decorators.Tool("tool", "", func(ctx context.Context, _ struct{}) (string, error) {
 		live.Emit(ctx, live.Delta{Part: live.PartText, Text: "half"})
 		close(began)
-		<-goOn
+		<-proceed
 		live.Emit(ctx, live.Delta{Part: live.PartText, Text: " and whole"})
 		return "done", nil
 	})
@@ -61,7 +61,7 @@ func TestFollowYieldsEachRecordOnceAndDeltasBetweenThem(t *testing.T) {
 		done <- errors.Join(err, st.Close())
 	}()
 	<-began
-	deltas, seqs := followed(t, h, "r", func() { close(goOn) })
+	deltas, seqs := followed(t, h, "r", func() { close(proceed) })
 	require.NoError(t, <-done)
 	assert.Equal(t, []string{"tool begin ", "tool text half", "tool text  and whole"}, deltas)
 	assert.Equal(t, []uint64{1, 2, 3, 4}, seqs)

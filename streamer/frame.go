@@ -16,11 +16,11 @@ type frame struct {
 	event  string
 	size   int64 // approximate size in memory
 
-	once  sync.Once
-	rec   *record.Record // nil once it was encoded
-	words Vocabularies   // nil once it was encoded
-	body  []byte         // "data: …\nevent: …\n": the ID and the empty line are the stream's
-	said  map[string][][]byte
+	once   sync.Once
+	rec    *record.Record // nil once it was encoded
+	words  Vocabularies   // nil once it was encoded
+	body   []byte         // "data: …\nevent: …\n": the ID and the empty line are the stream's
+	events map[string][][]byte
 }
 
 // eagerBytes is how much memory a record may refer to before its frame is encoded at once, so that
@@ -64,16 +64,16 @@ func (f *frame) bytes() []byte {
 		f.body = append(f.body, "\nevent: "...)
 		f.body = append(f.body, f.event...)
 		f.body = append(f.body, '\n')
-		f.said = f.words.say(f.rec)
+		f.events = f.words.say(f.rec)
 		f.rec, f.words = nil, nil
 	})
 	return f.body
 }
 
-// saidBy returns the events that a vocabulary makes of the record.
-func (f *frame) saidBy(vocabulary string) [][]byte {
+// eventsFor returns the events that a vocabulary makes of the record.
+func (f *frame) eventsFor(vocabulary string) [][]byte {
 	f.bytes()
-	return f.said[vocabulary]
+	return f.events[vocabulary]
 }
 
 // json returns the data of the event.

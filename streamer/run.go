@@ -15,7 +15,7 @@ type run struct {
 	stored  atomic.Int32 // above 0 if the source has it, below 0 if not; 0 if that is not known
 
 	ends atomic.Int64 // how often it was deleted, or replaced unseen
-	born atomic.Int64 // when it was created, see cutBorn; 0 while that is not known
+	born atomic.Int64 // when it was created, see cutCreated; 0 while that is not known
 
 	products products
 
@@ -70,7 +70,7 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 	return true, r.tape.append(f, id), all.number(f, allGeneration)
 }
 
-// knownBorn returns when the run was created, see cutBorn; 0 if that is not known.
+// knownBorn returns when the run was created, see cutCreated; 0 if that is not known.
 func (r *run) knownBorn() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

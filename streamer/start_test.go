@@ -257,7 +257,7 @@ func TestResultIsRedacted(t *testing.T) {
 
 func TestManyRunsGoOnTogether(t *testing.T) {
 	var s starts
-	for name, goOn := range map[string]func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error){
+	for name, continueAll := range map[string]func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error){
 		"resume": func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error) {
 			return c.ResumeAll(t.Context(), choice)
 		},
@@ -271,20 +271,20 @@ func TestManyRunsGoOnTogether(t *testing.T) {
 				Continuer: &s, Authorize: func(*http.Request) (streamer.Access, error) { return scope, nil },
 			})
 			c := &streamer.Client{URL: server.URL}
-			got, err := goOn(c, streamer.Choice{Reason: "divergence", Program: "support"})
+			got, err := continueAll(c, streamer.Choice{Reason: "divergence", Program: "support"})
 			require.NoError(t, err)
 			assert.Equal(t, []streamer.Continued{{RunID: "mine-1", Error: "divergencesupport"}, {RunID: "yours-1", Error: "divergencesupport"}}, got)
-			_, err = goOn(c, streamer.Choice{})
+			_, err = continueAll(c, streamer.Choice{})
 			require.ErrorIs(t, err, streamer.ErrInvalid)
 			require.ErrorContains(t, err, "status, reason, program or since is needed")
-			_, err = goOn(c, streamer.Choice{Status: "queued"})
+			_, err = continueAll(c, streamer.Choice{Status: "queued"})
 			require.ErrorIs(t, err, streamer.ErrInvalid)
 			scope.Runs = isMine
-			got, err = goOn(c, streamer.Choice{Since: time.Unix(1, 0)})
+			got, err = continueAll(c, streamer.Choice{Since: time.Unix(1, 0)})
 			require.NoError(t, err)
 			assert.Equal(t, []streamer.Continued{{RunID: "mine-1"}}, got)
 			scope.Control = false
-			_, err = goOn(c, streamer.Choice{Reason: "divergence"})
+			_, err = continueAll(c, streamer.Choice{Reason: "divergence"})
 			require.ErrorContains(t, err, "nothing can be resumed or retried here")
 		})
 	}

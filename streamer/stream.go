@@ -23,7 +23,7 @@ type stream struct {
 	control    *http.ResponseController
 	timer      *time.Timer // for the event to wait for
 	watched    *watched    // the runs whose deltas the client has asked for; nil for none
-	born       int64       // when the run was created, see cutBorn; 0 where that is not known
+	born       int64       // when the run was created, see cutCreated; 0 where that is not known
 	vocabulary string      // in whose words the events are; empty for those of this package
 	proto      int         // the major version of HTTP
 
@@ -139,7 +139,7 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 // resume continues after the ID of an event of the run. It starts from the beginning if the ID
 // belongs to another run, which had the same run ID.
 func (s *stream) resume(ctx context.Context, id string, part int) error {
-	born, id := cutBorn(id)
+	born, id := cutCreated(id)
 	now := born
 	var err error
 	if born != 0 {

@@ -48,13 +48,13 @@ func (v Vocabularies) say(r *record.Record) map[string][][]byte {
 	if len(v) == 0 {
 		return nil
 	}
-	said := make(map[string][][]byte, len(v))
+	events := make(map[string][][]byte, len(v))
 	for name, words := range v {
 		for _, e := range eventsIn(words, r) {
-			said[name] = append(said[name], encodeSaid(e))
+			events[name] = append(events[name], encodeEvent(e))
 		}
 	}
-	return said
+	return events
 }
 
 // eventUnsaid is the name of the event that replaces a record on which a vocabulary failed.
@@ -71,9 +71,9 @@ func eventsIn(words vocabulary.Vocabulary, r *record.Record) (events []vocabular
 	return words(*r)
 }
 
-// encodeSaid encodes an event of a vocabulary, which may be a user's own. Its name
+// encodeEvent encodes an event of a vocabulary, which may be a user's own. Its name
 // is one line.
-func encodeSaid(e vocabulary.Event) []byte {
+func encodeEvent(e vocabulary.Event) []byte {
 	e.Name = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(e.Name, "?"), func(r rune) bool { return r < ' ' || r == 0x7F }), " ")
 	data, err := e.MarshalJSON()
 	switch {
@@ -85,9 +85,9 @@ func encodeSaid(e vocabulary.Event) []byte {
 	return fmt.Appendf(nil, "data: %s\nevent: %s\n", data, e.Name)
 }
 
-// A vocabulary may make several events of one record. The last one has the ID of the record; each
-// earlier one has that ID with a part: a hyphen and its number. A client that was cut off between
-// them gets the rest.
+// A vocabulary may make several events from one record. The last one has the ID of the record. To the
+// ID of each earlier one, a hyphen and the number of the event are added, so that a client that is cut
+// off between them can continue with the next one.
 
 // cutPart splits an ID into that of the record and the part.
 func cutPart(id string) (whole string, part int) {
@@ -104,19 +104,19 @@ func cutPart(id string) (whole string, part int) {
 
 // say sends the events of the client's vocabulary for a record, after the part that the client has.
 func (s *stream) say(f *frame, id cursor, part int) error {
-	said := f.saidBy(s.vocabulary)
-	for n := part + 1; n <= len(said); n++ {
-		if err := s.write(said[n-1]); err != nil {
+	events := f.eventsFor(s.vocabulary)
+	for n := part + 1; n <= len(events); n++ {
+		if err := s.write(events[n-1]); err != nil {
 			return err
 		}
 		var err error
 		switch {
 		case id.n == 0:
 			err = s.write([]byte("\n"))
-		case n == len(said):
+		case n == len(events):
 			err = s.endWithID()
 		default:
-			err = s.write(fmt.Appendf(nil, "id: %s%v-%d\n\n", appendBorn(nil, s.born), s.at, n))
+			err = s.write(fmt.Appendf(nil, "id: %s%v-%d\n\n", appendCreated(nil, s.born), s.at, n))
 		}
 		if err != nil {
 			return err

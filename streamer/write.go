@@ -43,7 +43,7 @@ func (s *stream) send(f *frame, id cursor) error {
 func (s *stream) endWithID() error {
 	s.sent = s.at
 	line := append(s.buffer().AvailableBuffer(), "id: "...)
-	line = s.at.append(appendBorn(line, s.born))
+	line = s.at.append(appendCreated(line, s.born))
 	return s.write(append(line, "\n\n"...))
 }
 

@@ -193,7 +193,7 @@ func read(ctx context.Context, t thread, limit int) ([]State, error) {
 	return turns, nil
 }
 
-// fill adds what was asked and answered.
+// fill sets the prompt and the answer of the turn.
 func (t thread) fill(ctx context.Context, s *State) error {
 	prompt, _, err := t.prompt(ctx, s.Number)
 	if err != nil {

@@ -223,12 +223,12 @@ func estimate(body []byte, a *answer) core.Usage {
 	if !a.usage.IsZero() {
 		return a.usage
 	}
-	said := a.streamedBytes + a.text.Len() + a.reasoning.Len() + a.refusal.Len()
+	outputBytes := a.streamedBytes + a.text.Len() + a.reasoning.Len() + a.refusal.Len()
 	for _, call := range a.calls {
-		said += call.arguments.Len()
+		outputBytes += call.arguments.Len()
 	}
-	if said == 0 {
+	if outputBytes == 0 {
 		return core.Usage{}
 	}
-	return core.Usage{InputTokens: (len(body) + 3) / 4, OutputTokens: (said + 3) / 4, Estimated: true}
+	return core.Usage{InputTokens: (len(body) + 3) / 4, OutputTokens: (outputBytes + 3) / 4, Estimated: true}
 }

@@ -116,25 +116,25 @@ func (w responsesWire) items(msg actors.Message) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var said any = errorText(msg)
+	var content any = errorText(msg)
 	switch {
-	case len(parts) > 0 && said != "":
-		said = append([]any{map[string]any{"type": "input_text", "text": said}}, parts...)
+	case len(parts) > 0 && content != "":
+		content = append([]any{map[string]any{"type": "input_text", "text": content}}, parts...)
 	case len(parts) > 0:
-		said = parts
-	case said == "":
-		said = noText
+		content = parts
+	case content == "":
+		content = noText
 	}
 	switch {
 	case msg.Role == actors.RoleTool:
-		return []any{inputCallOutput{"function_call_output", msg.ToolCallID, said}}, nil
+		return []any{inputCallOutput{"function_call_output", msg.ToolCallID, content}}, nil
 	case msg.Role != actors.RoleAssistant:
-		item, err := w.withExtra(inputMessage{Role: string(msg.Role), Content: said}, msg.Extra)
+		item, err := w.withExtra(inputMessage{Role: string(msg.Role), Content: content}, msg.Extra)
 		return []any{item}, err
 	}
 	var items []any
 	if msg.Text != "" || len(parts) > 0 || len(msg.ToolCalls) == 0 {
-		item, err := w.withExtra(inputMessage{Role: "assistant", Content: said}, msg.Extra)
+		item, err := w.withExtra(inputMessage{Role: "assistant", Content: content}, msg.Extra)
 		if err != nil {
 			return nil, err
 		}

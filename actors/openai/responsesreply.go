@@ -110,12 +110,12 @@ func (a *answer) addItem(item *outputItem, raw json.RawMessage) {
 		a.addImage(string(item.Result))
 	case "message":
 		a.needsItems = a.needsItems || item.Phase != ""
-		said := &a.text
+		text := &a.text
 		if item.Phase == commentary {
-			said = &a.commentary
+			text = &a.commentary
 		}
 		for _, part := range item.Content {
-			said.WriteString(part.Text)
+			text.WriteString(part.Text)
 			a.refusal.WriteString(part.Refusal)
 			a.addAnnotations(part.Annotations.value)
 			a.addLogprobs(part.Logprobs.value)

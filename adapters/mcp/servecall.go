@@ -101,7 +101,7 @@ func (s *server) callTool(ctx context.Context, r *sdk.CallToolRequest) (sdk.Resu
 		return s.callRunTool(ctx, c, p)
 	}
 	if p.RequestState != "" {
-		return s.goOn(ctx, c, p)
+		return s.resumeWithAnswers(ctx, c, p)
 	}
 	if !s.isServed(p.Name) {
 		return nil, invalid("unknown tool %q", record.Truncate(p.Name, 80))
@@ -191,8 +191,8 @@ func (s *server) find(ctx context.Context, c caller, runID string) (snapshot.Inf
 	return info, nil
 }
 
-// goOn answers the questions that the client was asked, and then waits for the run as hold does.
-func (s *server) goOn(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
+// resumeWithAnswers answers the questions that the client was asked, and then waits for the run as hold does.
+func (s *server) resumeWithAnswers(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
 	runID, told := readState(p.RequestState)
 	info, err := s.find(ctx, c, runID)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *server) goOn(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (
 		return nil, err
 	}
 	if declined {
-		return s.waits(ctx, info.RunID)
+		return s.openQuestions(ctx, info.RunID)
 	}
 	return s.hold(ctx, c, info.RunID, told)
 }
@@ -243,7 +243,7 @@ func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) 
 		case len(progress.questions) == 0:
 			return s.outcome(ctx, &progress.info)
 		case !c.elicits:
-			return s.waits(ctx, runID)
+			return s.openQuestions(ctx, runID)
 		case c.modern:
 			return &callResult{ResultType: "input_required", InputRequests: requestsOf(progress.questions), RequestState: stateOf(runID, max(told, progress.info.LastSeq))}, nil
 		}
@@ -252,7 +252,7 @@ func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) 
 			return nil, err
 		}
 		if declined {
-			return s.waits(ctx, runID)
+			return s.openQuestions(ctx, runID)
 		}
 	}
 }
@@ -311,11 +311,11 @@ func (c *caller) tell(ctx context.Context, r *record.Record, told *uint64) {
 		return
 	}
 	*told = r.Seq
-	_ = c.session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: c.token, Progress: float64(r.Seq), Message: said(r)}) // the client may be gone
+	_ = c.session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: c.token, Progress: float64(r.Seq), Message: progressMessage(r)}) // the client may be gone
 }
 
-// said describes a record in words.
-func said(r *record.Record) string {
+// progressMessage describes a record in words.
+func progressMessage(r *record.Record) string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", strings.TrimSuffix(r.Kind.String(), "_call"), r.Name, r.Status)), " ") // a run may have no name
 }
 
@@ -413,9 +413,9 @@ func failed(message string) *callResult {
 	return r
 }
 
-// waits returns the tool result of a call whose run waits for an answer, if the client cannot ask
+// openQuestions returns the tool result of a call whose run waits for an answer, if the client cannot ask
 // its user or the user declined. It says how to answer.
-func (s *server) waits(ctx context.Context, runID string) (sdk.Result, error) {
+func (s *server) openQuestions(ctx context.Context, runID string) (sdk.Result, error) {
 	open, err := s.questions(ctx, runID)
 	if err != nil {
 		return nil, err

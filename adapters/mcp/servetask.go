@@ -25,7 +25,8 @@ type updateParams struct {
 	InputResponses map[string]json.RawMessage `json:"inputResponses"`
 }
 
-// responseTo returns the response to a question; nil if there is none. Others may be anything.
+// responseTo returns the response to a question; nil if there is none. It does not check the other
+// responses.
 func (p *updateParams) responseTo(question string) (*sdk.ElicitResult, error) {
 	raw, ok := p.InputResponses[question]
 	if !ok {

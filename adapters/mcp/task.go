@@ -133,17 +133,17 @@ func pollInterval(ms float64) time.Duration {
 // grows to a tenth of the time that has passed. A resumed run repeats all recorded waits, so
 // their number must stay small.
 func (c *Client) poll(ctx context.Context, b begun) (actors.ToolOutput, error) {
-	began, interval, said := time.Now(), b.Poll, ""
+	began, interval, lastMessage := time.Now(), b.Poll, ""
 	emit := live.Emitter(ctx)
 	for {
 		t, err := c.taskOf(ctx, b.Task)
 		if err != nil {
 			return actors.ToolOutput{}, err
 		}
-		if t.StatusMessage != said && emit != nil {
+		if t.StatusMessage != lastMessage && emit != nil {
 			emit(live.Delta{Part: live.PartProgress, Text: t.StatusMessage})
 		}
-		said = t.StatusMessage
+		lastMessage = t.StatusMessage
 		switch t.Status {
 		case taskWorking:
 		case taskCompleted:

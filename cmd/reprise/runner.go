@@ -97,7 +97,7 @@ func (a *app) runProgram(ctx context.Context, program, binary string, args []str
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
-	case cmd.ProcessState != nil && cmd.ProcessState.Success(): // also after it was asked to end
+	case cmd.ProcessState != nil && cmd.ProcessState.Success(): // also if it was asked to end
 		return nil
 	case errors.As(err, &exit):
 		return fmt.Errorf("%s ended with %w", program, exit)

@@ -90,7 +90,7 @@ func (c *Call) enter(first *Scope) (free func()) {
 	if c.isRoot() {
 		c.root.active.Add(1)
 	}
-	return c.rejoin(first)
+	return c.endWithScope(first)
 }
 
 // leave undoes the counting of enter and checkOverlap.
@@ -281,7 +281,7 @@ func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
 
 // settle decides the result of the attempt and appends its record.
 func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
-	if s.isDoomed() {
+	if s.hasMissedDeadline() {
 		c.overdue(s, r)
 	}
 	if r.Err == nil && s.group != nil {

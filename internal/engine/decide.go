@@ -72,7 +72,7 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		f.addLastError(p)
 		return verdict{reason: reason}
 	}
-	if s.isDoomed() && !s.endedItself() {
+	if s.hasMissedDeadline() && !s.endedItself() {
 		return verdict{reason: record.ReasonDeadline} // the deadline is near
 	}
 	switch {

@@ -321,7 +321,7 @@ func (c *Call) explainRetryTimeout(p *record.Progress, s *Scope, f *failure) str
 
 func (c *Call) explainDeadline(s *Scope, delay time.Duration) string {
 	deadline, ok := s.outer.Deadline()
-	if left := time.Until(deadline); ok && left > 0 && !s.isDoomed() {
+	if left := time.Until(deadline); ok && left > 0 && !s.hasMissedDeadline() {
 		return fmt.Sprintf("the next delay of %v does not fit before that of the context given to this call, %v from now",
 			delay, left.Round(time.Millisecond))
 	}

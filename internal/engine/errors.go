@@ -36,8 +36,8 @@ type CallError struct {
 func (e *CallError) Error() string {
 	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
 	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
-	said := e.Reason == record.ReasonPanic || begins(text, reason) || e.Attempts <= 1 && e.isReasonInside() || e.isOpenInside()
-	if said && e.isCallInside(text) {
+	isNamed := e.Reason == record.ReasonPanic || begins(text, reason) || e.Attempts <= 1 && e.isReasonInside() || e.isOpenInside()
+	if isNamed && e.isCallInside(text) {
 		return text
 	}
 	var b strings.Builder
@@ -46,7 +46,7 @@ func (e *CallError) Error() string {
 	} else {
 		b.Write(e.Address.AppendTo(nil))
 	}
-	if !said {
+	if !isNamed {
 		b.WriteString(": " + reason)
 	}
 	if e.Attempts > 1 {

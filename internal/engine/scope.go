@@ -36,9 +36,9 @@ type inside struct {
 	// too, regardless of what its handler does with the error.
 	stopped atomic.Pointer[InterruptedError]
 
-	// doomed: a call inside was suspended because this scope's deadline had
+	// missedDeadline: a call inside was suspended because this scope's deadline had
 	// passed or was near. The attempt counts as timed out.
-	doomed atomic.Bool
+	missedDeadline atomic.Bool
 
 	// unstored: a call inside completed whose output is not stored. A branch then
 	// does not store its output either, since the outputs may be the same.
@@ -183,11 +183,11 @@ func (s *Scope) suspended() *InterruptedError {
 // other than what was recorded. Only the first call counts.
 func (s *Scope) Suspend(e *InterruptedError) { s.inner().stopped.CompareAndSwap(nil, e) }
 
-// isDoomed reports whether a call inside was suspended because of the deadline
+// hasMissedDeadline reports whether a call inside was suspended because of the deadline
 // of this scope.
-func (s *Scope) isDoomed() bool {
+func (s *Scope) hasMissedDeadline() bool {
 	in := s.inside.Load()
-	return in != nil && in.doomed.Load()
+	return in != nil && in.missedDeadline.Load()
 }
 
 // inner returns what happened in the scope. It creates it on first use.

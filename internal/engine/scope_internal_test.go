@@ -16,5 +16,5 @@ func TestAttemptThatIsOverIsNotStopped(t *testing.T) {
 	s.stop(&InterruptedError{Reason: record.InterruptParent})
 	s.stop(&InterruptedError{Reason: record.InterruptParent, Origin: s})
 	assert.Nil(t, s.suspended(), "suspended")
-	assert.False(t, s.isDoomed(), "doomed")
+	assert.False(t, s.hasMissedDeadline(), "missed its deadline")
 }

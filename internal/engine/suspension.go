@@ -38,7 +38,7 @@ func (s *Scope) stop(e *InterruptedError) {
 	switch {
 	case s.closed.Load():
 	case e.Origin == s:
-		s.inner().doomed.Store(true)
+		s.inner().missedDeadline.Store(true)
 	default:
 		s.Suspend(e)
 	}
@@ -58,14 +58,14 @@ func (s *Scope) offPath() *InterruptedError {
 		return e
 	}
 	for ; s.call != nil; s = s.call.parent {
-		if s.isDoomed() && s.group == nil { // a failing group still recalls branches that have ended
+		if s.hasMissedDeadline() && s.group == nil { // a failing group still recalls branches that have ended
 			return &InterruptedError{Reason: record.InterruptParent, Cause: errDeadlineAhead, Origin: s}
 		}
 	}
 	return nil
 }
 
-// overdue makes the result of a doomed attempt a failure: a call inside it has no
+// overdue makes the result of an attempt that missed its deadline a failure: a call inside it has no
 // outcome because the attempt's own deadline had passed or was near, and without
 // that outcome the attempt did not succeed.
 func (c *Call) overdue(s *Scope, r *attempted) {
@@ -87,10 +87,10 @@ func (c *Call) overdue(s *Scope, r *attempted) {
 	}
 }
 
-// rejoin makes the call end with the surrounding scope, even if its context was
+// endWithScope makes the call end with the surrounding scope, even if its context was
 // detached by context.WithoutCancel or derived from a detached context. The
 // returned function frees the resources; it is nil if there are none.
-func (c *Call) rejoin(first *Scope) (free func()) {
+func (c *Call) endWithScope(first *Scope) (free func()) {
 	if _, own := first.outer.(*attemptContext); own || c.root.isOutside() {
 		return nil
 	}

@@ -17,28 +17,28 @@ import (
 type check func(value any) string
 
 func fitsSigned(t reflect.Type) check {
-	return fits(t, func(text string) error {
+	return inRange(t, func(text string) error {
 		_, err := strconv.ParseInt(text, 10, t.Bits())
 		return err
 	})
 }
 
 func fitsUnsigned(t reflect.Type) check {
-	return fits(t, func(text string) error {
+	return inRange(t, func(text string) error {
 		_, err := strconv.ParseUint(text, 10, t.Bits())
 		return err
 	})
 }
 
 func fitsFloat(t reflect.Type) check {
-	return fits(t, func(text string) error {
+	return inRange(t, func(text string) error {
 		_, err := strconv.ParseFloat(text, t.Bits())
 		return err
 	})
 }
 
-// fits checks numbers with parse.
-func fits(t reflect.Type, parse func(string) error) check {
+// inRange checks numbers with parse.
+func inRange(t reflect.Type, parse func(string) error) check {
 	return func(value any) string {
 		if number, ok := value.(json.Number); ok && parse(number.String()) != nil {
 			return fmt.Sprintf("%s is out of range for %s", brief(value), t.Kind())

@@ -26,7 +26,7 @@ type graph struct {
 	byPointer map[string]*jsonschema.Schema // "" is the root
 }
 
-// A node lists the schemas that the library applies along with a schema.
+// A node lists the schemas that are applied together with one schema.
 type node struct {
 	same       []*jsonschema.Schema          // to the same value
 	properties map[string]*jsonschema.Schema // to the property with the name

@@ -137,7 +137,7 @@ type ticket struct {
 	reported  bool             // a response has reported what is left after this request
 	counted   bool             // counted by the service
 	reserved  reservation      // what was added to the storage
-	shares    map[*limit]share // per limit known when it was sent
+	shares    map[*limit]share // by limit, of those that were known when it was sent
 	ready     chan struct{}    // closed when the ticket is granted or should check again; nil before it waits
 	announced time.Time        // the expected time of its turn, as last announced
 }

@@ -157,7 +157,7 @@ func notBeforeDue(f *fixture) {
 	f.add(runner.Entry{RunID: "soon", Program: program, Due: due})
 	l := f.take()
 	if l.Entry().RunID != "soon" || time.Now().Before(due) {
-		f.Errorf("%s was taken %v before it is due", l.Entry().RunID, time.Until(due))
+		f.Errorf("%s was taken %v before it was due", l.Entry().RunID, time.Until(due))
 	}
 	f.must(l.Done(f.Context()))
 	f.takesNothing()

@@ -44,10 +44,10 @@ func TestFollowSeesThatARunIsReplacedByOneThatIsCompactedLikeIt(t *testing.T) {
 	writer := newFileStore(t, r.dir)
 	d := &instantDisk{Disk: fastDisk{filestore.OSDisk}, do: func() {
 		assert.NoError(t, writer.Delete(t.Context(), "run"))
-		r.goOn(t, writer, "new", 5, snapshot.StatusCompleted)
+		r.extend(t, writer, "new", 5, snapshot.StatusCompleted)
 	}}
 	store := newFileStore(t, r.dir, filestore.WithDisk(d), filestore.WithPolling(time.Millisecond))
-	r.goOn(t, writer, "old", 5, snapshot.StatusCompleted)
+	r.extend(t, writer, "old", 5, snapshot.StatusCompleted)
 	for range 20 {
 		for rec, err := range store.Follow(t.Context(), "run", snapshot.Cursor{}) {
 			if err != nil {

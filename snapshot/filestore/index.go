@@ -22,7 +22,7 @@ import (
 // Each scan still asks the system for the state of each meta file. For 100,000 runs that takes a
 // quarter of a second; reading them would take more than one second.
 type index struct {
-	busy chan struct{} // full while a scan is running, which owns the two fields below
+	busy chan struct{} // full during a scan; only the scan may use the next two fields
 	runs []*indexed    // in the order of their IDs
 	took time.Duration // by the last scan of all runs
 
@@ -54,9 +54,9 @@ type indexed struct {
 // time: some file systems count time in steps of 2 seconds.
 const settledAfter = 2500 * time.Millisecond
 
-// isAs reports whether the run had the same state at both scans. Every change of the meta file
+// isUnchangedSince reports whether the run had the same state at both scans. Every change of the meta file
 // changes Updated.
-func (e *indexed) isAs(before *indexed) bool {
+func (e *indexed) isUnchangedSince(before *indexed) bool {
 	return e == before || e != nil && before != nil && e.RunID == before.RunID && e.Updated.Equal(before.Updated) && e.status == before.status
 }
 
@@ -144,7 +144,7 @@ func (s *Store) scan(ctx context.Context) ([]*indexed, error) {
 
 // set replaces the runs, which are in the order of their IDs. The caller has claimed the index.
 func (x *index) set(runs []*indexed) {
-	same := x.order != nil && slices.EqualFunc(runs, x.runs, (*indexed).isAs)
+	same := x.order != nil && slices.EqualFunc(runs, x.runs, (*indexed).isUnchangedSince)
 	x.runs = runs
 	if !same {
 		o := inOrder(runs)

@@ -36,7 +36,7 @@ func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 		switch {
 		case err != nil:
 			return snapshot.Info{}, err
-		case !after.isAs(&before) || isHeld != wasHeld:
+		case !after.isUnchangedSince(&before) || isHeld != wasHeld:
 			continue
 		case infoErr != nil:
 			return snapshot.Info{}, infoErr
@@ -58,7 +58,7 @@ func (d *runDir) state() (m metaFile, held bool, err error) {
 		if held, err = isHeld(d.path(lockName)); err != nil {
 			return m, false, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
 		}
-		if m, err = d.meta(); err == nil && m.isAs(&before) {
+		if m, err = d.meta(); err == nil && m.isUnchangedSince(&before) {
 			return m, held, nil
 		} // somebody has opened or closed it meanwhile, or it is another run with the same ID
 	}

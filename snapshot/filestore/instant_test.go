@@ -65,36 +65,36 @@ type reader struct {
 // shapes are what the files of a run may be.
 var shapes = map[string]func(t *testing.T, r *reader, whose string, end snapshot.Status){
 	"a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
-		r.goOn(t, keeping(t, r.dir), whose, 5, end)
+		r.extend(t, keeping(t, r.dir), whose, 5, end)
 	},
 	"two generations in a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
-		r.goOn(t, keeping(t, r.dir), whose, 3, snapshot.StatusPaused)
-		r.goOn(t, keeping(t, r.dir), whose, 4, end)
+		r.extend(t, keeping(t, r.dir), whose, 3, snapshot.StatusPaused)
+		r.extend(t, keeping(t, r.dir), whose, 4, end)
 	},
 	"a snapshot": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
-		r.goOn(t, newFileStore(t, r.dir), whose, 6, end)
+		r.extend(t, newFileStore(t, r.dir), whose, 6, end)
 	},
 	"a snapshot and a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
-		r.goOn(t, newFileStore(t, r.dir), whose, 5, snapshot.StatusPaused)
-		r.goOn(t, keeping(t, r.dir), whose, 2, end)
+		r.extend(t, newFileStore(t, r.dir), whose, 5, snapshot.StatusPaused)
+		r.extend(t, keeping(t, r.dir), whose, 2, end)
 	},
 	"an open journal": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
-		r.goOn(t, keeping(t, r.dir), whose, 5, "")
+		r.extend(t, keeping(t, r.dir), whose, 5, "")
 	},
 	"an open journal of two generations": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
-		r.goOn(t, keeping(t, r.dir), whose, 3, snapshot.StatusPaused)
-		r.goOn(t, keeping(t, r.dir), whose, 4, "")
+		r.extend(t, keeping(t, r.dir), whose, 3, snapshot.StatusPaused)
+		r.extend(t, keeping(t, r.dir), whose, 4, "")
 	},
 	"a snapshot and an open journal": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
-		r.goOn(t, newFileStore(t, r.dir), whose, 5, snapshot.StatusPaused)
-		r.goOn(t, keeping(t, r.dir), whose, 2, "")
+		r.extend(t, newFileStore(t, r.dir), whose, 5, snapshot.StatusPaused)
+		r.extend(t, keeping(t, r.dir), whose, 2, "")
 	},
 	"a journal without a meta file": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
-		r.goOn(t, keeping(t, r.dir), whose, 5, end)
+		r.extend(t, keeping(t, r.dir), whose, 5, end)
 		require.NoError(t, os.Remove(filepath.Join(r.dir, "runs", "run", "meta")))
 	},
 	"a journal that was not closed": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
-		r.goOn(t, keeping(t, r.dir), whose, 5, "")
+		r.extend(t, keeping(t, r.dir), whose, 5, "")
 		r.crash()
 	},
 }
@@ -104,9 +104,9 @@ func keeping(t *testing.T, dir string) *filestore.Store {
 	return newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
 }
 
-// goOn opens the run, unless it is open, appends n records that say whose they
+// extend opens the run, unless it is open, appends n records that say whose they
 // are, and closes it, unless end is empty.
-func (r *reader) goOn(t *testing.T, s *filestore.Store, whose string, n int, end snapshot.Status) {
+func (r *reader) extend(t *testing.T, s *filestore.Store, whose string, n int, end snapshot.Status) {
 	t.Helper()
 	if r.open == nil {
 		j := begin(t, s)
@@ -146,25 +146,25 @@ func (r *reader) crash() {
 // changes are what may happen to a run while it is read.
 var changes = map[string]func(t *testing.T, r *reader){
 	"it goes on": func(t *testing.T, r *reader) {
-		r.goOn(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
+		r.extend(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
 	"it goes on and is compacted": func(t *testing.T, r *reader) {
-		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
-		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
+		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
+		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
 	"it goes on and is compacted twice": func(t *testing.T, r *reader) {
-		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
-		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
-		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
+		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
+		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
+		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
 	"it crashes": func(t *testing.T, r *reader) {
-		r.goOn(t, keeping(t, r.dir), "old", 2, "")
+		r.extend(t, keeping(t, r.dir), "old", 2, "")
 		r.crash()
 	},
 	"it crashes and goes on": func(t *testing.T, r *reader) {
-		r.goOn(t, keeping(t, r.dir), "old", 2, "")
+		r.extend(t, keeping(t, r.dir), "old", 2, "")
 		r.crash()
-		r.goOn(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
+		r.extend(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
 	"it is replaced by a journal":                      replacedBy("a journal"),
 	"it is replaced by two generations in a journal":   replacedBy("two generations in a journal"),

@@ -119,7 +119,7 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 		if metaErr != nil {
 			return nil, metaErr
 		}
-		switch same := listErr == nil && l.equal(after) && meta.isAs(&before) && held == wasHeld; {
+		switch same := listErr == nil && l.equal(after) && meta.isUnchangedSince(&before) && held == wasHeld; {
 		case err == nil && same:
 			r.held = held
 			return r, d.compare(r, meta, before.info.LastSeq)

@@ -35,15 +35,15 @@ const metaBlock = 512
 type metaFile struct {
 	header
 	isWhole bool // the file exists and can be read
-	ok      bool // isWhole, and the other files have not changed since it was written
+	ok      bool // isWhole is true, and the other files have not changed since this one was written
 }
 
 // isClosed reports whether the file says how the run was closed, and is up to date.
 func (m *metaFile) isClosed() bool { return m.ok && m.info.Status != snapshot.StatusRunning }
 
-// isAs reports whether both belong to the same run and to the same part of its life: the same
-// running generation, or the time after it.
-func (m *metaFile) isAs(other *metaFile) bool {
+// isUnchangedSince reports whether the run is the same as in an earlier file, in the same generation, and
+// running in both or in neither.
+func (m *metaFile) isUnchangedSince(other *metaFile) bool {
 	running := snapshot.StatusRunning
 	return m.ok == other.ok && m.info.Created.Equal(other.info.Created) && m.info.Generation == other.info.Generation &&
 		(m.info.Status == running) == (other.info.Status == running)

@@ -21,7 +21,7 @@ func damagedLate(t *testing.T, lost bool) (r *reader, s *filestore.Store, damage
 	r = &reader{dir: t.TempDir()}
 	s = keeping(t, r.dir)
 	for range 3 {
-		r.goOn(t, s, "old", 3, snapshot.StatusPaused)
+		r.extend(t, s, "old", 3, snapshot.StatusPaused)
 	}
 	return r, s, func() {
 		t.Helper()
@@ -65,8 +65,8 @@ func TestNobodyTakesWhatComesAfterARepairForWhatWasLost(t *testing.T) {
 				}
 				if got = append(got, describedRecord(&rec)); rec.Seq == 9 {
 					damage()
-					r.goOn(t, s, "new", 3, snapshot.StatusPaused) // up to record 7
-					r.goOn(t, s, "new", 3, snapshot.StatusPaused)
+					r.extend(t, s, "new", 3, snapshot.StatusPaused) // up to record 7
+					r.extend(t, s, "new", 3, snapshot.StatusPaused)
 				}
 			}
 			require.ErrorIs(t, last, snapshot.ErrReset)

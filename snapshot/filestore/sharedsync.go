@@ -15,7 +15,7 @@ type sharedSync struct {
 	fs     fileSystem
 	active atomic.Int32 // number of running syncs
 	rounds group
-	failed atomic.Bool // a sync of the file system has failed, or it is closed
+	failed atomic.Bool // set after a sync of the file system failed, and after close
 }
 
 // A fileSystem can be synced as a whole.

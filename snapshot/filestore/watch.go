@@ -254,7 +254,7 @@ func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) 
 		if len(old) > 0 && old[0].RunID == e.RunID {
 			before, old = old[0], old[1:]
 		}
-		if !e.isSure || !e.isAs(before) {
+		if !e.isSure || !e.isUnchangedSince(before) {
 			ids = append(ids, e.RunID)
 		}
 	}

@@ -32,10 +32,10 @@ func Created(info snapshot.Info) (snapshot.Info, error) {
 	return info, nil
 }
 
-// Opened returns the info of a run that is being opened: restored is the info for Journal.Restored,
-// and the other one is to be stored. No other process has the run open, so a run that is running
-// has crashed. The error is that of o.Check, or says why no store can store a run that is
-// created.
+// Opened returns the info of a run that is being opened, from the info that was found: restored for
+// Journal.Restored, and now to be stored. No other process may have the run open, so a run with the
+// status running has crashed. The error is that of o.Check or, for a new run, the reason why no
+// store could store it.
 func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0

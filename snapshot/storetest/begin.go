@@ -90,7 +90,7 @@ func refusedByCheck(f *fixture) {
 	f.is(err, why, "Open")
 	now := f.load("run")
 	if !reflect.DeepEqual(before.Info, now.Info) || len(now.Records) != 3 {
-		f.Errorf("the run was %+v, and is %+v", before.Info, now.Info)
+		f.Errorf("a refused Open changed the run from %+v to %+v", before.Info, now.Info)
 	}
 	var seen snapshot.Info
 	j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Check: func(i snapshot.Info) error { seen = i; return nil }})

@@ -41,7 +41,7 @@ var tests = []test{
 	{"MetadataThatNoReaderTakesIsRefused", hugeMetadata},
 	{"RetryLevelsAreThoseOfTheLastOpeningThatHasSome", retryLevels},
 	{"ARunHasOneWriter", locked},
-	{"OneWhoWaitsGetsTheRunWhenItIsClosed", waits},
+	{"OneWhoWaitsGetsTheRunWhenItIsClosed", waitsForClose},
 	{"WaitingEndsWithItsContext", waitEnds},
 	{"ARunCanBeLoadedWhileItIsWritten", loadWhileWriting},
 	{"TheRecordsAfterOneAreReadWhileTheyAreWritten", recordsAfter},

@@ -23,7 +23,7 @@ func locked(f *fixture) {
 	f.must(closeAs(f.open("run"), snapshot.StatusCompleted))
 }
 
-func waits(f *fixture) {
+func waitsForClose(f *fixture) {
 	j := f.open("run")
 	const n = 4
 	var wait sync.WaitGroup

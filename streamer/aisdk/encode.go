@@ -230,12 +230,12 @@ func (c *encoder) answer(q *turn.Question, value json.RawMessage) []chunk {
 	if !q.Approval {
 		return []chunk{{Type: "tool-output-available", ToolCallID: c.callOf(q.ID), Output: value}}
 	}
-	var said struct {
+	var answer struct {
 		Approved bool   `json:"approved"`
 		Reason   string `json:"reason"`
 	}
-	if json.Unmarshal(value, &said) != nil {
+	if json.Unmarshal(value, &answer) != nil {
 		return nil
 	}
-	return []chunk{{Type: "tool-approval-response", ApprovalID: q.ID, Approved: &said.Approved, Reason: said.Reason}}
+	return []chunk{{Type: "tool-approval-response", ApprovalID: q.ID, Approved: &answer.Approved, Reason: answer.Reason}}
 }

@@ -115,7 +115,7 @@ func (h *Handler) say(ctx context.Context, t *turn.Thread, data []byte, s *strea
 	if err != nil {
 		return err
 	}
-	if err := fits(t, r, last); err != nil {
+	if err := checkHistory(t, r, last); err != nil {
 		return err
 	}
 	if r.last().Role == "assistant" {
@@ -134,9 +134,9 @@ func (h *Handler) say(ctx context.Context, t *turn.Thread, data []byte, s *strea
 	return s.follow(ctx, last.RunID, nil)
 }
 
-// fits rejects assistant messages that are not part of the thread or out of order. The
+// checkHistory rejects assistant messages that are not part of the thread or out of order. The
 // content of messages is ignored: the server has the history.
-func fits(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
+func checkHistory(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
 	most, before := 0, 0
 	if last != nil {
 		most = last.Turn

@@ -106,7 +106,7 @@ func New(server *sse.Server, options Options) (*Publisher, error) {
 // randomGeneration returns a number for IDs that no other process uses.
 func randomGeneration() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // which never fails
+	_, _ = rand.Read(b[:]) // rand.Read never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
 

@@ -14,11 +14,11 @@ import (
 )
 
 func Example() {
-	words := vocabulary.Vocabulary(vocabulary.NoETL).With(func(r record.Record, said []vocabulary.Event) []vocabulary.Event {
+	words := vocabulary.Vocabulary(vocabulary.NoETL).With(func(r record.Record, events []vocabulary.Event) []vocabulary.Event {
 		if r.Kind == record.KindRun && r.Status == record.StatusCompleted {
-			return append(said, vocabulary.Event{Name: "execution_completed"})
+			return append(events, vocabulary.Event{Name: "execution_completed"})
 		}
-		return said
+		return events
 	})
 	b := bus.New()
 	b.Subscribe(words.Subscriber(func(e vocabulary.Event) { fmt.Println(e.Name) }))

@@ -55,20 +55,20 @@ func NoETL(r record.Record) []Event {
 	return nil
 }
 
-func noetlFailure(r *record.Record, event func(name, status string, context map[string]any) Event, limit any) (said []Event) {
+func noetlFailure(r *record.Record, event func(name, status string, context map[string]any) Event, limit any) (events []Event) {
 	made := r.TotalAttempts()
 	if made > 0 {
-		said = append(said, event("action_error", "FAILED", map[string]any{"attempt": made, "error": errorText(r)}))
+		events = append(events, event("action_error", "FAILED", map[string]any{"attempt": made, "error": errorText(r)}))
 	}
 	if r.WillRetry {
-		return said
+		return events
 	}
 	if r.Reason.IsExhaustion() && (r.MaxAttempts != 1 || r.Reason != record.ReasonExhausted) {
-		said = append(said, event("step_retry_exhausted", "FAILED", map[string]any{
+		events = append(events, event("step_retry_exhausted", "FAILED", map[string]any{
 			"attempts": made, "max_attempts": limit, "last_error": errorText(r), "reason": r.Reason.String(),
 		}))
 	}
-	return append(said, event("step_failed_terminal", "FAILED", map[string]any{"error": errorText(r), "reason": r.Reason.String()}))
+	return append(events, event("step_failed_terminal", "FAILED", map[string]any{"error": errorText(r), "reason": r.Reason.String()}))
 }
 
 // maxAttempts returns the limit, or nil if there is none.

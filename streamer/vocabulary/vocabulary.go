@@ -28,7 +28,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 
 // With returns a vocabulary whose events extend has edited: it may add to the events of a
 // record, change them or leave them out.
-func (v Vocabulary) With(extend func(r record.Record, said []Event) []Event) Vocabulary {
+func (v Vocabulary) With(extend func(r record.Record, events []Event) []Event) Vocabulary {
 	return func(r record.Record) []Event { return extend(r, v(r)) }
 }
 

@@ -14,13 +14,13 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	c.Dir = dir
 	out, err := c.Output()
 	if err != nil {
-		return "", fmt.Errorf("git %s: %w%s", strings.Join(args, " "), err, said(err))
+		return "", fmt.Errorf("git %s: %w%s", strings.Join(args, " "), err, stderrOf(err))
 	}
 	return strings.TrimSuffix(string(out), "\n"), nil
 }
 
-// said returns the output of a failed command.
-func said(err error) string {
+// stderrOf returns what was printed to standard error by a failed command.
+func stderrOf(err error) string {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || len(exit.Stderr) == 0 {
 		return ""

@@ -34,7 +34,7 @@ func newFresh(ctx context.Context, dir, source, proxy string) (*fresh, error) {
 	}
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output()
 	if err != nil {
-		return nil, fmt.Errorf("go env GOMODCACHE: %w%s", err, said(err))
+		return nil, fmt.Errorf("go env GOMODCACHE: %w%s", err, stderrOf(err))
 	}
 	return &fresh{dir: dir, proxy: proxy, cache: strings.TrimSpace(string(cache))}, nil
 }

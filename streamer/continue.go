@@ -55,13 +55,13 @@ func (h *Handler) serveRetry(w http.ResponseWriter, req *http.Request, scope *Ac
 	h.serveContinue(w, req, scope, Continuer.Retry)
 }
 
-func (h *Handler) serveContinue(w http.ResponseWriter, req *http.Request, scope *Access, goOn func(c Continuer, ctx context.Context, runID string) error) {
+func (h *Handler) serveContinue(w http.ResponseWriter, req *http.Request, scope *Access, act func(c Continuer, ctx context.Context, runID string) error) {
 	var body struct{}
 	id := req.PathValue("run")
 	if !h.admitContinue(w, req, scope) || !h.admitRun(w, req, scope) || !h.readBody(w, req, &body) {
 		return
 	}
-	h.answerControl(w, goOn(h.options.Continuer, req.Context(), id), noRun(id))
+	h.answerControl(w, act(h.options.Continuer, req.Context(), id), noRun(id))
 }
 
 func (h *Handler) serveResumeAll(w http.ResponseWriter, req *http.Request, scope *Access) {
@@ -72,7 +72,7 @@ func (h *Handler) serveRetryAll(w http.ResponseWriter, req *http.Request, scope 
 	h.serveContinueAll(w, req, scope, Continuer.RetryAll)
 }
 
-func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, scope *Access, goOn func(c Continuer, ctx context.Context, choice Choice) ([]Continued, error)) {
+func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, scope *Access, act func(c Continuer, ctx context.Context, choice Choice) ([]Continued, error)) {
 	var choice Choice
 	if !h.admitContinue(w, req, scope) || !h.readBody(w, req, &choice) {
 		return
@@ -82,7 +82,7 @@ func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, sco
 		return
 	}
 	choice.Sees = scope.sees
-	runs, err := goOn(h.options.Continuer, req.Context(), choice)
+	runs, err := act(h.options.Continuer, req.Context(), choice)
 	if err != nil {
 		h.refuseError(w, err, "there are no such runs")
 		return
