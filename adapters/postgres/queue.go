@@ -69,7 +69,7 @@ func (q *Queue) changes() <-chan struct{} {
 // not taken.
 const notWaiting = ` returning 1) select set_config('synchronous_commit', 'off', true) from done`
 
-// change executes a statement on jobs, and repeats it while the database cannot be reached.
+// change executes a statement, and repeats it while the database cannot be reached.
 func (q *Queue) change(ctx context.Context, statement string, args ...any) (bool, error) {
 	n, err := storekit.Again(ctx, func() (int, error) { return q.db.change(ctx, statement, args...) })
 	return n > 0, err

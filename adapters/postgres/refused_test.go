@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/adapters/postgres"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
@@ -78,6 +79,24 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	require.NoError(t, postgres.Migrate(ctx, latin, ""))
 	_, err = postgres.Open(ctx, latin, postgres.Options{})
 	assert.ErrorContains(t, err, "the database has the encoding LATIN1; want UTF8")
+}
+
+// A pooler in transaction mode gives a connection to others, who have not prepared the same.
+func TestAPoolerThatForgetsWhatWasPreparedIsNamed(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t)
+	app, err := asApp(serverURL(t))
+	require.NoError(t, err)
+	pool, err := poolOf(app, 1)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s := openOn(t, pool, postgres.Options{Schema: schema, Mute: true})
+	_, err = s.Info(t.Context(), "none")
+	require.ErrorIs(t, err, snapshot.ErrNotFound)
+	_, err = pool.Exec(t.Context(), `deallocate all`)
+	require.NoError(t, err)
+	_, err = s.Info(t.Context(), "none")
+	require.ErrorContains(t, err, "add default_query_exec_mode=cache_describe to the URL")
 }
 
 // Of several who migrate at once, one does, and the others wait.

@@ -92,7 +92,7 @@ func (s *Store) Close() error {
 		s.lease.Close()
 		s.wait.Wait()
 		s.db.statements.Wait()
-		_, s.err = s.db.change(context.Background(), `delete from reprise.processes where id = $1`, s.db.process.Load())
+		_, s.err = s.queue.change(context.Background(), `delete from reprise.processes where id = $1`, s.db.process.Load())
 	})
 	return s.err
 }
@@ -148,18 +148,15 @@ const (
 // keep frees what processes have that are over, gives back the jobs that this one does not
 // know to have, and forgets old news, until ctx ends. What fails is tried again.
 func (s *Store) keep(ctx context.Context) {
-	reap, give, forget := time.NewTicker(reapEvery), time.NewTicker(s.db.lease/2), time.NewTicker(forgetEvery)
-	defer reap.Stop()
-	defer give.Stop()
-	defer forget.Stop()
+	reap, give, forget := time.Tick(reapEvery), time.Tick(s.db.lease/2), time.Tick(forgetEvery)
 	for {
 		select {
-		case <-reap.C:
+		case <-reap:
 			_, _ = s.reap(ctx)
-		case <-give.C:
+		case <-give:
 			_ = s.queue.giveBack(ctx)
 			_ = s.giveBack(ctx)
-		case <-forget.C:
+		case <-forget:
 			_ = s.db.forget(ctx)
 		case <-ctx.Done():
 			return
