@@ -1,17 +1,25 @@
 package postgres_test
 
 import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/adapters/postgres"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/runner/queuetest"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storetest"
+	"github.com/reprise-go/reprise/state"
 )
 
 func TestStoreKeepsTheRulesOfStores(t *testing.T) {
@@ -79,6 +87,50 @@ func TestQueueKeepsTheRulesOfQueues(t *testing.T) {
 		schema := newSchema(t)
 		return func() runner.Queue { return open(t, postgres.Options{Schema: schema}).Queue() }
 	})
+}
+
+// appends counts the statements that append records.
+type appends struct{ n atomic.Int64 }
+
+func (a *appends) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(query.SQL, ".batches") {
+		a.n.Add(1)
+	}
+	return ctx
+}
+
+func (*appends) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func TestRecordsOfConcurrentCallsShareAStatement(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t)
+	app, err := asApp(serverURL(t))
+	require.NoError(t, err)
+	config, err := pgxpool.ParseConfig(app)
+	require.NoError(t, err)
+	var all appends
+	config.ConnConfig.Tracer = &all
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	s := openOn(t, pool, postgres.Options{Schema: schema, Mute: true})
+	st, err := state.Open(t.Context(), s, "run")
+	require.NoError(t, err)
+	const callers, calls = 16, 20
+	tool := decorators.Tool("double", "", func(_ context.Context, in transfer) (int, error) { return 2 * in.N, nil })
+	var wait sync.WaitGroup
+	for range callers {
+		wait.Go(func() {
+			for n := range calls {
+				_, err := tool.Call(st.Context(t.Context()), transfer{"run", n})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wait.Wait()
+	require.NoError(t, st.Close())
+	t.Logf("%d statements", all.n.Load())
+	assert.Less(t, all.n.Load(), int64(callers*calls/2))
 }
 
 // A run is stored with its job: its process may be killed before it adds one.
