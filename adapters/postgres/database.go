@@ -144,7 +144,7 @@ func isPassing(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
 		var scan pgx.ScanArgError
-		return err != nil && !errors.Is(err, pgx.ErrNoRows) && !errors.As(err, &scan)
+		return err != nil && !errors.Is(err, pgx.ErrNoRows) && !errors.Is(err, pgx.ErrTxClosed) && !errors.As(err, &scan)
 	}
 	for _, code := range passingCodes {
 		if strings.HasPrefix(refused.Code, code) {

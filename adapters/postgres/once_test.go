@@ -126,6 +126,24 @@ func TestATransactionThatFailsLeavesNothing(t *testing.T) {
 	_ = st.Close()
 }
 
+// A function that commits by itself takes the output out of the transaction: its call fails at once.
+func TestAFunctionThatCommitsByItselfIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	s := open(t, postgres.Options{Schema: b.schema, Mute: true})
+	attempts := 0
+	pay := decorators.Tool("pay", "", func(ctx context.Context, _ transfer) (int, error) {
+		attempts++
+		return postgres.Once(ctx, s, func(tx pgx.Tx) (int, error) { return 1, tx.Commit(ctx) })
+	})
+	st, err := state.Open(t.Context(), s, "run")
+	require.NoError(t, err)
+	_, err = pay.Call(st.Context(t.Context()), transfer{"run", 1})
+	require.ErrorIs(t, err, pgx.ErrTxClosed)
+	assert.Equal(t, 1, attempts)
+	_ = st.Close()
+}
+
 // What was committed just before an attempt ended is not failed, and not asked about.
 func TestACommitThatCameTooLateIsFound(t *testing.T) {
 	t.Parallel()
