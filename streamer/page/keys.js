@@ -51,8 +51,8 @@ const actions = {
   l: (app, event) => fold(app, event, false),
   ArrowLeft: (app, event) => fold(app, event, true),
   ArrowRight: (app, event) => fold(app, event, false),
-  n: (app) => app.view().nextFailure?.(1) ?? undefined,
-  N: (app) => app.view().nextFailure?.(-1) ?? undefined,
+  n: (app) => void app.view().nextFailure?.(1),
+  N: (app) => void app.view().nextFailure?.(-1),
   "/": (app) => {
     const input = app.view().element.querySelector("input[type=search]");
     input.focus();

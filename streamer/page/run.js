@@ -36,6 +36,7 @@ export class RunView {
   #window;
   #deleted = false;
   #remade = 0; // when the run was made that has the ID of one that was shown before
+  #seeking = false; // a failure in a part that is not loaded
   #hole = 0; // the record before which some are missing, for which everything was loaded anew
   #feed;
   #changed;
@@ -195,16 +196,30 @@ export class RunView {
     if (call) this.#timeline.toggle(call, collapse);
   }
 
-  // nextFailure shows the next call that failed, or the one before, of those that are loaded.
-  nextFailure(by) {
-    const failed = [...this.#tree.calls.values()].filter((call) => call.status === "failed");
-    if (failed.length === 0) {
-      const more = this.#run?.calls.failed ?? 0;
-      this.#announce(more ? `No call that is loaded failed; ${plural(more, "call")} of the run did.` : "No call failed.");
-      return;
-    }
+  // nextFailure shows the next call that failed, or the one before, of the part that is loaded
+  // or else of the next part that has one. After the last comes the first.
+  async nextFailure(by) {
+    const run = this.#run;
+    if (!run || this.#seeking) return;
+    this.#seeking = true;
+    let failed = this.#failed();
+    const end = () => (by > 0 ? 0 : failed.length - 1);
     const here = failed.findIndex(({ address }) => address === route().call);
-    refine({ call: failed[here < 0 ? (by > 0 ? 0 : failed.length - 1) : (here + by + failed.length) % failed.length].address });
+    let next = here < 0 ? end() : here + by;
+    for (let parts = this.#window.parts(run.last_seq); !failed[next] && run.calls.failed > 0 && parts > 0; parts--) {
+      await this.#window.step(by, run.last_seq);
+      if (route().run !== this.#id) return; // nobody looks at it any more
+      failed = this.#failed();
+      next = end();
+    }
+    this.#seeking = false;
+    const call = failed[next] ?? failed[end()];
+    if (call) refine({ call: call.address });
+    else this.#announce("No call failed.");
+  }
+
+  #failed() {
+    return [...this.#tree.calls.values()].filter((call) => call.status === "failed");
   }
 
   draw(now) {

@@ -64,14 +64,28 @@ export class Window {
     this.#show();
   }
 
-  async load(before) {
+  // step loads the part after the one that is loaded, or before it for -1; past either end
+  // that at the other end.
+  async step(by, last) {
+    const earlier = this.#from > 1 ? this.#from : last + 1;
+    const later = this.#to < last ? this.#to + perPart + 1 : perPart + 1;
+    await this.load(Math.min(by < 0 ? earlier : later, last + 1), last + 1);
+  }
+
+  // parts is how many parts a run has with so many records; 0 if all of it is loaded.
+  parts(last) {
+    return this.#from <= 1 && this.#to >= last ? 0 : Math.ceil(last / perPart);
+  }
+
+  // load loads the part before a record; where that is past the most, the newest, which follows
+  // the run.
+  async load(before, most = Number(place.max)) {
     if (this.#loading) return;
     this.#loading = true;
     const id = this.#id;
     try {
       const path = `${runPath(id)}/records?limit=${perPart}`;
-      const last = Number(place.max);
-      if (before > last) return this.newest();
+      if (before > most) return this.newest();
       const { body } = await get(`${path}&before=${Math.max(2, before)}`, { timeout: 60_000 });
       if (id !== this.#id) return;
       this.before = before;

@@ -83,6 +83,11 @@ func TestARunOf50000CallsIsShownTruly(t *testing.T) {
 	p.keys("n")
 	p.waitText("#detail", "no map number 1000")
 	p.waitText(".callrow.selected", "get_map")
+	p.keys("n") // in another part
+	p.waitText("#detail", "no map number 2000")
+	p.keys("N")
+	p.waitText("#detail", "no map number 1000")
+	p.waitText(".callrow.selected", "get_map")
 	p.inspect("large-failure")
 	p.keys("\x1b")
 	p.click("#window-newest")
