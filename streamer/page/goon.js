@@ -11,17 +11,21 @@ const ways = { interrupted: "resume", failed: "retry" };
 
 let drawn = ""; // what the line shows
 
+let sent = ""; // the run that this page has just queued
+
 // draw shows how the run can go on, below its head, and the commands for what the page may
-// not do with it.
-export function draw(run, can) {
+// not do with it. It calls onQueued when the page has queued the run.
+export function draw(run, can, onQueued) {
+  if (run?.status === "queued" && run.run_id === sent) return; // the line says so
   const line = byID("run-goon");
   const way = ways[run?.status];
   const commands = run ? commandsOf(run, can, way) : [];
   setHidden(line, !way && commands.length === 0);
   const version = run ? [run.run_id, run.status, can.resume, can.interrupt, can.cancel, way && run.last_seq].join("\n") : "";
   if (version === drawn) return;
+  sent = "";
   drawn = version;
-  line.replaceChildren(...(way && can.resume ? button(run, way) : []), ...commands);
+  line.replaceChildren(...(way && can.resume ? button(run, way, onQueued) : []), ...commands);
 }
 
 // commandsOf are the commands for what the page may not do with a run.
@@ -34,7 +38,7 @@ function commandsOf(run, can, way) {
   return commands;
 }
 
-function button(run, way) {
+function button(run, way, onQueued) {
   const problem = make("span", { class: "error", role: "alert", hidden: true });
   const button = make("button", { type: "button", id: "goon", class: "quiet", onclick: send }, way === "resume" ? "Resume the run" : "Try again what failed");
   const said = make("span", { role: "status" });
@@ -45,6 +49,8 @@ function button(run, way) {
     try {
       await post(`${runPath(run.run_id)}/${way}`, {});
       setText(said, "It is queued, and goes on when a program takes it.");
+      sent = run.run_id;
+      onQueued();
     } catch (error) {
       button.disabled = false;
       setHidden(problem, false);

@@ -62,9 +62,14 @@ export class Overview {
       },
       onRecord: (record) => {
         this.#runs.take(record);
+        if (record.event_type === "run") this.#table.touch();
         onRecord(record);
       },
-      onDeleted: (id, remade) => (remade ? this.#runs.renew(id) : this.#runs.remove(id)),
+      onDeleted: (id, remade) => {
+        if (remade) this.#runs.renew(id);
+        else this.#runs.remove(id);
+        this.#table.touch();
+      },
       onState, onNotice,
     });
   }
@@ -206,7 +211,7 @@ export class Overview {
   #drawRuns(runs, filter, now) {
     const picked = runs.filter((run) => picks(filter, run)).sort(orderOf(filter.to, now));
     const all = Object.values(this.#runs.rest).reduce((sum, n) => sum + n, runs.length);
-    const total = this.#table.exact ? Math.max(this.#table.total, picked.length) : picked.length;
+    const total = this.#table.all ? all : this.#table.exact ? Math.max(this.#table.total, picked.length) : picked.length;
     const least = this.#table.problem ? "≥ " : ""; // those that the page knows
     setText(byID("runs-total"), total === all ? count(all) : `${least}${count(total)} of ${count(all)}`);
     setText(byID("runs-since"), this.#since ? "since " + fullTime(this.#since) : "");

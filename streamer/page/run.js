@@ -229,7 +229,7 @@ export class RunView {
     const asked = run.questions.map((question) => ({ run: run.run_id, ...question }));
     this.#drawHead(run, now);
     this.#drawBanner(run);
-    goon.draw(this.#deleted ? undefined : run, this.#can);
+    goon.draw(this.#deleted ? undefined : run, this.#can, () => this.#feed.reload());
     questions.draw(byID("run-questions"), this.#deleted ? [] : asked, this.#can, { linked: false, runOf: () => run });
     this.#producing.draw(run.status === "running");
     this.#timeline.draw(this.#tree, {

@@ -51,6 +51,7 @@ export class Table {
   #changed;
   #asked = ""; // what the server was asked for last
   #timer;
+  #recounting;
   #turn = 0;
 
   constructor(runs, changed) {
@@ -76,8 +77,34 @@ export class Table {
     this.#timer = setTimeout(() => this.#ask(path), patience);
   }
 
+  // all reports whether the address asks for all runs, in the order of the page.
+  get all() {
+    return this.#asked === "";
+  }
+
+  // touch notes that a run begins, ends or was deleted: the total may be another one. It is
+  // asked for at most every five seconds.
+  touch() {
+    if (this.all) return;
+    this.#recounting ??= setTimeout(() => this.#recount(this.#asked), 5000);
+  }
+
+  async #recount(query) {
+    try {
+      const params = new URLSearchParams(query);
+      params.set("limit", "1");
+      const { body } = await get("api/runs?" + params);
+      if (query === this.#asked) this.total = body.total;
+      this.#changed();
+    } catch {
+      // The feed will say that the server is away.
+    }
+    this.#recounting = undefined;
+  }
+
   stop() {
     clearTimeout(this.#timer);
+    clearTimeout(this.#recounting);
     this.#turn++;
   }
 

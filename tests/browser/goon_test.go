@@ -68,6 +68,9 @@ func TestAFailedRunGoesOnFromThePage(t *testing.T) {
 
 	p.wait(`(document.querySelector("#fork-no").click(), document.querySelector("#goon").click(), true)`)
 	p.waitText("#run-goon", "It is queued")
+	p.waitText("#run-status", "queued")
+	p.waitText("#run-facts", "when a runner has room for it")
+	assert.Contains(t, p.text("#run-goon"), "It is queued")
 	info, err = store.Info(t.Context(), "trip-1")
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.StatusQueued, info.Status)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/decorators"
@@ -50,10 +51,17 @@ func TestARunThatIsMadeAnewIsShownAsAnother(t *testing.T) {
 	require.NoError(t, store.Delete(t.Context(), "trip-1"))
 	p.waitText("#run-banner", "This run was deleted")
 	list.wait(`!document.querySelector('[data-run="trip-1"]')`)
+	assert.Equal(t, "0", list.text("#runs-total"))
 	record(short)
 	p.waitText("#run-banner", "This is another one with its name")
 	p.wait(`document.querySelectorAll("[data-call]").length === 1`)
 	list.waitText(`[data-run="trip-1"] .calls`, "1")
+	assert.Equal(t, "1", list.text("#runs-total"))
+	list.wait(`(location.hash = "#q=trip", true)`)
+	list.waitText("#runs-total", "1")
+	recorded(t, s, store, "trip-2", short)
+	list.waitText("#runs-total", "2") // without a search
+	list.wait(`(location.hash = "", true)`)
 
 	// Also where the page has seen nothing of its end.
 	p.expectOutages()
