@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tests every module: tools/test.sh RACE PLAIN MODULE... RACE is the flag for the race
 # detector, which the modules that PLAIN lists are tested without. The root module, ".", is
-# tested beside the others, of which two at a time, since many tests wait for servers,
-# processes and browsers. Nothing is vetted here: golangci-lint does that, with more checks.
+# tested beside the others, of which two at a time, and four packages of it at once, since many
+# tests wait for servers, processes, browsers and timers. Nothing is vetted here: golangci-lint
+# does that, with more checks.
 set -euo pipefail
 
 race=$1 plain_modules=" $2 "
@@ -18,12 +19,17 @@ plain=(
 # By default, a program with the race detector sleeps for a second before it ends.
 export GORACE="atexit_sleep_ms=0 ${GORACE-}"
 
+# The compiler and the linker take a sixth less time if they collect garbage less often. Tests run
+# with the default, which -exec restores.
+export GOGC=400
+
 run() { # arguments of go test
-  go test -vet=off -shuffle=on -timeout 10m "$@"
+  go test -exec 'env -u GOGC' -vet=off -shuffle=on -timeout 10m -p "$at_once" "$@"
 }
+processors=$(getconf _NPROCESSORS_ONLN)
 
 nested() { # module
-  local log status=0 detector=$race
+  local log status=0 detector=$race at_once=$processors
   [[ $plain_modules == *" $1 "* ]] && detector=
   log=$(mktemp)
   (cd "$1" && run ${detector:+"$detector"} ./...) >"$log" 2>&1 || status=$?
@@ -34,7 +40,7 @@ nested() { # module
 }
 
 root() {
-  local failed=0 all without
+  local failed=0 at_once=$((2 * processors)) all without
   if [ -z "$race" ]; then
     run ./...
     return
@@ -56,7 +62,11 @@ if [ -n "$starts" ]; then
   exit 1
 fi
 
-export race plain_modules
+# First what all modules import, since each of several go commands that run at the same time
+# compiles all that it needs.
+(cd "$1" && go list -export ${race:+"$race"} ./... >/dev/null && go list -export ./... >/dev/null)
+
+export race plain_modules processors
 export -f nested run
 # From the last to the first, since those that take the longest are not among the first.
 printf '%s\n' "${@:2}" | sort -r | xargs -r -P 2 -I{} bash -euo pipefail -c 'nested {}' &

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -16,6 +18,15 @@ import (
 // root is the path of the root module, and the prefix of the paths of all packages.
 const root = "github.com/reprise-go/reprise"
 
+// buildFlags are those with which `make test` builds the released modules, so that they are not
+// compiled once more for the list, if this program can be built with them.
+var buildFlags = func() []string {
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "1"}) && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
+		return []string{"-race"}
+	}
+	return nil
+}()
+
 // list returns the lines of the public packages of modules, in order.
 func list(dir string, folders []string) ([]string, error) {
 	var lines []string
@@ -24,6 +35,8 @@ func list(dir string, folders []string) ([]string, error) {
 			Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports,
 			Dir:  filepath.Join(dir, folder),
 			Env:  append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "GOWORK=off"), // the same list on every system
+
+			BuildFlags: buildFlags,
 		}
 		loaded, err := packages.Load(config, "./...")
 		if err != nil {

@@ -4,7 +4,7 @@
 // a checkout without a branch; a replace directive that it cannot drop; a CHANGELOG.md
 // without a section for the version; golden files that were changed since the last release;
 // and a patch release that removes something from the API. Then it checks out the commit
-// into a new directory and runs .ci/run and `make fuzz FUZZTIME=5m` there.
+// into a new directory and runs `.ci/run all` and `make fuzz FUZZTIME=5m` there.
 //
 // It makes two commits. The first one dates the section of CHANGELOG.md and becomes the head
 // of the branch. The second one, on top of it, is only tagged. In that commit, the nested

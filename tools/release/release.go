@@ -170,7 +170,7 @@ func (r *release) checkAPI(ctx context.Context, last string) error {
 
 // check runs the checks of a change, and fuzzing.
 func (r *release) check(ctx context.Context, tree string) error {
-	for _, command := range [][]string{{".ci/run"}, {"make", "fuzz", "FUZZTIME=5m"}} {
+	for _, command := range [][]string{{".ci/run", "all"}, {"make", "fuzz", "FUZZTIME=5m"}} {
 		name := strings.Join(command, " ")
 		r.say("%s", name)
 		c := exec.CommandContext(ctx, command[0], command[1:]...)

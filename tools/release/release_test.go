@@ -60,7 +60,7 @@ func newRepository(t *testing.T) *repository {
 	r.write("CHANGELOG.md", "# Changelog\n\n## 0.1.0 (not released yet)\n\nThe first release.\n")
 	r.write("tests/testdata/v1", "golden\n")
 	r.write("tools/api/api.txt", "core func A()\ncore func B()\n")
-	r.write(".ci/run", "#!/bin/sh\necho ci is green\n")
+	r.write(".ci/run", "#!/bin/sh\necho ci is green with $1\n")
 	require.NoError(t, os.Chmod(filepath.Join(r.dir, ".ci", "run"), 0o755))
 	r.write("Makefile", "fuzz:\n\t@echo fuzzed for $(FUZZTIME)\n")
 	r.commit()
@@ -111,7 +111,7 @@ func TestReleaseIsTaggedWithoutReplaces(t *testing.T) {
 	before := r.git("rev-parse", "HEAD")
 	said, err := r.release("v0.1.0")
 	require.NoError(t, err)
-	assert.Contains(t, said, "ci is green")
+	assert.Contains(t, said, "ci is green with all")
 	assert.Contains(t, said, "fuzzed for 5m")
 	assert.Contains(t, said, "git push --atomic origin main v0.1.0 adapters/eino/v0.1.0 adapters/jetstream/v0.1.0 adapters/mcp/v0.1.0 adapters/otel/v0.1.0 adapters/postgres/v0.1.0")
 
@@ -193,7 +193,7 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 		"a red CI": {"", func(r *repository) {
 			r.write(".ci/run", "#!/bin/sh\necho it is red\nexit 3\n")
 			r.commit()
-		}, ".ci/run fails: exit status 3"},
+		}, ".ci/run all fails: exit status 3"},
 		"a fuzzer that finds": {"", func(r *repository) {
 			r.write("Makefile", "fuzz:\n\t@exit 1\n")
 			r.commit()
