@@ -133,9 +133,10 @@ export class Overview {
     const runs = [...this.#runs.all.values()];
     this.#drawTiles(runs, filter);
     const asked = questions.questionsOf(runs);
-    if (this.#asking.left > 0 && asked.filter((q) => !isAnsweredHere(q)).length < fewQuestions) this.#loadQuestions(this.#asking);
     // What an answer must be like is not known of runs that were not read.
-    this.#runs.complete(asked.slice(0, mostQuestions).map((q) => q.run));
+    const open = asked.filter((q) => !isAnsweredHere(q));
+    if (this.#asking.left > 0 && open.length < fewQuestions) this.#loadQuestions(this.#asking);
+    this.#runs.complete(open.slice(0, mostQuestions).map((q) => q.run));
     const ready = asked.filter((q) => !this.#runs.isPending(this.#runs.all.get(q.run)));
     questions.draw(byID("questions"), ready, this.#runs.can, { all: asked, most: mostQuestions, more: asked.length - ready.length, unknown: this.#asking.left, runOf: (id) => this.#runs.all.get(id) });
     this.#announceQuestions(asked);

@@ -44,7 +44,8 @@ export function draw(section, questions, can, { all = questions, most = 20, more
     else if (!card.gone) endCard(card, time);
   }
   for (const [key, q] of open) if (isAnsweredHere(q)) open.delete(key); // among others that were alike
-  const room = Math.max(0, most - cards.filter((card) => !card.gone).length);
+  // Those that were answered here stay until a program has taken the answer, and take no room.
+  const room = Math.max(0, most - cards.filter((card) => !card.gone && !isAnsweredHere(card.q)).length);
   for (const [key, q] of [...open].slice(0, room)) cards.push({ key, q, gone: 0 });
   shownIn.set(section, cards);
   watchSize(section);
