@@ -51,7 +51,7 @@ func TestTheListOfOneRunCostsTheSameAmongMany(t *testing.T) {
 				})
 			}
 			few, many := costOf(10), costOf(test.many)
-			assert.InDelta(t, few, many, 20, "allocations")
+			assert.InDelta(t, few, many, 100, "allocations: pools keep some of them from call to call, with the race detector by chance")
 		})
 	}
 }

@@ -121,7 +121,9 @@ func (p *tab) requested(path string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, url := range p.requests {
-		url, _, _ = strings.Cut(url, "?")
+		if !strings.Contains(path, "?") {
+			url, _, _ = strings.Cut(url, "?")
+		}
 		if strings.HasSuffix(url, "/"+path) {
 			n++
 		}
