@@ -116,7 +116,7 @@ func (p *tab) expectOutages() {
 	p.outages = true
 }
 
-// requested counts the requests for a path, whatever their query.
+// requested counts the requests for a path; if it has no query, whatever their query.
 func (p *tab) requested(path string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
