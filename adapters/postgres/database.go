@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +27,7 @@ type database struct {
 	queue   *Queue
 	few     int
 
-	statements sync.WaitGroup // running statements that several callers share
+	statements storekit.Gate // of the statements that several callers share
 	finds      storekit.Combiner[string, []storekit.Head]
 	readings   storekit.Combiner[reading, []storekit.Batch]
 	inboxes    storekit.Combiner[string, map[string][]byte]
@@ -49,15 +48,15 @@ const (
 
 func newDatabase(pool *pgxpool.Pool, in names, lease time.Duration) *database {
 	d := &database{pool: pool, in: in, lease: lease, few: few}
-	all := &d.statements
-	d.finds = storekit.Combiner[string, []storekit.Head]{Do: d.findAll, Most: one, Wait: all}
-	d.readings = storekit.Combiner[reading, []storekit.Batch]{Do: d.readAll, Most: writers, Wait: all}
-	d.inboxes = storekit.Combiner[string, map[string][]byte]{Do: d.messagesOfAll, Most: one, Wait: all}
-	d.inserts = storekit.Combiner[swap, bool]{Do: d.insertAll, Size: (*swap).size, Most: some, Wait: all}
-	d.updates = storekit.Combiner[swap, bool]{Do: d.updateAll, Size: (*swap).size, Most: some, Wait: all}
-	d.deletes = storekit.Combiner[swap, bool]{Do: d.deleteAll, Most: one, Wait: all}
-	d.appends = storekit.Combiner[storekit.Batch, bool]{Do: d.appendAll, Size: func(b *storekit.Batch) int { return len(b.Data) }, Most: writers, Wait: all}
-	d.ends = storekit.Combiner[ending, bool]{Do: d.endAll, Most: one, Wait: all}
+	gate := &d.statements
+	d.finds = storekit.Combiner[string, []storekit.Head]{Do: d.findAll, Most: one, Gate: gate}
+	d.readings = storekit.Combiner[reading, []storekit.Batch]{Do: d.readAll, Most: writers, Gate: gate}
+	d.inboxes = storekit.Combiner[string, map[string][]byte]{Do: d.messagesOfAll, Most: one, Gate: gate}
+	d.inserts = storekit.Combiner[swap, bool]{Do: d.insertAll, Size: (*swap).size, Most: some, Gate: gate}
+	d.updates = storekit.Combiner[swap, bool]{Do: d.updateAll, Size: (*swap).size, Most: some, Gate: gate}
+	d.deletes = storekit.Combiner[swap, bool]{Do: d.deleteAll, Most: one, Gate: gate}
+	d.appends = storekit.Combiner[storekit.Batch, bool]{Do: d.appendAll, Size: func(b *storekit.Batch) int { return len(b.Data) }, Most: writers, Gate: gate}
+	d.ends = storekit.Combiner[ending, bool]{Do: d.endAll, Most: one, Gate: gate}
 	return d
 }
 

@@ -91,7 +91,7 @@ func (s *Store) Close() error {
 		s.stop()
 		s.lease.Close()
 		s.wait.Wait()
-		s.db.statements.Wait()
+		s.db.statements.Close()
 		_, s.err = s.queue.change(context.Background(), `delete from reprise.processes where id = $1`, s.db.process.Load())
 	})
 	return s.err

@@ -18,13 +18,40 @@ type Combiner[In, Out any] struct {
 	// snapshot.ErrUnavailable. After another error, Do is called for each request alone.
 	Do func(ctx context.Context, all []In) ([]Out, error)
 
-	Size func(*In) int   // size of a request in bytes; a statement has at most 8 MB. Nil if requests are small
-	Most int             // maximum number of statements that run at a time; at least 1
-	Wait *sync.WaitGroup // counts the goroutines of the combiner; wait for it before closing the database
+	Size func(*In) int // size of a request in bytes; a statement has at most 8 MB. Nil if requests are small
+	Most int           // maximum number of statements that run at a time; at least 1
+	Gate *Gate         // of the database; close it before closing the database
 
 	mu       sync.Mutex
 	asked    []*request[In, Out]
 	underWay int
+}
+
+// A Gate counts the statements that the combiners of a database execute, until it is closed. Its zero
+// value is open.
+type Gate struct {
+	mu     sync.Mutex // a request may come while Close waits
+	closed bool
+	inside sync.WaitGroup
+}
+
+// Close waits for the statements that are being executed. Requests that come later are refused with
+// [snapshot.ErrClosed].
+func (g *Gate) Close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.inside.Wait()
+}
+
+func (g *Gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.inside.Add(1)
+	return true
 }
 
 // Limits of one statement.
@@ -50,12 +77,15 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	}
 	r := &request[In, Out]{in: in, done: make(chan struct{})}
 	c.mu.Lock()
-	c.asked = append(c.asked, r)
 	isFree := c.underWay < c.Most
+	if isFree && !c.Gate.enter() {
+		c.mu.Unlock()
+		return out, snapshot.ErrClosed
+	}
 	if isFree {
 		c.underWay++
-		c.Wait.Add(1)
 	}
+	c.asked = append(c.asked, r)
 	c.mu.Unlock()
 	switch {
 	case !isFree:
@@ -79,7 +109,7 @@ func (c *Combiner[In, Out]) work(most int) {
 		runtime.Gosched() // lets others add their requests
 		all := c.take()
 		if len(all) == 0 {
-			c.Wait.Done()
+			c.Gate.inside.Done()
 			return
 		}
 		c.doAll(all)
@@ -87,7 +117,7 @@ func (c *Combiner[In, Out]) work(most int) {
 	if c.hasMore() {
 		go c.work(everything)
 	} else {
-		c.Wait.Done()
+		c.Gate.inside.Done()
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *statements) do(_ context.Context, all []int) ([]int, error) {
 // askAll asks for numbers at once, after one that comes first.
 func askAll(t *testing.T, numbers ...int) (*statements, map[int]error) {
 	s, wait := new(statements), new(sync.WaitGroup)
-	c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Wait: wait}
+	c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Gate: new(storekit.Gate)}
 	errs := make(map[int]error)
 	var mu sync.Mutex
 	for i, n := range numbers {
@@ -113,8 +113,8 @@ func TestAnOutcomeThatIsUnknownIsThatOfAll(t *testing.T) {
 func TestTheEndOfAContextEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s statements
-		var wait sync.WaitGroup
-		c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Wait: &wait}
+		var gate storekit.Gate
+		c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Gate: &gate}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		for range 2 { // while it is under way, and before it is asked for
@@ -122,7 +122,7 @@ func TestTheEndOfAContextEndsTheWait(t *testing.T) {
 				t.Errorf("got %v, want the cause of the context", err)
 			}
 		}
-		wait.Wait()
+		gate.Close()
 		if len(s.all) != 1 {
 			t.Errorf("the statements were %v, want one", s.all)
 		}
@@ -134,7 +134,7 @@ func TestACallerExecutesOneStatementAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s statements
 		var wait sync.WaitGroup
-		c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Wait: &wait}
+		c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Gate: new(storekit.Gate)}
 		took := make([]time.Duration, 3)
 		begun := time.Now()
 		for n := range took {
@@ -150,6 +150,32 @@ func TestACallerExecutesOneStatementAtMost(t *testing.T) {
 		wait.Wait()
 		if want := []time.Duration{time.Second, 2 * time.Second, 2 * time.Second}; !slices.Equal(took, want) {
 			t.Errorf("the callers waited for %v, want %v", took, want)
+		}
+	})
+}
+
+// A statement that is under way ends before Close returns, and later ones are not begun.
+func TestAClosedGateRefusesRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s statements
+		var gate storekit.Gate
+		c := &storekit.Combiner[int, int]{Do: s.do, Most: 2, Gate: &gate}
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if square, err := c.Ask(t.Context(), 3); err != nil || square != 9 {
+				t.Errorf("before: got %d, %v", square, err)
+			}
+		})
+		synctest.Wait()
+		begun := time.Now()
+		asking.Go(gate.Close)
+		synctest.Wait()
+		if _, err := c.Ask(t.Context(), 4); !errors.Is(err, snapshot.ErrClosed) {
+			t.Errorf("while it closes: got %v", err)
+		}
+		asking.Wait()
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("Close took %v, want 1s", took)
 		}
 	})
 }
