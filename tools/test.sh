@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests every module: tools/test.sh RACE PLAIN MODULE... RACE is the flag for the race
 # detector, which the modules that PLAIN lists are tested without. The root module, ".", is
-# tested beside the others, of which two at a time, and four packages of it at once, since many
+# tested beside the others, of which two at a time, and three packages of it at once, since many
 # tests wait for servers, processes, browsers and timers. Nothing is vetted here: golangci-lint
 # does that, with more checks.
 set -euo pipefail
@@ -40,7 +40,7 @@ nested() { # module
 }
 
 root() {
-  local failed=0 at_once=$((2 * processors)) all without
+  local failed=0 at_once=$((processors + 1)) all without
   if [ -z "$race" ]; then
     run ./...
     return
