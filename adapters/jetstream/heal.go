@@ -196,8 +196,8 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 		}
 		defer func() { _ = stream.DeleteConsumer(context.WithoutCancel(ctx), consumer.CachedInfo().Name) }() // if this fails, the server removes the consumer after a while
 		for left := consumer.CachedInfo().NumPending; left > 0; {
-			// To find that there are no more messages than that, the server would search to the end
-			// of the stream.
+			// If more messages are requested than there are, the server searches to the end of the
+			// stream for them.
 			batch, err := consumer.FetchNoWait(int(min(left, readBatch)))
 			if err != nil {
 				return err

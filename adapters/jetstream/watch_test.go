@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The index is written after the records. Here it is as it is when Watch begins in between: it has
-// one run not yet, one as it was before it ended, and one that was just deleted.
+// The index is written after the records. Here Watch begins between the two writes: the index does
+// not have one run yet, shows another as it was before it ended, and still has one that was deleted.
 func TestWatchDoesNotMissWhatTheIndexDoesNotShowYet(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()

@@ -78,11 +78,11 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	r := &request[In, Out]{in: in, done: make(chan struct{})}
 	c.mu.Lock()
 	isFree := c.underWay < c.Most
-	if isFree && !c.Gate.enter() {
-		c.mu.Unlock()
-		return out, snapshot.ErrClosed
-	}
 	if isFree {
+		if !c.Gate.enter() {
+			c.mu.Unlock()
+			return out, snapshot.ErrClosed
+		}
 		c.underWay++
 	}
 	c.asked = append(c.asked, r)
@@ -114,15 +114,16 @@ func (c *Combiner[In, Out]) work(most int) {
 		}
 		c.doAll(all)
 	}
-	if c.hasMore() {
+	if c.continues() {
 		go c.work(everything)
 	} else {
 		c.Gate.inside.Done()
 	}
 }
 
-// hasMore reports whether there are requests. If there are none, the caller stops working.
-func (c *Combiner[In, Out]) hasMore() bool {
+// continues reports whether there are more requests. If there are none, it notes that the caller stops
+// working.
+func (c *Combiner[In, Out]) continues() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.asked) == 0 {
