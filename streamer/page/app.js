@@ -24,6 +24,10 @@ let resumed = 0; // when the connection was last there again
 
 const callbacks = {
   changed: () => (dirty = true),
+  loaded: () => {
+    drawn = 0; // what was loaded is shown in the next frame, however long the last drawing took
+    requestAnimationFrame(frame);
+  },
   onState: showState,
   onNotice: notice,
   onRecord: (record) => {

@@ -42,7 +42,7 @@ export class Overview {
   #asking = { left: 0, next: "" }; // how many runs ask that were not asked for, and where their page begins
   #since; // when the oldest run began, of which the totals are
 
-  constructor({ changed, onState, onNotice, onRecord, announce }) {
+  constructor({ changed, loaded, onState, onNotice, onRecord, announce }) {
     this.#announce = announce;
     this.#changed = changed;
     this.#runs = new Runs(changed);
@@ -56,6 +56,7 @@ export class Overview {
       onSnapshot: (body) => {
         this.#runs.load(body);
         this.#table.load(body);
+        loaded();
         this.#loadQuestions();
         clearTimeout(this.#fill);
         this.#fill = setTimeout(() => this.#runs.all.size < most && this.#table.more(), 1000);

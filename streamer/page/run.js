@@ -42,7 +42,7 @@ export class RunView {
   #changed;
   #announce;
 
-  constructor(id, { changed, onState, onNotice, onRecord, announce }) {
+  constructor(id, { changed, loaded, onState, onNotice, onRecord, announce }) {
     this.#id = id;
     this.#changed = changed;
     this.#announce = announce;
@@ -57,7 +57,10 @@ export class RunView {
       run: id,
       cursorOf: (body) => body.all,
       behind: (body) => body.run.last_seq > (this.#run?.last_seq ?? 0),
-      onSnapshot: (body) => this.#load(body),
+      onSnapshot: (body) => {
+        this.#load(body);
+        loaded();
+      },
       onRecord: (record) => {
         this.#take(record);
         onRecord(record);
