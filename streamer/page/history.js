@@ -1,7 +1,7 @@
 // The last hour, minute by minute, of all runs: retries, failures, tokens and cost, by the
 // class of the errors.
 
-import { make, list, setClass, setHidden, setText, byID } from "./dom.js";
+import { make, list, setAttribute, setClass, setHidden, setText, byID } from "./dom.js";
 import { parse } from "./clock.js";
 import { clockTime, cost, count, words } from "./format.js";
 import { foldButton, isFolded } from "./panels.js";
@@ -79,14 +79,14 @@ function update(node, { name, value, text = count, parts }, columns, begun) {
   const all = values.reduce((a, b) => a + b, 0);
   const highest = Math.max(...values);
   setText(node.children[1], all ? text(all) : "0");
-  node.lastChild.setAttribute("aria-label", `${name} a minute: ${all ? text(all) : 0} since ${clockTime(begun)}, at most ${highest ? text(highest) : 0} in one`);
+  setAttribute(node.lastChild, "aria-label", `${name} a minute: ${all ? text(all) : 0} since ${clockTime(begun)}, at most ${highest ? text(highest) : 0} in one`);
   columns.forEach(({ minute, of }, i) => {
     const bar = node.lastChild.children[i];
     const unknown = (minute + 1) * 60_000 <= begun;
     setClass(bar, unknown ? "unknown" : "");
-    bar.title = `${clockTime(minute * 60_000)}: ${unknown ? "not known" : values[i] ? text(values[i]) + " " + name : "none"}`;
     const shares = parts ? Object.entries(of ? parts(of) : {}).sort(([a], [b]) => (a < b ? -1 : 1)) : values[i] ? [["", values[i]]] : [];
-    if (parts && shares.length > 0) bar.title += ": " + shares.map(([c, n]) => `${n} ${words(c)}`).join(", ");
+    const each = parts && shares.length > 0 ? ": " + shares.map(([c, n]) => `${n} ${words(c)}`).join(", ") : "";
+    setAttribute(bar, "title", `${clockTime(minute * 60_000)}: ${unknown ? "not known" : values[i] ? text(values[i]) + " " + name : "none"}${each}`);
     list(bar, shares, ([c]) => c, ([c]) => make("b", { class: "of " + c }), (part, [, n]) => (part.style.height = ((n / highest) * 100).toFixed(1) + "%"));
   });
 }
