@@ -22,8 +22,9 @@ type Store interface {
 
 	// Create stores a run that is not open, such as one that was forked, imported or queued, under
 	// run.RunID. It stores the whole run durably, or nothing. If a run with that ID exists, the
-	// error is ErrExists. Info.Status is kept, except that running is stored as interrupted. Open,
-	// Owner and LastSeq are set by the store.
+	// error is ErrExists. Info.Status is kept, except that running is stored as interrupted, and so
+	// is Info.Updated, which for a run that has ended is its end, unless it is before Created or in
+	// the future: then it is the time of the call. Open, Owner and LastSeq are set by the store.
 	Create(ctx context.Context, run *Run) (Info, error)
 
 	// Open opens a run for writing and begins a generation of it. A run that does not
@@ -65,7 +66,8 @@ type Reader interface {
 	Info(ctx context.Context, runID string) (Info, error)
 
 	// List returns the runs that f selects, the last updated first unless f.Sort is set, without
-	// reading their records. It may lag behind Info and Load.
+	// reading their records. It may lag behind Info and Load. A store may place a run that was
+	// created with an earlier Updated as if it had been updated when it was created.
 	List(ctx context.Context, f Filter) (Page, error)
 
 	// Follow yields the records of a run after the cursor: first the existing ones,

@@ -18,14 +18,17 @@ func Begun(runID string, o *snapshot.OpenOptions) snapshot.Info {
 // for every store.
 func Created(info snapshot.Info) (snapshot.Info, error) {
 	info = info.Clone()
-	if info.Status == snapshot.StatusRunning {
-		info = Crashed(info)
-	}
 	now := time.Now().UTC().Round(0)
 	if info.Created.IsZero() {
 		info.Created = now
 	}
-	info.Updated, info.Open, info.Owner = now, false, ""
+	if info.Status == snapshot.StatusRunning {
+		info, info.Updated = Crashed(info), now
+	}
+	if info.Updated.Before(info.Created) || info.Updated.After(now) {
+		info.Updated = now
+	}
+	info.Open, info.Owner = false, ""
 	if err := info.Check(); err != nil {
 		return snapshot.Info{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 var createTests = []test{
 	{"ARunThatIsCreatedIsThereAsAWhole", creates},
 	{"ARunIsCreatedOnce", createsOnce},
+	{"ARunThatIsCreatedKeepsWhenItEnded", keepsEnd},
 	{"ARunThatIsCreatedAndUpdatedKeepsItsRecords", createsAndUpdates},
 	{"OfManyWhoCreateARunOneDoes", manyCreate},
 	{"ARunGoesFromOneStoreToAnother", moves},
@@ -69,6 +71,48 @@ func creates(f *fixture) {
 	f.must(err)
 	if sn := f.load("empty"); sn.Status != snapshot.StatusInterrupted || len(sn.Records) > 0 {
 		f.Errorf("a run without records is %+v", sn)
+	}
+}
+
+// keepsEnd: a run that was copied or imported has not ended just now.
+func keepsEnd(f *fixture) {
+	begun := time.Unix(1_700_000_000, 5).UTC()
+	for id, test := range map[string]struct {
+		status  snapshot.Status
+		updated time.Time
+		isKept  bool
+	}{
+		"ended":    {snapshot.StatusCompleted, begun.Add(3 * time.Second), true},
+		"instant":  {snapshot.StatusFailed, begun, true},
+		"early":    {snapshot.StatusCompleted, begun.Add(-time.Second), false},
+		"late":     {snapshot.StatusCompleted, time.Now().Add(time.Hour).UTC().Round(0), false},
+		"never":    {snapshot.StatusCompleted, time.Time{}, false},
+		"was-open": {snapshot.StatusRunning, begun.Add(3 * time.Second), false},
+	} {
+		given := snapshot.Info{RunID: id, Status: test.status, Created: begun, Updated: test.updated}
+		before := time.Now()
+		created, err := f.store.Create(f.Context(), f.run(given, 2))
+		f.must(err)
+		after := time.Now()
+		now := !created.Updated.Before(before.Round(0)) && !created.Updated.After(after.Round(0))
+		if kept := created.Updated.Equal(test.updated); kept != test.isKept || kept == now {
+			f.Errorf("%s: updated at %v, and was created with %v", id, created.Updated, test.updated)
+		}
+		info, err := f.store.Info(f.Context(), id)
+		f.must(err)
+		for _, got := range []snapshot.Info{info, f.load(id).Info} {
+			if !got.Updated.Equal(created.Updated) || !got.Created.Equal(begun) {
+				f.Errorf("%s: from %v to %v, not from %v to %v", id, got.Created, got.Updated, begun, created.Updated)
+			}
+		}
+	}
+	ids := make([]string, 0, 2)
+	for _, info := range f.infos(snapshot.Filter{Until: begun.Add(time.Minute)}) {
+		ids = append(ids, info.RunID)
+	}
+	slices.Sort(ids) // a store may list them in the order in which they were created
+	if !slices.Equal(ids, []string{"ended", "instant"}) {
+		f.Errorf("updated in that minute: %v", ids)
 	}
 }
 
