@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// addresses are those of the calls of a run, in order of their first record.
+// addresses returns the addresses of the calls of a run, in the order of their first records.
 func addresses(records []record.Record) (as []string) {
 	for _, r := range records {
 		if a := r.Address.String(); !slices.Contains(as, a) {
@@ -119,12 +119,12 @@ func TestAddressParts(t *testing.T) {
 		data, err := json.Marshal(a)
 		var back record.Address
 		if err != nil || json.Unmarshal(data, &back) != nil || back != a {
-			t.Errorf("%q: JSON %s does not lead back (%v)", tt.text, data, err)
+			t.Errorf("%q: the JSON %s does not decode to the same address (%v)", tt.text, data, err)
 		}
 	}
 }
 
-func TestWhatIsNoAddressIsRefused(t *testing.T) {
+func TestInvalidAddressIsRefused(t *testing.T) {
 	for _, text := range []string{
 		"/", "a/", "/a", "a//b", "#2", "@2/a", "a#", "a#1", "a#0", "a#02", "a#-2", "a#x", "a#2#3", "a@2", "a/b@2", "a@1/b", "a@02/b", "a@/b",
 		"a@2#3/b", "a@2@3/b", "a#99999999999999999999", "step:", "group:", "a:b", "a?b", "a%", "a%2", "a%2f", "a%41", "a%zz", "a\nb", "a\x7f",
@@ -133,7 +133,7 @@ func TestWhatIsNoAddressIsRefused(t *testing.T) {
 		if a, err := record.ParseAddress(text); err == nil {
 			t.Errorf("%q was read as %#v", text, a)
 		} else if !strings.Contains(err.Error(), "record: address") {
-			t.Errorf("%q: the error %q does not say what it is about", text, err)
+			t.Errorf("%q: the error %q does not contain the text", text, err)
 		}
 	}
 }
@@ -163,7 +163,8 @@ func FuzzParseAddress(f *testing.F) {
 	})
 }
 
-// names are built of what addresses are made of, so that they try to collide.
+// anyName returns a name built from the characters that have a meaning in addresses, so that
+// addresses would collide if they were not escaped.
 func anyName(r *rand.Rand) string {
 	parts := []string{"a", "b", "2", "3", "/", "#", "@", ":", "?", "%", "step:", "group:", "#2", "@2", "%2F", "%23", "é"}
 	var b strings.Builder

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Go's tools show of an alias of an internal type its comment alone. So the comment names
-// each field, and each method that is not of every error.
+// For an alias of an internal type, go doc shows only the comment. So the comment must name each
+// field, and each method except those that every error has.
 func TestCommentsOfAliasesNameFieldsAndMethods(t *testing.T) {
 	comments := make(map[string]string)
 	files, err := filepath.Glob("*.go")

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A call outside any run follows the rules of one inside, and is not recorded.
+// A call outside any run follows the same rules as one inside, but is not recorded.
 func TestCallOutsideARunEndsAsOneInARun(t *testing.T) {
 	listeningAfter := func(d time.Duration, err error) testkit.Handler {
 		return func(ctx context.Context, _ string) (string, error) {
@@ -178,7 +178,7 @@ func TestHelpersOutsideARunDoNothing(t *testing.T) {
 		}
 		assert.True(t, core.ScopeOf(ctx).Address().IsZero(), "address")
 		st := state.From(ctx)
-		st.Log(slog.LevelInfo, "nobody hears it", nil)
+		st.Log(slog.LevelInfo, "not logged anywhere", nil)
 		assert.False(t, st.Interrupt(snapshot.Stop{}), "interrupt")
 		assert.Empty(t, st.RunID(), "id")
 		assert.ErrorIs(t, state.Put(ctx, "key", 1), core.ErrNoRun)
@@ -212,8 +212,8 @@ func TestGroupOutsideARunCancelsItsBranches(t *testing.T) {
 	})
 }
 
-// Calls of an actor wait together where their contexts end together, and only
-// there: a bubble and the world around it have clocks of their own.
+// Calls of an actor share a timer if their contexts end together. A synctest
+// bubble has its own clock, so its calls must not share one with calls outside.
 func TestCallsOfABubbleDoNotWaitWithOthers(t *testing.T) {
 	for _, tt := range []struct {
 		name string

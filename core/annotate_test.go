@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// ends are the attributes of the records that end attempts.
+// ends returns the attributes of the records that end attempts.
 func ends(records []record.Record) (ends []map[string]any) {
 	for _, r := range records {
 		if r.Kind.IsCall() && r.Status != record.StatusStarted && r.Status != record.StatusRetrying {
@@ -51,7 +51,7 @@ func TestAttributesAreInTheRecordThatEndsTheirAttempt(t *testing.T) {
 	testkit.Completed(t, out, err)
 	require.NoError(t, st.Close())
 	want := []map[string]any{{"response_id": "r0", "only": "the first"}, {"response_id": "r1"}}
-	assert.Equal(t, want, ends(testkit.LoadRun(t, store, "run").Records), "as they are read back")
+	assert.Equal(t, want, ends(testkit.LoadRun(t, store, "run").Records), "attributes read from the store")
 }
 
 func TestAttributesOfAnInterruptedAttemptAreKept(t *testing.T) {

@@ -21,10 +21,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// script is what is done with a context that ends after ten seconds, or before,
-// and with what is derived from it. Everything happens at another time. The parent
-// does not end after the context: context.Cause says of an attempt's then what it
-// says of the parent.
+// script is a list of operations on a context that ends after at most ten seconds, and on contexts
+// derived from it. No two of them happen at the same time. The parent never ends after the context:
+// context.Cause of the attempt's context would then be that of the parent.
 type script struct {
 	parent func(context.Context) (context.Context, context.CancelFunc)
 	steps  []scriptStep
@@ -61,7 +60,7 @@ func newScript(random *rand.Rand) script {
 	return s
 }
 
-// observer writes down what becomes of a context.
+// observer logs what happens to a context.
 type observer struct {
 	began    time.Time
 	contexts []context.Context
@@ -77,7 +76,7 @@ func (o *observer) write(format string, args ...any) {
 	o.log = append(o.log, fmt.Sprintf("%10v ", time.Since(o.began).Truncate(time.Microsecond))+fmt.Sprintf(format, args...))
 }
 
-// step derives a context, or uses one that there is.
+// step derives a context, or uses an existing one.
 func (o *observer) step(of, kind int, length time.Duration) {
 	of %= len(o.contexts)
 	from, n := o.contexts[of], len(o.contexts)
@@ -102,14 +101,14 @@ func (o *observer) step(of, kind int, length time.Duration) {
 		}()
 		o.add(ctx, cancel)
 	}
-	time.Sleep(10 * time.Microsecond) //nolint:forbidigo // synctest's clock: what runs on other goroutines comes first
+	time.Sleep(10 * time.Microsecond) //nolint:forbidigo // synctest's clock: lets the other goroutines run first
 	for i, ctx := range o.contexts {
 		at, ok := ctx.Deadline()
 		select {
 		case <-ctx.Done():
 			o.write("%d has ended: %v, cause %v, deadline %v %v", i, ctx.Err(), context.Cause(ctx), at.Sub(o.began), ok)
 		default:
-			o.write("%d goes on: %v, cause %v, deadline %v %v", i, ctx.Err(), context.Cause(ctx), at.Sub(o.began), ok)
+			o.write("%d has not ended: %v, cause %v, deadline %v %v", i, ctx.Err(), context.Cause(ctx), at.Sub(o.began), ok)
 		}
 	}
 }
@@ -118,8 +117,8 @@ func (o *observer) add(ctx context.Context, cancel func()) {
 	o.contexts, o.cancels = append(o.contexts, ctx), append(o.cancels, cancel)
 }
 
-// observe plays the script and returns what was seen, the callbacks of one moment
-// in the order of their numbers.
+// observe runs the script and returns the log. Callbacks that run at the same
+// time are sorted by number.
 func (s script) observe(ctx context.Context, began time.Time) []string {
 	o := &observer{began: began}
 	o.add(ctx, func() {})
@@ -176,19 +175,19 @@ func TestContextOfAnAttemptIsLikeOneWithATimeout(t *testing.T) {
 	}
 }
 
-// Contexts are derived, cancelled and watched while the attempt's own ends.
+// Contexts are derived, cancelled and watched while the attempt's context ends.
 func TestContextOfAnAttemptEndsWhileItIsUsed(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	for range 50 {
 		var registered, called, stopped atomic.Int64
 		var users, callbacks sync.WaitGroup
-		returned := make(chan struct{}) // the handler, which the call leaves behind if it is late
+		returned := make(chan struct{}) // closed when the handler returns, which may be after the call
 		d := testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Millisecond}, func(ctx context.Context, _ string) (string, error) {
 			defer close(returned)
 			for i := range 4 {
 				users.Go(func() {
-					for goesOn := true; goesOn; {
-						goesOn = ctx.Err() == nil // once more after the end
+					for running := true; running; {
+						running = ctx.Err() == nil // one more round after the end
 						registered.Add(1)
 						callbacks.Add(1)
 						child, cancel := context.WithCancel(ctx)
@@ -222,7 +221,7 @@ func TestEachAttemptOfARunHasItsOwnTime(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, caller))
 				callers.Go(func() {
 					for i := range 20 {
-						// No two end at the same time.
+						// No two attempts end at the same time.
 						limit := time.Duration(1+random.IntN(20))*time.Second + time.Duration(caller)*time.Millisecond
 						takes := time.Duration(1+random.IntN(20))*time.Second + time.Duration(4+caller)*time.Millisecond
 						elapsed := testkit.Stopwatch()
@@ -255,13 +254,13 @@ func TestTimerOfAnAttemptDoesNotKeepItsRun(t *testing.T) {
 	}
 	p := run()
 	runtime.GC()
-	runtime.GC() // what the first has found to be a timer's, say
+	runtime.GC() // the first GC may only have made garbage reachable from a timer collectable
 	assert.Nil(t, p.Value(), "the publisher of the run")
 }
 
-// A call that a handler leaves behind is cut off by the end of the handler, and
-// has no say in what became of it.
-func TestCallThatIsLeftBehindDoesNotSuspendAnAttemptThatIsOver(t *testing.T) {
+// A call that still runs when its handler returns is cut off, and does not change
+// the handler's outcome.
+func TestAbandonedCallDoesNotSuspendAnAttemptThatIsOver(t *testing.T) {
 	for range 20 {
 		for name, left := range map[string]*testkit.Definition{
 			"in a wait":    testkit.Tool(t, "left", core.RetryConfig{InitialDelay: 5 * time.Second}, testkit.Fail(errFlaky)),

@@ -58,7 +58,7 @@ type Question struct {
 // ask again. The question has the JSON schema of T. Answers are checked against it before they are
 // recorded, like the arguments of a tool. A type without a schema is an error. An answer that does
 // not fit T, because the program has changed, is discarded: the question is asked again, with the
-// reason, and the call stays suspended. The time of waiting does not count against any timeout.
+// reason, and the call stays suspended. Time spent waiting does not count against any timeout.
 // Outside a run, the error is [ErrNoRun].
 //
 // With [Default], a default answers the question when its time has passed and the run is resumed. A
@@ -114,9 +114,9 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswe
 	return engine.DefaultAnswer{After: o.after, Encoded: encoded}, nil
 }
 
-// decodeAnswer decodes an answer for a T. If the answer was JSON before it was encoded, it is read
-// as JSON: there, bytes are strings, and types with methods of their own have other forms. Answers
-// is the schema of T, nil if it has none.
+// decodeAnswer decodes an answer for a T. An answer that was given as JSON is read as JSON, where
+// bytes are strings and types with their own encoding methods have another form. answers is the
+// schema of T, nil if T has none.
 func decodeAnswer[T any](answers *schema.Schema, encoded []byte) (T, error) {
 	var zero, answer T
 	text, err := codec.AppendJSON(nil, encoded, 0)

@@ -35,12 +35,12 @@ func (b Backoff) String() string {
 }
 
 // Jitter says how delays are spread, so that calls that failed together are not retried together. A
-// number above 0 and up to 1 is a fraction: 0.1 spreads a delay over ±10 %. The zero value stands
-// for 0.25. Jitter never raises a delay above MaxDelay: near it, a delay is drawn from the part of
-// the range below it, so that calls which have reached MaxDelay are spread, too.
+// number above 0 and up to 1 is a fraction: 0.1 spreads a delay over ±10 %. The zero value means
+// 0.25. Jitter never raises a delay above MaxDelay: near it, a delay is drawn from the part of the
+// range below it, so that calls which have reached MaxDelay are spread, too.
 type Jitter float64
 
-// Jitter that is not a fraction.
+// The jitters that are not fractions.
 const (
 	// NoJitter leaves delays as they are.
 	NoJitter Jitter = -1
@@ -63,7 +63,7 @@ func (j Jitter) valid() bool {
 // MaxDelay for every n.
 func (c *retries) delay(n int) time.Duration {
 	if c.InitialDelay == 0 {
-		return 0 // also where the factor has overflowed
+		return 0 // even if the factor overflows
 	}
 	d, n := float64(c.InitialDelay), max(n, 1)
 	switch c.Backoff {
@@ -103,7 +103,7 @@ func (c *retries) Delay(n int, previous time.Duration, u float64) time.Duration 
 	case DecorrelatedJitter:
 		first := float64(c.InitialDelay)
 		high = min(3*max(float64(previous), first), longest)
-		low = min(first, high*float64(1-defaultJitter)) // below MaxDelay, too
+		low = min(first, high*float64(1-defaultJitter)) // strictly below MaxDelay
 	default:
 		low, high = plain*float64(1-c.Jitter), min(plain*float64(1+c.Jitter), longest)
 	}

@@ -25,7 +25,7 @@ var strategies = []core.Backoff{core.Constant, core.Linear, core.Exponential, co
 
 const never = time.Duration(math.MaxInt64)
 
-// random is a source whose seed is logged if the test fails.
+// random returns a source whose seed is logged if the test fails.
 func random(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	t.Cleanup(func() {
@@ -36,7 +36,7 @@ func random(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// anyDuration is one of any magnitude.
+// anyDuration returns a duration of any magnitude.
 func anyDuration(r *rand.Rand) time.Duration {
 	return time.Duration(r.Uint64()>>(1+r.IntN(62))) + 1
 }
@@ -96,7 +96,7 @@ func TestDelayEqualsTheModel(t *testing.T) {
 			p, next := policy(t, c), model(b, c.InitialDelay, c.MaxDelay, eighths)
 			for n := 1; n <= 200; n++ {
 				got, want := p.Delay(n), time.Duration(next().Int64())
-				// Exact as far as a float64 is; beyond 104 days, to 15 digits.
+				// A float64 is exact up to 104 days; longer delays are compared to 15 digits.
 				if diff := (got - want).Abs(); diff > want>>50+1 || diff > 0 && want < 1<<53 && b != core.Exponential {
 					t.Fatalf("%v, %v·%v up to %v: delay %d is %d, the model's %d", b, c.InitialDelay, c.Multiplier, c.MaxDelay, n, got, want)
 				}
@@ -158,7 +158,7 @@ func TestDelaysOfTheStrategies(t *testing.T) {
 	}
 }
 
-func TestNoDelayIsNoneWhateverTheStrategy(t *testing.T) {
+func TestNoDelayMeansNoWaitForEveryStrategy(t *testing.T) {
 	for _, b := range strategies {
 		p := policy(t, core.RetryConfig{Backoff: b, InitialDelay: core.NoDelay, Multiplier: 1e300})
 		for _, n := range []int{1, 2, 100, 10_000} {
@@ -217,7 +217,7 @@ func TestJitterStaysWithinItsBounds(t *testing.T) {
 	}
 }
 
-// A wait of centuries cannot be slept; what is recorded before it can be seen.
+// Nobody can wait for centuries, but the delay is recorded before the wait.
 func TestJitterAtTheLongestDelayStaysFinite(t *testing.T) {
 	r := random(t)
 	for _, j := range []core.Jitter{0, 1, core.FullJitter, core.DecorrelatedJitter} {
@@ -257,7 +257,7 @@ func TestDecorrelatedJitterStaysWithinItsBounds(t *testing.T) {
 	}
 }
 
-// Calls that have reached MaxDelay would come back together otherwise.
+// Otherwise calls that have reached MaxDelay would be retried together.
 func TestNoTwoOfAThousandDelaysAtTheCapAreEqual(t *testing.T) {
 	r := random(t)
 	for _, b := range strategies {
@@ -272,7 +272,7 @@ func TestNoTwoOfAThousandDelaysAtTheCapAreEqual(t *testing.T) {
 					seen := make(map[time.Duration]bool)
 					for _, d := range drawn(t, r.Uint64(), 1000, c) {
 						if seen[d] || d >= time.Hour {
-							t.Fatalf("%v, jitter %v, from %v: %v comes twice, or is the cap", b, j, c.InitialDelay, d)
+							t.Fatalf("%v, jitter %v, from %v: delay %v appears twice, or equals MaxDelay", b, j, c.InitialDelay, d)
 						}
 						seen[d] = true
 					}
@@ -292,7 +292,7 @@ func TestJitterSpreadsEvenly(t *testing.T) {
 		}
 		for i, k := range tenths {
 			if k < n/10*3/4 || k > n/10*5/4 { // five standard deviations
-				t.Errorf("%d of %d delays are in tenth %d", k, n, i+1)
+				t.Errorf("%d of %d delays are in interval %d of 10", k, n, i+1)
 			}
 		}
 	})
@@ -318,7 +318,7 @@ func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
 		all := func(order *rand.Rand) map[string]string {
 			st, ctx := testkit.Run(t, state.WithSeed(seed))
 			d := testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 5}, func(ctx context.Context, _ string) (string, error) {
-				// Each run has another order of things.
+				// The order of events differs from run to run.
 				return "", core.Retryable(pauseOr(ctx, time.Duration(core.ScopeOf(ctx).Attempt()+1)*time.Millisecond, errBoom))
 			})
 			prepared := make([]*core.PreparedCall[string, string], 50)
@@ -342,7 +342,7 @@ func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
 		one, two := all(rand.New(rand.NewPCG(1, 1))), all(rand.New(rand.NewPCG(2, 2)))
 		assert.Len(t, one, 200, "retries")
 		if !maps.Equal(one, two) {
-			t.Errorf("the same seed has other delays:\n%v\n%v", one, two)
+			t.Errorf("the same seed gave different delays:\n%v\n%v", one, two)
 		}
 		distinct := make(map[string]bool)
 		for _, d := range one {
@@ -354,7 +354,7 @@ func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
 	})
 }
 
-// pauseOr is err after d.
+// pauseOr returns err after d.
 func pauseOr(ctx context.Context, d time.Duration, err error) error {
 	if ended := testkit.Pause(ctx, d); ended != nil {
 		return ended
@@ -387,7 +387,7 @@ func TestWaitTakesTheDelayThatIsRecorded(t *testing.T) {
 	})
 }
 
-func TestNoDelayIsNoneAfterAWaitThatTheServiceAskedFor(t *testing.T) {
+func TestNoDelayMeansNoWaitAfterRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		d := testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay, Jitter: core.DecorrelatedJitter},

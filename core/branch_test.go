@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// groupOf is a group with two branches and a handler.
+// groupOf returns a group with two branches and the handler.
 func groupOf(t *testing.T, handler testkit.Handler) *testkit.Definition {
 	return testkit.Define(t, core.Spec{Kind: record.KindGroup, Name: "g", Branches: 2}, handler)
 }
@@ -95,12 +95,12 @@ func TestPreconditionThatExitsItsGoroutineHasFailed(t *testing.T) {
 	assert.ErrorContains(t, last.Err, "runtime.Goexit")
 }
 
-// changing is an error that its owner changes.
+// changing is an error whose text changes after it was returned.
 type changing struct{ text string }
 
 func (e *changing) Error() string { return e.text }
 
-func TestCauseOfAnInterruptStaysAsItWasOnRecord(t *testing.T) {
+func TestRecordedCauseOfAnInterruptDoesNotChange(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	cause := &changing{"the service goes down"}
 	agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {

@@ -57,7 +57,7 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; use one or the other", d.spec.Name))
 	}
 	own := d.undoneBy(func(ctx context.Context, done any) error {
-		call := done.(compensated[In, Out]) //nolint:forcetypeassert // what is made of it below
+		call := done.(compensated[In, Out]) //nolint:forcetypeassert // made by c.compensate below
 		return f(ctx, call.In, call.Out)
 	})
 	c := *d
@@ -126,7 +126,7 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 		panic(fmt.Sprintf("core: %q has CompensateInDoubt, but nothing undoes its completed calls; call Compensate first", d.spec.Name))
 	}
 	own := d.undoneBy(func(ctx context.Context, begun any) error {
-		return f(ctx, begun.(doubted[In]).In) //nolint:forcetypeassert // what is made of it below
+		return f(ctx, begun.(doubted[In]).In) //nolint:forcetypeassert // made by c.compensateInDoubt below
 	})
 	c := *d
 	c.compensateInDoubt = func(at *engine.Scope, nth int, found *record.Progress, in In) error {
@@ -144,7 +144,7 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 
 // undoneBy returns the actor whose calls undo calls of d.
 func (d *Definition[In, Out]) undoneBy(f func(context.Context, any) error) *Definition[any, struct{}] {
-	own := &Definition[any, struct{}]{ // any, since its own Compensate would be of another type again, without end
+	own := &Definition[any, struct{}]{ // any: with the type of the call, each instantiation of Compensate would need another one
 		spec: Spec{
 			Kind: record.KindCompensation, Name: d.spec.Name, Description: d.spec.Description,
 			Retry: d.spec.Retry, AttemptTimeout: d.spec.AttemptTimeout, InDoubt: min(d.spec.InDoubt, InDoubtFail),

@@ -102,7 +102,7 @@ const (
 	NoTimeout = engine.NoTimeout
 )
 
-// An Attempt is what RetryWhen and StopWhen get to decide about.
+// An Attempt describes a finished attempt to RetryWhen and StopWhen.
 type Attempt struct {
 	Number int   // from 1
 	Err    error // nil if it succeeded

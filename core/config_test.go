@@ -18,7 +18,7 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 	type config = core.RetryConfig
 	for _, tt := range []struct {
 		cfg  config
-		want []string // in the message
+		want []string // parts of the message
 	}{
 		{config{MaxAttempts: -2}, []string{"MaxAttempts", "-2", "1 or more", "Unlimited"}},
 		{config{Backoff: 5}, []string{"Backoff", "5", "Constant, Linear, Exponential or Fibonacci"}},
@@ -178,7 +178,7 @@ func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
 		Done struct{ C [2]chan int }
 	}
 	type hidden struct {
-		hooks // the field of the same name is encoded all the same
+		hooks // encoded although its type is unexported
 		Done  string
 	}
 	refused := func(err error, want string) {
@@ -219,14 +219,14 @@ func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
 	refused(err, `the output of "step" could never be stored`)
 }
 
-// returning is the error of a definition whose handler returns an Out.
+// returning returns the error of defining an actor whose handler returns an Out.
 func returning[Out any](spec core.Spec) error {
 	spec.Kind, spec.Name = record.KindTool, "tool"
 	_, err := core.NewDefinition(spec, func(context.Context, string) (out Out, err error) { return out, nil })
 	return err
 }
 
-// named is a channel that goes by a name.
+// named is a channel that is encoded as a name.
 type named chan int
 
 func (named) MarshalText() ([]byte, error) { return []byte("named"), nil }
@@ -251,7 +251,7 @@ func TestNilConditionsPanic(t *testing.T) {
 	}
 }
 
-func TestConditionsAreOfTheCopy(t *testing.T) {
+func TestConditionIsAddedOnlyToTheCopy(t *testing.T) {
 	plain := testkit.Tool(t, "tool", steady, testkit.Succeed)
 	refusing := func(context.Context, string) error { return errBoom }
 	one, two := plain.Require(refusing), plain.Ensure(func(context.Context, string, string) error { return core.Permanent(errBoom) })
@@ -263,7 +263,7 @@ func TestConditionsAreOfTheCopy(t *testing.T) {
 	_, err = testkit.Call(ctx, two)
 	testkit.Failed(t, err, record.ReasonCondition)
 
-	// Two copies of one do not share what comes after.
+	// Conditions added to one copy are not added to the other.
 	base := plain.Require(func(context.Context, string) error { return nil })
 	a := base.Require(refusing)
 	b := base.Require(func(context.Context, string) error { return nil })
@@ -278,10 +278,10 @@ func TestUndefinedActorFails(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	for _, ctx := range []context.Context{ctx, t.Context()} {
 		if _, err := d.Event().Execute(ctx, "in"); err == nil {
-			t.Error("Execute of nothing succeeds")
+			t.Error("Execute of an undefined actor succeeds")
 		}
 		if _, err := d.Event().Prepare(ctx, "in").Execute(ctx); err == nil {
-			t.Error("a prepared call of nothing succeeds")
+			t.Error("a prepared call of an undefined actor succeeds")
 		}
 	}
 	assert.Equal(t, core.Spec{}, d.Spec(), "spec")
@@ -294,7 +294,7 @@ func TestEventMethodsReturnCopies(t *testing.T) {
 	_ = e.WithRetry(core.RetryConfig{MaxAttempts: -9})
 	out, err := e.Execute(ctx, "in")
 	testkit.Completed(t, out, err)
-	out, err = e.Execute(ctx, "in") // twice is two calls
+	out, err = e.Execute(ctx, "in") // executing an event twice makes two calls
 	testkit.Completed(t, out, err)
 	wantRecords(t, st, "tool:started(0) tool:completed(0) tool#2:started(0) tool#2:completed(0)")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// within calls d with a deadline of the caller's own.
+// within returns a function that calls its definition with a deadline of d.
 func within(d time.Duration) func(context.Context, *testkit.Definition) (string, error) {
 	return func(ctx context.Context, def *testkit.Definition) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, d)
@@ -21,12 +21,12 @@ func within(d time.Duration) func(context.Context, *testkit.Definition) (string,
 	}
 }
 
-// patient is a configuration whose first wait is of 20s.
+// patient returns a configuration whose first wait takes 20s.
 func patient(maxAttempts int) core.RetryConfig {
 	return core.RetryConfig{Jitter: core.NoJitter, MaxAttempts: maxAttempts, InitialDelay: 20 * time.Second}
 }
 
-func TestDeadlineOfTheCallersOwnFailsTheChildAtOnce(t *testing.T) {
+func TestCallersOwnDeadlineFailsTheChildAtOnce(t *testing.T) {
 	for _, own := range []time.Duration{10 * time.Second, 20 * time.Second} {
 		testkit.Bubble(t, func(t *testing.T) {
 			st, ctx := testkit.Run(t)
@@ -56,7 +56,7 @@ func TestDeadlineAfterTheNextAttemptBeginsIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestDeadlineOfTheCallersOwnCutsAnAttempt(t *testing.T) {
+func TestCallersOwnDeadlineCutsAnAttempt(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg core.RetryConfig
 		h   testkit.Handler
@@ -154,8 +154,7 @@ func TestDeadlineOfTheParentsAttemptFailsThatAttemptAtOnce(t *testing.T) {
 	}
 }
 
-// Of several deadlines that come too early, the first to come decides: the
-// others would never have been reached.
+// If several deadlines are too early, the earliest decides.
 func TestNearestDeadlineDecides(t *testing.T) {
 	t.Run("the parent's before the grandparent's", func(t *testing.T) {
 		testkit.Bubble(t, func(t *testing.T) {
@@ -205,9 +204,9 @@ func TestNearestDeadlineDecides(t *testing.T) {
 	})
 }
 
-// A deadline that a handler sets around its call is that call's own, also
-// where a call further inside is the first to run into it.
-func TestDeadlineOfTheCallersOwnReachesFurtherInside(t *testing.T) {
+// If a handler sets a deadline for a call, that call fails, even if a call inside
+// it is the first to reach the deadline.
+func TestCallersOwnDeadlineReachesFurtherInside(t *testing.T) {
 	for name, around := range map[string]func(context.Context, *testkit.Definition) (string, error){"returned": testkit.Call, "swallowed": swallow} {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
@@ -244,8 +243,8 @@ func TestRetryTimeoutOfTheParentEndsItBeforeTheChildsWait(t *testing.T) {
 	})
 }
 
-// A call whose caller cancelled it has no success without the outcomes of the
-// calls inside it.
+// A call that its caller cancelled fails if calls inside it have no outcome, even
+// if its handler succeeds.
 func TestCanceledCallThatSwallowsWhatItCanceledHasFailed(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)

@@ -30,19 +30,19 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 		err  error
 		want bool
 	}{
-		// 6: the class.
+		// Rule 6: the class.
 		{"transient", config{}, errFlaky, true},
 		{"unknown", config{}, errBoom, false},
 		{"EOF is not an unexpected one", config{}, io.EOF, false},
 		{"cancelled inside", config{}, context.Canceled, false},
 		{"timeout inside", config{}, context.DeadlineExceeded, true},
 
-		// 5 against 6: the mark Retryable.
+		// Rule 5 before 6: the mark Retryable.
 		{"retryable unknown", config{}, core.Retryable(errBoom), true},
 		{"retryable inside a wrap", config{}, fmt.Errorf("a: %w", core.Retryable(errBoom)), true},
 		{"retryable inside a join", config{}, errors.Join(io.EOF, core.Retryable(errBoom)), true},
 
-		// 4 against 5 and 6: RetryOn and RetryWhen.
+		// Rule 4 before 5 and 6: RetryOn and RetryWhen.
 		{"RetryOn picks an unknown one", config{RetryOn: list(core.MatchIs(errBoom))}, errBoom, true},
 		{"RetryOn leaves out a transient one", config{RetryOn: list(core.MatchIs(errBoom))}, errFlaky, false},
 		{"RetryOn leaves out a marked one", config{RetryOn: list(core.MatchIs(io.EOF))}, core.Retryable(errBoom), false},
@@ -54,7 +54,7 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 		{"RetryOn and RetryWhen", config{RetryOn: every, RetryWhen: yes}, errBoom, true},
 		{"RetryOn without RetryWhen", config{RetryOn: every, RetryWhen: no}, errBoom, false},
 
-		// 3 against 4, 5 and 6: Exclude and StopWhen.
+		// Rule 3 before 4, 5 and 6: Exclude and StopWhen.
 		{"Exclude a transient one", config{Exclude: list(core.MatchIs(errFlaky))}, errFlaky, false},
 		{"Exclude another", config{Exclude: list(core.MatchIs(errBoom))}, errFlaky, true},
 		{"Exclude a marked one", config{Exclude: list(core.MatchIs(errBoom))}, core.Retryable(errBoom), false},
@@ -64,10 +64,10 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 		{"StopWhen with a marked one", config{StopWhen: yes}, core.Retryable(errBoom), false},
 		{"StopWhen with what RetryOn picks", config{StopWhen: yes, RetryOn: every}, errFlaky, false},
 		{"StopWhen with RetryWhen", config{StopWhen: yes, RetryWhen: yes}, errFlaky, false},
-		{"StopWhen false leaves the word to the others", config{StopWhen: no}, errFlaky, true},
+		{"StopWhen false leaves the decision to the others", config{StopWhen: no}, errFlaky, true},
 		{"StopWhen false does not mean a retry", config{StopWhen: no}, errBoom, false},
 
-		// 2 against all.
+		// Rule 2 before all others: Permanent.
 		{"permanent transient", config{}, core.Permanent(errFlaky), false},
 		{"permanent in RetryOn", config{RetryOn: every}, core.Permanent(errFlaky), false},
 		{"permanent where RetryWhen is true", config{RetryWhen: yes}, core.Permanent(errFlaky), false},
@@ -91,7 +91,7 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsNeverRetriedIsNotJudged(t *testing.T) {
+func TestErrorsThatAreNeverRetriedAreNotJudged(t *testing.T) {
 	asked := 0
 	ask := func(core.Attempt) bool { asked++; return true }
 	match := func(error) bool { asked++; return true }
@@ -103,13 +103,13 @@ func TestWhatIsNeverRetriedIsNotJudged(t *testing.T) {
 		testkit.Tool(t, "tool", cfg, testkit.Succeed).Require(func(context.Context, string) error { return errBoom }),
 	} {
 		if _, err := testkit.Call(ctx, d); err == nil {
-			t.Error("it did not fail")
+			t.Error("the call did not fail")
 		}
 	}
 	assert.Equal(t, 0, asked, "asked")
 }
 
-func TestExcludeIsAskedBeforeStopWhenAndThatBeforeTheOthers(t *testing.T) {
+func TestExcludeIsCalledFirstAndThenStopWhen(t *testing.T) {
 	var order []string
 	matcher := func(name string, answer bool) []core.Matcher {
 		return []core.Matcher{func(error) bool { order = append(order, name); return answer }}
@@ -140,8 +140,8 @@ func TestConditionsSeeNumberErrorAndOutput(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(want), fmt.Sprint(seen), "attempts")
 }
 
-// An attempt that was abandoned or failed has no output, also where an
-// earlier one, or the handler itself, had one.
+// An attempt that was abandoned or failed has no output, even if an earlier
+// attempt or the handler itself returned one.
 func TestFailedAttemptHasNoOutput(t *testing.T) {
 	cfg := atOnce
 	cfg.RetryWhen = func(a core.Attempt) bool {

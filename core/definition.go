@@ -45,8 +45,9 @@ type Spec struct {
 
 	// NoStore keeps the output out of the records. When the run is resumed, the call runs again,
 	// even if it had completed. An agent or a branch is then entered again, and its own calls are
-	// recalled. The program may make other calls afterwards only if the output is another one this
-	// time, which a fingerprint shows ([record.Detail]), and if no recorded outcome is skipped.
+	// recalled. Afterwards the program may make calls other than the recorded ones only if the
+	// output differs from the earlier one, which a fingerprint shows ([record.Detail]), and if no
+	// recorded outcome is skipped.
 	NoStore bool
 }
 

@@ -13,18 +13,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// sealed has nothing that could be encoded.
+// sealed has no field that can be encoded.
 type sealed struct {
 	secret string //nolint:unused // not encoded
 }
 
-// order holds something sealed.
+// order contains sealed values.
 type order struct {
 	ID    string
 	Parts []*sealed
 }
 
-// identified is an order that says what it is.
+// identified is an order that defines its identity.
 type identified order
 
 func (i identified) Identity() any { return i.ID }
@@ -45,7 +45,7 @@ func TestOutputThatWouldLoseSomethingIsRefused(t *testing.T) {
 	require.NoError(t, returning[any](core.Spec{}))
 }
 
-// taking is a definition whose handler takes an In.
+// taking returns a definition whose handler takes an In.
 func taking[In any](t *testing.T, spec core.Spec) *core.Definition[In, string] {
 	t.Helper()
 	spec.Kind, spec.Name = record.KindTool, "tool"
@@ -54,7 +54,7 @@ func taking[In any](t *testing.T, spec core.Spec) *core.Definition[In, string] {
 	return d
 }
 
-func TestInputThatHasNoHashOfItsOwnIsRefusedUnlessItSaysWhatItIs(t *testing.T) {
+func TestInputWithoutItsOwnHashIsRefusedUnlessItDefinesItsIdentity(t *testing.T) {
 	d := taking[order](t, core.Spec{})
 	require.ErrorContains(t, d.Check(), `core: inputs of "tool" could not be told apart: codec: field .Parts[]: a core_test.sealed would be lost`)
 	require.ErrorContains(t, d.Check(), "or define the identity of the input")

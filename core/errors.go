@@ -7,14 +7,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A CallError is the failure of a call. errors.Is finds the sentinel of its
-// Reason (such as [ErrExhausted]) in it, and everything that it finds in the
-// handler's own last error. The same holds for errors.As.
+// A CallError is the failure of a call. errors.Is matches it with the sentinel of its Reason (such
+// as [ErrExhausted]), and with everything that matches the handler's last error. errors.As finds
+// what it finds in that error.
 //
 // Its text contains at most 4,000 characters ([record.MessageLimit]) of the text of Err, live and
-// after a resume. Of Err itself, this text is recorded. Its value is recorded, too, if its type is
-// of the standard library or was registered with [record.RegisterErrorType], and if the value has
-// at most 64 KB; otherwise a warning is recorded (see [record.Error]).
+// after a resume. The record contains this text of Err. It contains the value of Err, too, if the
+// type of Err is of the standard library or was registered with [record.RegisterErrorType], and if
+// the value has at most 64 KB; otherwise a warning is recorded (see [record.Error]).
 //
 //	Address  record.Address // zero outside a run
 //	Name     string         // of the actor

@@ -23,7 +23,7 @@ var sentinels = map[record.Reason]error{
 	record.ReasonGroupTimeout: core.ErrGroupTimeout,
 }
 
-func TestEveryReasonIsItsOwnSentinelAndNoOther(t *testing.T) {
+func TestEveryReasonMatchesOnlyItsOwnSentinel(t *testing.T) {
 	names := make(map[string]bool)
 	for reason, sentinel := range sentinels {
 		err := fmt.Errorf("wrapped: %w", &core.CallError{Name: "tool", Reason: reason, Err: errBoom})
@@ -35,7 +35,7 @@ func TestEveryReasonIsItsOwnSentinelAndNoOther(t *testing.T) {
 			}
 		}
 		if name := reason.String(); name == "" || names[name] {
-			t.Errorf("reason %d is called %q", reason, name)
+			t.Errorf("the name of reason %d is %q", reason, name)
 		} else {
 			names[name] = true
 		}
@@ -55,12 +55,12 @@ func TestReasonsOnTheWire(t *testing.T) {
 	assert.Equal(t, want, got, "names")
 }
 
-// fault is an error of the user's that has a type.
+// fault is a user's error type.
 type fault struct{ code int }
 
 func (e *fault) Error() string { return fmt.Sprintf("fault %d", e.code) }
 
-// Whatever ends a call, the caller finds the own error by value and by type.
+// Whatever ends a call, the caller finds the handler's error by value and by type.
 func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 	own := &fault{7}
 	flaky := core.Retryable(own)
@@ -128,10 +128,10 @@ func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 				var f *fault
 				var e *core.CallError
 				if !errors.As(err, &f) || f != own {
-					t.Errorf("%v does not hold the fault", err)
+					t.Errorf("%v does not wrap the fault", err)
 				}
 				if !errors.As(err, &e) {
-					t.Fatalf("%v holds no CallError", err)
+					t.Fatalf("%v wraps no CallError", err)
 				}
 				assert.Equal(t, "agent/tool", e.Address.String(), "address")
 				assert.Equal(t, "tool", e.Name, "name")
@@ -183,7 +183,7 @@ func TestCallErrorTellsStageAndAttempts(t *testing.T) {
 
 func TestMarksOfNilAreNil(t *testing.T) {
 	if core.Permanent(nil) != nil || core.Retryable(nil) != nil {
-		t.Error("a mark made an error of nil")
+		t.Error("a mark turned nil into an error")
 	}
 	assert.Equal(t, "boom", core.Permanent(core.Retryable(errBoom)).Error(), "text")
 	assert.ErrorIs(t, core.Permanent(core.Retryable(errBoom)), errBoom)

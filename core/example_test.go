@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A definition is what actors are made of. Outside a run its calls are retried
-// and not recorded.
+// Actors are built from a definition. Outside a run its calls are retried, but
+// not recorded.
 func Example() {
 	attempts := 0
 	double, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "double"},
@@ -31,7 +31,7 @@ func Example() {
 	// Output: 42 <nil> after 3 attempts
 }
 
-// In a run, everything that happens to a call is a record.
+// In a run, everything that happens to a call is recorded.
 func ExampleExecutionEvent_Execute() {
 	fetch, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "fetch"},
 		func(context.Context, string) (string, error) {

@@ -11,5 +11,5 @@ func DelaysOf(c RetryConfig) (Delays, error) {
 	return Delays{(*retries)(&c)}, err
 }
 
-// Delay is the delay before retry n, from 1.
+// Delay returns the delay before retry n, from 1.
 func (d Delays) Delay(n int) time.Duration { return d.c.delay(n) }

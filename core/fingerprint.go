@@ -13,7 +13,7 @@ import (
 // fingerprintKey is the number of random bytes at the beginning of a fingerprint.
 const fingerprintKey = 8
 
-// fingerprint returns the fingerprint of an output that must not be kept, as [record.Detail]
+// Fingerprint returns the fingerprint of an output that must not be kept, as [record.Detail]
 // describes it. It uses the key of an earlier fingerprint of the call, so that equal outputs have
 // equal fingerprints. It returns nil for an output that encoding and decoding would change: two
 // such outputs cannot be compared.

@@ -103,8 +103,8 @@ func (s *Scope) Address() record.Address { return s.erased().Address() }
 // Attempt returns the number of the attempt, from 0. It is 0 for a nil Scope.
 func (s *Scope) Attempt() int { return s.erased().Attempt() }
 
-// Path returns the part of an address that stands before the names of the calls
-// made in the attempt. It is empty outside a call.
+// Path returns the prefix of the addresses of the calls made in the attempt. It
+// is empty outside a call.
 func (s *Scope) Path() string { return s.erased().Path() }
 
 // Closed reports whether the attempt, or one around it, is over: its handler

@@ -25,7 +25,7 @@ func key(t *testing.T, ctx context.Context) string {
 	return k
 }
 
-// keys collects the key of each attempt of a tool that fails n times.
+// keys returns a tool that fails n times and appends the key of each attempt to into.
 func keys(t *testing.T, into *[]string, n int) *testkit.Definition {
 	t.Helper()
 	h := testkit.Failing(n, errFlaky)
@@ -137,7 +137,7 @@ func TestIdempotencyKeyOfAMapDoesNotDependOnItsOrder(t *testing.T) {
 	fill := func(n, step int) input {
 		in := input{Labels: map[string]int{}, Any: map[string]any{}, Deep: []map[int]map[string]bool{{}}}
 		for i := range n {
-			k := (i * step) % n // coprime: every key, in another order
+			k := (i * step) % n // step and n are coprime, so every key comes once, in another order
 			in.Labels[string(rune('a'+k))] = k
 			in.Any[string(rune('a'+k))] = map[string]any{"k": k}
 			in.Deep[0][k] = map[string]bool{"x": true, "y": false, string(rune('a' + k)): true}
@@ -165,9 +165,9 @@ func TestIdempotencyKeyNeedsACall(t *testing.T) {
 	assert.ErrorIs(t, err, core.ErrNoRun)
 	_, ctx := testkit.Run(t)
 	if _, err := core.IdempotencyKey(ctx); err == nil {
-		t.Error("the run itself has a key")
+		t.Error("a key outside any call")
 	}
-	// A call outside a run has none either.
+	// A call outside a run has no key either.
 	_, err = testkit.Call(t.Context(), testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 		_, err := core.IdempotencyKey(ctx)
 		assert.ErrorIs(t, err, core.ErrNoRun)

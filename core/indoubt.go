@@ -9,11 +9,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// InDoubtPolicy sets what happens to a call of an irreversible actor that might repeat an effect,
-// and to any call of which nobody knows whether its handler took effect: because its process ended,
-// or its run was interrupted, while the handler ran, or because the handler says so with [InDoubt].
-// It applies when the run is resumed, and for [InDoubt] at once. An attempt that ended in a timeout
-// or a panic has failed: the retry configuration decides what follows.
+// InDoubtPolicy sets what happens to a call in doubt, whose handler may or may not have taken
+// effect: its process ended, or its run was interrupted, while the handler ran, or the handler
+// returned an error marked by [InDoubt]. It is also for calls of an irreversible actor that might
+// repeat an effect. It applies when the run is resumed, and for [InDoubt] at once. An attempt that
+// ended in a timeout or a panic has failed: the retry configuration decides what follows.
 type InDoubtPolicy = engine.InDoubt
 
 // The choices for calls in doubt.

@@ -17,11 +17,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Handlers that say that their attempt is in doubt.
+// Tests of handlers that return an error marked by InDoubt.
 
 var errCutOff = errors.New("the connection was lost")
 
-// sender sends a letter whose delivery is in doubt as often as said.
+// sender sends letters. The delivery of the first lost ones is in doubt.
 type sender struct{ lost, made int }
 
 func (s *sender) send(_ context.Context, in string) (string, error) {
@@ -31,7 +31,7 @@ func (s *sender) send(_ context.Context, in string) (string, error) {
 	return "sent " + in, nil
 }
 
-// letter is an agent that calls the sender in a stored run, and returns how that ended.
+// run makes an agent call the sender in a stored run, and returns the outcome.
 func (s *sender) run(t *testing.T, store snapshot.Store, spec core.Spec) (string, error) {
 	t.Helper()
 	spec.Kind, spec.Name = record.KindTool, "send"
@@ -92,7 +92,7 @@ func TestAHandlerInDoubtAsksAndEachAnswerCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, store := &sender{lost: 1}, memstore.New()
 			spec := core.Spec{Irreversible: true} // which asks by default
-			for range 2 {                         // the second time, the question is asked already
+			for range 2 {                         // the second time, the question was asked before
 				_, err := s.run(t, store, spec)
 				require.ErrorIs(t, err, core.ErrAwaiting)
 				assert.Equal(t, 1, s.made)
@@ -115,7 +115,7 @@ func TestAHandlerInDoubtAsksAndEachAnswerCounts(t *testing.T) {
 	}
 }
 
-// A second doubt is a question of its own.
+// A second attempt in doubt asks another question.
 func TestAHandlerInDoubtAgainAsksAgain(t *testing.T) {
 	s, store := &sender{lost: 2}, memstore.New()
 	spec := core.Spec{InDoubt: core.InDoubtAsk}
@@ -153,7 +153,7 @@ func TestAHandlerInDoubtAsksWhereverTheProcessEnds(t *testing.T) {
 	}
 }
 
-// firstRecords is what a killed process has left of a run.
+// firstRecords returns a store with the records that a killed process has left of a run.
 func firstRecords(t *testing.T, records []record.Record) snapshot.Store {
 	t.Helper()
 	left := memstore.New()
@@ -186,7 +186,7 @@ func TestAHandlerInDoubtOutsideARunFails(t *testing.T) {
 	assert.Equal(t, 1, s.made)
 }
 
-// The doubt of a call is not that of the call around it.
+// A call is not in doubt because a call inside it is.
 func TestACallAroundOneInDoubtIsNotAsked(t *testing.T) {
 	s := &sender{lost: 1}
 	inner := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "inner", InDoubt: core.InDoubtFail}, s.send)

@@ -23,12 +23,12 @@ import "github.com/reprise-go/reprise/internal/engine"
 // Attempt is called when an attempt has begun, after its started record and outside its time limit.
 // It makes the attempt by calling next once, with ctx or a context derived from it, which becomes
 // the context of the handler. Next returns the error of the attempt, whose class [record.Classify]
-// knows, or an [InterruptedError] (see [IsSuspension]) if the attempt was suspended. What Attempt
-// returns decides about the attempt:
+// knows, or an [InterruptedError] (see [IsSuspension]) if the attempt was suspended. The result of
+// Attempt decides how the attempt ends:
 //
-//   - After next failed, the attempt has failed. A returned error takes the
-//     place of the first, for example one that is wrapped by [Permanent] or
-//     [Retryable]; the first stays behind it. Nil changes nothing.
+//   - After next failed, the attempt has failed. A returned error replaces
+//     that of next; usually it wraps it, for example with [Permanent] or
+//     [Retryable]. If it is nil, the error of next stays.
 //   - After next succeeded, an error makes the attempt fail.
 //   - After next was suspended, the attempt is suspended, whatever Attempt
 //     returns.
@@ -47,7 +47,7 @@ import "github.com/reprise-go/reprise/internal/engine"
 // only if nothing else forbids another attempt. An error refuses the attempt: the call fails with
 // ReasonBudget, and the error says why. If Retry counts what it allows, it returns giveBack, which
 // is called if another interceptor refuses the attempt; otherwise nil. Answer, Output and Wait
-// return errors in it.
+// return errors when Retry calls them.
 type Interceptor = engine.Interceptor
 
 // A CallInfo is an attempt of a call as an [Interceptor] sees it. Its methods
@@ -63,7 +63,7 @@ type Interceptor = engine.Interceptor
 // Methods about the call and its outcome:
 //
 //	Input() ([]byte, error)          // encoded; it must not be changed
-//	InputHash() (record.Hash, error) // of what Identify of the definition makes of the input, or of all of it
+//	InputHash() (record.Hash, error) // of the identity of the input, or of the whole input if none is defined
 //	Output() ([]byte, error)         // encoded, after next succeeded; an error for an actor that is NoStore
 //	Made() bool                      // the handler of the attempt has run
 //	Answered() bool                  // an interceptor has answered the attempt
@@ -80,9 +80,9 @@ type Interceptor = engine.Interceptor
 // nothing new may begin in the run before that, it returns an error that the interceptor must
 // return. The wait is recorded as a line of the log that says why, such as "the limit of requests
 // per minute". A wait that does not end before RetryTimeout or the deadline of ctx does not begin.
-// One that is longer than the run waits in the process (state.WithParking) parks the run: Wait
-// returns an error at once, and the attempt is made when the time has passed. WaitFor(ctx, ready,
-// expected, why) waits until ready is closed; expected is how long that is likely to take.
+// A wait that is longer than state.WithParking allows a run to wait in the process parks the run:
+// Wait returns an error at once, and the attempt is made when the time has passed. WaitFor(ctx,
+// ready, expected, why) waits until ready is closed; expected is how long that is likely to take.
 //
 // Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and
 // [AddUsage] do, and Log(level, message, metadata) appends a line to the log of the run with

@@ -28,9 +28,8 @@ func spans(begin func(name string) (end func(error))) core.Interceptor {
 	}}
 }
 
-// limiter lets attempts of tools begin with a distance of at least every. The
-// calls that wait are seen on the console and on the page, can be interrupted, and
-// keep the whole timeout of their attempt.
+// limiter starts attempts of tools at least every apart. Calls that wait are shown on the console
+// and the dashboard, can be interrupted, and keep the whole timeout of their attempt.
 func limiter(every time.Duration) core.Interceptor {
 	var mu sync.Mutex
 	var free time.Time // when the next attempt may begin
@@ -52,7 +51,7 @@ func limiter(every time.Duration) core.Interceptor {
 
 var card = regexp.MustCompile(`\b\d{16}\b`)
 
-// failures prints a line for each failure, without the numbers of cards.
+// failures emits a line for each failure, with card numbers removed.
 func failures(emit func(string)) core.Interceptor {
 	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)

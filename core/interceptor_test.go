@@ -20,12 +20,12 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// around is an interceptor of attempts.
+// around returns an interceptor that calls f around attempts.
 func around(f func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error) core.Interceptor {
 	return core.Interceptor{Attempt: f}
 }
 
-// noted appends what passes it to the list, with its name.
+// noted returns an interceptor that appends its name and each attempt and result to the list.
 func noted(list *[]string, name string) core.Interceptor {
 	return around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		*list = append(*list, fmt.Sprintf("%s: %v %s %d", name, call.Kind, call.Address, call.Number))
@@ -66,7 +66,7 @@ func TestInterceptorPutsValuesIntoTheContextOfTheHandler(t *testing.T) {
 			d := testkit.Define(t, spec, func(ctx context.Context, _ string) (string, error) {
 				assert.Equal(t, "span", ctx.Value(spanKey{}))
 				return testkit.Call(ctx, testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
-					assert.Equal(t, "span", ctx.Value(spanKey{}), "and those inside")
+					assert.Equal(t, "span", ctx.Value(spanKey{}), "value in the context of a call inside")
 					return "out", nil
 				}))
 			})
@@ -78,8 +78,7 @@ func TestInterceptorPutsValuesIntoTheContextOfTheHandler(t *testing.T) {
 	}
 }
 
-// What an interceptor makes of the end of an attempt, and what the engine makes of
-// that.
+// Each case is an interceptor that changes how an attempt ends, and how the engine ends the call.
 func TestEndOfAnAttemptBelongsToTheEngine(t *testing.T) {
 	own := errors.New("mine")
 	cases := map[string]struct {
@@ -226,7 +225,7 @@ func flakyOnce(err error) testkit.Handler {
 	}
 }
 
-// An attempt whose next runs on another goroutine ends when that does.
+// If an interceptor calls next on another goroutine, the attempt ends when that goroutine does.
 func TestInterceptorThatDoesNotWaitForItsAttempt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		handed := make(chan func(context.Context) error, 1)
@@ -249,16 +248,16 @@ func TestInterceptorThatDoesNotWaitForItsAttempt(t *testing.T) {
 		testkit.Completed(t, out, err)
 		assert.Equal(t, time.Minute, passed())
 		wantRecords(t, st, "started(0) completed(0)")
-		require.Error(t, (<-handed)(ctx), "it is too late")
+		require.Error(t, (<-handed)(ctx), "next called after the attempt ended")
 		wantRecords(t, st, "started(0) completed(0)")
 	})
 }
 
-// Calls with the context of an interceptor belong to no attempt.
+// Calls made with the context of an interceptor belong to no attempt, and fail.
 func TestInterceptorMakesNoCalls(t *testing.T) {
 	inner := testkit.Tool(t, "inner", once, testkit.Succeed)
 	store := memstore.New()
-	for range 2 { // the second time with what the first has recorded
+	for range 2 { // the second time with the records of the first
 		spec := core.Spec{Kind: record.KindAgent, Name: "agent", NoStore: true, Interceptors: []core.Interceptor{
 			around(func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
 				_, err := testkit.Call(ctx, inner)
@@ -395,7 +394,7 @@ func TestTimeoutOfAnInterceptorIsThatOfTheAttempt(t *testing.T) {
 		listening := testkit.Attempts(testkit.Listening(time.Hour), testkit.Succeed)
 		inside := testkit.Tool(t, "inside", once, testkit.Attempts(testkit.Listening(time.Hour), testkit.Succeed))
 		agent := func(ctx context.Context, _ string) (string, error) {
-			_, _ = testkit.Call(ctx, inside) // and takes the error for a result
+			_, _ = testkit.Call(ctx, inside) // and ignores the error
 			return "out", nil
 		}
 		for _, timeout := range []time.Duration{0, time.Hour} {
@@ -426,7 +425,7 @@ func findStory(t testing.TB, st *state.ExecutionState, prefix string) string {
 	return ""
 }
 
-// waiting waits before each attempt.
+// waiting returns an interceptor that waits for d before each attempt.
 func waiting(d time.Duration) core.Interceptor {
 	return around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		if err := call.Wait(ctx, d, "the limit of requests"); err != nil {
@@ -443,7 +442,7 @@ func TestWaitOfAnInterceptor(t *testing.T) {
 		passed := testkit.Stopwatch()
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", retry, testkit.Succeed))
 		testkit.Completed(t, out, err)
-		assert.Equal(t, time.Minute, passed(), "the timeout of the attempt does not count it")
+		assert.Equal(t, time.Minute, passed(), "the wait does not count against the timeout of the attempt")
 		logs := slices.DeleteFunc(testkit.Records(t, st), func(r record.Record) bool { return r.Kind != record.KindLog })
 		require.Len(t, logs, 1)
 		assert.Equal(t, "waits 1m0s for the limit of requests", logs[0].Detail.Message)
@@ -454,11 +453,11 @@ func TestWaitOfAnInterceptor(t *testing.T) {
 		failed := testkit.Failed(t, err, record.ReasonRetryTimeout)
 		assert.ErrorContains(t, failed, "a wait of 1m0s for the limit of requests does not end in time")
 		assert.Equal(t, "RetryTimeout is 30s", failed.Detail)
-		assert.Equal(t, time.Minute, passed(), "it does not begin")
+		assert.Equal(t, time.Minute, passed(), "the second wait does not begin")
 	})
 }
 
-// What is interrupted before its handler ran is not in doubt.
+// A call that is interrupted before its handler ran is not in doubt.
 func TestInterruptDuringTheWaitOfAnInterceptor(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		runs, store := 0, memstore.New()
@@ -488,7 +487,7 @@ func TestInterruptDuringTheWaitOfAnInterceptor(t *testing.T) {
 	})
 }
 
-// pacing waits until ready is closed, as it expects after d.
+// pacing returns an interceptor that waits until ready is closed, which it expects after d.
 func pacing(ready <-chan struct{}, d time.Duration) core.Interceptor {
 	return around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		if err := call.WaitFor(ctx, ready, d, "its turn"); err != nil {
@@ -513,7 +512,7 @@ func TestWaitOfAnInterceptorForAnEvent(t *testing.T) {
 				assert.Equal(t, time.Minute, passed())
 				out, err = testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Succeed))
 				testkit.Completed(t, out, err)
-				assert.Equal(t, time.Minute, passed(), "it is ready already")
+				assert.Equal(t, time.Minute, passed(), "the event has already happened")
 				logs := slices.DeleteFunc(testkit.Records(t, st), func(r record.Record) bool { return r.Kind != record.KindLog })
 				require.Len(t, logs, 1)
 				assert.Equal(t, "waits 1h0m0s for its turn", logs[0].Detail.Message)
@@ -522,8 +521,8 @@ func TestWaitOfAnInterceptorForAnEvent(t *testing.T) {
 	}
 }
 
-// A long wait of an interceptor parks the run, and is no attempt, even if its actor
-// asks about calls in doubt.
+// A long wait of an interceptor parks the run. It is not an attempt, even if the actor asks about
+// calls in doubt.
 func TestLongWaitOfAnInterceptorParksTheRun(t *testing.T) {
 	for _, failures := range []int{0, 1} {
 		testkit.Bubble(t, func(t *testing.T) {
@@ -557,7 +556,7 @@ func TestLongWaitOfAnInterceptorParksTheRun(t *testing.T) {
 			parked := testkit.LoadRun(t, store, "run").Records
 			last := parked[len(parked)-2]
 			assert.True(t, last.IsParked())
-			assert.Equal(t, failures, last.TotalAttempts(), "this one did not begin")
+			assert.Equal(t, failures, last.TotalAttempts(), "the waiting attempt did not begin")
 			assert.Equal(t, map[string]any{"limit": "daily"}, last.Detail.Metadata)
 
 			_ = testkit.Pause(t.Context(), time.Hour)
@@ -606,7 +605,7 @@ func TestInterceptorSeesTheRun(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Two budgets: what refuses has the first give back what it gave.
+// Two budgets: if the second refuses a retry, the first takes back what it has counted.
 func TestRefusedRetryIsGivenBack(t *testing.T) {
 	given := 0
 	gives := core.Interceptor{Retry: func(*core.CallInfo, error) (func(), error) {
@@ -645,5 +644,5 @@ func TestInterceptorLogs(t *testing.T) {
 	assert.Equal(t, record.KindLog, r.Kind)
 	assert.Equal(t, "careful", r.Detail.Message)
 	_, err = testkit.Tool(t, "tool", once, testkit.Succeed).Event().WithInterceptors(logging).Execute(t.Context(), "in")
-	require.NoError(t, err, "outside a run it is lost")
+	require.NoError(t, err, "a line logged outside a run is dropped")
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// nested is a run of an agent that calls a tool.
+// nested returns an agent that calls a tool.
 func nested(t *testing.T, outer, inner core.RetryConfig, h testkit.Handler, around func(context.Context, *testkit.Definition) (string, error)) *testkit.Definition {
 	t.Helper()
 	child := testkit.Tool(t, "tool", inner, h)
 	return testkit.Agent(t, "agent", outer, func(ctx context.Context, _ string) (string, error) { return around(ctx, child) })
 }
 
-// swallow calls d and makes a success of whatever comes of it.
+// swallow calls d and returns a success whatever the result.
 func swallow(ctx context.Context, d *testkit.Definition) (string, error) {
 	_, _ = testkit.Call(ctx, d)
 	return "out", nil
@@ -37,7 +37,7 @@ func TestInterruptBeforeTheCall(t *testing.T) {
 	assert.False(t, st.Interrupt(snapshot.Stop{By: "dev", Message: "other"}), "second")
 	ran := 0
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error { ran++; return nil }))
-	assert.Empty(t, testkit.Records(t, st)[1:], "records of calls: no resume repeats what is only called after an interrupt")
+	assert.Empty(t, testkit.Records(t, st)[1:], "records of calls: a call that is made after an interrupt is not recorded")
 	e := testkit.Interrupted(t, err, record.InterruptUser)
 	assert.Equal(t, "deploy", e.Message, "message")
 	assert.Equal(t, "ops", e.By, "by")
@@ -45,7 +45,7 @@ func TestInterruptBeforeTheCall(t *testing.T) {
 	assert.Equal(t, 0, ran, "ran")
 	assert.Same(t, e, st.Interrupted(), "the run's")
 
-	_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed)) // a context made after it
+	_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed)) // a context made after the interrupt
 	testkit.Interrupted(t, err, record.InterruptUser)
 }
 
@@ -76,7 +76,7 @@ func TestInterruptEndsTheContextOfAHandlerWithItselfAsCause(t *testing.T) {
 				assert.ErrorIs(t, derived.Err(), context.Canceled)
 				assert.ErrorIs(t, context.Cause(derived), core.ErrInterrupted)
 				assert.ErrorIs(t, context.Cause(ctx), core.ErrInterrupted)
-				return "", errBoom // whatever it says
+				return "", errBoom // whatever the handler returns
 			}))
 			wantRecords(t, st, "started(0) interrupted(0,user)")
 			e := testkit.Interrupted(t, err, record.InterruptUser)
@@ -128,7 +128,7 @@ func TestInterruptAbandonsAHandlerWithATimeout(t *testing.T) {
 	})
 }
 
-func TestInterruptedChildSuspendsItsParentWhateverThatMakesOfIt(t *testing.T) {
+func TestInterruptedChildSuspendsItsParentWhateverTheParentReturns(t *testing.T) {
 	for name, around := range map[string]func(context.Context, *testkit.Definition) (string, error){
 		"returned":  testkit.Call,
 		"swallowed": swallow,
@@ -253,7 +253,7 @@ func TestCancelledRootContextInterrupts(t *testing.T) {
 		assert.ErrorIs(t, err, errBoom)
 		wantRecords(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,context) agent:interrupted(0,context)")
 
-		// The run itself was not interrupted: another context goes on.
+		// The run itself was not interrupted: calls with another context still work.
 		out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed))
 		testkit.Completed(t, out, err)
 	})
@@ -317,13 +317,13 @@ func TestGroupThatFailsFastInterruptsItsOtherBranches(t *testing.T) {
 				assert.ErrorIs(t, err, errBoom)
 				return "", err
 			}, func(ctx context.Context) (string, error) {
-				<-time.After(time.Millisecond) // the other has begun
+				<-time.After(time.Millisecond) // the other branch has begun
 				_, err := testkit.Call(ctx, quick)
 				testkit.Failed(t, err, record.ReasonPermanent)
 				return "", err
 			})
 			testkit.Failed(t, err, record.ReasonPermanent)
-			return "out", nil // the agent copes with it
+			return "out", nil // the agent ignores the failure
 		}))
 		testkit.Completed(t, out, err)
 		wantRecordsInAnyOrder(t, st,
@@ -438,8 +438,8 @@ func TestInterruptedErrorOfARunIsSharedByItsCalls(t *testing.T) {
 	assert.Equal(t, two.Error(), one.Error(), "error")
 }
 
-// A handler that cuts its context off would hold up an interrupt for as long as
-// its calls take.
+// Otherwise a handler that removes the cancellation from its context would delay
+// an interrupt until its calls end.
 func TestInterruptReachesCallsWhoseContextWasCutOff(t *testing.T) {
 	cutOff := map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"cut off": func(ctx context.Context) (context.Context, context.CancelFunc) {

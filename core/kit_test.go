@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	errBoom  = errors.New("boom")                               // of no class: not retried
+	errBoom  = errors.New("boom")                               // class unknown: not retried
 	errFlaky = fmt.Errorf("dial tcp: %w", syscall.ECONNREFUSED) // transient
 	steady   = core.RetryConfig{Jitter: core.NoJitter}          // three attempts, waits of 1s and 2s
 	once     = core.RetryConfig{Disabled: true}                 //
@@ -28,23 +28,22 @@ var (
 	twice    = core.RetryConfig{Jitter: core.NoJitter, MaxAttempts: 2}
 )
 
-// calling is a branch that calls d.
+// calling returns a branch that calls d.
 func calling(d *testkit.Definition) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) { return testkit.Call(ctx, d) }
 }
 
-// group makes the branches one after the other, and all of them.
+// group runs all branches, one after the other.
 func group(ctx context.Context, name string, branches ...func(context.Context) (string, error)) ([]string, error) {
 	return actors.Parallel(ctx, actors.Group{Name: name, Workers: 1, CollectAll: true}, branches...)
 }
 
 // Handlers.
 
-// publish is a publisher.
 // inline is the size of the largest output that is kept in its record.
 const inline = 64 << 10
 
-// on publishes to f the first record of a status.
+// on returns a publisher that passes the first record with the status to f.
 func on(status record.Status, f func(record.Record)) testkit.Publisher {
 	done := false
 	return func(r record.Record) {
@@ -57,12 +56,12 @@ func on(status record.Status, f func(record.Record)) testkit.Publisher {
 
 // Checks.
 
-// wantRecords checks the records of the calls of a run. They read
+// wantRecords checks the records of the calls of a run, which are written as
 //
 //	started(0) failed(0,retry,connection) retrying(1,1s) started(1) completed(1)
 //
-// with the stage where it is not the handler (@entry), and each with its
-// address before it if there is more than one.
+// with the stage if it is not the handler (@entry). If there is more than one
+// address, each record begins with its own.
 func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	if got, want := story(t, st), strings.Join(want, " "); got != want {
@@ -70,7 +69,7 @@ func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	}
 }
 
-// wantRecordsInAnyOrder is wantRecords for what happens in parallel.
+// wantRecordsInAnyOrder is like wantRecords, for calls that run in parallel.
 func wantRecordsInAnyOrder(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	sorted := func(s string) string { return strings.Join(slices.Sorted(slices.Values(strings.Fields(s))), "\n") }
@@ -90,7 +89,7 @@ func story(t testing.TB, st *state.ExecutionState) string {
 	return strings.Join(words, " ")
 }
 
-// calls are the records about calls.
+// calls returns the records of calls.
 func calls(t testing.TB, st *state.ExecutionState) []record.Record {
 	return slices.DeleteFunc(testkit.Records(t, st), func(r record.Record) bool { return !r.Kind.IsCall() })
 }
@@ -119,7 +118,7 @@ func brief(r record.Record) string {
 	return fmt.Sprintf("%v(%s)", r.Status, strings.Join(facts, ","))
 }
 
-// delays are those of the waits of a run, in order.
+// delays returns the delays of the waits of a run, in order.
 func delays(t testing.TB, st *state.ExecutionState) (ds []time.Duration) {
 	for _, r := range calls(t, st) {
 		if r.Status == record.StatusRetrying {

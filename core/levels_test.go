@@ -26,8 +26,8 @@ const (
 
 var levelNames = [levels]string{"event", "actor by name", "actor", "kind", "global"}
 
-// atLevels calls a failing actor of the kind with the configurations that are
-// set, and returns the records of it.
+// atLevels calls a failing actor of the kind with the given configurations, and
+// returns the records of the call.
 func atLevels(t *testing.T, kind record.Kind, set [levels]*core.RetryConfig) []record.Record {
 	t.Helper()
 	var options []state.Option
@@ -57,7 +57,7 @@ func TestMostSpecificLevelDecidesAlone(t *testing.T) {
 			winner, names := -1, []string(nil)
 			for level := range levels {
 				if mask&(1<<level) != 0 {
-					// Every level has another number of attempts and another delay.
+					// Each level has its own number of attempts and its own delay.
 					set[level] = &core.RetryConfig{MaxAttempts: level + 2, InitialDelay: time.Duration(level+1) * time.Minute, MaxDelay: time.Hour, Jitter: core.NoJitter}
 					names = append(names, levelNames[level])
 					if winner < 0 {

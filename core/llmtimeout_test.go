@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-func TestLLMsHaveTenMinutesUnlessSomebodySaysOtherwise(t *testing.T) {
+func TestLLMsTimeOutAfterTenMinutesByDefault(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec core.Spec
 		want time.Duration // 0 for no limit

@@ -14,11 +14,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// elsewhere is where calls leave their outputs, by their idempotency keys.
+// elsewhere is the place outside the run where calls store their outputs, by idempotency key.
 type elsewhere struct {
 	left map[string]string
-	err  error // of the search
-	made int   // handlers that have left something
+	err  error // returned by lookUp
+	made int   // how often leave was called
 }
 
 func (e *elsewhere) leave(ctx context.Context, out string) {
@@ -55,7 +55,7 @@ func TestAnAttemptThatWasTooLateIsLookedUp(t *testing.T) {
 	})
 }
 
-func TestAFailureThatLeftNothingStays(t *testing.T) {
+func TestACallWhoseOutputIsNotFoundFails(t *testing.T) {
 	e := &elsewhere{left: map[string]string{}}
 	failed := errors.New("no money")
 	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay"}, testkit.Fail(failed)).LookUp(e.lookUp)
@@ -64,7 +64,7 @@ func TestAFailureThatLeftNothingStays(t *testing.T) {
 	require.ErrorIs(t, err, failed)
 }
 
-func TestWhatIsFoundMustHold(t *testing.T) {
+func TestFoundOutputMustPassThePostconditions(t *testing.T) {
 	e := &elsewhere{left: map[string]string{}}
 	wrong := errors.New("it is wrong")
 	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay"}, func(ctx context.Context, _ string) (string, error) {

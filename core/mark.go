@@ -26,9 +26,9 @@ func Retryable(err error) error {
 	return &mark.Retryable{Err: err}
 }
 
-// InDoubt marks err as the error of an attempt of which the handler does not know whether it took
-// effect, such as a request whose connection was lost before a response came. What follows is what
-// the actor sets for calls in doubt ([InDoubtPolicy]), as if the process had ended in the attempt:
+// InDoubt marks err as the error of an attempt that may or may not have taken effect, such as a
+// request whose connection was lost before a response came. The actor's [InDoubtPolicy] decides
+// what follows, as if the process had ended during the attempt:
 //
 //	InDoubtRetry  the attempt has failed, and is retried as a [Retryable] error is,
 //	              unless the retry configuration says otherwise
@@ -38,7 +38,7 @@ func Retryable(err error) error {
 //
 // Before a call fails or waits, its outcome is looked up, if the actor has a LookUp. errors.Is
 // finds [ErrInDoubt] in the result, and everything that it finds in err; the text is that of err.
-// The mark is for the call whose handler returns it: a call around it that fails with the same
+// The mark applies to the call whose handler returns it: a call around it that fails with the same
 // error has only failed, and agents, groups and branches are never in doubt. InDoubt(nil) is nil.
 func InDoubt(err error) error {
 	if err == nil {

@@ -35,7 +35,7 @@ func TestRetryAfterIsFoundInTheChain(t *testing.T) {
 	}
 	for name, err := range map[string]error{"nil": nil, "none": errBoom, "zero": asksForTime{0}, "negative": asksForTime{-time.Second}} {
 		if _, ok := core.RetryAfter(err); ok {
-			t.Errorf("%s asks for time", name)
+			t.Errorf("%s has a delay", name)
 		}
 	}
 	if err := core.WithRetryAfter(nil, time.Second); err != nil {
@@ -138,7 +138,7 @@ func TestRetryAfterThatIsTooLongCanBeCut(t *testing.T) {
 	}
 }
 
-func TestRetryAfterBeyondTheDeadlineOfTheCallersOwnFailsTheCallAtOnce(t *testing.T) {
+func TestRetryAfterBeyondTheCallersOwnDeadlineFailsTheCallAtOnce(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
 		elapsed := testkit.Stopwatch()
@@ -159,8 +159,8 @@ func TestRetryAfterOfTheLastAttemptIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// A nil pointer in an error is a common slip. It must cost the call, not the
-// process.
+// slip is an error whose methods panic for a nil pointer, a common mistake. The
+// call must fail, not the process.
 type slip struct {
 	status int
 	after  time.Duration

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// walkedError counts how often somebody has looked at what it wraps.
+// walkedError counts how often it was unwrapped.
 type walkedError struct{ times int }
 
 func (*walkedError) Error() string { return "walked" }
@@ -25,8 +25,8 @@ func (e *walkedError) Unwrap() error {
 	return errors.New("inside")
 }
 
-// TestErrorOfAFailedAttemptIsWalkedOnce: its class, its marks and what is recorded of
-// it are found together.
+// The class and the marks of an error, and the parts of it that are recorded, are found in one
+// walk.
 func TestErrorOfAFailedAttemptIsWalkedOnce(t *testing.T) {
 	inMemory := state.New()
 	stored, err := state.Open(t.Context(), memstore.New(), "run")

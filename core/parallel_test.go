@@ -20,7 +20,7 @@ import (
 
 func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	const goroutines = 1000
-	var seen []record.Record // by the publisher, one goroutine at a time
+	var seen []record.Record // appended by the publisher, on one goroutine at a time
 	st := state.New(state.WithPublisher(testkit.Publisher(func(r record.Record) { seen = append(seen, r) })))
 	ctx := st.Context(t.Context())
 	child := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "child"}, testkit.Succeed)
@@ -47,8 +47,9 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	st.Close()
 
 	records := testkit.Records(t, st)
-	// Of each call: started, failed, retrying, started, completed; two lines;
-	// two calls inside of started, completed. And the run's first and last.
+	// Each call has five records (started, failed, retrying, started, completed),
+	// two lines of the log, and two calls inside it with two records each. The
+	// run has a first and a last record.
 	assert.Len(t, records, goroutines*11+2, "records")
 	assert.Len(t, seen, len(records), "seen")
 	roots := make(map[string]int)

@@ -23,7 +23,7 @@ func TestRecordsOfACallAreInOrder(t *testing.T) {
 		retry   core.RetryConfig
 		handler testkit.Handler
 		want    string
-		reason  record.Reason // none if it completes
+		reason  record.Reason // ReasonNone if the call completes
 	}{
 		{
 			"first-time success", steady, testkit.Succeed,
@@ -195,7 +195,7 @@ func TestPostconditionThatNeverHoldsFailsTheCall(t *testing.T) {
 	}
 }
 
-// shelf stores artifacts, after it failed the given number of times.
+// shelf stores artifacts after failing the given number of times.
 type shelf struct {
 	failures int
 	err      error
@@ -486,7 +486,7 @@ func TestValueWithoutEncodingIsNotRetried(t *testing.T) {
 	assert.Equal(t, 0, ran, "handler ran")
 }
 
-// Real time: the clock on the wall and the monotonic one are read apart.
+// This test uses real time: the wall clock and the monotonic clock are read one after the other.
 func TestEndComesItsDurationAfterTheStart(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	d := testkit.Tool(t, "tool", atOnce, testkit.Succeed)

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Steps of one name are distinguished by their inputs, and not at all without.
+// Steps of the same name are told apart by their inputs. Without inputs they cannot be told apart.
 func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 	for _, distinct := range []bool{false, true} {
 		s := memstore.New()
@@ -49,7 +49,7 @@ func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		out, err := run(false, "b", "a")
 		if !distinct {
-			assert.Equal(t, "b: content of a;a: content of b;", out, "which is why there is StepInput")
+			assert.Equal(t, "b: content of a;a: content of b;", out, "without StepInput, the results are swapped")
 			continue
 		}
 		require.ErrorIs(t, err, core.ErrDivergence)

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ended is the error of a call that fails and waits, and is cancelled after a
-// second; with a deadline of its own if that is above zero.
+// ended returns the error of a call that fails, waits, and is cancelled after a
+// second. If deadline is above zero, the call has that deadline.
 func ended(t *testing.T, ctx context.Context, deadline time.Duration) error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -54,12 +54,12 @@ func TestCancelledCallOutsideARunIsCanceledWhateverTheCause(t *testing.T) {
 	})
 }
 
-func TestDeadlineThatIsAheadIsToldAsSuch(t *testing.T) {
+func TestErrorNamesADeadlineThatIsAhead(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		for _, ctx := range []context.Context{t.Context(), inRun(t)} {
 			err := ended(t, ctx, 5*time.Second)
 			testkit.Failed(t, err, record.ReasonDeadline)
-			assert.Equal(t, "tool: deadline (the next delay of 8s does not fit before that of the context given to this call, 5s from now): "+errFlaky.Error(), err.Error(), "text")
+			assert.Equal(t, "tool: deadline (the next delay of 8s would end after the deadline of the context given to this call, 5s from now): "+errFlaky.Error(), err.Error(), "text")
 		}
 	})
 }
@@ -70,8 +70,8 @@ func inRun(t *testing.T) context.Context {
 	return ctx
 }
 
-// A text is one line of a log.
-func TestErrorsOfCallsHaveNoLinesOfTheirOwn(t *testing.T) {
+// The text of an error is one line, since it is logged.
+func TestErrorsOfCallsAreOneLine(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		cfg := timed(2)
 		cfg.StopWhen = func(a core.Attempt) bool {

@@ -21,12 +21,12 @@ import (
 // grace is how long a handler may take to return after its context ended.
 const grace = 50 * time.Millisecond
 
-// timed is a configuration without jitter and with an attempt timeout of 10s.
+// timed returns a configuration without jitter and with an attempt timeout of 10s.
 func timed(maxAttempts int) core.RetryConfig {
 	return core.RetryConfig{Jitter: core.NoJitter, MaxAttempts: maxAttempts, AttemptTimeout: 10 * time.Second}
 }
 
-// total is a configuration without jitter and with a total timeout.
+// total returns a configuration without jitter and with a RetryTimeout of d.
 func total(d time.Duration) core.RetryConfig {
 	return core.RetryConfig{Jitter: core.NoJitter, MaxAttempts: core.Unlimited, RetryTimeout: d}
 }
@@ -52,7 +52,7 @@ func TestAttemptTimeoutEndsTheContextOfTheHandler(t *testing.T) {
 		assert.Equal(t, int64(0), st.Stats().Abandoned, "abandoned")
 		var e *core.TimeoutError
 		if !errors.As(err, &e) || e.Limit != 10*time.Second || !e.Timeout() {
-			t.Errorf("%v holds no TimeoutError of 10s", err)
+			t.Errorf("%v wraps no TimeoutError of 10s", err)
 		}
 	})
 }
@@ -86,7 +86,7 @@ func pauseIn(ctx context.Context) context.Context {
 	return derived
 }
 
-func TestWhatAHandlerSaysAfterItsTimeIsKept(t *testing.T) {
+func TestErrorOfAHandlerAfterItsTimeoutIsKept(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(1), func(ctx context.Context, _ string) (string, error) {
@@ -98,7 +98,7 @@ func TestWhatAHandlerSaysAfterItsTimeIsKept(t *testing.T) {
 	})
 }
 
-func TestSuccessAfterItsTimeIsAFailure(t *testing.T) {
+func TestSuccessAfterTheTimeoutIsAFailure(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		d := testkit.Tool(t, "tool", timed(2), testkit.Attempts(testkit.Deaf(10*time.Second+grace/2), testkit.Succeed)).
@@ -126,7 +126,7 @@ func TestHandlerThatDoesNotListenIsAbandoned(t *testing.T) {
 	})
 }
 
-func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
+func TestAbandonedAttemptRecordsNothingLater(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		shelf := new(shelf)
 		st, ctx := testkit.Run(t, state.WithArtifacts(shelf))
@@ -134,10 +134,10 @@ func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
 		done := make(chan struct{})
 		d := testkit.Tool(t, "tool", timed(2), testkit.Attempts(func(ctx context.Context, in string) (string, error) {
 			defer close(done)
-			// This call is under way when the attempt is abandoned …
+			// This call is running when the attempt is abandoned …
 			_, err := testkit.Call(ctx, child)
 			assert.ErrorIs(t, err, core.ErrAttemptOver)
-			// … and all of this comes later.
+			// … and everything below happens later.
 			_, err = testkit.Call(ctx, child)
 			assert.ErrorIs(t, err, core.ErrAttemptOver)
 			assert.ErrorIs(t, state.Put(ctx, "key", "late"), core.ErrAttemptOver)
@@ -152,7 +152,7 @@ func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
 		wantRecords(t, st,
 			"tool:started(0) tool/child:started(0) tool:failed(0,retry,timeout) tool:retrying(1,1s)",
 			"tool:started(1) tool:completed(1)")
-		assert.Len(t, testkit.Records(t, st), 7, "records") // these and the run's first
+		assert.Len(t, testkit.Records(t, st), 7, "records") // the six above, and the first record of the run
 		if v, ok, err := state.Get[string](ctx, "key"); ok || err != nil {
 			t.Errorf("a value of the abandoned attempt is there: %q, %v", v, err)
 		}
@@ -242,8 +242,9 @@ func TestAttemptTimeoutBeginsAfterASlowInterruptChecker(t *testing.T) {
 	})
 }
 
-// TestAttemptTakesNoTimeOfWhatIsAskedBeforeIt: also one that follows at once.
-func TestAttemptTakesNoTimeOfWhatIsAskedBeforeIt(t *testing.T) {
+// Time spent in checks before an attempt does not count against its timeout, even if the attempt
+// follows the one before it without a delay.
+func TestChecksBeforeAnAttemptDoNotCountAgainstItsTimeout(t *testing.T) {
 	slow := func(core.Attempt) bool {
 		<-time.After(time.Second)
 		return true
@@ -500,8 +501,8 @@ func TestContextOfAFinishedAttemptHasEnded(t *testing.T) {
 	})
 }
 
-// A precondition may leave something behind that still looks at its context.
-func TestContextOfAPreconditionMayBeWatchedOnDuringTheAttempt(t *testing.T) {
+// A precondition may leave a goroutine behind that still uses its context.
+func TestContextOfAPreconditionMayBeUsedDuringTheAttempt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
 		stop, stopped := make(chan struct{}), make(chan struct{})

@@ -86,8 +86,8 @@ func (t *typedCall[In, Out]) ensure(ctx context.Context, out *Out) (r engine.Res
 	return r
 }
 
-// keepsOutput reports whether the run needs the encoded output. A group gets its results from its
-// branches.
+// keepsOutput reports whether the run needs the encoded output. That of a group is not needed: the
+// group gets its results from its branches.
 func (t *typedCall[In, Out]) keepsOutput() bool {
 	settings := t.Settings()
 	return (settings.Payloads || settings.Outputs || settings.PutArtifact != nil || settings.RoundTrip || t.keepsEffect()) && !t.definition.spec.NoStore &&
@@ -130,8 +130,8 @@ func (t *typedCall[In, Out]) Answer(ctx context.Context, encoded []byte) engine.
 	return t.ensure(ctx, &t.out)
 }
 
-// isWhole reports whether encoded contains all of out. Some values of older outputs, from before
-// they were kept as JSON, decode as empty.
+// isWhole reports whether encoded contains all of out. Values that are now kept as JSON are empty if
+// they were encoded before that.
 func isWhole[Out any](encoded []byte, out *Out) bool {
 	if !codec.WantsJSON(reflect.TypeFor[Out]()) {
 		return true
@@ -213,14 +213,14 @@ func (t *typedCall[In, Out]) WholeInput() (h record.Hash, size int, err error) {
 	return h, len(encoded), err
 }
 
-// recoverDigest returns a panic of a Digester as the error. It must be deferred.
+// recoverDigest sets *err if a Digester panicked. It must be deferred.
 func (t *typedCall[In, Out]) recoverDigest(err *error) {
 	if p := recover(); p != nil {
 		*err = &encodeError{"input", t.definition.spec.Name, &PanicError{Value: p, Stack: debug.Stack()}}
 	}
 }
 
-// identity returns the hash of the identity of the input, see Identifier.
+// Identity returns the hash of the identity of the input; see [Identifier].
 func (t *typedCall[In, Out]) Identity() (h record.Hash, err error) {
 	if d, ok := any(t.in).(Digester); ok && t.definition.identity == nil {
 		defer t.recoverDigest(&err)
@@ -291,8 +291,8 @@ func (t *typedCall[In, Out]) identityEncoder() func(v any) ([]byte, error) {
 	return codec.EncodeIdentity
 }
 
-// DecodeOutput makes a recorded output the output of the call. Lost are the parts for which its
-// type has no fields.
+// DecodeOutput makes a recorded output the output of the call. lost lists the parts of the recorded
+// output for which the type has no fields.
 func (t *typedCall[In, Out]) DecodeOutput(encoded []byte) (lost []string, err error) {
 	if len(encoded) == 0 {
 		return nil, errors.New("no output was recorded")
@@ -306,7 +306,7 @@ func (t *typedCall[In, Out]) DecodeAnswer(encoded []byte) (err error) {
 	return err
 }
 
-// outputSchema returns the JSON schema of the output, nil if it has none.
+// OutputSchema returns the JSON schema of the output, nil if it has none.
 func (t *typedCall[In, Out]) OutputSchema() json.RawMessage {
 	answers, err := schema.ForValue(reflect.TypeFor[Out]())
 	if err != nil {

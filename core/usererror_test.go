@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ring is an error that wraps itself, alone or among others.
+// ring is an error that wraps itself, alone or joined with another error.
 type ring struct{ alone bool }
 
 func (*ring) Error() string { return "ring" }
@@ -23,7 +23,7 @@ func (r *ring) Unwrap() error {
 	if r.alone {
 		return r
 	}
-	return errors.Join(errBoom, &ring{}) // another each time
+	return errors.Join(errBoom, &ring{}) // a new value each time
 }
 
 func TestErrorThatWrapsItselfFailsItsCall(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run of three invoices is under way while the program changes twice. Each
-// invoice goes on by the rules that it began with.
+// The program changes twice while a run handles three invoices. Each invoice
+// keeps the rules that it began with.
 func ExampleVersion() {
-	// The agent as three releases have it. It is interrupted, as by a deploy,
-	// before it sends the invoice with that number.
+	// release returns the agent of one of three releases. It is interrupted, as
+	// by a deploy, before it sends the invoice with the number deployBefore.
 	release := func(rules, deployBefore int) func(context.Context, int) (string, error) {
 		tax := define(record.KindTool, "tax", func(_ context.Context, percent int) (string, error) {
 			return fmt.Sprintf("%d%% tax", percent), nil
@@ -30,7 +30,7 @@ func ExampleVersion() {
 			return "sent", nil
 		})
 		invoice := define(record.KindAgent, "invoice", func(ctx context.Context, number int) (string, error) {
-			percent := 19 // what the first release had, without asking
+			percent := 19 // the rate of the first release, which did not call Version
 			if rules > 0 {
 				switch core.Version(ctx, "use-new-tax-rules", rules) {
 				case 1:

@@ -71,7 +71,7 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seconds, milliseconds string) {
 		d, ok := httperror.RetryAfter(headers(map[string]string{"Retry-After": seconds, "Retry-After-Ms": milliseconds}), now)
 		if ok != (d > 0) {
-			t.Errorf("%q, %q: %v, %v; ok is for what is above 0, and that alone", seconds, milliseconds, d, ok)
+			t.Errorf("%q, %q: %v, %v; want ok only for delays above 0", seconds, milliseconds, d, ok)
 		}
 	})
 }

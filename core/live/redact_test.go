@@ -40,7 +40,7 @@ func TestRedactionSeesASecretThatLiesOverDeltas(t *testing.T) {
 	}
 }
 
-// An attempt that was abandoned never says that it ended.
+// An attempt that was abandoned emits no PartEnd.
 func TestRedactionShowsNothingOfAnAbandonedAttemptLater(t *testing.T) {
 	var s seen
 	watch := live.Redact(redact.Func(strings.Clone), s.watch)
@@ -53,7 +53,7 @@ func TestRedactionShowsNothingOfAnAbandonedAttemptLater(t *testing.T) {
 	assert.Equal(t, "whole", s.text(live.PartText))
 }
 
-// The lines of a key that have come are not shown, however long it is.
+// No line of a key is shown before its last line has come, however long it is.
 func TestNothingOfALongSecretIsShownBeforeItsEnd(t *testing.T) {
 	rules, err := redact.New(`(?s)-----BEGIN [A-Z ]+-----.*?-----END [A-Z ]+-----`)
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestNothingOfALongSecretIsShownBeforeItsEnd(t *testing.T) {
 	assert.Equal(t, "It is\n(redacted)\nas you know", s.text(live.PartText), "nothing else is held back")
 }
 
-// A redaction that takes long, or hangs, is one run's own.
+// A slow redaction, or one that hangs, holds up only its own call.
 func TestNoCallWaitsForTheRedactionOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
