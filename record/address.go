@@ -174,12 +174,10 @@ func (a Address) Tag() string {
 	return tag
 }
 
-// Preconditions is the attempt number that stands for the preconditions of a
-// call.
+// Preconditions is used as the attempt number of calls made by preconditions.
 const Preconditions = -1
 
-// Compensations is the attempt number that stands for the compensations of a
-// call.
+// Compensations is used as the attempt number of compensations.
 const Compensations = -2
 
 // Path returns the part of an address that precedes the names of the calls of the attempt, counted

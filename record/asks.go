@@ -7,8 +7,8 @@ type Asks uint8
 
 // What a call waits for. No person is asked if it waits for a time or for a signal.
 const (
-	AsksAnswer Asks = iota + 1 // an answer of somebody
-	AsksDoubt                  // a decision of somebody about a call in doubt
+	AsksAnswer Asks = iota + 1 // an answer from somebody
+	AsksDoubt                  // a decision about a call in doubt
 	AsksTime                   // that time passes: a sleep, or the wait of a parked call
 	AsksSignal                 // a signal with a name; no person is asked for it
 	asksEnd
@@ -35,7 +35,7 @@ func (a *Asks) UnmarshalText(text []byte) error {
 func (a Asks) NeedsSomebody() bool { return a == AsksAnswer || a == AsksDoubt }
 
 // Asks returns what the question of r, or the call that r suspends, waits for. It is 0 for other
-// records. A question without a value waits for an answer of somebody.
+// records. A question that does not say waits for an answer.
 func (r *Record) Asks() Asks {
 	switch {
 	case r.Kind == KindQuestion:

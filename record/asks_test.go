@@ -22,7 +22,7 @@ func TestAsksIsOnTheWire(t *testing.T) {
 		assert.Equal(t, r.Asks(), got.Asks(), "%s", data)
 		assert.NotZero(t, got.Asks())
 	}
-	assert.Equal(t, record.AsksAnswer, (&record.Record{Kind: record.KindQuestion}).Asks(), "a question that does not say it asks somebody")
+	assert.Equal(t, record.AsksAnswer, (&record.Record{Kind: record.KindQuestion}).Asks(), "a question that does not say what it waits for")
 	assert.Zero(t, (&record.Record{Kind: record.KindRun, Status: record.StatusAwaiting}).Asks())
 	var asks record.Asks
 	require.ErrorContains(t, asks.UnmarshalText([]byte("nobody")), `unknown asks "nobody"`)

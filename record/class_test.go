@@ -32,13 +32,13 @@ func (e *responseError) Error() string   { return fmt.Sprintf("status %d: %v", e
 func (e *responseError) StatusCode() int { return e.status }
 func (e *responseError) Unwrap() error   { return e.cause }
 
-// claims is an error that says for itself what it is.
+// claims is an error whose method Is matches target.
 type claims struct{ target error }
 
 func (claims) Error() string          { return "claims" }
 func (c claims) Is(target error) bool { return target == c.target }
 
-// disguised is found as another error.
+// disguised is an error whose method As finds another error.
 type disguised struct{ as net.Error }
 
 func (disguised) Error() string { return "disguised" }
@@ -61,7 +61,7 @@ type classedError struct{ class record.Class }
 func (classedError) Error() string         { return "classed" }
 func (e classedError) Class() record.Class { return e.class }
 
-var errBoom = errors.New("boom") // of no class
+var errBoom = errors.New("boom") // class unknown
 
 func TestClassify(t *testing.T) {
 	dial := func(err error) error {
@@ -128,7 +128,7 @@ func TestClassify(t *testing.T) {
 		{"permanent status", core.Permanent(httpError(503)), record.ClassPermanent},
 		{"wrapped permanent", fmt.Errorf("get: %w", core.Permanent(errBoom)), record.ClassPermanent},
 		{"joined permanent", errors.Join(syscall.ECONNRESET, core.Permanent(errBoom)), record.ClassPermanent},
-		{"retryable is a mark, no class", core.Retryable(errBoom), record.ClassUnknown},
+		{"the mark Retryable is not a class", core.Retryable(errBoom), record.ClassUnknown},
 		{"retryable keeps the class", core.Retryable(httpError(404)), record.ClassClient},
 		{"panic", &core.PanicError{Value: "oops"}, record.ClassPanic},
 		{"timed-out attempt", &core.TimeoutError{Err: errBoom}, record.ClassTimeout},
@@ -168,6 +168,6 @@ func TestHTTPStatus(t *testing.T) {
 	assert.Equal(t, 418, code, "code")
 	assert.True(t, ok, "ok")
 	if _, ok := record.HTTPStatus(errBoom); ok {
-		t.Error("boom has a status")
+		t.Error("an error without a status has one")
 	}
 }

@@ -92,10 +92,10 @@ func (t *traits) found() Traits {
 	}
 }
 
-// inspect takes the traits of one error.
+// inspect adds the traits of err itself, not of the errors that it wraps.
 func (t *traits) inspect(err error) {
 	switch err.(type) {
-	case *mark.Permanent: // only wraps an error
+	case *mark.Permanent: // a mark has no other traits
 		t.permanent = true
 		return
 	case *mark.Retryable:
@@ -108,7 +108,7 @@ func (t *traits) inspect(err error) {
 	t.marks(err)
 	t.foreign(err)
 	if _, ok := err.(*Error); ok {
-		return // it has the traits itself
+		return // its own methods have returned the traits
 	}
 	if _, ok := err.(interface{ As(any) bool }); ok {
 		t.ask(err)
@@ -133,7 +133,7 @@ func (t *traits) marks(err error) {
 	}
 }
 
-// foreign takes the traits of errors of clients and of the standard library.
+// foreign adds the traits of errors of clients and of the standard library.
 func (t *traits) foreign(err error) {
 	if t.status == 0 {
 		switch e := err.(type) {
@@ -166,7 +166,7 @@ func (t *traits) foreign(err error) {
 	}
 }
 
-// network takes the traits of error numbers of the operating system. The numbers of Windows sockets
+// network adds the traits of error numbers of the operating system. The numbers of Windows sockets
 // have no other meaning elsewhere: the numbers of other systems are far lower.
 func (t *traits) network(err error) {
 	e, ok := err.(syscall.Errno)
@@ -218,7 +218,7 @@ func (n node) is(target error) bool {
 	return n.err == target // the targets have comparable types: this cannot panic
 }
 
-// ask takes the traits of an error that has a method As.
+// ask adds the traits that the method As of an error finds.
 func (t *traits) ask(err error) {
 	var (
 		permanent *mark.Permanent

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// get is the error of a request, or of reading its body.
+// get returns the error of a request, or of reading its body.
 func get(t *testing.T, client *http.Client, url string) error {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)
@@ -50,7 +50,7 @@ func TestResetHTTP2StreamIsTransient(t *testing.T) {
 	}
 }
 
-// A server that is shut down in haste says GOAWAY and closes the connection.
+// A server that is shut down may send GOAWAY and close the connection at once.
 func TestGoAwayIsTransient(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.EnableHTTP2 = true

@@ -19,12 +19,12 @@ import (
 // What [Decode] returns is then equal to v, except that
 //   - unexported fields, and those tagged json:"-", are zero;
 //   - a pointer is a new one, and equal pointers become different ones;
-//   - a value in an interface has the type of its encoding: int64, uint64, float64,
-//     bool, string (for bytes, too), time.Time, []any, or map[string]any. It is
-//     what the JSON is of a value that is kept as its JSON;
+//   - a value in an interface has the type of its encoding: int64, uint64, float64, bool, string
+//     (for bytes, too), time.Time, []any, or map[string]any. A value that is kept as JSON has the
+//     type of the decoded JSON;
 //   - a value that omitempty leaves out is zero, such as an empty slice;
-//   - a time has its offset from UTC, without the name of the zone, the rules of
-//     daylight saving and the monotonic reading. An offset of 0 is UTC.
+//   - a time has its offset from UTC, without the zone name, the daylight saving rules and the
+//     monotonic clock reading. An offset of 0 is UTC.
 //
 // A struct with only unexported fields, and a value in an interface with methods, would be empty
 // after decoding: actors that return such types are refused.

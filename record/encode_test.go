@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-func TestHashOfEncodedIsThatOfTheValueInWhateverOrder(t *testing.T) {
+func TestHashOfEncodedDoesNotDependOnMapOrder(t *testing.T) {
 	want, err := record.HashOf(map[string]int{"a": 1, "b": 2})
 	require.NoError(t, err)
 	for _, encoded := range []string{"\x82\xa1a\x01\xa1b\x02", "\x82\xa1b\x02\xa1a\x01"} {

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// endless is an error that wraps itself, alone or among others.
+// endless is an error that wraps itself, alone or joined with another error.
 type endless struct{ alone bool }
 
 func (*endless) Error() string { return "endless" }
@@ -36,7 +36,7 @@ func TestErrorThatWrapsItselfIsRecorded(t *testing.T) {
 	assert.ErrorIs(t, record.ErrorOf(&endless{}), errStock)
 }
 
-// reused is an error that its handler uses again.
+// reused is an error that its handler changes and returns again.
 type reused struct{ text string }
 
 func (e *reused) Error() string { return e.text }

@@ -4,7 +4,8 @@ import "syscall"
 
 // Error numbers differ between operating systems, so records contain their names.
 
-// namedErrno is an error number of the operating system, with its name without the package.
+// namedErrno is an error number of the operating system, with its name in package syscall, such as
+// ENOENT.
 type namedErrno struct {
 	name  string
 	errno syscall.Errno

@@ -203,7 +203,7 @@ type errorRegistry struct {
 	sentinels map[string]error
 	names     map[error]string
 	order     []namedError
-	errnos    []namedErrno // not in order, since there are many
+	errnos    []namedErrno // separate from order, which is searched in order: there are many
 	types     map[string]errorType
 	typeOrder []errorType
 	typeNames map[reflect.Type]string
@@ -317,7 +317,7 @@ func (r *errorRegistry) addType(name string, t errorType) {
 func (r *errorRegistry) describe(e *Error, tree *errorTree, depth int, whole bool) {
 	defer func() { _ = recover() }()
 	r.mu.RLock()
-	sentinels, types := r.order, r.typeOrder // only ever appended to
+	sentinels, types := r.order, r.typeOrder // elements are never changed
 	r.mu.RUnlock()
 	for _, s := range sentinels {
 		if tree.is(s.err) {

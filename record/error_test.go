@@ -30,7 +30,7 @@ func (e *quotaError) Error() string             { return fmt.Sprint("quota of ",
 func (e *quotaError) HTTPStatusCode() int       { return http.StatusTooManyRequests }
 func (e *quotaError) RetryAfter() time.Duration { return e.Again }
 
-// limitError is another, used by value.
+// limitError is a registered error type that is not a pointer.
 type limitError struct{ N int }
 
 func (e limitError) Error() string { return fmt.Sprint("limit ", e.N) }
@@ -73,7 +73,7 @@ func TestErrorsIsFindsRegisteredErrorsInRecordedOnes(t *testing.T) {
 	}
 }
 
-func TestErrorsIsDoesNotFindWhatNobodyRegistered(t *testing.T) {
+func TestErrorsIsDoesNotFindUnregisteredErrors(t *testing.T) {
 	unknown := errors.New("unheard of")
 	assert.NotErrorIs(t, record.ErrorOf(unknown), unknown)
 	assert.NotErrorIs(t, record.ErrorOf(&record.InterruptedError{}), record.ErrInterrupted, "an interrupt is never found in a failure")
@@ -141,7 +141,7 @@ func TestClassStatusAndRetryAfterAreKept(t *testing.T) {
 	}
 }
 
-func TestNegativeRetryAfterIsNone(t *testing.T) {
+func TestNegativeRetryAfterIsIgnored(t *testing.T) {
 	assert.Zero(t, record.ErrorOf(&quotaError{Again: -time.Second}).After)
 }
 
@@ -170,7 +170,7 @@ type incomparableError struct{ Parts []string }
 
 func (e incomparableError) Error() string { return fmt.Sprint(e.Parts) }
 
-func TestAskingForAnErrorThatCannotBeComparedIsNoHarm(t *testing.T) {
+func TestIncomparableTargetDoesNotPanic(t *testing.T) {
 	e := record.ErrorOf(io.EOF)
 	assert.NotErrorIs(t, e, incomparableError{[]string{"x"}})
 	assert.NotErrorIs(t, e, nil)
@@ -191,5 +191,5 @@ func TestRegistrationRefusesWhatWouldBeAmbiguous(t *testing.T) {
 	assert.NotPanics(t, func() {
 		record.RegisterError("core_test.errStock", errStock)
 		record.RegisterErrorType[*quotaError]("core_test.quotaError")
-	}, "the same again is fine")
+	}, "registering the same again")
 }

@@ -16,19 +16,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// answering is an error that answers errors.Is and errors.As by methods.
+// answering is an error with methods Is and As.
 type answering struct{ is, as error }
 
 func (e answering) Error() string        { return "answering" }
 func (e answering) Is(target error) bool { return errors.Is(e.is, target) }
 func (e answering) As(target any) bool   { return errors.As(e.as, target) }
 
-// uncomparableError makes == panic where both sides have its type.
+// uncomparableError makes == panic if both operands have its type.
 type uncomparableError []int
 
 func (uncomparableError) Error() string { return "uncomparable" }
 
-// randomError is one error, or several that wrap one another.
+// randomError returns an error, which may wrap others.
 func randomError(rng *rand.Rand, depth int) error {
 	leaves := []error{
 		errStock, io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded, os.ErrDeadlineExceeded,
@@ -53,7 +53,7 @@ func randomError(rng *rand.Rand, depth int) error {
 	return answering{inner(), inner()}
 }
 
-func TestRecordedErrorsAreFoundAsTheErrorsWere(t *testing.T) {
+func TestRecordedErrorsMatchLikeTheOriginals(t *testing.T) {
 	sentinels := []error{
 		errStock, context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, fs.ErrNotExist, fs.ErrExist,
 		fs.ErrPermission, os.ErrDeadlineExceeded, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.ENOSPC, errors.ErrUnsupported,

@@ -38,7 +38,7 @@ const (
 // continues when its run is resumed. It is not a failure and is not retried.
 type InterruptedError struct {
 	Reason  InterruptReason
-	Message string // why, as told by By
+	Message string // the reason that By gave
 	By      string // who interrupted; empty for Reprise itself
 	Cause   error  // what ended the context; nil if there was an interrupt
 
@@ -96,8 +96,8 @@ func (e *InterruptedError) Is(target error) bool {
 	return false
 }
 
-// Recorded returns e in the form for a record: with a cause whose text cannot change any more, as
-// [ErrorOf] returns it.
+// Recorded returns e in the form for a record: with a cause whose text cannot change, as [ErrorOf]
+// returns it.
 func (e *InterruptedError) Recorded() *InterruptedError {
 	if e == nil || e.Cause == nil || isConstant(e.Cause) {
 		return e

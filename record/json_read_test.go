@@ -83,7 +83,7 @@ func FuzzRecordJSON(f *testing.F) {
 		}
 		first, err := json.Marshal(r)
 		if err != nil {
-			return // a year that JSON cannot have
+			return // the year cannot be written as JSON
 		}
 		require.NoError(t, json.Unmarshal(first, &again), "%s", first)
 	})

@@ -7,12 +7,12 @@ import (
 )
 
 // A Ledger is the state of one run according to its records: which calls run, wait, ask or have
-// ended, which questions are open, and how often what happened. This is the only place that derives
-// it: consoles, dashboards and reports show what a Ledger says, so that their numbers agree;
-// [Counts] defines the numbers.
+// ended, which questions are open, and how often each kind of event happened. This is the only
+// place that derives it: consoles, dashboards and reports show what a Ledger says, so that their
+// numbers agree; [Counts] defines the numbers.
 //
 // Records are added in the order of their numbers. A ledger accepts whatever the format allows,
-// also records that contradict each other, and never panics. A ledger that begins in the middle of
+// even records that contradict each other, and never panics. A ledger that begins in the middle of
 // a run, or misses records, knows only what it has seen; see First and Holes.
 //
 // The zero Ledger is that of a run without records. A Ledger is not for concurrent
@@ -67,7 +67,8 @@ type Transition struct {
 	Ignored bool
 
 	// Rewound is set if the record replaces others that were seen but not kept: those of a process
-	// that crashed, or of an opening without anything new. What they said still counts.
+	// that crashed, or of an opening without anything new. The counts still include the replaced
+	// records.
 	Rewound bool
 
 	// Call is the call that the record is about, in its new state, and From is the state before.

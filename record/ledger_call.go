@@ -110,7 +110,7 @@ func (l *Ledger) addCall(r *Record, c *Transition) {
 		}
 		l.again(call, r)
 	} else if call.Kind.IsParallel() != r.Kind.IsParallel() {
-		c.Ignored = true // no address belongs to both
+		c.Ignored = true // the address of a group or branch is never that of another call
 		return
 	} else if l.KeepEnded && !call.isOpen() {
 		delete(l.ended, r.Address)

@@ -12,7 +12,7 @@ import (
 
 var ledgerBegin = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 
-// history numbers records, a second apart, in one generation.
+// history returns the records numbered from 1, a second apart, in one generation.
 func history(t *testing.T, records ...record.Record) []record.Record {
 	t.Helper()
 	for i := range records {
@@ -22,7 +22,7 @@ func history(t *testing.T, records ...record.Record) []record.Record {
 	return records
 }
 
-// of is a record of a call, a question or an answer at an address.
+// of returns a record of a call, a question or an answer at an address.
 func of(t *testing.T, path string, k record.Kind, s record.Status, change ...func(*record.Record)) record.Record {
 	t.Helper()
 	a, err := record.ParseAddress(path)
@@ -59,7 +59,7 @@ func TestQuestionInsideAnAttemptThatFailedIsMoot(t *testing.T) {
 	require.Len(t, l.Questions(false), 2)
 	change := l.Add(&records[4])
 	require.Len(t, change.Closed, 1)
-	assert.Equal(t, "agent/ask?1", change.Closed[0].ID, "the next attempt has another one")
+	assert.Equal(t, "agent/ask?1", change.Closed[0].ID, "the question of the failed attempt")
 	require.Len(t, l.Questions(false), 1, "the questions of an agent are not numbered by attempts")
 
 	cancelled := history(t, of(t, "", record.KindRun, record.StatusCancelled))[0]
@@ -81,7 +81,7 @@ func TestLedgerThatBeginsInTheMiddle(t *testing.T) {
 		l := added(records[from+1:], new(record.Ledger))
 		counts := l.Counts()
 		assert.Equal(t, record.Stock{Completed: 1}, counts.Tools, "from record %d", from+2)
-		assert.Equal(t, [4]int{2, 1, 1, 0}, [4]int{counts.Attempts, counts.Begun, counts.Retries, counts.Repeats}, "attempts have numbers, from record %d", from+2)
+		assert.Equal(t, [4]int{2, 1, 1, 0}, [4]int{counts.Attempts, counts.Begun, counts.Retries, counts.Repeats}, "attempts are counted by their numbers, from record %d", from+2)
 		assert.Equal(t, uint64(from+2), l.First)
 	}
 
@@ -100,7 +100,7 @@ func TestLedgerThatBeginsInTheMiddle(t *testing.T) {
 	known := added(records, new(record.Ledger))
 	known.Add(&recalled)
 	counts = known.Counts()
-	assert.Zero(t, counts.Tools.Restored, "its outcome was counted")
+	assert.Zero(t, counts.Tools.Restored, "an outcome that was seen before is not counted as restored")
 }
 
 func TestRecordsThatWereNotKeptAreReplaced(t *testing.T) {
@@ -113,7 +113,7 @@ func TestRecordsThatWereNotKeptAreReplaced(t *testing.T) {
 	assert.True(t, l.Add(&records[2]).Ignored, "published again")
 	opening := records[0]
 	opening.Seq, opening.Generation = 2, 2
-	assert.True(t, l.Add(&opening).Rewound, "a crash has taken the records of the tool")
+	assert.True(t, l.Add(&opening).Rewound, "the records of the tool were lost in a crash")
 	next := records[1]
 	next.Seq, next.Generation = 3, 2
 	l.Add(&next)
@@ -140,7 +140,7 @@ func TestLedgerFollowsOnlySomeCalls(t *testing.T) {
 	assert.Equal(t, 4, counts.Attempts)
 }
 
-func TestChangeSaysWhatACallWasBefore(t *testing.T) {
+func TestTransitionHasThePreviousState(t *testing.T) {
 	records := history(t,
 		of(t, "", record.KindRun, record.StatusStarted),
 		of(t, "tool", record.KindTool, record.StatusStarted),
@@ -163,8 +163,8 @@ func TestChangeSaysWhatACallWasBefore(t *testing.T) {
 	assert.Equal(t, record.StatusInterrupted, l.Status)
 }
 
-// FuzzLedger makes records of bytes: whatever they say, the ledger does not panic,
-// and the sums of [record.Counts] hold.
+// FuzzLedger decodes records from bytes. Whatever they contain, the ledger does not panic, and the
+// equations of [record.Counts] hold.
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte{4, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 2, 0, 0, 1, 1, 3, 1, 1, 1})
 	f.Add([]byte{1, 1, 0, 9, 1, 1, 5, 1, 0, 2, 1, 1, 1, 9, 1, 8, 7, 0, 0, 1})
@@ -186,7 +186,7 @@ func FuzzLedger(f *testing.F) {
 				counts := l.Counts()
 				all := counts.All()
 				require.Equal(t, counts.Attempts, counts.Begun+counts.Retries+counts.Repeats)
-				if l.KeepEnded { // the others have to believe what a record says it replaces
+				if l.KeepEnded { // otherwise the ledger cannot check which outcome a record replaces
 					require.LessOrEqual(t, counts.Begun, all.Calls())
 				}
 				require.GreaterOrEqual(t, counts.Outcomes, all.Completed+all.Failed)

@@ -44,7 +44,7 @@ type standardType struct {
 	// from parts.
 	keep func(error) (parts, bool)
 	give func(parts) error
-	ask  func(asAsked func(any) bool) (error, bool) // asks a method As
+	ask  func(as func(any) bool) (error, bool) // calls a method As for an error of the type
 }
 
 // parts contains the parts of an error of the standard library.
@@ -54,7 +54,7 @@ type parts struct {
 	inner   error
 }
 
-// text is the text at i, empty if there is none.
+// text returns the text at i, empty if there is none.
 func (p *parts) text(i int) string {
 	if i < len(p.texts) {
 		return p.texts[i]
@@ -62,7 +62,7 @@ func (p *parts) text(i int) string {
 	return ""
 }
 
-// number is the number at i, 0 if there is none.
+// number returns the number at i, 0 if there is none.
 func (p *parts) number(i int) int64 {
 	if i < len(p.numbers) {
 		return p.numbers[i]
@@ -70,7 +70,7 @@ func (p *parts) number(i int) int64 {
 	return 0
 }
 
-// wrapped is the inner error of a type whose text needs one.
+// wrapped returns the inner error, for a type whose text needs one.
 func (p *parts) wrapped() error {
 	if p.inner == nil {
 		return &Error{Message: "(unknown)"}
@@ -110,7 +110,7 @@ func addStandardIf[E error](name string, keep func(E) (parts, bool), give func(p
 	standardByType[t.of], standardByName[name] = &t, &t
 }
 
-// network returns the results of the methods of net.Error.
+// network holds the results of the methods of net.Error.
 type network struct {
 	hasTimeout, hasTemporary bool
 	timeout, temporary       bool
@@ -397,8 +397,8 @@ var syntaxErrors = []string{
 	"t", "tr", "tru", "f", "fa", "fal", "fals", "n", "nu", "nul",
 }
 
-// brokenJSON returns a document whose parsing fails with the text; the texts of a json.SyntaxError
-// can be made in no other way.
+// brokenJSON returns a document whose parsing fails with the text. There is no other way to set the
+// text of a json.SyntaxError.
 func brokenJSON(text string) (document string, ok bool) {
 	for _, begin := range syntaxErrors {
 		for _, document := range []string{begin, begin + brokenAt(text)} {
@@ -418,7 +418,7 @@ func brokenAt(text string) string {
 	}
 	character, err := strconv.Unquote(quoted)
 	if r := []rune(character); err == nil && len(r) == 1 && r[0] <= 0xff {
-		return string([]byte{byte(r[0])}) // package json takes it for a character
+		return string([]byte{byte(r[0])}) // package json quotes a single byte as a character
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// restored is err as a run has it that was stored and resumed.
+// restored returns err as a run has it after it was stored and resumed.
 func restored(t testing.TB, err error) error {
 	t.Helper()
 	at, parseErr := record.ParseAddress("tool")
@@ -49,7 +49,7 @@ func restored(t testing.TB, err error) error {
 	return r.Err
 }
 
-// unmarshal is the error of a JSON document for the value.
+// unmarshal returns the error of decoding a JSON document into the value.
 func unmarshal(document string, into any) error { return json.Unmarshal([]byte(document), into) }
 
 func marshal(v any) error {
@@ -65,14 +65,14 @@ type unwillingText struct{}
 
 func (unwillingText) MarshalText() ([]byte, error) { return nil, io.ErrShortBuffer }
 
-// slow is a net.Error of a user, not registered.
+// slow is a net.Error of a user that is not registered.
 type slow struct{ timeout, temporary bool }
 
 func (slow) Error() string     { return "slow" }
 func (e slow) Timeout() bool   { return e.timeout }
 func (e slow) Temporary() bool { return e.temporary }
 
-// late has only one of the methods.
+// late has only one of the methods of net.Error.
 type late struct{ err error }
 
 func (late) Error() string   { return "late" }
@@ -88,7 +88,7 @@ func (e *busyError) Temporary() bool { return !e.Yes }
 
 func init() { record.RegisterErrorType[*busyError]("core_test.busyError") }
 
-// standardErrors are errors as the standard library returns them.
+// standardErrors returns errors of the standard library, by what causes them.
 func standardErrors(t testing.TB) map[string]error {
 	t.Helper()
 	dir := t.TempDir()
@@ -221,7 +221,7 @@ func standardErrors(t testing.TB) map[string]error {
 	return cases
 }
 
-// standardSentinels are what errors.Is may be asked for.
+// standardSentinels are the targets with which errors.Is is tested.
 var standardSentinels = []error{
 	io.EOF, io.ErrUnexpectedEOF, io.ErrShortBuffer, io.ErrShortWrite, io.ErrClosedPipe, io.ErrNoProgress,
 	fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrInvalid, fs.ErrClosed, os.ErrDeadlineExceeded, os.ErrProcessDone, os.ErrNoDeadline,
@@ -236,8 +236,8 @@ var standardSentinels = []error{
 	syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRINUSE,
 }
 
-// found is what errors.As finds of a type, and what it says: nothing of the
-// value if it has none.
+// found describes the error of type E that errors.As finds: its text, the results
+// of its methods, and its fields. It is empty if there is none.
 func found[E any](err error) string {
 	var e E
 	if !errors.As(err, &e) {
@@ -260,7 +260,7 @@ func found[E any](err error) string {
 			}
 		}
 	}
-	for _, s := range standardSentinels { // in what was found, too
+	for _, s := range standardSentinels { // also in the error that errors.As found
 		if inside, ok := any(e).(error); ok && errors.Is(inside, s) {
 			text += fmt.Sprintf(" is %v", s)
 		}
@@ -280,7 +280,7 @@ var findStandard = map[string]func(error) string{
 	"InvalidUnmarshalError": found[*json.InvalidUnmarshalError], "MarshalerError": found[*json.MarshalerError], "UnsupportedValueError": found[*json.UnsupportedValueError],
 }
 
-func TestErrorsOfTheStandardLibraryAreFoundAfterAResumeAsTheyWere(t *testing.T) {
+func TestErrorsOfTheStandardLibraryMatchAfterAResume(t *testing.T) {
 	for name, err := range standardErrors(t) {
 		for how, live := range map[string]error{
 			"alone": err, "wrapped": fmt.Errorf("call: %w", err), "joined": errors.Join(errors.New("first"), err), "marked": core.Permanent(err),
@@ -328,10 +328,10 @@ func TestNumbersOfErrorsAreKeptByTheirNames(t *testing.T) {
 	assert.Contains(t, e.Sentinels, "fs.ErrNotExist")
 	var no syscall.Errno
 	assert.NotErrorAs(t, restored(t, &record.Error{Message: "x", Sentinels: []string{"syscall.EELSEWHERE"}}), &no)
-	assert.NotErrorAs(t, restored(t, syscall.Errno(4000)), &no, "it has no name that another system could know")
+	assert.NotErrorAs(t, restored(t, syscall.Errno(4000)), &no, "a number without a name is not restored")
 }
 
-// What is kept of errors is bounded, whatever they wrap.
+// The recorded form of an error has a limited size, whatever the error wraps.
 func TestWhatIsKeptOfErrorsIsBounded(t *testing.T) {
 	size := func(err error) int {
 		n := 0
@@ -356,11 +356,11 @@ func TestWhatIsKeptOfErrorsIsBounded(t *testing.T) {
 	assert.Empty(t, huge.Typed)
 	assert.Equal(t, []string{"errors of the standard library"}, huge.TooLarge())
 	assert.ErrorIs(t, huge, syscall.ENOENT)
-	assert.Less(t, size(&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), 400, "an everyday error")
+	assert.Less(t, size(&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), 400, "a common error")
 }
 
-// FuzzRestoredErrors: whatever bytes stand for errors of the standard library,
-// asking for them and keeping them again does not panic.
+// FuzzRestoredErrors restores errors of the standard library from any bytes,
+// calls their methods and encodes them again. Nothing panics.
 func FuzzRestoredErrors(f *testing.F) {
 	for _, err := range standardErrors(f) {
 		for _, typed := range record.ErrorOf(err).Typed {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// The error types of the standard library whose values can be made again.
+// init registers the error types of the standard library whose values can be restored.
 func init() {
 	// A number that has a name is kept as a sentinel; the others are kept by their text.
 	addStandardIf("syscall.Errno", func(syscall.Errno) (parts, bool) { return parts{}, false }, func(parts) syscall.Errno { return 0 })
@@ -159,7 +159,7 @@ func addJSON() {
 		},
 		func(p parts) *json.SyntaxError {
 			e := syntaxErrorOf(p.text(0))
-			if e == nil { // parses without an error in another release
+			if e == nil { // the document is valid in this release of Go
 				e = new(json.SyntaxError)
 			}
 			e.Offset = p.number(0)
@@ -270,8 +270,9 @@ type namedType struct {
 
 func (t namedType) String() string { return t.name }
 
-// Its methods are not those of the kept type. These methods of its own also keep the linker from
-// keeping every exported method of a program, as it does if one of those of reflect can be called.
+// These methods hide those of the embedded type, which are not the methods of the kept type. They
+// also let the linker remove unused methods: it keeps every exported method of a program that can
+// call Method or MethodByName of package reflect.
 
 func (namedType) NumMethod() int { return 0 }
 

@@ -83,7 +83,7 @@ func TestNoPartOfASecretIsShownWhereverItIsCut(t *testing.T) {
 					shown += s.Add(text[i : i+1])
 					require.Truef(t, strings.HasPrefix(want, shown), "%d of %d: %q", i, n, shown)
 				}
-				assert.Equal(t, want, shown, "nothing is held back that no secret can begin")
+				assert.Equal(t, want, shown, "text that cannot begin a secret is shown at once")
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestFunctionsHoldBack8KBOfALongLine(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatSaysItsReachHoldsBackSoMuch(t *testing.T) {
+func TestWithinHoldsBackItsReach(t *testing.T) {
 	secret := "BEGIN\n" + letters(3000) + "END"
 	hide := redact.Within(4096, func(text string) string { return strings.ReplaceAll(text, secret, "[key]") })
 	text := strings.Repeat("words\n", 2000) + secret + strings.Repeat(" more", 2000)
@@ -215,5 +215,5 @@ func TestNoPartOfASecretIsShownOfATextThatWasCut(t *testing.T) {
 		assert.NotContains(t, shown, "sk-a", "cut after %d bytes", cut)
 	}
 	assert.Equal(t, "use (redacted) for…", redact.Beginning(rules, "use sk-abcdefghij0123456789 for…"))
-	assert.Equal(t, "use sk-ab", redact.Beginning(rules, "use sk-ab"), "it is whole")
+	assert.Equal(t, "use sk-ab", redact.Beginning(rules, "use sk-ab"), "text that was not truncated")
 }
