@@ -21,10 +21,10 @@ var (
 	ErrAnswered = errors.New("state: the question was already answered")
 )
 
-// Answer answers a question of a stored run, by its ID, from any process. By is
-// who answers; it may be empty. The answer is posted to the run: it is recorded at once by the process that has
-// the run open, or by the next one that opens it. When Answer returns, the
-// answer is durable. The call that asked continues when the run is resumed.
+// Answer answers a question of a stored run, by its ID, from any process. by says who answers, and
+// may be empty. The answer is posted to the run: it is recorded at once by the process that has the
+// run open, or by the next one that opens it. When Answer returns, the answer is durable. The call
+// that asked continues when the run is resumed.
 //
 // The first answer wins, also among processes that answer at the same time: any later one is
 // [ErrAnswered]. If value does not fit the Schema of the question, the error is [core.ErrUnfit] and

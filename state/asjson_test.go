@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A sealed has nothing that reflection could read, only its JSON.
+// A sealed has no exported fields, only a JSON form.
 type sealed struct{ text string }
 
 func (s sealed) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]string{"text": s.text}) }
@@ -33,7 +33,7 @@ func (s *sealed) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// sealedProgram copies what it got twice, and notes the keys of the second copy.
+// sealedProgram copies its input twice, and collects the idempotency keys of the second copy.
 type sealedProgram struct {
 	copies int
 	keys   []string
@@ -73,7 +73,7 @@ func (p *sealedProgram) run(t *testing.T, s snapshot.Store, in sealed) (sealed, 
 	return out, err
 }
 
-func TestValueThatIsOnlyJSONComesBackAndIsAnotherInput(t *testing.T) {
+func TestValueWithOnlyJSONIsRestoredAndHashed(t *testing.T) {
 	s, p := memstore.New(), new(sealedProgram)
 	out, err := p.run(t, s, sealed{"a"})
 	require.NoError(t, err)
@@ -100,8 +100,9 @@ func TestCacheTellsValuesThatAreOnlyJSONApart(t *testing.T) {
 	}
 }
 
-// A cache may hold outputs from before values were kept as JSON: they are empty.
-func TestEmptyOutputFromBeforeIsNotTakenFromACache(t *testing.T) {
+// A cache may hold outputs that were encoded before values were kept as JSON. They are empty, and
+// must not be used.
+func TestEmptyOutputOfAnOldCacheIsNotUsed(t *testing.T) {
 	storage := cache.NewMemory(1 << 20)
 	made := 0
 	call := func() sealed {
@@ -119,7 +120,7 @@ func TestEmptyOutputFromBeforeIsNotTakenFromACache(t *testing.T) {
 	assert.Equal(t, 2, made)
 }
 
-// emptying has what was encoded before.
+// emptying is a storage whose values were encoded before values were kept as JSON.
 type emptying struct{ cache.Storage }
 
 func (e *emptying) Get(ctx context.Context, key string) ([]byte, bool, error) {
@@ -130,7 +131,8 @@ func (e *emptying) Get(ctx context.Context, key string) ([]byte, bool, error) {
 	return encoded, ok, err
 }
 
-// fromBefore returns the run as it was recorded before values were kept as JSON.
+// fromBefore returns a store with the run as it would have been recorded before values were kept as
+// JSON.
 func fromBefore(t *testing.T, s snapshot.Store) snapshot.Store {
 	t.Helper()
 	before, err := codec.EncodeIdentityBefore(sealed{})
@@ -149,8 +151,8 @@ func fromBefore(t *testing.T, s snapshot.Store) snapshot.Store {
 	})
 }
 
-// copied returns the run as a process that was killed now would have left it, with
-// the details that have an input changed.
+// copied returns a store with the run as a process that is killed now would leave it, after change
+// was applied to the details with an input.
 func copied(t *testing.T, s snapshot.Store, change func(d *record.Detail, name string)) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, "run-1")
@@ -169,7 +171,7 @@ func copied(t *testing.T, s snapshot.Store, change func(d *record.Detail, name s
 	return left
 }
 
-func TestRunThatWasRecordedBeforeJSONWasGoesOnWithItsKeys(t *testing.T) {
+func TestRunRecordedBeforeJSONKeepsItsKeys(t *testing.T) {
 	s, p := memstore.New(), new(sealedProgram)
 	var left snapshot.Store
 	p.during = func() { left = fromBefore(t, s) }
@@ -181,17 +183,17 @@ func TestRunThatWasRecordedBeforeJSONWasGoesOnWithItsKeys(t *testing.T) {
 	var again snapshot.Store
 	resumed.during = func() { again = copied(t, left, func(*record.Detail, string) {}) }
 	out, err := resumed.run(t, left, sealed{"a"})
-	require.NoError(t, err, "the input is no other")
+	require.NoError(t, err, "the input has not changed")
 	assert.Equal(t, sealed{"a"}, out)
-	assert.Zero(t, resumed.copies, "it is recalled")
+	assert.Zero(t, resumed.copies, "the calls are recalled")
 	resumed.during = nil
 	_, err = resumed.run(t, again, sealed{"a"})
 	require.NoError(t, err)
 	want := keyOf(t, codec.EncodeIdentityBefore)
-	assert.Equal(t, []string{want, want}, resumed.keys, "an effect that was made before has the key that it had")
+	assert.Equal(t, []string{want, want}, resumed.keys, "the idempotency key has not changed")
 }
 
-// keyOf is the idempotency key of the second call, by the encoding of its input.
+// keyOf returns the idempotency key of the second call if encode encodes its input.
 func keyOf(t *testing.T, encode func(any) ([]byte, error)) string {
 	t.Helper()
 	encoded, err := encode(struct{ In sealed }{sealed{"a"}})
@@ -213,7 +215,7 @@ func TestAnswerOfATypeThatIsOnlyJSONIsRead(t *testing.T) {
 	})
 	inJSON, err := state.JSONAnswer([]byte(`[{"text": "x"}, {"text": "y"}]`))
 	require.NoError(t, err)
-	for name, answer := range map[string]any{"as JSON": inJSON, "as it is": []sealed{{"x"}, {"y"}}} {
+	for name, answer := range map[string]any{"as JSON": inJSON, "as a value": []sealed{{"x"}, {"y"}}} {
 		s := memstore.New()
 		call := func() ([]sealed, error) {
 			st, err := state.Open(t.Context(), s, "run-1")

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What an attempt leaves behind: its values and its usage, each of them once.
+// Tests of the values and the usage that an attempt leaves: each counts once.
 
 func TestLateLogLineLeavesTheValuesOfItsAttempt(t *testing.T) {
 	var late *state.Handle
@@ -64,7 +64,7 @@ func TestValueOfAPreconditionBelongsToItsCall(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, 2, seen)
 				_, after, _ := state.Get[int](ctx, "k")
-				assert.True(t, after, "it is there for everyone once the call completed")
+				assert.True(t, after, "everyone sees the value once the call has completed")
 			})
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// counting are branches whose results differ each time they run.
+// counting has branches whose result differs each time they run.
 type counting struct{ ran int }
 
 func (c *counting) branch(ctx context.Context) (int, error) {
@@ -25,8 +25,8 @@ func (c *counting) branch(ctx context.Context) (int, error) {
 	return c.ran, err
 }
 
-// program passes on what branches came to, so that the run is refused if that is
-// something else after it was resumed.
+// program passes the results of branches to a tool, so that a resumed run is
+// refused if a result differs.
 func (c *counting) program(t *testing.T, stop bool) func(ctx context.Context) (string, error) {
 	t.Helper()
 	ship := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "ship"}, func(context.Context, []int) (string, error) { return "shipped", nil })
@@ -64,13 +64,13 @@ func TestCompletedBranchDoesNotRunAgain(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrInterrupted)
 	require.Equal(t, 3, c.ran)
 	out, err := openWith(t, s, "run-1", c.program(t, false))
-	require.NoError(t, err, "nothing is another")
+	require.NoError(t, err, "no result differs")
 	assert.Equal(t, "shipped", out)
 	assert.Equal(t, 3, c.ran)
 }
 
-// Records of before have no output of a branch.
-func TestBranchWithoutAnOutputOnRecordRunsAgainForIt(t *testing.T) {
+// Older records do not contain the outputs of branches.
+func TestBranchWithoutARecordedOutputRunsAgain(t *testing.T) {
 	s, c := new(tape), new(counting)
 	_, err := openWith(t, s, "run-1", c.program(t, true))
 	require.ErrorIs(t, err, core.ErrInterrupted)
@@ -86,12 +86,12 @@ func TestBranchWithoutAnOutputOnRecordRunsAgainForIt(t *testing.T) {
 	assert.Equal(t, "shipped", out)
 	assert.Equal(t, 3, c.ran)
 	for _, r := range s.records[len(steps):] {
-		assert.NotEqual(t, record.KindStep, r.Kind, "the calls in it are recalled")
+		assert.NotEqual(t, record.KindStep, r.Kind, "the calls inside the branch are recalled")
 	}
 }
 
-// The branches of a run that was refused may have completed for another program.
-func TestBranchOfARefusedProgramRunsAgainForThatOfBefore(t *testing.T) {
+// A branch that completed in a refused opening may have completed with a different program.
+func TestBranchOfARefusedProgramRunsAgain(t *testing.T) {
 	for _, where := range []string{"in the run", "in a fork"} {
 		t.Run(where, func(t *testing.T) {
 			program := func(result, last string) func(ctx context.Context) (string, error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Branches that begin together must not each list those before them: a group of
-// some thousand took minutes, and as many megabytes.
+// Branches that begin together must not each list those before them: with
+// thousands of branches, that took minutes and gigabytes.
 func TestBranchesDoNotListOneAnother(t *testing.T) {
 	const many = 500
 	s := new(tape)
@@ -50,11 +50,11 @@ type conditional struct{ *testkit.Definition }
 
 func (c conditional) Event() core.ExecutionEvent[string, string] { return c.Definition.Event() }
 
-// A branch that had not begun when the process ended has no record, although one
-// after it has.
+// A branch that had not begun when the process ended has no record, even if a
+// later branch has one.
 func TestBranchesBeforeOneOnRecordBeginAfterAResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		recorded := make(chan struct{}) // the outcome of the last branch
+		recorded := make(chan struct{}) // closed when the outcome of the last branch is recorded
 		tool := testkit.Tool(t, "tool", steady, func(_ context.Context, in string) (string, error) { return "out of " + in, nil })
 		tool = tool.Require(func(_ context.Context, in string) error {
 			if in != "last" {

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// randomPath is the path of an address, of names that are each other's
-// beginnings and sort on both sides of the characters that addresses have.
+// randomPath returns the path of an address. Some of its names are prefixes of
+// others, and they sort before and after the separators of addresses.
 func randomPath(rng *rand.Rand) string {
 	names := []string{"a", "a-", "a0", "aa", "a~", "b", "step:a", "group:a/1", "group:a/12"}
 	var b strings.Builder
@@ -30,7 +30,7 @@ func randomPath(rng *rand.Rand) string {
 	return b.String() + names[rng.IntN(6)]
 }
 
-// scopesOf are the calls around the one at the path, each with its attempt.
+// scopesOf returns the calls around the one at the path, each with the number of its attempt.
 func scopesOf(path string) (around []record.Address, attempts []int) {
 	for scope := outer(path); scope != ""; scope = outer(scope) {
 		a, err := record.ParseAddress(callOf(scope))
@@ -56,7 +56,7 @@ func numbersOf(records iter.Seq[*placed]) (numbers []uint64) {
 	return numbers
 }
 
-func TestWhatIsTakenIsNotThereAgain(t *testing.T) {
+func TestRecordsAreTakenOnce(t *testing.T) {
 	b := byPath{{"", 1}, {"a", 2}, {"a/b", 3}, {"a@2/b", 4}, {"a@pre/b", 5}, {"b", 6}}
 	assert.Equal(t, []uint64{3}, take(b.inside("a")))
 	assert.Equal(t, []uint64{5}, take(b.before("a", 1)))
@@ -66,7 +66,7 @@ func TestWhatIsTakenIsNotThereAgain(t *testing.T) {
 	assert.Equal(t, []uint64{6}, take(b.within("b")))
 }
 
-func TestWhatIsInsideACallIsFoundByItsPath(t *testing.T) {
+func TestRecordsInsideACallAreFoundByPath(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
 		var b byPath

@@ -24,8 +24,8 @@ func cancelRun(t testing.TB, s snapshot.Store) error {
 	return state.Cancel(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "wrong customer"})
 }
 
-// assertCancelled checks that the run is cancelled by ops, that nothing goes on
-// with it, and that nobody waits for it.
+// assertCancelled checks that the run is cancelled by ops, that nothing continues
+// it, and that nobody waits for it.
 func assertCancelled(t testing.TB, s snapshot.Store) {
 	t.Helper()
 	page, err := s.List(t.Context(), snapshot.Filter{Status: []snapshot.Status{snapshot.StatusCancelled}})
@@ -61,7 +61,7 @@ func assertCancelled(t testing.TB, s snapshot.Store) {
 	require.ErrorIs(t, state.AwaitAnswers(t.Context(), s, askedRun), state.ErrCancelled)
 	require.ErrorIs(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{}), state.ErrNotRunning)
 	require.NoError(t, state.Cancel(t.Context(), s, askedRun, snapshot.Stop{By: "dev", Message: "again"}), "the first counts")
-	assert.Equal(t, found.Records, testkit.LoadRun(t, s, askedRun).Records, "nothing is added")
+	assert.Equal(t, found.Records, testkit.LoadRun(t, s, askedRun).Records, "no record is added")
 	info, err = s.Info(t.Context(), askedRun)
 	require.NoError(t, err)
 	assert.Equal(t, "ops", info.Stop.By)
@@ -120,9 +120,8 @@ func TestCancelStopsARunThatSomebodyHasOpen(t *testing.T) {
 	})
 }
 
-// TestCancelComesAfterTheInboxWasReadLast: the owner looks once more after it has
-// closed the run.
-func TestCancelComesAfterTheInboxWasReadLast(t *testing.T) {
+// The owner reads the inbox once more after it has closed the run.
+func TestCancelAfterTheLastReadOfTheInboxCounts(t *testing.T) {
 	s := &cancelAtClose{Store: memstore.New(), t: t}
 	_, err := resume(t, s)
 	require.ErrorIs(t, err, core.ErrAwaiting)
@@ -159,7 +158,7 @@ func TestCancelThatACrashLeftWaitingRefusesTheNextOpening(t *testing.T) {
 	owner, err := s.Open(t.Context(), askedRun, snapshot.OpenOptions{})
 	require.NoError(t, err)
 	require.NoError(t, cancelRun(t, s))
-	require.NoError(t, owner.Close(t.Context(), snapshot.End{Status: snapshot.StatusInterrupted})) // without a look at the inbox
+	require.NoError(t, owner.Close(t.Context(), snapshot.End{Status: snapshot.StatusInterrupted})) // without reading the inbox
 	_, err = state.Open(t.Context(), s, askedRun)
 	require.ErrorIs(t, err, state.ErrCancelled)
 	assertCancelled(t, s)
@@ -188,7 +187,7 @@ func TestCancelOfARunThatHasEndedIsRefused(t *testing.T) {
 func TestCancelInTheProcessEndsTheRun(t *testing.T) {
 	st := state.New()
 	require.True(t, st.Interrupt(snapshot.Stop{By: "dev", Message: "wait"}))
-	require.True(t, st.Cancel(snapshot.Stop{By: "ops", Message: "wrong customer"}), "also a run that is interrupted")
+	require.True(t, st.Cancel(snapshot.Stop{By: "ops", Message: "wrong customer"}), "an interrupted run can be cancelled")
 	assert.False(t, st.Cancel(snapshot.Stop{By: "dev"}), "the first counts")
 	assert.False(t, st.Interrupt(snapshot.Stop{By: "dev", Message: "wait"}))
 	require.NoError(t, st.Close())

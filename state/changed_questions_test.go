@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// clerk is an agent that does what is listed in order: "?text" asks, "~" sleeps, "!"
-// fails the first attempt, anything else is a tool. It counts the tools that ran.
+// clerk returns an agent that follows the list in order: "?text" asks, "~" sleeps, "!" fails the
+// first attempt, and any other word calls a tool of that name. It counts the tools that ran.
 func clerk(t *testing.T, ran map[string]int, does ...string) *testkit.Definition {
 	return testkit.Agent(t, "clerk", core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
 		all := ""
@@ -85,7 +85,7 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 			_, err = opened(t, s, clerk(t, ran, tc.now...))
 			require.ErrorIs(t, err, core.ErrDivergence, "%s, answered: %v", name, answered)
 			assert.ErrorContains(t, err, tc.want, name)
-			assert.NotContains(t, err.Error(), "fork run-1 'clerk/?1'", "there is no such call")
+			assert.NotContains(t, err.Error(), "fork run-1 'clerk/?1'", "a question is not a call, so the run cannot be forked there")
 			assert.Equal(t, map[string]int{"search": 1}, ran, name)
 			if !answered {
 				require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "", "the red one"))
@@ -123,8 +123,8 @@ func TestSleepIsNotTakenForAQuestion(t *testing.T) {
 	})
 }
 
-// The answer is that of the first attempt, so the second records no question.
-func TestQuestionOfALaterAttemptHasItsPlaceToo(t *testing.T) {
+// The second attempt uses the answer of the first, and records no question.
+func TestQuestionOfALaterAttemptIsComparedToo(t *testing.T) {
 	s, ran := memstore.New(), make(map[string]int)
 	recorded := []string{"?which one", "!", "book", "?how many"}
 	_, err := opened(t, s, clerk(t, ran, recorded...))

@@ -33,7 +33,7 @@ func (n *node) clone() *node {
 	return &c
 }
 
-// nodes are all of a program.
+// nodes returns all nodes of a program.
 func (n *node) nodes() []*node {
 	all := []*node{n}
 	for _, child := range n.children {
@@ -42,7 +42,7 @@ func (n *node) nodes() []*node {
 	return all
 }
 
-// mutate changes one thing in a program, and says what.
+// mutate changes one thing in a program, and returns a description of the change.
 func (n *node) mutate(rng *rand.Rand) string {
 	extra := &node{name: "tool9", kind: record.KindTool}
 	all := slices.DeleteFunc(n.nodes(), func(n *node) bool { return len(n.children) == 0 })
@@ -71,7 +71,7 @@ func (n *node) mutate(rng *rand.Rand) string {
 	return "appended"
 }
 
-// steps is an agent that calls tools by name, in order, each with an input.
+// steps returns an agent that calls tools by name, in order, each with an input.
 func steps(t *testing.T, calls ...string) *testkit.Definition {
 	return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 		all := ""
@@ -105,7 +105,7 @@ func stopped(t *testing.T, s snapshot.Store, calls ...string) {
 	require.NoError(t, st.Close())
 }
 
-func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) {
+func TestChangedOrderIsRefusedWithTheRecordedCallAndALikelyEdit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		now  []string
 		want []string
@@ -125,7 +125,7 @@ func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) 
 			require.NoError(t, st.Close())
 			var d *core.DivergenceError
 			require.ErrorAs(t, err, &d)
-			require.ErrorIs(t, err, core.ErrInterrupted, "it is no failure")
+			require.ErrorIs(t, err, core.ErrInterrupted, "the call has not failed")
 			for _, want := range append(tc.want, "reprise --dir DIR fork run-1 'agent/", "state.WithDivergence", "core.Version") {
 				assert.ErrorContains(t, err, want)
 			}
@@ -134,7 +134,7 @@ func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) 
 			assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 			assert.Equal(t, snapshot.Stop{Reason: record.InterruptDiverge, Message: d.Difference()}, info.Stop)
 
-			st, err = state.Open(t.Context(), s, "run-1") // the program of before
+			st, err = state.Open(t.Context(), s, "run-1") // with the original program
 			require.NoError(t, err)
 			out, err := testkit.Call(st.Context(t.Context()), steps(t, "search", "book", "pay"))
 			require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) 
 	}
 }
 
-func TestTrustedDivergenceIsOnRecordAndGoesOn(t *testing.T) {
+func TestTrustedDivergenceIsRecordedAndTheRunContinues(t *testing.T) {
 	s := fileStore(t, t.TempDir())
 	stopped(t, s, "search", "book", "pay")
 	run := func(options ...state.Option) error {
@@ -170,7 +170,7 @@ func TestTrustedDivergenceIsOnRecordAndGoesOn(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, warnings)
-	require.NoError(t, run(), "what was trusted is not refused later")
+	require.NoError(t, run(), "a divergence that was trusted is not refused later")
 }
 
 func TestRunOfAnotherQuestionIsRefused(t *testing.T) {
@@ -190,7 +190,7 @@ func TestRunOfAnotherQuestionIsRefused(t *testing.T) {
 
 	info, err := s.Info(t.Context(), "run-1")
 	require.NoError(t, err)
-	assert.Equal(t, snapshot.StatusCompleted, info.Status, "what a run finished with is final")
+	assert.Equal(t, snapshot.StatusCompleted, info.Status, "the outcome of a run is final")
 	assert.Zero(t, info.Stop)
 	require.ErrorIs(t, state.Cancel(t.Context(), s, "run-1", snapshot.Stop{By: "ann", Message: "too late"}), state.ErrEnded)
 	out, err := state.Result[string](t.Context(), s, "run-1")
@@ -219,11 +219,11 @@ func TestFinishedRunKeepsItsStatusWhenAReplayOfItIsInterrupted(t *testing.T) {
 	assert.Equal(t, snapshot.StatusFailed, info.Status)
 }
 
-func TestIdentitySaysWhatMakesAnotherInput(t *testing.T) {
+func TestIdentityDecidesWhichInputsDiffer(t *testing.T) {
 	type order struct {
 		ID    string
 		Trace string
-		New   *int // a field that old call sites leave zero
+		New   *int // a new field, which old callers leave nil
 	}
 	s := memstore.New()
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "order"}, func(_ context.Context, o order) (string, error) { return o.ID, nil })

@@ -21,12 +21,12 @@ type orderBefore struct {
 
 type orderNow struct {
 	Name string `json:"name"`
-	Cost int    `json:"cost"` // was price
+	Cost int    `json:"cost"` // renamed from price
 	Note string `json:"note"`
 }
 
-// reading is an agent that stops once after it has written a value, and reads it
-// with a function.
+// reading returns an agent that writes a value, is interrupted the first time,
+// and reads the value with the function.
 func reading(t *testing.T, stop *bool, price int, read func(context.Context) (any, error)) *testkit.Definition {
 	return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 		_, err := testkit.Call(ctx, testkit.Tool(t, "write", once, func(ctx context.Context, _ string) (string, error) {
@@ -38,7 +38,7 @@ func reading(t *testing.T, stop *bool, price int, read func(context.Context) (an
 			return "", ctx.Err()
 		}
 		if err == nil {
-			_, _ = read(ctx) // whatever the handler makes of the error
+			_, _ = read(ctx) // the handler ignores the error
 		}
 		return "done", err
 	})
@@ -74,7 +74,7 @@ func TestValueWithFieldsThatItsTypeLostIsRefusedLiveAndRestored(t *testing.T) {
 			assert.Equal(t, "value", d.How)
 			assert.ErrorContains(t, err, `the value "order"`)
 			assert.ErrorContains(t, err, "price: 12")
-			assert.Equal(t, snapshot.StatusInterrupted, st.Status(), "it is no failure, whatever the handler makes of it")
+			assert.Equal(t, snapshot.StatusInterrupted, st.Status(), "the run has not failed, even if the handler ignores the error")
 
 			got, err, st := run(12, readAs[orderNow], state.WithDivergence(state.DivergenceTrust))
 			require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestTrustedValueOfANewRunIsRead(t *testing.T) {
 	assert.Equal(t, "lamp", v.Name)
 }
 
-// curious is an input whose encoder asks its run something.
+// curious is an input whose encoder calls a method of its run.
 type curious struct {
 	ask  func() state.Report
 	name string

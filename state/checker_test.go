@@ -16,7 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// asked is a checker that notes when it was asked, and answers with f.
+// asked returns an option with a checker that appends the times of its calls and returns the result
+// of f.
 func asked(into *[]time.Duration, f func(n int) (*core.InterruptedError, error)) state.Option {
 	start := time.Now()
 	return state.WithInterruptChecker(func(context.Context) (*core.InterruptedError, error) {
@@ -56,8 +57,8 @@ func TestCheckerIsAskedBeforeTheCallAfterPreconditionsAndAroundWaits(t *testing.
 		}, testkit.Listening(time.Second))).Require(func(ctx context.Context, _ string) error { return testkit.Pause(ctx, time.Second) })
 		out, err := testkit.Call(ctx, d)
 		testkit.Completed(t, out, err)
-		// Before the call, after its precondition, before the wait. It ends 50ms
-		// later, when the last answer is still good.
+		// Asked before the call, after its precondition and before the wait. The
+		// wait ends 50ms later, when the last result is still valid.
 		assert.Equal(t, "[0s 1s 2s]", fmt.Sprint(at), "asked at")
 	})
 }
@@ -67,7 +68,7 @@ func TestCheckerInterruptsAtEachPoint(t *testing.T) {
 	long.InitialDelay = 300 * time.Millisecond
 	for _, tt := range []struct {
 		name    string
-		when    time.Duration // from when on it says so
+		when    time.Duration // when the checker begins to return the interrupt
 		stopped time.Duration // when the call notices
 		records int
 	}{

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrChoice is found in the error of a [Choice] that no run can match.
-var ErrChoice = errors.New("runs cannot be chosen so")
+var ErrChoice = errors.New("invalid choice of runs")
 
 // A Choice selects the stored runs of runners that a request is for: those that match all of its
 // fields. The zero Choice selects all.
@@ -23,7 +23,7 @@ type Choice struct {
 	Program string          // of this program
 	Since   time.Time       // updated then or later
 
-	// Sees reports whether the run may be chosen; nil stands for every run.
+	// Sees reports whether the run may be chosen; nil means that every run may be.
 	Sees func(runID string) bool
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// undoneInDoubt gives d compensations that note what they undo.
+// undoneInDoubt returns d with compensations that log what they undo.
 func undoneInDoubt(l *bookings, d *testkit.Definition) *testkit.Definition {
 	name := d.Spec().Name
 	return d.Compensate(func(_ context.Context, in, out string) error {
@@ -34,8 +34,7 @@ func undoneInDoubt(l *bookings, d *testkit.Definition) *testkit.Definition {
 	})
 }
 
-// failingAfter is an agent that calls the tools, whatever becomes of them, and then
-// fails.
+// failingAfter returns an agent that calls the tools, ignores their errors, and then fails.
 func failingAfter(t testing.TB, tools ...*testkit.Definition) *testkit.Definition {
 	return testkit.Agent(t, "trip", once, func(ctx context.Context, _ string) (string, error) {
 		for _, tool := range tools {
@@ -61,7 +60,7 @@ func TestCallsThatWereCutOffAreCompensatedInDoubt(t *testing.T) {
 		want    string
 	}{
 		"timeout":                             {short, hangs, nil, inDoubt},
-		"timeout of an attempt nobody stops":  {short, testkit.Deaf(time.Minute), nil, inDoubt},
+		"timeout of an abandoned attempt":     {short, testkit.Deaf(time.Minute), nil, inDoubt},
 		"retry timeout":                       {core.RetryConfig{RetryTimeout: time.Second}, hangs, nil, inDoubt},
 		"timeout of the handler":              {once, testkit.Fail(fmt.Errorf("post: %w", context.DeadlineExceeded)), nil, inDoubt},
 		"panic":                               {once, panics, nil, inDoubt},
@@ -96,7 +95,7 @@ func TestCallsThatWereCutOffAreCompensatedInDoubt(t *testing.T) {
 					_, err := testkit.Call(ctx, failingAfter(t, pay))
 					require.ErrorIs(t, err, errBoom)
 					assert.Equal(t, test.want, l.entries(), where)
-					require.NoError(t, testkit.Pause(t.Context(), time.Hour)) // nothing is left behind
+					require.NoError(t, testkit.Pause(t.Context(), time.Hour)) // until abandoned handlers have returned
 				})
 			}
 		})
@@ -116,7 +115,7 @@ func TestOutputThatWasRefusedIsCompensatedInDoubt(t *testing.T) {
 		})
 	_, err := testkit.Call(ctx, testkit.Agent(t, "trip", once, func(ctx context.Context, _ string) (string, error) {
 		_, first := pay.Event().Execute(ctx, "all")
-		_, second := pay.Event().Execute(ctx, "nothing") // which did not begin
+		_, second := pay.Event().Execute(ctx, "nothing") // refused before its first attempt
 		return "", errors.Join(first, second)
 	}))
 	require.Error(t, err)
@@ -172,7 +171,7 @@ func TestRecordsSayWhatIsCompensatedInDoubt(t *testing.T) {
 	})
 }
 
-// A call in doubt has its place among those that completed.
+// A call in doubt is compensated in order with calls that completed.
 func TestCallsInDoubtAreCompensatedInTheirOrder(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -189,7 +188,7 @@ func TestCallsInDoubtAreCompensatedInTheirOrder(t *testing.T) {
 	})
 }
 
-// The branch that lost was interrupted, and what it did stands.
+// The branch that lost was interrupted, but may have taken effect.
 func TestBranchesThatLostAreCompensatedInDoubt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -271,7 +270,7 @@ func TestCallThatWaitsIsNotInDoubt(t *testing.T) {
 	})
 }
 
-// Nobody who does not know the actors can end a run that crashed in doubt.
+// Only a program that knows the compensations can end a run that crashed with a call in doubt.
 func TestRunThatCrashedInDoubtIsCancelled(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -305,11 +304,11 @@ func TestRunThatCrashedInDoubtIsCancelled(t *testing.T) {
 		again := testkit.LoadRun(t, store, askedRun).Records
 		assert.True(t, slices.ContainsFunc(again, func(r record.Record) bool {
 			return r.Kind == record.KindCompensation && r.Reason == record.ReasonLost
-		}), "it is on record that it was made twice")
+		}), "the records contain both compensations")
 	})
 }
 
-// ranOnce is a stored run of the root call, which succeeds.
+// ranOnce returns the stored run of a successful root call.
 func ranOnce(t testing.TB, known state.Option, root *testkit.Definition) *snapshot.Snapshot {
 	t.Helper()
 	store := memstore.New()
@@ -369,7 +368,7 @@ func TestLostCallIsCompensatedAsItEnds(t *testing.T) {
 				require.ErrorIs(t, err, errBoom)
 				assert.Equal(t, test.want, l.entries())
 				require.EqualError(t, call(lost), "trip: permanent: boom")
-				assert.Equal(t, test.want, l.entries(), "nothing is left")
+				assert.Equal(t, test.want, l.entries(), "no compensation is made again")
 
 				ended := testkit.LoadRun(t, lost, askedRun)
 				for k := 3; k < len(ended.Records); k++ {
@@ -377,7 +376,7 @@ func TestLostCallIsCompensatedAsItEnds(t *testing.T) {
 					l.lines = nil
 					err := call(cut)
 					if test.answer != nil && core.IsSuspension(err) {
-						continue // it was lost again, and there is another question
+						continue // the attempt was lost again, so there is another question
 					}
 					require.ErrorContains(t, err, "trip: permanent: boom")
 					made := testkit.LoadRun(t, cut, askedRun).Records
@@ -395,8 +394,8 @@ func TestLostCallIsCompensatedAsItEnds(t *testing.T) {
 	}
 }
 
-// A compensation of a call in doubt that was cut off is not simply made again if
-// the actor asks not to be.
+// A compensation of a call in doubt that was cut off is not made again if the
+// actor's InDoubt forbids it.
 func TestCompensationInDoubtThatMayHaveRun(t *testing.T) {
 	var l bookings
 	pay := undoneInDoubt(&l, testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, testkit.Fail(core.ErrInDoubt)))
@@ -432,7 +431,7 @@ func TestIdempotencyKeyOfACallInDoubt(t *testing.T) {
 	}).Compensate(func(context.Context, string, string) error { return nil }).
 		CompensateInDoubt(func(ctx context.Context, _ string) error { note(ctx, &undos); return nil })
 	store := memstore.New()
-	for range 3 { // what was undone is made again, under another key
+	for range 3 { // a call that was undone is made again, with another key
 		st, err := state.Open(t.Context(), store, askedRun, state.WithCompensations(pay), state.WithRerunFailed())
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), failingAfter(t, pay))
@@ -445,8 +444,8 @@ func TestIdempotencyKeyOfACallInDoubt(t *testing.T) {
 	assert.Len(t, slices.Compact(all), 6)
 }
 
-// The doubt of a call that has no outcome is settled by its compensation: it is made
-// again where the call around it is tried again, even if it asks not to be.
+// A call without an outcome is no longer in doubt once it was compensated: it is made again if the
+// call around it is tried again, even if its InDoubt forbids repetition.
 func TestRerunMakesAgainWhatWasCompensatedInDoubt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -490,8 +489,7 @@ func TestRerunMakesAgainWhatWasCompensatedInDoubt(t *testing.T) {
 	})
 }
 
-// A call that begins anew with another input has another effect than the one that is
-// in doubt.
+// A call that begins again with another input makes a second effect, besides the one in doubt.
 func TestDivergenceRerunCompensatesTheDoubtToo(t *testing.T) {
 	var l bookings
 	pay := undoneInDoubt(&l, testkit.Tool(t, "pay", once, testkit.Succeed))
@@ -526,7 +524,7 @@ func TestDivergenceRerunCompensatesTheDoubtToo(t *testing.T) {
 	}
 }
 
-func TestForkLeavesTheDoubtOfItsParentToIt(t *testing.T) {
+func TestForkDoesNotCompensateCallsInDoubtOfItsParent(t *testing.T) {
 	var l bookings
 	fails := true
 	pay := undoneInDoubt(&l, testkit.Tool(t, "pay", once, func(ctx context.Context, in string) (string, error) {
@@ -560,7 +558,7 @@ func TestForkLeavesTheDoubtOfItsParentToIt(t *testing.T) {
 	require.NoError(t, state.Cancel(t.Context(), store, "lost", snapshot.Stop{By: "ops"}))
 	info, err := store.Info(t.Context(), "lost")
 	require.NoError(t, err)
-	assert.Equal(t, snapshot.StatusCancelled, info.Status, "it has nothing to undo that its parent may not have made")
+	assert.Equal(t, snapshot.StatusCancelled, info.Status, "the fork has nothing to undo: its parent may have made the effects")
 
 	fails = false
 	require.ErrorIs(t, call("fork"), errBoom)
@@ -573,7 +571,7 @@ func TestForkLeavesTheDoubtOfItsParentToIt(t *testing.T) {
 	require.ErrorIs(t, fork("trip/ship", "later", state.ForkOptions{}), state.ErrCompensated)
 	require.NoError(t, fork("trip/pay", "again", state.ForkOptions{}))
 	require.ErrorIs(t, call("again"), errBoom)
-	assert.Equal(t, "undo ship in in doubt, undo pay in (receipt)", l.entries(), "what was undone is made again, and is its own")
+	assert.Equal(t, "undo ship in in doubt, undo pay in (receipt)", l.entries(), "a call that the parent undid is made again, and belongs to the fork")
 }
 
 func TestReplayCompensatesNothingInDoubt(t *testing.T) {
@@ -600,8 +598,8 @@ func TestReplayCompensatesNothingInDoubt(t *testing.T) {
 	}
 }
 
-// The beginning of such a call is on the disk before its handler runs: if the machine
-// stops, it is known to be in doubt.
+// The started record of such a call is on the disk before its handler runs. So the call is known to
+// be in doubt after a loss of power.
 func TestBeginningOfACallThatIsUndoneInDoubtIsDurable(t *testing.T) {
 	var l bookings
 	pay := undoneInDoubt(&l, testkit.Tool(t, "pay", once, testkit.Succeed))
@@ -611,7 +609,7 @@ func TestBeginningOfACallThatIsUndoneInDoubtIsDurable(t *testing.T) {
 	_, err = testkit.Call(st.Context(t.Context()), pay)
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
-	assert.Equal(t, []uint64{2, 3}, store.syncs[:2]) // 1 the run, 2 the tool begins, 3 and ends
+	assert.Equal(t, []uint64{2, 3}, store.syncs[:2]) // record 1 begins the run, 2 begins the tool, 3 ends it
 }
 
 func TestStoredRunMustKnowHowACallInDoubtIsUndone(t *testing.T) {

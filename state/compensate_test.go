@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// bookings are what took effect, in order.
+// bookings is a log of effects, in order.
 type bookings struct {
 	mu    sync.Mutex
 	lines []string
@@ -33,14 +33,14 @@ func (l *bookings) note(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, args...))
 }
 
-// entries are the lines in one.
+// entries returns the lines of the log, joined by commas.
 func (l *bookings) entries() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(l.lines, ", ")
 }
 
-// booking is a tool whose calls are undone; undo decides how.
+// booking returns a tool whose calls are undone by undo.
 func booking(t testing.TB, l *bookings, name string, undo func(context.Context) error) *testkit.Definition {
 	return testkit.Tool(t, name, steady, func(_ context.Context, in string) (string, error) {
 		l.note("%s %s", name, in)
@@ -56,7 +56,7 @@ func booking(t testing.TB, l *bookings, name string, undo func(context.Context) 
 
 func atOnce(context.Context) error { return nil }
 
-// trip is an agent that books a flight, a hotel twice and then fails.
+// trip returns an agent that books a flight and two hotels, and then ends with end.
 func trip(t testing.TB, flight, hotel *testkit.Definition, end testkit.Handler) *testkit.Definition {
 	return testkit.Agent(t, "trip", once, func(ctx context.Context, in string) (string, error) {
 		if _, err := flight.Event().Execute(ctx, "oslo"); err != nil {
@@ -92,7 +92,7 @@ func TestCompletedCallsAreCompensatedLastFirst(t *testing.T) {
 	})
 }
 
-func TestWhatCompletesIsNotCompensated(t *testing.T) {
+func TestCompletedRootCallCompensatesNothing(t *testing.T) {
 	var l bookings
 	st, ctx := testkit.Run(t)
 	agent := trip(t, booking(t, &l, "flight", atOnce), booking(t, &l, "hotel", atOnce), testkit.Succeed)
@@ -102,8 +102,8 @@ func TestWhatCompletesIsNotCompensated(t *testing.T) {
 	assert.Zero(t, st.Report().Compensated)
 }
 
-// The attempts of the calls around do not count: the one that is undone is made
-// for good only when the last of them has failed.
+// An attempt of the surrounding call that fails and is retried undoes nothing.
+// When the last attempt has failed, the calls of all attempts are undone.
 func TestCallsOfAllAttemptsAreCompensatedOnce(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -122,7 +122,7 @@ func TestCallsOfAllAttemptsAreCompensatedOnce(t *testing.T) {
 	})
 }
 
-func TestCompensationIsRetriedAsItsActorWithAttemptsOfItsOwn(t *testing.T) {
+func TestCompensationIsRetriedLikeItsActor(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
 		st, ctx := testkit.Run(t)
@@ -146,7 +146,7 @@ func TestCompensationIsRetriedAsItsActorWithAttemptsOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestCompensationGoesOnAfterOneThatFailed(t *testing.T) {
+func TestCompensationContinuesAfterAFailedOne(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
 		st, ctx := testkit.Run(t)
@@ -165,7 +165,7 @@ func TestCompensationGoesOnAfterOneThatFailed(t *testing.T) {
 	})
 }
 
-// A failed compensation says nothing about whether the call around is retried.
+// The error of a failed compensation does not decide whether the surrounding call is retried.
 func TestFailedCompensationDoesNotMakeItsCallTransient(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -219,7 +219,7 @@ func TestCallsInsideCompletedCallsAreCompensatedOnce(t *testing.T) {
 		"undo hotel-fjord (fjord), undo hotel-center (center), undo flight-oslo (oslo)", l.entries())
 }
 
-// The handler around a group decides what becomes of its failure.
+// The handler around a group may ignore its failure.
 func TestBranchesAreCompensatedWithTheCallAroundTheirGroup(t *testing.T) {
 	for _, goesOn := range []bool{false, true} {
 		var l bookings
@@ -243,7 +243,7 @@ func TestBranchesAreCompensatedWithTheCallAroundTheirGroup(t *testing.T) {
 	}
 }
 
-func TestGroupThatNoCallIsAroundCompensatesItsBranches(t *testing.T) {
+func TestRootGroupCompensatesItsBranches(t *testing.T) {
 	var l bookings
 	_, ctx := testkit.Run(t)
 	_, err := group(ctx, "legs", calling(booking(t, &l, "flight", atOnce)), calling(testkit.Tool(t, "fails", once, testkit.Fail(errBoom))))
@@ -251,7 +251,7 @@ func TestGroupThatNoCallIsAroundCompensatesItsBranches(t *testing.T) {
 	assert.Equal(t, "flight in, undo flight-in (in)", l.entries())
 }
 
-func TestWhatACompensationCallsIsNotCompensated(t *testing.T) {
+func TestCallsOfACompensationAreNotCompensated(t *testing.T) {
 	var l bookings
 	_, ctx := testkit.Run(t)
 	refund := booking(t, &l, "refund", atOnce)
@@ -269,7 +269,7 @@ func TestWhatACompensationCallsIsNotCompensated(t *testing.T) {
 	assert.Equal(t, "flight in, refund in", l.entries())
 }
 
-func TestCompensationIsOutOfReachOfTheLimitsAround(t *testing.T) {
+func TestLimitsOfSurroundingCallsDoNotApplyToACompensation(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
 		_, ctx := testkit.Run(t)
@@ -306,7 +306,7 @@ func TestCompensationOutsideARun(t *testing.T) {
 	assert.Equal(t, "flight oslo, hotel center, hotel fjord, undo hotel-fjord (fjord), undo hotel-center (center), undo flight-oslo (oslo)", l.entries())
 }
 
-// An interrupt is no failure: the run goes on with its compensations later.
+// An interrupt is not a failure. The compensations are made when the run is resumed.
 func TestInterruptedRunCompensatesNothingUntilItIsResumed(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -358,7 +358,8 @@ func TestFailedCompensationsAreReportedAgainByARecall(t *testing.T) {
 	assert.Equal(t, texts[0], texts[1])
 }
 
-// The call that had failed has them in its error, and no call around it.
+// The error of the failed call lists the failed compensations, and those of the calls around it do
+// not.
 func TestFailedCompensationsAreReportedOnceAfterARestartToo(t *testing.T) {
 	var l bookings
 	store := memstore.New()
@@ -379,7 +380,7 @@ func TestFailedCompensationsAreReportedOnceAfterARestartToo(t *testing.T) {
 	assert.Equal(t, texts[0], texts[1])
 }
 
-// crashed is a store with the run as it was after so many records.
+// crashed returns a store with the first records of the run, as after a crash.
 func crashed(t testing.TB, of *snapshot.Snapshot, records int) snapshot.Store {
 	t.Helper()
 	cut := *of
@@ -392,13 +393,13 @@ func crashed(t testing.TB, of *snapshot.Snapshot, records int) snapshot.Store {
 	return store
 }
 
-// Whatever was on record when the process ended, each call is undone in the end,
-// and none whose compensation had its outcome is undone again.
-func TestCompensationGoesOnAfterACrashAtEveryRecord(t *testing.T) {
+// Wherever the process ends, each call is undone in the end, and no compensation
+// with an outcome is made again.
+func TestCompensationContinuesAfterACrashAtEveryRecord(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
 		flight, hotel := booking(t, &l, "flight", atOnce), booking(t, &l, "hotel", atOnce)
-		inner := trip(t, flight, hotel, testkit.Succeed) // completes: its calls are undone with the one around
+		inner := trip(t, flight, hotel, testkit.Succeed) // completes: its calls are undone when the agent around it fails
 		agent := testkit.Agent(t, "outer", once, func(ctx context.Context, _ string) (string, error) {
 			if _, err := testkit.Call(ctx, inner); err != nil {
 				return "", err
@@ -494,7 +495,7 @@ func TestReplayAndValidateCompensateNothing(t *testing.T) {
 	})
 }
 
-// A program that differs is refused, and that is no failure.
+// A program that differs is refused. That is not a failure, so nothing is compensated.
 func TestRefusedReplayCompensatesNothing(t *testing.T) {
 	var l bookings
 	store := memstore.New()
@@ -517,7 +518,7 @@ func TestRefusedReplayCompensatesNothing(t *testing.T) {
 	assert.NotContains(t, l.entries(), "undo")
 }
 
-// What was undone counts as not made where the call around it is tried again.
+// A call that was undone is made again if the call around it is tried again.
 func TestRerunMakesCompensatedCallsAgain(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -543,8 +544,9 @@ func TestRerunMakesCompensatedCallsAgain(t *testing.T) {
 	})
 }
 
-// A call that is made again because its input is another took effect twice: both
-// are undone, each with its own input and output, whenever the process ended.
+// A call that is made again because its input has changed took effect twice. Both
+// effects are undone, each with its own input and output, wherever the process
+// ended.
 func TestDivergenceRerunCompensatesBothEffects(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -592,7 +594,7 @@ func TestDivergenceRerunCompensatesBothEffects(t *testing.T) {
 			got, err := call(crashed(t, whole, k), "rome", false, state.WithDivergence(state.DivergenceRerun))
 			require.EqualError(t, err, "trip: permanent: boom", "cut at %d", k)
 			assert.Equal(t, count(got.Records, made), count(got.Records, undone), "cut at %d: %s", k, l.entries())
-			assert.Equal(t, count(got.Records, undone)-count(whole.Records[:k], undone), strings.Count(l.entries(), "undo "), "cut at %d: none twice: %s", k, l.entries())
+			assert.Equal(t, count(got.Records, undone)-count(whole.Records[:k], undone), strings.Count(l.entries(), "undo "), "cut at %d: compensations of %s", k, l.entries())
 			if k >= len(first.Records) {
 				assert.Equal(t, 4, count(got.Records, undone), "cut at %d", k)
 			}
@@ -602,7 +604,7 @@ func TestDivergenceRerunCompensatesBothEffects(t *testing.T) {
 		l.lines = nil
 		_, err = call(ended, "rome", false)
 		require.EqualError(t, err, "trip: permanent: boom")
-		assert.Empty(t, l.entries(), "nothing is left")
+		assert.Empty(t, l.entries(), "no compensation is made again")
 	})
 }
 
@@ -639,8 +641,8 @@ func TestCancelledRunIsCompensated(t *testing.T) {
 	})
 }
 
-// Nobody who does not know the actors can end the run, whatever was on record
-// when its process ended.
+// Only a program that knows the compensations can end the run, wherever its
+// process ended.
 func TestCancelledRunIsCompensatedByTheNextOpening(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -687,7 +689,7 @@ func TestCancelledRunIsCompensatedByTheNextOpening(t *testing.T) {
 	})
 }
 
-// A compensation that asks somebody keeps a cancelled run from ending.
+// A cancelled run does not end while a compensation waits for an answer.
 func TestCancelledRunWaitsForTheAnswerOfACompensation(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings

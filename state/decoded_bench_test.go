@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// row is an output that is decoded before it is returned: it has a slice.
+// row is an output with a slice, so it is decoded before it is returned.
 type row struct {
 	ID   int      `json:"id"`
 	Name string   `json:"name"`
@@ -27,7 +27,7 @@ func rows(n int) []row {
 	return all
 }
 
-// BenchmarkStoredCall is a completed call of a run in a directory, by its output.
+// BenchmarkStoredCall makes a call of a run that is stored in a directory, with different outputs.
 func BenchmarkStoredCall(b *testing.B) {
 	b.Run("text1KB", func(b *testing.B) { storedCall(b, strings.Repeat("x", 1000)) }) // needs no decoding
 	b.Run("rows1", func(b *testing.B) { storedCall(b, rows(1)) })

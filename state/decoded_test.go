@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// page is an output in which much is lost or changed on the way through a record.
+// page is an output with many parts that encoding and decoding lose or change.
 type page struct {
 	Title   string         `json:"title"`
 	Links   []string       `json:"links,omitempty"`
@@ -26,7 +26,7 @@ type page struct {
 	hidden  string
 }
 
-// shownPage is all of a page that a program sees.
+// shownPage holds all properties of a page that a program can observe.
 type shownPage struct {
 	title, hidden    string
 	noLinks, session bool
@@ -40,8 +40,7 @@ func (p *page) shown() shownPage {
 	return shownPage{p.Title, p.hidden, p.Links == nil, p.Session != nil, p.Any["n"], p.At.UTC(), zone}
 }
 
-// A program sees the same output before and after it was resumed, of calls of every
-// kind.
+// For calls of every kind, a program sees the same output before and after a resume.
 func TestLiveOutputIsThatOfTheResumedRun(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.FixedZone("MESZ", 7200))
 	made := func() *page {
@@ -72,7 +71,7 @@ func TestLiveOutputIsThatOfTheResumedRun(t *testing.T) {
 		defer func() { require.NoError(t, st.Close()) }()
 		for _, out := range program(st.Context(t.Context())) {
 			shown = append(shown, out.shown())
-			assert.NotSame(t, handled, out, "it is not the handler's")
+			assert.NotSame(t, handled, out, "the output is a decoded copy")
 		}
 		return shown
 	}
@@ -88,7 +87,7 @@ func TestLiveOutputIsThatOfTheResumedRun(t *testing.T) {
 	assert.Same(t, handled, out, "without a store, nothing is decoded")
 }
 
-func TestKeyIsOfTheInputAsTheCallWasMade(t *testing.T) {
+func TestKeyIsComputedFromTheOriginalInput(t *testing.T) {
 	for name, st := range map[string]func(t *testing.T) *state.ExecutionState{
 		"stored": func(t *testing.T) *state.ExecutionState {
 			st, err := state.Open(t.Context(), memstore.New(), "run-1")
@@ -121,8 +120,8 @@ func TestKeyIsOfTheInputAsTheCallWasMade(t *testing.T) {
 	}
 }
 
-// A handler that changes its input before it asks for its key gets the key that the
-// resumed run has, which begins with the input as it was made.
+// The idempotency key is computed from the input with which the call was made, even if the handler
+// changes the input first. So a resumed run has the same key.
 func TestKeyOfAChangedInputIsTheSameAfterACrash(t *testing.T) {
 	s := new(tape)
 	keys := make(map[string]int)

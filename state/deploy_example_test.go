@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// ledger is a service outside: it knows what really happened, and how often.
+// ledger is an external service that counts how often each effect happened.
 type ledger struct {
 	mu   sync.Mutex
 	done map[string]int
@@ -32,9 +32,9 @@ type parcel struct {
 	Order string `json:"order"`
 }
 
-// fulfil is an agent as its releases have it: the second checks an order before
-// it is packed, and the third adds a letter. A deploy interrupts the run after
-// so many calls.
+// fulfil returns the agent of a release: the second release checks an order
+// before it is packed, and the third adds a letter. A deploy interrupts the run
+// after deployAfter calls.
 func fulfil(release, deployAfter int, l *ledger) actors.Agent[parcel, string] {
 	done := 0
 	tool := func(name string) actors.Tool[parcel, string] {
@@ -54,7 +54,7 @@ func fulfil(release, deployAfter int, l *ledger) actors.Agent[parcel, string] {
 		if err != nil {
 			return "", err
 		}
-		steps := []actors.Tool[parcel, string]{pack, ship} // release 1 asked for no version
+		steps := []actors.Tool[parcel, string]{pack, ship} // release 1 did not call Version
 		if release > 1 {
 			switch core.Version(ctx, "how to pack", release-1) {
 			case 1:
@@ -74,8 +74,8 @@ func fulfil(release, deployAfter int, l *ledger) actors.Agent[parcel, string] {
 	})
 }
 
-// A deploy drill: three releases of one agent, and runs of each under way at
-// each deploy. Nothing is lost, and nothing happens twice.
+// Three releases of one agent are deployed while runs of each are in progress.
+// Nothing is lost, and nothing happens twice.
 func ExampleOpen_deploy() {
 	store := memstore.New()
 	books := &ledger{done: make(map[string]int)}
@@ -90,7 +90,7 @@ func ExampleOpen_deploy() {
 	const never = -1
 	var orders []string
 	for release := 1; release <= 3; release++ {
-		for _, order := range orders { // what was under way when it was deployed
+		for _, order := range orders { // runs that were in progress at the deploy
 			if _, err := work(release, order, 1); err != nil && !errors.Is(err, core.ErrInterrupted) {
 				fmt.Println(err)
 			}

@@ -26,13 +26,12 @@ const (
 	// recorded, the [Report] lists the call, and the metadata of its recovered record contains
 	// "diverged". An output that does not fit its type cannot be used, and stops the run.
 	DivergenceTrust
-	// DivergenceRerun makes the call again, and with it every later call in its scope
-	// and in the scopes around it; it does the same with a call whose output does not
-	// fit its type. Earlier calls stay restored, and so do calls in other branches of a
-	// group, and calls that were prepared before it. If a call that is made again has a
-	// compensation, both of its effects are compensated. A warning is recorded, and the
-	// [Report] lists the call. Where the program ends before it has made all recorded
-	// calls, DivergenceRerun is DivergenceTrust.
+	// DivergenceRerun makes the call again, and with it every later call in its scope and in the
+	// scopes around it; it does the same with a call whose output does not fit its type. Earlier
+	// calls stay restored, and so do calls in other branches of a group, and calls that were
+	// prepared before it. If a call that is made again has a compensation, both of its effects are
+	// compensated. A warning is recorded, and the [Report] lists the call. Where the program ends
+	// before it has made all recorded calls, DivergenceRerun does the same as DivergenceTrust.
 	DivergenceRerun
 )
 
@@ -52,7 +51,7 @@ func WithDivergence(d Divergence) Option {
 // around it, only records after the divergence count. Since it is recorded, this also
 // holds if the run is stopped and resumed before all of these calls were made again.
 //
-// Divergences are given by the numbers of their records; 0 stands for none.
+// Divergences are given by the numbers of their records; 0 means none.
 type rerun struct {
 	after map[*engine.Scope]uint64    // the latest divergence before the next claim, by scope
 	since map[record.Address]uint64   // the latest divergence before each call or group that was claimed

@@ -24,8 +24,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// isAfter reports whether a call comes after another that ran first, and is in
-// no other branch of a group.
+// isAfter reports whether the call at address ran after the one at diverged, and
+// is not in another branch of the same group.
 func isAfter(order []string, address, diverged string) bool {
 	a, b := strings.Split(address, "/"), strings.Split(diverged, "/")
 	common := 0
@@ -38,11 +38,11 @@ func isAfter(order []string, address, diverged string) bool {
 	return slices.Index(order, address) > slices.Index(order, diverged)
 }
 
-// TestChangedInputRunsAgainWithWhatFollows is the model: one call of a random
-// program gets another input while the calls around it are under way. Resumed,
-// the program must come to what it comes to from the beginning, and run that
-// call and what comes after it, and nothing that was finished else; also if it
-// is stopped in the middle of that, and resumed.
+// TestChangedInputRunsAgainWithWhatFollows changes the input of one call of a
+// random program whose surrounding calls have not ended. The resumed program must
+// have the same result as one that runs from the beginning. It runs that call and
+// all calls after it, and no other finished call, even if it is stopped and
+// resumed once more.
 func TestChangedInputRunsAgainWithWhatFollows(t *testing.T) {
 	for seed := range testkit.Seeds(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -58,7 +58,7 @@ func changeInput(t *testing.T, rng *rand.Rand) {
 	resumed(t, whole, first, program)
 	changed, begun := pickChange(rng, whole.records)
 	if begun == nil {
-		return // it has no tool, or is not to be stopped there
+		return // the program has no tool, or cannot be stopped at that record
 	}
 	anew := newEffects()
 	anew.changed = first.places[changed]
@@ -81,7 +81,7 @@ func changeInput(t *testing.T, rng *rand.Rand) {
 		}
 		policies := map[string]state.Divergence{"rerun": state.DivergenceRerun}
 		if slices.ContainsFunc(tape.records[:n], func(r record.Record) bool { return r.Reason == record.ReasonDivergence }) {
-			policies["trust"] = state.DivergenceTrust // it is on record, and goes on
+			policies["trust"] = state.DivergenceTrust // the divergence is recorded, so the run continues
 		}
 		for name, policy := range policies {
 			third := newEffects()
@@ -98,8 +98,8 @@ func changeInput(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// pickChange picks a tool whose input is to change, and cuts the records where
-// it was begun and nothing around it has ended.
+// pickChange picks a tool call whose input will change, and cuts the records at a
+// place where that call has begun and no call around it has ended.
 func pickChange(rng *rand.Rand, records []record.Record) (address string, begun []record.Record) {
 	var starts []int
 	for i := range records {
@@ -131,7 +131,7 @@ func (n *node) collectAll() {
 	}
 }
 
-func TestDivergenceIsToldInRecordAndReport(t *testing.T) {
+func TestDivergenceIsInRecordsAndReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		program := &node{name: "agent", kind: record.KindAgent, loops: 1, children: []*node{{name: "tool", kind: record.KindTool}, {name: "other", kind: record.KindTool}}}
 		whole := new(tape)
@@ -158,7 +158,7 @@ func TestDivergenceIsToldInRecordAndReport(t *testing.T) {
 	})
 }
 
-func TestQuestionOfACallWithAnotherInputIsAskedAnew(t *testing.T) {
+func TestQuestionOfACallWithAnotherInputIsAskedAgain(t *testing.T) {
 	amount := 5
 	refund, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "refund"}, func(ctx context.Context, amount int) (string, error) {
 		approved, err := core.Await[bool](ctx, fmt.Sprint("refund ", amount, "?"))
@@ -239,7 +239,7 @@ func TestValueOfACallThatIsMadeAgainIsThatOfTheNewOne(t *testing.T) {
 				changed := define("changed", func(ctx context.Context, in int) (int, error) {
 					switch {
 					case in == 2:
-						return 2, nil // and nothing is written
+						return 2, nil // and writes no value
 					case nested:
 						return write.Event().Execute(ctx, 1)
 					}

@@ -51,15 +51,15 @@ func TestFinishedRunRefusesFurtherRootCallsUnlessAskedFor(t *testing.T) {
 			assert.ErrorContains(t, err, "second")
 			assert.ErrorContains(t, err, "state.WithFurtherCalls")
 			assert.Zero(t, ran)
-			assert.Equal(t, tt.want, st.Status(), "what the run finished with is final")
+			assert.Equal(t, tt.want, st.Status(), "the outcome of the run is final")
 
 			st, err = open(state.WithFurtherCalls())
 			require.NoError(t, err)
 			assert.Equal(t, 1, ran)
-			assert.Equal(t, snapshot.StatusCompleted, st.Status(), "that of the last root call")
+			assert.Equal(t, snapshot.StatusCompleted, st.Status(), "the status is that of the last root call")
 
 			_, err = open()
-			require.NoError(t, err, "it is on record now")
+			require.NoError(t, err, "the further call is now in the records")
 			assert.Equal(t, 1, ran)
 		})
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// How calls, groups and runs end: interrupted, failed or completed.
+// Tests of how calls, groups and runs end: interrupted, failed or completed.
 
 type handler = func(context.Context) (string, error)
 
@@ -35,12 +35,12 @@ func succeed(context.Context) (string, error) { return "done", nil }
 func refuse(context.Context) (string, error)  { return "", core.Permanent(errors.New("no")) }
 func beBusy(context.Context) (string, error)  { return "", core.Retryable(errors.New("busy")) }
 
-// branchOf is a branch that calls the tool.
+// branchOf returns a branch that calls the tool.
 func branchOf(tool actors.Tool[item, string]) handler {
 	return func(ctx context.Context) (string, error) { return tool.Call(ctx, item{}) }
 }
 
-// listening ends with its context, and tells by started that it runs.
+// listening returns a handler that sends to started when it runs, and ends with its context.
 func listening(started chan<- struct{}) handler {
 	return func(ctx context.Context) (string, error) {
 		close(started)
@@ -85,8 +85,8 @@ func TestInterruptedPollingIsASuspension(t *testing.T) {
 	assert.False(t, last.IsOutcome(), "the last record is %v", last.Status)
 }
 
-// askedForItsClass is an error that has something happen once its attempt is
-// over and its failure judged.
+// askedForItsClass is an error that calls hook when its class is determined,
+// after its attempt has ended.
 type askedForItsClass struct{ hook func() }
 
 func (askedForItsClass) Error() string { return "unavailable" }
@@ -108,14 +108,14 @@ func TestInterruptWhileAFailureIsJudgedIsASuspension(t *testing.T) {
 	assert.False(t, last.IsOutcome(), "the last record is %v", last.Status)
 }
 
-func TestNoCallBeginsAfterAnInterruptWhateverItsContextKnows(t *testing.T) {
+func TestNoCallBeginsAfterAnInterruptWhateverItsContext(t *testing.T) {
 	st := state.New()
 	defer st.Close()
 	began := false
 	inner := newTool("inner", func(context.Context) (string, error) { began = true; return "", nil })
 	outer := newAgent("outer", func(ctx context.Context) (string, error) {
 		interrupt(state.From(ctx))
-		// A derived context may hear of it late; this one never does.
+		// A derived context may be cancelled late; this one is never cancelled.
 		return inner.Call(context.WithoutCancel(ctx), item{})
 	}, actors.WithAttemptTimeout(time.Minute))
 	_, err := outer.Call(st.Context(t.Context()), item{})
@@ -123,10 +123,10 @@ func TestNoCallBeginsAfterAnInterruptWhateverItsContextKnows(t *testing.T) {
 	assert.False(t, began)
 }
 
-// tooPatient waits for longer than the contexts of these tests last.
+// tooPatient waits longer than the contexts of these tests last.
 var tooPatient = core.RetryConfig{InitialDelay: 2 * time.Hour, Jitter: core.NoJitter}
 
-func TestInterruptIsToldAlsoAfterACallThatHadNoTimeToWait(t *testing.T) {
+func TestInterruptIsReportedAfterACallWithoutTimeToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := state.New()
 		defer st.Close()
@@ -246,7 +246,7 @@ func TestSuspensionOfABranchFailsNoGroup(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		var failed *actors.GroupError
 		require.NotErrorAs(t, err, &failed)
-		assert.Equal(t, "done", out[0], "it interrupted another branch")
+		assert.Equal(t, "done", out[0], "the suspension interrupted another branch")
 	})
 }
 
@@ -269,7 +269,7 @@ func TestStatusAfterAGroupIsThatOfTheCallsThatCount(t *testing.T) {
 		"a branch that handles its failure": {func(ctx context.Context) error {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "g"}, func(ctx context.Context) (string, error) {
 				if _, err := fails.Call(ctx, item{}); err == nil {
-					return "", errors.New("it did not fail")
+					return "", errors.New("the branch did not fail")
 				}
 				return works.Call(ctx, item{})
 			})

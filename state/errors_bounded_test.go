@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// loud is a registered error with a value of any size.
+// loud is a registered error whose value can have any size.
 type loud struct {
 	Value string `json:"value"`
 }
@@ -25,8 +25,8 @@ func (e *loud) Error() string { return "loud" }
 
 func init() { record.RegisterErrorType[*loud]("state_test.loud") }
 
-// failing is an agent whose tool fails with err, and that is entered again after a
-// stop.
+// failing returns an agent whose tool fails with err. The first time, the agent is interrupted
+// after that.
 func failing(t *testing.T, err error, stop *bool, seen *error) *testkit.Definition {
 	return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 		_, *seen = testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Fail(err)))
@@ -62,7 +62,7 @@ func TestErrorsAreTheSameAfterAResumeAlsoIfTheyAreLong(t *testing.T) {
 			failed, _ := open(&resumed)
 			again, _ := open(new(error))
 			assert.Equal(t, live.Error(), resumed.Error())
-			assert.Equal(t, failed.Error(), again.Error(), "that of the agent around it")
+			assert.Equal(t, failed.Error(), again.Error(), "the error of the agent around the tool")
 			assert.LessOrEqual(t, len([]rune(live.Error())), record.MessageLimit+100)
 			var before, after *loud
 			assert.Equal(t, errors.As(live, &before), errors.As(resumed, &after))
@@ -71,7 +71,7 @@ func TestErrorsAreTheSameAfterAResumeAlsoIfTheyAreLong(t *testing.T) {
 	}
 }
 
-func TestErrorValueThatIsNotKeptIsSaid(t *testing.T) {
+func TestErrorValueThatIsNotKeptIsLogged(t *testing.T) {
 	s, stop := fileStore(t, t.TempDir()), false
 	st, err := state.Open(t.Context(), s, "run-1")
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestErrorValueThatIsNotKeptIsSaid(t *testing.T) {
 	lines := kinds(t, st, record.KindLog)
 	require.NotEmpty(t, lines)
 	assert.Equal(t, "agent/tool", lines[0].Address.String())
-	assert.Contains(t, lines[0].Message(), "more than 64 KB of state_test.loud: errors.As finds it now, and not after a resume")
+	assert.Contains(t, lines[0].Message(), "more than 64 KB of state_test.loud: errors.As finds it now, but not after a resume")
 	require.NoError(t, st.Close())
 }
 
@@ -106,6 +106,6 @@ func TestInterruptWithTheReasonOfADivergenceRefusesNothing(t *testing.T) {
 		return err
 	}
 	require.ErrorIs(t, open(true, "search", "book"), core.ErrInterrupted)
-	require.ErrorIs(t, open(false, "search", "reserve"), core.ErrDivergence, "what was recorded counts")
+	require.ErrorIs(t, open(false, "search", "reserve"), core.ErrDivergence, "the recorded calls are still compared")
 	require.NoError(t, open(false, "search", "book"))
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// changing is an error that its owner goes on to use.
+// changing is an error whose text changes after it was returned.
 type changing struct{ text string }
 
 func (e *changing) Error() string { return e.text }
 
-func TestErrorThatItsHandlerChangesLaterStaysAsItWasOnRecord(t *testing.T) {
+func TestErrorThatItsHandlerChangesLaterIsRecordedUnchanged(t *testing.T) {
 	for name, st := range map[string]*state.ExecutionState{
 		"memory": state.New(), "payloads": state.New(state.WithPayloads()), "stored": open(t, memstore.New()),
 	} {
@@ -35,7 +35,7 @@ func TestErrorThatItsHandlerChangesLaterStaysAsItWasOnRecord(t *testing.T) {
 			return "", core.Retryable(e)
 		})
 		_, err := testkit.Call(st.Context(t.Context()), tool)
-		require.ErrorIs(t, err, e, "the caller has the error itself")
+		require.ErrorIs(t, err, e, "the caller gets the error itself")
 		e.text = "changed"
 		require.NoError(t, st.Close())
 		var failures, retries []string
@@ -88,8 +88,8 @@ func TestErrorTextIsKeptOnceAndBounded(t *testing.T) {
 	assert.Equal(t, map[record.Status]int{record.StatusFailed: 2 * 4000, record.StatusRetrying: 2 * 200, record.StatusStarted: 2 * 200}, lengths)
 }
 
-// The wait for the second attempt is cut off: the resumed call that fails for
-// good still has the whole error of the first.
+// The wait for the second attempt is interrupted. If the resumed call then fails
+// for good, its error still contains the whole error of the first attempt.
 func TestResumedCallHasTheWholeErrorOfTheAttemptBefore(t *testing.T) {
 	s := memstore.New()
 	text := strings.Repeat("long ", 200)
@@ -117,10 +117,9 @@ func TestResumedCallHasTheWholeErrorOfTheAttemptBefore(t *testing.T) {
 	assert.ErrorContains(t, err, text, "before that")
 }
 
-// What marks an error as worth another attempt is on record with it: an agent that
-// gets the recorded failure of its tool is retried as one that got the failure
-// itself.
-func TestRecordedErrorIsRetryableAsItWas(t *testing.T) {
+// The properties that make an error retryable are recorded with it: an agent that gets the recorded
+// error of its tool is retried like one that gets the original error.
+func TestRecordedErrorIsRetryableLikeTheOriginal(t *testing.T) {
 	for name, options := range map[string][]state.Option{"live": nil, "recorded": {state.WithRoundTrip()}} {
 		attempts := 0
 		tool := testkit.Tool(t, "tool", once, testkit.Fail(core.Retryable(errBoom)))

@@ -19,9 +19,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What becomes of runs in a directory.
+// Tests of runs that are stored in a directory.
 
-// contents are the files of a directory, with when they were changed.
+// contents returns the files of a directory with their contents and modification times.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -90,7 +90,7 @@ func TestRunWhoseContextWasCancelledGoesOn(t *testing.T) {
 	assert.Equal(t, 1, ran)
 }
 
-// unsyncing is a store whose journals fail to sync from some time on.
+// unsyncing is a store whose journals fail to sync from some point on.
 type unsyncing struct {
 	snapshot.Store
 	broken *atomic.Bool
@@ -143,7 +143,7 @@ func TestOutcomeThatIsNotSyncedStopsTheRunAndWhatCameBeforeStays(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrInterrupted)
 	assert.Equal(t, record.InterruptStore, st.Interrupted().Reason)
 	st.Close()
-	assert.Equal(t, map[string]int{"first": 1, "second": 1}, ran, "and nothing after it")
+	assert.Equal(t, map[string]int{"first": 1, "second": 1}, ran, "no tool runs after the failed sync")
 
 	s.broken.Store(false)
 	out, err := run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })

@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What a first user of the library ran into stays mended.
+// Regression tests for problems that a first user of the library met.
 
 type item struct {
 	N int `json:"n"`
@@ -144,7 +144,7 @@ func TestPreparedCallIsExecutedOnceAndInItsOwnRun(t *testing.T) {
 	require.ErrorContains(t, err, "another run")
 }
 
-func TestErrorOfALimitTellsTheLimit(t *testing.T) {
+func TestErrorOfALimitNamesTheLimit(t *testing.T) {
 	tool := decorators.Tool("fetch", "", func(context.Context, item) (int, error) {
 		return 0, core.WithRetryAfter(core.Retryable(errors.New("busy")), time.Hour)
 	})

@@ -23,8 +23,8 @@ type invoice struct {
 	Price json.Number `json:"price"`
 }
 
-// answered is what a program gets that asks for a T and is answered with value from
-// Go, or the error of that.
+// answered returns what a program that asks for a T gets if it is answered with the Go value, or
+// the error of the answer.
 func answered[T any](t *testing.T, value any) (got T, err error) {
 	t.Helper()
 	s, goOn := askFor[T](t)
@@ -39,10 +39,10 @@ func answered[T any](t *testing.T, value any) (got T, err error) {
 	return goOn()
 }
 
-func TestNumbersOfGoAreAnswersAsTheirJSONIs(t *testing.T) {
+func TestGoNumbersAreAcceptedAsTheirJSON(t *testing.T) {
 	for _, five := range []any{5, json.Number("5"), big.NewInt(5), json.RawMessage("5"), big.NewFloat(5)} {
 		name := fmt.Sprintf("%T", five)
-		if _, isFloat := five.(*big.Float); !isFloat { // whose JSON is a text
+		if _, isFloat := five.(*big.Float); !isFloat { // the JSON of a big.Float is a string
 			got, err := answered[int](t, five)
 			require.NoError(t, err, name)
 			assert.Equal(t, 5, got, name)
@@ -73,7 +73,7 @@ func TestNumbersOfGoAreAnswersAsTheirJSONIs(t *testing.T) {
 	}
 	text, err := answered[string](t, json.Number("5"))
 	require.NoError(t, err)
-	assert.Equal(t, "5", text, "a json.Number is a string of Go")
+	assert.Equal(t, "5", text, "the kind of json.Number is string")
 }
 
 func TestNumberThatDoesNotFitIsRefusedByName(t *testing.T) {
@@ -92,7 +92,7 @@ func TestNumberThatDoesNotFitIsRefusedByName(t *testing.T) {
 	require.ErrorContains(t, err, "the number 1267650600228229401496703205377 is too large: want a whole number of at most 64 bits")
 }
 
-// A default answer that fits its type is an answer, whatever it is made of.
+// A default that fits its type is accepted, whatever its Go type.
 func TestDefaultAnswerOfALargeNumberIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A decisionOn is what the tests ask for, beside smaller types.
+// A decisionOn is an answer with fields of many types.
 type decisionOn struct {
 	Approved bool            `json:"approved"`
 	Level    string          `json:"level" enum:"low,high"`
@@ -34,7 +34,8 @@ type decisionOn struct {
 	Raw      json.RawMessage `json:"raw,omitempty"`
 }
 
-// askFor asks for a T, and returns what a resumed run gets.
+// askFor begins a run that asks for a T, and returns a function that resumes it and returns the
+// answer.
 func askFor[T any](t *testing.T) (s snapshot.Store, goOn func() (T, error)) {
 	t.Helper()
 	s = memstore.New()
@@ -49,7 +50,7 @@ func askFor[T any](t *testing.T) (s snapshot.Store, goOn func() (T, error)) {
 	return s, goOn
 }
 
-// assertFits answers with the wrong values first, of which nothing is recorded.
+// assertFits first answers with the wrong values, which are refused and not recorded.
 func assertFits[T any](t *testing.T, wrong map[string]string, right any, want T) {
 	t.Helper()
 	s, goOn := askFor[T](t)
@@ -68,7 +69,7 @@ func assertFits[T any](t *testing.T, wrong map[string]string, right any, want T)
 	require.NoError(t, state.Answer(t.Context(), s, askedRun, question, "", right))
 	got, err := goOn()
 	require.NoError(t, err)
-	wanted, err := json.Marshal(want) // a time has a place of its own
+	wanted, err := json.Marshal(want) // two equal times may have different locations
 	require.NoError(t, err)
 	given, err := json.Marshal(got)
 	require.NoError(t, err)
@@ -105,7 +106,7 @@ func TestATypeThatNobodyCanAnswerWithFailsTheCall(t *testing.T) {
 	require.NoError(t, st.Close())
 }
 
-func TestAQuestionInDoubtSaysWhatTheCallWas(t *testing.T) {
+func TestAQuestionAboutACallInDoubtDescribesTheCall(t *testing.T) {
 	s := memstore.New()
 	type order struct {
 		Amount int    `json:"amount"`
@@ -141,7 +142,7 @@ func TestAQuestionInDoubtSaysWhatTheCallWas(t *testing.T) {
 	assert.Equal(t, began, call.Began)
 	var got order
 	require.NoError(t, record.Decode(call.Input, &got))
-	assert.Equal(t, in, got, "it is kept at any length")
+	assert.Equal(t, in, got, "the input is kept, however long it is")
 	assert.JSONEq(t, `{"type": "integer"}`, string(open[0].Schema))
 
 	for text, want := range map[string]string{

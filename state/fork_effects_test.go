@@ -19,17 +19,17 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A payee is a service that knows idempotency keys: a payment whose key it knows is
-// answered with the receipt, also if it was refunded since.
+// A payee is a service with idempotency keys: for a key that it knows, it returns the old receipt,
+// even if the payment was refunded.
 type payee struct {
 	t        *testing.T
-	keyless  bool // it does not use the keys
+	keyless  bool // ignores the keys
 	payments []*paid
 }
 
 // paid is one payment.
 type paid struct {
-	key, run string // of whoever made it
+	key, run string // of the call that made it
 	purpose  string
 	refunds  []string // the runs that undid it
 }
@@ -52,12 +52,12 @@ func (p *payee) pay(ctx context.Context, purpose string) (receipt int, err error
 
 func (p *payee) refund(ctx context.Context, receipt int) {
 	run, one := state.From(ctx).RunID(), p.payments[receipt]
-	assert.Equal(p.t, one.run, run, "a payment is undone by another run than the one that made it")
-	assert.Empty(p.t, one.refunds, "it is undone twice")
+	assert.Equal(p.t, one.run, run, "the run that undoes a payment is not the one that made it")
+	assert.Empty(p.t, one.refunds, "the payment is undone twice")
 	one.refunds = append(one.refunds, run)
 }
 
-// standing returns how many payments for the purpose stand.
+// standing returns how many payments for the purpose were not refunded.
 func (p *payee) standing(purpose string) (n int) {
 	for _, one := range p.payments {
 		if one.purpose == purpose && len(one.refunds) == 0 {
@@ -109,8 +109,8 @@ func (s *seller) run(runID string, options ...state.Option) error {
 	return err
 }
 
-// fork forks a run. What lies behind is made again: its keys and its compensations are
-// what is looked at.
+// fork forks a run, and lets the fork make calls with effects again: the tests are about their keys
+// and compensations.
 func (s *seller) fork(runID, at, newID string, o state.ForkOptions) error {
 	o.Effects = state.RepeatEffects
 	return state.Fork(s.t.Context(), s.store, runID, testkit.Address(s.t, at), newID, o)
@@ -119,7 +119,7 @@ func (s *seller) fork(runID, at, newID string, o state.ForkOptions) error {
 func TestForkCompensatesOnlyWhatItMadeItself(t *testing.T) {
 	s := newSeller(t)
 	require.NoError(t, s.run("parent"))
-	for _, id := range []string{"one", "two"} { // both fail beside a parent that has completed
+	for _, id := range []string{"one", "two"} { // both forks fail; the parent has completed
 		require.NoError(t, s.fork("parent", "order/ship", id, state.ForkOptions{}))
 		s.fails = true
 		testkit.Failed(t, s.run(id), record.ReasonPermanent)
@@ -131,12 +131,12 @@ func TestForkCompensatesOnlyWhatItMadeItself(t *testing.T) {
 	require.NoError(t, s.fork("parent", "order/buy/pay", "three", state.ForkOptions{NewKeys: true}))
 	s.fails = true
 	testkit.Failed(t, s.run("three"), record.ReasonPermanent)
-	assert.Equal(t, 1, s.standing("pen"), "it has undone its own payment, and not that of its parent")
+	assert.Equal(t, 1, s.standing("pen"), "the fork has undone its own payment, and not that of its parent")
 	assert.Len(t, s.payments, 3)
 	assert.Equal(t, []string{"three"}, s.payments[2].refunds)
 }
 
-func TestForkThatUsesTheKeysOfItsParentDoesNotUndoTheEffectOfIt(t *testing.T) {
+func TestForkThatUsesTheKeysOfItsParentDoesNotUndoTheParentsEffects(t *testing.T) {
 	s := newSeller(t)
 	require.NoError(t, s.run("parent"))
 	require.NoError(t, s.fork("parent", "order", "fork", state.ForkOptions{}))
@@ -148,8 +148,8 @@ func TestForkThatUsesTheKeysOfItsParentDoesNotUndoTheEffectOfIt(t *testing.T) {
 	require.NoError(t, s.fork("parent", "order", "keyless", state.ForkOptions{}))
 	s.keyless = true
 	testkit.Failed(t, s.run("keyless"), record.ReasonPermanent)
-	assert.Len(t, s.payments, 4, "a tool that uses no key makes its effect again")
-	assert.Equal(t, 1, s.standing("book"), "and the fork undoes that")
+	assert.Len(t, s.payments, 4, "a tool that ignores the key makes its effect again")
+	assert.Equal(t, 1, s.standing("book"), "the fork undoes the effects that it made")
 }
 
 func TestForkThatWouldKeepACompensatedCallIsRefused(t *testing.T) {
@@ -164,7 +164,7 @@ func TestForkThatWouldKeepACompensatedCallIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, state.ErrCompensated, at)
 		require.ErrorContains(t, err, named)
 		_, err = s.store.Load(t.Context(), "fork")
-		require.ErrorIs(t, err, snapshot.ErrNotFound, "nothing is written")
+		require.ErrorIs(t, err, snapshot.ErrNotFound, "no fork is created")
 	}
 	require.NoError(t, s.fork("parent", "order/pay", "fork", state.ForkOptions{}))
 	s.fails = false
@@ -195,17 +195,16 @@ func TestForkOfAForkKeepsTheKeysOfTheOldestRun(t *testing.T) {
 	require.NoError(t, s.fork("b", "order/pay", "c", state.ForkOptions{}))
 	require.NoError(t, s.store.Delete(t.Context(), "b"))
 	require.NoError(t, s.run("c"))
-	assert.Len(t, s.payments, 2, "the payments of the run that was deleted")
+	assert.Len(t, s.payments, 2, "only the payments of the deleted run exist")
 
 	require.NoError(t, s.fork("c", "order/pay", "d", state.ForkOptions{NewKeys: true}))
 	require.NoError(t, s.run("d"))
 	assert.Len(t, s.payments, 4)
 }
 
-// TestForksDoNoHarm makes random families of runs: they complete, fail and are
-// compensated, are tried again, forked, and deleted. The payee checks that nothing is
-// undone twice, or by a run that did not make it, and that no refunded payment is taken
-// for one that stands.
+// TestForksDoNoHarm makes random families of runs, which complete, fail and are compensated, are
+// tried again, forked and deleted. The payee checks that no payment is undone twice or by a run
+// that did not make it, and that no run gets the receipt of a refunded payment.
 func TestForksDoNoHarm(t *testing.T) {
 	seeds := testkit.Seeds(200)
 	if testing.Short() {
@@ -216,8 +215,8 @@ func TestForksDoNoHarm(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 22))
 			s := newSeller(t)
-			// The newest run of a family is the only one that goes on: two that share
-			// keys share their effects.
+			// Only the newest run of a family continues: two runs with the same keys would share
+			// their effects.
 			newest := "run-0"
 			s.fails = rng.IntN(2) == 0
 			err := s.run(newest)

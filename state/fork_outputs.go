@@ -183,7 +183,8 @@ func fitted(recorded []byte, value any) (any, error) {
 	return fit("", was, is)
 }
 
-// fit returns the decoded value is in the form of was. Path is the path of the value.
+// fit converts is, a decoded value, to the form of was, the recorded one. path is the path of the
+// value.
 func fit(path string, was, is any) (any, error) {
 	if was == nil || is == nil {
 		return is, nil

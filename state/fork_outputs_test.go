@@ -20,10 +20,10 @@ type forecast struct {
 	Winds []string `json:"winds"`
 }
 
-// planner asks for the weather twice, asks a person, and makes a plan of it.
+// planner calls a weather tool twice, asks a person, and returns a plan made from the results.
 type planner struct {
 	store *memstore.Store
-	asked int // for the weather
+	asked int // how often the weather tool ran
 }
 
 func (p *planner) run(t *testing.T, runID string) (string, error) {
@@ -84,7 +84,7 @@ func TestForkSetsOutputsAndAnswers(t *testing.T) {
 		at      string
 		outputs map[string]any
 		want    string
-		asked   int // for the weather, in the fork
+		asked   int // how often the weather tool runs in the fork
 		awaits  bool
 	}{
 		"of a call before": {at: "plan/approve", outputs: map[string]any{"plan/weather": forecast{Temp: -4}, "plan/approve?1": true}, want: "-4 [] 10 [Bergen] true"},
@@ -111,14 +111,14 @@ func TestForkSetsOutputsAndAnswers(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, c.want, out)
 			}
-			assert.Equal(t, c.asked, p.asked, "what was set is not asked for")
+			assert.Equal(t, c.asked, p.asked, "a call whose output was set is not made")
 			set := 0
 			for _, r := range testkit.LoadRun(t, p.store, "new").Records {
 				if r.Detail != nil && r.Detail.Set {
 					set++
 				}
 			}
-			assert.Equal(t, len(c.outputs), set, "the records say what was set")
+			assert.Equal(t, len(c.outputs), set, "the records with outputs that were set")
 		})
 	}
 }
@@ -144,12 +144,12 @@ func TestForkRefusesAnOutputThatDoesNotFit(t *testing.T) {
 			p := newPlanner(t)
 			require.ErrorContains(t, p.fork(t, c.at, "new", c.outputs), c.want)
 			_, err := p.store.Load(t.Context(), "new")
-			require.Error(t, err, "nothing is written")
+			require.Error(t, err, "no fork is created")
 		})
 	}
 }
 
-// TestEffectOfACallWithASetOutputStands: it is neither made again nor left over.
+// The effect of a call whose output was set is neither made again nor left over.
 func TestEffectOfACallWithASetOutputStands(t *testing.T) {
 	store := memstore.New()
 	b := buyer{bank: new(bank), attempts: [][]string{{"1", "2"}}}

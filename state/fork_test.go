@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// shelf is a store of several tapes.
+// shelf is a store of several runs, each on a tape.
 type shelf struct {
 	snapshot.Store
 	tapes map[string]*tape
@@ -52,7 +52,7 @@ func (s *shelf) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	return s.tapes[runID].Load(ctx, runID)
 }
 
-func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
+func TestForkKeepsWhatCameBeforeAndMakesTheRestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		program := &node{name: "agent", kind: record.KindAgent, loops: 1, children: []*node{
 			{name: "a", kind: record.KindTool},
@@ -84,15 +84,15 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 		require.ErrorContains(t, state.Fork(t.Context(), store, "old", none, "third", state.ForkOptions{}),
 			`state: fork run old: it has no call at "agent/nobody"; want one of `)
 		_, err = store.Load(t.Context(), "third")
-		require.ErrorIs(t, err, snapshot.ErrNotFound, "nothing is written")
+		require.ErrorIs(t, err, snapshot.ErrNotFound, "no fork is created")
 		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{}), "run new exists already")
 		require.ErrorIs(t, state.Fork(t.Context(), store, "lost", at, "third", state.ForkOptions{}), snapshot.ErrNotFound)
 	})
 }
 
-// A fork leaves out calls that had no outcome, and still knows that they were
-// claimed: the same program goes on with it.
-func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
+// A fork leaves out calls that had no outcome, but knows that they were claimed.
+// So the same program can continue the fork.
+func TestForkKnowsClaimsThatItDoesNotKeep(t *testing.T) {
 	s := memstore.New()
 	first := true
 	program, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ string) (string, error) {
@@ -163,7 +163,7 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 
 	out, report, err := run(5, state.WithDivergence(state.DivergenceTrust))
 	require.NoError(t, err)
-	assert.Equal(t, 2, out, "the address decides")
+	assert.Equal(t, 2, out, "the outcome recorded at the address is used")
 	assert.Equal(t, []any{true}, published)
 	require.Len(t, report.Diverged, 1)
 	assert.Equal(t, "tool", report.Diverged[0].String())
@@ -207,8 +207,9 @@ func TestOutputOfAnotherTypeIsAnErrorThatNamesTheAddress(t *testing.T) {
 	require.ErrorContains(t, err, "the recorded output of tool does not fit its type: codec: decode into *state_test.after: name: got a string, want int")
 }
 
-// A branch beside the fork had got an answer and gone on. It has not ended, and so
-// it asks again; the calls that it made after the answer stay in their places.
+// A branch beside the place of the fork had received an answer and continued. It has not ended, so
+// it asks again in the fork. The calls that it made after the answer keep their places in the
+// order.
 func TestForkBesideABranchThatHasItsAnswer(t *testing.T) {
 	s := memstore.New()
 	noted, begun := make(chan struct{}), make(chan struct{})
@@ -243,7 +244,7 @@ func TestForkBesideABranchThatHasItsAnswer(t *testing.T) {
 					return "", err
 				}
 				if first && name == "writer" && i == 0 {
-					close(noted) // its outcome is on record, so the fork before send keeps it
+					close(noted) // its outcome is recorded, so a fork before send keeps it
 				}
 			}
 			return name, nil
@@ -269,7 +270,7 @@ func TestForkBesideABranchThatHasItsAnswer(t *testing.T) {
 				require.NoError(t, state.Answer(t.Context(), s, runID, q.ID, "", "yes"))
 			}
 		}
-		require.FailNow(t, "it does not end")
+		require.FailNow(t, "the run does not end")
 		return ""
 	}
 	want := finish("old")
@@ -297,7 +298,7 @@ func TestForkAtNoCallListsTheCalls(t *testing.T) {
 		before := testkit.LoadRun(t, store, "old")
 		require.ErrorContains(t, state.Fork(t.Context(), store, "old", testkit.Address(t, "agent/nobody"), "new", state.ForkOptions{}), want)
 		_, err = store.Load(t.Context(), "new")
-		require.ErrorIs(t, err, snapshot.ErrNotFound, "nothing is written")
+		require.ErrorIs(t, err, snapshot.ErrNotFound, "no fork is created")
 		assert.Equal(t, before, testkit.LoadRun(t, store, "old"))
 	}
 }

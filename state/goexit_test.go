@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A handler without a timeout that ends its goroutine returns nothing to
-// anybody, and must not leave a run that claims to have completed.
+// A handler without a timeout may end its goroutine, so that nothing returns to
+// the caller. The status of the run must then not be completed.
 func TestHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 	s := new(tape)
 	tool := testkit.Tool(t, "tool", steady, func(context.Context, string) (string, error) {

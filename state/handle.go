@@ -67,7 +67,7 @@ func (h *Handle) Log(severity slog.Level, message string, metadata map[string]an
 	h.run.log(h.scope, severity, message, metadata)
 }
 
-// Interrupt is [ExecutionState.Interrupt].
+// Interrupt interrupts the run, as [ExecutionState.Interrupt] does.
 func (h *Handle) Interrupt(stop snapshot.Stop) bool {
 	if h == nil {
 		return false

@@ -35,8 +35,8 @@ func randomRecord(t *testing.T, rng *rand.Rand) record.Record {
 	return rec
 }
 
-// randomStart is a record that may be that of the attempt that rec ends, and may
-// differ in anything.
+// randomStart returns a record that may be the start of the attempt that rec
+// ends, or may differ from it in any field.
 func randomStart(t *testing.T, rng *rand.Rand, rec record.Record) record.Record {
 	start := record.Record{
 		Time: rec.Time.Add(-rec.Duration), Address: rec.Address, Name: rec.Name, Kind: rec.Kind,
@@ -64,9 +64,8 @@ func randomStart(t *testing.T, rng *rand.Rand, rec record.Record) record.Record 
 	return start
 }
 
-// TestHistoryIsWhatWasAppended: with the starts of attempts and the promises that
-// go with failed ones, for one that begins a run and one that goes on from a
-// restored one.
+// The history returns what was appended, including the starts of attempts and the
+// retrying records of failed ones, both for a new run and for a restored one.
 func TestHistoryIsWhatWasAppended(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, restored := range []int{0, 7} {

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// desk is an agent that makes a step and logs, and asks twice at a time: in a tool
-// of its own, and in a branch of a group beside one that ends.
+// desk returns an agent that makes a step, logs, and asks two questions at the same time in a
+// group: one in a tool, and one in a branch. A third branch completes.
 func desk(t testing.TB, made map[string]int) *testkit.Definition {
 	refund := testkit.Tool(t, "refund", once, func(ctx context.Context, _ string) (string, error) {
 		state.From(ctx).Log(slog.LevelInfo, "asking", nil)
@@ -51,7 +51,7 @@ func desk(t testing.TB, made map[string]int) *testkit.Definition {
 	})
 }
 
-// journals is how many bytes the run has in a file store.
+// journals returns the size in bytes of the files of the run.
 func journals(t *testing.T, dir string) (bytes int64) {
 	t.Helper()
 	for _, pattern := range []string{"*.journal", "*.snapshot"} {
@@ -80,7 +80,7 @@ func TestOpeningAPausedRunWithoutAnAnswerAddsNoRecords(t *testing.T) {
 		}
 		_, _, err := open()
 		require.ErrorIs(t, err, core.ErrAwaiting)
-		_, _, _ = open() // the file has its final layout
+		_, _, _ = open() // from now on the layout of the files does not change
 		records, size := testkit.LoadRun(t, store, "run-1").Records, journals(t, dir)
 
 		unanswered := func(options ...state.Option) *state.ExecutionState {
@@ -96,15 +96,15 @@ func TestOpeningAPausedRunWithoutAnAnswerAddsNoRecords(t *testing.T) {
 			st := unanswered(state.WithPublisher(shown), state.WithSync(state.SyncAlways))
 			assert.Equal(t, facts(records), facts(testkit.LoadRun(t, store, "run-1").Records))
 			now := journals(t, dir)
-			assert.Less(t, now-size, int64(1100), "bytes that say when it was opened and closed, and with which questions")
+			assert.Less(t, now-size, int64(1100), "bytes added by opening and closing the run")
 			size = now
-			assert.NotEmpty(t, shown.records, "who follows the run sees that it was opened")
+			assert.NotEmpty(t, shown.records, "the opening is published")
 			all, err := st.Records(t.Context())
 			require.NoError(t, err)
-			assert.Greater(t, len(all), len(records), "the opening itself knows what it did")
+			assert.Greater(t, len(all), len(records), "the opening itself returns its records")
 		}
 
-		// One of the answers is news; without the other, the run is paused again.
+		// One answer is something new to record. Without the other, the run is paused again.
 		require.NoError(t, state.Answer(t.Context(), store, "run-1", "desk/group:both/2/refund?1", "", "yes"))
 		_, st, err := open()
 		require.ErrorIs(t, err, core.ErrAwaiting)
@@ -134,7 +134,7 @@ func TestPausedRunThatIsOnlyOpenedAndClosedGetsNoRecords(t *testing.T) {
 	assert.Equal(t, facts(before), facts(testkit.LoadRun(t, s, "run-1").Records))
 }
 
-// What is new in an opening is recorded, with all that came before it there.
+// Something new in an opening is recorded, with all records of the opening before it.
 func TestNewsOfAPausedRunIsRecorded(t *testing.T) {
 	for name, news := range map[string]struct {
 		do   func(t *testing.T, st *state.ExecutionState)
@@ -167,7 +167,7 @@ func TestNewsOfAPausedRunIsRecorded(t *testing.T) {
 			all, err := st.Records(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, facts(all), facts(testkit.LoadRun(t, s, "run-1").Records))
-			assert.Equal(t, record.KindRun, all[len(before)].Kind, "from its beginning")
+			assert.Equal(t, record.KindRun, all[len(before)].Kind, "the opening is recorded from its beginning")
 
 			require.NoError(t, state.Answer(t.Context(), s, askedRun, question, "", "this"))
 			out, err := resume(t, s)
@@ -177,7 +177,7 @@ func TestNewsOfAPausedRunIsRecorded(t *testing.T) {
 	}
 }
 
-// A tool that must not be repeated unnoticed is on record when it is entered.
+// A tool that must not be repeated silently is recorded before its handler runs.
 func TestPausedToolThatMustNotRepeatIsRecordedWhenItIsEntered(t *testing.T) {
 	s := paused(t)
 	before := testkit.LoadRun(t, s, "run-1").Records
@@ -192,7 +192,7 @@ func TestPausedToolThatMustNotRepeatIsRecordedWhenItIsEntered(t *testing.T) {
 	require.NoError(t, st.Close())
 }
 
-// Tokens that an opening without an answer spends are counted.
+// Tokens that are used in an opening without an answer are counted.
 func TestUsageOfAPausedRunIsRecorded(t *testing.T) {
 	s := paused(t)
 	spending := testkit.Tool(t, "ask", once, func(ctx context.Context, _ string) (string, error) {
@@ -250,7 +250,7 @@ func TestOpeningAnEndedRunAgainAddsNoRecords(t *testing.T) {
 			assert.Equal(t, 1, calls)
 
 			_ = open(testkit.Tool(t, "further", once, testkit.Succeed))
-			assert.Greater(t, len(testkit.LoadRun(t, s, "run-1").Records), len(ended.Records)+2, "what is new is recorded")
+			assert.Greater(t, len(testkit.LoadRun(t, s, "run-1").Records), len(ended.Records)+2, "a new call is recorded")
 		})
 	}
 }

@@ -25,11 +25,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What users' code and remote services do wrong costs a call, never the
-// process.
+// Faults of users' code and of remote services fail a call, never the process.
 
-// typedNil is the classic mistake: an error that is not nil, with a nil
-// pointer in it whose methods panic.
+// typedNil returns an error that is not nil but contains a nil pointer, whose
+// methods panic: a common mistake.
 func typedNil() error {
 	var e *url.Error
 	return e
@@ -107,7 +106,7 @@ func TestCyclicValueIsAnError(t *testing.T) {
 		require.ErrorContains(t, err, points)
 	})
 	t.Run("idempotency key", func(t *testing.T) {
-		bare := state.New() // which encodes no inputs before that
+		bare := state.New() // a run in memory does not encode inputs
 		defer bare.Close()
 		tool := decorators.Tool("pay", "", func(ctx context.Context, _ valueBox) (string, error) { return core.IdempotencyKey(ctx) })
 		_, err := tool.Call(bare.Context(t.Context()), valueBox{selfish})
@@ -151,7 +150,7 @@ func TestRunIsClosedAlthoughAPublisherLeftItsGoroutine(t *testing.T) {
 		var told []record.Status
 		st := state.New(state.WithPublisher(testkit.Publisher(func(r record.Record) {
 			if r.Kind.IsCall() {
-				once.Do(runtime.Goexit) // as t.FailNow does
+				once.Do(runtime.Goexit) // like t.FailNow
 			}
 			told = append(told, r.Status)
 		})))
@@ -163,7 +162,7 @@ func TestRunIsClosedAlthoughAPublisherLeftItsGoroutine(t *testing.T) {
 		<-gone
 		require.NoError(t, st.Close())
 		assert.EqualValues(t, 1, st.Stats().PublisherPanics)
-		assert.Equal(t, lastRecord(t, st).Status, told[len(told)-1], "what follows is published")
+		assert.Equal(t, lastRecord(t, st).Status, told[len(told)-1], "later records are published")
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Records from a file of somebody else lack what those of a run always have.
+// Records from a file that no run has written may lack a detail that records of runs always have.
 func TestRecordsWithoutTheirDetailDoNotPanic(t *testing.T) {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (bool, error) {
 		return core.Await[bool](ctx, "?")

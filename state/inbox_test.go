@@ -28,7 +28,7 @@ const (
 	question = "ask?1"
 )
 
-// asking is a tool that waits for an answer.
+// asking returns a tool that waits for an answer.
 func asking(t testing.TB) *testkit.Definition {
 	return testkit.Tool(t, "ask", once, func(ctx context.Context, _ string) (string, error) {
 		return core.Await[string](ctx, "what?")
@@ -42,7 +42,7 @@ func openRun(t testing.TB, store snapshot.Store, options ...state.Option) *state
 	return st
 }
 
-// paused makes a store with a run that waits for an answer.
+// paused returns a store with a run that waits for an answer.
 func paused(t testing.TB) *memstore.Store {
 	t.Helper()
 	s := memstore.New()
@@ -65,7 +65,8 @@ func answer(t testing.TB, s snapshot.Store, value string) error {
 	return state.Answer(t.Context(), s, askedRun, question, "", value)
 }
 
-// recordedAnswers are those in the store, and waiting how many messages wait.
+// recordedAnswers returns the answers that are recorded in the store, and the number of waiting
+// messages.
 func recordedAnswers(t testing.TB, s snapshot.Store) (values []string, waiting int) {
 	t.Helper()
 	found := testkit.LoadRun(t, s, askedRun)
@@ -91,7 +92,7 @@ func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 			return actors.Parallel(ctx, actors.Group{Name: "g"}, calling(slow), calling(asking(t)))
 		}
 		var wait sync.WaitGroup
-		wait.Go(func() { // a sibling of what asks is still at work
+		wait.Go(func() { // another call is still running
 			_, err := program(ctx)
 			assert.ErrorIs(t, err, core.ErrAwaiting)
 		})
@@ -99,7 +100,7 @@ func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 		const id = "group:g/2/ask?1"
 		require.NoError(t, state.Answer(t.Context(), s, askedRun, id, "ann", "this"))
 		synctest.Wait()
-		assert.Empty(t, testkit.Questions(t, st), "the owner has taken it in")
+		assert.Empty(t, testkit.Questions(t, st), "the owner has recorded the answer")
 		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, id, "", "that"), state.ErrAnswered)
 		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, "ask?9", "", "that"), state.ErrNotAsked)
 		wait.Wait()
@@ -118,16 +119,16 @@ func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 	})
 }
 
-func TestAnswersThatWaitAreTakenInBeforeAnythingRuns(t *testing.T) {
+func TestWaitingAnswersAreRecordedBeforeAnythingRuns(t *testing.T) {
 	s := paused(t)
 	owner := openRun(t, s)
 	require.NoError(t, answer(t, s, "this"))
-	after := afterCrash(t, s) // the owner may have taken it in, or not
+	after := afterCrash(t, s) // the owner may or may not have recorded the answer
 	require.NoError(t, owner.Close())
 
 	open, err := state.Questions(t.Context(), after, askedRun)
 	require.NoError(t, err)
-	assert.Empty(t, open, "an answer that waits counts")
+	assert.Empty(t, open, "a question with a waiting answer is not open")
 	require.ErrorIs(t, answer(t, after, "that"), state.ErrAnswered)
 	out, err := resume(t, after)
 	require.NoError(t, err)
@@ -137,7 +138,7 @@ func TestAnswersThatWaitAreTakenInBeforeAnythingRuns(t *testing.T) {
 	assert.Zero(t, waiting)
 }
 
-// A crash between an effect and the removal of its message leaves both.
+// A crash between recording an answer and removing its message leaves both.
 func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
 	for _, again := range []func(*memstore.Store){
 		func(s *memstore.Store) { resume(t, s) },
@@ -148,7 +149,7 @@ func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
 	} {
 		s := paused(t)
 		require.NoError(t, answer(t, s, "this"))
-		require.NoError(t, openRun(t, s).Close()) // which records it
+		require.NoError(t, openRun(t, s).Close()) // the opening records the answer
 		found := testkit.LoadRun(t, s, askedRun).Records
 		at := slices.IndexFunc(found, func(r record.Record) bool { return r.Kind == record.KindAnswer })
 		require.Positive(t, at)
@@ -162,7 +163,7 @@ func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
 	}
 }
 
-func TestAnswerToWhatIsNotAskedYetWaits(t *testing.T) {
+func TestAnswerToAQuestionThatIsNotAskedYetWaits(t *testing.T) {
 	s := memstore.New()
 	require.NoError(t, openRun(t, s).Close())
 	value, err := record.Encode("this")
@@ -191,7 +192,7 @@ func TestOfManyAnswersOneWins(t *testing.T) {
 			}
 			out, err := resume(t, s)
 			require.NoError(t, err)
-			assert.Equal(t, []string{out}, won, "the one that was notified")
+			assert.Equal(t, []string{out}, won, "the only sender whose answer was accepted")
 			values, waiting := recordedAnswers(t, s)
 			assert.Equal(t, values, won)
 			assert.Zero(t, waiting)
@@ -199,8 +200,7 @@ func TestOfManyAnswersOneWins(t *testing.T) {
 	}
 }
 
-// race has n goroutines answer, and returns the answers of those who were notified
-// that they won.
+// race lets n goroutines answer, and returns the answers that were accepted.
 func race(t *testing.T, s snapshot.Store, n int) (won []string) {
 	t.Helper()
 	var wait sync.WaitGroup
@@ -251,29 +251,29 @@ func TestOneAnswerWinsWhileTheRunIsOpenedAndClosed(t *testing.T) {
 	}
 }
 
-// deafStore is a store whose inbox cannot be read.
+// deafStore is a store with an inbox that cannot be read.
 type deafStore struct{ *memstore.Store }
 
 var errDeaf = errors.New("the inbox is gone")
 
 func (deafStore) Messages(context.Context, string) ([]snapshot.Message, error) { return nil, errDeaf }
 
-func TestRunGoesOnWithoutAnInboxThatFails(t *testing.T) {
+func TestRunContinuesIfItsInboxFails(t *testing.T) {
 	s := deafStore{memstore.New()}
 	st := openRun(t, s)
 	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "t", once, testkit.Succeed))
 	testkit.Completed(t, out, err)
 	require.NoError(t, st.Close())
 	logs := kinds(t, st, record.KindLog)
-	require.Len(t, logs, 1, "it is logged once")
+	require.Len(t, logs, 1, "the failure is logged once")
 	require.ErrorContains(t, errors.New(logs[0].Message()), errDeaf.Error())
 }
 
-// afterCrash is a store as another process would find it if this one ended now.
+// afterCrash returns the store as another process would find it if this one ended now.
 func afterCrash(t *testing.T, s snapshot.Store) *memstore.Store {
 	t.Helper()
-	// The owner records an answer before it removes the message: read the other way
-	// round, an answer that is taken in meanwhile would be in neither.
+	// The owner records an answer before it removes the message. So the messages are read first:
+	// otherwise an answer that is recorded in between would be in neither.
 	messages, err := s.Messages(t.Context(), askedRun)
 	require.NoError(t, err)
 	run, err := s.Load(t.Context(), askedRun)

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A call that must not simply run again is decided by somebody.
+// Tests of calls that wait for a decision instead of running again.
 
 type receipt struct {
 	ID    int  `json:"id"`
@@ -34,7 +34,7 @@ type receipt struct {
 // doubtful is a call whose first attempt is stopped while it runs.
 type doubtful struct {
 	ran  int
-	stop func(ctx context.Context) // nil lets it end
+	stop func(ctx context.Context) // stops the run in the attempt; nil lets the attempt end
 }
 
 func (d *doubtful) pay(ctx context.Context) (receipt, error) {
@@ -46,7 +46,7 @@ func (d *doubtful) pay(ctx context.Context) (receipt, error) {
 	return receipt{ID: 1, Again: d.ran > 1}, nil
 }
 
-// calls are the kinds of calls that can be in doubt.
+// calls returns a call of each kind that can be in doubt.
 func (d *doubtful) calls() map[string]func(context.Context) (receipt, error) {
 	tool := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (receipt, error) { return d.pay(ctx) },
 		actors.WithInDoubt(core.InDoubtAsk), actors.WithRetry(core.RetryConfig{Disabled: true}))
@@ -66,7 +66,7 @@ func (d *doubtful) calls() map[string]func(context.Context) (receipt, error) {
 	}
 }
 
-// around has the call made by an agent, which hands its result out.
+// around returns a program in which an agent makes the call and stores its result.
 func around(call func(context.Context) (receipt, error), got *receipt, failed *error) body {
 	return func(ctx context.Context) (string, error) {
 		return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
@@ -89,8 +89,8 @@ func answerDoubt(t *testing.T, s snapshot.Store, value any) {
 	require.NoError(t, state.Answer(t.Context(), s, runID, doubtOf(t, s).ID, "", value))
 }
 
-// stopped runs the program until its call is stopped as told, and returns what
-// is left of the run.
+// stopped runs the program until its call is stopped in the way that how names,
+// and returns a store with what is left of the run.
 func (d *doubtful) stopped(t *testing.T, how string, p body) snapshot.Store {
 	t.Helper()
 	s := memstore.New()
@@ -166,7 +166,7 @@ func TestCallInDoubtFailsAsAnswered(t *testing.T) {
 	})
 }
 
-func TestCallInDoubtFailsWhereItsActorSaysSo(t *testing.T) {
+func TestCallInDoubtFailsIfItsActorSaysSo(t *testing.T) {
 	for _, how := range []string{"crash", "interrupt"} {
 		t.Run(how, func(t *testing.T) {
 			d := new(doubtful)
@@ -186,7 +186,7 @@ func TestCallInDoubtFailsWhereItsActorSaysSo(t *testing.T) {
 	}
 }
 
-func TestFailureInDoubtIsCalledPermanentNowhere(t *testing.T) {
+func TestFailureInDoubtIsNeverCalledPermanent(t *testing.T) {
 	for _, retry := range []core.RetryConfig{tryOnce, retryAtOnce} {
 		d := new(doubtful)
 		pay := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (receipt, error) { return d.pay(ctx) },
@@ -199,14 +199,14 @@ func TestFailureInDoubtIsCalledPermanentNowhere(t *testing.T) {
 		}
 		s := d.stopped(t, "crash", p)
 		var out bytes.Buffer
-		for range 2 { // as it fails, and as it is recalled
+		for range 2 { // when the call fails, and when it is recalled
 			_, err := run(t, s, p, state.WithPublisher(printer.New(&out)))
 			require.ErrorIs(t, err, core.ErrInDoubt)
 			require.NotErrorIs(t, err, core.ErrPermanent)
 			assert.NotContains(t, err.Error(), "permanent")
 		}
 		assert.NotContains(t, out.String(), "permanent")
-		assert.NotContains(t, out.String(), "core.Retryable", "nobody is advised to repeat it")
+		assert.NotContains(t, out.String(), "core.Retryable", "the console does not suggest a retry")
 	}
 }
 
@@ -224,7 +224,7 @@ func TestReplayOfACallInDoubtDoesNotCallItPermanent(t *testing.T) {
 	assert.NotContains(t, err.Error(), "permanent")
 }
 
-// atBank is a tool in doubt.
+// atBank returns a stored run with a tool in doubt, and a function that resumes it.
 func atBank(t *testing.T, out *receipt) (s snapshot.Store, again func() error) {
 	t.Helper()
 	d := new(doubtful)
@@ -240,8 +240,8 @@ func atBank(t *testing.T, out *receipt) (s snapshot.Store, again func() error) {
 
 func TestCallInDoubtCompletesWithTheOutputOfTheAnswer(t *testing.T) {
 	for name, value := range map[string]any{
-		"in Go":      state.InDoubtCompleted(receipt{ID: 7}),
-		"as of JSON": map[string]any{"decision": "completed", "output": map[string]any{"id": int64(7), "again": false}},
+		"in Go":     state.InDoubtCompleted(receipt{ID: 7}),
+		"from JSON": map[string]any{"decision": "completed", "output": map[string]any{"id": int64(7), "again": false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got receipt
@@ -257,7 +257,7 @@ func TestCallInDoubtCompletesWithTheOutputOfTheAnswer(t *testing.T) {
 			for _, r := range loaded.Records {
 				told = told || r.Status == record.StatusCompleted && r.Message() == "as answered to a/pay?in-doubt1"
 			}
-			assert.True(t, told, "the record says where its output is from")
+			assert.True(t, told, "the record says that its output comes from the answer")
 		})
 	}
 }
@@ -277,7 +277,7 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 			before := doubtOf(t, s)
 			require.ErrorIs(t, state.Answer(t.Context(), s, runID, before.ID, "", c.value), core.ErrUnfit)
 			assert.Equal(t, before, doubtOf(t, s), "nothing was recorded")
-			encoded, err := record.Encode(c.value) // as an answer to what an older program asked
+			encoded, err := record.Encode(c.value) // as if it had answered a question of an older program
 			require.NoError(t, err)
 			require.NoError(t, s.Post(t.Context(), runID, snapshot.Message{Record: record.Record{
 				Time: time.Now(), Kind: record.KindAnswer, Status: record.StatusRecorded, Name: before.ID, Detail: &record.Detail{Output: encoded},
@@ -293,8 +293,8 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused: what a person gave by
-// mistake can be put right at once.
+// An answer without a decision is refused at once, so that a person can correct
+// it.
 func TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused(t *testing.T) {
 	var got receipt
 	s, again := atBank(t, &got)
@@ -330,7 +330,7 @@ func TestLaterDoubtIsAnotherQuestion(t *testing.T) {
 	d.stop = nil
 	require.Equal(t, 2, d.ran)
 	run(t, s, p)
-	require.Equal(t, 2, d.ran, "the answer was to the first doubt")
+	require.Equal(t, 2, d.ran, "the answer belongs to the first question")
 	assert.Equal(t, "a/pay?in-doubt2", doubtOf(t, s).ID)
 	answerDoubt(t, s, state.InDoubtCompleted(receipt{ID: 2}))
 	run(t, s, p)
@@ -398,7 +398,7 @@ func TestSiblingsOfACallInDoubtFinishFirst(t *testing.T) {
 		_, err := actors.Parallel(ctx, actors.Group{Name: "g"},
 			func(ctx context.Context) (string, error) { _, err := pay(ctx); return "", err },
 			func(ctx context.Context) (string, error) {
-				if d.stop != nil { // it has no outcome when the run stops
+				if d.stop != nil { // this branch has no outcome when the run stops
 					<-ctx.Done()
 					return "", ctx.Err()
 				}

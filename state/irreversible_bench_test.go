@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// BenchmarkIrreversible compares calls of an irreversible actor that find nothing with
-// calls of the same actor that is none: in an agent's first attempt, and in its second.
+// BenchmarkIrreversible compares calls of an irreversible actor that find no effect with calls of
+// an actor that is not irreversible, in the first and the second attempt of an agent.
 func BenchmarkIrreversible(b *testing.B) {
 	for _, in := range []string{"memory", "store", "files"} {
 		for _, attempts := range []int{1, 2} {
@@ -37,7 +37,7 @@ func benchmarkCalls(b *testing.B, in string, attempts int, irreversible bool) {
 		st = state.New()
 	case "store":
 		st, err = state.Open(b.Context(), memstore.New(), "run", state.WithSync(state.SyncNever))
-	default: // each start and each outcome is on the disk before the call goes on
+	default: // each start and each outcome is synced before the call continues
 		st, err = state.Open(b.Context(), fileStore(b, b.TempDir()), "run")
 	}
 	require.NoError(b, err)

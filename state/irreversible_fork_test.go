@@ -67,7 +67,7 @@ func TestEffectOfAParentIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// warns reports whether an effect that was left over is in a warning of the run.
+// warns reports whether the run has a warning about an effect that is left over.
 func warns(t *testing.T, store *memstore.Store, runID string) bool {
 	t.Helper()
 	for _, r := range testkit.LoadRun(t, store, runID).Records {
@@ -95,9 +95,9 @@ func TestForkOfAForkTakesTheEffectsOver(t *testing.T) {
 		}
 		open("a")
 		fork("a", "order/pay#2", "b")
-		fork("b", "order", "c") // b was not opened: what it would have taken over is passed on
+		fork("b", "order", "c") // b was never opened, so c inherits the effects that b could have taken over
 		assert.Equal(t, "1#1 2#2", open("c"))
-		fork("c", "order/pay", "d") // c has taken over
+		fork("c", "order/pay", "d") // c has taken the effect over
 		assert.Equal(t, "1#1 2#2", open("d"))
 		assert.Equal(t, "1 2", b.amounts())
 	})
@@ -114,7 +114,7 @@ func TestForkWithEffectsBehindItNeedsADecision(t *testing.T) {
 		require.ErrorIs(t, err, state.ErrEffects)
 		require.ErrorContains(t, err, "order/pay#2 (irreversible); decide with ForkOptions.Effects: TakeOverEffects")
 		_, err = store.Load(t.Context(), "fork")
-		require.Error(t, err, "nothing is written")
+		require.Error(t, err, "no fork is created")
 		behind, err := state.CallsBehind(t.Context(), store, "parent", at, state.ForkOptions{})
 		require.NoError(t, err)
 		require.Len(t, behind, 1)
@@ -122,6 +122,6 @@ func TestForkWithEffectsBehindItNeedsADecision(t *testing.T) {
 		require.NoError(t, state.Fork(t.Context(), store, "parent", at, "fork", state.ForkOptions{Effects: state.RepeatEffects}))
 		_, _, _, err = b.run(t, store, "fork", inOrder(t, nil))
 		require.NoError(t, err)
-		assert.Equal(t, "1 2", b.amounts(), "what is irreversible is not repeated")
+		assert.Equal(t, "1 2", b.amounts(), "irreversible payments are not repeated")
 	})
 }

@@ -19,14 +19,15 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// payTo is an irreversible payment; its receipt has its number.
+// payTo returns a tool that makes an irreversible payment. Its output contains the number of the
+// payment.
 func payTo(t testing.TB, b *bank) *core.Definition[string, string] {
 	return testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true}, func(_ context.Context, amount string) (string, error) {
 		return b.make(amount), nil
 	})
 }
 
-// retried is an agent whose attempts do the same, and fail but for the last.
+// retried returns an agent whose attempts all call do, and of which only the last succeeds.
 func retried(t testing.TB, attempts int, do func(ctx context.Context) (string, error)) *testkit.Definition {
 	return testkit.Agent(t, "agent", core.RetryConfig{MaxAttempts: attempts, InitialDelay: 1}, func(ctx context.Context, _ string) (string, error) {
 		out, err := do(ctx)
@@ -75,7 +76,7 @@ func TestEffectWithAnArtifactIsTakenOver(t *testing.T) {
 	assert.Equal(t, 1, paid)
 }
 
-func TestEffectOfAnAgentIsTakenOverWithThoseInIt(t *testing.T) {
+func TestEffectOfAnAgentIsTakenOverWithThoseInsideIt(t *testing.T) {
 	b, store := new(bank), memstore.New()
 	buyer := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "buyer", Irreversible: true}, func(ctx context.Context, amount string) (string, error) {
 		return payTo(t, b).Event().Execute(ctx, amount)
@@ -95,8 +96,8 @@ func TestEffectOfAnAgentIsTakenOverWithThoseInIt(t *testing.T) {
 	assert.Equal(t, "10", b.amounts())
 }
 
-// TestEffectsAreNotMadeAgainByARerun: the input of a call has changed, and all calls after
-// it are made again; also when that run is opened once more.
+// The input of a call has changed, and all calls after it are made again, but their effects are
+// not, even if the run is opened once more.
 func TestEffectsAreNotMadeAgainByARerun(t *testing.T) {
 	b, store := new(bank), memstore.New()
 	open := func(city string, asks bool, payments ...string) (string, state.Report, error) {
@@ -141,8 +142,8 @@ func TestEffectsAreNotMadeAgainByARerun(t *testing.T) {
 	assert.Equal(t, "0 1 2 3", b.amounts())
 }
 
-// TestCompensatedEffectIsMadeAgain: the second attempt took the payment over, which was
-// then refunded, since both attempts had failed. The retry of the run pays again.
+// The second attempt takes the payment over. When it has failed too, the payment is refunded. The
+// retry of the run pays again.
 func TestCompensatedEffectIsMadeAgain(t *testing.T) {
 	store, fails := memstore.New(), true
 	var ledger []string
@@ -175,12 +176,12 @@ func TestCompensatedEffectIsMadeAgain(t *testing.T) {
 	out, err := open(state.WithRerunFailed())
 	require.NoError(t, err)
 	require.Len(t, ledger, 3)
-	assert.Equal(t, "pay "+out, ledger[2], "the receipt is that of the payment that stands")
-	assert.NotEqual(t, ledger[0], ledger[2], "under a key of its own")
+	assert.Equal(t, "pay "+out, ledger[2], "the receipt of the payment that was not refunded")
+	assert.NotEqual(t, ledger[0], ledger[2], "the second payment has another key")
 }
 
-// TestEffectInsideAnAgentInDoubtIsNotMadeAgain: the agent outlives the attempt around it,
-// and somebody has it made again. What it has paid stands.
+// The inner agent still runs when the attempt around it ends, and somebody decides that it is made
+// again. Its payments are not made again.
 func TestEffectInsideAnAgentInDoubtIsNotMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, store := new(bank), memstore.New()
@@ -211,7 +212,8 @@ func TestEffectInsideAnAgentInDoubtIsNotMadeAgain(t *testing.T) {
 	})
 }
 
-// TestRecordsThatTakeOverThemselvesDoNoHarm: no run has written them.
+// Records that no run has written may say that a call took over its own effect. They cause no panic
+// and no endless loop.
 func TestRecordsThatTakeOverThemselvesDoNoHarm(t *testing.T) {
 	completed := func(path string, took string, seq uint64) record.Record {
 		r := testkit.CallRecord(t, path, record.StatusCompleted, "x")

@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A bank makes every payment that it is asked for: it knows no keys.
+// A bank makes every payment that is requested: it ignores idempotency keys.
 type bank struct {
 	mu   sync.Mutex // an attempt that was abandoned may still pay
 	paid []string
@@ -46,14 +46,14 @@ func (b *bank) amounts() string {
 	return strings.Join(b.paid, " ")
 }
 
-// buyer is a program whose agent fails in all of its attempts but the last. Each attempt
-// makes payments, one after the other: "10" by the agent itself, "a:10" by an agent "a" in
-// it, "10!" so slowly that the time of the first attempt passes meanwhile, "10 20" by two
+// buyer is a program whose agent fails in all attempts but the last. Each attempt makes payments,
+// one after the other: "10" is a payment by the agent itself, "a:10" by an agent "a" inside it,
+// "10!" a payment that is so slow that the first attempt times out, and "10 20" two payments by
 // branches of a group.
 type buyer struct {
 	*bank
 	attempts [][]string
-	declares bool               // the actor says what the identity of a payment is
+	declares bool               // the actor defines the identity of a payment
 	plain    bool               // the actor is not irreversible
 	inDoubt  core.InDoubtPolicy // of the payments
 }
@@ -74,7 +74,7 @@ func (b *buyer) pay(t testing.TB) *core.Definition[string, string] {
 	return d
 }
 
-// order returns the agent. It returns its receipts.
+// order returns the agent, whose output is the list of receipts.
 func (b *buyer) order(t testing.TB) *core.Definition[string, string] {
 	pay := b.pay(t)
 	one := func(ctx context.Context, payment string) (string, error) {
@@ -115,7 +115,7 @@ func (b *buyer) order(t testing.TB) *core.Definition[string, string] {
 	})
 }
 
-// inOrder decides in this order.
+// inOrder returns a function that gives the decisions in order.
 func inOrder(t *testing.T, decisions []state.InDoubtAnswer) func(core.Question) state.InDoubtAnswer {
 	return func(q core.Question) (next state.InDoubtAnswer) {
 		t.Helper()
@@ -148,14 +148,14 @@ func (b *buyer) run(t *testing.T, store snapshot.Store, runID string, decide fun
 
 var takeOver, runAgain = state.InDoubtTakeOver(), state.InDoubtRunAgain()
 
-// purchase is a program with what it has to come to.
+// purchase is a program with its expected results.
 type purchase struct {
 	buyer     buyer
 	decisions []state.InDoubtAnswer
-	paid      string // by the bank, in order
+	paid      string // the payments of the bank, in order
 	out       string // of the last attempt
-	asked     string // the questions
-	left      string // over
+	asked     string // the IDs of the questions
+	left      string // the effects that are left over
 }
 
 // open returns the program with a bank of its own.
@@ -212,7 +212,7 @@ func TestEffectOfAnEarlierAttemptIsNotMadeAgain(t *testing.T) {
 					assert.Equal(t, c.asked, strings.Join(asked, " "))
 				}
 				assert.Equal(t, c.left, leftOver(report))
-				<-time.After(2 * time.Hour) // payments that were abandoned return
+				<-time.After(2 * time.Hour) // until abandoned payments have returned
 			})
 		})
 	}
@@ -226,12 +226,13 @@ func leftOver(r state.Report) string {
 	return strings.Join(left, " ")
 }
 
-// TestEffectIsNotMadeAgainWhereverTheRunWasCut cuts each program at each record, as if
-// its process had ended there, and resumes it. All payments that had begun were made.
+// TestEffectIsNotMadeAgainWhereverTheRunWasCut cuts the records of each program at each place, as
+// if its process had ended there, and resumes it. It assumes that each payment that had begun was
+// made.
 func TestEffectIsNotMadeAgainWhereverTheRunWasCut(t *testing.T) {
 	for name, c := range purchases() {
 		if c.buyer.plain || c.buyer.inDoubt == core.InDoubtRetry {
-			continue // they do not ask about payments that were cut off
+			continue // these programs do not ask about payments that were cut off
 		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -244,20 +245,19 @@ func TestEffectIsNotMadeAgainWhereverTheRunWasCut(t *testing.T) {
 						c.resume(t, records[:n], asked)
 					}
 				}
-				<-time.After(2 * time.Hour) // payments that were abandoned return
+				<-time.After(2 * time.Hour) // until abandoned payments have returned
 			})
 		})
 	}
 }
 
-// hasFailed reports whether an attempt of the agent has failed. Before that, a slow
-// payment is in doubt because the process has ended.
+// hasFailed reports whether an attempt of the agent has failed. If not, a slow payment is in doubt
+// because the process has ended.
 func hasFailed(records []record.Record) bool {
 	return slices.ContainsFunc(records, func(r record.Record) bool { return r.Name == "order" && r.WillRetry })
 }
 
-// resume resumes a run of which these records are left. The questions have the answers
-// that they had in the whole run.
+// resume resumes a run with only these records. Questions get the same answers as in the whole run.
 func (c *purchase) resume(t *testing.T, left []record.Record, asked []string) {
 	t.Helper()
 	b, receipts := c.open(), make(map[record.Address]string)

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file says when calls have other idempotency keys: the keys depend on the run and on how
-// often the call was compensated. A service that knows the key of a refunded payment would answer
-// with the old receipt, and pay nothing.
+// This file determines the idempotency keys of calls. They depend on the run and on how often the
+// call was compensated: for the old key of a refunded payment, a service would return the old
+// receipt and pay nothing.
 
 // useKeys sets the keys of the calls of the run.
 func (r *run) useKeys() {

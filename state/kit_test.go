@@ -23,18 +23,18 @@ var (
 	steady   = core.RetryConfig{Jitter: core.NoJitter} // waits of 1s and 2s
 )
 
-// calling is a branch that calls d.
+// calling returns a branch that calls d.
 func calling(d *testkit.Definition) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) { return testkit.Call(ctx, d) }
 }
 
-// group makes the branches one after the other, and all of them.
+// group runs all branches, one after the other.
 func group(ctx context.Context, name string, branches ...func(context.Context) (string, error)) ([]string, error) {
 	return actors.Parallel(ctx, actors.Group{Name: name, Workers: 1, CollectAll: true}, branches...)
 }
 
-// wantRecords checks the records of a run, which read "kind address status", or the
-// name in place of the address for values and logs with none.
+// wantRecords checks the records of a run, written as "kind address status". Values and logs
+// without an address have their name in its place.
 func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	var got []string
@@ -54,7 +54,7 @@ func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	assert.Equal(t, "\n"+strings.Join(want, "\n"), "\n"+strings.Join(got, "\n"), "records")
 }
 
-// kinds are the records of a kind.
+// kinds returns the records of a kind.
 func kinds(t testing.TB, st *state.ExecutionState, k record.Kind) (found []record.Record) {
 	for _, r := range testkit.Records(t, st) {
 		if r.Kind == k {

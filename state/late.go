@@ -11,7 +11,7 @@ import (
 // stopTime is how long AwaitStop waits at most.
 const stopTime = time.Second
 
-// AwaitStop waits up to stopTime for the process of a run that was asked to stop, by [Interrupt] or
+// AwaitStop waits up to a second for the process of a run that was asked to stop, by [Interrupt] or
 // [Cancel], to close it. If the run has completed or failed instead, before its process read the
 // request, the request came too late: the error is [ErrEnded]. If the handlers of the run take
 // longer, AwaitStop returns nil.

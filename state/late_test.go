@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func TestAwaitStopTellsARunThatEndedByItself(t *testing.T) {
+func TestAwaitStopReportsARunThatEndedByItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   func(st *state.ExecutionState) // nil leaves the run open
 		late  bool

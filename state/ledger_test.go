@@ -8,7 +8,8 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 )
 
-// TestLedgerAgreesWithACountByItsDefinitions: of runs that end in every way.
+// The counts of the ledger are compared with counts that are made by their definitions, for runs
+// that end in every way.
 func TestLedgerAgreesWithACountByItsDefinitions(t *testing.T) {
 	records := 0
 	for seed := range testkit.Seeds(120) {

@@ -99,7 +99,7 @@ func TestCloseStopsTheTimeout(t *testing.T) {
 	})
 }
 
-func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
+func TestStatusTellsHowTheRunEnded(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(t *testing.T, st *state.ExecutionState)
@@ -208,7 +208,7 @@ func TestCloseFromManyGoroutinesWaitsInEach(t *testing.T) {
 	})
 }
 
-func TestCloseInterruptsCallsUnderWay(t *testing.T) {
+func TestCloseInterruptsRunningCalls(t *testing.T) {
 	for name, h := range map[string]testkit.Handler{"in the handler": testkit.Listening(time.Hour), "in a wait": testkit.Fail(errFlaky)} {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestRunIsFoundInItsContexts(t *testing.T) {
 	st.Metadata().Tags[0] = "changed"
 	assert.Equal(t, "a", st.Metadata().Tags[0], "tag")
 	if state.From(t.Context()) != nil {
-		t.Error("a context without a run has one")
+		t.Error("a run was found in a context without one")
 	}
 }
 
@@ -283,7 +283,7 @@ func TestRunsDoNotShareAnything(t *testing.T) {
 		t.Error("two runs have one ID")
 	}
 	out, err := testkit.Call(ctx, testkit.Tool(t, "outer", once, func(ctx context.Context, _ string) (string, error) {
-		return testkit.Call(two.Context(ctx), testkit.Tool(t, "inner", once, testkit.Succeed)) // a run inside a call of another
+		return testkit.Call(two.Context(ctx), testkit.Tool(t, "inner", once, testkit.Succeed)) // a call of one run inside a call of the other
 	}))
 	testkit.Completed(t, out, err)
 	wantRecords(t, one, "run started", "tool_call outer started", "tool_call outer completed")

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// inRun gives every line the context of a run.
+// inRun is a handler that passes the context of a run with every line.
 type inRun struct {
 	slog.Handler
 	ctx context.Context
@@ -40,7 +40,7 @@ func TestLogHandlerKeepsTheRulesOfPackageSlog(t *testing.T) {
 		lines := kinds(t, st, record.KindLog)
 		require.Len(t, lines, 1)
 		line := map[string]any{slog.LevelKey: lines[0].Detail.Severity, slog.MessageKey: lines[0].Message()}
-		if !strings.Contains(t.Name(), "zero-time") { // a record has a time of its own
+		if !strings.Contains(t.Name(), "zero-time") { // records always have a time
 			line[slog.TimeKey] = lines[0].Time
 		}
 		for key, value := range lines[0].Detail.Metadata {

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A call in doubt that has left its outcome elsewhere completes with it: it does not fail, and
-// nobody is asked; its handler does not run again.
+// A call in doubt whose outcome is found by LookUp completes with it. It does not fail, nobody is
+// asked, and its handler does not run again.
 func TestACallInDoubtIsLookedUpBeforeItFailsOrAsks(t *testing.T) {
 	for name, inDoubt := range map[string]core.InDoubtPolicy{"fail": core.InDoubtFail, "ask": core.InDoubtAsk} {
 		for _, isLeft := range []bool{true, false} {

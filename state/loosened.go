@@ -105,10 +105,10 @@ func (r *restored) passedOver(scope string, claimed int) (ordinal int, missing r
 // isPassedOver reports whether the program has not made a recorded call that has an outcome.
 func (t *track) isPassedOver() bool { return t.claimed && !t.asked && t.HasOutcome() }
 
-// besides returns the calls that a scope has not made when it ends, but that were made in place of
-// other recorded calls, after another output. Another program may have made them, so they are
-// reported and do not bind this one.
-func (r *restored) besides(scope string) []record.Address {
+// unrepeated returns the recorded calls that a scope has not made when it ends, and that need not
+// be made: the output of an earlier call differed when they were recorded. A different program may
+// have made them, so they are only reported.
+func (r *restored) unrepeated(scope string) []record.Address {
 	s := r.ordinals[scope]
 	if s == nil || s.loosened == 0 || s.unchecked > 0 {
 		return nil
@@ -123,8 +123,8 @@ func (r *restored) besides(scope string) []record.Address {
 	return all
 }
 
-// reportBesides records a warning for each of the calls. r.mu must be held.
-func (r *run) reportBesides(scope *engine.Scope, calls []record.Address) {
+// reportUnrepeated records a warning for each of the calls. r.mu must be held.
+func (r *run) reportUnrepeated(scope *engine.Scope, calls []record.Address) {
 	for _, a := range calls {
 		if r.isReported(a) {
 			continue
@@ -133,7 +133,7 @@ func (r *run) reportBesides(scope *engine.Scope, calls []record.Address) {
 		r.keep(&record.Record{
 			Time: now(), Address: scope.Address(), Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
 			Detail: &record.Detail{Severity: slog.LevelWarn, Message: scope.Path() + " ended without its recorded call " + a.String() +
-				", which was made after another output of a call that keeps none"},
+				", which was made after a different output of a call whose output is not kept"},
 		})
 	}
 	_ = r.write() // an error is returned again when the next call begins

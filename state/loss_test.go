@@ -19,11 +19,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A crashing program is opened again and again, and its process ends when a
-// handler calls crash: nothing that is recorded later is kept.
+// A crashing program is opened again and again. Its process ends when a handler
+// calls crash: later records are lost.
 type crashing struct {
 	tape    *tape
-	left    *tape // what the process has left behind; nil while it runs
+	left    *tape // the records that the process has left; nil while it runs
 	options []state.Option
 }
 
@@ -55,9 +55,9 @@ func (c *crashing) run(t *testing.T, program func(context.Context) error) (snaps
 	return st.Status(), err
 }
 
-// runUntilSetAside runs a program until it is set aside, and returns how often the
-// process ended before.
-func (c *crashing) runUntilSetAside(t *testing.T, program func(context.Context) error) (crashes int, e *record.InterruptedError) {
+// runUntilCrashLoop runs a program until its run is interrupted with the reason crash_loop, and
+// returns how often the process had ended by then.
+func (c *crashing) runUntilCrashLoop(t *testing.T, program func(context.Context) error) (crashes int, e *record.InterruptedError) {
 	t.Helper()
 	for crashes = range 30 {
 		status, err := c.run(t, program)
@@ -66,7 +66,7 @@ func (c *crashing) runUntilSetAside(t *testing.T, program func(context.Context) 
 			return crashes, testkit.Interrupted(t, err, record.InterruptCrashLoop)
 		}
 	}
-	t.Fatal("it was never set aside")
+	t.Fatal("the run was never interrupted with crash_loop")
 	return 0, nil
 }
 
@@ -80,7 +80,7 @@ func (c *crashing) started(address string) (all []record.Record) {
 	return all
 }
 
-// calling returns a program that makes one call.
+// callingOnce returns a program that makes one call.
 func callingOnce(t *testing.T, spec core.Spec, handler func(context.Context) (string, error)) func(context.Context) error {
 	t.Helper()
 	d, err := core.NewDefinition(spec, func(ctx context.Context, _ int) (string, error) { return handler(ctx) })
@@ -128,7 +128,7 @@ func TestLostAttemptIsMadeAgainUnderItsOwnNumber(t *testing.T) {
 	}
 }
 
-func TestLostAttemptIsChargedToNoLimit(t *testing.T) {
+func TestLostAttemptCountsAgainstNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashing(state.WithMaxLosses(core.Unlimited))
 		retry := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay, RetryTimeout: time.Minute}
@@ -136,7 +136,7 @@ func TestLostAttemptIsChargedToNoLimit(t *testing.T) {
 		program := callingOnce(t, core.Spec{Kind: record.KindTool, Name: "call", Retry: &retry}, func(ctx context.Context) (string, error) {
 			made++
 			if made <= 10 {
-				time.Sleep(50 * time.Second) //nolint:forbidigo // on the clock of the bubble
+				time.Sleep(50 * time.Second) //nolint:forbidigo // in the bubble's time
 				c.crash()
 				return "", nil
 			}
@@ -151,7 +151,7 @@ func TestLostAttemptIsChargedToNoLimit(t *testing.T) {
 	})
 }
 
-func TestCallThatEndsItsProcessEachTimeIsSetAside(t *testing.T) {
+func TestCallThatEndsItsProcessEachTimeInterruptsTheRun(t *testing.T) {
 	for _, limit := range []struct {
 		name    string
 		want    int
@@ -172,8 +172,8 @@ func TestCallThatEndsItsProcessEachTimeIsSetAside(t *testing.T) {
 						c.crash()
 						return "", nil
 					})
-					for range 3 { // whoever resumes it allows as many again
-						crashes, e := c.runUntilSetAside(t, program)
+					for range 3 { // each resume allows as many losses again
+						crashes, e := c.runUntilCrashLoop(t, program)
 						assert.Equal(t, limit.want, crashes)
 						assert.Contains(t, e.Message, fmt.Sprintf("%d times in a row while call (%s) was under way", limit.want, name))
 					}
@@ -183,7 +183,7 @@ func TestCallThatEndsItsProcessEachTimeIsSetAside(t *testing.T) {
 	}
 }
 
-func TestRunWithoutALimitOfLossesIsNeverSetAside(t *testing.T) {
+func TestRunWithoutALimitOfLossesIsNeverInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashing(state.WithMaxLosses(core.Unlimited))
 		program := callingOnce(t, core.Spec{Kind: record.KindTool, Name: "call"}, func(context.Context) (string, error) {
@@ -198,8 +198,8 @@ func TestRunWithoutALimitOfLossesIsNeverSetAside(t *testing.T) {
 	})
 }
 
-// nest is a program of agents inside each other, the innermost of which runs
-// handler.
+// nest returns a program of nested agents, of which the innermost runs a
+// function.
 func nest(t *testing.T, names []string, innermost func(context.Context) error) func(context.Context) error {
 	t.Helper()
 	inside := innermost
@@ -210,9 +210,9 @@ func nest(t *testing.T, names []string, innermost func(context.Context) error) f
 	return inside
 }
 
-func TestInnermostCallIsTheOneThatIsSetAside(t *testing.T) {
+func TestLossesOfTheInnermostCallInterruptTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
-		innermost *core.Spec // nil for the code of the innermost agent
+		innermost *core.Spec // the call that crashes; nil if the innermost agent itself does
 		want      string
 	}{
 		"a tool":         {&core.Spec{Kind: record.KindTool, Name: "bad"}, "a/b/c/bad (tool)"},
@@ -229,7 +229,7 @@ func TestInnermostCallIsTheOneThatIsSetAside(t *testing.T) {
 				}
 				program := nest(t, []string{"a", "b", "c"}, innermost)
 				for range 2 {
-					crashes, e := run.runUntilSetAside(t, program)
+					crashes, e := run.runUntilCrashLoop(t, program)
 					assert.Equal(t, 5, crashes)
 					assert.Contains(t, e.Message, "while "+c.want)
 				}
@@ -238,7 +238,7 @@ func TestInnermostCallIsTheOneThatIsSetAside(t *testing.T) {
 	}
 }
 
-func TestAgentThatMadeProgressIsNotSetAside(t *testing.T) {
+func TestLossesOfAnAgentThatMadeProgressDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashing(state.WithMaxLosses(2))
 		step := 0
@@ -274,14 +274,14 @@ func TestClosingInOrderIsNoLoss(t *testing.T) {
 				c.crash()
 				return "", nil
 			}
-			time.Sleep(24 * time.Hour) //nolint:forbidigo // it ignores its context
+			time.Sleep(24 * time.Hour) //nolint:forbidigo // the handler ignores its context
 			return "", nil
 		})
 		deploy := func(ctx context.Context) error {
 			done := make(chan error, 1)
 			go func() { done <- program(ctx) }()
 			synctest.Wait()
-			return nil // and the run is closed under it
+			return nil // the run is closed while the handler runs
 		}
 		for range 10 {
 			crashes = false
@@ -290,13 +290,13 @@ func TestClosingInOrderIsNoLoss(t *testing.T) {
 			crashes = true
 			_, err = c.run(t, program)
 			require.NoError(t, err)
-			require.NotNil(t, c.left, "it was not set aside")
+			require.NotNil(t, c.left, "the run was not interrupted with crash_loop")
 		}
-		time.Sleep(48 * time.Hour) //nolint:forbidigo // until the handlers that were left behind have returned
+		time.Sleep(48 * time.Hour) //nolint:forbidigo // until the abandoned handlers have returned
 	})
 }
 
-func TestLossesCountAsAttemptsWhereTheConfigurationSaysSo(t *testing.T) {
+func TestLossesCountAsAttemptsIfTheConfigurationSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashing()
 		retry := core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay, LossesCount: true}
@@ -346,7 +346,7 @@ func TestReplayOfALostCallCountsNothing(t *testing.T) {
 		for range 2 {
 			st, err := state.Replay(t.Context(), c.tape, "run-1")
 			require.NoError(t, err)
-			require.NoError(t, program(st.Context(t.Context())), "a replay sets nothing aside")
+			require.NoError(t, program(st.Context(t.Context())), "a replay interrupts nothing")
 			require.NoError(t, st.Close())
 			found, err := state.Validate(t.Context(), c.tape, "run-1", program)
 			require.NoError(t, err)
@@ -385,7 +385,7 @@ func TestForkDoesNotInheritTheLossesOfItsParent(t *testing.T) {
 			crashes = true
 			_, err = c.run(t, program)
 			require.NoError(t, err)
-			require.NotNil(t, c.left, "it was not set aside")
+			require.NotNil(t, c.left, "the run was not interrupted with crash_loop")
 		}
 		crashes = false
 		_, err = c.run(t, program)

@@ -17,22 +17,22 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// modelCall is what a call of a random program has beside its place in it.
+// modelCall holds the optional features of a call of a random program.
 type modelCall struct {
 	noStore  bool          // its output is not kept
-	fresh    bool          // and is another one in each process
+	fresh    bool          // the output that is not kept differs in each process
 	cached   bool          // its output may come from a cache
-	undone   bool          // a tool is compensated if what is around it fails
+	undone   bool          // a tool with a compensation
 	breaks   bool          // an agent fails after its calls
 	prepares bool          // an agent prepares its calls in order, and executes the last one first
-	sleeps   time.Duration // it is a sleep
-	version  int           // it is a question for a version; the highest that the program knows
-	paid     []string      // of a program: the names of the calls that can be compensated, whatever it becomes
+	sleeps   time.Duration // the call is a sleep of this length; 0 for none
+	version  int           // the call is core.Version with this version; 0 for none
+	paid     []string      // of the root: the names of the calls that can be compensated, also in changed programs
 }
 
-// enrich gives calls of a random program what programs of users have.
+// enrich adds optional features to calls of a random program.
 func enrich(rng *rand.Rand, program *node) {
-	defer func() { // a group that fails fast returns what its branches do
+	defer func() { // a group that fails fast returns the outputs of its branches, so they must not differ
 		for _, n := range program.nodes() {
 			for _, child := range n.children {
 				child.fresh = child.fresh && !n.failFast
@@ -61,7 +61,7 @@ func enrich(rng *rand.Rand, program *node) {
 			case 1:
 				n.undone, n.name = true, "paid"
 			case 2:
-				if !n.guarded { // whose precondition writes a value of its own
+				if !n.guarded { // the precondition of a guarded call writes its own value
 					n.cached, n.name, n.fatal, n.failures = true, "cached", false, 0
 				}
 			case 3:
@@ -89,7 +89,7 @@ func (n *node) caching(e *effects) []core.Interceptor {
 	return []core.Interceptor{e.cache.Interceptor(fmt.Sprint(n.boxed, n.renamed), 0)}
 }
 
-// secret is the output of a call that does not depend on its address.
+// secret returns the output of a call, which does not depend on its address.
 func (n *node) secret(e *effects) string {
 	if n.fresh {
 		return fmt.Sprintf("secret of %p", e)
@@ -97,8 +97,8 @@ func (n *node) secret(e *effects) string {
 	return "secret"
 }
 
-// rememberPaid notes what can be compensated in the program, and in those that it is
-// changed to: a run must know it when it is opened.
+// rememberPaid collects the names of the calls that can be compensated, in the program and in all
+// changed forms of it: a run must know their compensations when it is opened.
 func (n *node) rememberPaid() {
 	n.paid = nil
 	for _, one := range n.nodes() {
@@ -108,7 +108,7 @@ func (n *node) rememberPaid() {
 	}
 }
 
-// compensations returns the option that knows what can be compensated.
+// compensations returns the option with these compensations.
 func (n *node) compensations(t testing.TB) state.Option {
 	t.Helper()
 	var all []state.Compensable
@@ -120,8 +120,8 @@ func (n *node) compensations(t testing.TB) state.Option {
 	return state.WithCompensations(all...)
 }
 
-// prepared makes the children as an agent does that prepares its calls, and executes
-// them in another order. Those that cannot be prepared are made after them.
+// prepared prepares the calls of the children in order and executes the last one first. Children
+// that cannot be prepared are called after them.
 func (e *effects) prepared(t testing.TB, ctx context.Context, n *node, place string) []string {
 	t.Helper()
 	results := make([]string, len(n.children))

@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// How many random programs the model tests make. 5,000 take some minutes, and are
-// for changes of what is compared.
+// The number of random programs in the model tests. After a change of how calls
+// are compared with records, use 5,000, which take some minutes.
 var (
 	modelSeeds = flag.Uint64("model-seeds", 200, "random programs of the model tests, from the first on")
 	modelFirst = flag.Uint64("model-first", 0, "the first of them")
@@ -30,8 +30,8 @@ var (
 	modelStride = flag.Int("model-stride", 40, "the most records between two places where a run is cut; 1 cuts at each")
 )
 
-// modelStores make a store that has what a run had recorded when its process was
-// killed.
+// modelStores are functions that return a store with these records, as a process
+// that was killed would leave it.
 var modelStores = map[string]func(t *testing.T, records []record.Record) snapshot.Store{
 	"memory": func(_ *testing.T, records []record.Record) snapshot.Store {
 		return &tape{records: slices.Clip(records)}
@@ -50,7 +50,7 @@ var modelStores = map[string]func(t *testing.T, records []record.Record) snapsho
 	},
 }
 
-// askingTree is a random program with agents that are retried, and that ask
+// askingTree returns a random program with agents that are retried and ask
 // questions.
 func askingTree(rng *rand.Rand) *node {
 	program := randomTree(rng, 2)
@@ -72,15 +72,14 @@ func askingTree(rng *rand.Rand) *node {
 	return program
 }
 
-// finish opens the run until the program ends, and answers what it asks. It
-// returns early where the program is refused.
+// finish opens the run and answers its questions until the program ends. It
+// returns early if the program is refused.
 func finish(t *testing.T, s snapshot.Store, e *effects, program *node) (string, error) {
 	t.Helper()
 	return finishWith(t, s, e, program, 0)
 }
 
-// finishWith is finish, and interrupts the first opening at its n-th record; 0 for
-// never.
+// finishWith is like finish, but interrupts the first opening at its n-th record, unless n is 0.
 func finishWith(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (string, error) {
 	t.Helper()
 	for range 100 {
@@ -114,7 +113,7 @@ var (
 	}}
 )
 
-// openAt opens the run once, and interrupts it at its n-th record; 0 for never.
+// openAt opens the run once, and interrupts it at its n-th record, unless n is 0.
 func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (string, error) {
 	t.Helper()
 	var st *state.ExecutionState
@@ -124,7 +123,7 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 		}
 	}))
 	options := []state.Option{interrupt, program.compensations(t), state.WithSeed(1), state.WithSync(state.SyncNever)}
-	if n%2 == 1 { // it may be opened with and without interceptors
+	if n%2 == 1 { // a run may be opened with or without interceptors
 		options = append(options, state.WithInterceptors(passing, passingDerived))
 	}
 	st, err := state.Open(t.Context(), s, "run-1", options...)
@@ -137,11 +136,11 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 	return out, err
 }
 
-// modelCuts calls f with prefixes of the records at which a process may have been
-// killed: some, and in an order of claiming.
+// modelCuts calls f with some prefixes of the records after which a process may
+// have been killed.
 func modelCuts(rng *rand.Rand, records []record.Record, stride int, f func(prefix []record.Record)) {
 	for n := 1; n < len(records); n += 1 + rng.IntN(stride) {
-		if !records[n-1].WillRetry { // it and its retrying record are one
+		if !records[n-1].WillRetry { // a failed record and its retrying record are written together
 			f(records[:n])
 		}
 	}
@@ -155,7 +154,7 @@ func forEachModel(t *testing.T, f func(t *testing.T, seed uint64, cut func([]rec
 			t.Parallel()
 			step := uint64(1)
 			if name == "file" {
-				step = 10 // it takes as long as the disk does
+				step = 10 // a store on disk is slow
 			}
 			for seed := *modelFirst; seed < *modelFirst+testkit.Seeds(*modelSeeds); seed += step {
 				synctest.Test(t, func(t *testing.T) {
@@ -166,8 +165,9 @@ func forEachModel(t *testing.T, f func(t *testing.T, seed uint64, cut func([]rec
 	}
 }
 
-// TestUnchangedProgramIsNeverRefused: programs with groups, retried agents, steps
-// and questions, whose process is killed after a record, or interrupted at one.
+// TestUnchangedProgramIsNeverRefused resumes programs with groups, retried
+// agents, steps and questions whose process was killed after a record, or which
+// were interrupted at one.
 func TestUnchangedProgramIsNeverRefused(t *testing.T) {
 	forEachModel(t, func(t *testing.T, seed uint64, cut func([]record.Record) snapshot.Store) {
 		rng := rand.New(rand.NewPCG(seed, 31))
@@ -192,11 +192,11 @@ func TestUnchangedProgramIsNeverRefused(t *testing.T) {
 
 const (
 	fieldRenamed  = "a field renamed"
-	groupLoosened = "a group made goroutines"
+	groupLoosened = "a group was replaced by goroutines"
 )
 
-// mutateFurther changes one thing in a program, as [node.mutate] does, or an input,
-// the type of an output, or makes goroutines of a group.
+// mutateFurther changes one thing in a program: an input, the type of an output, a group that
+// becomes goroutines, or something that [node.mutate] changes.
 func (n *node) mutateFurther(rng *rand.Rand) string {
 	all := n.nodes()
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -217,7 +217,7 @@ func (n *node) mutateFurther(rng *rand.Rand) string {
 	return n.mutate(rng)
 }
 
-// mutateInput changes the input of a tool, or one thing as [node.mutate] does.
+// mutateInput changes the input of a tool, or something that [node.mutate] changes.
 func (n *node) mutateInput(rng *rand.Rand) string {
 	all := n.nodes()
 	if at := all[rng.IntN(len(all))]; at.kind == record.KindTool {
@@ -227,18 +227,17 @@ func (n *node) mutateInput(rng *rand.Rand) string {
 	return n.mutate(rng)
 }
 
-// finishedOf reports whether a call of one of the kinds ended in the records. What an
-// agent or a branch came to is trusted, and may be that of another program.
+// finishedOf reports whether a call of one of the kinds has an outcome in the records. The outcome
+// of an agent or a branch is trusted, and may be that of another program.
 func finishedOf(records []record.Record, kinds ...record.Kind) bool {
 	return slices.ContainsFunc(records, func(r record.Record) bool { return r.IsOutcome() && slices.Contains(kinds, r.Kind) })
 }
 
-// TestChangedProgramIsRefusedOrComesToTheSame is the model: a random program is cut
-// at a record, changed in one thing or two, and resumed. What was recorded as finished never
-// runs again, and no call gets the result of another: the changed program is
-// refused, or goes on with every recorded call in its place. After any number of
-// refused openings the old program finishes as if nothing had happened.
-func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
+// TestChangedProgramIsRefusedOrHasTheSameResult cuts the records of a random program, changes one or
+// two things in the program, and resumes the run. No finished call runs again, and no call gets the
+// result of another: the changed program is refused, or continues with every recorded call in its
+// place. After any number of refused openings, the original program finishes with the same result.
+func TestChangedProgramIsRefusedOrHasTheSameResult(t *testing.T) {
 	var refused, wentOn atomic.Int64
 	t.Cleanup(func() {
 		assert.NotZero(t, refused.Load())
@@ -249,7 +248,7 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		program := askingTree(rng)
 		program.collectAll()
-		for i, n := range program.nodes() { // calls of one name and one input cannot be told apart
+		for i, n := range program.nodes() { // calls with the same name and input cannot be told apart
 			n.name = fmt.Sprint(n.name, "-", i)
 		}
 		program.rememberPaid()
@@ -262,8 +261,8 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 				changed := program.clone()
 				how := changed.mutateFurther(rng)
 				if rng.IntN(2) == 0 && how != fieldRenamed && how != groupLoosened {
-					// What a refused program recorded in a form of its own, the old one
-					// cannot read: of two changes none is of a type.
+					// The original program cannot read outputs that a refused program recorded with
+					// another type. So the type does not change if there are two changes.
 					how += " and " + changed.mutateInput(rng)
 				}
 				at := fmt.Sprintf("seed %d, %s, cut after record %d", seed, how, len(prefix))
@@ -278,13 +277,13 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 				}
 				wentOn.Add(1)
 				if slices.ContainsFunc(changed.nodes(), func(n *node) bool { return n.loose }) {
-					return // it may be refused by itself from now on
+					return // its goroutines may start in another order, so it may be refused later
 				}
 				got, err := finish(t, s, again, changed)
 				for address := range done {
 					require.Zero(t, again.ran[address], "%s: %s had ended", at, address)
 				}
-				if errors.Is(err, core.ErrDivergence) { // a question had stopped it before what was changed
+				if errors.Is(err, core.ErrDivergence) { // a question had stopped it before it reached the change
 					refused.Add(1)
 					continue
 				}

@@ -23,9 +23,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// shopper is a random program: agents that are tried again pay, in one loop, in branches
-// and in agents inside, and each attempt pays what it likes. What it does is the same
-// whenever it is resumed, since it depends on the scope alone.
+// shopper is a random program of retried agents that make payments in a loop, in branches and in
+// inner agents. The payments of each attempt are random, but depend only on the scope, so a resumed
+// program makes the same ones.
 type shopper struct {
 	seed     uint64
 	declares bool
@@ -41,7 +41,7 @@ func (s *shopper) pay(t testing.TB) *core.Definition[string, string] {
 	d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true}, func(ctx context.Context, amount string) (string, error) {
 		switch s.rng(core.ScopeOf(ctx).Path()).IntN(8) {
 		case 0:
-			<-time.After(time.Hour) // its agent has given up meanwhile
+			<-time.After(time.Hour) // longer than the timeout of its agent
 		case 1:
 			return "", core.Permanent(errors.New("no money"))
 		}
@@ -84,9 +84,8 @@ func (s *shopper) agent(t testing.TB, name string, depth int) *testkit.Definitio
 	})
 }
 
-// open runs the program once, answers what it asks, and leaves the records of an earlier
-// moment now and then, as if the process had ended there. It returns the store, and
-// whether the run has ended.
+// open runs the program once and answers its questions. Sometimes it then removes the last records,
+// as if the process had ended earlier. It returns the store, and whether the run has ended.
 func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runID string) (*memstore.Store, bool) {
 	t.Helper()
 	st, err := state.Open(t.Context(), store, runID)
@@ -117,7 +116,7 @@ func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runI
 	return store, st.Status() == snapshot.StatusCompleted || st.Status() == snapshot.StatusFailed
 }
 
-// madeBefore is an effect as the test finds it, from all records before a place.
+// madeBefore is an effect that the test finds in the records before a place.
 type madeBefore struct {
 	run       string
 	address   record.Address
@@ -125,8 +124,8 @@ type madeBefore struct {
 	completed bool
 }
 
-// effectsBefore returns the effects that are left before record i, by the definitions: of
-// calls that completed, or began and did not end, those that no later call has taken.
+// effectsBefore returns the effects that are left before record i, by their definition: those of
+// calls that completed, or began and did not end, and that no later call has taken over.
 func effectsBefore(records []record.Record, i int) (left []madeBefore) {
 	taken := make(map[string]bool)
 	last := make(map[record.Address]*record.Record)
@@ -143,7 +142,7 @@ func effectsBefore(records []record.Record, i int) (left []madeBefore) {
 			continue
 		}
 		if r.IsSuspension() && r.Stage != record.StageHandler {
-			continue // it says nothing new of the call
+			continue // the record says nothing new about the call
 		}
 		if last[r.Address] == nil {
 			order = append(order, r.Address)
@@ -182,12 +181,12 @@ func isOfEarlierAttempt(e, a string) bool {
 	return false
 }
 
-// requireNoEffectTwice holds the records of a run against the table, read plainly: a call
-// that was made found nothing, or somebody decided it; and one that took an effect over
-// found that one.
+// requireNoEffectTwice checks the records of a run against the table of actors.WithIrreversible. A
+// call was made only if there was no effect that it might repeat, or if somebody decided so. A call
+// took over only an effect that it might repeat.
 func requireNoEffectTwice(t *testing.T, records []record.Record, declares bool) {
 	t.Helper()
-	kept := slices.IndexFunc(records, func(r record.Record) bool { return r.Detail != nil && r.Detail.Fork != nil }) // what the parent has made
+	kept := slices.IndexFunc(records, func(r record.Record) bool { return r.Detail != nil && r.Detail.Fork != nil }) // the records before it are those of the parent
 	seen, decided := make(map[record.Address]bool), make(map[string]bool)
 	for i := range records {
 		r := &records[i]
@@ -219,7 +218,7 @@ func requireNoEffectTwice(t *testing.T, records []record.Record, declares bool) 
 			i := slices.IndexFunc(found, func(e madeBefore) bool {
 				return e.address == r.Detail.Effect.Address && e.run == r.Detail.Effect.RunID
 			})
-			require.GreaterOrEqual(t, i, 0, "record %d: %s took over what is not left: %s", r.Seq, at, r.Detail.Effect)
+			require.GreaterOrEqual(t, i, 0, "record %d: %s took over an effect that is not left: %s", r.Seq, at, r.Detail.Effect)
 			same := found[i].completed && found[i].input == r.Detail.InputHash && (declares || place(found[i].address) == place(r.Address))
 			require.True(t, same || decided[at], "record %d: %s took over %s, and nobody has decided it", r.Seq, at, r.Detail.Effect)
 			continue
@@ -229,13 +228,13 @@ func requireNoEffectTwice(t *testing.T, records []record.Record, declares bool) 
 		}
 		for _, e := range found {
 			require.False(t, e.input == r.Detail.InputHash || place(e.address) == place(r.Address),
-				"record %d: %s was made in silence, and %s of run %q is left", r.Seq, at, e.address, e.run)
+				"record %d: %s was made without a question, although %s of run %q is left", r.Seq, at, e.address, e.run)
 		}
 	}
 }
 
-// requirePassedOn requires that a fork which keeps these records knows each effect of its
-// parent once.
+// requirePassedOn checks that a fork that keeps these records knows each effect of its parent
+// exactly once.
 func requirePassedOn(t *testing.T, parent []record.Record, parentID string, kept []record.Record) {
 	t.Helper()
 	of := func(e madeBefore) string {
@@ -248,7 +247,7 @@ func requirePassedOn(t *testing.T, parent []record.Record, parentID string, kept
 	for _, e := range effectsBefore(kept, len(kept)) {
 		known[of(e)]++
 	}
-	took := make(map[string]string) // by the call that took it over
+	took := make(map[string]string) // effects, by the call that took them over
 	for i := range parent {
 		if r := &parent[i]; r.Status == record.StatusCompleted && r.Detail != nil && r.Detail.Effect != nil && r.Kind.IsCall() {
 			took[of(madeBefore{"", r.Address, record.Hash{}, true})] = of(madeBefore{r.Detail.Effect.RunID, r.Detail.Effect.Address, record.Hash{}, true})
@@ -263,9 +262,9 @@ func requirePassedOn(t *testing.T, parent []record.Record, parentID string, kept
 	}
 }
 
-// TestNoEffectIsMadeTwiceInSilence runs random programs that are killed, resumed, answered
-// and forked, and holds their records against the table.
-func TestNoEffectIsMadeTwiceInSilence(t *testing.T) {
+// TestNoEffectIsMadeTwiceWithoutAQuestion runs random programs that are killed, resumed, answered and
+// forked, and checks their records against the table of actors.WithIrreversible.
+func TestNoEffectIsMadeTwiceWithoutAQuestion(t *testing.T) {
 	seeds := testkit.Seeds(300)
 	if testing.Short() {
 		seeds = 60
@@ -292,7 +291,7 @@ func TestNoEffectIsMadeTwiceInSilence(t *testing.T) {
 					forked += s.fork(t, rng, store, &runID, fmt.Sprint("run-", n+1))
 				}
 			}
-			<-time.After(2 * time.Hour) // what was abandoned returns
+			<-time.After(2 * time.Hour) // until abandoned handlers have returned
 		})
 	}
 	require.Greater(t, took, int(seeds)/4)
@@ -300,7 +299,7 @@ func TestNoEffectIsMadeTwiceInSilence(t *testing.T) {
 	require.Greater(t, forked, int(seeds)/4)
 }
 
-// fork forks the run somewhere.
+// fork forks the run at a random call.
 func (s *shopper) fork(t *testing.T, rng *rand.Rand, store snapshot.Store, runID *string, newID string) int {
 	t.Helper()
 	parent := testkit.LoadRun(t, store, *runID).Records

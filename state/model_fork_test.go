@@ -15,11 +15,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestForkOfAnyCallComesToTheSame is the model: a random program with groups,
-// retried agents, steps and questions is cut at a record, and forked at calls that
-// it had made by then. Each fork comes to what the whole run came to. The call of
-// the fork runs anew, and nothing that had ended before it came up does.
-func TestForkOfAnyCallComesToTheSame(t *testing.T) {
+// TestForkOfAnyCallHasTheSameResult cuts the records of a random program with groups, retried agents,
+// steps and questions, and forks the run at calls that it had made by then. Each fork has the
+// result of the whole run. The call at which it was forked runs again, and calls that had ended
+// before that call began do not.
+func TestForkOfAnyCallHasTheSameResult(t *testing.T) {
 	model := func(t *testing.T, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, 47))
 		program := askingTree(rng)
@@ -38,7 +38,7 @@ func TestForkOfAnyCallComesToTheSame(t *testing.T) {
 			what := fmt.Sprintf("seed %d, cut after record %d, forked at %s", seed, len(prefix), at)
 			err := state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{Effects: state.RepeatEffects})
 			if errors.Is(err, state.ErrCompensated) {
-				return // what a fork would keep was undone
+				return // the fork would keep calls that were compensated
 			}
 			require.NoError(t, err, what)
 
@@ -50,11 +50,11 @@ func TestForkOfAnyCallComesToTheSame(t *testing.T) {
 				require.Zero(t, again.ran[address], "%s: %s had ended before", what, address)
 			}
 			if fork.Kind == record.KindTool || fork.Kind == record.KindStep {
-				require.NotZero(t, again.ran[at.String()], "%s: it does not run anew", what)
+				require.NotZero(t, again.ran[at.String()], "%s: the call does not run again", what)
 			}
 		})
 	}
-	for seed := *modelFirst; seed < *modelFirst+testkit.Seeds(*modelSeeds); seed += 4 { // each takes long
+	for seed := *modelFirst; seed < *modelFirst+testkit.Seeds(*modelSeeds); seed += 4 { // each seed takes long
 		synctest.Test(t, func(t *testing.T) { model(t, seed) })
 	}
 }

@@ -26,7 +26,7 @@ type node struct {
 	name     string
 	kind     record.Kind
 	failures int  // attempts that fail before one succeeds
-	fatal    bool // it fails for good instead
+	fatal    bool // every attempt fails, and the call fails for good
 	takes    time.Duration
 	guarded  bool // a precondition writes a value, which the handler reads in the end
 	children []*node
@@ -34,19 +34,19 @@ type node struct {
 	failFast bool // the children are a group that fails with the first of them
 	loops    int
 
-	// What only changed programs and those that ask have.
-	input   int  // another than 1; 0 for that
+	// The fields below are only set by tests that change a program or ask questions.
+	input   int  // 0 means 1
 	boxed   bool // its output is a struct
-	renamed bool // whose field has another name
-	loose   bool // its branches are goroutines of its own instead of a group's
+	renamed bool // the field of the struct is renamed
+	loose   bool // the branches are plain goroutines instead of a group
 
 	modelCall
 }
 
 func randomTree(rng *rand.Rand, depth int) *node {
 	n := &node{name: fmt.Sprintf("agent%d", rng.IntN(3)), kind: record.KindAgent, loops: 1 + rng.IntN(2), parallel: rng.IntN(3) == 0}
-	// What would be stopped in a group depends on time, and so would what it
-	// comes to, if there were more than leaves in it.
+	// Which calls a failing group stops depends on time. To keep its result
+	// predictable, such a group has only leaves.
 	n.failFast = rng.IntN(4) == 0
 	n.guarded = rng.IntN(3) == 0
 	for i := range 1 + rng.IntN(3) {
@@ -56,7 +56,7 @@ func randomTree(rng *rand.Rand, depth int) *node {
 		}
 		leaf := &node{name: fmt.Sprintf("tool%d", rng.IntN(2)), kind: record.KindTool}
 		if n.failFast {
-			leaf.takes = time.Duration(1+(5*i+3)%7) * time.Minute // no two at once
+			leaf.takes = time.Duration(1+(5*i+3)%7) * time.Minute // no two end at the same time
 		}
 		switch rng.IntN(5) {
 		case 0:
@@ -79,8 +79,8 @@ type effects struct {
 	ran       map[string]int
 	succeeded map[string]int
 	order     []string          // the addresses that ran, each once
-	places    map[string]string // of these in the program, whatever their addresses
-	changed   string            // the place of a call with another input than the others have
+	places    map[string]string // of these calls in the program, by address
+	changed   string            // the place of the call whose input was changed
 	cache     *cache.Cache
 }
 
@@ -100,7 +100,7 @@ func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place strin
 	case n.sleeps > 0:
 		return "slept", core.Sleep(ctx, n.sleeps)
 	case n.version > 0:
-		_ = core.Version(ctx, n.name, n.version) // which is another one where another program was
+		_ = core.Version(ctx, n.name, n.version) // a changed program may know another version
 		return "version", nil
 	case n.kind == record.KindQuestion:
 		return core.Await[string](ctx, n.name)
@@ -114,7 +114,7 @@ func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place strin
 	return callAs(t, ctx, e, n, place, func(text string) string { return text })
 }
 
-// box is an output that is a struct, renamedBox the same with its field renamed.
+// box is an output that is a struct. renamedBox is the same with its field renamed.
 type (
 	box struct {
 		Text string `json:"text"`
@@ -168,10 +168,10 @@ func defineAs[Out any](t testing.TB, e *effects, n *node, place string, wrap fun
 	return d.Event(), input
 }
 
-// valueKey is what the precondition of the call writes.
+// valueKey returns the key of the value that the precondition of the call writes.
 func valueKey(ctx context.Context) string { return "of " + core.ScopeOf(ctx).Address().String() }
 
-// values are those that everyone sees, of all that is in the records.
+// values returns the values in the records that everyone sees.
 func values(t testing.TB, ctx context.Context, records []record.Record) map[string]string {
 	t.Helper()
 	seen := make(map[string]string)
@@ -187,7 +187,7 @@ func values(t testing.TB, ctx context.Context, records []record.Record) map[stri
 	return seen
 }
 
-// guard is an error unless the handler sees what its precondition wrote.
+// guard returns an error unless the handler sees the value that its precondition wrote.
 func (n *node) guard(ctx context.Context) error {
 	if v, _, err := state.Get[string](ctx, valueKey(ctx)); err != nil || n.guarded && v != "written" {
 		return fmt.Errorf("%w: the value of its precondition is %q, %w", errFatal, v, err)
@@ -233,10 +233,10 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 		one := func(ctx context.Context, i int) string {
 			out, err := e.callAt(t, ctx, n.children[i], fmt.Sprint(place, "/", loop, ".", i))
 			if n.children[i].noStore && err == nil {
-				out = "a secret" // which another process does not know
+				out = "a secret" // the real output may differ in the next process
 			}
 			if errors.Is(err, errFatal) {
-				out = "fatal" // an agent that takes its branch by the error
+				out = "fatal" // the result of an agent that tests errors with errors.Is
 			} else if err != nil {
 				out = err.Error()
 			}
@@ -278,8 +278,8 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 	return strings.Join(all, ";"), n.guard(ctx)
 }
 
-// failFast makes the children as branches of a group that fails with the first
-// of them.
+// failFast runs the children as branches of a group that fails with the first of
+// them.
 func (e *effects) failFast(t testing.TB, ctx context.Context, n *node, place string) []string {
 	t.Helper()
 	branches := make([]func(context.Context) (string, error), len(n.children))
@@ -293,10 +293,10 @@ func (e *effects) failFast(t testing.TB, ctx context.Context, n *node, place str
 	return results
 }
 
-// TestRunCutAnywhereResumesToTheSameResult is the model: a random program of
-// nested, parallel and repeated calls is cut at every record boundary and
-// resumed. It must come to what the uncut run came to, without running again
-// what had succeeded.
+// TestRunCutAnywhereResumesToTheSameResult cuts the records of a random program
+// of nested, parallel and repeated calls at every place and resumes the run. It
+// must have the result of the whole run, and no call that had succeeded may run
+// again.
 func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 	for seed := range testkit.Seeds(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -307,7 +307,7 @@ func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 				want, left := resumedWithValues(t, whole, first, program)
 				for n := 1; n < len(whole.records); n++ {
 					if whole.records[n-1].WillRetry {
-						continue // it and its retrying record are one
+						continue // a failed record and its retrying record are written together
 					}
 					done := completedLeaves(whole.records[:n])
 					again := newEffects()

@@ -20,10 +20,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What must not be written down is not, and runs again.
+// Tests of outputs that must not be stored: their calls run again.
 
-// secrets is an agent that has a token from a call of the kind, uses it, and
-// stops there the first time.
+// secrets is a program whose agent gets a token from a call of the kind, uses it,
+// and is interrupted the first time.
 type secrets struct {
 	fetched, used int
 	again         bool
@@ -87,7 +87,7 @@ func TestOutputThatMustNotBeStoredIsNot(t *testing.T) {
 				require.NoError(t, err)
 				said = said || strings.Contains(string(text), `"no_store":true`)
 			}
-			assert.True(t, said, "the record says so")
+			assert.True(t, said, "the record has no_store set")
 
 			secret.again = true
 			out, err := run(t, s, p)
@@ -95,7 +95,7 @@ func TestOutputThatMustNotBeStoredIsNot(t *testing.T) {
 			assert.Equal(t, "12 fetch 2", out)
 			assert.Equal(t, 2, secret.fetched)
 			if kind == "agent" {
-				assert.Equal(t, 1, secret.used, "what it called is recalled")
+				assert.Equal(t, 1, secret.used, "the call that used the token is recalled")
 			}
 			_, err = run(t, s, p)
 			require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestOutputThatMustNotBeStoredIsNot(t *testing.T) {
 	}
 }
 
-func TestReplayCannotProveWhatWasNotStored(t *testing.T) {
+func TestReplayFailsForOutputsThatWereNotStored(t *testing.T) {
 	secret := new(secrets)
 	p := secret.program("tool")
 	s := memstore.New()
@@ -204,7 +204,7 @@ func TestBranchWithoutAStoredOutputIsMadeAgainInAGroupThatFailed(t *testing.T) {
 	assert.Equal(t, 2, ran)
 }
 
-func TestCallThatRunsAgainCannotAskNotTo(t *testing.T) {
+func TestNoStoreRefusesAPolicyThatForbidsRepetition(t *testing.T) {
 	for _, policy := range []core.InDoubtPolicy{core.InDoubtFail, core.InDoubtAsk} {
 		_, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", NoStore: true, InDoubt: policy}, func(context.Context, string) (string, error) { return "", nil })
 		require.ErrorContains(t, err, `"pay" is NoStore, so it runs again`)

@@ -24,7 +24,7 @@ type spending struct {
 	token  string // "" fails
 	tools  []string
 	stop   int  // interrupts the run before this tool; 0 for none
-	isRoot bool // the calls are not inside an agent
+	isRoot bool // the calls are root calls instead of calls of an agent
 	ran    *[]string
 }
 
@@ -81,7 +81,7 @@ func TestCallsAfterOneThatKeepsNoOutputAreCompared(t *testing.T) {
 		token string
 		tools []string
 		fails error  // of the changed program
-		ran   string // by it, after pay
+		ran   string // the tools that the changed program ran after pay
 		root  bool
 	}{
 		"renamed":                               {"t1", []string{"pay2", "ship"}, core.ErrDivergence, "", false},
@@ -119,8 +119,8 @@ func TestCallsAfterOneThatKeepsNoOutputAreCompared(t *testing.T) {
 
 			ran, old.stop = nil, 0
 			out, err = old.run(t, s)
-			require.NoError(t, err, "the program of before")
-			if c.token == "" { // which is on record
+			require.NoError(t, err, "the original program")
+			if c.token == "" { // the failure is recorded
 				assert.Equal(t, " pay ship", out)
 			} else {
 				assert.Equal(t, "t1 pay ship", out)
@@ -130,8 +130,8 @@ func TestCallsAfterOneThatKeepsNoOutputAreCompared(t *testing.T) {
 	}
 }
 
-// A program that is stopped before it is refused leaves a call in the place of another.
-// It is told of, and the program of before can finish.
+// A changed program that is stopped before it is refused has recorded a call in the place of
+// another. That call is reported, and the original program can finish.
 func TestCallInThePlaceOfAnotherIsReported(t *testing.T) {
 	s, ran := new(tape), []string{}
 	old := spending{token: "t1", tools: []string{"pay", "ship"}, stop: 1, ran: &ran}
@@ -157,7 +157,7 @@ func TestCallInThePlaceOfAnotherIsReported(t *testing.T) {
 	assert.Equal(t, 1, warnings)
 }
 
-// The token is another one at each resume.
+// The token differs at each resume.
 func TestCallsAfterAnOutputThatDiffersEachTime(t *testing.T) {
 	s, ran := new(tape), []string{}
 	tools := []string{"a", "b", "c", "d"}
@@ -181,7 +181,7 @@ func TestCallsAfterAnOutputThatDiffersEachTime(t *testing.T) {
 	assert.Empty(t, ran, "d was made when the program was refused")
 }
 
-// anotherToken returns a token whose fingerprint is not that of the latest one.
+// anotherToken returns a token with another fingerprint than the latest one.
 func anotherToken(t *testing.T, s *tape) string {
 	t.Helper()
 	var found []byte
@@ -199,7 +199,7 @@ func anotherToken(t *testing.T, s *tape) string {
 			return token
 		}
 	}
-	require.Fail(t, "no other token")
+	require.Fail(t, "no token with another fingerprint was found")
 	return ""
 }
 

@@ -17,8 +17,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What a handler does after its attempt was stopped is not repeated by a resume:
-// none of it may be on record, where it would be taken for a changed program.
+// Calls that a handler makes after its attempt was stopped are not made again
+// after a resume. They must not be recorded: the program would seem to have
+// changed.
 
 // openedFor opens the run and calls d.
 func openedFor(t testing.TB, s snapshot.Store, d *testkit.Definition, during func(*state.ExecutionState)) (string, error) {
@@ -36,7 +37,7 @@ func interruptedAfterAMinute(st *state.ExecutionState) {
 	time.AfterFunc(time.Minute, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"}) })
 }
 
-// waiting is an agent that makes a call after an hour, and another if its
+// waiting returns an agent that calls goOn after an hour, and cleanUp if its
 // context ends before.
 func waiting(t testing.TB, timeout time.Duration, hour *time.Duration, cleanUp, goOn testkit.Handler) *testkit.Definition {
 	t.Helper()
@@ -52,18 +53,18 @@ func waiting(t testing.TB, timeout time.Duration, hour *time.Duration, cleanUp, 
 	})
 }
 
-// through is a handler that calls d.
+// through returns a handler that calls d.
 func through(d *testkit.Definition) testkit.Handler {
 	return func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, d) }
 }
 
-func TestCallMadeBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {
+func TestCallMadeBecauseOfAnInterruptIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, hour := new(tape), time.Hour
 		cleanUp := testkit.Tool(t, "clean_up", once, testkit.Succeed)
 		goOn := testkit.Tool(t, "go_on", once, testkit.Succeed)
 		agent := waiting(t, 0, &hour, through(cleanUp), through(goOn))
-		for range 2 { // the second compares with what is on record
+		for range 2 { // the second time, the calls are compared with the records
 			_, err := openedFor(t, s, agent, interruptedAfterAMinute)
 			testkit.Interrupted(t, err, record.InterruptUser)
 		}
@@ -72,7 +73,7 @@ func TestCallMadeBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {
 	})
 }
 
-func TestRootCallMadeBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {
+func TestRootCallMadeBecauseOfAnInterruptIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(tape)
 		first := testkit.Tool(t, "first", once, testkit.Listening(time.Hour))
@@ -119,7 +120,7 @@ func TestRunIsInterruptedIfARootCallCameAfterItsContext(t *testing.T) {
 	assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 }
 
-func TestQuestionAskedBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {
+func TestQuestionAskedBecauseOfAnInterruptIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, hour := new(tape), time.Hour
 		asking := func(question string) testkit.Handler {
@@ -134,15 +135,15 @@ func TestQuestionAskedBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {
 	})
 }
 
-// resumedAnywhere cuts what an attempt of the agent recorded before its outcome
-// anywhere, and resumes it to its end.
+// resumedAnywhere cuts the records at every place before the outcome of the
+// agent, and resumes the run to its end.
 func resumedAnywhere(t *testing.T, whole *tape, agent *testkit.Definition) {
 	t.Helper()
 	for n := 2; n < len(whole.records); n++ {
 		if r := whole.records[n-1]; r.IsOutcome() && r.Address.String() == "agent" {
 			return
 		} else if r.WillRetry {
-			continue // it and its retrying record are one
+			continue // a failed record and its retrying record are written together
 		}
 		out, err := openedFor(t, whole.cut(n), agent, undisturbed)
 		assert.NoError(t, err, "cut after record %d", n)
@@ -150,7 +151,7 @@ func resumedAnywhere(t *testing.T, whole *tape, agent *testkit.Definition) {
 	}
 }
 
-func TestCallMadeBecauseOfATimeoutIsNotOnRecord(t *testing.T) {
+func TestCallMadeBecauseOfATimeoutIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, hour := new(tape), time.Hour
 		cleanUp := testkit.Tool(t, "clean_up", once, testkit.Succeed)
@@ -163,7 +164,7 @@ func TestCallMadeBecauseOfATimeoutIsNotOnRecord(t *testing.T) {
 	})
 }
 
-func TestCallMadeBecauseAnotherCouldNotGoOnInTimeIsNotOnRecord(t *testing.T) {
+func TestCallMadeBecauseAnotherTimedOutIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cleaned := new(tape), 0
 		busy := testkit.Tool(t, "busy", core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour}, testkit.Failing(1, errFlaky))

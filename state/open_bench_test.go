@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// BenchmarkOpen measures how long it takes to open a run of 200,000 calls in a
-// directory, and how much memory the open run holds: one agent that has made all of
-// them and is not done, and one of 20 agents that each have 100 with 100 calls.
+// BenchmarkOpen measures the time to open a run of 200,000 calls in a directory, and the memory
+// that the open run needs. In one run, a single unfinished agent has made all calls. In the other
+// there are 20 agents that each called 100 agents, which made 100 calls each.
 func BenchmarkOpen(b *testing.B) {
 	for name, widths := range map[string][]int{"flat": {200_000}, "nested": {20, 100, 100}} {
 		b.Run(name, func(b *testing.B) {

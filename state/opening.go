@@ -17,16 +17,16 @@ type Opening struct {
 	Version    string // of the program
 	Metadata   snapshot.Metadata
 
-	// Before has the attributes that the latest recorded opening was given; nil for
-	// none. It must not be changed.
+	// Before holds the attributes of the latest recorded opening; nil if it has none. It must not
+	// be changed.
 	Before map[string]any
 }
 
-// WithOpening calls f when the run is begun or resumed, before anything happens in it. What
-// f returns are attributes of the record with which the opening begins, as those of
-// [core.Annotate] are of an attempt: the next opening gets them as Opening.Before, in
-// whatever process. Nil is for none. If the option is given twice, the attributes of both
-// are recorded. The context is that of [Open]; that of a run in memory is empty.
+// WithOpening calls f when the run is begun or resumed, before anything happens in it. The result
+// of f, which may be nil, becomes the attributes of the opening's first record, as [core.Annotate]
+// sets those of an attempt. The next opening, in any process, gets them as Opening.Before. If the
+// option is given twice, the attributes of both are recorded. The context is that of [Open], or an
+// empty one for a run in memory.
 //
 // Tracing uses it to continue a trace in the next process.
 func WithOpening(f func(context.Context, Opening) map[string]any) Option {

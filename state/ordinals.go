@@ -318,8 +318,8 @@ func (r *run) Ended(s *engine.Scope, claimed int) error {
 	}
 	ordinal, missing, ok := r.restored.passedOver(s.Path(), claimed)
 	if !ok {
-		if besides := r.restored.besides(s.Path()); besides != nil {
-			r.reportBesides(s, besides)
+		if calls := r.restored.unrepeated(s.Path()); calls != nil {
+			r.reportUnrepeated(s, calls)
 		}
 		r.mu.Unlock()
 		return nil

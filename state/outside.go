@@ -165,9 +165,9 @@ func notRunning(found snapshot.Info) error {
 //		}
 //	}
 //
-// A run that waits for a signal can continue when there is one. A run that sleeps can continue when the time has passed, and a run with a
-// question that has a default when the default is due. AwaitAnswers returns an
-// error when ctx ends, and [ErrCancelled] when the run was cancelled.
+// A run that waits for a signal can continue when there is one, a run that sleeps when the time has
+// passed, and a run with a question that has a default when the default is due. AwaitAnswers
+// returns an error when ctx ends, and [ErrCancelled] when the run was cancelled.
 func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
 	if err := awaitAnswers(ctx, store, runID); err != nil {
 		return fmt.Errorf("state: await answers to run %s: %w", runID, err)
@@ -177,7 +177,7 @@ func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error
 
 func awaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
 	for {
-		ready, due, err := canGoOn(ctx, store, runID)
+		ready, due, err := canContinue(ctx, store, runID)
 		if ready || err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func awaitChange(ctx context.Context, store snapshot.Store, runID string, due ti
 		} else if err != nil {
 			return err
 		}
-		ready, now, err := canGoOn(ctx, store, runID)
+		ready, now, err := canContinue(ctx, store, runID)
 		if ready || err != nil || !now.Equal(due) {
 			return err
 		}
@@ -212,8 +212,8 @@ func awaitChange(ctx context.Context, store snapshot.Store, runID string, due ti
 	return context.Cause(ctx)
 }
 
-// canGoOn reports whether the run can continue, and when it can continue without an answer.
-func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, time.Time, error) {
+// canContinue reports whether the run can continue, and when it can continue without an answer.
+func canContinue(ctx context.Context, store snapshot.Store, runID string) (bool, time.Time, error) {
 	found, waiting, err := loadWithMessages(ctx, store, runID)
 	switch {
 	case err != nil || found.Open:

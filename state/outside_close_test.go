@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// lateCloser calls functions while a run is closed: when its inbox is not read any
-// more and before it is closed, and right after that.
+// lateCloser is a store that calls functions while a run is closed: one after the inbox was read
+// for the last time, and one right after the journal was closed.
 type lateCloser struct {
 	snapshot.Store
 	meanwhile, after func()
@@ -44,7 +44,7 @@ func (j *closingJournal) Close(ctx context.Context, end snapshot.End) error {
 	return err
 }
 
-// posting calls a function right before a message is posted.
+// posting is a store that calls a function right before a message is posted.
 type posting struct {
 	snapshot.Store
 	before func()
@@ -77,7 +77,7 @@ func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
 	wantInterrupted(t, s)
 
 	require.NoError(t, answer(t, s, "this"))
-	out, err := resume(t, s) // as it ends, it is interrupted
+	out, err := resume(t, s) // the interrupt comes while the run is closed
 	require.NoError(t, err)
 	assert.Equal(t, "this", out)
 	info, err := s.Info(t.Context(), askedRun)
@@ -87,7 +87,7 @@ func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
 	assert.Zero(t, waiting)
 }
 
-// An interrupt that ended a run does not end it again after somebody has resumed it.
+// An interrupt that stopped a run does not stop it again after somebody has resumed it.
 func TestRunThatIsResumedWhenItWasInterruptedStaysResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lateCloser{Store: memstore.New()}
@@ -103,7 +103,7 @@ func TestRunThatIsResumedWhenItWasInterruptedStaysResumed(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "deploy"}))
 		synctest.Wait()
-		require.Error(t, st.Interrupted(), "it was read")
+		require.Error(t, st.Interrupted(), "the interrupt was received")
 		require.NoError(t, st.Close())
 		info, err := s.Info(t.Context(), askedRun)
 		require.NoError(t, err)

@@ -35,7 +35,7 @@ func TestInterruptFromOutsideEndsAWait(t *testing.T) {
 		})
 		<-time.After(time.Minute)
 		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "deploy"}))
-		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "again"}), "twice is fine")
+		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "again"}), "a second interrupt")
 		wait.Wait()
 		assert.Equal(t, time.Minute, passed())
 		require.NoError(t, st.Close())
@@ -53,7 +53,7 @@ func TestInterruptFromOutsideEndsAWait(t *testing.T) {
 	})
 }
 
-func TestInterruptOfARunThatNobodyRunsSaysHowItStands(t *testing.T) {
+func TestInterruptOfARunThatNobodyRunsReportsItsStatus(t *testing.T) {
 	s := paused(t)
 	err := state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops", Message: "deploy"})
 	require.ErrorIs(t, err, state.ErrNotRunning)
@@ -67,7 +67,7 @@ func TestInterruptOfARunThatNobodyRunsSaysHowItStands(t *testing.T) {
 	require.ErrorIs(t, state.Interrupt(t.Context(), s, "none", snapshot.Stop{By: "ops", Message: "deploy"}), snapshot.ErrNotFound)
 }
 
-// An interrupt that comes too late for its generation must not stop the next.
+// An interrupt that comes too late for one generation must not stop the next.
 func TestInterruptOfAGenerationThatIsOverIsDropped(t *testing.T) {
 	s := paused(t)
 	require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Generation: 1, Record: record.Record{
@@ -80,7 +80,7 @@ func TestInterruptOfAGenerationThatIsOverIsDropped(t *testing.T) {
 	assert.Zero(t, waiting)
 }
 
-func TestAwaitAnswersReturnsWhenTheRunCanGoOn(t *testing.T) {
+func TestAwaitAnswersReturnsWhenTheRunCanContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := paused(t)
 		returned := make(chan error, 1)

@@ -84,7 +84,7 @@ func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
 			}, 0},
 		} {
 			s := memstore.New()
-			for opening := 1; opening <= 2; opening++ { // the first run, and one that goes on
+			for opening := 1; opening <= 2; opening++ { // a new run, and the resumed one
 				st, err := state.Open(t.Context(), s, "run-1")
 				require.NoError(t, err)
 				agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
@@ -109,7 +109,7 @@ func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
 	})
 }
 
-// warned are the warnings of the run "run-1" that contain the text.
+// warned returns the warnings of the run "run-1", and checks that they contain the text.
 func warned(t *testing.T, s snapshot.Store, text string) (warnings []record.Record) {
 	t.Helper()
 	found, err := s.Load(t.Context(), "run-1")
@@ -124,11 +124,11 @@ func warned(t *testing.T, s snapshot.Store, text string) (warnings []record.Reco
 	return warnings
 }
 
-// Calls of one name and one input that goroutines have made at the same time are told
-// apart by the order of their claims alone. They are refused where that matters.
-func TestCallsOfGoroutinesAreNotSwappedInSilence(t *testing.T) {
+// Calls with the same name and input that goroutines have made at the same time differ only in the
+// order of their claims. They are refused if swapping them would change a result.
+func TestCallsOfGoroutinesAreNotSwappedSilently(t *testing.T) {
 	for name, c := range map[string]struct {
-		outputs []string // of the calls, by when they end; "" does not end before the run stops
+		outputs []string // of the calls, in the order of their ends; "" for a call that does not end before the run stops
 		refused string
 	}{
 		"with one output":       {[]string{"x", "x", "x"}, ""},
@@ -174,7 +174,7 @@ func TestCallsOfGoroutinesAreNotSwappedInSilence(t *testing.T) {
 					return err
 				}
 				require.ErrorIs(t, open(), core.ErrInterrupted)
-				before := made.Add(1) // another opening
+				before := made.Add(1) // calls made in the first opening
 				err := open()
 				if c.refused == "" {
 					require.NotErrorIs(t, err, core.ErrDivergence)

@@ -26,13 +26,13 @@ type job struct {
 	Hours int `json:"hours"`
 }
 
-// hourly retries after exactly so long.
+// hourly returns a configuration that retries after exactly delay.
 func hourly(delay time.Duration) core.RetryConfig {
 	return core.RetryConfig{MaxAttempts: 5, Backoff: core.Constant, InitialDelay: delay, MaxDelay: 24 * time.Hour, Jitter: core.NoJitter}
 }
 
-// openParking makes the call in an opening of its own, and returns how it ended and
-// what is stored of the run then.
+// openParking makes the call in a new opening, and returns its result and the stored Info of the
+// run.
 func openParking[Out any](t *testing.T, store snapshot.Store, agent actors.Agent[struct{}, Out]) (Out, snapshot.Info, error) {
 	t.Helper()
 	st, err := state.Open(t.Context(), store, "r", state.WithParking(time.Minute))
@@ -94,7 +94,7 @@ func TestLongBackoffParksTheRunUntilTheNextAttempt(t *testing.T) {
 			require.NoError(t, err)
 			if rec.Kind == record.KindTool && rec.Status == record.StatusCompleted {
 				assert.Equal(t, 3, rec.TotalAttempts())
-				assert.Equal(t, 2*time.Hour, rec.Elapsed, "waits count, in the process or not")
+				assert.Equal(t, 2*time.Hour, rec.Elapsed, "waits count, whether or not the run was parked")
 			}
 		}
 	})
@@ -139,7 +139,7 @@ func TestBackoffWithinATimeoutWaitsInTheProcess(t *testing.T) {
 		_, info, err := openParking(t, store, agent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, snapshot.StatusFailed, info.Status)
-		assert.Equal(t, time.Hour, time.Since(begin), "parked, it would have gone on for 5 attempts")
+		assert.Equal(t, time.Hour, time.Since(begin), "a run that parks would make 5 attempts")
 	})
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// prepared prepares its calls in order and executes them last to first.
+// prepared is a program that prepares its calls in order and executes them last to first.
 type prepared struct {
 	calls [][2]string // names and inputs
-	from  int         // it executes no earlier ones, and is then interrupted
+	from  int         // the index of the last call that it executes before it is interrupted
 	ran   *[]string
 }
 
@@ -52,8 +52,7 @@ func (p prepared) run(t *testing.T, s *tape, options ...state.Option) (string, e
 	return out, err
 }
 
-// A call that was prepared, and has no record of its own, is compared like one that
-// has.
+// A call that was prepared but has no record is compared like one with a record.
 func TestPreparedCallIsCompared(t *testing.T) {
 	for name, changed := range map[string][][2]string{
 		"another input": {{"a", "9"}, {"b", "2"}},
@@ -74,7 +73,7 @@ func TestPreparedCallIsCompared(t *testing.T) {
 			assert.Equal(t, []string{"b2"}, ran)
 			old.from = 0
 			out, err := old.run(t, s)
-			require.NoError(t, err, "the program of before")
+			require.NoError(t, err, "the original program")
 			assert.Equal(t, "b2a1", out)
 			assert.Equal(t, []string{"b2", "a1"}, ran)
 		})

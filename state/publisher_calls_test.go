@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A publisher may make calls in the run that it is shown records of, also those
+// A publisher may make calls in the run whose records it gets, even for records
 // that were appended while a call was claimed.
 func TestPublisherMakesACallAtAnyRecord(t *testing.T) {
 	s := new(tape)

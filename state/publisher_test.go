@@ -33,7 +33,7 @@ func TestPublisherThatPanicsChangesNothingAndIsCounted(t *testing.T) {
 		testkit.Completed(t, out, err)
 		assert.Len(t, testkit.Records(t, st), len(testkit.Records(t, quiet)), "records")
 		assert.Equal(t, int64(len(testkit.Records(t, st))), st.Stats().PublisherPanics, "panics")
-		assert.Equal(t, len(testkit.Records(t, st)), heard, "heard by the other")
+		assert.Equal(t, len(testkit.Records(t, st)), heard, "records published to the other publisher")
 		st.Close()
 		assert.Equal(t, snapshot.StatusCompleted, st.Status(), "status")
 		assert.Equal(t, int64(st.Stats().Records), st.Stats().PublisherPanics, "panics in the end")
@@ -101,7 +101,7 @@ func TestPublisherThatCallsAnActorDoesNotDeadlock(t *testing.T) {
 	})
 }
 
-func TestEveryPublisherIsToldEveryRecordOnce(t *testing.T) {
+func TestEveryPublisherGetsEveryRecordOnce(t *testing.T) {
 	var one, two []uint64
 	st := state.New(
 		state.WithPublisher(testkit.Publisher(func(r record.Record) { one = append(one, r.Seq) })),
@@ -113,8 +113,7 @@ func TestEveryPublisherIsToldEveryRecordOnce(t *testing.T) {
 	assert.Equal(t, "[1 2 3 4]", fmt.Sprint(two), "second")
 }
 
-// histories begin a run that keeps all of its history in memory, and such that
-// have a store.
+// histories returns functions that begin a run in memory and runs in stores.
 func histories(t *testing.T) map[string]func(...state.Option) *state.ExecutionState {
 	open := func(s snapshot.Store) func(...state.Option) *state.ExecutionState {
 		return func(options ...state.Option) *state.ExecutionState {
@@ -132,7 +131,7 @@ func histories(t *testing.T) map[string]func(...state.Option) *state.ExecutionSt
 	}
 }
 
-func TestRecordsThatAreToldAreThoseThatAreKept(t *testing.T) {
+func TestPublishedRecordsAreThoseThatAreKept(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
 			published := new(heard)
@@ -162,10 +161,10 @@ func TestRecordsThatAreToldAreThoseThatAreKept(t *testing.T) {
 	}
 }
 
-func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
+func TestCallsOfManyGoroutinesArePublishedInOrder(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
-			var published []uint64 // without a lock: one at a time publishes
+			var published []uint64 // no lock is needed: one goroutine at a time publishes
 			st := open(state.WithPublisher(testkit.Publisher(func(r record.Record) {
 				published = append(published, r.Seq)
 				if r.Seq%7 == 0 {
@@ -198,7 +197,7 @@ func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
 	}
 }
 
-// leave ends the goroutine once, as t.FailNow does in a test.
+// leave ends the goroutine the first time it is called, as t.FailNow does in a test.
 func leave(once *sync.Once) { once.Do(runtime.Goexit) }
 
 func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {

@@ -14,13 +14,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A changed program asks a question in one branch, and is refused in the other. The
-// old program has a question of its own in that place.
-func TestAQuestionOfARefusedProgramIsNotOneOfTheOld(t *testing.T) {
+// A changed program asks a question in one branch, and is refused in the other. The original
+// program asks another question in that place.
+func TestAQuestionOfARefusedProgramIsNotAskedByTheOriginal(t *testing.T) {
 	ready := make(chan struct{})
 	close(ready)
-	// open opens the run with a program that calls the tool in one branch and asks the
-	// question in another. Each waits for what is to happen before.
+	// open opens the run with a program that calls the tool in one branch and asks the question in
+	// another. gates returns the channels for which each of these waits.
 	open := func(s *tape, tool, question string, gates func(begun, asked, called chan struct{}) (beforeCall, afterCall, beforeAsk, afterAsk <-chan struct{})) error {
 		begun, asked, called := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		beforeCall, afterCall, beforeAsk, afterAsk := gates(begun, asked, called)
@@ -35,7 +35,7 @@ func TestAQuestionOfARefusedProgramIsNotOneOfTheOld(t *testing.T) {
 		agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "g", Workers: 2},
 				func(ctx context.Context) (string, error) {
-					close(begun) // nothing before it is still being published
+					close(begun) // all earlier records are published
 					<-beforeCall
 					out, err := testkit.Call(ctx, does)
 					close(called)

@@ -24,7 +24,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// approval asks whether to refund, after a step that must not run twice.
+// approval returns an agent that makes a step, which must not run twice, and asks whether to
+// refund.
 func approval(t testing.TB, prepared *int) *core.Definition[int, string] {
 	t.Helper()
 	ask, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "refund"}, func(ctx context.Context, amount int) (string, error) {
@@ -69,7 +70,7 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 		_, st, err = run()
 		require.ErrorIs(t, err, core.ErrAwaiting, "without an answer it asks again")
 		require.ErrorContains(t, err, "interrupted (awaiting agent/refund?1): ")
-		assert.Equal(t, want, testkit.Questions(t, st), "and the question stays one")
+		assert.Equal(t, want, testkit.Questions(t, st), "the question is the same")
 		stored, err := state.Questions(t.Context(), tape, "run-1")
 		require.NoError(t, err)
 		assert.Equal(t, want, stored)
@@ -102,7 +103,7 @@ func TestAgentThatSwallowsAQuestionDoesNotComplete(t *testing.T) {
 	assert.Equal(t, snapshot.StatusPaused, st.Status())
 }
 
-func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
+func TestAnswerThatDoesNotFitIsDiscardedAndAskedForAgain(t *testing.T) {
 	prepared := 0
 	d, tape := approval(t, &prepared), new(tape)
 	run := func() (string, error) {
@@ -120,7 +121,7 @@ func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
 	const id = "agent/refund?1"
 	for _, unfit := range []any{"perhaps", 7} {
 		postAnswer(t, tape, "run-1", id, unfit)
-		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, "", true), state.ErrAnswered, "nobody knows yet that it does not fit")
+		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, "", true), state.ErrAnswered, "that the answer does not fit is only found when the run continues")
 		for range 2 {
 			_, err = run()
 			require.ErrorIs(t, err, core.ErrAwaiting)
@@ -141,8 +142,8 @@ func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
 	assert.Equal(t, 1, prepared)
 }
 
-// postAnswer leaves an answer in the inbox of a run, without a look at the
-// question: the program may have changed what it asks for.
+// postAnswer puts an answer into the inbox of a run without checking that it fits
+// the question, as if the program had changed its type since.
 func postAnswer(t testing.TB, s snapshot.Inbox, runID, id string, value any) {
 	t.Helper()
 	require.NoError(t, s.Post(t.Context(), runID, snapshot.Message{Record: record.Record{
@@ -192,8 +193,8 @@ func TestSeveralQuestionsAreOpenAtOnce(t *testing.T) {
 	assert.Equal(t, "abc", out)
 }
 
-// A group fails while a branch of it asks. The agent goes on, and asks something
-// else: nobody is asked the question of the branch any more.
+// A group fails while one of its branches asks. The agent continues and asks
+// something else. The question of the branch is then no longer open.
 func TestQuestionOfACallThatIsOverIsNotOpen(t *testing.T) {
 	s := memstore.New()
 	agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
@@ -223,7 +224,8 @@ func TestQuestionOfACallThatIsOverIsNotOpen(t *testing.T) {
 	require.ErrorContains(t, err, "the call that asked it is over; open: agent?1")
 }
 
-// A betweenReads calls a function once, after the first read of a run or of its messages.
+// A betweenReads is a store that calls a function once, after the first read of a run or of its
+// messages.
 type betweenReads struct {
 	snapshot.Store
 	then func()
@@ -246,7 +248,7 @@ func (s *betweenReads) Messages(ctx context.Context, runID string) ([]snapshot.M
 	return s.Store.Messages(ctx, runID)
 }
 
-func TestQuestionWhoseAnswerIsTakenInMeanwhileIsNotOpen(t *testing.T) {
+func TestQuestionWhoseAnswerIsBeingRecordedIsNotOpen(t *testing.T) {
 	store := memstore.New()
 	agent := decorators.Agent("a", "", func(ctx context.Context, _ struct{}) (int, error) { return core.Await[int](ctx, "How many?") })
 	call := func() error {

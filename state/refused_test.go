@@ -25,7 +25,8 @@ type shop struct {
 	paid *[]string // every payment of all programs
 }
 
-// open runs the program, until it ends or, to stop it, has booked and not paid.
+// open runs the program to its end. With stop, it is interrupted when it has booked and not yet
+// paid.
 func (p shop) open(t *testing.T, s snapshot.Store, runID string, stop bool) (string, error) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, runID)
@@ -65,10 +66,10 @@ func (p shop) open(t *testing.T, s snapshot.Store, runID string, stop bool) (str
 	return testkit.Call(st.Context(t.Context()), agent)
 }
 
-// A program that is refused because of one branch may have made another call in the
-// branch before. The program of before has it not, and goes on as if it were not
-// there, however often others are refused, and so does a fork.
-func TestWhatARefusedProgramCalledIsNoCallOfTheProgramOfBefore(t *testing.T) {
+// A changed program that is refused because of one branch may have made another call in the branch
+// before it. The original program, which does not make that call, must be able to continue, however
+// often changed programs are refused. The same holds for a fork.
+func TestOriginalProgramIgnoresCallsOfARefusedOne(t *testing.T) {
 	for name, change := range map[string]func(*shop){
 		"another input": func(p *shop) { p.amount = "200 EUR" },
 		"another kind":  func(p *shop) { p.payKind = record.KindAgent },
@@ -81,12 +82,12 @@ func TestWhatARefusedProgramCalledIsNoCallOfTheProgramOfBefore(t *testing.T) {
 			_, err := old.open(t, s, "run-1", true)
 			require.ErrorIs(t, err, core.ErrInterrupted)
 			changed := old
-			changed.book = "reserve" // which is refused
+			changed.book = "reserve" // this change is refused
 			change(&changed)
 			for range 2 {
 				_, err = changed.open(t, s, "run-1", false)
 				require.ErrorIs(t, err, core.ErrDivergence)
-				require.Len(t, paid, 1, "it is recalled for the program that made it")
+				require.Len(t, paid, 1, "the call is recalled for the program that made it")
 			}
 			out, err := old.open(t, s, "run-1", false)
 			require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func TestADivergenceNamesTheToolThatAModelAskedForAndTheAgentHasNoMore(t *testing.T) {
+func TestADivergenceNamesARemovedToolThatAModelAskedFor(t *testing.T) {
 	store := memstore.New()
 	run := func(tool string, steps ...actorstest.Step) error {
 		st, err := state.Open(t.Context(), store, "run-1")
@@ -36,7 +36,7 @@ func TestADivergenceNamesTheToolThatAModelAskedForAndTheAgentHasNoMore(t *testin
 	require.Equal(t, "agent/book (tool)", d.Recorded)
 	require.Contains(t, d.Hint, "if a model called book: it was renamed")
 
-	require.ErrorContains(t, err, "reprise --dir DIR fork run-1 'agent/model' NEW", "from the answer that asks for the tool")
+	require.ErrorContains(t, err, "reprise --dir DIR fork run-1 'agent/model' NEW", "the fork begins at the model call that asked for the tool")
 	require.NoError(t, state.Fork(t.Context(), store, "run-1", d.Fork, "run-2", state.ForkOptions{Effects: state.RepeatEffects}))
 	st, err := state.Open(t.Context(), store, "run-2")
 	require.NoError(t, err)

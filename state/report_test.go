@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A group and its branches run nothing by themselves: the calls in them count.
+// Groups and branches do not count; the calls inside them do.
 func TestReportCountsCallsAndNotTheGroupsThatHoldThem(t *testing.T) {
 	s := memstore.New()
 	tool := testkit.Tool(t, "tool", once, testkit.Succeed)
@@ -37,6 +37,6 @@ func TestReportCountsCallsAndNotTheGroupsThatHoldThem(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, program(st.Context(t.Context())))
 	require.NoError(t, st.Close())
-	assert.Equal(t, 1, st.Report().Restored, "the agent; a branch is no call, and what is in it was not asked for")
+	assert.Equal(t, 1, st.Report().Restored, "only the agent counts: the calls inside it were not recalled")
 	assert.Zero(t, st.Report().Attempts)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// sequence is a program that calls tools by name; "(" begins an agent and ")" ends it.
-// With stop, it is interrupted in the end.
+// sequence is a program that calls tools by name; "(" begins an agent and ")" ends it. With stop,
+// it is interrupted at its end.
 type sequence struct {
 	calls string
 	ran   []string
@@ -63,9 +63,9 @@ func (p *sequence) run(t *testing.T, s *tape, options ...state.Option) (string, 
 	return out, st, err
 }
 
-// With DivergenceRerun, a call that is another than the recorded one is made, and every
-// later one is made again.
-func TestRerunMakesEveryCallAfterAnotherOneAgain(t *testing.T) {
+// With DivergenceRerun, a call that differs from the recorded one is made, and every later call is
+// made again.
+func TestRerunMakesEveryCallAfterADifferentOneAgain(t *testing.T) {
 	for _, tc := range []struct{ was, now, runs, at string }{
 		{"a b c", "a x c", "x c", "agent/x"},
 		{"a b c", "x b c", "x b c", "agent/x"},
@@ -73,7 +73,7 @@ func TestRerunMakesEveryCallAfterAnotherOneAgain(t *testing.T) {
 		{"a b c", "b a c", "b a c", "agent/b"},
 		{"a b c", "a n b c", "n b c", "agent/n"},
 		{"a a b", "a b", "b", "agent/b"},
-		{"a ( b c", "a ( x c", "x c", "agent/inner/x"}, // the agent had not ended
+		{"a ( b c", "a ( x c", "x c", "agent/inner/x"}, // the inner agent had not ended
 		{"a ( b ) c", "a x ( b ) c", "x b c", "agent/x"},
 		{"a ( b ) c", "a ( b ) x", "x", "agent/x"},
 	} {
@@ -82,7 +82,7 @@ func TestRerunMakesEveryCallAfterAnotherOneAgain(t *testing.T) {
 			_, _, err := (&sequence{calls: tc.was, stop: true}).run(t, s)
 			if !strings.Contains(tc.was, "(") || strings.Contains(tc.was, ")") {
 				require.ErrorIs(t, err, core.ErrInterrupted)
-			} else { // it is cut inside the agent
+			} else { // the records are cut inside the agent
 				last := 0
 				for i, r := range s.records {
 					if r.IsOutcome() && r.Kind == record.KindTool {

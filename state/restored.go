@@ -59,8 +59,8 @@ func (r *restored) inClosed(seq uint64) bool {
 	return i < len(r.closed) && r.closed[i].first <= seq
 }
 
-// track is the state of one call. Records are given by their numbers; 0 stands
-// for none.
+// track is the state of one call. Records are given by their numbers; 0 means
+// none.
 type track struct {
 	record.Progress
 	first    uint64 // the first started record

@@ -51,7 +51,7 @@ func TestResultAndInputOfAStoredRunAreTyped(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrNotFound)
 }
 
-// A store that keeps artifacts is used for them without being named twice.
+// A store that keeps artifacts is used for them without WithArtifacts.
 func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
 	s := fileStore(t, t.TempDir())
 	program := func() string {
@@ -77,7 +77,7 @@ func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
 	assert.Equal(t, first, program())
 }
 
-// fullShelf has no room for so many artifacts, and then it has.
+// fullShelf is a store that cannot store the first artifacts.
 type fullShelf struct {
 	memstore.Artifacts
 	full int
@@ -123,7 +123,7 @@ func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
 				require.NotContains(t, []record.Status{record.StatusFailed, record.StatusRetrying, record.StatusCompleted}, found.Records[i].Status)
 			}
 
-			_, err = program() // there is room again
+			_, err = program() // now artifacts can be stored
 			require.NoError(t, err)
 			require.Equal(t, 2, ran)
 			require.Equal(t, snapshot.StatusCompleted, testkit.LoadRun(t, s, "run-1").Status)
@@ -159,7 +159,7 @@ func TestOptionsThatDoNothingAreRefused(t *testing.T) {
 	_, err := state.Open(t.Context(), s, "run-1", state.WithRunID("other"))
 	require.EqualError(t, err, "state: WithRunID has no effect in Open; it is for New")
 	_, err = s.Load(t.Context(), "run-1")
-	require.True(t, errors.Is(err, snapshot.ErrNotFound), "nothing was begun")
+	require.True(t, errors.Is(err, snapshot.ErrNotFound), "no run was created")
 }
 
 func places(option string) string {
@@ -169,9 +169,9 @@ func places(option string) string {
 	return "Open"
 }
 
-// A publisher that sees the end of a run can read its result: the end is on record
-// before the run is closed.
-func TestResultIsThereWhenTheEndIsPublished(t *testing.T) {
+// A publisher that gets the last record of a run can read the result: the record is stored before
+// it is published.
+func TestResultCanBeReadWhenTheEndIsPublished(t *testing.T) {
 	cancelled := func(st *state.ExecutionState) { st.Cancel(snapshot.Stop{By: "ops", Message: "enough"}) }
 	for want, tt := range map[record.Status]struct {
 		h      testkit.Handler

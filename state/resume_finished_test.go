@@ -21,11 +21,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run that is killed before any of its records ends, resumed, as one that was
-// not, but for which branches were left.
+// A run that is killed before any of its records and resumed must end like one
+// that was never killed, except for which branches did not end.
 
-// killedAnywhere runs the agent, and again for each of its records, killed
-// before it and resumed; check is told what came out.
+// killedAnywhere runs the agent, and once more for each of its records, killed
+// before that record and resumed. It calls check with each result.
 func killedAnywhere(t *testing.T, agent *definition, check func(t *testing.T, before, out string, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func killedAnywhere(t *testing.T, agent *definition, check func(t *testing.T, be
 	})
 }
 
-// waits is a tool that takes so many seconds and returns its name.
+// waits returns the handler of a tool that takes the given number of seconds and returns its name.
 func waits(name string, seconds int, err error) handler {
 	tool := toolOf(name, core.RetryConfig{InitialDelay: core.NoDelay, MaxAttempts: 9}, func(ctx context.Context) (string, error) {
 		select {
@@ -104,7 +104,7 @@ func TestResultsComeInTheRecordedOrderAfterAnyCrash(t *testing.T) {
 					if err != nil {
 						return "", err
 					}
-					// The order decides what is called: another one would be a divergence.
+					// The calls depend on the order: another order would be a divergence.
 					told, err := execute(ctx, toolOf(fmt.Sprint("tell", f.Branch), retryAtOnce, func(context.Context) (string, error) { return f.Output, nil }))
 					if err != nil {
 						return "", err
@@ -123,7 +123,7 @@ func TestResultsComeInTheRecordedOrderAfterAnyCrash(t *testing.T) {
 	}
 }
 
-func TestGroupThatTimedOutStaysSoAfterAnyCrash(t *testing.T) {
+func TestGroupThatTimedOutStaysFailedAfterAnyCrash(t *testing.T) {
 	agent := agentOf(tryOnce, func(ctx context.Context) (string, error) {
 		_, err := actors.Parallel(ctx, actors.Group{Name: "g", Timeout: 5 * time.Second}, waits("quick", 1, nil), waits("slow", 60, nil))
 		if !errors.Is(err, core.ErrGroupTimeout) {

@@ -26,10 +26,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A group that failed fast is, on resume, the group that failed: what was
-// stopped in it stays stopped.
+// A group that has failed fast stays failed after a resume: its branches that
+// were stopped stay stopped.
 
-// branches makes handlers of branches, each a call of a tool of its own.
+// branches makes handlers of branches, which each call their own tool, and counts the calls.
 type branches struct {
 	mu  sync.Mutex
 	ran map[string]int
@@ -37,7 +37,7 @@ type branches struct {
 
 func newBranches() *branches { return &branches{ran: make(map[string]int)} }
 
-// tool ends after d, and is stopped with its context.
+// tool returns a branch whose tool ends after d, or when its context ends.
 func (b *branches) tool(name string, d time.Duration, end handler) handler {
 	tool := toolOf(name, tryOnce, func(ctx context.Context) (string, error) {
 		b.mu.Lock()
@@ -55,8 +55,8 @@ func (b *branches) tool(name string, d time.Duration, end handler) handler {
 
 func (b *branches) names() []string { return slices.Sorted(maps.Keys(b.ran)) }
 
-// failingAgent is an agent that makes the group, says how it ended, and is killed
-// before it returns, or before the first record that is not kept.
+// failingAgent returns an agent that runs the group and returns a description of
+// how it ended.
 func failingAgent(g actors.Group, handlers ...handler) *definition {
 	return agentOf(tryOnce, func(ctx context.Context) (string, error) {
 		out, err := actors.Parallel(ctx, g, handlers...)
@@ -75,9 +75,9 @@ func failingAgent(g actors.Group, handlers ...handler) *definition {
 	})
 }
 
-// requireStaysFailed runs the agent, cuts the run before the first record that
-// keep refuses, and resumes it: it has to end the same. It returns what the
-// second run executed.
+// requireStaysFailed runs the agent, cuts the records before the first one that
+// keep refuses, and resumes the run, which must end in the same way. It returns
+// the names of the tools that ran after the resume.
 func requireStaysFailed(t *testing.T, b *branches, agent *definition, keep func(record.Record) bool, options ...state.Option) []string {
 	t.Helper()
 	s := memstore.New()
@@ -91,7 +91,7 @@ func requireStaysFailed(t *testing.T, b *branches, agent *definition, keep func(
 	got, err := run(t, left, p, options...)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
-	assert.Zero(t, time.Since(begin), "nothing is waited for")
+	assert.Zero(t, time.Since(begin), "the resumed run does not wait")
 	return b.names()
 }
 
@@ -137,7 +137,7 @@ func TestFirstRecordedFailureIsTheCauseOfAGroup(t *testing.T) {
 		out, err := run(t, left, p)
 		require.NoError(t, err)
 		assert.Contains(t, out, "1 of 3 branches failed; a/group:g/3/first: permanent: first")
-		require.Len(t, causes, 1, "the branch that was stopped is not begun again")
+		require.Len(t, causes, 1, "the branch that was stopped does not begin again")
 	})
 }
 
@@ -165,7 +165,7 @@ func TestBranchThatFailedByItselfKeepsItsGroupFailed(t *testing.T) {
 				if _, err := look(ctx); err != nil {
 					return "", err
 				}
-				return "", errors.New("nothing to be seen")
+				return "", errors.New("the value is not visible")
 			})
 		assert.Empty(t, requireStaysFailed(t, b, agent, untilAgentEnds))
 	})
@@ -225,7 +225,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 	})
 }
 
-// onlyThese has the run with the records that keep wants.
+// onlyThese returns a store with those records of the run that keep accepts.
 func onlyThese(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, runID)

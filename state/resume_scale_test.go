@@ -14,13 +14,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A recall costs what it takes, however much the run has recorded. With a look
-// at all of it for each call, these tests would take minutes.
+// The cost of recalling a call must not depend on the length of the run. If each
+// call read all records, these tests would take minutes.
 
 const manyCalls = 8_000
 
-// recordedLoop is a run whose agent was stopped after so many calls of a tool,
-// each of which wrote a value.
+// recordedLoop returns a run whose agent was stopped after the given number of
+// tool calls, each of which wrote a value.
 func recordedLoop(t *testing.T, calls int) *tape {
 	t.Helper()
 	s := new(tape)
@@ -48,8 +48,7 @@ func recordedLoop(t *testing.T, calls int) *tape {
 	return s
 }
 
-// loopAgain makes the calls of recordedLoop again and returns the value that
-// they leave.
+// loopAgain makes the calls of recordedLoop again and returns their last value.
 func loopAgain(t *testing.T, s *tape, calls int, options ...state.Option) (left int, report state.Report) {
 	t.Helper()
 	write, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "write"}, func(context.Context, int) (int, error) {
@@ -83,7 +82,7 @@ func TestResumeOfManyCallsThatWroteValuesIsLinear(t *testing.T) {
 
 func TestRepublishingTheRecordsOfManyCallsIsLinear(t *testing.T) {
 	s := recordedLoop(t, manyCalls)
-	want := s.records[1:] // those of the agent, which is not recalled, are not published
+	want := s.records[1:] // the agent is not recalled, so its record is not published
 	var heard []record.Record
 	listen := state.WithPublisher(testkit.Publisher(func(r record.Record) {
 		if r.Replayed {

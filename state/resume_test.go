@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// tape is a store of one run that holds records and nothing else, so that a
-// test can cut it anywhere.
+// tape is a store of one run that holds only records, so that a test can cut it
+// anywhere.
 type tape struct {
 	snapshot.Store
 	mu      sync.Mutex
@@ -72,7 +72,7 @@ func (s *tape) run(runID string) (*snapshot.Run, error) {
 	return (&snapshot.Snapshot{Info: snapshot.Info{RunID: runID, Generation: generation}, Records: s.records}).Run()
 }
 
-// cut is a tape with the first n records.
+// cut returns a tape with the first n records.
 func (s *tape) cut(n int) *tape { return &tape{records: slices.Clone(s.records[:n])} }
 
 type tapeJournal struct {
@@ -97,7 +97,7 @@ func (j *tapeJournal) Append(records ...record.Record) error {
 			return fmt.Errorf("record %d comes as number %d", r.Seq, want)
 		}
 		if r.Err != nil && r.Interrupt() == nil {
-			r.Err = record.ErrorOf(r.Err) // as from a file
+			r.Err = record.ErrorOf(r.Err) // as if it were read from a file
 		}
 		j.tape.records = append(j.tape.records, r)
 	}
@@ -110,7 +110,8 @@ func resumed(t testing.TB, s *tape, e *effects, program *node) string {
 	return out
 }
 
-// resumedWithValues returns what the program came to, and the values it left.
+// resumedWithValues resumes the run, and returns the result of the program and the values that it
+// left.
 func resumedWithValues(t testing.TB, s *tape, e *effects, program *node, options ...state.Option) (string, map[string]string) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, "run-1", append(options, state.WithSeed(1))...)
@@ -132,7 +133,7 @@ func completedLeaves(records []record.Record) map[string]bool {
 	return done
 }
 
-// failedGroups are the paths of the groups that fail fast and have a recorded
+// failedGroups returns the paths of the groups that fail fast and have a recorded
 // failure.
 func failedGroups(records []record.Record) []string {
 	var paths []string
@@ -173,8 +174,8 @@ func TestReplayOfAFinishedRunExecutesNothingAndWaitsForNothing(t *testing.T) {
 			assert.Equal(t, want, got)
 			assert.Empty(t, again.ran)
 			assert.Zero(t, time.Since(begin), "virtual time has not moved")
-			assert.Len(t, whole.records, kept, "nothing is written")
-			assert.Equal(t, 1, st.Report().Restored, "the root call answers for all inside it")
+			assert.Len(t, whole.records, kept, "no record is written")
+			assert.Equal(t, 1, st.Report().Restored, "only the root call counts as restored")
 		})
 	}
 }
@@ -196,7 +197,7 @@ func TestStrictReplayRefusesWhatWasNotRecorded(t *testing.T) {
 	})
 }
 
-func TestRestOfAWaitIsWaited(t *testing.T) {
+func TestResumedRunWaitsForTheRestOfAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		program := &node{name: "tool", kind: record.KindTool, failures: 1}
 		whole := new(tape)
@@ -205,7 +206,7 @@ func TestRestOfAWaitIsWaited(t *testing.T) {
 		delay := whole.records[n-1].Delay
 		due := whole.records[n-1].NextAttemptAt()
 
-		cut := whole.cut(n) // the process died right after the promise, long ago
+		cut := whole.cut(n) // the process ended right after the retrying record, long ago
 		begin := time.Now()
 		resumed(t, cut, newEffects(), program)
 		assert.Zero(t, time.Since(begin), "the time that the process was down counts")
@@ -221,7 +222,7 @@ func TestRestOfAWaitIsWaited(t *testing.T) {
 	})
 }
 
-func TestFailureIsRecalledAsTheErrorItWas(t *testing.T) {
+func TestFailureIsRecalledAsTheSameError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fatal := &node{name: "tool", kind: record.KindTool, fatal: true}
 		whole := new(tape)
@@ -243,7 +244,7 @@ func TestFailureIsRecalledAsTheErrorItWas(t *testing.T) {
 		require.ErrorAs(t, again, &failed)
 		assert.Equal(t, 1, failed.Attempts)
 
-		fatal.fatal = false // what was wrong is mended
+		fatal.fatal = false // the cause of the failure is removed
 		e, mended := run(state.WithRerunFailed())
 		require.NoError(t, mended)
 		assert.Equal(t, map[string]int{"tool": 1}, e.ran)
@@ -329,7 +330,7 @@ func TestValuesComeBackWithTheOutcomeOfTheirCall(t *testing.T) {
 		n := slices.IndexFunc(whole.records, func(r record.Record) bool { return r.Name == "writer" && r.Status == record.StatusCompleted }) + 1
 		assert.Equal(t, "value", run(whole.cut(n)))
 		assert.Equal(t, "value", run(whole))
-		assert.Equal(t, []bool{false, false}, early, "not before the call that wrote it was recalled")
+		assert.Equal(t, []bool{false, false}, early, "the value is visible only once the call that wrote it was recalled")
 	})
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Values and artifacts of a run that was stopped are there when it goes on.
+// Tests of the values and artifacts of a resumed run.
 
 func putting(value string) *definition {
 	return toolOf("put", tryOnce, func(ctx context.Context) (string, error) { return "", state.Put(ctx, "k", value) })
@@ -88,7 +88,7 @@ func TestValueOfARecalledCallReplacesTheOlder(t *testing.T) {
 	})
 }
 
-// put is a precondition that writes the value.
+// put returns a precondition that writes the value.
 func put(value string) func(context.Context, string) error {
 	return func(ctx context.Context, _ string) error { return state.Put(ctx, "k", value) }
 }
@@ -139,7 +139,7 @@ func TestValueOfAPreconditionIsGoneWithItsCall(t *testing.T) {
 			for range 2 {
 				got, err := run(t, s, p)
 				require.NoError(t, err)
-				assert.Empty(t, got, "nobody else sees it")
+				assert.Empty(t, got, "other calls do not see the value")
 				assert.Empty(t, testkit.LoadRun(t, s, runID).Values())
 			}
 		})
@@ -168,7 +168,7 @@ func TestValuesOfBranchesAreResumedInTheirRecordedOrder(t *testing.T) {
 	})
 }
 
-// artifacts counts what is written, and may refuse to read.
+// artifacts counts writes, and can refuse reads.
 type artifacts struct {
 	*filestore.Store
 	puts int
@@ -194,8 +194,8 @@ func (a *artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	return a.Store.Get(ctx, ref)
 }
 
-// readingBig calls a tool with an output that is an artifact, and is
-// interrupted after it the first time.
+// readingBig returns a program that calls a tool whose output is an artifact. The
+// first time, it is interrupted after that call.
 func readingBig() body {
 	stop := true
 	return func(ctx context.Context) (string, error) {
@@ -223,7 +223,8 @@ func TestMissingArtifactsDoNotFailARunForGood(t *testing.T) {
 	assert.Equal(t, "102400", out)
 }
 
-// A runner continues a run that stops so by itself: nothing is wrong with its records.
+// A run that stops because artifacts cannot be read has correct records, so a runner continues it
+// by itself.
 func TestRunWhoseArtifactsAreOutOfReachStopsBecauseOfTheStore(t *testing.T) {
 	s, p := newArtifacts(t), readingBig()
 	run(t, s, p, state.WithArtifacts(s))

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run that was stopped and goes on ends as if it had never been stopped.
+// A run that was stopped and resumed must end as if it had never been stopped.
 
 const runID = "run-1"
 
@@ -60,7 +60,7 @@ func execute(ctx context.Context, d *definition) (string, error) {
 	return d.Event().Execute(ctx, "in")
 }
 
-// run opens the stored run, has the program run in it and closes it.
+// run opens the stored run, runs the program in it and closes it.
 func run(t *testing.T, s snapshot.Store, p body, options ...state.Option) (string, error) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, runID, options...)
@@ -70,8 +70,8 @@ func run(t *testing.T, s snapshot.Store, p body, options ...state.Option) (strin
 	return out, err
 }
 
-// killed has the run as a process killed now, or before the first record that
-// is not kept, would have left it.
+// killed returns a store with the run as a process would leave it that is killed
+// now, or before the first record that keep refuses.
 func killed(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, runID)
@@ -90,8 +90,9 @@ func killed(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snaps
 
 func everyRecord(record.Record) bool { return true }
 
-// requireSameAfterKill runs the program, and again from where it first called
-// kill; both have to end with the same output.
+// requireSameAfterKill runs the program to its end, and resumes a copy of the run
+// from the moment at which the program first called kill. Both must have the same
+// output.
 func requireSameAfterKill(t *testing.T, p func(ctx context.Context, kill func()) (string, error)) {
 	t.Helper()
 	s := memstore.New()
@@ -135,7 +136,7 @@ func answerAll(t *testing.T, s snapshot.Store) {
 	}
 }
 
-func TestAnswerToAPreconditionIsNoneToTheHandler(t *testing.T) {
+func TestAnswerToAPreconditionIsNotUsedForTheHandler(t *testing.T) {
 	for name, retry := range map[string]core.RetryConfig{"first attempt": tryOnce, "second attempt": retryAtOnce} {
 		t.Run(name, func(t *testing.T) {
 			s := memstore.New()
@@ -304,7 +305,7 @@ func TestRetryTimeoutThatIsOverAfterAResumeNamesNoDelay(t *testing.T) {
 	})
 }
 
-// requireReplayedAtOnce replays a call of the agent.
+// requireReplayedAtOnce replays a call of the agent and checks that it does not wait.
 func requireReplayedAtOnce(t *testing.T, s snapshot.Store, agent *definition) {
 	t.Helper()
 	st, err := state.Replay(t.Context(), s, runID)
@@ -360,7 +361,7 @@ func TestValidateOfUnchangedCodeWaitsForNothing(t *testing.T) {
 	})
 }
 
-func TestRunOpenedForNothingKeepsItsStatus(t *testing.T) {
+func TestRunOpenedWithoutACallKeepsItsStatus(t *testing.T) {
 	for want, h := range map[snapshot.Status]handler{
 		snapshot.StatusFailed: refuse,
 		snapshot.StatusPaused: askingFor("?"),
@@ -457,7 +458,7 @@ func TestCrashesDoNotCountAgainstMaxAttempts(t *testing.T) {
 		})
 		s = left
 	}
-	assert.Equal(t, 10, ran, "five losses, then it is set aside, and whoever resumes it allows five again")
+	assert.Equal(t, 10, ran, "the run is interrupted after five losses, and each resume allows five more")
 }
 
 func TestLastErrorIsKeptWhenAResumedWaitIsCancelled(t *testing.T) {
@@ -480,7 +481,7 @@ func TestLastErrorIsKeptWhenAResumedWaitIsCancelled(t *testing.T) {
 	})
 }
 
-func TestRunGoesOnOnceTheOldCodeIsBack(t *testing.T) {
+func TestRunContinuesWithTheOriginalCode(t *testing.T) {
 	for name, options := range map[string][]state.Option{"divergence": {state.WithDivergence(state.DivergenceFail)}, "output of another type": nil} {
 		t.Run(name, func(t *testing.T) {
 			s := memstore.New()
@@ -516,7 +517,7 @@ func TestRunGoesOnOnceTheOldCodeIsBack(t *testing.T) {
 	}
 }
 
-// nosyError looks into its run when it is asked for its text.
+// nosyError calls a method of its run when its text is requested.
 type nosyError struct{ st *state.ExecutionState }
 
 func (e nosyError) Error() string { return fmt.Sprint("failed, records: ", e.st.Stats().Records) }
@@ -549,7 +550,7 @@ func TestErrorAndPublisherMayUseTheirRun(t *testing.T) {
 	}
 }
 
-// onFire is a store that cannot sync; its journals wait for all syncs first.
+// onFire is a store whose syncs all fail, after all callers have begun one.
 type onFire struct {
 	snapshot.Store
 	syncs *sync.WaitGroup

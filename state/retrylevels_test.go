@@ -47,5 +47,5 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 	assert.Equal(t, got, fork.Retry)
 
 	run(t, s, p)
-	assert.Empty(t, levels(), "those of the program that has it now")
+	assert.Empty(t, levels(), "the levels are those of the latest opening")
 }

@@ -70,8 +70,8 @@ func (r *run) reword(s *engine.Scope, a record.Address) {
 	r.reworded.warned[scope] = true
 	r.keep(&record.Record{
 		Time: now(), Address: s.Address(), Kind: record.KindLog, Status: record.StatusRecorded,
-		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("%s has its recorded answer, although instructions, texts of tools, "+
-			"tools or options are others now; to ask anew: reprise --dir DIR fork %s '%s' NEW. Further calls of this attempt are only counted", a, r.settings.RunID, a)},
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("%s was answered from its record, although instructions, descriptions of tools, "+
+			"tools or options have changed; to ask the model again: reprise --dir DIR fork %s '%s' NEW. Further calls of this attempt are only counted", a, r.settings.RunID, a)},
 	})
 	_ = r.write() // an error is returned again when the next call begins
 }

@@ -23,13 +23,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// city is what its tools look up.
+// city is the input of the tools.
 type city struct {
 	City string `json:"city"`
 }
 
-// reworded is an agent that asks a model three times, and is stopped once before
-// the third.
+// reworded is a program whose agent asks a model three times, and is interrupted
+// once before the third time.
 type reworded struct {
 	instructions string
 	more         bool // another tool
@@ -104,7 +104,7 @@ func TestRewordedPromptsAndNewToolsAreTrustedAndReported(t *testing.T) {
 			p.asked = 0
 			st, err := run()
 			require.NoError(t, err)
-			assert.Equal(t, 1, p.asked, "what was answered is trusted")
+			assert.Equal(t, 1, p.asked, "recorded answers are used")
 			var got []string
 			for _, a := range st.Report().Reworded {
 				got = append(got, a.String())
@@ -124,7 +124,7 @@ func TestRewordedPromptsAndNewToolsAreTrustedAndReported(t *testing.T) {
 					assert.Contains(t, r.Message(), "reprise --dir DIR fork run-1 'assistant/model' NEW")
 				}
 			}
-			assert.Equal(t, min(len(tt.want), 1), warnings, "one for all of the attempt")
+			assert.Equal(t, min(len(tt.want), 1), warnings, "one warning for the whole attempt")
 			assert.Equal(t, warnings, strings.Count(console.String(), "reprise --dir DIR fork run-1 'assistant/model' NEW"), "%s", &console)
 
 			_, err = run()
@@ -147,7 +147,7 @@ func TestAnswerToARewordedPromptIsNotReportedAgain(t *testing.T) {
 	_, err = run()
 	require.ErrorIs(t, err, core.ErrInterrupted)
 	p.instructions = "Be very brief."
-	_, err = run() // the third request is made with these
+	_, err = run() // the third request is made with the new instructions
 	require.NoError(t, err)
 	differences, err := state.Validate(t.Context(), store, "run-1", func(ctx context.Context) error {
 		_, err := p.agent().Call(ctx, actors.Ask("What does it cost?"))
@@ -158,5 +158,5 @@ func TestAnswerToARewordedPromptIsNotReportedAgain(t *testing.T) {
 	for _, d := range differences {
 		got = append(got, d.Address.String()+" "+d.Field)
 	}
-	assert.Equal(t, []string{"assistant/model request", "assistant/model#2 request"}, got, "the third has its answer to this request")
+	assert.Equal(t, []string{"assistant/model request", "assistant/model#2 request"}, got, "the third request has not changed since it was answered")
 }

@@ -46,7 +46,7 @@ func TestEndsOfRootCallsMayWaitForClose(t *testing.T) {
 		require.NoError(t, st.Close())
 		return store.syncs
 	}
-	// 1 the run, 2 the agent begins, 3 the tool begins, 4 and ends, 5 the agent ends.
+	// Record 1 begins the run, 2 the agent and 3 the tool; 4 ends the tool and 5 the agent.
 	assert.Equal(t, []uint64{4, 5}, syncs())
 	assert.Equal(t, []uint64{4}, syncs(state.WithHost(state.Host{RootsAtClose: true})))
 	assert.Equal(t, []uint64{}, append([]uint64{}, syncs(state.WithHost(state.Host{RootsAtClose: true}), state.WithSync(state.SyncNever))...))

@@ -159,7 +159,7 @@ func (r *run) warnTooLarge(s *engine.Scope, a record.Address, parts []string) {
 	_ = r.Append(s, record.Record{ // the warning is lost if that attempt is over
 		Time: now(), Address: a, Kind: record.KindLog, Status: record.StatusRecorded,
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("the error has more than 64 KB of %s: errors.As finds it now, "+
-			"and not after a resume", strings.Join(parts, ", "))},
+			"but not after a resume", strings.Join(parts, ", "))},
 	})
 }
 
@@ -338,7 +338,7 @@ func (r *run) applyOutcome(s *engine.Scope) error {
 	return r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a])
 }
 
-// republish has a recalled outcome published. r.mu must be held.
+// republish queues a recalled outcome for publishing. r.mu must be held.
 func (r *run) republish(outcome *record.Record) error {
 	if len(r.config.publishers) == 0 {
 		return nil

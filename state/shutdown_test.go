@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// shutdown shuts the run down while program makes its calls, which has begun to
-// wait for something by then. Patience is how long what runs may go on.
+// shutdown runs the program until it waits, and then shuts the run down. patience
+// is how long running attempts may take to finish.
 func shutdown(t *testing.T, s snapshot.Store, patience time.Duration, program func(ctx context.Context) error) (st *state.ExecutionState, took time.Duration) {
 	t.Helper()
 	st = openRun(t, s)
@@ -43,7 +43,7 @@ func shutdown(t *testing.T, s snapshot.Store, patience time.Duration, program fu
 	return st, took
 }
 
-func TestShutdownLetsWhatRunsFinishAndBeginsNothing(t *testing.T) {
+func TestShutdownLetsRunningAttemptsFinishAndBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
 		ran := make(map[string]int)
@@ -66,7 +66,7 @@ func TestShutdownLetsWhatRunsFinishAndBeginsNothing(t *testing.T) {
 			_, err := agent.Call(ctx, struct{}{})
 			return err
 		})
-		assert.Equal(t, time.Minute, took, "it waits for what runs, and no longer")
+		assert.Equal(t, time.Minute, took, "Shutdown waits for running attempts, and no longer")
 		wantRecords(t, st, "run started", "agent_call agent started", "step agent/step:one started",
 			"step agent/step:one completed", "step agent/step:two interrupted", "agent_call agent interrupted", "run interrupted")
 
@@ -99,8 +99,8 @@ func TestShutdownEndsAWaitAtOnce(t *testing.T) {
 	})
 }
 
-// TestShutdownCostsNoAttempt of a call that has but one, whether or not its
-// handler listens.
+// A shutdown does not use up the only attempt of a call, whether or not its
+// handler heeds its context.
 func TestShutdownCostsNoAttempt(t *testing.T) {
 	for name, handler := range map[string]func(ctx context.Context) error{
 		"that listens": func(ctx context.Context) error {
@@ -109,7 +109,7 @@ func TestShutdownCostsNoAttempt(t *testing.T) {
 		},
 		"that is deaf": func(ctx context.Context) error {
 			_ = testkit.Pause(context.WithoutCancel(ctx), time.Hour)
-			return errors.New("nobody wants it any more")
+			return errors.New("the caller has gone")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,8 +38,8 @@ type SignalOptions struct {
 	By string // who sends it; may be empty
 }
 
-// Signal sends a signal to a stored run, from any process: a value that nobody was asked for, about
-// something that has happened outside. When Signal returns, the signal is durable. It waits until a
+// Signal sends a signal to a stored run, from any process: a value that the run did not ask for,
+// such as news of an event outside. When Signal returns, the signal is durable. It waits until a
 // call of the run receives it, with [core.Receive] and its name. Signals of one name are received
 // in the order in which they were sent, if each was sent after Signal had returned for the one
 // before.
@@ -156,8 +156,7 @@ func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
 	return nil
 }
 
-// settleSignal takes back a signal that came too late: the run has ended meanwhile without
-// receiving it.
+// settleSignal removes a signal that came too late: the run has ended without receiving it.
 func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	found, err := store.Info(ctx, runID)
 	if err != nil {
@@ -179,7 +178,7 @@ func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *sn
 type signals struct {
 	receiving  sync.Mutex               // held while one is received, so that only one call receives it
 	taken      map[string]bool          // by ID
-	byQuestion map[string]record.Record // the answers that they became
+	byQuestion map[string]record.Record // the answers that were made from them
 }
 
 // take notes the signal that became the given answer, if there is one.
@@ -201,9 +200,9 @@ func (r *run) isReceived(m *snapshot.Message) bool {
 }
 
 // receive gives a call the first signal with the name that it waits for, as the answer to its
-// question, and removes the signal from the inbox when the answer is durable. Only a waiting call
-// takes a signal: the call may be gone, and never come back. A call that is made again after it
-// failed gets the same signal as before.
+// question, and removes the signal from the inbox when the answer is durable. Only a call that is
+// waiting takes a signal: a call that has asked may never be made again. A call that is made again
+// after it failed gets the same signal.
 func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine.Asked, error) {
 	k, ok := r.keeper.(*stored)
 	if !ok {

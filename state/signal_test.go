@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// receiving is a tool that receives n signals, one after the other.
+// receiving returns a tool that receives n signals, one after the other.
 func receiving(t testing.TB, n int) *testkit.Definition {
 	return testkit.Tool(t, "receive", once, func(ctx context.Context, _ string) (string, error) {
 		var got []string
@@ -60,7 +60,7 @@ func TestSignalsAreReceivedOnceAndInOrder(t *testing.T) {
 	require.NoError(t, state.Signal(t.Context(), s, askedRun, "other", "x", state.SignalOptions{}))
 	_, err = receive(t, s, 3)
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	send(t, s, "again", state.SignalOptions{ID: "2"}) // which was received
+	send(t, s, "again", state.SignalOptions{ID: "2"}) // a signal with this ID was received before
 	_, err = receive(t, s, 3)
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	send(t, s, "c", state.SignalOptions{})
@@ -72,7 +72,7 @@ func TestSignalsAreReceivedOnceAndInOrder(t *testing.T) {
 	assert.Equal(t, "a b c", out)
 	messages, err := s.Messages(t.Context(), askedRun)
 	require.NoError(t, err)
-	require.Len(t, messages, 1, "what nobody has received waits")
+	require.Len(t, messages, 1, "a signal that no call has received stays in the inbox")
 	assert.Equal(t, "other", messages[0].Record.Name)
 }
 
@@ -97,7 +97,7 @@ func TestRunThatWaitsForASignalAsksNobody(t *testing.T) {
 	require.NoError(t, state.AwaitAnswers(t.Context(), s, askedRun))
 }
 
-func TestSignalThatARunCannotHaveIsRefused(t *testing.T) {
+func TestInvalidSignalIsRefused(t *testing.T) {
 	s := memstore.New()
 	_, err := receive(t, s, 1)
 	require.ErrorIs(t, err, core.ErrAwaiting)
@@ -139,7 +139,7 @@ func TestSignalThatDoesNotFitIsAnError(t *testing.T) {
 	_, err := receive(t, s, 2)
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	send(t, s, 7, state.SignalOptions{})
-	for range 2 { // also recalled
+	for range 2 { // the second time, the call is recalled
 		_, err = receive(t, s, 2)
 		require.ErrorIs(t, err, core.ErrUnfit)
 	}
@@ -152,8 +152,8 @@ func TestSignalThatDoesNotFitIsAnError(t *testing.T) {
 	require.NoError(t, st.Close())
 }
 
-// A call that is tried again receives what its attempt before has received.
-func TestAttemptReceivesWhatTheOneBeforeReceived(t *testing.T) {
+// A call that is tried again receives the signal that its previous attempt received.
+func TestAttemptReceivesTheSignalOfThePreviousAttempt(t *testing.T) {
 	s := memstore.New()
 	tries := 0
 	tool := testkit.Tool(t, "receive", core.RetryConfig{MaxAttempts: 3, InitialDelay: 1}, func(ctx context.Context, _ string) (string, error) {
@@ -178,10 +178,9 @@ func TestAttemptReceivesWhatTheOneBeforeReceived(t *testing.T) {
 	assert.Equal(t, "a", out)
 }
 
-// TestSignalsSurviveCrashes: a run is killed between any two records, and left with the
-// signals that were waiting or not yet removed, while others are sent. Each is received
-// once: those that one call receives in their order, those that two branches receive by
-// one of them.
+// TestSignalsSurviveCrashes kills a run between any two records while signals are sent. The next
+// process finds the signals that were waiting or not yet removed. Each signal is received once: in
+// order if one call receives them, and by one of two branches that wait for the same name.
 func TestSignalsSurviveCrashes(t *testing.T) {
 	for seed := range testkit.Seeds(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { signalsInARandomWorld(t, seed) })
@@ -222,7 +221,7 @@ func signalsInARandomWorld(t *testing.T, seed uint64) {
 			return
 		}
 		value := fmt.Sprint(name, sent[name])
-		// A sender that was cut off sends it again, with its ID.
+		// A sender that was interrupted sends the signal again with the same ID.
 		require.NoError(t, state.Signal(t.Context(), s, askedRun, name, value, state.SignalOptions{ID: value}))
 		if sent[name]++; world.IntN(3) == 0 {
 			require.NoError(t, state.Signal(t.Context(), s, askedRun, name, value, state.SignalOptions{ID: value}))
@@ -246,14 +245,14 @@ func signalsInARandomWorld(t *testing.T, seed uint64) {
 		}
 		out, err := testkit.Call(st.Context(t.Context()), agent)
 		require.NoError(t, st.Close())
-		if err == nil && world.IntN(2) == 0 { // or the process was killed before it said so
+		if err == nil && world.IntN(2) == 0 { // otherwise the process was killed before it reported the result
 			checkSignals(t, strings.Fields(out), each)
 			return
 		}
 		require.True(t, err == nil || errors.Is(err, core.ErrAwaiting), err)
 		mu.Lock()
 		if crashed != nil && world.IntN(2) == 0 {
-			// What was sent after the crash is sent again.
+			// The signals that were sent after the crash are sent again.
 			store = crashed
 			for name, k := range sent {
 				for i := range k {
@@ -312,7 +311,7 @@ func TestShownValuesAreReadFromOutside(t *testing.T) {
 	assert.Equal(t, `{"by":"second"}`, values())
 	put("third", false)
 	require.NoError(t, st.Close())
-	assert.Empty(t, values(), "it is hidden")
+	assert.Empty(t, values(), "the value is hidden")
 	_, err := state.Values(t.Context(), s, "none")
 	require.ErrorIs(t, err, snapshot.ErrNotFound)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// nap sleeps for an hour between two steps.
+// nap returns a handler that sleeps for an hour between two steps.
 func nap(entered *int) func(context.Context, struct{}) (time.Duration, error) {
 	return func(ctx context.Context, _ struct{}) (time.Duration, error) {
 		*entered++
@@ -35,7 +35,7 @@ func nap(entered *int) func(context.Context, struct{}) (time.Duration, error) {
 	}
 }
 
-func TestSleepIsSleptOnce(t *testing.T) {
+func TestSleepWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		entered := 0
@@ -54,7 +54,7 @@ func TestSleepIsSleptOnce(t *testing.T) {
 	})
 }
 
-func TestSleepGoesOnForTheRestAfterAnInterrupt(t *testing.T) {
+func TestSleepContinuesForTheRestAfterAnInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		entered := 0
@@ -107,7 +107,7 @@ func TestParkedSleepPausesTheRunUntilItIsDue(t *testing.T) {
 		assert.Empty(t, questions)
 		require.ErrorIs(t, state.Answer(t.Context(), store, "r", "nap?sleep1", "", nil), state.ErrNotAsked)
 
-		<-time.After(30 * time.Minute) // opened too early: it is parked again
+		<-time.After(30 * time.Minute) // opened too early: the run is parked again
 		_, status, err = open()
 		require.ErrorIs(t, err, core.ErrAwaiting)
 		assert.Equal(t, snapshot.StatusPaused, status)
@@ -165,7 +165,7 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestSleepsAndQuestionsOfParallelBranchesGoOnInTheirOrder(t *testing.T) {
+func TestSleepsAndQuestionsOfParallelBranchesContinueInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		var woken []string
@@ -190,7 +190,7 @@ func TestSleepsAndQuestionsOfParallelBranchesGoOnInTheirOrder(t *testing.T) {
 			}
 			require.NoError(t, state.AwaitAnswers(t.Context(), store, "r"))
 		}
-		t.Fatal("it did not end")
+		t.Fatal("the run did not end")
 	})
 }
 
@@ -200,7 +200,7 @@ func ask(ctx context.Context, _ struct{}) (string, error) {
 
 func TestQuestionHasItsDefaultWhenItsTimeIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
-		answered, opened time.Duration // after it was asked; 0 for not answered
+		answered, opened time.Duration // since the question was asked; answered is 0 if there is no answer
 		want             string
 	}{
 		"nobody answers":                   {0, time.Hour, "nobody"},
@@ -269,7 +269,7 @@ func TestAnswerThatComesAfterTheCallsHaveStoppedMakesTheRunDue(t *testing.T) {
 		_, err = agent.Call(st.Context(t.Context()), struct{}{})
 		require.ErrorIs(t, err, core.ErrAwaiting)
 		require.NoError(t, state.Answer(t.Context(), store, "r", "ask?1", "", "Ada"))
-		synctest.Wait() // the run has recorded it
+		synctest.Wait() // until the run has recorded the answer
 		require.NoError(t, st.Close())
 		info, err := store.Info(t.Context(), "r")
 		require.NoError(t, err)
@@ -304,7 +304,7 @@ func TestSleepEndsWhenTheProcessStops(t *testing.T) {
 	})
 }
 
-// The clock was a day ahead when the wait began, and was set back since.
+// The clock was a day ahead when the wait began, and has been set back since.
 func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
 	sleeps := func(*testing.T) *testkit.Definition {
 		return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
@@ -345,7 +345,7 @@ func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
 				_, err = open(time.Hour, parking)
 				require.ErrorIs(t, err, core.ErrInterrupted)
 				ahead()
-				for range 2 { // it is parked again, by the clock of now
+				for range 2 { // the run is parked again, by the corrected clock
 					took, err = open(time.Hour, parking)
 					require.ErrorIs(t, err, core.ErrInterrupted)
 					assert.Zero(t, took)

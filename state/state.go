@@ -34,7 +34,7 @@ func New(options ...Option) *ExecutionState {
 // Context returns ctx with the run in it: calls with the result, or with a context derived from it,
 // belong to the run. When ctx ends, for whatever reason, its calls are interrupted; they do not
 // fail. Root calls are numbered over all contexts of the run. After an interrupt or Close, the
-// result has ended.
+// resulting context has ended.
 //
 // It is for the program around the run. A handler makes its calls with the
 // context that it was given.
@@ -58,7 +58,7 @@ func (st *ExecutionState) Metadata() snapshot.Metadata {
 func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) {
 	all, err := st.run.readRecords(ctx)
 	if redact := st.run.config.redact; redact != nil {
-		all = slices.Clone(all) // which the store may have too
+		all = slices.Clone(all) // the store may share the slice
 		for i := range all {
 			all[i] = all[i].Redacted(redact)
 		}
@@ -74,12 +74,12 @@ func (st *ExecutionState) Status() snapshot.Status {
 	return st.run.status()
 }
 
-// Stats returns counts of what is not in the records.
+// Stats returns counts that cannot be derived from the records.
 func (st *ExecutionState) Stats() Stats {
 	return st.run.stats()
 }
 
-// Stats counts what is not in the records of a run.
+// Stats holds counts of a run that cannot be derived from its records.
 type Stats struct {
 	Records         uint64 // the Seq of the last record
 	Abandoned       int64  // attempts that did not return when their time had passed

@@ -34,8 +34,8 @@ func (k *stored) add(rec record.Record) {
 	}
 }
 
-// promised is the retrying record that follows rec, a failed record with WillRetry, with
-// a brief form of its error.
+// promised returns the retrying record that follows rec, a failed record with WillRetry, with a
+// brief form of its error.
 func promised(rec *record.Record) record.Record {
 	next := rec.Retrying()
 	next.Seq++

@@ -30,7 +30,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run with a store keeps little of its history in memory, and reads it back.
+// A run with a store keeps little of its history in memory, and reads the rest from the store.
 
 func fileStore(t testing.TB, dir string) *filestore.Store {
 	t.Helper()
@@ -39,7 +39,7 @@ func fileStore(t testing.TB, dir string) *filestore.Store {
 	return s
 }
 
-// heard keeps what a run publishes.
+// heard is a publisher that keeps all records.
 type heard struct {
 	mu      sync.Mutex
 	records []record.Record
@@ -51,7 +51,7 @@ func (h *heard) Publish(r record.Record) {
 	h.records = append(h.records, r)
 }
 
-// facts are records as far as every store keeps them.
+// facts returns a line for each record, with the fields that every store keeps.
 func facts(records []record.Record) (lines []string) {
 	for _, r := range records {
 		lines = append(lines, fmt.Sprintln(r.RunID, r.Seq, r.Time.UnixNano(), r.Address, r.Kind, r.Name, r.Status, r.Attempt, r.Delay, r.Err, record.Preview(r.Encoded())))
@@ -63,7 +63,7 @@ func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fileStore(t, t.TempDir())
 		var before []record.Record
-		for opening := range uint64(3) { // it is new, and resumed twice
+		for opening := range uint64(3) { // a new run, resumed twice
 			published := new(heard)
 			st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(published), state.WithFurtherCalls())
 			require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 				assert.Equal(t, uint64(len(records)), st.Stats().Records)
 			}
 			check()
-			for seed := range 3 * (opening + 1) { // those of before are recalled
+			for seed := range 3 * (opening + 1) { // the calls of earlier openings are recalled
 				_, err := newEffects().call(t, st.Context(t.Context()), randomTree(rand.New(rand.NewPCG(seed, 5)), 1))
 				require.NoError(t, err)
 				published.records = slices.DeleteFunc(published.records, func(r record.Record) bool { return r.Replayed })
@@ -119,8 +119,8 @@ func (j lossyJournal) Append(records ...record.Record) error {
 	return j.Journal.Append(records...)
 }
 
-// TestRecordsThatCouldNotBeStoredAreInTheRunAndNotPublished: who follows a run
-// must not see a call completed that runs again when the run is resumed.
+// A publisher must not see a call completed that will run again when the run is
+// resumed.
 func TestRecordsThatCouldNotBeStoredAreInTheRunAndNotPublished(t *testing.T) {
 	s := &lossy{Store: fileStore(t, t.TempDir())}
 	var published []string
@@ -173,7 +173,7 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, s.lost)
 
 	s.lost = nil
-	s.Store = memstore.New() // with another run of that name
+	s.Store = memstore.New() // has another run with that ID
 	j, err := s.Store.Open(t.Context(), "run-1", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	defer j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted})
@@ -181,9 +181,8 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	assert.ErrorContains(t, err, "it has 0 records, of 3")
 }
 
-// TestMemoryOfAStoredRunDoesNotGrowWithIt: each call leaves two records and an
-// address of its own. There are not enough of them for a compaction, which
-// takes memory for as long as it lasts.
+// Each call leaves two records and has its own address. There are too few records
+// for a compaction, which needs memory while it runs.
 func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 	s := fileStore(t, t.TempDir())
 	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever), state.WithPublisher(testkit.Publisher(func(record.Record) {})))
@@ -216,7 +215,7 @@ func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 	}
 }
 
-func TestSlowPublisherIsToldEverythingInOrderByAStoredRun(t *testing.T) {
+func TestSlowPublisherOfAStoredRunGetsEverythingInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var published []uint64
 		slow := state.WithPublisher(testkit.Publisher(func(r record.Record) {
@@ -246,7 +245,7 @@ func TestSlowPublisherIsToldEverythingInOrderByAStoredRun(t *testing.T) {
 	})
 }
 
-// framesOf are the offsets of the frames in the journal of a run, and its end.
+// framesOf returns the offsets of the frames in the journal of a run, and the end of the last one.
 func framesOf(data []byte) (offsets []int) {
 	at := 0
 	for ; at < len(data) && binary.BigEndian.Uint32(data[at:]) != 0; at += 16 + int(binary.BigEndian.Uint32(data[at+4:])) {
@@ -255,9 +254,9 @@ func framesOf(data []byte) (offsets []int) {
 	return append(offsets, at)
 }
 
-// TestStoredRunCutAnywhereResumesToTheSameResult is what
-// TestRunCutAnywhereResumesToTheSameResult is, with the files of a run whose
-// process was killed after each of its writes.
+// TestStoredRunCutAnywhereResumesToTheSameResult is like
+// TestRunCutAnywhereResumesToTheSameResult, but with the files of a process that
+// was killed after any of its writes.
 func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
@@ -286,7 +285,8 @@ func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 	}
 }
 
-// requireResumed resumes the run in a directory, which has been found so.
+// requireResumed resumes the run in a directory and checks its result. found is the run before the
+// resume.
 func requireResumed(t *testing.T, dir string, program *node, found *snapshot.Snapshot, want string) {
 	t.Helper()
 	published, again := new(heard), newEffects()
@@ -303,7 +303,7 @@ func requireResumed(t *testing.T, dir string, program *node, found *snapshot.Sna
 	require.Equal(t, facts(slices.Concat(found.Records, live)), facts(testkit.Records(t, st)))
 }
 
-// slow is a store whose disk takes a second.
+// slow is a store whose syncs take a second.
 type slow struct{ snapshot.Store }
 
 type slowJournal struct{ snapshot.Journal }
@@ -318,7 +318,7 @@ func (j slowJournal) Sync(ctx context.Context, seq uint64) error {
 	return j.Journal.Sync(ctx, seq)
 }
 
-func TestAttemptTakesNoTimeOfStoringTheOneBefore(t *testing.T) {
+func TestStoringARecordDoesNotCountAgainstTheNextAttempt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, err := state.Open(t.Context(), slow{memstore.New()}, "run-1")
 		require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// priced is the output of a tool, whose type changes.
+// These are the types that the output of a tool has in different releases.
 type (
 	pricedText struct {
 		Price string `json:"price"`
@@ -24,7 +24,8 @@ type (
 	}
 )
 
-// pricing calls a tool before the one whose type changes, and one after it.
+// pricing returns a program that calls the tool whose type changes, and one tool before and one
+// after it.
 func pricing[Out any](t *testing.T, ran *[]string, out Out, stop bool) func(ctx context.Context) error {
 	t.Helper()
 	tool := func(name string) *testkit.Definition {
@@ -121,8 +122,8 @@ func TestOutputThatDoesNotFitItsType(t *testing.T) {
 	})
 }
 
-// The handler of an agent runs again when it is validated: what its output is now, and
-// that the recorded one does not fit, is one difference.
+// The handler of an agent runs again in a validation. A new output and a recorded one that does not
+// fit its type are reported as one difference.
 func TestOutputOfAnAgentThatDoesNotFitIsOneDifference(t *testing.T) {
 	s := new(tape)
 	program := func(agent any) func(context.Context) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// spender is an agent that asks a model so many times, and then does what
-// finish does. Each answer costs ten tokens and a token.
+// spender returns an agent that asks a model the given number of times, and then
+// calls finish. Each answer uses ten input tokens and one output token.
 func spender(t *testing.T, asks int, finish testkit.Handler) *testkit.Definition {
 	model := testkit.Define(t, core.Spec{Kind: record.KindLLM, Name: "model"}, func(ctx context.Context, _ string) (string, error) {
 		core.AddUsage(ctx, record.Usage{InputTokens: 10, OutputTokens: 1, Cost: 0.5})
@@ -51,18 +51,18 @@ func TestUsageOfARunIsInItsReportAndItsInfo(t *testing.T) {
 	}
 	st, err := state.Open(t.Context(), store, "run")
 	require.NoError(t, err)
-	assert.Zero(t, st.Report().Usage, "at the beginning")
+	assert.Zero(t, st.Report().Usage, "usage at the beginning")
 	_, err = testkit.Call(st.Context(t.Context()), spender(t, 3, wait))
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	assert.Equal(t, spent(3), st.Report().Usage)
 	require.NoError(t, st.Close())
 	assert.Equal(t, spent(3), usageOf(t, store, "run"))
 
-	// What is recalled counts once, and what is made now is added.
+	// Recalled calls count once, and new calls are added.
 	require.NoError(t, state.Answer(t.Context(), store, "run", "agent?1", "", "yes"))
 	st, err = state.Open(t.Context(), store, "run")
 	require.NoError(t, err)
-	assert.Equal(t, spent(3), st.Report().Usage, "when it was opened again")
+	assert.Equal(t, spent(3), st.Report().Usage, "usage after the run was opened again")
 	_, err = testkit.Call(st.Context(t.Context()), spender(t, 3, func(ctx context.Context, in string) (string, error) {
 		if _, err := wait(ctx, in); err != nil {
 			return "", err
@@ -74,7 +74,7 @@ func TestUsageOfARunIsInItsReportAndItsInfo(t *testing.T) {
 	require.NoError(t, st.Close())
 	assert.Equal(t, spent(5), usageOf(t, store, "run"))
 
-	// A replay consumes nothing; a fork has what it kept.
+	// A replay uses nothing; a fork has the usage of the calls that it kept.
 	replay, err := state.Replay(t.Context(), store, "run")
 	require.NoError(t, err)
 	assert.Equal(t, spent(5), replay.Report().Usage)
@@ -87,7 +87,7 @@ func TestUsageOfARunIsInItsReportAndItsInfo(t *testing.T) {
 
 func TestUsageOfACrashedRunIsKnownWhenItIsClosed(t *testing.T) {
 	pause := func(ctx context.Context, _ string) (string, error) { return core.Await[string](ctx, "go on?") }
-	// crashed returns a store with a run of which only the records are left.
+	// crashed returns a store with only the records of a run.
 	crashed := func(t *testing.T) snapshot.Store {
 		from, to := memstore.New(), memstore.New()
 		st, err := state.Open(t.Context(), from, "run")

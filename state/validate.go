@@ -23,7 +23,7 @@ type Difference struct {
 	Now      string
 }
 
-// String is a line such as `agent/fetch: output: recorded "4 °C", now "5 °C"`.
+// String returns a line such as `agent/fetch: output: recorded "4 °C", now "5 °C"`.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: recorded %s, now %s", d.Address, d.Field, d.Recorded, d.Now)
 }
@@ -76,10 +76,10 @@ type validation struct {
 	*run
 	executes    bool                    // tools, LLMs and steps are executed
 	seen        map[record.Address]bool // claimed
-	made        map[record.Address]bool // calls whose handlers ran, or which recorded something
+	made        map[record.Address]bool // calls whose handlers ran, or that recorded something
 	furthest    map[string]int          // the highest recorded ordinal of what was claimed, by the path of its scope
 	differences []Difference
-	cut         bool // the program was stopped, so calls that it did not make are not differences
+	cut         bool // the program was stopped: calls that it did not make are not differences
 }
 
 // Append implements engine.Run.
@@ -120,7 +120,7 @@ func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.Claimed
 	if v.rewords(c, input) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.differ(c.Address, "request", "other instructions, texts of tools, tools or options", "these")
+		v.differ(c.Address, "request", "other instructions, descriptions of tools, tools or options", "these")
 	}
 	return found, false, nil
 }
@@ -260,9 +260,9 @@ func (v *validation) compareQuestion(asker record.Address, asked bool, was, now 
 	}
 }
 
-// compareInput notes the parts in which the input of a call differs from the
-// recorded one, and the hashes of both where the record does not have the input. It
-// encodes the input, with methods of the user's: the lock of the run is not held.
+// compareInput notes the parts in which the input of a call differs from the recorded one, and the
+// hashes of both where the record does not have the input. It encodes the input, which calls
+// methods of the user: the lock of the run must not be held.
 func (v *validation) compareInput(c record.Claim, found *record.Progress, input engine.ClaimedInput) {
 	v.mu.Lock()
 	t := v.restored.calls[c.Address]
@@ -288,7 +288,7 @@ func (v *validation) compareInput(c record.Claim, found *record.Progress, input 
 // compares reports whether calls of the kind are made again, and compared.
 func (v *validation) compares(kind record.Kind) bool { return v.executes || kind.IsEntered() }
 
-// compareTraced compares how a handler ended that ran again.
+// compareTraced compares the outcome of a handler that ran again with the recorded one.
 func (v *validation) compareTraced(was, now *record.Record) {
 	v.made[was.Address] = true
 	if now.Kind == record.KindAgent {
@@ -326,7 +326,7 @@ func (v *validation) compareOutcomes(was, rec *record.Record) {
 	case was.Artifact() != rec.Artifact() || !sameValue(was.Encoded(), rec.Encoded()):
 		before, now := kept(was), kept(rec)
 		if before == now {
-			now += " (another where the preview is cut)"
+			now += " (they differ after the end of the preview)"
 		}
 		v.differ(rec.Address, "output", before, now)
 	}

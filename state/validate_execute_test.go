@@ -23,7 +23,7 @@ import (
 
 type validator = func(context.Context, snapshot.Store, string, func(context.Context) error, ...state.Option) ([]state.Difference, error)
 
-// validated are the differences of a call of d, one to a line.
+// validated returns the differences that a validation of a call of d finds, one per line.
 func validated[In, Out any](t testing.TB, validate validator, s snapshot.Store, d *core.Definition[In, Out], in In, options ...state.Option) []string {
 	t.Helper()
 	differences, err := validate(t.Context(), s, "run-1", func(ctx context.Context) error {
@@ -51,8 +51,8 @@ func TestValidateExecuteOfTheSameProgramFindsNoDifference(t *testing.T) {
 			}, state.WithSeed(1))
 			require.NoError(t, err)
 			assert.Empty(t, differences)
-			assert.Len(t, whole.records, kept, "nothing is written")
-			if !strings.Contains(fmt.Sprint(first.order), "group:fast") { // what failed fast stays stopped
+			assert.Len(t, whole.records, kept, "no record is written")
+			if !strings.Contains(fmt.Sprint(first.order), "group:fast") { // branches that a failed group stopped are not executed
 				assert.Equal(t, first.ran, again.ran, "every leaf is executed")
 			}
 		})
@@ -86,14 +86,14 @@ func TestValidateExecuteComparesWhatLeavesReturn(t *testing.T) {
 		validate := func() []string {
 			attempts = 0
 			lines := validated(t, state.ValidateExecute, whole, agent, 1)
-			assert.Equal(t, 3, attempts, "with the retries that it takes")
+			assert.Equal(t, 3, attempts, "the attempts that the call needs")
 			var other []string
 			for _, line := range lines {
 				if !strings.HasPrefix(line, now) {
 					other = append(other, line)
 				}
 			}
-			assert.Len(t, lines, len(other)+1, "time goes on")
+			assert.Len(t, lines, len(other)+1, "the time differs")
 			return other
 		}
 		assert.Empty(t, validate())
@@ -101,11 +101,11 @@ func TestValidateExecuteComparesWhatLeavesReturn(t *testing.T) {
 		assert.Equal(t, []string{`agent/tool: output: recorded "recorded", now "changed"`}, validate())
 		failure = errors.New("broken")
 		assert.Equal(t, []string{"agent/tool: status: recorded completed, now failed", "agent: status: recorded completed, now failed"}, validate())
-		assert.Empty(t, validated(t, state.Validate, whole, agent, 1), "which Validate does not look at")
+		assert.Empty(t, validated(t, state.Validate, whole, agent, 1), "Validate does not execute tools")
 	})
 }
 
-func TestValidateLooksIntoNothingThatIsRecalled(t *testing.T) {
+func TestValidateDoesNotLookInsideRecalledCalls(t *testing.T) {
 	inner := 0
 	called, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "called"}, func(context.Context, int) (int, error) {
 		inner++
@@ -148,7 +148,7 @@ func TestOutputsAreComparedAsValues(t *testing.T) {
 	assert.Contains(t, lines[0], "agent: output: recorded")
 }
 
-// refusing stores no artifact.
+// refusing is a store of artifacts that fails the test if one is stored.
 type refusing struct{ t testing.TB }
 
 func (r refusing) Put(context.Context, []byte) (string, error) {

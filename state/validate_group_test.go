@@ -18,8 +18,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestValidateExecuteMakesTheBranchesOfGroups: it executes them all, and follows the
-// recorded choices of the groups.
+// ValidateExecute runs all branches of a group, and uses the recorded choices of groups.
 func TestValidateExecuteMakesTheBranchesOfGroups(t *testing.T) {
 	type page struct {
 		Number int `json:"number"`
@@ -41,7 +40,7 @@ func TestValidateExecuteMakesTheBranchesOfGroups(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		handler func(ctx context.Context) ([]int, error)
-		fetched int64 // by a validation
+		fetched int64 // pages fetched by a validation
 	}{
 		"Map": {func(ctx context.Context) ([]int, error) {
 			return actors.Map(ctx, actors.Group{Name: "g", Workers: 2}, fetch, pages)

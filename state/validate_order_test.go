@@ -20,7 +20,7 @@ import (
 // program is the handler of an agent that makes named calls.
 type program func(ctx context.Context, call func(tool string)) error
 
-// play makes the calls of a program inside an agent.
+// play returns a function that makes the calls of a program inside an agent.
 func play(t *testing.T, p program) func(context.Context) error {
 	agent := decorators.Agent("agent", "Makes the calls.", func(ctx context.Context, _ struct{}) (string, error) {
 		return "done", p(ctx, func(tool string) {
@@ -34,8 +34,8 @@ func play(t *testing.T, p program) func(context.Context) error {
 	}
 }
 
-// TestValidateListsWhatAResumeWouldRefuse: a call in another place, another call at
-// the same address, and questions.
+// Validate lists what a resumed run would refuse: calls in another order, another call at the same
+// address, and changed questions.
 func TestValidateListsWhatAResumeWouldRefuse(t *testing.T) {
 	asking := func(question string) program {
 		return func(ctx context.Context, call func(string)) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func TestValidateListsWhatAChangedProgramDoesOtherwise(t *testing.T) {
+func TestValidateListsDifferencesOfAChangedProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leaf := func(name string) *node { return &node{name: name, kind: record.KindTool} }
 		program := func(children ...*node) *node {
@@ -74,7 +74,7 @@ func TestValidateShowsThePartsOfAnInputThatDiffer(t *testing.T) {
 	assert.Equal(t, `plan: input: recorded city: "Oslo"; days: 2, now city: "Rome"; days: 3`, differences[0].String())
 }
 
-func TestRoundTripHandsOutWhatAResumedRunWould(t *testing.T) {
+func TestRoundTripReturnsTheOutputsOfAResumedRun(t *testing.T) {
 	type out struct {
 		Kept    string `json:"kept"`
 		dropped string
@@ -91,7 +91,7 @@ func TestRoundTripHandsOutWhatAResumedRunWould(t *testing.T) {
 	defer st.Close()
 	got, err := d.Event().Execute(st.Context(t.Context()), false)
 	require.NoError(t, err)
-	assert.Equal(t, out{Kept: "a"}, got, "what is not encoded is found missing in a test, not after a crash")
+	assert.Equal(t, out{Kept: "a"}, got, "a field that is not encoded is already missing in a test")
 	_, err = d.Event().Execute(st.Context(t.Context()), true)
 	require.ErrorContains(t, err, "not registered")
 	require.NotErrorIs(t, err, special)
@@ -130,7 +130,7 @@ func TestCallThatMustNotRepeatFailsInDoubt(t *testing.T) {
 	}
 }
 
-// syncs counts what a journal is asked to sync.
+// syncs is a store that collects the record numbers with which its journals are synced.
 type syncs struct {
 	tape
 	seqs []uint64

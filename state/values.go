@@ -15,15 +15,15 @@ import (
 )
 
 // Put stores v under key in the run that ctx belongs to. The value belongs to the attempt that
-// writes it: that attempt and the calls inside it see it at once, all others when its call
-// completes. If the attempt fails, is abandoned or does not finish, the value is dropped. A value
-// that a precondition writes belongs to all attempts of its call, also after a restart, since
-// preconditions do not run again. A value that is written outside every call is visible to everyone
-// at once.
+// writes it: that attempt and the calls inside it see the value at once, all others when the call
+// of the attempt completes. If the attempt fails, is abandoned or does not finish, the value is
+// dropped. A value that a precondition writes belongs to all attempts of its call, also after a
+// restart, since preconditions do not run again. A value that is written outside every call is
+// visible to everyone at once.
 //
-// v is kept encoded: changing it later has no effect. For a value that cannot
-// be encoded, the error names the field. Outside a run, the error is
-// [core.ErrNoRun]. With [Shown], the run shows the value to those who look at it.
+// v is kept encoded: changing it later has no effect. For a value that cannot be encoded, the error
+// names the field. Outside a run, the error is [core.ErrNoRun]. With [Shown], the value can be read
+// with [Values] and on the dashboard.
 func Put[T any](ctx context.Context, key string, v T, options ...PutOption) error {
 	h := From(ctx)
 	if h == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Values and step results are scoped alike.
+// store is a way to write and read values.
 type store struct {
 	name string
 	put  func(ctx context.Context, key, v string) error
@@ -28,7 +28,7 @@ var stores = []store{
 	{"value", func(ctx context.Context, key, v string) error { return state.Put(ctx, key, v) }, state.Get[string], record.KindValue},
 }
 
-// sees checks what ctx sees under the key; "" for nothing.
+// sees checks the value that ctx sees under the key. An empty want means that there is none.
 func (s store) sees(ctx context.Context, t testing.TB, where, want string) {
 	t.Helper()
 	got, ok, err := s.get(ctx, "key")
@@ -103,7 +103,7 @@ func TestValueWrittenOutsideEveryCallIsThereForEveryoneAtOnce(t *testing.T) {
 	})
 }
 
-// A branch is a call, and what it wrote is there for everyone once it has
+// A branch is a call: everyone sees the values that it wrote once it has
 // completed.
 func TestValueOfABranchIsThereForEveryoneOnceItCompletes(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
@@ -164,7 +164,7 @@ func TestParentSeesTheValueOfAChildThatCompleted(t *testing.T) {
 		out, err := testkit.Call(root, testkit.Tool(t, "parent", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "parent's")
 			out, err := testkit.Call(ctx, child)
-			s.sees(ctx, t, "the parent", "child's") // the later one
+			s.sees(ctx, t, "the parent", "child's") // the later value wins
 			return out, err
 		}))
 		testkit.Completed(t, out, err)

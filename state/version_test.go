@@ -19,9 +19,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// bookkeeper is an agent that calls tools by name, in order. "stop" interrupts
-// the run; "tax" asks for a version up to n, where n is not 0, and calls a tool
-// named by the answer.
+// bookkeeper returns an agent that calls tools by name, in order. "stop"
+// interrupts the run. "tax" calls core.Version with n, unless n is 0, and then
+// the tool for that version.
 func bookkeeper(t *testing.T, n int, does ...string) *testkit.Definition {
 	return testkit.Agent(t, "bookkeeper", once, func(ctx context.Context, _ string) (string, error) {
 		all := ""
@@ -43,11 +43,11 @@ func bookkeeper(t *testing.T, n int, does ...string) *testkit.Definition {
 	})
 }
 
-func TestVersionIsThatOfTheProgramWhichPassedTheLineFirst(t *testing.T) {
+func TestVersionIsThatOfTheProgramThatPassedItFirst(t *testing.T) {
 	whole := []string{"open", "tax", "close"}
 	for name, tc := range map[string]struct {
-		before []string // until the run was stopped
-		n      int      // of the program that began the run; 0 for one that does not ask
+		before []string // what the agent did before the run was stopped
+		n      int      // the version of the program that began the run; 0 if it does not call Version
 		want   string
 	}{
 		"new run":                         {nil, 0, "open;tax-two;close;"},
@@ -61,7 +61,7 @@ func TestVersionIsThatOfTheProgramWhichPassedTheLineFirst(t *testing.T) {
 		if tc.before != nil {
 			_, _ = opened(t, s, bookkeeper(t, tc.n, tc.before...))
 		}
-		for opening := range 2 { // it keeps what it had
+		for opening := range 2 { // the second opening gets the same version
 			out, err := opened(t, s, bookkeeper(t, 2+opening, whole...))
 			require.NoError(t, err, name)
 			assert.Equal(t, tc.want, out, name)
@@ -69,7 +69,7 @@ func TestVersionIsThatOfTheProgramWhichPassedTheLineFirst(t *testing.T) {
 	}
 }
 
-func TestVersionKeepsItsAnswerInALoopAndWhenTheLineMoves(t *testing.T) {
+func TestVersionStaysTheSameInALoopAndAfterAMove(t *testing.T) {
 	s := memstore.New()
 	_, err := opened(t, s, bookkeeper(t, 0, "open", "tax", "stop"))
 	require.ErrorIs(t, err, core.ErrInterrupted)
@@ -93,7 +93,7 @@ func TestVersionKeepsItsAnswerInALoopAndWhenTheLineMoves(t *testing.T) {
 	assert.Equal(t, "bookkeeper", versions[0].Address.String())
 }
 
-// Each attempt, branch, precondition and the run itself ask for themselves.
+// The run itself, and each attempt, branch and precondition have their own version.
 func TestVersionHoldsInItsScope(t *testing.T) {
 	s := memstore.New()
 	seen := make(map[string][]int)
@@ -186,7 +186,7 @@ func TestVersionThatTheProgramLacksStopsTheRun(t *testing.T) {
 	assert.Equal(t, "open;tax-three;close;", out)
 }
 
-func TestVersionThatCannotBeStopsTheRunAndLosesNothing(t *testing.T) {
+func TestInvalidVersionStopsTheRunAndLosesNothing(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		n    int
@@ -218,9 +218,9 @@ func TestVersionThatCannotBeStopsTheRunAndLosesNothing(t *testing.T) {
 	assert.Equal(t, 5, core.Version(t.Context(), "v", 5), "outside every call")
 }
 
-// An opening that was refused had the line; the program of before, which went
-// on, did not.
-func TestVersionOfARefusedOpeningDoesNotCountOnceTheOldProgramWentOn(t *testing.T) {
+// An opening that was refused called Version; the original program, which then
+// continued, did not.
+func TestVersionOfARefusedOpeningDoesNotCountOnceTheOriginalContinued(t *testing.T) {
 	for _, wentOn := range []bool{false, true} {
 		s := memstore.New()
 		_, err := opened(t, s, bookkeeper(t, 0, "open", "stop"))
@@ -255,8 +255,9 @@ func TestVersionOfARefusedOpeningDoesNotCountOnceTheOldProgramWentOn(t *testing.
 	}
 }
 
-// payroll is a program with a loop, a group and a retried agent, whose tax line
-// is missing (0) or has one of two versions. It counts what ran, by address.
+// payroll returns a program with a loop, a group and a retried agent. It calls
+// Version with the given version, or not at all for 0. It counts the tools that
+// ran, by address.
 func payroll(t *testing.T, version int, ran map[string]int) func(context.Context) error {
 	do := func(ctx context.Context, name string) error {
 		_, err := testkit.Call(ctx, testkit.Tool(t, name, core.RetryConfig{MaxAttempts: 5}, func(ctx context.Context, _ string) (string, error) {
@@ -273,7 +274,7 @@ func payroll(t *testing.T, version int, ran map[string]int) func(context.Context
 					v = core.Version(ctx, "tax rules", version)
 				}
 				if v == 1 {
-					if err := do(ctx, "declare"); err != nil { // one more call
+					if err := do(ctx, "declare"); err != nil { // the new version makes one more call
 						return err
 					}
 				}
@@ -307,10 +308,10 @@ func payroll(t *testing.T, version int, ran map[string]int) func(context.Context
 	}
 }
 
-// TestVersionedProgramIsNeverRefused is the model: a run of one version of a
-// program is cut at every record and goes on with the next version, and that is
-// cut again and goes on with the one after. None is refused, nothing runs twice,
-// and each scope has the calls of one version from its beginning to its end.
+// TestVersionedProgramIsNeverRefused cuts a run of one version of a program at
+// every record, resumes it with the next version, cuts it again and resumes it
+// with the version after that. No program is refused, nothing runs twice, and
+// each scope has the calls of a single version.
 func TestVersionedProgramIsNeverRefused(t *testing.T) {
 	runs := 0
 	goOn := func(s *tape, version int, how string) {

@@ -140,7 +140,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 		`circuit breaker "payments" is open for 2s`, `circuit breaker "payments" is half open`, `circuit breaker "payments" is closed`, "(circuit breaker)",
 		"trip?1 = true by ann", " · from the cache", "overloaded · budget after", "the retry budget of 1 retry in 1m0s is used up",
 		"it may have taken effect",
-		"trip/planner has its recorded answer, although instructions, texts of tools, tools or options are others now; to ask anew: reprise --dir DIR fork trip-1",
+		"trip/planner was answered from its record, although instructions, descriptions of tools, tools or options have changed; to ask the model again: reprise --dir DIR fork trip-1",
 	} {
 		assert.Contains(t, records, text)
 	}
