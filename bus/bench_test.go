@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// WithBlock makes it a fair number: every record is delivered to everybody.
+// WithBlock makes the figures comparable: every record is delivered to every subscriber.
 func BenchmarkPublish(b *testing.B) {
 	for _, n := range []int{0, 1, 8} {
 		b.Run(fmt.Sprintf("subscribers=%d", n), func(b *testing.B) {
@@ -34,8 +34,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// The peer of BenchmarkPublish/subscribers=1: a channel with the same room, and
-// neither gaps nor counts.
+// BenchmarkChannel is the baseline for BenchmarkPublish/subscribers=1: a channel
+// of the same size, without gaps and counts.
 func BenchmarkChannel(b *testing.B) {
 	records, done := make(chan record.Record, 1024), make(chan struct{})
 	go func() {
@@ -53,7 +53,7 @@ func BenchmarkChannel(b *testing.B) {
 	<-done
 }
 
-// What a subscriber that is stuck costs.
+// BenchmarkPublishToFull publishes to a subscriber that is stuck.
 func BenchmarkPublishToFull(b *testing.B) {
 	events := bus.New()
 	release := make(chan struct{})

@@ -27,7 +27,7 @@ func publish(b *bus.Bus, seq, last uint64) {
 	}
 }
 
-// A diary is what one subscriber saw: "1", and "2-3" for a gap.
+// A diary lists what one subscriber received: "1" for a record, "2-3" for a gap.
 type diary struct {
 	entries []string
 	hold    chan struct{} // if not nil, a token is needed for each entry
@@ -83,7 +83,7 @@ func TestFullQueueKeepsWhatIsQueuedAndReportsTheGapBeforeTheNextRecord(t *testin
 	})
 }
 
-func TestGapIsToldOnceTheSubscriberHasCaughtUpThoughNothingFollows(t *testing.T) {
+func TestGapIsReportedOnceTheSubscriberHasCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bus.New()
 		d := diary{hold: make(chan struct{})}
@@ -98,7 +98,7 @@ func TestGapIsToldOnceTheSubscriberHasCaughtUpThoughNothingFollows(t *testing.T)
 	})
 }
 
-func TestGapAtTheEndIsToldBeforeCloseReturns(t *testing.T) {
+func TestGapAtTheEndIsReportedBeforeCloseReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bus.New()
 		d := diary{hold: make(chan struct{})}
@@ -156,11 +156,11 @@ func TestStuckSubscriberHarmsNeitherPublisherNorOthers(t *testing.T) {
 		assert.EqualValues(t, 1024, stuck.Stats().Queued)
 		close(release)
 		b.Close()
-		assert.EqualValues(t, 1, stuck.Stats().Delivered, "what was queued is discarded")
+		assert.EqualValues(t, 1, stuck.Stats().Delivered, "queued records are discarded")
 	})
 }
 
-func TestPanickingSubscriberIsServedOn(t *testing.T) {
+func TestPanickingSubscriberGetsFurtherRecords(t *testing.T) {
 	b := bus.New()
 	var d diary
 	s := b.Subscribe(func(r record.Record) {
@@ -203,7 +203,7 @@ func TestPanicOfTheGapFunctionCostsNoRecord(t *testing.T) {
 	})
 }
 
-func TestSubscriberThatEndsItsGoroutineIsServedOn(t *testing.T) {
+func TestSubscriberThatEndsItsGoroutineGetsFurtherRecords(t *testing.T) {
 	b := bus.New()
 	var d diary
 	s := b.Subscribe(func(r record.Record) {
@@ -243,7 +243,7 @@ func TestCloseDeliversWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	})
 }
 
-func TestWhoComesAfterCloseGetsNothing(t *testing.T) {
+func TestSubscriberAfterCloseGetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bus.New()
 		b.Close()
@@ -291,7 +291,7 @@ func TestSubscriberMayHaveItsSubscriptionClosed(t *testing.T) {
 		closed := make(chan struct{})
 		s = b.Subscribe(func(r record.Record) {
 			d.record(r)
-			go func() { s.Close(); close(closed) }() // not here, where it would wait for itself
+			go func() { s.Close(); close(closed) }() // on another goroutine: here it would wait for itself
 			synctest.Wait()
 		})
 		publish(b, 1, 5)
@@ -434,7 +434,7 @@ func TestRecordsHasWhatIsPublishedSinceTheCallAndEndsWithTheBus(t *testing.T) {
 		<-done
 		assert.Equal(t, []uint64{2, 3, 4, 5, 6}, got)
 		for range records {
-			t.Error("a second loop gets nothing")
+			t.Error("a second loop got a record")
 		}
 	})
 }
@@ -456,7 +456,7 @@ func TestRecordsEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		for range b.Records(ctx) {
-			t.Error("nothing is published")
+			t.Error("a record was delivered")
 		}
 		assert.Equal(t, time.Second, time.Since(start))
 		b.Close()

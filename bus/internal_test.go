@@ -19,12 +19,12 @@ func TestUnusedSequenceIsDroppedOnceItsContextEnded(t *testing.T) {
 	for seq := range uint64(5) {
 		b.Publish(record.Record{Seq: seq})
 	}
-	require.NotNil(t, b.queues.Load(), "its context has not ended")
+	require.NotNil(t, b.queues.Load(), "dropped before its context ended")
 	cancel()
 	b.Publish(record.Record{})
 	require.Nil(t, b.queues.Load())
 	for range records {
-		t.Fatal("the context has ended")
+		t.Fatal("got a record after the context ended")
 	}
 }
 
@@ -55,8 +55,8 @@ func TestDeliveredRecordIsNotKept(t *testing.T) {
 	})
 }
 
-// The consumer is between taking 1 and 2 and beginning with 1.
-func TestGapGrowsThoughTheConsumerTookTheRecordsBeforeIt(t *testing.T) {
+// The consumer has taken records 1 and 2 from the queue, but has not begun with 1.
+func TestGapGrowsAfterTheConsumerTookTheRecordsBeforeIt(t *testing.T) {
 	var gaps []Gap
 	var q queue
 	q.init([]Option{WithQueue(2), WithGap(func(g Gap) { gaps = append(gaps, g) })})

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A model says what a subscriber with a queue of limit must see.
+// A model predicts what a subscriber with a queue of the given limit receives.
 type model struct {
 	limit   int
 	current bool    // something is being delivered, until it is released
@@ -76,14 +76,14 @@ func (m *model) settle() {
 	}
 }
 
-// A modeled subscriber gets things only as the test releases them.
+// A modeled subscriber handles each record or gap only when the test releases it.
 type modeled struct {
 	model
 	diary
 	*bus.Subscription
 }
 
-func TestSubscribersSeeWhatTheModelSays(t *testing.T) {
+func TestSubscribersGetWhatTheModelPredicts(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -106,7 +106,7 @@ func TestSubscribersSeeWhatTheModelSays(t *testing.T) {
 					s := live[i]
 					live = append(live[:i], live[i+1:]...)
 					go close(s.hold)
-					if random.IntN(2) == 0 { // with something queued, perhaps
+					if random.IntN(2) == 0 { // possibly with queued records
 						s.stats.Queued = 0
 						s.Close()
 						stats := s.Stats()

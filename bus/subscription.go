@@ -83,7 +83,7 @@ func (s *Subscription) deliver() (over bool) {
 	return true
 }
 
-// errGoexit stands for a function that left its goroutine.
+// errGoexit is recorded for a function that ended its goroutine.
 var errGoexit = errors.New("the subscriber ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
 // panicked records a panic. value is nil after a runtime.Goexit.

@@ -23,8 +23,7 @@ type ArgyllVersion int
 const (
 	// ArgyllV1 uses the key backoff, and a max_retries of 0 disables retries.
 	ArgyllV1 ArgyllVersion = 1
-	// ArgyllV2 uses the key init_backoff, and values of 0 or "" stand for the global
-	// default.
+	// ArgyllV2 uses the key init_backoff, and values of 0 or "" mean the global default.
 	ArgyllV2 ArgyllVersion = 2
 )
 
@@ -157,7 +156,7 @@ func (a *argyll) workConfig(v value) {
 		},
 		other: func(v value) { v.fail("in version %d of Argyll the key is %q", a.version, first) },
 	})
-	if a.version == ArgyllV2 { // 0 stands for the global default
+	if a.version == ArgyllV2 { // 0 means the global default
 		a.hasBackoff, a.hasMaximum = a.backoff > 0, a.maxBackoff > 0
 		if a.retries != nil && *a.retries == 0 {
 			a.retries = nil

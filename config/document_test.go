@@ -85,9 +85,9 @@ func TestEveryClassOfErrorsCanBeNamed(t *testing.T) {
 		assert.Equal(t, []record.Class{record.Class(i)}, r.RetryOn, name)
 		assert.Equal(t, []record.Class{record.Class(i)}, r.Exclude, name)
 	}
-	assert.Contains(t, allClasses(), "breaker", "the last one")
+	assert.Contains(t, allClasses(), "breaker", "the last class")
 	_, err := config.Parse([]byte("all: {retry_on: [none]}"))
-	require.ErrorContains(t, err, strings.Join(allClasses(), ", "), "the error names all")
+	require.ErrorContains(t, err, strings.Join(allClasses(), ", "), "the error names all classes")
 }
 
 func TestEmptyDocumentSaysNothing(t *testing.T) {
@@ -104,7 +104,7 @@ func TestDurationIsATextOrSeconds(t *testing.T) {
 	} {
 		assert.Equal(t, want, all(t, "{initial_delay: "+text+"}").InitialDelay, text)
 	}
-	assert.Equal(t, config.Retry{InitialDelay: core.NoDelay}, all(t, "{initial_delay: 5s, max_delay: 0}"), "a cap of nothing")
+	assert.Equal(t, config.Retry{InitialDelay: core.NoDelay}, all(t, "{initial_delay: 5s, max_delay: 0}"), "a maximum delay of 0")
 	assert.Zero(t, all(t, "{attempt_timeout: 0, retry_timeout: 0}").AttemptTimeout, "no limit")
 }
 
@@ -263,6 +263,6 @@ func TestDocumentGovernsARun(t *testing.T) {
 		_, err := testkit.Call(ctx, testkit.Tool(t, "hasty", core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errBoom))))
 		assert.Equal(t, 3, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "its own")
 		_, err = testkit.Call(ctx, testkit.Tool(t, "patient", core.RetryConfig{Disabled: true}, testkit.Fail(errBoom)))
-		assert.Equal(t, 4, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "the document's, by name")
+		assert.Equal(t, 4, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "the attempts of the document, by actor name")
 	})
 }

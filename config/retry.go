@@ -10,9 +10,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Retry is a retry configuration in the form of a document: like [core.RetryConfig],
-// but with names of error classes and conditions instead of functions. The zero value
-// stands for the defaults.
+// A Retry is a retry configuration in the form of a document: like [core.RetryConfig], but with
+// names of error classes and conditions instead of functions. The zero value means the defaults.
 type Retry struct {
 	Disabled       bool
 	MaxAttempts    int // 0 for the default, or core.Unlimited

@@ -51,7 +51,7 @@ func TestSchemaTakesWhatTheReaderTakes(t *testing.T) {
 	for _, value := range values {
 		for _, key := range keys {
 			if isText := len(value) > 2 && value[0] == '"'; isText && (key == "retry_when" || key == "stop_when") && value != `"success"` {
-				continue // a schema cannot check expressions
+				continue // the schema cannot check expressions
 			}
 			check(`{"all": {"` + key + `": ` + value + `}}`)
 		}

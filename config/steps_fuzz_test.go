@@ -35,7 +35,7 @@ func FuzzReadSteps(f *testing.F) {
 			if err != nil {
 				var bad *config.Error
 				if !errors.As(err, &bad) || len(bad.Problems) == 0 || bad.Problems[0].Line < 1 {
-					t.Errorf("%s: %q: the error says no place: %v", name, step, err)
+					t.Errorf("%s: %q: the error has no position: %v", name, step, err)
 				}
 				if !reflect.ValueOf(r).IsZero() {
 					t.Errorf("%s: %q: half read: %+v", name, step, r)
@@ -43,11 +43,11 @@ func FuzzReadSteps(f *testing.F) {
 				continue
 			}
 			if err := r.Config().Validate(); err != nil {
-				t.Errorf("%s: %q was read, and is not valid: %v", name, step, err)
+				t.Errorf("%s: %q was read but is not valid: %v", name, step, err)
 			}
 			for _, w := range warnings {
 				if w.Line < 1 {
-					t.Errorf("%s: %q: a warning says no place: %v", name, step, w)
+					t.Errorf("%s: %q: a warning has no position: %v", name, step, w)
 				}
 			}
 		}
@@ -73,7 +73,7 @@ func FuzzArgyllEnvironment(f *testing.F) {
 				t.Fatalf("%q: %v", text, err)
 			}
 			if err := r.Config().Validate(); err != nil {
-				t.Errorf("%q was read, and is not valid: %v", text, err)
+				t.Errorf("%q was read but is not valid: %v", text, err)
 			}
 		}
 	})

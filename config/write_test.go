@@ -132,7 +132,7 @@ func withoutConditions(d *config.Document) (config.Document, map[string]string) 
 	return out, texts
 }
 
-func TestWhatIsWrittenIsReadTheSame(t *testing.T) {
+func TestWrittenDocumentIsReadTheSame(t *testing.T) {
 	schema := retrySchema(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 10_000 {

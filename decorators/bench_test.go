@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// BenchmarkPrepare is what checking and decoding the arguments of a model costs.
+// BenchmarkPrepare measures checking and decoding the arguments from a model.
 func BenchmarkPrepare(b *testing.B) {
 	type item struct {
 		Name string `json:"name"`

@@ -49,10 +49,10 @@ func (s station) read(_ context.Context, _ city) (weather, error) {
 	return weather{TempC: s.offset}, nil
 }
 
-// same returns the input, so that a test sees what a model's JSON became.
+// same returns its input, so that a test sees how the JSON of a model was decoded.
 func same[T any](_ context.Context, in T) (T, error) { return in, nil }
 
-// That it compiles is half of the test: nothing here names a type argument.
+// Half of the test is that it compiles: no call here names a type argument.
 func TestTypesAreInferredFromTheFunction(t *testing.T) {
 	tool := decorators.Tool("get_weather", "Current weather in a city.", lookUp,
 		actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: 2 * time.Second}),
@@ -155,7 +155,7 @@ func TestSchemaAcceptsWhatEncodingJSONWrites(t *testing.T) {
 	_, err = call(t.Context())
 	require.NoError(t, err)
 
-	in.Hidden, in.secret = "", "" // encoding/json does not carry them
+	in.Hidden, in.secret = "", "" // encoding/json does not encode them
 	assert.Equal(t, in, got)
 }
 
@@ -227,7 +227,7 @@ type notNull struct{}
 
 func (notNull) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
-		return errors.New("null is not for me")
+		return errors.New("null is not allowed")
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func TestArgumentsThatDoNotDecodeAreInvalid(t *testing.T) {
 	_, err = tool.Prepare(t.Context(), `{"A":null}`)
 	var invalid *actors.ArgumentsError
 	require.ErrorAs(t, err, &invalid)
-	require.EqualError(t, err, "invalid arguments for f: null is not for me")
+	require.EqualError(t, err, "invalid arguments for f: null is not allowed")
 }
 
 func TestMisspeltFieldIsNamed(t *testing.T) {

@@ -45,7 +45,7 @@ func ExampleTool_conditions() {
 		func(_ context.Context, in Order) (int, error) {
 			attempts++
 			if attempts == 1 {
-				return -1, nil // the service is not awake yet
+				return -1, nil // the service is not ready yet
 			}
 			return in.Amount * 250, nil
 		},

@@ -37,12 +37,12 @@ type (
 	item  struct{ ID uint16 }
 )
 
-// Boom must never be called.
+// Boom panics: conditions must not call methods.
 func (*response) Boom() bool { panic("called") }
 
 func unavailable(code int) error { return fmt.Errorf("get: %w", &httperror.Error{Code: code}) }
 
-func TestConditionIsTrueOfWhatItNames(t *testing.T) {
+func TestConditionHoldsForMatchingAttempts(t *testing.T) {
 	half := 0.5
 	failed := core.Attempt{Number: 2, Err: unavailable(503)}
 	refused := core.Attempt{Number: 1, Err: errors.New("connection refused")}
@@ -176,9 +176,9 @@ func TestConditionsDecideInACall(t *testing.T) {
 	cfg := core.RetryConfig{MaxAttempts: 9, InitialDelay: core.NoDelay, RetryWhen: retry.Holds, StopWhen: stop.Holds}
 	_, ctx := testkit.Run(t)
 	_, err = testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Fail(unavailable(503))))
-	assert.Equal(t, 3, testkit.Failed(t, err, record.ReasonPermanent).Attempts, "stop_when is asked first")
+	assert.Equal(t, 3, testkit.Failed(t, err, record.ReasonPermanent).Attempts, "stop_when is evaluated first")
 	_, err = testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Fail(unavailable(404))))
-	assert.Equal(t, 1, testkit.Failed(t, err, record.ReasonPermanent).Attempts, "not retry_when")
+	assert.Equal(t, 1, testkit.Failed(t, err, record.ReasonPermanent).Attempts, "retry_when does not hold")
 }
 
 func TestConditionIsSafeForConcurrentUse(t *testing.T) {
@@ -229,7 +229,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		for _, a := range attempts {
 			if first, again := c.Holds(a), c.Holds(a); first != again {
-				t.Errorf("%q changes its mind about %+v", text, a)
+				t.Errorf("%q has different results for %+v", text, a)
 			}
 		}
 	})

@@ -176,7 +176,7 @@ func (b *Breaker) attempt(ctx context.Context, call *core.CallInfo, next func(co
 	return err
 }
 
-// errInconclusive stands for an attempt that says nothing about the service.
+// errInconclusive is the result of an attempt that says nothing about the service.
 var errInconclusive = errors.New("breaker: the attempt was not completed")
 
 // isConclusive reports whether the result of an attempt says something about the

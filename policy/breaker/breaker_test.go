@@ -25,7 +25,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A service is unavailable until it is repaired, and counts its calls.
+// A service counts its calls and fails until it is repaired.
 type service struct {
 	mended atomic.Bool
 	called atomic.Int64
@@ -138,7 +138,7 @@ func TestRefusedAttemptsWaitForTheBreaker(t *testing.T) {
 	})
 }
 
-func TestRefusalIsNotRetriedWhereTheConfigurationSaysSo(t *testing.T) {
+func TestRefusalIsNotRetriedIfTheConfigurationSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s service
 		b := breaker.New(breaker.Options{Name: "payments", Failures: 1})
@@ -216,7 +216,7 @@ func TestOnlyOutagesCount(t *testing.T) {
 		{&httperror.Error{Code: http.StatusTooManyRequests}, true},
 		{context.DeadlineExceeded, true},
 		{&httperror.Error{Code: http.StatusNotFound}, false},
-		{errors.New("of no class"), false},
+		{errors.New("class unknown"), false},
 		{core.Permanent(errUnavailable), false},
 	} {
 		b := breaker.New(breaker.Options{Name: "x", Failures: 1})
@@ -248,7 +248,7 @@ func TestBreakerOpensByRatio(t *testing.T) {
 
 // Recalled calls do not ask the breaker. A refused call waits for the rest of its delay
 // in the next process.
-func TestResumedCallsWaitForTheBreakerOfBefore(t *testing.T) {
+func TestResumedCallsWaitForTheRestOfTheirDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, s := memstore.New(), service{}
 		retry := core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay}

@@ -130,7 +130,7 @@ func TestLimitOfTheAnswerIsReserved(t *testing.T) {
 	assert.Equal(t, 1, s.asked)
 }
 
-// However many calls begin at once, no more are made than the budget allows.
+// However many calls begin at the same time, only as many are made as the budget allows.
 func TestBudgetHoldsForCallsThatBeginAtOnce(t *testing.T) {
 	storages := map[string]func(*testing.T) budget.Storage{
 		"memory": func(*testing.T) budget.Storage { return budget.NewMemory() },
@@ -218,7 +218,7 @@ func TestRestoredUsageCounts(t *testing.T) {
 }
 
 // A run fails because of its budget, a person raises the limit, and the run continues.
-func TestRunGoesOnWhenItsBudgetIsRaised(t *testing.T) {
+func TestRunContinuesWhenItsBudgetIsRaised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{usage: each}
 		b := newBudget(budget.Amount{Calls: 2})
@@ -254,7 +254,7 @@ func TestRunGoesOnWhenItsBudgetIsRaised(t *testing.T) {
 		info, err = store.Info(t.Context(), "run")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusCompleted, info.Status)
-		assert.Equal(t, 4, s.asked, "what was answered is not asked again")
+		assert.Equal(t, 4, s.asked, "calls that were answered are not made again")
 		left, err := b.LeftOf(t.Context(), "run")
 		require.NoError(t, err)
 		assert.True(t, left.IsZero(), "tokens are not limited, and cannot be raised: %v", left)

@@ -35,7 +35,7 @@ func TestDirAddsUpOverProcesses(t *testing.T) {
 	assert.True(t, sum.IsZero())
 }
 
-// A crash cuts off the last line, which was not booked yet.
+// A crash may cut off the last line. Its amount does not count.
 func TestDirReadsPastALineThatWasCutOff(t *testing.T) {
 	path := t.TempDir()
 	dir := openDir(t, path)
@@ -104,7 +104,7 @@ func TestPruneRemovesAccountsThatAreNoLongerUsed(t *testing.T) {
 	assert.EqualValues(t, 1, sum.Calls, "begins anew")
 	sum, err = other.Add(t.Context(), "yesterday", budget.Amount{Calls: 1})
 	require.NoError(t, err)
-	assert.EqualValues(t, 2, sum.Calls, "begins anew in the other process too")
+	assert.EqualValues(t, 2, sum.Calls, "the other process starts from zero, too")
 }
 
 // fileOf returns the path of the account's file.

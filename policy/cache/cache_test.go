@@ -34,7 +34,7 @@ type city struct {
 	Trace string `json:"trace,omitempty"`
 }
 
-// An oracle counts how often it is asked.
+// An oracle counts the calls of its tool.
 type oracle struct{ asked atomic.Int64 }
 
 func (o *oracle) tool(c *cache.Cache, version string, ttl time.Duration, opts ...actors.Option) actors.Tool[city, string] {
@@ -85,7 +85,7 @@ func TestSecondCallIsAnsweredByTheCacheInEveryRun(t *testing.T) {
 			assert.Equal(t, "Oslo 3", out, "another version")
 			pause(time.Hour)
 			out, _, _ = call(tool, "Oslo")
-			assert.Equal(t, "Oslo 4", out, "out of date")
+			assert.Equal(t, "Oslo 4", out, "the cached output has expired")
 		})
 	}
 }
@@ -257,7 +257,7 @@ func TestStaleOutputsAreMadeAgain(t *testing.T) {
 	}
 }
 
-func TestReplayAsksNoCache(t *testing.T) {
+func TestReplayDoesNotReadTheCache(t *testing.T) {
 	var o oracle
 	store, storage := memstore.New(), &watched{Storage: cache.NewMemory(1 << 20)}
 	tool := o.tool(cache.New(storage, cache.Options{}), "1", 0)
@@ -269,17 +269,17 @@ func TestReplayAsksNoCache(t *testing.T) {
 		assert.Equal(t, "Oslo 1", out)
 		require.NoError(t, st.Close())
 	}
-	assert.Equal(t, 2, storage.asked, "before the call is made, and when nobody else makes it")
+	assert.Equal(t, 2, storage.asked, "the cache is read before and after the call is registered as pending")
 	differences, err := state.ValidateExecute(t.Context(), store, "r", func(ctx context.Context) error {
 		_, err := tool.Call(ctx, city{Name: "Oslo"})
 		return err
 	})
 	require.NoError(t, err)
-	assert.Len(t, differences, 1, "it is executed")
-	assert.Equal(t, 2, storage.asked, "before the call is made, and when nobody else makes it")
+	assert.Len(t, differences, 1, "the call is executed")
+	assert.Equal(t, 2, storage.asked, "the validation does not read the cache")
 }
 
-// watched counts how often it is asked.
+// watched counts how often it is read.
 type watched struct {
 	cache.Storage
 	asked int
@@ -308,8 +308,8 @@ func TestHitIsNotCompensated(t *testing.T) {
 	require.NoError(t, st.Close())
 }
 
-// A hit emits nothing on behalf of the actor.
-func TestHitIsNoProbe(t *testing.T) {
+// A hit does not call the service, so a circuit breaker must not take it for a probe.
+func TestHitIsNotAProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := breaker.New(breaker.Options{Name: "x", Failures: 1, OpenFor: time.Second})
 		down := false
@@ -331,7 +331,7 @@ func TestHitIsNoProbe(t *testing.T) {
 	})
 }
 
-func TestCacheThatFailsIsNoCache(t *testing.T) {
+func TestCallsAreMadeIfTheStorageFails(t *testing.T) {
 	var o oracle
 	var problems []error
 	tool := o.tool(cache.New(broken{}, cache.Options{OnError: func(err error) { problems = append(problems, err) }}), "1", 0)

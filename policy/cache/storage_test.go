@@ -29,7 +29,7 @@ func TestMemoryDropsWhatWasUsedLongestAgo(t *testing.T) {
 	require.NoError(t, m.Put(t.Context(), keyOf(3), make([]byte, 100), time.Time{}))
 	assert.Equal(t, []bool{true, false, true, true}, []bool{has(0), has(1), has(2), has(3)})
 	require.NoError(t, m.Put(t.Context(), keyOf(2), make([]byte, 10_000), time.Time{}))
-	assert.False(t, has(2), "it is larger than the limit")
+	assert.False(t, has(2), "a value larger than the limit is not stored")
 	require.NoError(t, m.Delete(t.Context(), keyOf(0)))
 	require.NoError(t, m.Delete(t.Context(), keyOf(3)))
 	assert.Zero(t, m.bytes)
@@ -71,7 +71,7 @@ func TestDirTreatsADamagedFileAsMissing(t *testing.T) {
 	require.ErrorIs(t, err, errDamaged)
 	assert.False(t, ok)
 	_, ok, err = d.Get(t.Context(), keyOf(1))
-	require.NoError(t, err, "it is deleted")
+	require.NoError(t, err, "a damaged file is deleted")
 	assert.False(t, ok)
 }
 

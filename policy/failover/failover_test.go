@@ -79,7 +79,7 @@ func answeredBy(t *testing.T, st *state.ExecutionState) any {
 	return nil
 }
 
-func TestNextModelIsAskedWhereOneIsUnavailable(t *testing.T) {
+func TestNextModelIsCalledIfOneIsUnavailable(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		a, b, c := &model{name: "a", fails: busy}, &model{name: "b", fails: core.Permanent(actors.ErrQuota)}, &model{name: "c", words: "yes"}
 		st, ctx := testkit.Run(t)
@@ -91,11 +91,11 @@ func TestNextModelIsAskedWhereOneIsUnavailable(t *testing.T) {
 		assert.Equal(t, []int{1, 1, 1}, []int{a.asked, b.asked, c.asked})
 		assert.Equal(t, []string{"a-large", "", ""}, []string{a.as, b.as, c.as})
 		assert.Equal(t, "c", answeredBy(t, st))
-		assert.Equal(t, 10, st.Report().Usage.InputTokens, "it counts once")
+		assert.Equal(t, 10, st.Report().Usage.InputTokens, "the usage counts once")
 	})
 }
 
-func TestErrorThatIsTheRequestsFaultIsNotPassedOn(t *testing.T) {
+func TestInvalidRequestIsNotSentToTheNextModel(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		for _, hedge := range []time.Duration{0, time.Minute} {
 			bad := &httperror.Error{Code: http.StatusBadRequest}
@@ -197,7 +197,7 @@ func TestHedgingTakesTheFirstAnswer(t *testing.T) {
 	})
 }
 
-func TestHedgingAsksTheNextAtOnceWhenOneFails(t *testing.T) {
+func TestHedgingCallsTheNextAtOnceIfOneFails(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		a, b := &model{name: "a", words: "well", fails: busy}, &model{name: "b", words: "yes"}
 		_, ctx := testkit.Run(t)
@@ -209,7 +209,7 @@ func TestHedgingAsksTheNextAtOnceWhenOneFails(t *testing.T) {
 	})
 }
 
-func TestInterruptIsNoReasonToAskAnother(t *testing.T) {
+func TestInterruptDoesNotCallTheNextModel(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		for _, hedge := range []time.Duration{0, time.Minute} {
 			a, b := &model{name: "a", words: "hm hm hm"}, &model{name: "b", words: "yes"}

@@ -241,9 +241,9 @@ func (l *Limiter) waitForLimits(t *ticket, now time.Time) (wait time.Duration, w
 	if t == nil {
 		return 0, "its turn"
 	}
-	wait, why = max(0, l.blockedUntil.Sub(now)), "requests, as it asks by Retry-After,"
+	wait, why = max(0, l.blockedUntil.Sub(now)), "requests (by its Retry-After)"
 	if d := l.blockedByStorage.Sub(now); d > wait {
-		wait, why = d, fmt.Sprintf("requests, because their storage failed (%v),", l.shared.err)
+		wait, why = d, fmt.Sprintf("requests (their storage failed: %v)", l.shared.err)
 	}
 	othersUntil := time.Time{}
 	if l.shared != nil {

@@ -113,7 +113,7 @@ func TestRunsHaveTheirTurnsInOrder(t *testing.T) {
 			})
 		}
 		own.Wait()
-		assert.Equal(t, time.Minute, time.Since(began), "the other has 30 calls that came before")
+		assert.Equal(t, time.Minute, time.Since(began), "30 calls of the other run come first")
 		all.Wait()
 		assert.Equal(t, 4*time.Minute, time.Since(began))
 		assert.Empty(t, s.refused)
@@ -191,7 +191,7 @@ func TestDailyLimitParksRuns(t *testing.T) {
 			assert.NoError(t, st.Close())
 		})
 		synctest.Wait()
-		for _, id := range []string{"second", "third"} { // as far as they know, they wait for a minute
+		for _, id := range []string{"second", "third"} { // the limiter does not know of the daily limit yet, so they expect to wait for a minute
 			waiting.Go(func() {
 				st, err := call(id)
 				assert.ErrorIs(t, err, core.ErrInterrupted)
@@ -199,7 +199,7 @@ func TestDailyLimitParksRuns(t *testing.T) {
 			})
 		}
 		waiting.Wait()
-		assert.Equal(t, 30*time.Second, time.Since(began), "they are parked when the service tells")
+		assert.Equal(t, 30*time.Second, time.Since(began), "the runs are parked when the service reports the limit")
 		for _, id := range []string{"second", "third"} {
 			info, err := store.Info(t.Context(), id)
 			require.NoError(t, err)

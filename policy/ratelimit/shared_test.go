@@ -84,7 +84,7 @@ func askInThreeProcesses(t *testing.T, s *service) {
 	assert.Empty(t, s.refused)
 	requests, tokens, last := 0.0, 0.0, s.granted[len(s.granted)-1].at
 	for _, g := range s.granted {
-		if last.Sub(g.at) > 5*time.Second { // without the last burst, which the period after it would bound
+		if last.Sub(g.at) > 5*time.Second { // leave out the last burst: only the period after it would show its rate
 			requests, tokens = requests+1, tokens+g.tokens
 		}
 	}
@@ -149,11 +149,11 @@ func TestCallsWaitWhileTheStorageFails(t *testing.T) {
 		assert.Len(t, s.granted, 5)
 		assert.Less(t, time.Since(began), 50*time.Second)
 		assert.True(t, slices.ContainsFunc(log.all, func(line string) bool {
-			return line == `waits 1s for the limit of requests, because their storage failed (the disk is full), of "service"`
+			return line == `waits 1s for the limit of requests (their storage failed: the disk is full) of "service"`
 		}), "%q", log.all)
 		assert.Less(t, len(log.all), 60)
 
-		// It fails when the actual tokens are to be added: they are added later.
+		// The storage fails when the actual tokens are to be added. They are added later.
 		other := ratelimit.New(ratelimit.Options{Name: "service", Tokens: 1000, Storage: accounts.Storage, EstimateTokens: func([]byte) int { return 50 }})
 		time.Sleep(5 * time.Minute) //nolint:forbidigo // on the fake clock
 		s.takes = time.Second
@@ -199,7 +199,7 @@ func TestAWaitForASharedLimitCanBeInterrupted(t *testing.T) {
 	})
 }
 
-// ask makes twenty calls that are not worth a wait of five seconds.
+// ask makes twenty calls, and gives up after five seconds if a call has to wait longer.
 func ask(args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -107,7 +107,7 @@ func TestBudgetOfACallIsTakenBesideThatOfItsActor(t *testing.T) {
 	testkit.Failed(t, err, record.ReasonExhausted)
 }
 
-// A resumed run keeps the retries it was promised, and recalled calls take none.
+// A resumed run keeps its scheduled retries, and recalled calls take none.
 func TestBudgetIsThatOfTheProcess(t *testing.T) {
 	var attempts atomic.Int64
 	st := state.New()

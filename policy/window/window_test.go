@@ -166,9 +166,9 @@ func TestConversationOutgrowsItsModel(t *testing.T) {
 				assert.LessOrEqual(t, n, 1, "refused twice for the length")
 				refusals += n
 			}
-			assert.LessOrEqual(t, refusals, 1, "it learns from the first")
+			assert.LessOrEqual(t, refusals, 1, "refusals after the first one")
 			for _, req := range s.asked[turns-3:] {
-				assert.Equal(t, "What is the secret?", question(req), "the question stays")
+				assert.Equal(t, "What is the secret?", question(req), "the question is kept")
 			}
 			assert.Less(t, made, turns/2)
 		})
@@ -201,7 +201,7 @@ func TestStoreGrowsLinearly(t *testing.T) {
 			return err
 		}))
 	}
-	assert.Less(t, sizes[40], 5*sizes[10], "four times the turns")
+	assert.Less(t, sizes[40], 5*sizes[10], "size of the store after four times the turns")
 }
 
 // question returns the last message of the user.
@@ -259,7 +259,7 @@ func TestResumedRunSendsTheSame(t *testing.T) {
 	}
 }
 
-func TestModelReadsOnInAResult(t *testing.T) {
+func TestModelReadsMoreOfAResult(t *testing.T) {
 	s := &service{t: t, tokens: 8_000}
 	var results []string
 	s.answer = func(req actors.Request) actors.Message {
@@ -293,7 +293,7 @@ func TestModelReadsOnInAResult(t *testing.T) {
 	assert.Contains(t, results[4], `result "c1" has 100029 bytes, but the offset is 1000000`)
 }
 
-func TestConversationThatFitsIsSentAsItIs(t *testing.T) {
+func TestConversationThatFitsIsSentUnchanged(t *testing.T) {
 	s := &service{t: t, tokens: 8_000, answer: func(actors.Request) actors.Message { return actors.Assistant("yes") }}
 	req := actors.Request{Messages: []actors.Message{actors.System("Be brief."), actors.User("?", actors.Image("image/png", make([]byte, 1<<20)))}}
 	_, ctx := testkit.Run(t)
@@ -307,7 +307,7 @@ func TestConversationThatFitsIsSentAsItIs(t *testing.T) {
 
 // Uses real HTTP: the service reports that the conversation is too long, and then
 // receives a shorter one, once.
-func TestRefusedForItsLengthTheConversationIsSentShorter(t *testing.T) {
+func TestConversationRefusedForItsLengthIsSentShorter(t *testing.T) {
 	long := actors.Request{Messages: []actors.Message{actors.System("Be brief.")}}
 	for i := range 20 {
 		long.Messages = append(long.Messages, actors.User(fmt.Sprint("question ", i)), actors.Assistant(strings.Repeat("answer ", 50)))
@@ -359,7 +359,7 @@ func TestLongSummaryIsCut(t *testing.T) {
 }
 
 // A single message that is too long is truncated; instructions are not.
-func TestMessageThatIsTooLongAloneIsCut(t *testing.T) {
+func TestSingleMessageThatIsTooLongIsCut(t *testing.T) {
 	s := &service{t: t, tokens: 1_000, answer: func(actors.Request) actors.Message { return actors.Assistant("yes") }}
 	req := actors.Request{Messages: []actors.Message{actors.System(strings.Repeat("rule ", 100)), actors.User(strings.Repeat("ä", 50_000), actors.Image("image/png", []byte{1}))}}
 	_, ctx := testkit.Run(t)
