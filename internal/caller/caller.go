@@ -1,4 +1,4 @@
-// Package caller keeps, in the metadata of a run, which other run has started it and waits for it.
+// Package caller records, in the metadata of a run, which other run started it and waits for it.
 package caller
 
 import "github.com/reprise-go/reprise/snapshot"

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// reply has no field that reflection could read.
+// reply has no exported field.
 type reply struct{ text string }
 
 func (r reply) MarshalJSON() ([]byte, error) {
@@ -30,7 +30,7 @@ func (r *reply) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// pointed has its methods on the pointer alone.
+// pointed has its methods only on the pointer.
 type pointed struct{ n int }
 
 func (p *pointed) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, " [ %d ] ", p.n), nil }
@@ -77,7 +77,7 @@ func (s *set) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// either holds one of two things, as generated unions do.
+// either holds one of two values, like a generated union type.
 type either[A, B any] struct {
 	a *A
 	b *B
@@ -139,7 +139,7 @@ type twoEmbedded struct {
 	Other
 }
 
-// Other makes the methods of what is embedded with it ambiguous.
+// Other has the same methods as Exported: a struct that embeds both has none of them.
 type Other struct{ s string }
 
 func (o Other) MarshalJSON() ([]byte, error)     { return json.Marshal(o.s) }
@@ -172,7 +172,7 @@ func jsonValues() []any {
 	}
 }
 
-func TestTypeWithJSONMethodsAloneIsKeptAsItsJSON(t *testing.T) {
+func TestTypeWithOnlyJSONMethodsIsKeptAsItsJSON(t *testing.T) {
 	for i, v := range jsonValues() {
 		name := fmt.Sprintf("%d %T", i, v)
 		data, err := codec.Encode(v)
@@ -184,7 +184,7 @@ func TestTypeWithJSONMethodsAloneIsKeptAsItsJSON(t *testing.T) {
 	}
 }
 
-func TestJSONInAnInterfaceComesBackAsWhatItIs(t *testing.T) {
+func TestJSONInAnInterfaceIsDecodedToItsValue(t *testing.T) {
 	for _, tt := range []struct{ value, want any }{
 		{reply{"x"}, map[string]any{"text": "x", "object": "reply"}},
 		{pointed{5}, []any{int64(5)}},
@@ -214,7 +214,7 @@ func (huge) MarshalJSON() ([]byte, error) {
 }
 func (*huge) UnmarshalJSON([]byte) error { return nil }
 
-// recordedBefore is a value in the form that it had before: by its kind.
+// recordedBefore returns a value in the old form, encoded by its kind.
 func recordedBefore(t *testing.T, v any) []byte {
 	t.Helper()
 	data, err := codec.EncodeBefore(v)
@@ -222,7 +222,7 @@ func recordedBefore(t *testing.T, v any) []byte {
 	return data
 }
 
-// oldOrder has exported fields, which were what was kept of it.
+// oldOrder has exported fields. In the old form, only these were kept.
 type oldOrder struct {
 	ID    string `json:"id"`
 	Color color  `json:"color"`
@@ -231,7 +231,7 @@ type oldOrder struct {
 func (o oldOrder) MarshalJSON() ([]byte, error)     { return fmt.Appendf(nil, "%q", o.ID), nil }
 func (o *oldOrder) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &o.ID) }
 
-func TestWhatWasRecordedBeforeJSONWasIsReadAsItWas(t *testing.T) {
+func TestValuesRecordedInTheOldFormAreStillRead(t *testing.T) {
 	order := oldOrder{"o-1", 1}
 	for _, v := range []any{
 		order, &order,
@@ -254,11 +254,11 @@ func TestWhatWasRecordedBeforeJSONWasIsReadAsItWas(t *testing.T) {
 	in := promotes{Order{"o-2"}, "n"}
 	var out promotes
 	require.NoError(t, codec.Decode(recordedBefore(t, in), &out))
-	assert.Equal(t, in, out, "the fields of an embedded struct stood beside the others")
+	assert.Equal(t, in, out, "the fields of an embedded struct were encoded beside the others")
 	assert.Equal(t, in, again(t, in))
 }
 
-// Order is embedded in a struct that has fields of its own.
+// Order is embedded in a struct that has other fields.
 type Order struct {
 	ID string `json:"id"`
 }
@@ -272,7 +272,7 @@ func TestMethodsOfAnEmbeddedStructDoNotHideTheFieldsBesideIt(t *testing.T) {
 	assert.Equal(t, "note", out.Note)
 }
 
-func TestBytesAreKeptAsTheyAre(t *testing.T) {
+func TestBytesAreKeptUnchanged(t *testing.T) {
 	type holder struct {
 		Raw  json.RawMessage `json:"raw"`
 		Omit json.RawMessage `json:"omit,omitempty"`
@@ -285,10 +285,10 @@ func TestBytesAreKeptAsTheyAre(t *testing.T) {
 	data, err := codec.Encode(reply{"x"})
 	require.NoError(t, err)
 	require.NoError(t, codec.Decode(data, &raw))
-	assert.JSONEq(t, `{"text":"x","object":"reply"}`, string(raw), "what a value of another type was kept as")
+	assert.JSONEq(t, `{"text":"x","object":"reply"}`, string(raw), "the JSON of a value of another type")
 }
 
-func TestTypeThatLostItsMethodsReadsItsJSONByItsFields(t *testing.T) {
+func TestTypeThatLostItsMethodsDecodesItsJSONByItsFields(t *testing.T) {
 	data, err := codec.Encode(struct{ R reply }{reply{"x"}})
 	require.NoError(t, err)
 	var out struct{ R struct{ Text string } }
@@ -323,8 +323,8 @@ func (v2Only) MarshalJSONTo(any) error          { return nil }
 func (*v2Only) UnmarshalJSONFrom(any) error     { return nil }
 func (half) MarshalJSON() ([]byte, error)       { return []byte("1"), nil }
 
-func (b *both) MarshalJSON() ([]byte, error)    { return nil, errors.New("not asked") }
-func (b *both) UnmarshalJSON([]byte) error      { return errors.New("not asked") }
+func (b *both) MarshalJSON() ([]byte, error)    { return nil, errors.New("must not be called") }
+func (b *both) UnmarshalJSON([]byte) error      { return errors.New("must not be called") }
 func (b *both) MarshalText() ([]byte, error)    { return []byte(b.s), nil }
 func (b *both) UnmarshalText(data []byte) error { b.s = string(data); return nil }
 
@@ -365,7 +365,7 @@ func TestErrorOfAJSONMethodNamesThePath(t *testing.T) {
 	require.ErrorContains(t, err, "keys.a: json: cannot unmarshal string")
 }
 
-func TestJSONIsShownAsItIs(t *testing.T) {
+func TestJSONIsShownUnchanged(t *testing.T) {
 	data, err := codec.Encode(map[string]any{"r": reply{"x"}, "k": map[color]pointed{1: {2}}})
 	require.NoError(t, err)
 	for _, show := range []func(dst, data []byte, limit int) ([]byte, error){codec.AppendJSON, codec.AppendReadable} {
@@ -390,15 +390,15 @@ func TestIdentityTellsJSONApart(t *testing.T) {
 	assert.NotEqual(t, identity(t, reply{"a"}), identity(t, reply{"b"}))
 	assert.NotEqual(t, identity(t, struct{ R reply }{reply{"a"}}), identity(t, struct{ R reply }{reply{"b"}}))
 	assert.NotEqual(t, identity(t, struct{ R reply }{}), identity(t, struct{ R reply }{reply{"b"}}))
-	assert.NotEqual(t, identity(t, open{R: number{`{"n":0}`}}), identity(t, open{R: number{`{}`}}), "what is zero in JSON counts")
+	assert.NotEqual(t, identity(t, open{R: number{`{"n":0}`}}), identity(t, open{R: number{`{}`}}), "a member that is zero in the JSON counts")
 	assert.NotEqual(t, identity(t, number{`{"n":1.0}`}), identity(t, number{`{"n":1}`}))
 	assert.NotEqual(t, identity(t, []set{{}}), identity(t, []set{nil}))
 	assert.NotEqual(t, identity(t, struct{ S set }{set{}}), identity(t, struct{ S set }{nil}))
-	assert.Equal(t, identity(t, number{`{"a":1,"b":[{"c":2,"d":3}]}`}), identity(t, number{` {"b": [{"d":3,"c":2}], "a":1}`}), "the order of members does not")
+	assert.Equal(t, identity(t, number{`{"a":1,"b":[{"c":2,"d":3}]}`}), identity(t, number{` {"b": [{"d":3,"c":2}], "a":1}`}), "the order of members does not count")
 	assert.Equal(t, identity(t, struct{ N int }{1}), identity(t, struct {
 		N int
 		R reply
-	}{N: 1}), "a field that a type gains changes nothing")
+	}{N: 1}), "a new field that is zero changes nothing")
 }
 
 type open struct {
@@ -433,7 +433,7 @@ func TestIdentityOfJSONOutlivesDecoding(t *testing.T) {
 	}
 }
 
-func TestManyGoroutinesMeetATypeForTheFirstTime(t *testing.T) {
+func TestManyGoroutinesUseATypeForTheFirstTime(t *testing.T) {
 	type node struct {
 		R    reply
 		Next *node
@@ -458,7 +458,8 @@ func TestManyGoroutinesMeetATypeForTheFirstTime(t *testing.T) {
 	wait.Wait()
 }
 
-// remembering is like the types of clients that are generated for services.
+// remembering is like the types of generated clients, which remember the JSON they were decoded
+// from.
 type remembering struct {
 	ID   string `json:"id"`
 	List []remembering
@@ -474,7 +475,7 @@ func (r *remembering) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-func TestTypeThatRemembersItsJSONIsKeptAsThat(t *testing.T) {
+func TestTypeThatRemembersItsJSONIsKeptAsThatJSON(t *testing.T) {
 	var live remembering
 	require.NoError(t, json.Unmarshal([]byte(`{"id":"a","hidden":1,"List":[{"id":"b","hidden":2}]}`), &live))
 	assert.Equal(t, live, again(t, live))
@@ -484,9 +485,9 @@ func TestTypeThatRemembersItsJSONIsKeptAsThat(t *testing.T) {
 	changed := live
 	changed.ID = "edited"
 	out := again(t, changed)
-	assert.Equal(t, "edited", out.ID, "a field that was changed counts")
+	assert.Equal(t, "edited", out.ID, "the changed field is kept")
 	assert.Empty(t, out.RawJSON())
-	assert.Equal(t, live.List, out.List, "a part that was not changed is whole")
+	assert.Equal(t, live.List, out.List, "the unchanged part is kept as a whole")
 	made := remembering{ID: "made", List: []remembering{{ID: "x"}}}
 	assert.Equal(t, made, again(t, made))
 
@@ -494,7 +495,7 @@ func TestTypeThatRemembersItsJSONIsKeptAsThat(t *testing.T) {
 	require.NoError(t, err)
 	before, err = codec.Canonical(before)
 	require.NoError(t, err)
-	assert.Equal(t, before, identity(t, live), "its hash is that of before")
+	assert.Equal(t, before, identity(t, live), "the hash has not changed")
 	assert.Equal(t, identity(t, live), identity(t, again(t, live)))
 	assert.Equal(t, identity(t, anything{Value: live}), identity(t, again(t, anything{Value: live})))
 	assert.Equal(t, identity(t, anything{Value: made}), identity(t, again(t, anything{Value: made})))

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// What is made once for a type outlives the bubble of a test that happened to
-// need it first.
+// Values that are cached per type must be usable outside the synctest bubble in
+// which the type was first used.
 func TestTypeFirstUsedInABubbleIsUsableOutside(t *testing.T) {
 	type tree struct {
 		Name  string

@@ -28,7 +28,7 @@ import (
 
 type signal struct{ C chan int }
 
-// shadowed hides the field of what it embeds.
+// shadowed hides a field of the struct that it embeds.
 type shadowed struct {
 	signal
 	C int
@@ -88,7 +88,7 @@ func TestTypeIsRefusedIfItsZeroValueCannotBeEncoded(t *testing.T) {
 		assert.Equal(t, c.path, unsupported.Path)
 		_, err = codec.Encode(c.zero)
 		require.Error(t, err)
-		assert.Equal(t, codec.CheckType(reflect.TypeOf(c.zero)), error(unsupported), "it is found once")
+		assert.Equal(t, codec.CheckType(reflect.TypeOf(c.zero)), error(unsupported), "the error is cached")
 	}
 }
 
@@ -164,13 +164,13 @@ func (*readsText) UnmarshalText([]byte) error { return nil }
 func TestTypeThatCanOnlyBeWrittenIsRefusedAsAnOutput(t *testing.T) {
 	half := reflect.TypeFor[struct{ T halfText }]()
 	require.EqualError(t, codec.CheckType(half), "codec: field .T: a codec_test.halfText would be lost: it has MarshalText, and no UnmarshalText")
-	require.NoError(t, codec.CheckInput(half), "its values have hashes")
+	require.NoError(t, codec.CheckInput(half), "its values can be hashed")
 	require.ErrorContains(t, codec.CheckType(reflect.TypeFor[readsText]()), "it has UnmarshalText, and no MarshalText")
 	require.Error(t, codec.CheckType(reflect.TypeFor[chan int]()))
-	require.NoError(t, codec.CheckInput(reflect.TypeFor[chan int]()), "there is no value that could be lost")
+	require.NoError(t, codec.CheckInput(reflect.TypeFor[chan int]()), "the type has no values to lose")
 }
 
-func TestTypeOfWhichNothingIsLostIsNotRefused(t *testing.T) {
+func TestTypeThatLosesNothingIsNotRefused(t *testing.T) {
 	for _, v := range append(append(plainValues(), jsonValues()...),
 		someHidden{}, leftOut{}, locked{}, struct{}{}, struct{ mu sync.Mutex }{}, time.Time{}, time.Duration(0), big.Int{}, &big.Rat{}, netip.Addr{}, url.URL{}, &url.URL{},
 		net.IPNet{}, json.RawMessage{}, http.Header{}, slog.LevelInfo, regexp.Regexp{}, tree{}, everything{}, generic[string]{}, struct{ V generic[map[string]any] }{},

@@ -56,7 +56,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 	assert.Equal(t, in, out)
 }
 
-func TestStructFieldsGoByTheirJSONNames(t *testing.T) {
+func TestStructFieldsHaveTheirJSONNames(t *testing.T) {
 	data, err := codec.Encode(nested{Name: "x", Count: 2})
 	require.NoError(t, err)
 	text, err := codec.AppendJSON(nil, data, 0)
@@ -158,7 +158,7 @@ func TestAppendJSONKnowsEveryKindOfValue(t *testing.T) {
 	}
 }
 
-func TestAppendReadableShowsBytesAsWhatTheyAre(t *testing.T) {
+func TestAppendReadableShowsTextAndJSONInBytes(t *testing.T) {
 	for _, test := range []struct {
 		value any
 		want  string
@@ -194,7 +194,7 @@ func TestAppendJSONStopsSoonAfterItsLimit(t *testing.T) {
 	assert.True(t, strings.HasPrefix(string(text), `{"list":["","",`))
 }
 
-func TestDecodeRefusesWhatIsNotOneWholeValue(t *testing.T) {
+func TestDecodeRefusesAnythingButOneValue(t *testing.T) {
 	whole, err := codec.Encode([]string{"one", "two"})
 	require.NoError(t, err)
 	var out []string
@@ -257,7 +257,7 @@ func Example() {
 	// Output: {"city":"Oslo"} <nil>
 }
 
-// greedy sets flags of the encoder and the decoder that it is given, and fails.
+// greedy sets flags of the encoder and the decoder that it gets, and fails.
 type greedy struct{ A int }
 
 func (greedy) EncodeMsgpack(enc *msgpack.Encoder) error {
@@ -272,7 +272,7 @@ func (*greedy) DecodeMsgpack(dec *msgpack.Decoder) error {
 	return errors.New("not today")
 }
 
-func TestOneValueLeavesNothingToTheNext(t *testing.T) {
+func TestOneValueDoesNotAffectTheNext(t *testing.T) {
 	type pair struct {
 		A int    `json:"a"`
 		B []byte `json:"b"`

@@ -32,7 +32,7 @@ func TestValueThatContainsItselfIsRefused(t *testing.T) {
 	}
 }
 
-// What is as deep as it may be can be decoded, too.
+// The deepest value that can be encoded can be decoded, too.
 func TestDeepestValueIsDecoded(t *testing.T) {
 	for name, nest := range map[string]func(any) any{
 		"lists":    func(v any) any { return []any{v} },
@@ -62,7 +62,7 @@ func TestDeepestValueIsDecoded(t *testing.T) {
 	}
 }
 
-// The text of a key in a key in a key doubles with each.
+// The text of a key that contains keys doubles with each level.
 func TestKeysOfMapsAreNotNestedDeeply(t *testing.T) {
 	nested := append(bytes.Repeat([]byte{0x81}, 40), bytes.Repeat([]byte{0xc0}, 41)...)
 	for _, read := range []func([]byte) error{

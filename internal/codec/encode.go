@@ -351,7 +351,7 @@ func (f *field) in(v reflect.Value) (part reflect.Value, ok bool) {
 	return v, true
 }
 
-// a pathError is an error in a part of a value.
+// A pathError is an error in a part of a value.
 type pathError struct {
 	path string // such as .Items[2].Price
 	err  error

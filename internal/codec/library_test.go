@@ -25,10 +25,11 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// The library wrote what was recorded before the package had an encoder of its
-// own. It stays a judge: of the bytes, which are hashed, and of what is read.
+// Old records were written with the msgpack library, before this package had its
+// own encoder. The tests compare the bytes, which are hashed, and the decoded
+// values with those of the library.
 
-// byLibrary encodes v as it was before.
+// byLibrary encodes v with the library, as old records were.
 func byLibrary(v any, omitZero bool) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -44,7 +45,7 @@ func byLibrary(v any, omitZero bool) (data []byte, err error) {
 	return buf.Bytes(), err
 }
 
-// readByLibrary decodes as it was before.
+// readByLibrary decodes data with the library, as old records were.
 func readByLibrary(data []byte, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -275,18 +276,18 @@ func plainValues() []any {
 	}
 }
 
-func TestWhatWasEncodedBeforeHasTheSameBytes(t *testing.T) {
+func TestOldFormHasTheSameBytesAsTheLibrary(t *testing.T) {
 	for i, v := range plainValues() {
 		name := fmt.Sprintf("%d %T", i, v)
 		for _, omitZero := range []bool{false, true} {
 			want, err := byLibrary(v, omitZero)
 			if err != nil {
-				continue // there are no records of it
+				continue // there are no old records with this value
 			}
 			encode := codec.EncodeBefore
 			if omitZero {
 				if v != nil && codec.IsOpen(reflect.TypeOf(v)) {
-					continue // it is rewritten
+					continue // this package encodes it differently
 				}
 				encode = codec.EncodeIdentityBefore
 			}
@@ -314,7 +315,7 @@ func sorted(t *testing.T, data []byte) string {
 	return fmt.Sprintf("%x", data)
 }
 
-func TestWhatWasDecodedBeforeIsDecodedToTheSame(t *testing.T) {
+func TestValuesAreDecodedAsByTheLibrary(t *testing.T) {
 	for i, v := range plainValues() {
 		if v == nil {
 			continue
@@ -324,14 +325,14 @@ func TestWhatWasDecodedBeforeIsDecodedToTheSame(t *testing.T) {
 		require.NoError(t, err)
 		want, got := reflect.New(reflect.TypeOf(v)), reflect.New(reflect.TypeOf(v))
 		if readByLibrary(data, want.Interface()) != nil {
-			continue // it could not be read
+			continue // the library could not decode it
 		}
 		require.NoError(t, codec.Decode(data, got.Interface()), name)
 		assert.Equal(t, inUTC(want.Elem().Interface()), got.Elem().Interface(), name)
 	}
 }
 
-// inUTC returns v with the times in UTC that the library has in Local.
+// inUTC returns v with its times in UTC; the library decodes them in Local.
 func inUTC(v any) any {
 	data := reflect.New(reflect.TypeOf(v))
 	data.Elem().Set(reflect.ValueOf(v))
@@ -364,8 +365,8 @@ func setUTC(v reflect.Value) {
 	}
 }
 
-// FuzzDecodeAsBefore compares what is read with what the library reads: a value
-// that it could read can still be read, and is the same.
+// FuzzDecodeAsBefore checks that every value that the library can decode is
+// decoded to the same value.
 func FuzzDecodeAsBefore(f *testing.F) {
 	for _, v := range plainValues() {
 		data, err := codec.EncodeBefore(v)
@@ -374,7 +375,7 @@ func FuzzDecodeAsBefore(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if rest, err := codec.Skip(data); err != nil || len(rest) > 0 || bytes.IndexByte(data, 0xcf) >= 0 {
-			return // of a number of 64 bits the library makes a negative one where a float is wanted
+			return // the library decodes a large unsigned number into a float as a negative one
 		}
 		for _, into := range []any{
 			new(everything), new([]any), new(map[string]int), new(map[int]text), new([3]int8), new(*tree), new(twoBases), new(uint16), new(names), new(asArray), new(clock),
@@ -388,7 +389,7 @@ func FuzzDecodeAsBefore(f *testing.F) {
 				continue
 			}
 			if err != nil {
-				t.Fatalf("%x into %T: %v, and it could be read before: %+v", data, got, err, want)
+				t.Fatalf("%x into %T: %v, but the library decoded %+v", data, got, err, want)
 			}
 			before, err := codec.EncodeBefore(want)
 			if errors.Is(err, codec.ErrTooDeep) {
@@ -398,14 +399,14 @@ func FuzzDecodeAsBefore(f *testing.F) {
 			now, err := codec.EncodeBefore(got)
 			require.NoError(t, err)
 			if sorted(t, before) != sorted(t, now) {
-				t.Fatalf("%x into %T: %+v, and it was read before as %+v", data, got, got, want)
+				t.Fatalf("%x into %T: %+v, but the library decoded %+v", data, got, got, want)
 			}
 		}
 	})
 }
 
-// cutBefore matches the errors of what the library takes without one: it cuts
-// numbers, and passes over the beginnings of extensions.
+// cutBefore matches errors for values that the library decodes without an error:
+// it truncates numbers, and skips the heads of extensions.
 var cutBefore = regexp.MustCompile(`got (-?\d+|a time|an extension|JSON), want|JSON|invalid character`)
 
 type (

@@ -24,7 +24,7 @@ type basket struct {
 	At    time.Time `json:"at"`
 }
 
-func TestErrorOfWhatDoesNotFitNamesTheFieldAndTheWantedType(t *testing.T) {
+func TestErrorOfAMisfitNamesTheFieldAndTheWantedType(t *testing.T) {
 	for want, tt := range map[string]struct{ value, into any }{
 		"got an object, want int":                             {map[string]any{}, new(int)},
 		"got a string, want codec_test.basket":                {"text", new(basket)},

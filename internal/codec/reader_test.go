@@ -72,7 +72,7 @@ func TestTextOfAnyLengthIsAppendedInPlace(t *testing.T) {
 	}
 }
 
-// TestWriterWritesTheShortestForm: the library's compact form, byte for byte.
+// The writer writes the same bytes as the library in its compact form.
 func TestWriterWritesTheShortestForm(t *testing.T) {
 	var out bytes.Buffer
 	library := msgpack.NewEncoder(&out)
@@ -200,8 +200,8 @@ func TestAnyKeepsExtensionsThatItDoesNotKnow(t *testing.T) {
 	assert.Equal(t, map[string]any{"ext": int64(5), "data": []byte{9}}, r.Any())
 }
 
-// TestReaderReadsEveryFormAsTheLibraryDoes: for every first byte, whole and cut
-// off anywhere.
+// The reader is compared with the library for every first byte, with complete
+// values and with values that are cut off anywhere.
 func TestReaderReadsEveryFormAsTheLibraryDoes(t *testing.T) {
 	following := [][]byte{
 		{0, 0, 0, 0, 0, 0, 0, 0, 0},
@@ -210,7 +210,7 @@ func TestReaderReadsEveryFormAsTheLibraryDoes(t *testing.T) {
 		append([]byte{40}, strings.Repeat("x", 300)...),
 	}
 	for first := range 256 {
-		float := first == 0xca || first == 0xcb // the library takes it for an integer
+		float := first == 0xca || first == 0xcb // the library reads floats as integers
 		for _, rest := range following {
 			for _, n := range []int{0, 1, 2, 3, 4, 7, 8, 9, 40, len(rest)} {
 				data := append([]byte{byte(first)}, rest[:min(n, len(rest))]...)
@@ -218,7 +218,7 @@ func TestReaderReadsEveryFormAsTheLibraryDoes(t *testing.T) {
 				if !float && !large {
 					requireAsLibrary(t, data, (*codec.Reader).Int, (*msgpack.Decoder).DecodeInt64)
 				}
-				if !float && first < 0xd0 { // the library takes negative numbers
+				if !float && first < 0xd0 { // the library accepts negative numbers
 					requireAsLibrary(t, data, (*codec.Reader).Uint, (*msgpack.Decoder).DecodeUint64)
 				}
 				if !large {
@@ -228,7 +228,7 @@ func TestReaderReadsEveryFormAsTheLibraryDoes(t *testing.T) {
 					})
 				}
 				requireAsLibrary(t, data, (*codec.Reader).Bool, (*msgpack.Decoder).DecodeBool)
-				if first != 0xc6 && first != 0xdb { // it would make room for four gigabytes
+				if first != 0xc6 && first != 0xdb { // the library would allocate four gigabytes
 					requireAsLibrary(t, data, (*codec.Reader).Text, (*msgpack.Decoder).DecodeString)
 					requireAsLibrary(t, data, (*codec.Reader).Bytes, (*msgpack.Decoder).DecodeBytes)
 				}
@@ -246,8 +246,9 @@ func zeroNaN(f float64) float64 {
 	return f
 }
 
-// lengthWithin is a length of the library's, and an error for one beyond the
-// bytes. The library takes a map for an array, and an array for a map.
+// lengthWithin returns a function that reads a length with the library, and
+// returns an error if it exceeds the remaining bytes. The library accepts a map
+// as an array and an array as a map.
 func lengthWithin(size int, read func(*msgpack.Decoder) (int, error), width int) func(*msgpack.Decoder) (int, error) {
 	return func(d *msgpack.Decoder) (int, error) {
 		n, err := read(d)

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// zonedTimes are times in many zones: with odd offsets, in and out of daylight
-// saving, and far away.
+// zonedTimes returns times in many zones, with odd offsets, with and without
+// daylight saving, and in distant years.
 func zonedTimes(t testing.TB) []time.Time {
 	t.Helper()
 	var times []time.Time
@@ -42,12 +42,12 @@ func TestTimeKeepsItsOffset(t *testing.T) {
 			if want == 0 {
 				assert.Equal(t, time.UTC, same.Location())
 			}
-			assert.Equal(t, same, again(t, same), "it does not change again")
+			assert.Equal(t, same, again(t, same), "the decoded time is stable")
 		}
 	}
 }
 
-func TestTimesOfOneInstantAreOneInput(t *testing.T) {
+func TestEqualInstantsAreTheSameInput(t *testing.T) {
 	for _, at := range zonedTimes(t) {
 		before, err := codec.EncodeBefore(struct{ At time.Time }{at})
 		require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestTimesOfOneInstantAreOneInput(t *testing.T) {
 			require.NoError(t, err)
 			data, err = codec.Canonical(data)
 			require.NoError(t, err)
-			assert.Equal(t, before, data, "%v: the hash is that of before", same)
+			assert.Equal(t, before, data, "%v: the old form has not changed", same)
 			assert.Equal(t, identity(t, anything{Value: at}), identity(t, anything{Value: same}))
 		}
 		assert.NotEqual(t, identity(t, at), identity(t, at.Add(1)))

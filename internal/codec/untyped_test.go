@@ -20,7 +20,7 @@ type anything struct {
 	Map   map[string]any `json:"map"`
 }
 
-// identity is the canonical encoding of what makes v another value.
+// identity returns the canonical encoding of the identity of v.
 func identity(t *testing.T, v any) []byte {
 	t.Helper()
 	data, err := codec.EncodeIdentity(v)
@@ -30,7 +30,7 @@ func identity(t *testing.T, v any) []byte {
 	return data
 }
 
-// again is v after it was encoded and decoded.
+// again returns v after encoding and decoding it.
 func again[T any](t *testing.T, v T) (decoded T) {
 	t.Helper()
 	data, err := codec.Encode(v)
@@ -39,8 +39,8 @@ func again[T any](t *testing.T, v T) (decoded T) {
 	return decoded
 }
 
-// An output is the input of the next call, and comes from the records when the
-// run is resumed: it must not be another input then.
+// An output may be the input of the next call. In a resumed run it comes from the
+// records, and must then have the same identity.
 func TestIdentityOutlivesDecoding(t *testing.T) {
 	for name, v := range map[string]any{
 		"struct": point{Y: 1}, "pointer": &point{}, "structs": []point{{}, {X: 1}},
@@ -61,7 +61,7 @@ func TestIdentityOutlivesDecoding(t *testing.T) {
 	assert.NotEqual(t, identity(t, anything{Value: 1}), identity(t, anything{Value: "1"}))
 }
 
-func TestMapWithOtherKeysThanTextsIsDecodedIntoAnything(t *testing.T) {
+func TestMapWithKeysOfAnyKindIsDecodedIntoAnInterface(t *testing.T) {
 	decoded := again(t, anything{Value: map[int]string{1: "one", -2: "two"}})
 	assert.Equal(t, map[string]any{"1": "one", "-2": "two"}, decoded.Value)
 }

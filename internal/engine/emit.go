@@ -322,10 +322,10 @@ func (c *Call) explainRetryTimeout(p *record.Progress, s *Scope, f *failure) str
 func (c *Call) explainDeadline(s *Scope, delay time.Duration) string {
 	deadline, ok := s.outer.Deadline()
 	if left := time.Until(deadline); ok && left > 0 && !s.hasMissedDeadline() {
-		return fmt.Sprintf("the next delay of %v does not fit before that of the context given to this call, %v from now",
+		return fmt.Sprintf("the next delay of %v would end after the deadline of the context given to this call, %v from now",
 			delay, left.Round(time.Millisecond))
 	}
-	return "that of the context given to this call"
+	return "set by the context given to this call"
 }
 
 // suspend stops the call without an outcome. r is nil if no attempt was made.

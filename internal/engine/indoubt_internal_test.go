@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// FuzzInDoubtAnswer feeds what somebody may have given as an answer.
+// FuzzInDoubtAnswer reads answers about calls in doubt from any bytes.
 func FuzzInDoubtAnswer(f *testing.F) {
 	for _, v := range []any{
 		map[string]any{"decision": "run_again", "output": nil, "message": ""},
@@ -37,7 +37,7 @@ func FuzzInDoubtAnswer(f *testing.F) {
 				t.Errorf("the output %x is not a value: %v", answer.output, err)
 			}
 		default:
-			t.Errorf("the decision %q passes", answer.decision)
+			t.Errorf("the invalid decision %q was accepted", answer.decision)
 		}
 	})
 }

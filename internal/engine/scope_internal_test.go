@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A call that a handler left behind is interrupted when its attempt is over: what
-// became of the attempt is decided by then, or just being decided.
+// A call that still runs when its handler returns is interrupted. The outcome of
+// the attempt is decided by then and must not change.
 func TestAttemptThatIsOverIsNotStopped(t *testing.T) {
 	s := &Scope{root: outside}
 	s.close()

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/internal/nearest"
 )
 
-func TestNearestNameIsTheOneMeant(t *testing.T) {
+func TestNearestNameIsTheOneThatWasMeant(t *testing.T) {
 	names := []string{"max_attempts", "max_delay", "initial_delay", "jitter", "all"}
 	for name, want := range map[string]string{
 		"max_attempt":   "max_attempts",

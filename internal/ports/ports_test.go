@@ -20,7 +20,7 @@ func TestPortsAreFreeAndDifferent(t *testing.T) {
 	for _, port := range append(first, second...) {
 		assert.False(t, seen[port], "%d comes twice", port)
 		seen[port] = true
-		assert.Less(t, port, 32768, "the system gives no port below to anybody else")
+		assert.Less(t, port, 32768, "the system assigns no ephemeral port below")
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
@@ -37,7 +37,7 @@ func TestPortInUseIsNotFree(t *testing.T) {
 			return
 		}
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", free[0]))
-		require.NoError(t, err, "it is in use")
+		require.NoError(t, err, "the port is in use")
 		t.Cleanup(func() { _ = l.Close() })
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Store is one for [Command].
+// A Store is a store for the commands of [Command].
 type Store interface {
 	snapshot.Store
 	// GC removes the artifacts that no run refers to and that are older than grace.
 	GC(ctx context.Context, grace time.Duration) (removed int, err error)
 }
 
-// Usage is that of [Command].
+// Usage lists the commands that [Command] accepts.
 const Usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | verify [RUN...] | gc [GRACE]"
 
-// Command returns what a command line asks to do with a store, and nil if it asks for something else
-// than [Usage] has. The first argument is the name of the command.
+// Command returns a function that executes a command line on a store. The first of args is the name
+// of the command. For a command that is not in [Usage], the function is nil.
 func Command(args []string, out io.Writer) (do func(context.Context, Store) error, err error) {
 	switch name, rest := args[0], args[1:]; {
 	case name == "runs" && len(rest) == 0:
@@ -38,7 +38,7 @@ func Command(args []string, out io.Writer) (do func(context.Context, Store) erro
 		}
 		return func(ctx context.Context, s Store) error {
 			removed, err := s.GC(ctx, grace)
-			fmt.Fprintf(out, "%d artifacts are removed\n", removed)
+			fmt.Fprintf(out, "artifacts removed: %d\n", removed)
 			return err
 		}, nil
 	}

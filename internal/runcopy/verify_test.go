@@ -23,7 +23,7 @@ func (lossy) Get(_ context.Context, reference string) ([]byte, error) {
 	return nil, fmt.Errorf("%w: artifact %s", snapshot.ErrNotFound, reference)
 }
 
-func TestVerifyMissesArtifactsAndGoesOn(t *testing.T) {
+func TestVerifyReportsMissingArtifactsAndContinues(t *testing.T) {
 	s := memstore.New()
 	for id, size := range map[string]int{"large": 200_000, "small": 2} {
 		st, err := state.Open(t.Context(), s, id)

@@ -23,8 +23,8 @@
 //   - A field is required unless it is a pointer, has omitempty or omitzero, or
 //     is promoted through an embedded pointer.
 //   - null is accepted by a pointer, and by a slice or map that is not required.
-//   - A struct takes no fields other than its own. Names are matched with their
-//     case, which encoding/json does not insist on.
+//   - A struct takes no fields other than its own. Names are case-sensitive, unlike in
+//     encoding/json.
 //   - An integer is written without a fraction or exponent and fits its type.
 //   - An array has exactly its length; []byte is a base64 string.
 //   - [time.Time] is an RFC 3339 string, [time.Duration] an integer of

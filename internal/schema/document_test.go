@@ -14,10 +14,10 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-// document is a schema of an object with the keywords.
+// document returns a schema of an object with the keywords.
 func document(keywords string) []byte { return []byte(`{"type":"object",` + keywords + `}`) }
 
-// property is a schema of an object whose property v has the schema.
+// property returns a schema of an object whose property v has the schema.
 func property(of string) []byte { return document(`"properties":{"v":` + of + `}`) }
 
 func TestDocumentKeepsItsOrder(t *testing.T) {
@@ -28,8 +28,8 @@ func TestDocumentKeepsItsOrder(t *testing.T) {
 	assert.True(t, json.Valid(s.JSON()))
 }
 
-// What the library makes of the keywords that servers use. An upgrade that
-// changes one of these changes what tools accept.
+// The test fixes how the library applies the keywords that servers use. If an
+// upgrade changes one of them, it changes what tools accept.
 func TestDocumentIsAppliedToArguments(t *testing.T) {
 	const draft7 = `"$schema":"http://json-schema.org/draft-07/schema#",`
 	for name, tt := range map[string]struct {
@@ -142,12 +142,12 @@ func TestDocumentThatIsNotASchemaIsRefused(t *testing.T) {
 	}
 }
 
-// Each of these would end the process with a full stack: the library follows
-// the reference for ever.
+// For each of these, the library would follow the reference until the stack
+// overflows, which ends the process.
 func TestReferenceThatLeadsBackToItselfIsRefused(t *testing.T) {
 	for _, keywords := range []string{
 		`"$ref":"#"`,
-		`"$REF":"#"`, // the library matches names without case
+		`"$REF":"#"`, // the library ignores the case of names
 		`"properties":{"v":{"$ref":"#/properties/v"}}`,
 		`"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"properties":{"v":{"$ref":"#/$defs/a"}}`,
 		`"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}}`,
@@ -220,8 +220,8 @@ func TestMessageDoesNotGrowWithTheArguments(t *testing.T) {
 	assert.True(t, strings.HasSuffix(err.Error(), "é…"))
 }
 
-// What newGraph knows of the library's schemas: an upgrade that adds a keyword
-// with a schema in it has to be looked at.
+// The test fails if an upgrade of the library adds a keyword that contains a
+// schema and that newGraph does not know.
 func TestEveryKeywordWithSchemasIsKnown(t *testing.T) {
 	var got []string
 	typ := reflect.TypeFor[jsonschema.Schema]()
@@ -239,7 +239,7 @@ func TestEveryKeywordWithSchemasIsKnown(t *testing.T) {
 	}, got)
 }
 
-// Generators write the URLs of drafts with and without an empty fragment.
+// Some generators write the URLs of drafts with an empty fragment, others without.
 func TestDraftsAreKnownWithAndWithoutAnEmptyFragment(t *testing.T) {
 	for _, url := range []string{"https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema"} {
 		for _, fragment := range []string{"", "#"} {

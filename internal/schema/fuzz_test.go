@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-// FuzzValidate: what the schema accepts, encoding/json decodes.
+// FuzzValidate checks that encoding/json decodes every document that the schema accepts.
 func FuzzValidate(f *testing.F) {
 	s, err := schema.ForArguments(reflect.TypeFor[order]())
 	if err != nil {
@@ -37,7 +37,7 @@ func FuzzValidate(f *testing.F) {
 	})
 }
 
-// FuzzParse: whatever a server sends as a schema, it is refused or applied.
+// FuzzParse checks that any document is either refused as a schema or can be applied.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"object","properties":{"v":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"type":"string"},{"items":{"$ref":"#/$defs/a"}}]}}}`,

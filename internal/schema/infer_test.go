@@ -375,7 +375,7 @@ func TestArgumentsAreAnObject(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatAreNoObjectAreRefused(t *testing.T) {
+func TestArgumentsThatAreNotAnObjectAreRefused(t *testing.T) {
 	for want, typ := range map[string]reflect.Type{
 		"no type; want a struct":                       nil,
 		"int is not a JSON object":                     reflect.TypeFor[int](),

@@ -19,7 +19,7 @@ type Strict struct {
 	of   validator
 }
 
-// validator is a schema of this package or of its caller.
+// validator is implemented by the schemas of this package, and by those of its callers.
 type validator interface {
 	JSON() json.RawMessage
 	Validate(arguments json.RawMessage) error

@@ -30,11 +30,11 @@ func TestAStrictSchemaRequiresEveryPropertyAndAllowsNull(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"type":"object","properties":{"to":{"type":"string"},"note":{"type":["string","null"]}},"required":["to","note"],"additionalProperties":false}`, string(strict.JSON()))
 	require.NoError(t, strict.Validate([]byte(`{"to":"Oslo","note":null}`)))
-	require.NoError(t, strict.Validate([]byte(`{"to":"Oslo"}`)), "a service that does not enforce it")
+	require.NoError(t, strict.Validate([]byte(`{"to":"Oslo"}`)), "arguments from a service that does not enforce the schema")
 	require.ErrorContains(t, strict.Validate([]byte(`{"to":null,"note":null}`)), "to: got null, want a string")
 }
 
-func TestNullsThatStandForAbsentPropertiesAreLeftOutAtAnyDepth(t *testing.T) {
+func TestNullsOfAbsentPropertiesAreRemovedAtAnyDepth(t *testing.T) {
 	s, err := ForArguments(reflect.TypeFor[plan]())
 	require.NoError(t, err)
 	strict, err := NewStrict(s)
@@ -46,7 +46,7 @@ func TestNullsThatStandForAbsentPropertiesAreLeftOutAtAnyDepth(t *testing.T) {
 	require.NoError(t, json.Unmarshal(strict.Plain(document), &got))
 	require.Equal(t, plan{Name: "a", Legs: []leg{{To: "x"}}, Rest: &plan{Name: "null", Size: 2, Kind: "long", Legs: []leg{}, First: leg{To: "y"}, Tags: []string{"t"}}}, got)
 	again, err := Parse(strict.JSON())
-	if err == nil { // a type that contains itself has a reference that leads back
+	if err == nil { // a type that contains itself has a recursive reference
 		require.NoError(t, again.Validate(document))
 	}
 }
@@ -99,7 +99,7 @@ func FuzzStrict(f *testing.F) {
 			return
 		}
 		if s.Validate(value) == nil && strict.Validate(value) != nil {
-			t.Fatalf("%s fits %s, and not its strict form", value, doc)
+			t.Fatalf("%s fits %s, but not its strict form", value, doc)
 		}
 	})
 }

@@ -146,7 +146,7 @@ func TestOmitemptyFieldIsNotRequired(t *testing.T) {
 	assert.NoError(t, s.Validate(json.RawMessage(`{}`)))
 }
 
-func TestErrorHoldsAllProblems(t *testing.T) {
+func TestErrorContainsAllProblems(t *testing.T) {
 	s, err := schema.ForArguments(reflect.TypeFor[struct{ Items []item }]())
 	require.NoError(t, err)
 	err = s.Validate(json.RawMessage(`{"Items":[1` + strings.Repeat(",1", 39) + `]}`))
@@ -166,7 +166,7 @@ func TestCallerOwnsTheDocument(t *testing.T) {
 	assert.Equal(t, `{"type":"object","additionalProperties":true}`, string(s.JSON()))
 }
 
-func TestSchemaIsForManyGoroutines(t *testing.T) {
+func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
 	s, err := schema.ForArguments(reflect.TypeFor[order]())
 	require.NoError(t, err)
 	var wg sync.WaitGroup

@@ -32,7 +32,8 @@ var answerDocuments = []string{
 	`{"yes": true, "kind": "z", "at": "soon", "by": {"a": 300}, "more": [{}], "count": 1.5, "bytes": "?", "unknown": 1, "next": {"yes": 1}}`,
 }
 
-// TestARestoredSchemaFindsTheSameFields wrong as the one that it was written by.
+// TestARestoredSchemaFindsTheSameFields checks that a restored schema rejects the same fields as
+// the original.
 func TestARestoredSchemaFindsTheSameFields(t *testing.T) {
 	for _, typ := range answerTypes {
 		s, err := ForValue(typ)
@@ -48,7 +49,7 @@ func TestARestoredSchemaFindsTheSameFields(t *testing.T) {
 }
 
 func paths(err error) (all []string) {
-	if wrong, ok := err.(*ValidationError); ok { //nolint:errorlint // it is what Validate returns
+	if wrong, ok := err.(*ValidationError); ok { //nolint:errorlint // the error type that Validate returns
 		for _, p := range wrong.Problems {
 			all = append(all, p.Path)
 		}
@@ -56,7 +57,7 @@ func paths(err error) (all []string) {
 	return all
 }
 
-func TestADocumentThatNoSchemaHasIsNotRestored(t *testing.T) {
+func TestADocumentThatIsNotFromThisPackageIsNotRestored(t *testing.T) {
 	for _, doc := range []string{
 		"", "1", "[]", `{"$ref": "#"}`, `{"$ref": "#/$defs/a"}`, `{"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}`,
 		`{"anyOf": [{"$ref": "#"}]}`, `{"anyOf": [{"type": "string"}, {"type": "null"}]}`, `{"anyOf": [{"$ref": "#"}, {"type": "null"}]}`,

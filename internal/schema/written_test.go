@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-func TestWhatIsWrittenIsValid(t *testing.T) {
+func TestWrittenValuesAreValid(t *testing.T) {
 	yes, text := true, "text"
 	for i, value := range []any{
 		true, "", "a\xffb<>&\u2028", math.MinInt64, uint64(math.MaxUint64), int8(-128), float32(math.MaxFloat32), math.MaxFloat64, math.SmallestNonzeroFloat64,
@@ -137,7 +137,7 @@ type Deepest struct {
 	Other *Shared
 }
 
-func TestWhatIsWrittenOfRandomValuesIsValidAndComplete(t *testing.T) {
+func TestWrittenRandomValuesAreValidAndComplete(t *testing.T) {
 	s, err := schema.ForArguments(reflect.TypeFor[sample]())
 	require.NoError(t, err)
 	var doc struct{ Properties map[string]any }

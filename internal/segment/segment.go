@@ -1,4 +1,4 @@
-// Package segment makes the segments of addresses: what stands between two slashes.
+// Package segment makes the segments of addresses, the parts between the slashes.
 package segment
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// What a segment begins with, unless it is the name of an actor.
+// The prefixes of segments that are not the name of an actor.
 const (
 	TagPrefix    = "step:"
 	GroupPrefix  = "group:"

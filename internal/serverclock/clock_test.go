@@ -31,7 +31,7 @@ func TestServerIsAskedOnceAMinute(t *testing.T) {
 		}
 		assert.Equal(t, 1, asked)
 		sleep(time.Minute)
-		ahead = -time.Hour // the server has another clock now, such as after a failover
+		ahead = -time.Hour // now the clock of the server differs, such as after a failover
 		now, err := c.Now(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, time.Now().Add(-time.Hour).UTC(), now.UTC())
@@ -39,7 +39,7 @@ func TestServerIsAskedOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestClockGoesOnWhileTheServerIsAway(t *testing.T) {
+func TestClockContinuesWhileTheServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		away := errors.New("no route to host")

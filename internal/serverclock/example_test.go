@@ -10,7 +10,7 @@ import (
 
 func Example() {
 	clock := serverclock.New(func(context.Context) (time.Time, error) {
-		return time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC), nil // what the server says
+		return time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC), nil // the time of the server
 	})
 	now, err := clock.Now(context.Background())
 	fmt.Println(now, err)

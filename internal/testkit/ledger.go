@@ -192,7 +192,7 @@ func waitAfter(records []record.Record, own []int, n int) time.Duration {
 	closed := slices.IndexFunc(records[at:], isOfRun)
 	if waits := r.Status == record.StatusRetrying || r.Status == record.StatusAwaiting && r.Asks() == record.AsksTime; waits {
 		switch {
-		case closed >= 0 && at+closed <= next && isOpening(records[at+closed]): // it crashed
+		case closed >= 0 && at+closed <= next && isOpening(records[at+closed]): // the process crashed
 			waited = latest(records[:at+closed]).Sub(r.Time)
 		case closed >= 0 && at+closed <= next:
 			waited = records[at+closed].Time.Sub(r.Time)
@@ -204,7 +204,7 @@ func waitAfter(records []record.Record, own []int, n int) time.Duration {
 	if !waits || !isNext {
 		return waited
 	}
-	for i := next; i > at; i-- { // the rest, since the opening in which it continued
+	for i := next; i > at; i-- { // the rest of the wait, since the opening in which the call continued
 		if isOpening(records[i]) {
 			end := records[next].Time
 			if due.Before(end) {

@@ -20,15 +20,15 @@ func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 	var p record.Progress
 	if call := before.Call(r.Address); call != nil {
 		p = call.Progress
-		if call.Closed && p.Phase == record.PhaseRunning { // it was stopped, not lost
+		if call.Closed && p.Phase == record.PhaseRunning { // the attempt was stopped, not lost
 			p.Phase = record.PhaseStopped
 		}
 	}
 	if p.HasOutcome() && (r.Reason == record.ReasonRetry || r.Reason == record.ReasonDivergence) {
-		return // somebody requested it
+		return // somebody requested the attempt
 	}
 	if p.Phase == record.PhaseSucceeded && before.Counts().Compensations != (record.Stock{}) {
-		return // it may have been compensated, which is recorded for another call
+		return // the call may have been compensated, which is recorded at another address
 	}
 	rules := engine.Rules{Kind: r.Kind, MaxAttempts: r.MaxAttempts}
 	for _, rules.LossesCount = range []bool{false, true} {

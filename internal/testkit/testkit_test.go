@@ -25,7 +25,7 @@ func TestBackoffOfAnHourTakesNoTime(t *testing.T) {
 	})
 }
 
-func TestAttemptsGoOnWithTheLastHandler(t *testing.T) {
+func TestAttemptsContinueWithTheLastHandler(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		calls := 0
@@ -44,6 +44,6 @@ func TestAttemptsGoOnWithTheLastHandler(t *testing.T) {
 	})
 }
 
-func TestPanicTextIsWhatWasPanickedWith(t *testing.T) {
+func TestPanicTextIsTheTextOfThePanic(t *testing.T) {
 	assert.Equal(t, "boom", testkit.PanicText(t, func() { panic(errors.New("boom")) }))
 }

@@ -20,7 +20,8 @@ const Variable = "REPRISE_CAMPAIGN"
 // Steps is the number of steps of each run.
 const Steps = 5
 
-// A Fault is done to workers or to their server, and undone before Do returns.
+// A Fault is something that breaks in a worker or its server. Do causes it and undoes it before it
+// returns.
 type Fault struct {
 	Name string
 	Do   func()
@@ -65,8 +66,9 @@ func Length(t testing.TB, runs, faults int) (*rand.Rand, int, int) {
 	return rand.New(rand.NewPCG(seed, 0)), runs, faults
 }
 
-// Run starts runs, and does faults to three workers and their server, if they have one, meanwhile. In the end each
-// run has ended, and its outcomes are in the ledger. It returns the lines of Work.Also.
+// Run starts runs, and meanwhile causes faults in three workers and in their server, if they have
+// one. It checks that each run ends and that its outcomes are in the ledger. It returns the lines
+// of Work.Also by run.
 func Run(t testing.TB, o Options, runs, faults int) map[string][]string {
 	t.Helper()
 	c := &campaign{t: t, o: o, done: make(map[string]int)}

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// What workers do: each step of a run adds a line to the ledger, and returns it.
+// Each step of a run adds a line to the ledger and returns it.
 func Example() {
 	dir, err := os.MkdirTemp("", "campaign")
 	if err != nil {

@@ -35,7 +35,7 @@ func NewSite(t testing.TB, w Work) *Site {
 	return &Site{t, w, client}
 }
 
-// patiently repeats an operation until the server answers.
+// patiently repeats an operation until the server answers, for at most patience.
 func (s *Site) patiently(what string, do func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -82,10 +82,9 @@ func (s *Site) Ended(id string) []string {
 	return strings.Split(result.(string), "\n")
 }
 
-// Check compares the outcomes of a run with the ledger: a call with an outcome must not have
-// run again. Each late process may have one line after the outcome of another, if it was
-// stopped during an effect. With Work.Also, Check returns the lines of that, which are not in
-// the ledger.
+// Check compares the outcomes of a run with the ledger: a call with an outcome must not have run
+// again. A late process, one that was stopped during an effect, may add a line after the outcome of
+// another. With Work.Also, Check returns the lines that Also wrote, which are not in the ledger.
 func (s *Site) Check(id string, steps, late int) (also []string) {
 	s.t.Helper()
 	outcomes := s.Ended(id)

@@ -38,7 +38,7 @@ type Work struct {
 	Queue runner.Queue
 	Dir   string // directory of the ledger
 
-	// Also, if not nil, makes each step do something else with its line.
+	// Also, if not nil, is called by each step with its line, instead of writing to the ledger.
 	Also func(ctx context.Context, in Step, line string) (string, error)
 	// LookUp is the LookUp of the tool with Also.
 	LookUp func(ctx context.Context, in Step) (string, bool, error)

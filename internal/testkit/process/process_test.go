@@ -50,7 +50,7 @@ func chatter(...string) error {
 	return nil
 }
 
-// write makes files in a directory until it is killed.
+// write creates files in a directory until it is killed.
 func write(args ...string) error {
 	fmt.Println("ready")
 	for n := 0; ; n++ {
@@ -74,7 +74,7 @@ func TestProgramsGetTheirArgumentsAndReturnTheirErrors(t *testing.T) {
 	}
 }
 
-func TestProcessWhoseOutputIsNotReadGoesOn(t *testing.T) {
+func TestProcessContinuesIfItsOutputIsNotRead(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
@@ -117,8 +117,8 @@ func TestProcessIsStoppedOrKilled(t *testing.T) {
 	assert.True(t, process.Killed(cmd.Wait()))
 }
 
-// TestProcessCanBeInterrupted also where the tests run in the background of a shell,
-// with Ctrl-C ignored.
+// A process can be interrupted even if the tests run in the background of a shell, which makes them
+// ignore Ctrl-C.
 func TestProcessCanBeInterrupted(t *testing.T) {
 	cmd := process.Command(t, "serve")
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", `trap '' INT; exec "$0" -test.run '^TestProcessThatIsInterruptedEnds$' -test.count 1`, cmd.Path).CombinedOutput()

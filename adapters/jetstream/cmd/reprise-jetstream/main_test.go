@@ -50,9 +50,9 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	assert.Equal(t, "run run-1 is imported\nrun run-1: 1 of its artifacts are not in this store; copy-from and copy-to copy them, too\n", do("-store", "second", "import", file))
 
 	const reads = `^reading [1-9]\d* messages of runs, [1-9]\d* bytes, and the entries of `
-	assert.Regexp(t, reads+`1 artifacts\n0 artifacts are removed\n$`, do("gc"))
-	assert.Regexp(t, reads+`1 artifacts\n0 artifacts are removed\n$`, do("gc", "0s"), "a run refers to it")
-	assert.Regexp(t, reads+`0 artifacts\n0 artifacts are removed\n$`, do("-store", "second", "gc", "0s"))
+	assert.Regexp(t, reads+`1 artifacts\nartifacts removed: 0\n$`, do("gc"))
+	assert.Regexp(t, reads+`1 artifacts\nartifacts removed: 0\n$`, do("gc", "0s"), "a run refers to it")
+	assert.Regexp(t, reads+`0 artifacts\nartifacts removed: 0\n$`, do("-store", "second", "gc", "0s"))
 
 	conn := jstest.Connect(t, url)
 	_, err = conn.Request("$JS.API.STREAM.PURGE.RPI_reprise", nil, time.Minute) // the list is lost

@@ -50,7 +50,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	assert.Equal(t, "run run-1 was copied\n", do("copy-from", dir), "which continues it")
 	assert.Contains(t, do("runs"), "run-1\tcompleted\t")
 	assert.Equal(t, "ok       run-1: 4 records\n", do("verify"))
-	assert.Equal(t, "0 artifacts are removed\n", do("gc", "0s"), "a run refers to it")
+	assert.Equal(t, "artifacts removed: 0\n", do("gc", "0s"), "a run refers to it")
 	assert.Equal(t, "run run-1 was copied\n", do("copy-to", other))
 	to, err := filestore.New(other)
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	require.ErrorIs(t, run(t.Context(), []string{"-store", url, "-schema", "Runs-1", "verify"}, &out, &out), snapshot.ErrCorrupt)
 	_, err = conn.Exec(t.Context(), `delete from "Runs-1".runs`)
 	require.NoError(t, err)
-	assert.Equal(t, "1 artifacts are removed\n", do("gc", "0s"))
+	assert.Equal(t, "artifacts removed: 1\n", do("gc", "0s"))
 }
 
 // Another tool can apply what is printed.
