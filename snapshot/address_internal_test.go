@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// TestAddressesAreReadAsTheyAreParsed: one decoding reads many, and remembers
-// some, and yet each is what its text alone is.
+// A decoding reads many addresses and remembers some of them. Each must be the
+// same as if its text was parsed alone.
 func TestAddressesAreReadAsTheyAreParsed(t *testing.T) {
 	d := newDecoding()
 	defer d.release()
@@ -25,7 +25,7 @@ func TestAddressesAreReadAsTheyAreParsed(t *testing.T) {
 			text.WriteString(parts[rng.IntN(len(parts))])
 		}
 		if rng.IntN(10) == 0 {
-			fmt.Fprint(&text, rng.IntN(1000)) // more than are remembered
+			fmt.Fprint(&text, rng.IntN(1000)) // more than a decoding remembers
 		}
 		requireAddress(t, d, text.String())
 	}

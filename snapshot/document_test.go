@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/diff"
 )
 
-// everything is a snapshot with no field left empty.
+// everything returns a snapshot with every field set.
 func everything(tb testing.TB) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{Info: snapshot.Info{
 		RunID: "run-1", ParentID: "run-0", Status: snapshot.StatusPaused, Generation: 3, LastSeq: 50,
@@ -45,7 +45,7 @@ func everything(tb testing.TB) *snapshot.Snapshot {
 	return s
 }
 
-// decode reads a document that must be one, and its records.
+// decode decodes a valid document with its records.
 func decode(t testing.TB, data []byte) *snapshot.Snapshot {
 	t.Helper()
 	run, err := snapshot.Decode(data)
@@ -55,7 +55,7 @@ func decode(t testing.TB, data []byte) *snapshot.Snapshot {
 	return s
 }
 
-func TestAnySnapshotComesBackAsItWas(t *testing.T) {
+func TestAnySnapshotIsRestoredUnchanged(t *testing.T) {
 	want := everything(t)
 	data, err := want.Encode()
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestLastSeqIsTakenFromTheRecords(t *testing.T) {
 	assert.Equal(t, uint64(2), decode(t, data).LastSeq)
 }
 
-// A long run has many blocks.
+// longRun returns a run whose document has many blocks.
 func longRun(tb testing.TB, calls int) *snapshot.Run {
 	tb.Helper()
 	s := &snapshot.Snapshot{Info: snapshot.Info{RunID: "run", Status: snapshot.StatusPaused}}
@@ -109,8 +109,8 @@ func longRun(tb testing.TB, calls int) *snapshot.Run {
 	return run
 }
 
-// TestDamageIsFoundAndTheRecordsBeforeItAreWhole: any flip and any cut of a
-// document of several blocks is noticed, with the records before it.
+// Any changed or missing byte of a document of several blocks is noticed, and the
+// records before it can be read.
 func TestDamageIsFoundAndTheRecordsBeforeItAreWhole(t *testing.T) {
 	run := longRun(t, 1500)
 	whole, err := run.Encode()
@@ -129,11 +129,11 @@ func TestDamageIsFoundAndTheRecordsBeforeItAreWhole(t *testing.T) {
 		}
 		for seq := uint64(1); seq <= uint64(got.Len()); seq++ {
 			if !bytes.Equal(got.Encoded(seq), run.Encoded(seq)) {
-				t.Fatalf("%s at %d: record %d is another", what, at, seq)
+				t.Fatalf("%s at %d: record %d has changed", what, at, seq)
 			}
 		}
 		if at > 128<<10 && got.Len() < 2*at/300 {
-			t.Fatalf("%s at %d: only %d records are left", what, at, got.Len())
+			t.Fatalf("%s at %d: only %d records can be read", what, at, got.Len())
 		}
 	}
 	for at := 0; at < len(whole); at += 1 + at%1499 {
@@ -144,7 +144,8 @@ func TestDamageIsFoundAndTheRecordsBeforeItAreWhole(t *testing.T) {
 	}
 }
 
-// header takes a snapshot apart as another language would.
+// header decodes the document of a snapshot without package snapshot, as a program in another
+// language does.
 func header(t *testing.T, s *snapshot.Snapshot) map[string]any {
 	t.Helper()
 	data, err := s.Encode()
@@ -154,7 +155,7 @@ func header(t *testing.T, s *snapshot.Snapshot) map[string]any {
 	return m
 }
 
-func TestDocumentHoldsWhatTheRecordsComeTo(t *testing.T) {
+func TestDocumentHoldsTheTotalsOfItsRecords(t *testing.T) {
 	large := testkit.ValueRecord(t, "large", nil)
 	large.Detail = &record.Detail{Artifact: "bbbb"}
 	rendered := testkit.CallRecord(t, "render", record.StatusCompleted, nil)
@@ -187,8 +188,8 @@ func TestEncodeRefusesRecordsThatItCouldNotRead(t *testing.T) {
 	assert.ErrorContains(t, err, `encode run r: updated_at: the time 9999`)
 }
 
-// document writes a run by hand: pairs in order, and the checksum of all of
-// it as one block.
+// document returns a document with pairs in order, and one checksum for all of
+// it.
 func document(t *testing.T, pairs ...any) []byte {
 	t.Helper()
 	data := []byte{0xde, 0, byte((len(pairs)+1)/2 + 1)}
@@ -206,7 +207,7 @@ func document(t *testing.T, pairs ...any) []byte {
 	return append(data, table...)
 }
 
-// least is a record with as few fields as one may have.
+// least returns a record with the minimum number of fields.
 func least(seq int, fields ...any) []any {
 	r := append([]any{1, seq}, fields...)
 	for len(r) < 30 {
@@ -215,7 +216,7 @@ func least(seq int, fields ...any) []any {
 	return r
 }
 
-func TestWhatIsNoRunIsRefusedByItsKind(t *testing.T) {
+func TestInvalidDocumentsAreRefusedWithTheReason(t *testing.T) {
 	whole, err := everything(t).Encode()
 	require.NoError(t, err)
 	begin := []any{"format", "reprise-run", "version"}
@@ -273,7 +274,7 @@ func TestKeysAddedLaterAreSkipped(t *testing.T) {
 	assert.Equal(t, []record.Record{{RunID: "r", Seq: 1}}, got.Records)
 }
 
-func TestARunIsExtendedByWhatFollows(t *testing.T) {
+func TestARunIsExtendedByTheNextRecords(t *testing.T) {
 	run := longRun(t, 5)
 	parts := func(from, to uint64) (part []byte) {
 		for seq := from; seq <= to; seq++ {
@@ -287,7 +288,7 @@ func TestARunIsExtendedByWhatFollows(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, taken)
 	require.Equal(t, uint64(6), some.LastSeq)
-	require.Zero(t, empty.Len(), "a run never changes")
+	require.Zero(t, empty.Len(), "Extend does not change the run")
 	more, taken, err := some.Extend(parts(7, 8), parts(9, 10)[1:], parts(9, 10))
 	require.ErrorIs(t, err, snapshot.ErrCorrupt)
 	require.Equal(t, 1, taken)
@@ -352,5 +353,5 @@ func TestAFileIsReplacedByAWholeDocument(t *testing.T) {
 	require.ErrorIs(t, run.WriteFile(filepath.Join(dir, "missing", "run")), fs.ErrNotExist)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 2, "what could not be finished is removed")
+	require.Len(t, entries, 2, "the unfinished file is removed")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// TestMessageIDFitsForAFileName: whatever the question is.
-func TestMessageIDFitsForAFileName(t *testing.T) {
+// TestMessageIDIsAFileName checks this for any question.
+func TestMessageIDIsAFileName(t *testing.T) {
 	cancel := storetest.Interrupt(0, "stop")
 	cancel.Record.Status = record.StatusCancelled
 	for _, m := range []*snapshot.Message{

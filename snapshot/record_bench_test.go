@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// failedAttempt is the record that the speed of the codec is measured with.
+// failedAttempt returns the record for the benchmarks of the codec.
 func failedAttempt(tb testing.TB) record.Record {
 	a, err := record.ParseAddress("assistant/get_weather#2")
 	require.NoError(tb, err)
@@ -30,7 +30,7 @@ func failedAttempt(tb testing.TB) record.Record {
 	}
 }
 
-// BenchmarkRecord has the record codec and the library's own beside each other.
+// BenchmarkRecord compares the record codec with the reflection of the msgpack library.
 func BenchmarkRecord(b *testing.B) {
 	r := failedAttempt(b)
 	data, err := snapshot.AppendRecord(nil, &r)
@@ -60,7 +60,7 @@ func BenchmarkRecord(b *testing.B) {
 	})
 	b.Run("decode/addresses=new", func(b *testing.B) {
 		var all [][]byte
-		for i := range 1000 { // more than are remembered
+		for i := range 1000 { // more than a decoding remembers
 			other := r
 			other.Address, err = record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", i+2))
 			require.NoError(b, err)
@@ -73,7 +73,7 @@ func BenchmarkRecord(b *testing.B) {
 			_, _ = snapshot.DecodeRecord(all[i%len(all)])
 		}
 	})
-	// The same fields by reflection, as the library writes a struct.
+	// The same fields as the library writes a struct, by reflection.
 	e := record.ErrorOf(r.Err)
 	plain := plainRecord{
 		r.Seq, r.Time, r.Address.String(), r.Name, uint8(r.Kind), uint8(r.Status), uint8(r.Reason), uint8(r.Stage), uint8(r.Class),
@@ -100,7 +100,7 @@ func BenchmarkRecord(b *testing.B) {
 	})
 }
 
-// plainRecord is a record.Record of types that the library knows.
+// plainRecord has the fields of a record.Record, with types that the library encodes.
 type plainRecord struct {
 	Seq         uint64
 	Time        time.Time

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// FuzzDecodeRecord: no bytes make it panic, and what was decoded stays the
-// same when it is encoded and decoded again.
+// FuzzDecodeRecord checks that DecodeRecord never panics, and that a decoded
+// record stays the same when it is encoded and decoded again.
 func FuzzDecodeRecord(f *testing.F) {
 	for seed := range uint64(30) {
 		r := randomRecord(f, rand.New(rand.NewPCG(seed, 3)), seed)
@@ -58,13 +58,13 @@ func FuzzDecodeRecord(f *testing.F) {
 		twice, err := snapshot.AppendRecord(nil, &second)
 		require.NoError(t, err)
 		require.Equal(t, once, twice)
-		// NaN is not equal to itself, in whatever metadata has it.
+		// Metadata may hold NaN, which is not equal to itself.
 		first.Detail, second.Detail = nil, nil
 		require.Equal(t, first, second)
 	})
 }
 
-// FuzzDecodeRun is FuzzDecodeRecord for whole runs.
+// FuzzDecodeRun is like FuzzDecodeRecord, for whole runs.
 func FuzzDecodeRun(f *testing.F) {
 	whole := everything(f)
 	for _, n := range []int{0, 1, 3} {
@@ -89,7 +89,7 @@ func FuzzDecodeRun(f *testing.F) {
 		}
 		decoded, err := first.Snapshot()
 		if err != nil {
-			return // the checksums of a fuzzer
+			return // the checksums are wrong, as the fuzzer does not compute them
 		}
 		once, err := decoded.Encode()
 		if err != nil {

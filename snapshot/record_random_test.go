@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// randomRecord is a record in which anything may be anything.
+// randomRecord returns a record with random values in all fields.
 func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) record.Record {
 	r := record.Record{
 		Seq:    seq,
@@ -104,14 +104,14 @@ func init() {
 	record.RegisterErrorType[*serviceError]("snapshot_test.serviceError")
 }
 
-// knownErrors are those that errors.Is is asked for.
+// knownErrors are errors that errors.Is must find in a restored error.
 var knownErrors = []error{
 	io.EOF, io.ErrUnexpectedEOF, fs.ErrNotExist, context.Canceled, context.DeadlineExceeded,
 	core.ErrExhausted, core.ErrPermanent, core.ErrAttemptOver, errDomain,
 }
 
-// lostErrors are those that no recorded error is: one that nobody registered,
-// and the mark of an interrupt, which is never found in a failure.
+// lostErrors are errors that errors.Is must not find in a restored error: one
+// that is not registered, and ErrInterrupted, which is never found in a failure.
 var lostErrors = []error{errors.New("unheard of"), record.ErrInterrupted}
 
 func randomError(rng *rand.Rand) error {
@@ -201,7 +201,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 	return d
 }
 
-// randomValue is of a type that metadata has when it was restored.
+// randomValue returns a value of a type that restored metadata can have.
 func randomValue(rng *rand.Rand, depth int) any {
 	if depth < 3 {
 		switch rng.IntN(6) {
@@ -226,8 +226,8 @@ func randomValue(rng *rand.Rand, depth int) any {
 	}[rng.IntN(8)]
 }
 
-// assertSameRecord compares everything of a record, and errors by what can be
-// asked of them.
+// assertSameRecord compares all fields of two records, and their errors by their
+// texts and by errors.Is and errors.As.
 func assertSameRecord(t *testing.T, want, got record.Record) {
 	t.Helper()
 	assertSameError(t, want.Err, got.Err)
@@ -267,7 +267,7 @@ func assertSameInterrupt(t *testing.T, want *record.InterruptedError, got error)
 	t.Helper()
 	e, ok := got.(*record.InterruptedError) //nolint:errorlint // itself, not one that it wraps
 	require.True(t, ok, "%T", got)
-	if kept := *want; want.Cause != nil { // whose text is bounded
+	if kept := *want; want.Cause != nil { // the text of the cause is bounded
 		kept.Cause = record.ErrorOf(want.Cause)
 		assert.Equal(t, kept.Error(), e.Error())
 	} else {

@@ -26,7 +26,7 @@ func roundTrip(t *testing.T, r record.Record) record.Record {
 	return got
 }
 
-func TestAnyRecordComesBackAsItWas(t *testing.T) {
+func TestAnyRecordIsRestoredUnchanged(t *testing.T) {
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		want := randomRecord(t, rng, seed)
@@ -180,13 +180,13 @@ func TestRecordOfANewerVersionIsRefusedByName(t *testing.T) {
 	assert.ErrorContains(t, err, "up to version 1")
 }
 
-func TestRecordOfAVersionThatNeverWasIsRefused(t *testing.T) {
+func TestRecordOfAnUnknownVersionIsRefused(t *testing.T) {
 	_, err := snapshot.DecodeRecord([]byte{0x92, 0x00, 0x01})
 	assert.ErrorIs(t, err, snapshot.ErrFormat)
 	assert.ErrorContains(t, err, "never a version 0")
 }
 
-// fieldsOf takes a record apart as another language would.
+// fieldsOf decodes a record without package snapshot, as a program in another language does.
 func fieldsOf(t *testing.T, r record.Record) []any {
 	t.Helper()
 	data, err := snapshot.AppendRecord(nil, &r)
@@ -203,7 +203,7 @@ func TestFieldsAddedLaterAreSkipped(t *testing.T) {
 	failure, detail := all[20].([]any), all[21].([]any)
 	detail[4] = append(detail[4].([]any), "new")
 	all[20] = append(failure, map[string]any{"new": []any{1, 2}})
-	detail = append(detail, false, 0, []any{}, nil, nil, false, nil, false, "", nil, nil, false, 0, nil, false, nil, false, "", "") // those that are written where one is set
+	detail = append(detail, false, 0, []any{}, nil, nil, false, nil, false, "", nil, nil, false, 0, nil, false, nil, false, "", "") // the fields that are written if any of them is set
 	all[21] = append(detail, "new")
 	data, err := msgpack.Marshal(append(all, "new", []any{map[string]any{"deep": 1}}))
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestFieldsAddedLaterAreSkipped(t *testing.T) {
 	assertSameRecord(t, r, got)
 }
 
-func TestFieldsOfTheEndThatAreMissingAreZero(t *testing.T) {
+func TestMissingFieldsAtTheEndAreZero(t *testing.T) {
 	r := failedAttempt(t)
 	all := fieldsOf(t, r)
 	for n := 1; n <= len(all); n++ {
@@ -325,7 +325,7 @@ func TestRecordsAreDecodedOneAfterTheOther(t *testing.T) {
 			last = 0
 		}
 	}
-	assert.Zero(t, last, "the last one is not whole")
+	assert.Zero(t, last, "the last record is incomplete")
 
 	rest := data
 	for want := uint64(1); want <= 3; want++ {

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// level has no field left empty but Disabled.
+// level has all fields set except Disabled.
 var level = snapshot.RetryLevel{
 	MaxAttempts: 5, Backoff: "exponential", InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, Jitter: "0.25",
 	AttemptTimeout: 10 * time.Second, RetryTimeout: time.Hour, MaxRetryAfter: 5 * time.Minute, Functions: []string{"RetryOn", "StopWhen"},
@@ -37,7 +37,7 @@ func TestLevelsAreEqualFieldByField(t *testing.T) {
 	levels := snapshot.RetryLevels{snapshot.RetryOfAll: level, "tool_call": {Disabled: true, Functions: []string{}}}
 	other := levels.Clone()
 	other["tool_call"] = snapshot.RetryLevel{Disabled: true}
-	assert.True(t, levels.Equal(other), "no functions are no functions")
+	assert.True(t, levels.Equal(other), "nil and empty Functions are equal")
 	assert.True(t, snapshot.RetryLevels(nil).Equal(snapshot.RetryLevels{}))
 
 	other[snapshot.RetryOfAll].Functions[0] = "RetryWhen"
@@ -47,7 +47,7 @@ func TestLevelsAreEqualFieldByField(t *testing.T) {
 	assert.False(t, levels.Equal(other))
 }
 
-func TestWhatIsNotALevelIsRefused(t *testing.T) {
+func TestAnInvalidLevelIsRefused(t *testing.T) {
 	var l snapshot.RetryLevel
 	assert.EqualError(t, json.Unmarshal([]byte(`{"max_attempts":"many"}`), &l), `snapshot: max_attempts: got many, want a number or "unlimited"`)
 	assert.EqualError(t, json.Unmarshal([]byte(`{"jitter":"some"}`), &l), `snapshot: jitter: got some, want a fraction, none, full or decorrelated`)

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// randomRun is a run with records in which anything may be anything.
+// randomRun returns a run whose records have random values in all fields.
 func randomRun(t *testing.T, seed uint64) (run *snapshot.Run, records []record.Record) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -48,10 +48,10 @@ func TestRecordsOfARunStayAsTheyWere(t *testing.T) {
 		require.NoError(t, err)
 		kept = append(kept, rec)
 	}
-	for range run.Scan() { // which uses its memory again
+	for range run.Scan() { // Scan reuses its memory
 	}
 	for i := range kept {
-		if d := kept[i].Detail; d != nil { // what is appended must go elsewhere
+		if d := kept[i].Detail; d != nil { // appending must not overwrite the memory of other records
 			_, _ = append(d.Input, "xxxx"...), append(d.Output, "xxxx"...)
 		}
 		assertSameRecord(t, want[i], kept[i])
@@ -70,9 +70,9 @@ func TestScanEndsWithTheRecordThatIsDamaged(t *testing.T) {
 	}
 	encoded, _, _, err := snapshot.CutRecord(data)
 	require.NoError(t, err)
-	data[len(encoded)+5] = 0xc3 // true, where the second has its time
+	data[len(encoded)+5] = 0xc3 // true, in place of the time of the second record
 	run, _, err := new(snapshot.Run).Extend(data)
-	require.NoError(t, err, "it is only found when the record is decoded")
+	require.NoError(t, err, "the damage is only found when the record is decoded")
 	var numbers []uint64
 	for rec, err := range run.Scan() {
 		if err != nil {

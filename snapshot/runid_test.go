@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-func TestRunIDsThatAreNotAllowedAreToldWithWhatIs(t *testing.T) {
+func TestErrorsOfInvalidRunIDsSayWhatIsAllowed(t *testing.T) {
 	const allowed = "; want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
 	for id, want := range map[string]string{
 		"":                              "snapshot: the run ID is empty",

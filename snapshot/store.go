@@ -38,11 +38,11 @@ type Store interface {
 	// crash.
 	Open(ctx context.Context, runID string, o OpenOptions) (Journal, error)
 
-	// Update changes the Info of a run, and returns it. Metadata, Pinned and Expires
-	// may change at any time; Status, Stop, Due, Program, Version, Priority, Restarts,
-	// RetryTo and RefusedBy only while the run is not open, otherwise Update returns
-	// ErrLocked. Other fields do not change. Update may call change several times; if change returns an error,
-	// Update returns it and changes nothing. The store sets Updated to a later time.
+	// Update changes the Info of a run, and returns it. Metadata, Pinned and Expires may change at
+	// any time; Status, Stop, Due, Program, Version, Priority, Restarts, RetryTo and RefusedBy only
+	// while the run is not open, otherwise Update returns ErrLocked. Other fields do not change.
+	// Update may call change several times; if change returns an error, Update returns it and
+	// changes nothing. The store sets Updated to a later time.
 	Update(ctx context.Context, runID string, change func(*Info) error) (Info, error)
 
 	// Delete removes a run. If the run is open, the error is ErrLocked.

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// summary is what the records of a run come to, beside the calls. The zero
-// summary is that of no records.
+// A summary collects the values, artifacts and other totals of the records of a
+// run, apart from the calls. The zero summary is that of a run without records.
 type summary struct {
 	values    []value // in order, whether or not they count
 	completed map[record.Address]bool
@@ -22,8 +22,8 @@ type value struct {
 	Value
 }
 
-// A Value is an output or a stored value: encoded, or the reference of the
-// artifact that it is. The zero Value is none.
+// A Value is an output or a stored value: its encoded bytes, or the reference of
+// the artifact that holds it. The zero Value means that there is none.
 type Value struct {
 	Encoded  []byte
 	Artifact string
@@ -33,8 +33,8 @@ type Value struct {
 // for the whole run.
 func (s *Snapshot) Values() map[string]Value { return s.summary().latest() }
 
-// Artifacts are the references of the artifacts that the records name, each
-// once, sorted.
+// Artifacts returns the references of the artifacts that the records name, sorted
+// and without duplicates.
 func (s *Snapshot) Artifacts() []string { return s.summary().references() }
 
 func (s *Snapshot) summary() *summary {
@@ -60,8 +60,9 @@ func (s *summary) add(r *record.Record) {
 	}
 }
 
-// latest returns the last value of each key that is there for everyone: a
-// value is recorded just before its call completes, and counts if it did.
+// latest returns the last value of each key that is stored for the whole run. A
+// value is recorded just before its call completes, and counts only if the call
+// did complete.
 func (s *summary) latest() map[string]Value {
 	values := make(map[string]Value)
 	for _, v := range s.values {

@@ -114,7 +114,7 @@ func diffEvents(a, b *snapshot.Snapshot) []EventChange {
 		switch {
 		case was == nil:
 			changes = append(changes, EventChange{Added, at, is.Kind, nil, is})
-		case !sameStand(was, is):
+		case !sameState(was, is):
 			changes = append(changes, EventChange{Changed, at, is.Kind, was, is})
 		}
 	}
@@ -126,9 +126,9 @@ func diffEvents(a, b *snapshot.Snapshot) []EventChange {
 	return changes
 }
 
-// sameStand reports whether a and b, the last records of a call, describe the same
+// sameState reports whether a and b, the last records of a call, describe the same
 // state of the call.
-func sameStand(a, b *record.Record) bool {
+func sameState(a, b *record.Record) bool {
 	return a.Kind == b.Kind && a.Name == b.Name && a.Status == b.Status && a.WillRetry == b.WillRetry &&
 		a.Attempt == b.Attempt && a.Stage == b.Stage && a.Reason == b.Reason &&
 		textOf(a.Err) == textOf(b.Err) && sameOutput(a, b) && inputOf(a) == inputOf(b)
@@ -280,7 +280,7 @@ func quote(s string) string { return fmt.Sprintf("%q", record.Truncate(s, lineLi
 // String returns a line such as `~ tool_call assistant/fetch failed (exhausted,
 // attempt 3): refused → completed`.
 func (c EventChange) String() string {
-	before, after := stand(c.Before), stand(c.After)
+	before, after := stateOf(c.Before), stateOf(c.After)
 	if c.Change == Changed && before == after {
 		after += " (" + strings.Join(c.details(), ", ") + ")"
 	}
@@ -308,8 +308,8 @@ func (c EventChange) details() []string {
 	return names
 }
 
-// stand describes briefly the state of a call whose last record is r.
-func stand(r *record.Record) string {
+// stateOf describes briefly the state of a call whose last record is r.
+func stateOf(r *record.Record) string {
 	if r == nil {
 		return ""
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-func TestCompareTellsEverythingThatChanged(t *testing.T) {
+func TestCompareReturnsEveryChange(t *testing.T) {
 	failed := testkit.CallRecord(t, "main/fetch", record.StatusFailed, nil)
 	failed.Err, failed.Reason, failed.Attempt = errors.New("connection\nrefused"), record.ReasonExhausted, 2
 	artifact := testkit.CallRecord(t, "main/render", record.StatusCompleted, nil)
@@ -85,7 +85,7 @@ func TestTimesAndNumbersAreNoDifference(t *testing.T) {
 	assert.Equal(t, "no difference", diff.Compare(a, b).String())
 }
 
-func TestDiffNamesWhatALineDoesNotShow(t *testing.T) {
+func TestDiffNamesChangesThatALineDoesNotShow(t *testing.T) {
 	a, b := testkit.CallRecord(t, "a", record.StatusCompleted, 1), testkit.CallRecord(t, "a", record.StatusCompleted, 1)
 	b.Detail.InputHash, b.Name = record.Hash{1}, "y"
 	long := strings.Repeat("x", 500)
@@ -98,7 +98,7 @@ func TestDiffNamesWhatALineDoesNotShow(t *testing.T) {
 	assert.Equal(t, "change(9)", diff.Change(9).String())
 }
 
-func TestDiffTellsOfRetryLevels(t *testing.T) {
+func TestDiffShowsRetryLevels(t *testing.T) {
 	a, b := testkit.Stored(snapshot.StatusCompleted), testkit.Stored(snapshot.StatusCompleted)
 	a.Retry = snapshot.RetryLevels{"all": {Disabled: true}, "tool_call": {Disabled: true}}
 	b.Retry = snapshot.RetryLevels{"all": {Disabled: true, AttemptTimeout: time.Second}, "llm_call": {Disabled: true}}

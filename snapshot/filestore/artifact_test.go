@@ -22,7 +22,7 @@ func artifactFile(dir, ref string) string {
 	return filepath.Join(dir, "artifacts", ref[:2], ref[2:])
 }
 
-// age makes all artifacts as old as that.
+// age sets the modification times of all artifacts to a time in the past.
 func age(t testing.TB, dir string, by time.Duration) {
 	t.Helper()
 	old := time.Now().Add(-by)
@@ -32,7 +32,7 @@ func age(t testing.TB, dir string, by time.Duration) {
 	}))
 }
 
-func TestAnArtifactThatIsDamagedIsNotReturnedAndPutAgain(t *testing.T) {
+func TestADamagedArtifactIsNotReturnedAndIsReplacedByPut(t *testing.T) {
 	dir := t.TempDir()
 	a, err := filestore.NewArtifacts(dir)
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestAnArtifactThatIsNotStoredIsAnError(t *testing.T) {
 	}))
 }
 
-func TestAnArtifactThatIsThereByAnUnfinishedPutIsSyncedByTheNext(t *testing.T) {
+func TestAnArtifactOfAnUnfinishedPutIsSyncedByTheNextPut(t *testing.T) {
 	crash := newCrashDisk(t.TempDir(), 1<<20)
 	d := newFaultyDisk()
 	d.Disk = crash
@@ -145,14 +145,14 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 
 	removed, err := s.GC(t.Context(), time.Hour)
 	require.NoError(t, err)
-	require.Zero(t, removed, "they are young")
+	require.Zero(t, removed, "the artifacts are too recent")
 	age(t, dir, 2*time.Hour)
-	_, err = s.Put(t.Context(), []byte("output 4")) // it is there, and young again
+	_, err = s.Put(t.Context(), []byte("output 4")) // it is stored already, and becomes recent again
 	require.NoError(t, err)
 	garbage, err := s.Garbage(t.Context(), time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, refs[3:4], garbage)
-	require.FileExists(t, artifactFile(dir, refs[3]), "nothing is removed by that")
+	require.FileExists(t, artifactFile(dir, refs[3]), "Garbage removes nothing")
 	removed, err = s.GC(t.Context(), time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, 1, removed)
@@ -192,7 +192,7 @@ func TestGCRemovesNothingIfARunCannotBeRead(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A run that somebody has replaced by a link is not listed, and may refer to anything.
+// A run that was replaced by a link is not listed, and may refer to any artifact.
 func TestGCRemovesNothingIfARunIsALink(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
@@ -209,7 +209,7 @@ func TestGCRemovesNothingIfARunIsALink(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestGCNeverTakesWhatIsPutAndNamedMeanwhile(t *testing.T) {
+func TestGCKeepsArtifactsStoredAndRecordedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	j := begin(t, s)
@@ -218,7 +218,7 @@ func TestGCNeverTakesWhatIsPutAndNamedMeanwhile(t *testing.T) {
 		_, err := s.Put(t.Context(), fmt.Appendf(nil, "output %d", k))
 		require.NoError(t, err)
 	}
-	age(t, dir, 2*time.Hour) // from earlier runs, which are gone
+	age(t, dir, 2*time.Hour) // from earlier runs that were deleted
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for k := range n {

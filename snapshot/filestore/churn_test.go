@@ -22,10 +22,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// churn does to a run all that can be done to one, until it is killed, beside others
-// who do the same: it opens it, appends, compacts, updates, closes and deletes
-// it, and creates it again. It says what it was promised. The description of a run
-// is its name, which no other of its ID has, and every record has it, too.
+// churn opens, appends to, compacts, updates, closes, deletes and creates a run again and again
+// until its process is killed, while other processes do the same. It prints what the store has
+// confirmed. Each run that gets the ID has a unique name, which is its description and is part of
+// each of its records.
 func churn(args ...string) error {
 	ctx := context.Background()
 	s, err := filestore.New(args[0], filestore.WithDisk(fastDisk{filestore.OSDisk}), filestore.WithCompactFrom(4000))
@@ -75,7 +75,7 @@ func churned(name string, generation, seq uint64) record.Record {
 	}
 }
 
-// create creates a run, short or long.
+// create creates a run of random length.
 func (c *churner) create(ctx context.Context) error {
 	name, n := c.name(), uint64(1+c.random.IntN(4)*c.random.IntN(100))
 	run, err := snapshot.NewRun(snapshot.Info{RunID: "run", Status: snapshot.StatusQueued, Generation: 1, Metadata: snapshot.Metadata{Description: name}},
@@ -95,7 +95,7 @@ func (c *churner) create(ctx context.Context) error {
 	return err
 }
 
-// live opens the run, or begins it, and closes it.
+// live opens the run, or creates it, appends records and closes it.
 func (c *churner) live(ctx context.Context) error {
 	j, err := c.store.Open(ctx, "run", snapshot.OpenOptions{Create: true, Wait: true, Metadata: snapshot.Metadata{Description: c.name()}})
 	if err != nil {
@@ -126,29 +126,29 @@ func (c *churner) live(ctx context.Context) error {
 	return nil
 }
 
-// A churnLedger is what was seen of all runs that had the ID. Whatever is seen of
-// one must agree with what was seen of it before, by anybody.
+// A churnLedger holds what readers have seen of all runs that had the ID. All
+// readers must see the same.
 type churnLedger struct {
 	mu          sync.Mutex
-	promised    map[string]uint64            // by the name of the run
-	created     map[int64]string             // the name, by the time
-	generations map[string]map[uint64]uint64 // of each record, by its number
+	promised    map[string]uint64            // the last confirmed record, by the name of the run
+	created     map[int64]string             // the name of the run, by its time of creation
+	generations map[string]map[uint64]uint64 // of each record of each run
 	looks       map[string]int
 }
 
-// info checks what is said of a run.
+// info checks the info of a run.
 func (l *churnLedger) info(info *snapshot.Info) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	name := info.Metadata.Description
 	if known, ok := l.created[info.Created.UnixNano()]; ok && known != name {
-		return fmt.Errorf("run %s was created when %s was", name, known)
+		return fmt.Errorf("run %s has the time of creation of %s", name, known)
 	}
 	l.created[info.Created.UnixNano()] = name
 	return nil
 }
 
-// record checks that a record is of the run, and as it was.
+// record checks that a record belongs to the run, and is as it was seen before.
 func (l *churnLedger) record(name string, rec *record.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,7 +161,7 @@ func (l *churnLedger) record(name string, rec *record.Record) error {
 		return fmt.Errorf("got record %q of run %s", rec.Message(), name)
 	}
 	if known, ok := of[rec.Seq]; ok && known != rec.Generation {
-		return fmt.Errorf("record %d of run %s is of generation %d, and was of %d", rec.Seq, name, rec.Generation, known)
+		return fmt.Errorf("record %d of run %s is now in generation %d, and was in %d", rec.Seq, name, rec.Generation, known)
 	}
 	of[rec.Seq] = rec.Generation
 	return nil
@@ -173,13 +173,13 @@ func (l *churnLedger) looked(how string) {
 	l.looks[how]++
 }
 
-// nameIn is the name in the first record; whatever follows must have it.
+// nameIn returns the name of the run that a record belongs to.
 func nameIn(rec *record.Record) string {
 	name, _, _ := strings.Cut(rec.Message(), " ")
 	return name
 }
 
-// load loads the run: all that was promised before is in it.
+// load loads the run, which must have all records that were confirmed before.
 func (l *churnLedger) load(ctx context.Context, s *filestore.Store) error {
 	l.mu.Lock()
 	before := make(map[string]uint64)
@@ -205,15 +205,15 @@ func (l *churnLedger) load(ctx context.Context, s *filestore.Store) error {
 	}
 	switch {
 	case run.Status == snapshot.StatusRunning && !run.Open:
-		return fmt.Errorf("run %s runs, and nobody has it open", name)
+		return fmt.Errorf("run %s is running, although no process has it open", name)
 	case run.LastSeq < before[name]:
-		return fmt.Errorf("run %s has %d records, and %d were promised", name, run.LastSeq, before[name])
+		return fmt.Errorf("run %s has %d records, although %d were confirmed", name, run.LastSeq, before[name])
 	}
 	l.looked("Load")
 	return nil
 }
 
-// records reads the records after some, or follows the run.
+// read checks that records yields the records after a number, without gaps.
 func (l *churnLedger) read(after uint64, records func(yield func(record.Record, error) bool)) error {
 	name := ""
 	for rec, err := range records {
@@ -262,8 +262,7 @@ func (l *churnLedger) watch(ctx context.Context, s *filestore.Store, runID strin
 	return nil
 }
 
-// again does something until ctx ends. That there is no run now and then is no
-// error.
+// again calls do until ctx ends. That the run does not exist is not an error.
 func again(ctx context.Context, how string, do func() error) error {
 	for ctx.Err() == nil {
 		if err := do(); err != nil && ctx.Err() == nil && !errors.Is(err, snapshot.ErrNotFound) {
@@ -273,10 +272,9 @@ func again(ctx context.Context, how string, do func() error) error {
 	return nil
 }
 
-// Whatever is done to a run, by processes that are killed at any instant, those who
-// look at it see one run at a time, with its own records, each once, and miss nothing
-// that was promised.
-func TestReadersSeeOneRunWhateverIsDoneToItByOthers(t *testing.T) {
+// Processes change, delete and create a run, and are killed at any instant. Meanwhile each reader
+// sees one run at a time, with its own records, each once, and all that were confirmed.
+func TestReadersSeeOneRunWhileOthersChangeIt(t *testing.T) {
 	kills := 10
 	if *long {
 		kills = 1500
@@ -301,7 +299,7 @@ func TestReadersSeeOneRunWhateverIsDoneToItByOthers(t *testing.T) {
 			page, err := s.List(ctx, snapshot.Filter{})
 			for i := range page.Runs {
 				l.looked("List")
-				if page.Runs[i].Metadata.Description != "" { // of one that is being created nothing is known
+				if page.Runs[i].Metadata.Description != "" { // nothing is known of a run that is being created
 					err = errors.Join(err, l.info(&page.Runs[i]))
 				}
 			}
@@ -345,7 +343,8 @@ func TestReadersSeeOneRunWhateverIsDoneToItByOthers(t *testing.T) {
 	require.Equal(t, []snapshot.Info{run.Info}, list(t, s, snapshot.Filter{}))
 }
 
-// runUntilKilled runs a process that churns, and notes what it was promised.
+// runUntilKilled starts a process that calls churn, kills it after a while, and notes what the
+// store has confirmed to it.
 func (l *churnLedger) runUntilKilled(t *testing.T, dir string, seed uint64, after time.Duration) {
 	cmd := process.Command(t, "churn", dir, strconv.FormatUint(seed, 10))
 	var failed strings.Builder
@@ -367,5 +366,5 @@ func (l *churnLedger) runUntilKilled(t *testing.T, dir string, seed uint64, afte
 		l.promised[f[1]] = max(l.promised[f[1]], n)
 		l.mu.Unlock()
 	}
-	assert.True(t, process.Killed(cmd.Wait()), "it ended itself: %s", failed.String())
+	assert.True(t, process.Killed(cmd.Wait()), "the process was not killed, but ended: %s", failed.String())
 }

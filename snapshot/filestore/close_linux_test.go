@@ -22,7 +22,7 @@ func TestAClosedStoreHoldsNoDescriptor(t *testing.T) {
 	require.LessOrEqual(t, len(names(t, "/proc/self/fd")), before+20)
 }
 
-func TestAJournalOfAClosedStoreGoesOn(t *testing.T) {
+func TestAJournalOfAClosedStoreContinues(t *testing.T) {
 	s, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	j := begin(t, s)

@@ -18,11 +18,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// An endDisk fails in one of the last steps of a compaction, each time.
+// An endDisk fails in one of the last steps of each compaction.
 type endDisk struct {
 	filestore.Disk
 	step   string
-	named  atomic.Bool // a snapshot has got its name
+	named  atomic.Bool // a snapshot was renamed to its final name
 	failed atomic.Int64
 }
 
@@ -66,7 +66,7 @@ func (d *endDisk) Remove(name string) error {
 	return d.Disk.Remove(name)
 }
 
-// kept are the files of a run that hold records.
+// kept returns the files of a run that hold records.
 func kept(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -130,7 +130,7 @@ func TestACompactionWhoseLastStepFailsDestroysNothing(t *testing.T) {
 			}
 			require.NotZero(t, disk.failed.Load())
 			require.Equal(t, step != "removal", warnings.Load() > 0)
-			require.NoError(t, closeAs(j, snapshot.StatusCompleted), "all is on the disk")
+			require.NoError(t, closeAs(j, snapshot.StatusCompleted), "all records are on the disk")
 			for world, dir := range crash.worlds(t) {
 				run, err := newFileStore(t, dir).Load(t.Context(), "run")
 				require.NoError(t, err, world)
@@ -147,7 +147,7 @@ func TestACompactionWhoseLastStepFailsDestroysNothing(t *testing.T) {
 			require.NoError(t, err)
 			requireStored(t, run, n)
 			files := slices.Sorted(maps.Keys(kept(t, crash.root)))
-			require.LessOrEqual(t, len(files), 2, "what failed is made up for: %v", files)
+			require.LessOrEqual(t, len(files), 2, "files of the failed compaction are left: %v", files)
 			require.Contains(t, strings.Join(files, " "), ".snapshot")
 		})
 	}

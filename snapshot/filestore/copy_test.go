@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// filesOf are the files of the run, by name.
+// filesOf returns the files of the run, by name.
 func filesOf(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	files := make(map[string][]byte)
@@ -25,14 +25,13 @@ func filesOf(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// A copy of a run that was taken while it was written has some files as they were
-// before a change, and others as they were after it. It is damaged, or it has what
-// the run had at some time: fewer records, perhaps, but none of them otherwise, and
-// no status that they do not go with.
+// A copy that is taken while the run is written has some files from before a change and others from
+// after it. Such a copy is either damaged, or it is the run at some earlier time: it may lack
+// records, but those it has are unchanged and its status matches them.
 func TestACopyOfARunThatWasBeingWrittenIsAnOlderOneOrDamaged(t *testing.T) {
 	whole, damaged := 0, 0
 	for shape, build := range shapes {
-		for _, name := range []string{"it goes on", "it goes on and is compacted", "it crashes", "it crashes and goes on"} {
+		for _, name := range []string{"it continues", "it continues and is compacted", "it crashes", "it crashes and continues"} {
 			r := &reader{dir: memoryDir(t)}
 			build(t, r, "old", snapshot.StatusPaused)
 			before := filesOf(t, r.dir)
@@ -55,7 +54,7 @@ func TestACopyOfARunThatWasBeingWrittenIsAnOlderOneOrDamaged(t *testing.T) {
 				whole++
 				_, records := stood(t, dir)
 				require.Equal(t, last[:min(len(records), len(last))], records)
-				require.True(t, run.Status != snapshot.StatusCompleted || len(records) == len(last), "%s, %s: it is completed with %v", shape, name, records)
+				require.True(t, run.Status != snapshot.StatusCompleted || len(records) == len(last), "%s, %s: the copy is completed with the records %v", shape, name, records)
 				info, err := s.Info(t.Context(), "run")
 				require.NoError(t, err)
 				require.Equal(t, run.Status, info.Status)
@@ -67,8 +66,7 @@ func TestACopyOfARunThatWasBeingWrittenIsAnOlderOneOrDamaged(t *testing.T) {
 	require.Positive(t, damaged)
 }
 
-// mixtures are all ways to have some files as they were before, and the others
-// as they were after; one that was not there is not in it.
+// mixtures returns all combinations of files from before and files from after.
 func mixtures(before, after map[string][]byte) (all []map[string][]byte) {
 	both := maps.Clone(before)
 	maps.Copy(both, after)

@@ -13,27 +13,27 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A crashDisk stops after so many operations, and knows what would be on the
-// disk if the power went then.
+// A crashDisk fails after a number of operations, and knows what the disk would
+// hold after a power cut at that time.
 type crashDisk struct {
 	filestore.Disk // reads
 	root           string
 
 	mu      sync.Mutex
-	left    int // operations until it stops
+	left    int // number of operations before it fails
 	done    []string
-	now     tree // as the system shows it
-	durable tree // what has survived the power for certain
-	removed tree // what was removed, and may be gone though nothing else is durable
+	now     tree // as processes see it
+	durable tree // what survives a power cut for certain
+	removed tree // removed names; the removal may reach the disk before other changes
 }
 
-// A tree is names, relative to the root; nil for directories.
+// A tree holds files by name, relative to the root. Directories are nil.
 type tree map[string]*content
 
 type content struct {
 	data   []byte
-	synced []byte // what is on the disk for certain
-	writes []span // since then
+	synced []byte // on the disk for certain
+	writes []span // after the last sync
 }
 
 // A span is a part of a file.
@@ -45,7 +45,7 @@ func newCrashDisk(root string, operations int) *crashDisk {
 	return &crashDisk{Disk: fastDisk{filestore.OSDisk}, root: root, left: operations, now: tree{}, durable: tree{".": nil}, removed: tree{}}
 }
 
-// step is one operation. It reports whether it is the one that was cut short.
+// step counts an operation. It reports whether this is the operation that the crash interrupts.
 func (d *crashDisk) step(format string, args ...any) (cut bool, err error) {
 	if d.left < 0 {
 		return false, errStopped
@@ -146,7 +146,7 @@ func (d *crashDisk) Mkdir(name string) error {
 	return fastDisk{filestore.OSDisk}.Mkdir(name)
 }
 
-// SyncDir makes the names in a directory durable, not what is below them.
+// SyncDir makes the names in a directory durable, but not those in its subdirectories.
 func (d *crashDisk) SyncDir(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -211,7 +211,7 @@ func (f *crashFile) Truncate(size int64) error {
 	return f.file.Truncate(size)
 }
 
-// resize makes the content that long, with zeros at the end.
+// resize changes the size of the content. A larger content ends with zeros.
 func (c *content) resize(size int) {
 	c.data = append(c.data[:min(size, len(c.data))], make([]byte, max(0, size-len(c.data)))...)
 }
@@ -226,10 +226,10 @@ func (f *crashFile) Sync() error {
 	return nil
 }
 
-// reordered is, in place of a percentage, that every other write was kept.
+// reordered, in place of a percentage, means that every other write was kept.
 const reordered = -1
 
-// found is the content after a crash that kept so much of what was not synced.
+// found returns the content after a crash that kept a percentage of what was not synced.
 func (c *content) found(percent int) []byte {
 	same := 0
 	for same < min(len(c.data), len(c.synced)) && c.data[same] == c.synced[same] {
@@ -247,8 +247,8 @@ func (c *content) found(percent int) []byte {
 	return c.data[:n]
 }
 
-// reordered is the content after a crash that kept every other write, beginning
-// with the last: blocks reach the disk in any order.
+// reordered returns the content after a crash that kept every other write,
+// beginning with the last, because blocks reach the disk in any order.
 func (c *content) reordered() []byte {
 	found := slices.Clone(c.data)
 	for i, w := range c.writes {
@@ -266,7 +266,7 @@ func (c *content) reordered() []byte {
 
 func (f *crashFile) Close() error { return f.file.Close() }
 
-// worlds are directories as they may be found after the crash.
+// worlds returns directories with what may be found after the crash.
 func (d *crashDisk) worlds(t *testing.T) map[string]string {
 	dirs := make(map[string]string)
 	for name, w := range d.found() {
@@ -276,10 +276,10 @@ func (d *crashDisk) worlds(t *testing.T) map[string]string {
 	return dirs
 }
 
-// found is what may be found after the crash: the names that are durable,
-// these but for what was removed since, or all names; and of each file what
-// was synced, half of the rest, every other write of it, or all of it. The
-// process alone ending leaves the last.
+// found returns what may be found after the crash: the durable names, the durable
+// names without those removed since, or all names; and of each file, what was
+// synced and either nothing, half, every other write or all of the rest. All
+// names with all data are what remains if only the process ended.
 func (d *crashDisk) found() map[string]world {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -289,7 +289,7 @@ func (d *crashDisk) found() map[string]world {
 	for names, found := range map[string]tree{"durable names": d.durable, "durable names but for removed ones": left, "all names": d.now} {
 		for _, percent := range []int{0, 50, reordered, 100} {
 			if len(left) == len(d.durable) && names == "durable names but for removed ones" || (percent == 50 || percent == reordered) && names == "durable names" {
-				continue // nothing new
+				continue // equal to another world
 			}
 			worlds[fmt.Sprintf("%s, %d%% of the data", names, percent)] = found.world(percent)
 		}
@@ -297,16 +297,16 @@ func (d *crashDisk) found() map[string]world {
 	return worlds
 }
 
-// world is the tree after a crash that kept so much of what was not synced.
+// world returns the tree after a crash that kept a percentage of what was not synced.
 func (tr tree) world(percent int) world {
 	w := make(world)
-	for _, name := range slices.Sorted(maps.Keys(tr)) { // a directory before what is in it
+	for _, name := range slices.Sorted(maps.Keys(tr)) { // directories come before their contents
 		if _, ok := w[filepath.Dir(name)]; !ok && filepath.Dir(name) != "." {
-			continue // its directory was lost
+			continue // the directory was lost
 		}
 		w[name] = nil
 		if c := tr[name]; c != nil {
-			w[name] = append([]byte{}, c.found(percent)...) // which is not nil
+			w[name] = append([]byte{}, c.found(percent)...) // not nil, even if empty
 		}
 	}
 	return w

@@ -22,9 +22,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A script is the life of a run: two generations, several compactions. It
-// says how many records were appended, for how many it was promised that
-// they survive, and how the run stands.
+// A script is the life of a run with two generations and several compactions. It
+// knows how many records were appended, how many the store has confirmed, and the
+// status of the run.
 type script struct {
 	compactAtClose int64
 
@@ -69,14 +69,14 @@ func (sc *script) generation(t *testing.T, s *filestore.Store, end snapshot.Stat
 		}
 		sc.promised = sc.appended
 	}
-	sc.status = end // it may be from here on
+	sc.status = end // possible from here on
 	if sc.err = closeAs(j, end); sc.err != nil {
 		return
 	}
 	sc.promised = sc.appended
 }
 
-func TestNothingPromisedIsLostWhereverACrashStopsARun(t *testing.T) {
+func TestNoCrashLosesConfirmedData(t *testing.T) {
 	for name, test := range map[string]struct {
 		script
 		compactions int
@@ -91,9 +91,9 @@ func TestNothingPromisedIsLostWhereverACrashStopsARun(t *testing.T) {
 	}
 }
 
-// stopEverywhere has a crash stop the script at each operation, and looks at
-// what may be found then, in the short form at every other of it. There are so
-// many compactions at least.
+// stopEverywhere stops the script with a crash at each operation, and checks what
+// may be found after it; the short form checks a part of it. The script must have
+// at least least compactions.
 func stopEverywhere(t *testing.T, begin script, least int) {
 	whole := newCrashDisk(memoryDir(t), 1<<20)
 	sc := begin
@@ -115,7 +115,7 @@ func stopEverywhere(t *testing.T, begin script, least int) {
 		sc := begin
 		sc.run(t, d, d.root)
 		if sc.err == nil {
-			// Close survives what is only for List and compaction.
+			// Close survives the failure of an operation that only serves List or compaction.
 			require.GreaterOrEqual(t, stop, operations/2)
 		}
 		last := "nothing"
@@ -139,7 +139,7 @@ func stopEverywhere(t *testing.T, begin script, least int) {
 	t.Logf("%d operations, %d worlds", operations, seen)
 }
 
-// check looks at what a crash has left, and goes on with it.
+// check checks what a crash has left, and continues the run.
 func (sc *script) check(t *testing.T, dir string) {
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	listed, err := s.List(t.Context(), snapshot.Filter{})
@@ -175,7 +175,7 @@ func (sc *script) check(t *testing.T, dir string) {
 	}
 }
 
-func TestNoRecordIsInAJournalBeforeThoseBeforeItAreOnTheDisk(t *testing.T) {
+func TestANewJournalWaitsForTheSyncOfThePreviousOne(t *testing.T) {
 	crash := newCrashDisk(t.TempDir(), 1<<20)
 	d := newFaultyDisk()
 	d.Disk = crash
@@ -185,7 +185,7 @@ func TestNoRecordIsInAJournalBeforeThoseBeforeItAreOnTheDisk(t *testing.T) {
 	var once sync.Once
 	var begun atomic.Bool
 	d.synced = func(name string) error {
-		if name == "00000001.journal" && begun.Load() { // it is being sealed, and the run goes on
+		if name == "00000001.journal" && begun.Load() { // the journal is being sealed while the run continues
 			once.Do(func() { require.NoError(t, j.Append(storetest.Records(21, 3)...)) })
 		}
 		return nil
@@ -219,8 +219,8 @@ func TestNoRecordIsInAJournalBeforeThoseBeforeItAreOnTheDisk(t *testing.T) {
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
 
-// What Create leaves that was cut short is no run, and is in nobody's way.
-func TestARunWhoseCreationWasCutShortIsNone(t *testing.T) {
+// A Create that was cut short leaves no run, and does not prevent a later one.
+func TestAnUnfinishedCreateLeavesNoRun(t *testing.T) {
 	whole := createdFiles(t)
 	for cut := range len(whole) {
 		if !testkit.Sampled(cut) {
@@ -248,8 +248,8 @@ func TestARunWhoseCreationWasCutShortIsNone(t *testing.T) {
 	}
 }
 
-// A file that has lost what was promised is damaged, and not taken for one that
-// was never finished.
+// A journal that lost confirmed data is damaged, and is not taken for an
+// unfinished Create.
 func TestACreatedRunThatLostItsEndIsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
@@ -280,7 +280,7 @@ func createShort(t *testing.T, s *filestore.Store) {
 	require.NoError(t, err)
 }
 
-// createdFiles is the journal of such a run, as far as it has bytes.
+// createdFiles returns the journal of such a run, without the zeros at its end.
 func createdFiles(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()

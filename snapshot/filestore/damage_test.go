@@ -24,9 +24,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A crashed run: 6 records in a snapshot, and 9 in a journal whose process
-// has ended. Records up to 12 were synced, and the room behind the last one is
-// cut off.
+// crashedRun returns the files of a crashed run: a snapshot with 6 records, and a
+// journal with 9 whose process has ended. Records up to 12 were synced. The zeros
+// at the end of the journal are cut off.
 func crashedRun(t testing.TB) (files map[string][]byte) {
 	t.Helper()
 	dir := memoryDir(t)
@@ -56,7 +56,7 @@ const (
 	journalFile, snapshotFile, metaFile = "00000002.journal", "00000001.snapshot", "meta"
 )
 
-// framesAlone is a journal without the zeros behind its last frame.
+// framesAlone returns a journal without the zeros after its last frame.
 func framesAlone(t testing.TB, journal []byte) []byte {
 	t.Helper()
 	offsets := filestore.Frames(journal)
@@ -81,7 +81,7 @@ func readRun(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-// A place is a directory in which a run is written again and again.
+// A place is a directory for a run whose files are replaced again and again.
 type place struct {
 	dir   string
 	store *filestore.Store
@@ -92,7 +92,7 @@ func newPlace(t testing.TB) place {
 	return place{dir, newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))}
 }
 
-// write replaces the run by these files, one of them changed.
+// write replaces the files of the run by files, with data in the file with that name.
 func (p place) write(t testing.TB, files map[string][]byte, name string, data []byte) {
 	t.Helper()
 	run := filepath.Join(p.dir, "runs", "run")
@@ -112,9 +112,9 @@ func (p place) change(t testing.TB, name string, data []byte) {
 	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "runs", "run", name), data, 0o600))
 }
 
-// load loads the run and returns how many of its records there are, and
-// whether it is damaged. Anything else than a prefix, or damage that says
-// where it is, fails the test.
+// load loads the run and returns the number of its records, and whether it is
+// damaged. The test fails unless the records are a prefix of those that were
+// appended and the error says where the damage is.
 func (p place) load(t testing.TB, file string) (n int, damaged bool) {
 	t.Helper()
 	run, err := p.store.Load(t.Context(), "run")
@@ -143,7 +143,7 @@ func (p place) load(t testing.TB, file string) (n int, damaged bool) {
 	for i := range want {
 		rec, err := run.Record(uint64(i) + 1)
 		require.NoError(t, err)
-		require.Equal(t, want[i], rec, "whether all are decoded makes no difference")
+		require.Equal(t, want[i], rec, "the record is the same if only a part of the run is decoded")
 	}
 	return len(want), false
 }
@@ -164,7 +164,7 @@ func TestAJournalCutAnywhereLoadsWhatIsWhole(t *testing.T) {
 		p.write(t, files, journalFile, journal[:cut])
 		n, damaged := p.load(t, journalFile)
 		if int64(cut) < ends[0] {
-			require.True(t, damaged, "the header was there before the file had its name")
+			require.True(t, damaged, "the header is written before the file gets its name")
 			continue
 		}
 		whole := 0
@@ -195,12 +195,12 @@ func TestAJournalCutAnywhereLoadsWhatIsWhole(t *testing.T) {
 	}
 }
 
-// Each byte is changed in two ways, in the short form in one of them.
+// Each byte is changed in two ways, or in one of them in the short form.
 func TestAnyChangedByteIsFoundOrCutOff(t *testing.T) {
 	t.Parallel()
 	files := crashedRun(t)
 	offsets := filestore.Frames(files[journalFile])
-	synced := offsets[5] // up to the first frame that was not
+	synced := offsets[5] // the offset of the first frame that was not synced
 	files[journalFile] = append(files[journalFile], make([]byte, 20)...)
 	end := int64(len(files[journalFile]) - 20)
 	p := newPlace(t)
@@ -221,7 +221,7 @@ func TestAnyChangedByteIsFoundOrCutOff(t *testing.T) {
 				n, damaged := p.load(t, name)
 				switch {
 				case name == metaFile:
-					require.False(t, damaged, "nobody believes it")
+					require.False(t, damaged, "the meta file is not trusted")
 					require.Equal(t, crashedRecords, n)
 				case name == snapshotFile:
 					require.True(t, damaged, "byte %d ^ %x", at, flip)
@@ -230,18 +230,18 @@ func TestAnyChangedByteIsFoundOrCutOff(t *testing.T) {
 					require.True(t, damaged, "byte %d ^ %x", at, flip)
 					require.LessOrEqual(t, n, syncedRecords)
 				case int64(at) < offsets[6]:
-					require.False(t, damaged, "byte %d ^ %x: no frame that follows says that it was synced", at, flip)
+					require.False(t, damaged, "byte %d ^ %x: no later frame says that this one was synced", at, flip)
 					require.Equal(t, 12, n)
 				case int64(at) < end:
-					require.False(t, damaged, "byte %d ^ %x: no whole frame follows", at, flip)
+					require.False(t, damaged, "byte %d ^ %x: no complete frame follows", at, flip)
 					require.Equal(t, 14, n)
 				default:
-					require.False(t, damaged, "byte %d ^ %x: it is behind the last frame", at, flip)
+					require.False(t, damaged, "byte %d ^ %x: the byte is after the last frame", at, flip)
 					require.Equal(t, crashedRecords, n)
 				}
 				listed, err := p.store.List(t.Context(), snapshot.Filter{})
 				require.NoError(t, err)
-				require.Len(t, listed.Runs, 1, "a run is listed whatever became of it")
+				require.Len(t, listed.Runs, 1, "a damaged run is listed, too")
 			}
 		}
 	}
@@ -293,9 +293,9 @@ func TestRandomDamageNeverMakesAWrongRecord(t *testing.T) {
 				data[at] ^= byte(1 + r.IntN(255))
 			case 2: // a block of zeros
 				clear(data[at:min(len(data), at+1+r.IntN(64))])
-			case 3: // a part twice
+			case 3: // a part is repeated
 				data = slices.Insert(data, at, slices.Clone(data[at:min(len(data), at+r.IntN(200))])...)
-			case 4: // a part is gone
+			case 4: // a part is missing
 				data = slices.Delete(data, at, min(len(data), at+r.IntN(200)))
 			}
 		}
@@ -304,14 +304,14 @@ func TestRandomDamageNeverMakesAWrongRecord(t *testing.T) {
 	}
 }
 
-func TestWhatLooksLikeAFrameInsideARecordIsNone(t *testing.T) {
+func TestAFrameInsideARecordIsIgnored(t *testing.T) {
 	journal := crashedRun(t)[journalFile]
 	dir := t.TempDir()
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	records := storetest.Records(1, 2)
-	records[1].Detail.Output = slices.Concat(journal, journal) // a tool has read the file of a run
+	records[1].Detail.Output = slices.Concat(journal, journal) // a tool has read the journal of a run
 	require.NoError(t, j.Append(records[0]))
 	require.NoError(t, j.Append(records[1]))
 	filestore.Abandon(j)
@@ -323,7 +323,7 @@ func TestWhatLooksLikeAFrameInsideARecordIsNone(t *testing.T) {
 	require.Len(t, load(t, s, "run").Records, 1)
 }
 
-func TestARunOfANewerFormatIsAnErrorThatSaysSo(t *testing.T) {
+func TestTheErrorOfANewerFormatSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "run"), 0o700))
@@ -350,7 +350,7 @@ func TestARunUnderAnotherNameIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to run run")
 }
 
-func TestRepairSavesWhatCanBeRead(t *testing.T) {
+func TestRepairKeepsReadableRecords(t *testing.T) {
 	files := crashedRun(t)
 	offsets := filestore.Frames(files[journalFile])
 	compacted := files[snapshotFile]
@@ -360,7 +360,7 @@ func TestRepairSavesWhatCanBeRead(t *testing.T) {
 		file       string
 		at         int64
 		kept, lost int
-		damaged    []string // besides it, what comes after it
+		damaged    []string // later files, which are damaged as well
 	}{
 		"header of the journal":        {journalFile, 4, 6, 0, nil},
 		"first records of the journal": {journalFile, offsets[1] + 20, 6, 0, nil},
@@ -384,7 +384,7 @@ func TestRepairSavesWhatCanBeRead(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, uint64(test.kept), report.Kept)
 			require.Equal(t, uint64(test.lost), report.Lost)
-			require.False(t, report.IsWhole, "it was running, so nobody knows how many there were")
+			require.False(t, report.IsWhole, "the run was open, so the number of its records is unknown")
 			require.Equal(t, test.file, report.Damage.File)
 			want := []string{test.file + ".damaged"}
 			for _, file := range test.damaged {
@@ -417,14 +417,14 @@ func TestRepairSavesWhatCanBeRead(t *testing.T) {
 
 			report, err = p.store.Repair(t.Context(), "run")
 			require.NoError(t, err)
-			require.Nil(t, report.Damage, "it is whole now")
+			require.Nil(t, report.Damage, "the run is whole after the repair")
 			require.True(t, report.IsWhole)
 			require.Equal(t, uint64(test.kept)+1, report.Kept)
 		})
 	}
 }
 
-// endedRun is a run with these records that was closed.
+// endedRun returns the files of a closed run with these records.
 func endedRun(t testing.TB, records []record.Record, status snapshot.Status) map[string][]byte {
 	t.Helper()
 	dir := memoryDir(t)
@@ -439,7 +439,7 @@ func endedRun(t testing.TB, records []record.Record, status snapshot.Status) map
 	return readRun(t, dir)
 }
 
-func TestARunThatLostRecordsIsNotWhatItWas(t *testing.T) {
+func TestARepairedRunThatLostRecordsChangesItsStatus(t *testing.T) {
 	t.Parallel()
 	end := func(kind record.Kind, status record.Status) record.Record {
 		return record.Record{Time: time.Unix(1_700_000_100, 0).UTC(), Kind: kind, Status: status}
@@ -450,11 +450,11 @@ func TestARunThatLostRecordsIsNotWhatItWas(t *testing.T) {
 		snapshot.StatusFailed:      {end(record.KindRun, record.StatusFailed)},
 		snapshot.StatusInterrupted: {end(record.KindRun, record.StatusInterrupted)},
 		snapshot.StatusPaused:      {end(record.KindRun, record.StatusAwaiting), end(record.KindAnswer, record.StatusRecorded)},
-		snapshot.StatusCancelled:   nil, // which does not say how it ended
+		snapshot.StatusCancelled:   nil, // the records of a cancelled run do not show its end
 	} {
 		records := append(storetest.Records(1, n), ending...)
 		files := endedRun(t, records, ended)
-		behind := bytes.LastIndex(files[snapshotFile], []byte("\xa6values")) // the records
+		behind := bytes.LastIndex(files[snapshotFile], []byte("\xa6values")) // the end of the records
 		require.Positive(t, behind)
 		size := len(files[snapshotFile])
 		part := func(of float64) int { return int(of * float64(behind)) }
@@ -529,7 +529,7 @@ func TestRepairKeepsWhatComesBeforeARecordThatCannotBeDecoded(t *testing.T) {
 	for _, r := range storetest.Records(7, 3) {
 		encoded, err := snapshot.AppendRecord([]byte{2}, &r)
 		require.NoError(t, err)
-		if r.Seq == 8 { // its time is a float, with the right checksum around it
+		if r.Seq == 8 { // its time becomes a float, in a frame with the right checksum
 			at := bytes.IndexByte(encoded, 0xcf)
 			require.Positive(t, at)
 			encoded[at] = 0xcb
@@ -607,8 +607,8 @@ func FuzzFilesOfARun(f *testing.F) {
 	})
 }
 
-// FuzzFrames frames what it is given, so that the checksums are right and the
-// fuzzer reaches what is behind them.
+// FuzzFrames puts its input into frames with correct checksums, so that the
+// fuzzer reaches the code after the check.
 func FuzzFrames(f *testing.F) {
 	bodies := filestore.Bodies(crashedRun(f)[journalFile])
 	f.Add(bodies[0], bodies[1], bodies[len(bodies)-1], 0)
@@ -635,7 +635,7 @@ func fuzzInterpret(t *testing.T, compacted, journal []byte) {
 	}
 	seq := uint64(0)
 	for rec, err := range run.Records() {
-		if err != nil { // only the number and the length are looked at before
+		if err != nil { // only the number and the length were checked before
 			require.True(t, errors.Is(err, snapshot.ErrCorrupt) || errors.Is(err, snapshot.ErrFormat), "%v", err)
 			return
 		}
@@ -644,7 +644,7 @@ func fuzzInterpret(t *testing.T, compacted, journal []byte) {
 		require.Equal(t, "run", rec.RunID)
 		again, err := run.Record(seq)
 		require.NoError(t, err)
-		want, wantErr := snapshot.AppendRecord(nil, &rec) // NaN is not equal to itself, but its bytes are
+		want, wantErr := snapshot.AppendRecord(nil, &rec) // encoded records are compared, because NaN is not equal to itself
 		got, gotErr := snapshot.AppendRecord(nil, &again)
 		require.Equal(t, want, got)
 		require.Equal(t, wantErr, gotErr)
@@ -652,7 +652,7 @@ func fuzzInterpret(t *testing.T, compacted, journal []byte) {
 	require.Equal(t, run.LastSeq, seq)
 }
 
-func TestJournalsThatAreCoveredAreNotReadHoweverManyAreStillThere(t *testing.T) {
+func TestCoveredJournalsAreNotRead(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	covered := make(map[string][]byte)
@@ -661,12 +661,12 @@ func TestJournalsThatAreCoveredAreNotReadHoweverManyAreStillThere(t *testing.T) 
 		require.NoError(t, err)
 		require.NoError(t, j.Append(storetest.Records(seq, 2)...))
 		if seq == 5 {
-			require.NoError(t, closeAs(j, snapshot.StatusPaused)) // which makes a snapshot
+			require.NoError(t, closeAs(j, snapshot.StatusPaused)) // compacts the run
 		} else {
 			filestore.Abandon(j)
 		}
 		maps.Copy(covered, readRun(t, dir))
-		for name, data := range covered { // as if nothing had been removed
+		for name, data := range covered { // as if the compaction had not removed them
 			if strings.HasSuffix(name, ".journal") {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run", name), data, 0o600))
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// ended stores runs that are over, with an inbox.
+// ended stores completed runs, with a message in each inbox.
 func ended(t testing.TB, s *filestore.Store, n int) (ids []string) {
 	t.Helper()
 	for k := range n {
@@ -33,7 +33,7 @@ func ended(t testing.TB, s *filestore.Store, n int) (ids []string) {
 	return ids
 }
 
-// requireNothingLeft requires that no run, and nothing of one, is in a store.
+// requireNothingLeft requires that a store has no runs and no remains of runs.
 func requireNothingLeft(t testing.TB, dir string) {
 	t.Helper()
 	for _, name := range []string{"runs", "trash"} {
@@ -43,12 +43,12 @@ func requireNothingLeft(t testing.TB, dir string) {
 	}
 }
 
-// beaten is the error of one who was not the first to delete a run.
+// beaten reports whether err says that another caller has deleted the run first.
 func beaten(err error) bool {
 	return errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked)
 }
 
-func TestOfManyWhoDeleteARunOneDoes(t *testing.T) {
+func TestOneOfManyConcurrentDeletesSucceeds(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	for range 20 {
@@ -94,11 +94,11 @@ func TestRunsAreDeletedAtTheSameTime(t *testing.T) {
 	requireNothingLeft(t, dir)
 }
 
-// TestDeletingProcess is what the next test runs in other processes.
+// TestDeletingProcess runs in the processes that the next test starts.
 func TestDeletingProcess(t *testing.T) {
 	dir := os.Getenv("REPRISE_TEST_DELETE")
 	if dir == "" {
-		t.Skip("it is not the other process")
+		t.Skip("only for TestProcessesThatDeleteTheSameRunsShareThem")
 	}
 	s := newFileStore(t, dir)
 	for _, id := range strings.Fields(os.Getenv("REPRISE_TEST_RUNS")) {
@@ -165,7 +165,7 @@ func TestARunThatIsDeletedWhileMessagesComeIsGoneAsAWhole(t *testing.T) {
 			if err == nil {
 				break
 			}
-			require.ErrorIs(t, err, snapshot.ErrLocked, "it is being updated")
+			require.ErrorIs(t, err, snapshot.ErrLocked, "the run is being updated")
 		}
 		wait.Wait()
 		requireNothingLeft(t, dir)

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-func TestErrorsNameRunAndFileAndSayWhatToDo(t *testing.T) {
+func TestErrorsNameTheRunTheFileAndTheRemedy(t *testing.T) {
 	files := crashedRun(t)
 	head := filestore.Header("run", 1, 6)
 	second := fmt.Sprintf(", byte %d", 16+len(head))
@@ -24,7 +24,7 @@ func TestErrorsNameRunAndFileAndSayWhatToDo(t *testing.T) {
 		format  = "snapshot: not a format that this version reads: "
 		repair  = "; the records before it are whole, and (*filestore.Store).Repair keeps them"
 	)
-	filler := make([]byte, 24) // a frame of records that is shorter is none
+	filler := make([]byte, 24) // a shorter frame cannot hold a record
 	p := newPlace(t)
 	for name, test := range map[string]struct {
 		journal []byte
@@ -51,7 +51,7 @@ func TestErrorsNameRunAndFileAndSayWhatToDo(t *testing.T) {
 	}
 }
 
-// encoded is the record with that number, encoded.
+// encoded returns the encoded record with that number.
 func encoded(t *testing.T, seq uint64) []byte {
 	t.Helper()
 	data, err := snapshot.AppendRecord(nil, &storetest.Records(seq, 1)[0])
@@ -59,7 +59,7 @@ func encoded(t *testing.T, seq uint64) []byte {
 	return data
 }
 
-func TestWhatIsInThePlaceOfAFileOrADirectoryIsNamedAsSuch(t *testing.T) {
+func TestErrorsSayIfAFileIsInPlaceOfADirectory(t *testing.T) {
 	const file, directory = "it is not a file; a file belongs there", "; a directory belongs there"
 	for _, name := range []string{"00000001.snapshot", "00000001.journal"} {
 		dir := t.TempDir()

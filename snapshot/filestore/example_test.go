@@ -28,13 +28,13 @@ func Example() {
 		panic(err)
 	}
 	_, err = store.Open(ctx, "weather-42", snapshot.OpenOptions{})
-	fmt.Println(err != nil, "it is open already")
+	fmt.Println(err != nil, "the run is open already")
 
 	started := record.Record{Seq: 1, Time: time.Now().UTC(), Name: "get_weather", Kind: record.KindTool}
 	if err := j.Append(started); err != nil {
 		panic(err)
 	}
-	if err := j.Sync(ctx, 1); err != nil { // from here on a power cut does not lose it
+	if err := j.Sync(ctx, 1); err != nil { // from now on the record survives a power cut
 		panic(err)
 	}
 	if err := j.Close(ctx, snapshot.End{Status: snapshot.StatusPaused}); err != nil {
@@ -48,7 +48,5 @@ func Example() {
 	for _, run := range page.Runs {
 		fmt.Println(run.RunID, run.Status, run.LastSeq)
 	}
-	// Output:
-	// true it is open already
-	// weather-42 paused 1
+	// Output: true the run is open already weather-42 paused 1
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A countingDisk counts the files that are opened, and the bytes that are read.
+// A countingDisk counts the files that are opened and the bytes that are read.
 type countingDisk struct {
 	filestore.Disk
 	opened, read atomic.Int64
@@ -48,13 +48,13 @@ func (f countingFile) ReadAt(data []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// A part of a file that is written somewhere in it.
+// A stretch is data at an offset of a file.
 type stretch struct {
 	at   int64
 	data []byte
 }
 
-// sparse writes a file of a size with holes between the stretches.
+// sparse writes a file of that size with holes between the stretches.
 func sparse(t testing.TB, name string, size int64, stretches ...stretch) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
@@ -68,7 +68,7 @@ func sparse(t testing.TB, name string, size int64, stretches ...stretch) {
 	require.NoError(t, f.Close())
 }
 
-// headOf is the head of a frame at an offset, with a payload of zeros.
+// headOf returns the head of a frame at an offset, with a payload of zeros.
 func headOf(at int64, length uint32) []byte {
 	head := make([]byte, 16)
 	binary.BigEndian.PutUint32(head[4:], length)
@@ -104,7 +104,7 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 	}
 	short, least := filestore.FramesOf(0, noRecords...), filestore.FramesOf(0, smallest...)
 	promised := document[:len(document)/2]
-	var heads []stretch // of frames that reach far, in what no frame is
+	var heads []stretch // heads of long frames, outside of any frame
 	for at := int64(1000); at < dense/4; at += 16 {
 		heads = append(heads, stretch{at, headOf(at, gigabyte-1)})
 	}
@@ -116,7 +116,7 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 	for at := int64(1000); at < int64(len(inside))-16; at += 16 {
 		copy(inside[at:], headOf(at, uint32(int64(len(inside))-at-16)))
 	}
-	table := make([]byte, 20) // of a document, with a block of 8 GB
+	table := make([]byte, 20) // the table of a document with a block of 8 GB
 	binary.BigEndian.PutUint64(table, 8*gigabyte-30)
 	binary.BigEndian.PutUint32(table[12:], 1)
 	binary.BigEndian.PutUint32(table[16:], crc32.Checksum(table[:16], crc32.MakeTable(crc32.Castagnoli)))
@@ -146,7 +146,7 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 	} {
 		for _, file := range []string{journalFile, snapshotFile, metaFile, "lock", "inbox/" + waitingID()} {
 			t.Run(name+" as "+file, func(t *testing.T) {
-				p := place{dir: t.TempDir()} // memory may be small
+				p := place{dir: t.TempDir()} // on the disk, as memory may be small
 				disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}
 				s := newFileStore(t, p.dir, filestore.WithDisk(disk), filestore.WithWarnings(func(string, error) {}))
 				p.write(t, run, "", nil)
@@ -190,17 +190,17 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 					require.NoError(t, err)
 				})
 				_, err := s.Load(t.Context(), "run")
-				require.NoError(t, err, "it was repaired")
+				require.NoError(t, err, "after the repair")
 			})
 		}
 	}
 }
 
-// requireBounded requires that f reads and allocates no more than some times
-// the data, however large a file seems to be.
+// requireBounded requires that f reads and allocates no more than a few times the
+// data, however large a file seems to be.
 func requireBounded(t *testing.T, disk *countingDisk, what string, data int64, f func()) {
 	t.Helper()
-	const least = 160 << 20 // twice what holes may be
+	const least = 160 << 20 // twice the maximum size of holes
 	disk.read.Store(0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

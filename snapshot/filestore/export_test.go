@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// What the tests of the store need beside the API.
+// What the tests of the store need besides the API.
 
 type (
 	Disk     = disk
@@ -23,20 +23,19 @@ type (
 // OSDisk is the disk that stores use.
 var OSDisk Disk = osDisk{}
 
-// WithDisk has a store use another disk.
+// WithDisk makes a store use another disk.
 func WithDisk(d Disk) Option { return func(s *Store) { s.disk = d } }
 
-// WithCompactFrom sets the size from which on journals are compacted.
+// WithCompactFrom sets the size from which journals are compacted.
 func WithCompactFrom(size int64) Option { return func(s *Store) { s.compactFrom = size } }
 
-// WithCompactAtClose sets the size from which on journals are compacted when their
-// run is closed.
+// WithCompactAtClose sets the size from which journals are compacted when their run is closed.
 func WithCompactAtClose(size int64) Option { return func(s *Store) { s.compactAtClose = size } }
 
-// WaitForCompaction returns when no compaction is under way.
+// WaitForCompaction waits until no compaction is running.
 func WaitForCompaction(j snapshot.Journal) { j.(*Journal).wait.Wait() }
 
-// Abandon lets go of a journal as the end of its process would.
+// Abandon releases a journal without closing it, as the end of the process does.
 func Abandon(j snapshot.Journal) {
 	WaitForCompaction(j)
 	j.(*Journal).closing.Do(func() {
@@ -50,10 +49,10 @@ func Abandon(j snapshot.Journal) {
 // DirName is the name of the directory of a run.
 var DirName = dirName
 
-// RunIDOf undoes DirName.
+// RunIDOf returns the run ID for the name of a directory.
 var RunIDOf = runIDOf
 
-// Frames are the offsets at which frames of a file begin.
+// Frames returns the offsets of the frames of a file.
 func Frames(data []byte) (offsets []int64) {
 	for f := range framesOf("", data).frames() {
 		offsets = append(offsets, f.offset)
@@ -61,7 +60,7 @@ func Frames(data []byte) (offsets []int64) {
 	return offsets
 }
 
-// Bodies are the payloads of the frames of a file.
+// Bodies returns the payloads of the frames of a file.
 func Bodies(data []byte) (bodies [][]byte) {
 	for f := range framesOf("", data).frames() {
 		bodies = append(bodies, append([]byte{byte(f.kind)}, f.body...))
@@ -69,8 +68,8 @@ func Bodies(data []byte) (bodies [][]byte) {
 	return bodies
 }
 
-// FramesOf makes frames of payloads that are not empty, in a file that was
-// synced up to synced.
+// FramesOf returns frames with the payloads that are not empty, for a file whose
+// first synced bytes are synced.
 func FramesOf(synced int64, payloads ...[]byte) (out []byte) {
 	for _, p := range payloads {
 		if len(p) > 0 {
@@ -82,13 +81,13 @@ func FramesOf(synced int64, payloads ...[]byte) (out []byte) {
 	return out
 }
 
-// Header is the payload of a header.
+// Header returns the payload of a header.
 func Header(runID string, covers, carried uint64) []byte {
 	data, _ := appendHeader(nil, &header{covers: covers, carried: carried, info: snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Generation: 1}})
 	return data[frameHead:]
 }
 
-// ShareLock takes a lock as those do who look whether somebody has it.
+// ShareLock takes a shared lock, as a check for the owner of the lock does.
 func ShareLock(t testing.TB, name string) (release func()) {
 	f, err := os.Open(name)
 	if err == nil {
@@ -100,8 +99,8 @@ func ShareLock(t testing.TB, name string) (release func()) {
 	return func() { _ = f.Close() }
 }
 
-// IsNamed opens a lock file, has f done, and reports whether the file still
-// has the name.
+// IsNamed opens a lock file, calls f, and reports whether the file still has the
+// name.
 func IsNamed(t testing.TB, name string, f func()) bool {
 	l, err := openLock(name)
 	if err != nil {
@@ -116,7 +115,7 @@ func IsNamed(t testing.TB, name string, f func()) bool {
 	return named
 }
 
-// EncodeMessage makes the file of a message.
+// EncodeMessage returns the contents of the file of a message.
 func EncodeMessage(t testing.TB, runID string, m snapshot.Message) []byte {
 	data, err := encodeMessage(runID, &m)
 	if err != nil {
@@ -128,9 +127,9 @@ func EncodeMessage(t testing.TB, runID string, m snapshot.Message) []byte {
 // DecodeMessage reads the file of a message.
 var DecodeMessage = decodeMessage
 
-// OnWatch has f called when the system is about to be asked to notify the store
-// of a directory; Watching returns when it was. It must come before anything is
-// opened.
+// OnWatch makes the store call f before it asks the system to watch a directory.
+// Watching does not return before the system was asked. OnWatch must be called
+// before a run is opened.
 func OnWatch(s *Store, f func()) {
 	s.notices.mkdir = func(name string) error {
 		f()
@@ -138,8 +137,8 @@ func OnWatch(s *Store, f func()) {
 	}
 }
 
-// Watching is how many directories the system notifies a store of; it reports
-// false if the system is not asked at all.
+// Watching returns the number of directories that the system watches for a store,
+// and whether the store uses the system for this at all.
 func Watching(s *Store) (n int, asked bool) {
 	s.notices.busy.Lock()
 	defer s.notices.busy.Unlock()
@@ -148,8 +147,7 @@ func Watching(s *Store) (n int, asked bool) {
 	return len(s.notices.notify), s.notices.watcher != nil
 }
 
-// Interpret says what the snapshot and the journal of a run hold; either may be
-// nil.
+// Interpret returns the run in a snapshot and a journal; either may be nil.
 func Interpret(runID string, compacted, journal []byte) (*snapshot.Run, *snapshot.CorruptError, error) {
 	var l listing
 	files := make(memoryDisk)
@@ -168,7 +166,7 @@ func Interpret(runID string, compacted, journal []byte) (*snapshot.Run, *snapsho
 	return r.run, r.damage, nil
 }
 
-// A memoryDisk has files by the last element of their names. They can only be read.
+// A memoryDisk holds files by the last element of their names, for reading only.
 type memoryDisk map[string][]byte
 
 func (d memoryDisk) Open(name string) (openFile, error) {
@@ -199,7 +197,7 @@ func (memoryFile) ModTime() time.Time           { return time.Time{} }
 func (memoryFile) IsDir() bool                  { return false }
 func (memoryFile) Sys() any                     { return nil }
 
-// Compact starts a compaction, unless one is under way.
+// Compact starts a compaction, unless one is running.
 func Compact(j snapshot.Journal) {
 	f := j.(*Journal)
 	f.mu.Lock()

@@ -24,22 +24,22 @@ import (
 
 var long = flag.Bool("long", false, "run the long form of the campaigns, see CONTRIBUTING")
 
-// A ledger is what a store has promised, and what it may have done beside.
+// A ledger holds what a store has confirmed, and what it may have done in addition.
 type ledger struct {
-	appended, promised int                     // records of the run
-	created            map[string]int          // runs by Create, with the number of their records
-	tried              map[string]int          // runs that it failed to create
-	deleted            map[string]bool         // true if it said so, false if it only tried
+	appended, promised int                     // numbers of records of the run
+	created            map[string]int          // number of records of each run that Create has stored
+	tried              map[string]int          // number of records of each run whose Create failed
+	deleted            map[string]bool         // true if Delete succeeded, false if it failed
 	posted             map[string]bool         // messages, likewise
 	removed            map[string]bool         // messages, likewise
 	artifacts          map[string][]byte       // by reference
-	pinned             *bool                   // as it was promised; nil while it is not known
-	statuses           map[snapshot.Status]int // that the run may have
+	pinned             *bool                   // as confirmed; nil if unknown
+	statuses           map[snapshot.Status]int // those that the run may have
 	errs               []error
 }
 
-// fails notes an error of the store. That there is no run is right until one
-// was promised.
+// fails notes an error of the store. ErrNotFound is no error until a record was
+// confirmed.
 func (l *ledger) fails(err error) bool {
 	if err != nil && (l.promised > 0 || !errors.Is(err, snapshot.ErrNotFound)) {
 		l.errs = append(l.errs, err)
@@ -47,8 +47,7 @@ func (l *ledger) fails(err error) bool {
 	return err != nil
 }
 
-// live does to a store what its users do. What fails is tried again by what
-// follows.
+// live uses a store in all ways. After a failure it continues with the next step.
 func (l *ledger) live(ctx context.Context, t testing.TB, dir string, disk filestore.Disk) {
 	l.created, l.tried, l.deleted = make(map[string]int), make(map[string]int), make(map[string]bool)
 	l.posted, l.removed = make(map[string]bool), make(map[string]bool)
@@ -90,7 +89,7 @@ func (l *ledger) live(ctx context.Context, t testing.TB, dir string, disk filest
 func (l *ledger) generation(ctx context.Context, t testing.TB, s *filestore.Store, end snapshot.Status) {
 	j, err := s.Open(ctx, "run", snapshot.OpenOptions{Create: true})
 	if l.fails(err) {
-		l.statuses[snapshot.StatusInterrupted]++ // it may have begun
+		l.statuses[snapshot.StatusInterrupted]++ // the generation may have begun
 		return
 	}
 	l.statuses = map[snapshot.Status]int{snapshot.StatusInterrupted: 1}
@@ -98,7 +97,7 @@ func (l *ledger) generation(ctx context.Context, t testing.TB, s *filestore.Stor
 	require.GreaterOrEqual(t, n, l.promised)
 	require.LessOrEqual(t, n, l.appended)
 	requireStored(t, j.Restored(), n)
-	l.appended, l.promised = n, n // they are on the disk again
+	l.appended, l.promised = n, n // Open has written and synced them again
 	for range 6 {
 		batch := storetest.Records(uint64(l.appended)+1, 15)
 		l.appended += len(batch)
@@ -115,13 +114,13 @@ func (l *ledger) generation(ctx context.Context, t testing.TB, s *filestore.Stor
 		l.promised = l.appended
 	}
 	if err := closeAs(j, end); l.fails(err) {
-		l.statuses[end]++ // it may be
+		l.statuses[end]++ // the status may be stored
 		return
 	}
 	l.promised, l.statuses = l.appended, map[snapshot.Status]int{end: 1}
 }
 
-// beside does what others do to the run meanwhile.
+// beside does what other processes do with the run at the same time.
 func (l *ledger) beside(ctx context.Context, s *filestore.Store) {
 	data := bytes.Repeat([]byte("output"), 1+len(l.artifacts))
 	if ref, err := s.Put(ctx, data); !l.fails(err) {
@@ -129,7 +128,7 @@ func (l *ledger) beside(ctx context.Context, s *filestore.Store) {
 	}
 	for ref, data := range l.artifacts {
 		if got, err := s.Get(ctx, ref); !l.fails(err) && !bytes.Equal(got, data) {
-			l.fails(fmt.Errorf("artifact %s is another", ref))
+			l.fails(fmt.Errorf("artifact %s has other data", ref))
 		}
 	}
 	m := storetest.Answer(fmt.Sprint("question", len(l.posted)), "true")
@@ -154,7 +153,7 @@ func (l *ledger) create(ctx context.Context, t testing.TB, s *filestore.Store, i
 	another.RunID, another.ParentID = id, "run"
 	if _, err := s.Create(ctx, another); l.fails(err) {
 		l.tried[id] = run.Len()
-		if _, err = s.Create(ctx, another); errors.Is(err, snapshot.ErrExists) { // all of it is there
+		if _, err = s.Create(ctx, another); errors.Is(err, snapshot.ErrExists) { // the run was stored completely
 			if found, err := s.Load(ctx, id); !l.fails(err) {
 				require.Equal(t, run.Len(), found.Len())
 			}
@@ -166,8 +165,8 @@ func (l *ledger) create(ctx context.Context, t testing.TB, s *filestore.Store, i
 	l.created[id] = run.Len()
 }
 
-// check holds what a store has left against the ledger, with a disk that does
-// not fail.
+// check compares the files of the store with the ledger, on a disk that does not
+// fail.
 func (l *ledger) check(ctx context.Context, t testing.TB, dir string) {
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	listed, err := s.List(ctx, snapshot.Filter{})
@@ -202,7 +201,7 @@ func (l *ledger) check(ctx context.Context, t testing.TB, dir string) {
 	}
 	for id, n := range l.tried {
 		if _, ok := l.created[id]; ok {
-			continue // the second time
+			continue // a second attempt succeeded
 		}
 		if found, err := s.Load(ctx, id); !errors.Is(err, snapshot.ErrNotFound) {
 			require.NoError(t, err, id)
@@ -228,7 +227,7 @@ func (l *ledger) check(ctx context.Context, t testing.TB, dir string) {
 		}
 	}
 	for id, sure := range l.removed {
-		require.False(t, sure && slices.Contains(ids, id), "it was removed")
+		require.False(t, sure && slices.Contains(ids, id), "the message was removed")
 	}
 
 	j, err := s.Open(ctx, "run", snapshot.OpenOptions{})
@@ -245,7 +244,7 @@ func (l *ledger) check(ctx context.Context, t testing.TB, dir string) {
 	}
 }
 
-// openFiles returns the files below dir that the process has open, where the system tells.
+// openFiles returns the files below dir that the process has open, on systems with /proc.
 func openFiles(dir string) (open []string) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -259,7 +258,7 @@ func openFiles(dir string) (open []string) {
 	return open
 }
 
-func TestAnySystemCallMayFailAndNothingPromisedIsLost(t *testing.T) {
+func TestNoFailedSystemCallLosesConfirmedData(t *testing.T) {
 	counting := &failingDisk{Disk: fastDisk{filestore.OSDisk}}
 	var whole ledger
 	dir := t.TempDir()
@@ -309,16 +308,16 @@ func TestAnySystemCallMayFailAndNothingPromisedIsLost(t *testing.T) {
 			l.live(t.Context(), t, dir, disk)
 			for _, err := range l.errs {
 				require.ErrorIs(t, err, disk.err)
-				require.NotErrorIs(t, err, snapshot.ErrCorrupt, "a call that fails says nothing about the data")
+				require.NotErrorIs(t, err, snapshot.ErrCorrupt, "a failed call does not mean that the data is damaged")
 			}
-			require.Empty(t, openFiles(dir), "nothing stays open")
+			require.Empty(t, openFiles(dir), "all files are closed")
 			l.check(t.Context(), t, dir)
 		})
 	}
 }
 
-// A run that could not be begun is none, or one that can be opened.
-func TestARunThatCouldNotBeBegunIsNotDamaged(t *testing.T) {
+// A run whose beginning failed does not exist, or can be opened.
+func TestARunWhoseBeginningFailedIsNotDamaged(t *testing.T) {
 	begun := func(t *testing.T, disk *failingDisk) (dir string) {
 		dir = memoryDir(t)
 		s, err := filestore.New(dir, filestore.WithDisk(disk))
@@ -347,13 +346,13 @@ func TestARunThatCouldNotBeBegunIsNotDamaged(t *testing.T) {
 	}
 }
 
-func TestAMetaFileThatCannotBeReadNowIsNotTakenForNone(t *testing.T) {
+func TestAnUnreadableMetaFileDoesNotCountAsMissing(t *testing.T) {
 	s, journal := completedRun(t)
 	_, err := s.Update(t.Context(), "run", func(info *snapshot.Info) error { info.Pinned = true; return nil })
 	require.NoError(t, err)
 	whole, err := os.ReadFile(journal)
 	require.NoError(t, err)
-	require.NoError(t, os.Truncate(journal, filestore.Frames(whole)[3])) // the meta file tells that the end is lost
+	require.NoError(t, os.Truncate(journal, filestore.Frames(whole)[3])) // only the meta file shows that the end is lost
 	dir := filepath.Dir(filepath.Dir(filepath.Dir(journal)))
 	for _, failure := range []error{syscall.EIO, syscall.EMFILE} {
 		disk := newFaultyDisk()

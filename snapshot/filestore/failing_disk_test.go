@@ -9,10 +9,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A failingDisk fails in some system calls that follow each other.
+// A failingDisk fails in a number of consecutive system calls.
 type failingDisk struct {
 	filestore.Disk
-	from, times int // the number of the first, from 1, and how many there are
+	from, times int // number of the first call that fails, from 1, and of failures
 	err         error
 
 	mu     sync.Mutex
@@ -137,7 +137,7 @@ type failingFile struct {
 	name string
 }
 
-// WriteAt writes half if it fails, as a disk that gets full does.
+// WriteAt writes half of the data if it fails, like a full disk.
 func (f failingFile) WriteAt(data []byte, offset int64) (int, error) {
 	if err := f.disk.call("write", f.name); err != nil {
 		n, _ := f.DiskFile.WriteAt(data[:len(data)/2], offset)

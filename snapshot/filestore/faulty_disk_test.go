@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A faultyDisk does what its functions say to names, and the rest as always.
+// A faultyDisk fails where one of its functions returns an error for a name.
 type faultyDisk struct {
 	filestore.Disk
 	open, create, write, sync, synced, rename, syncDir func(name string) error
@@ -64,7 +64,7 @@ type faultyFile struct {
 	name string
 }
 
-// WriteAt writes half if it is to fail, as a disk that gets full does.
+// WriteAt writes half of the data if it has to fail, like a full disk.
 func (f *faultyFile) WriteAt(data []byte, offset int64) (int, error) {
 	f.disk.writes.Add(1)
 	if err := f.disk.write(f.name); err != nil {

@@ -38,7 +38,7 @@ func TestFollowDoesNotTakeANamesakeForTheRun(t *testing.T) {
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
 
-// The file of a namesake may have the number that the system gave to the one before.
+// The system may give the files of the new run the inode numbers of the old ones.
 func TestFollowSeesThatARunIsReplacedByOneThatIsCompactedLikeIt(t *testing.T) {
 	r := &reader{dir: t.TempDir()}
 	writer := newFileStore(t, r.dir)
@@ -55,7 +55,7 @@ func TestFollowSeesThatARunIsReplacedByOneThatIsCompactedLikeIt(t *testing.T) {
 				break
 			}
 			if rec.Seq == 5 {
-				d.at = d.steps + 1 // when its files are read no more
+				d.at = d.steps + 1 // after the last read of its files
 			}
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// lines makes n log records from the number on.
+// lines returns n log records, numbered from from.
 func lines(from uint64, n int) (all []record.Record) {
 	for i := range n {
 		all = append(all, record.Record{
@@ -50,7 +50,7 @@ func TestFollowYieldsEveryRecordOnceWhileAnotherWrites(t *testing.T) {
 			if !assert.NoError(t, j.Append(lines(seq, n)...)) {
 				return
 			}
-			if seq += uint64(n); seq%2000 < 7 { // another generation now and then
+			if seq += uint64(n); seq%2000 < 7 { // begins another generation now and then
 				assert.NoError(t, closeAs(j, snapshot.StatusInterrupted))
 				if j, err = writer.Open(context.WithoutCancel(t.Context()), "r", snapshot.OpenOptions{}); !assert.NoError(t, err) {
 					return
@@ -72,7 +72,7 @@ func TestFollowYieldsEveryRecordOnceWhileAnotherWrites(t *testing.T) {
 	writing.Wait()
 }
 
-// The next journal has its name before the one that is written to is sealed.
+// The next journal gets its name before the current one is sealed.
 func TestAFollowerThatBeginsWhileAJournalIsSealedMissesNothing(t *testing.T) {
 	disk := newFaultyDisk()
 	sealing, sealed := make(chan struct{}), make(chan struct{})
@@ -87,7 +87,7 @@ func TestAFollowerThatBeginsWhileAJournalIsSealedMissesNothing(t *testing.T) {
 	s := newFileStore(t, t.TempDir(), filestore.WithDisk(disk), filestore.WithCompactFrom(1000))
 	j := begin(t, s)
 	armed.Store(true)
-	require.NoError(t, j.Append(storetest.Records(1, 20)...)) // which begins to compact
+	require.NoError(t, j.Append(storetest.Records(1, 20)...)) // starts a compaction
 	<-sealing
 	var got []record.Record
 	for rec, err := range s.Follow(t.Context(), "run", snapshot.Cursor{}) {
@@ -124,7 +124,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
 
-func TestFollowSaysWhatIsWrong(t *testing.T) {
+func TestFollowReportsDamage(t *testing.T) {
 	for name, test := range map[string]struct {
 		change string
 		at     int64 // in the frame
@@ -138,8 +138,8 @@ func TestFollowSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// requireFollowNotices requires that a follower notices a frame that was
-// synced and is changed before it was followed.
+// requireFollowNotices requires that Follow reports a synced frame that was
+// changed before it was read.
 func requireFollowNotices(t *testing.T, change string, at int64) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
@@ -162,7 +162,7 @@ func requireFollowNotices(t *testing.T, change string, at int64) {
 		if last = err; err != nil {
 			break
 		}
-		if seen++; seen == 3 { // the next frame is damaged, and one follows
+		if seen++; seen == 3 { // damage the next frame, and append another
 			files, err := filepath.Glob(filepath.Join(dir, "runs", "r", "*.journal"))
 			require.NoError(t, err)
 			newest := files[len(files)-1]
@@ -208,8 +208,8 @@ func TestWatchYieldsRunsThatBegin(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	opened, seen := make(chan snapshot.Journal, 1), 0
-	// The first run is there when Watch begins, the second begins while its
-	// event is handled.
+	// The first run exists when Watch begins; the second begins while the event
+	// of the first is handled.
 	begin := func(runID string) {
 		j, err := store.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
 		require.NoError(t, err)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHeadsAreFoundWhereverTheyAre: at each place of a file, amid bytes of any kind, and
-// nowhere else.
+// TestHeadsAreFoundWhereverTheyAre checks that heads are found at each offset of a file, between
+// any other bytes, and nowhere else.
 func TestHeadsAreFoundWhereverTheyAre(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -24,7 +24,7 @@ func TestHeadsAreFoundWhereverTheyAre(t *testing.T) {
 		begin := random.IntN(at + 1)
 		require.Equal(t, at, nextHead(buf, begin, base), "from %d at %d", begin, base)
 		buf[at]++
-		require.Equal(t, len(buf)-frameHead, nextHead(buf, begin, base), "where none fits any more")
+		require.Equal(t, len(buf)-frameHead, nextHead(buf, begin, base), "where no head fits")
 	}
 	require.Equal(t, 3, nextHead(make([]byte, frameHead+2), 3, 0))
 }

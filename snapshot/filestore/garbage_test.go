@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// garbage is what follows the header of a journal and is no frame, by its kind.
+// garbage returns data, by kind, that contains no frame.
 func garbage(size int) map[string][]byte {
 	random := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{1})
@@ -19,7 +19,7 @@ func garbage(size int) map[string][]byte {
 		"random":           random,
 		"text":             bytes.Repeat([]byte("what is this? "), size/14),
 		"possible numbers": bytes.Repeat([]byte{0, 0, 0, 9}, size/4),
-		"made-up numbers":  bytes.Repeat([]byte{0, 0, 0, 1}, size/4), // possible wherever a head might begin
+		"made-up numbers":  bytes.Repeat([]byte{0, 0, 0, 1}, size/4), // which could be a head at any offset
 	}
 }
 

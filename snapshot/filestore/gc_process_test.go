@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// put puts an artifact, says its reference, and does not name it in the run before
-// its standard input ends.
+// put puts an artifact, prints its reference, and records it in the run only when its standard
+// input ends.
 func put(args ...string) error {
 	ctx := context.Background()
 	s, err := filestore.New(args[0])
@@ -43,9 +43,9 @@ func put(args ...string) error {
 	return j.Close(ctx, snapshot.End{Status: snapshot.StatusCompleted})
 }
 
-// Between putting an artifact and naming it, a process may be suspended for longer
-// than any grace, or killed.
-func TestGCKeepsWhatAnOpenRunHasPutForHoweverLong(t *testing.T) {
+// Between storing an artifact and recording its reference, a process may be suspended for longer
+// than any grace period, or killed.
+func TestGCKeepsTheArtifactsOfAnOpenRun(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	begun := func() (*process.Process, string) {
@@ -63,20 +63,20 @@ func TestGCKeepsWhatAnOpenRunHasPutForHoweverLong(t *testing.T) {
 	p, ref := begun()
 	garbage, err := s.Put(t.Context(), []byte("garbage"))
 	require.NoError(t, err)
-	collect(0, "the run may name them")
+	collect(0, "the open run may record them")
 	p.Kill()
-	collect(2, "nobody names them")
+	collect(2, "no run has recorded them")
 
 	p, again := begun()
 	require.Equal(t, ref, again)
-	collect(0, "the run may name it")
+	collect(0, "the open run may record it")
 	p.Stop()
-	collect(0, "the run names it")
+	collect(0, "the run has recorded it")
 	_, err = s.Get(t.Context(), ref)
 	require.NoError(t, err)
 	_, err = s.Get(t.Context(), garbage)
 	require.ErrorIs(t, err, snapshot.ErrNotFound)
 
 	require.NoError(t, s.Delete(t.Context(), "run"))
-	collect(1, "no run names it")
+	collect(1, "no run has recorded it")
 }

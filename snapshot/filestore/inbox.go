@@ -110,7 +110,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	}
 	var all []snapshot.Message
 	for _, e := range entries {
-		if s.isAside(runID, e) {
+		if s.isIgnored(runID, e) {
 			continue
 		}
 		m, err := s.dir(runID).message(e.Name())
@@ -129,9 +129,9 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	return all, nil
 }
 
-// isAside reports whether a name in an inbox is certainly not that of a message. It removes
-// temporary files that a crash has left.
-func (s *Store) isAside(runID string, e fs.DirEntry) bool {
+// isIgnored reports whether an entry of an inbox is certainly not a message. It removes temporary
+// files that a crash has left.
+func (s *Store) isIgnored(runID string, e fs.DirEntry) bool {
 	name := e.Name()
 	if filepath.Ext(name) == tmpSuffix {
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandonedAfter {

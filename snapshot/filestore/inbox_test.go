@@ -29,7 +29,7 @@ func inboxOf(dir string, elem ...string) string {
 	return filepath.Join(append([]string{dir, "runs", "run", "inbox"}, elem...)...)
 }
 
-// warnings collects what a store warns of.
+// warnings collects the warnings of a store.
 type warnings struct {
 	mu  sync.Mutex
 	all []string
@@ -73,7 +73,7 @@ func TestMessagesAreForTheirOwnerAlone(t *testing.T) {
 	s := pausedRun(t, dir)
 	m := storetest.Answer("a?1", "yes")
 	require.NoError(t, s.Post(t.Context(), "run", m))
-	require.Equal(t, []string{m.ID()}, names(t, inboxOf(dir)), "and nothing temporary is left")
+	require.Equal(t, []string{m.ID()}, names(t, inboxOf(dir)), "no temporary file is left")
 	for name, want := range map[string]fs.FileMode{"": 0o700, m.ID(): 0o600} {
 		stat, err := os.Stat(inboxOf(dir, name))
 		require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestMessagesAreForTheirOwnerAlone(t *testing.T) {
 	}
 }
 
-func TestADamagedMessageIsReportedAndSetAside(t *testing.T) {
+func TestADamagedMessageIsReportedAndIgnored(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var warned warnings
@@ -97,10 +97,10 @@ func TestADamagedMessageIsReportedAndSetAside(t *testing.T) {
 		require.Len(t, warnings, 1, what)
 		require.Contains(t, warnings[0], "run: snapshot: run run: "+bad.ID()+" in its inbox is not a message, and is set aside as "+bad.ID()+".refused: ", what)
 		require.Len(t, messages(t, s), 1, what)
-		require.Empty(t, warned.take(), "it is reported once")
+		require.Empty(t, warned.take(), "the message is reported once")
 		kept, err := os.ReadFile(inboxOf(dir, bad.ID()+".refused"))
 		require.NoError(t, err)
-		require.Equal(t, data, kept, "and kept as it was")
+		require.Equal(t, data, kept, "the message is kept unchanged")
 		require.NoError(t, s.Post(t.Context(), "run", bad), "the question can be answered again")
 		require.Len(t, messages(t, s), 2, what)
 		require.NoError(t, os.RemoveAll(inboxOf(dir)))
@@ -116,8 +116,8 @@ func TestADamagedMessageIsReportedAndSetAside(t *testing.T) {
 	broken(append(whole, whole...), "twice")
 	broken(append(whole, 0), "one byte more")
 	broken([]byte("yes\n"), "text")
-	broken(filestore.EncodeMessage(t, "another", bad), "of another run")
-	broken(filestore.EncodeMessage(t, "run", storetest.Answer("other?1", "no")), "of another question")
+	broken(filestore.EncodeMessage(t, "another", bad), "a message for another run")
+	broken(filestore.EncodeMessage(t, "run", storetest.Answer("other?1", "no")), "an answer to another question")
 	broken(filestore.EncodeMessage(t, "run", storetest.Interrupt(1, "stop")), "an interrupt")
 	twice := filestore.Bodies(whole)
 	broken(filestore.FramesOf(0, twice[0], append(twice[1], twice[1][1:]...)), "two records")
@@ -141,7 +141,7 @@ func TestAMessageOfANewerVersionIsSetAside(t *testing.T) {
 	require.ErrorContains(t, errors.New(strings.Join(warned.take(), "")), "has format 2, and this version of Reprise reads up to 1")
 }
 
-func TestWhatIsNoFileInAnInboxIsSetAside(t *testing.T) {
+func TestOtherEntriesOfAnInboxAreSetAside(t *testing.T) {
 	dir := t.TempDir()
 	var warned warnings
 	s := pausedRun(t, dir, warned.option())
@@ -152,15 +152,15 @@ func TestWhatIsNoFileInAnInboxIsSetAside(t *testing.T) {
 	require.NoError(t, os.WriteFile(inboxOf(dir, "answer-4"), nil, 0o600))
 	require.NoError(t, os.Truncate(inboxOf(dir, "answer-4"), 1<<40))
 	require.NoError(t, os.WriteFile(inboxOf(dir, "notes.txt"), nil, 0o600))
-	require.NoError(t, os.WriteFile(inboxOf(dir, ".nfs0001"), nil, 0o600), "which file systems make")
+	require.NoError(t, os.WriteFile(inboxOf(dir, ".nfs0001"), nil, 0o600), "NFS creates such files")
 	require.Len(t, messages(t, s), 1)
 	require.Len(t, warned.take(), 5)
 	require.Len(t, messages(t, s), 1)
 	require.Empty(t, warned.take())
-	require.Len(t, names(t, inboxOf(dir)), 7, "nothing is lost")
+	require.Len(t, names(t, inboxOf(dir)), 7, "all other files are kept")
 }
 
-func TestTemporaryMessagesOfACrashAreRemovedWhenTheyAreOld(t *testing.T) {
+func TestOldTemporaryMessagesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	s := pausedRun(t, dir)
 	require.NoError(t, s.Post(t.Context(), "run", storetest.Answer("a?1", "yes")))
@@ -207,13 +207,13 @@ func TestAMessageThatCannotBeWrittenIsNotPosted(t *testing.T) {
 	}
 	require.ErrorIs(t, s.Post(t.Context(), "run", m), full)
 	require.Empty(t, messages(t, s))
-	require.Empty(t, names(t, inboxOf(dir)), "nothing is left of it")
+	require.Empty(t, names(t, inboxOf(dir)), "no file of the message is left")
 	d.write = func(string) error { return nil }
 	require.NoError(t, s.Post(t.Context(), "run", m))
 }
 
-// A message is taken in as a run does it: its effect is synced, then it is
-// removed. Wherever a crash stops that, the message or its effect is there.
+// Messages are handled as in a run: the effect is synced, then the message is
+// removed. After a crash at any point, the message or its effect is there.
 func TestNoMessageIsLostWhereverACrashStopsIt(t *testing.T) {
 	t.Parallel()
 	m := storetest.Answer("a?1", "yes")
@@ -264,7 +264,7 @@ func TestNoMessageIsLostWhereverACrashStopsIt(t *testing.T) {
 	}
 }
 
-func TestOneWatcherOfTheSystemServesAllRunsAndEndsWithTheLast(t *testing.T) {
+func TestOneSystemWatcherServesAllRuns(t *testing.T) {
 	s := newFileStore(t, t.TempDir())
 	const n = 20
 	asking := make(chan struct{}, n)
@@ -276,7 +276,7 @@ func TestOneWatcherOfTheSystemServesAllRunsAndEndsWithTheLast(t *testing.T) {
 		require.NoError(t, err)
 		journals[id] = j
 	}
-	for range n { // each asks the system when it has been open for a while
+	for range n { // each run asks the system after it has been open for a while
 		<-asking
 	}
 	watching, asked := filestore.Watching(s)
@@ -284,7 +284,7 @@ func TestOneWatcherOfTheSystemServesAllRunsAndEndsWithTheLast(t *testing.T) {
 	require.True(t, asked)
 	for id, j := range journals {
 		select {
-		case <-j.Notify(): // which may have been so already
+		case <-j.Notify(): // may be ready already
 		default:
 		}
 		require.NoError(t, s.Post(t.Context(), id, storetest.Answer("a?1", "yes")))
@@ -296,7 +296,7 @@ func TestOneWatcherOfTheSystemServesAllRunsAndEndsWithTheLast(t *testing.T) {
 	require.False(t, asked)
 }
 
-func TestAWatchWithoutTheSystemLooksForChanges(t *testing.T) {
+func TestAWatchWithoutASystemWatcherPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := pausedRun(t, t.TempDir(), filestore.WithPolling(time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -318,7 +318,7 @@ func TestAWatchWithoutTheSystemLooksForChanges(t *testing.T) {
 		require.EqualValues(t, 2, events.Load(), "nothing has changed")
 		require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
 		<-time.After(1500 * time.Millisecond)
-		require.EqualValues(t, 3, events.Load(), "it was opened and closed between two looks")
+		require.EqualValues(t, 3, events.Load(), "the run was opened and closed between two polls")
 		require.Greater(t, time.Since(start), time.Hour)
 		cancel()
 		wait.Wait()
@@ -327,7 +327,7 @@ func TestAWatchWithoutTheSystemLooksForChanges(t *testing.T) {
 	require.ErrorContains(t, err, "WithPolling(0s): want a duration above 0")
 }
 
-// FuzzMessage: no bytes make reading a message panic, and one that was read
+// FuzzMessage checks that reading a message never panics, and that a message
 // stays the same when it is written and read again.
 func FuzzMessage(f *testing.F) {
 	answer, interrupt := storetest.Answer("a?1", "yes"), storetest.Interrupt(7, "deploy")
@@ -336,7 +336,7 @@ func FuzzMessage(f *testing.F) {
 		f.Add(bodies[0], bodies[1])
 	}
 	f.Add([]byte{1, 0x80}, []byte{2, 0x90})
-	// The frames are made here, for a fuzzer does not find checksums.
+	// The frames are made here, because a fuzzer does not find checksums.
 	f.Fuzz(func(t *testing.T, head, rec []byte) {
 		data := filestore.FramesOf(0, head, rec)
 		for _, id := range []string{answer.ID(), interrupt.ID()} {

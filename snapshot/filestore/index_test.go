@@ -17,8 +17,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// oldRuns makes runs whose meta files are an hour old, and a store that counts.
-// One in ten is failed, the others are completed; each has a tag of its own.
+// oldRuns makes runs whose meta files are an hour old, and a store that counts
+// what it reads. One run in ten is failed, the others are completed; each has its
+// own tag.
 func oldRuns(t *testing.T, n int, opts ...filestore.Option) (s *filestore.Store, disk *countingDisk, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -50,7 +51,7 @@ func makeOld(t *testing.T, dir, runID string) {
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "runs", runID, "meta"), old, old))
 }
 
-// openedBy is how many meta files f opens.
+// openedBy returns the number of meta files that f opens.
 func (d *countingDisk) openedBy(f func()) int64 {
 	before := d.opened.Load()
 	f()
@@ -60,7 +61,7 @@ func (d *countingDisk) openedBy(f func()) int64 {
 func TestListReadsAgainOnlyTheRunsThatHaveChangedOrAreOnThePage(t *testing.T) {
 	const runs = 200
 	s, disk, dir := oldRuns(t, runs)
-	assert.EqualValues(t, runs+11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }), "each once, to know the order")
+	assert.EqualValues(t, runs+11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }), "each run once, to sort them")
 	assert.EqualValues(t, 11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }))
 	assert.EqualValues(t, 20, disk.openedBy(func() {
 		require.Len(t, list(t, s, snapshot.Filter{Status: []snapshot.Status{snapshot.StatusFailed}}), 20)
@@ -82,7 +83,8 @@ func TestListReadsAgainOnlyTheRunsThatHaveChangedOrAreOnThePage(t *testing.T) {
 	}))
 }
 
-// TestAListWithCountsDoesNotLookAtAllRunsEachTime, and has the changes of its own store at once.
+// TestAListWithCountsDoesNotLookAtAllRunsEachTime also checks that the changes of the own store are
+// seen at once.
 func TestAListWithCountsDoesNotLookAtAllRunsEachTime(t *testing.T) {
 	s, _, dir := oldRuns(t, 300, filestore.WithPolling(time.Hour))
 	other := newFileStore(t, dir) // as another process
@@ -100,7 +102,7 @@ func TestAListWithCountsDoesNotLookAtAllRunsEachTime(t *testing.T) {
 		return want
 	}
 	assert.Equal(t, counts(270, 30, 0), look().Counts)
-	assert.Less(t, testing.AllocsPerRun(5, func() { look() }), 200.0, "whatever the number of runs")
+	assert.Less(t, testing.AllocsPerRun(5, func() { look() }), 200.0, "independent of the number of runs")
 
 	require.NoError(t, s.Delete(t.Context(), "run-0010"))
 	assert.Equal(t, counts(270, 29, 0), look().Counts)
@@ -121,17 +123,18 @@ func TestAListWithCountsDoesNotLookAtAllRunsEachTime(t *testing.T) {
 
 	require.NoError(t, other.Delete(t.Context(), "run-0040"))
 	require.NoError(t, s.Delete(t.Context(), "run-0050"))
-	assert.Equal(t, counts(272, 26, 1), look().Counts, "another store's changes come later")
-	for n := range 10_001 { // too many to remember which
+	assert.Equal(t, counts(272, 26, 1), look().Counts, "the changes of another store are seen later")
+	for n := range 10_001 { // more changes than the store remembers one by one
 		require.ErrorIs(t, s.Delete(t.Context(), fmt.Sprint("none-", n)), snapshot.ErrNotFound)
 	}
 	assert.Equal(t, counts(272, 25, 1), look().Counts)
 	require.NoError(t, other.Delete(t.Context(), "run-0060"))
-	assert.Len(t, list(t, s, snapshot.Filter{Status: []snapshot.Status{snapshot.StatusFailed}}), 24, "a list without counts is of now")
+	assert.Len(t, list(t, s, snapshot.Filter{Status: []snapshot.Status{snapshot.StatusFailed}}), 24, "a list without counts is up to date")
 	assert.Equal(t, counts(272, 24, 1), look().Counts)
 }
 
-// TestAListWithCountsSeesOthersWhenAWatchDoes, and not later.
+// TestAListWithCountsSeesOthersWhenAWatchDoes checks that it sees the changes of other stores no
+// later.
 func TestAListWithCountsSeesOthersWhenAWatchDoes(t *testing.T) {
 	_, _, dir := oldRuns(t, 3)
 	synctest.Test(t, func(t *testing.T) {
@@ -151,8 +154,7 @@ func TestAListWithCountsSeesOthersWhenAWatchDoes(t *testing.T) {
 	})
 }
 
-// TestChangesWithinTheSameTimeOfAFileAreListed: some file systems count the
-// times of files in steps of seconds.
+// Some file systems store the times of files in whole seconds.
 func TestChangesWithinTheSameTimeOfAFileAreListed(t *testing.T) {
 	s, _, dir := oldRuns(t, 1)
 	now := time.Now().Truncate(time.Second)
@@ -163,11 +165,11 @@ func TestChangesWithinTheSameTimeOfAFileAreListed(t *testing.T) {
 		listed := list(t, s, snapshot.Filter{Limit: 1})
 		require.Equal(t, n, listed[0].Priority)
 		sn := list(t, s, snapshot.Filter{Since: listed[0].Updated})
-		require.Len(t, sn, 1, "the place in the list is that of now")
+		require.Len(t, sn, 1, "the place in the list is up to date")
 	}
 }
 
-func TestThePagesThatFollowGoOnInTheSameOrder(t *testing.T) {
+func TestLaterPagesKeepTheOrderOfTheFirst(t *testing.T) {
 	const runs = 50
 	s, disk, dir := oldRuns(t, runs)
 	other := newFileStore(t, dir)
@@ -180,7 +182,7 @@ func TestThePagesThatFollowGoOnInTheSameOrder(t *testing.T) {
 			found[info.RunID]++
 		}
 		f.Before = got.Next
-		for n := range runs { // all are another's first now
+		for n := range runs { // changes the order of all runs
 			_, err := other.Update(t.Context(), fmt.Sprintf("run-%04d", n), func(i *snapshot.Info) error { i.Pinned = page%2 == 0; return nil })
 			require.NoError(t, err)
 		}
@@ -190,12 +192,11 @@ func TestThePagesThatFollowGoOnInTheSameOrder(t *testing.T) {
 	for id, times := range found {
 		assert.Equal(t, 1, times, id)
 	}
-	assert.EqualValues(t, runs+11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }), "a first page looks anew")
+	assert.EqualValues(t, runs+11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }), "a first page checks all runs again")
 }
 
-// Whoever asks for a few runs by their IDs, as a new thread does for its turns, does not
-// wait for a look at all.
-func TestAFewRunsAreListedWithoutALookAtAll(t *testing.T) {
+// A list of a few runs by ID, as a new thread needs it for its turns, does not check all runs.
+func TestAListOfAFewRunsDoesNotCheckAllRuns(t *testing.T) {
 	s, disk, dir := oldRuns(t, 200)
 	only := snapshot.Filter{Tags: []string{"tag-77"}, Only: func(id string) bool { return id == "run-0077" || id == "run-0078" }}
 	for range 2 {
@@ -209,7 +210,7 @@ func TestAFewRunsAreListedWithoutALookAtAll(t *testing.T) {
 	assert.Empty(t, list(t, s, only))
 }
 
-// The index knows all that filters and orders ask for.
+// The index has all fields that filters and orders need.
 func TestOnlyTheRunsOfAPageAreRead(t *testing.T) {
 	t.Parallel()
 	const runs = 1100
@@ -236,13 +237,12 @@ func TestOnlyTheRunsOfAPageAreRead(t *testing.T) {
 	}
 }
 
-// TestAWatchReadsAgainOnlyWhatHasChanged: there may be 100,000 runs, at which it
-// looks all the time.
+// A Watch checks all runs at each interval, and there may be 100,000 of them.
 func TestAWatchReadsAgainOnlyWhatHasChanged(t *testing.T) {
 	const runs = 200
 	s, disk, dir := oldRuns(t, runs, filestore.WithPolling(time.Second))
 	synctest.Test(t, func(t *testing.T) {
-		for n := range runs { // on the clock of this bubble
+		for n := range runs { // with the time of the synctest bubble
 			id := fmt.Sprintf("run-%04d", n)
 			makeOld(t, dir, id)
 		}

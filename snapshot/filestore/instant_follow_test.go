@@ -15,10 +15,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// mostSteps is about how many steps one makes who follows a run, before nothing is new.
+// mostSteps is about the number of steps of Follow until it has read all that exists.
 const mostSteps = 15
 
-// stood is a run as it stands now.
+// stood returns the current info and records of a run.
 func stood(t *testing.T, dir string) (info snapshot.Info, records []string) {
 	t.Helper()
 	run, err := keeping(t, dir).Load(t.Context(), "run")
@@ -30,9 +30,9 @@ func stood(t *testing.T, dir string) (info snapshot.Info, records []string) {
 	return run.Info, records
 }
 
-// Whatever happens to a run while it is followed, each of its records comes once,
-// and none of another run.
-func TestFollowYieldsTheRecordsOfOneRunWhateverHappensToIt(t *testing.T) {
+// Whatever happens to a run while it is followed, Follow yields each of its
+// records once, and none of another run.
+func TestFollowYieldsTheRecordsOfOneRun(t *testing.T) {
 	everyInstant(t, mostSteps, func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk) {
 		_, old := stood(t, r.dir)
 		var last []string
@@ -60,15 +60,15 @@ func TestFollowYieldsTheRecordsOfOneRunWhateverHappensToIt(t *testing.T) {
 
 func isPrefix(got, of []string) bool { return len(got) <= len(of) && slices.Equal(got, of[:len(got)]) }
 
-// seenRun is what a watcher has seen of one run.
+// A seenRun holds what a watcher has seen of one run.
 type seenRun struct {
 	info    snapshot.Info
-	skipped uint64 // records that were there at the first look
+	skipped uint64 // records that existed at the first event
 	records []string
 	deleted bool
 }
 
-// watchUntil watches until the run has been seen as it is in the end.
+// watchUntil watches until isEnd returns true for a run.
 func watchUntil(ctx context.Context, s *filestore.Store, runID string, isEnd func(*seenRun) bool) ([]*seenRun, error) {
 	var runs []*seenRun
 	for event, err := range s.Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
@@ -95,13 +95,13 @@ func watchUntil(ctx context.Context, s *filestore.Store, runID string, isEnd fun
 	return runs, nil
 }
 
-// Whatever happens to a run while it is watched, it is seen as it is in the end,
-// and each record comes with the run that it is of, once.
+// Whatever happens to a run while it is watched, the last event shows its final
+// state, and each record comes once, with its own run.
 func TestWatchShowsEachRunWithItsOwnRecordsWhateverHappens(t *testing.T) {
 	for _, runID := range []string{"run", ""} {
 		t.Run("of "+runID, func(t *testing.T) {
 			everyInstant(t, mostSteps, func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk) {
-				states := make(map[int64][]string) // the records, by when the run was created
+				states := make(map[int64][]string) // the records, by the time of creation of the run
 				var last snapshot.Info
 				r.reached = func() {
 					info, records := stood(t, r.dir)

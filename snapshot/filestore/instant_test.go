@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// An instantDisk calls do before one of the steps of those who read.
+// An instantDisk calls do before one of the steps of a reader.
 type instantDisk struct {
 	filestore.Disk
 	steps, at int
@@ -55,14 +55,14 @@ func (f instantFile) ReadAt(data []byte, offset int64) (int, error) {
 	return f.OpenFile.ReadAt(data, offset)
 }
 
-// A reader has a run changed before one of its steps.
+// A reader holds a run that is changed while it is read.
 type reader struct {
 	dir     string
-	open    snapshot.Journal // by the one who writes; nil if nobody does
+	open    snapshot.Journal // the journal of the writer; nil if there is none
 	reached func()           // is called after each change; nil while the run is built
 }
 
-// shapes are what the files of a run may be.
+// shapes are the possible combinations of files of a run.
 var shapes = map[string]func(t *testing.T, r *reader, whose string, end snapshot.Status){
 	"a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
 		r.extend(t, keeping(t, r.dir), whose, 5, end)
@@ -99,13 +99,13 @@ var shapes = map[string]func(t *testing.T, r *reader, whose string, end snapshot
 	},
 }
 
-// keeping is a store that compacts nothing when a run is closed.
+// keeping returns a store that does not compact when a run is closed.
 func keeping(t *testing.T, dir string) *filestore.Store {
 	return newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
 }
 
-// extend opens the run, unless it is open, appends n records that say whose they
-// are, and closes it, unless end is empty.
+// extend opens the run, unless it is open, appends n records that contain whose,
+// and closes the run, unless end is empty.
 func (r *reader) extend(t *testing.T, s *filestore.Store, whose string, n int, end snapshot.Status) {
 	t.Helper()
 	if r.open == nil {
@@ -136,23 +136,23 @@ func (r *reader) changed() {
 	}
 }
 
-// crash ends the one who writes.
+// crash ends the writer without closing the run.
 func (r *reader) crash() {
 	filestore.Abandon(r.open)
 	r.open = nil
 	r.changed()
 }
 
-// changes are what may happen to a run while it is read.
+// changes are the changes of a run that may happen while it is read.
 var changes = map[string]func(t *testing.T, r *reader){
-	"it goes on": func(t *testing.T, r *reader) {
+	"it continues": func(t *testing.T, r *reader) {
 		r.extend(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
-	"it goes on and is compacted": func(t *testing.T, r *reader) {
+	"it continues and is compacted": func(t *testing.T, r *reader) {
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
-	"it goes on and is compacted twice": func(t *testing.T, r *reader) {
+	"it continues and is compacted twice": func(t *testing.T, r *reader) {
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
@@ -161,7 +161,7 @@ var changes = map[string]func(t *testing.T, r *reader){
 		r.extend(t, keeping(t, r.dir), "old", 2, "")
 		r.crash()
 	},
-	"it crashes and goes on": func(t *testing.T, r *reader) {
+	"it crashes and continues": func(t *testing.T, r *reader) {
 		r.extend(t, keeping(t, r.dir), "old", 2, "")
 		r.crash()
 		r.extend(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
@@ -187,7 +187,7 @@ func replacedBy(shape string) func(t *testing.T, r *reader) {
 	}
 }
 
-// described is a run as it was read, record by record.
+// described returns what was read of a run, as text.
 func described(info *snapshot.Info, records []string) string {
 	return fmt.Sprint(info.Status, " ", info.Generation, info.LastSeq, info.Created.UnixNano(), info.Updated.UnixNano(), info.Open, " ", strings.Join(records, " "))
 }
@@ -196,8 +196,8 @@ func describedRecord(rec *record.Record) string {
 	return fmt.Sprintf("%d-%d-%s", rec.Generation, rec.Seq, rec.Message())
 }
 
-// looks are the ways to look at a run once. What they return is how the run
-// stood at one instant.
+// looks are the ways to read a run once. Each returns the state of the run at one
+// instant.
 var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, error){
 	"Load": func(ctx context.Context, s *filestore.Store) (string, error) {
 		run, err := s.Load(ctx, "run")
@@ -223,7 +223,7 @@ var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, er
 			return "", errors.Join(err, snapshot.ErrNotFound)
 		}
 		if page.Runs[0].Open {
-			page.Runs[0].LastSeq = 0 // or more, up to what it has
+			page.Runs[0].LastSeq = 0 // of an open run it may be anything up to the last record
 		}
 		return described(&page.Runs[0], nil), nil
 	},
@@ -249,8 +249,8 @@ var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, er
 	},
 }
 
-// everyInstant has a run changed before each step of one who reads it, or before
-// most of them. The short form leaves out most combinations.
+// everyInstant calls read for runs that are changed before each of the first most
+// steps of the reader. The short form leaves out most combinations.
 func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk)) {
 	for shape, build := range shapes {
 		for name, change := range changes {
@@ -277,13 +277,13 @@ func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.S
 	}
 }
 
-// Whatever happens to a run while it is read, it is found as it was before or as
-// it is after. Who reads records one by one may get those in between, too.
-func TestARunIsTheOldOneOrTheNewOneWhateverHappensToItMeanwhile(t *testing.T) {
+// Whatever happens to a run while it is read, the reader sees the state before or
+// the state after. A reader of single records may also see a state in between.
+func TestAReaderSeesTheStateBeforeOrAfterAChange(t *testing.T) {
 	for name, look := range looks {
 		t.Run(name, func(t *testing.T) {
 			everyInstant(t, math.MaxInt, func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk) {
-				var states []string // one after the other
+				var states []string // in order
 				r.reached = func() {
 					state, err := look(t.Context(), keeping(t, r.dir))
 					require.NoError(t, err)

@@ -31,13 +31,13 @@ func TestAppendIsOneWriteAndNoSync(t *testing.T) {
 	require.NoError(t, j.Sync(t.Context(), 50))
 	require.NoError(t, j.Sync(t.Context(), 50))
 	require.NoError(t, j.Sync(t.Context(), 7))
-	require.NoError(t, j.Sync(t.Context(), 1000), "what was not appended is not waited for")
+	require.NoError(t, j.Sync(t.Context(), 1000), "Sync does not wait for records that were not appended")
 	require.Equal(t, syncs+1, d.syncs.Load())
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 	require.NoError(t, j.Sync(t.Context(), 50), "Close has synced")
 }
 
-func TestThoseWhoWaitTogetherShareOneSync(t *testing.T) {
+func TestConcurrentSyncsShareOneSync(t *testing.T) {
 	d := newFaultyDisk()
 	first, proceed := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -54,14 +54,14 @@ func TestThoseWhoWaitTogetherShareOneSync(t *testing.T) {
 	var wait sync.WaitGroup
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	wait.Go(func() { require.NoError(t, j.Sync(t.Context(), 1)) })
-	<-first // one is syncing
+	<-first // a sync is running
 	for seq := uint64(2); seq <= 30; seq++ {
-		require.NoError(t, j.Append(storetest.Records(seq, 1)...), "appending does not wait for it")
+		require.NoError(t, j.Append(storetest.Records(seq, 1)...), "Append does not wait for the sync")
 		wait.Go(func() { require.NoError(t, j.Sync(t.Context(), seq)) })
 	}
 	close(proceed)
 	wait.Wait()
-	require.Equal(t, before+2, d.syncs.Load(), "the one that was under way, and one for all the others")
+	require.Equal(t, before+2, d.syncs.Load(), "one sync for the first call, and one for all the others")
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
 
@@ -69,7 +69,7 @@ func TestAJournalThatFailedIsNeverTrustedAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		fail   func(d *faultyDisk, with func(string) error)
 		err    error
-		append bool // it is Append that fails
+		append bool // Append fails, not Sync
 		kept   int  // records found afterwards
 	}{
 		"fsync":       {func(d *faultyDisk, with func(string) error) { d.sync = with }, syscall.EIO, false, 3},
@@ -112,11 +112,11 @@ func TestAJournalThatFailedIsNeverTrustedAgain(t *testing.T) {
 			require.Equal(t, 1, times)
 
 			sn := load(t, s, "run")
-			require.Equal(t, snapshot.StatusInterrupted, sn.Status, "it is free, and was not closed")
+			require.Equal(t, snapshot.StatusInterrupted, sn.Status, "the run is not locked, and was not closed")
 			requireRecords(t, sn.Records, test.kept)
 			syncs := d.syncs.Load()
 			j = begin(t, s)
-			require.Greater(t, d.syncs.Load(), syncs, "what was found is written again and synced")
+			require.Greater(t, d.syncs.Load(), syncs, "Open writes and syncs the records again")
 			requireRecords(t, decoded(t, j.Restored()).Records, test.kept)
 			require.NotContains(t, runFiles(t, dir), "00000001.journal")
 			require.Equal(t, test.append, len(warnings) == 1, "a torn tail is reported")
@@ -126,7 +126,7 @@ func TestAJournalThatFailedIsNeverTrustedAgain(t *testing.T) {
 	}
 }
 
-func TestAllWhoWaitForASyncThatFailsGetItsError(t *testing.T) {
+func TestAFailedSyncReturnsItsErrorToAllWaiters(t *testing.T) {
 	d := newFaultyDisk()
 	j := begin(t, newFileStore(t, t.TempDir(), filestore.WithDisk(d)))
 	d.sync = func(string) error { return syscall.EIO }
@@ -139,7 +139,7 @@ func TestAllWhoWaitForASyncThatFailsGetItsError(t *testing.T) {
 	require.ErrorIs(t, closeAs(j, snapshot.StatusCompleted), syscall.EIO)
 }
 
-func TestARunThatCannotBeOpenedIsAsItWas(t *testing.T) {
+func TestAFailedOpenDoesNotChangeTheRun(t *testing.T) {
 	for name, fail := range map[string]func(*faultyDisk, func(string) error){
 		"create": func(d *faultyDisk, with func(string) error) { d.create = with },
 		"write":  func(d *faultyDisk, with func(string) error) { d.write = with },
@@ -154,7 +154,7 @@ func TestARunThatCannotBeOpenedIsAsItWas(t *testing.T) {
 			require.NoError(t, closeAs(j, snapshot.StatusPaused))
 			before := load(t, s, "run")
 
-			fail(d, func(string) error { return syscall.EROFS }) // a read-only directory
+			fail(d, func(string) error { return syscall.EROFS }) // as in a read-only directory
 			_, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
 			require.ErrorIs(t, err, syscall.EROFS)
 			_, err = s.Open(t.Context(), "new", snapshot.OpenOptions{Create: true})
@@ -200,21 +200,21 @@ func TestACompactionThatFailsLosesNothing(t *testing.T) {
 				})
 				require.NoError(t, j.Append(storetest.Records(1, 10)...))
 				filestore.WaitForCompaction(j)
-				require.Equal(t, (name == "syncDir") == (file == "run"), failed.Load() > 0, "only directories are synced so")
+				require.Equal(t, (name == "syncDir") == (file == "run"), failed.Load() > 0, "syncDir is called only for directories")
 				require.Equal(t, failed.Load() > 0, len(warned) == 1)
 				for len(warned) > 0 {
 					require.ErrorIs(t, <-warned, syscall.ENOSPC)
 				}
-				require.NoError(t, j.Append(storetest.Records(11, 10)...), "the run goes on")
+				require.NoError(t, j.Append(storetest.Records(11, 10)...), "the run continues")
 				failing.Store(false)
 				filestore.WaitForCompaction(j)
 				require.NoError(t, j.Append(storetest.Records(21, 100)...))
 				filestore.WaitForCompaction(j)
-				require.True(t, hasSnapshot(t, dir), "it was tried again")
+				require.True(t, hasSnapshot(t, dir), "the compaction was repeated")
 				sn := load(t, s, "run")
 				requireRecords(t, sn.Records, 120)
 				failing.Store(file == "snapshot")
-				require.NoError(t, closeAs(j, snapshot.StatusCompleted), "all is on the disk")
+				require.NoError(t, closeAs(j, snapshot.StatusCompleted), "all records are on the disk")
 				failing.Store(false)
 				sn = load(t, s, "run")
 				requireRecords(t, sn.Records, 120)
@@ -232,7 +232,7 @@ func TestAJournalThatACompactionLeftDoesNotReopenARunThatWasClosed(t *testing.T)
 	j := begin(t, s)
 	d.syncDir = func(name string) error {
 		if name == "run" {
-			return syscall.EIO // the next journal has its name by then
+			return syscall.EIO // the next journal has its name already
 		}
 		return nil
 	}
@@ -258,7 +258,7 @@ func TestASmallJournalBesideALargeSnapshotIsNotCompactedByClose(t *testing.T) {
 		require.NoError(t, j.Append(storetest.Records(501+n, 1)...))
 		require.NoError(t, closeAs(j, snapshot.StatusPaused))
 		files := runFiles(t, dir)
-		require.Len(t, files, 4, "%v", files) // with one journal
+		require.Len(t, files, 4, "%v", files) // including one journal
 	}
 	sn := load(t, s, "run")
 	requireRecords(t, sn.Records, 503)
@@ -290,11 +290,11 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	check()
 }
 
-// TestOtherProcess is what other tests run in another process.
+// TestOtherProcess runs in a process that other tests start.
 func TestOtherProcess(t *testing.T) {
 	dir := os.Getenv("REPRISE_TEST_STORE")
 	if dir == "" {
-		t.Skip("it is not the other process")
+		t.Skip("only for tests that start another process")
 	}
 	s := newFileStore(t, dir, filestore.WithCompactFrom(4<<10))
 	j := begin(t, s)
@@ -303,12 +303,12 @@ func TestOtherProcess(t *testing.T) {
 		require.NoError(t, j.Append(storetest.Records(seq, 1)...))
 		if seq%10 == 0 {
 			require.NoError(t, j.Sync(t.Context(), seq))
-			os.Stdout.WriteString(".") // ten records are promised
+			os.Stdout.WriteString(".") // ten records are confirmed
 		}
 	}
 }
 
-func TestARunThatAnotherProcessWritesIsLockedAndItsDeathLosesNothing(t *testing.T) {
+func TestAKilledWriterLosesNoConfirmedRecords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOtherProcess$")
@@ -346,7 +346,7 @@ func TestARunThatAnotherProcessWritesIsLockedAndItsDeathLosesNothing(t *testing.
 		require.GreaterOrEqual(t, info.LastSeq, sn.LastSeq)
 		loads++
 	}
-	// One who waits gets the run when the process is gone.
+	// A waiting Open gets the run when the process has ended.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	waited := make(chan snapshot.Journal)
@@ -372,11 +372,11 @@ func TestARunThatAnotherProcessWritesIsLockedAndItsDeathLosesNothing(t *testing.
 	require.Equal(t, snapshot.StatusInterrupted, sn.Status)
 	require.GreaterOrEqual(t, len(sn.Records), promised)
 	requireRecords(t, sn.Records, len(sn.Records))
-	t.Logf("%d records, %d promised, %d loads meanwhile, warnings %v", len(sn.Records), promised, loads, warnings)
+	t.Logf("%d records, %d confirmed, %d loads meanwhile, warnings %v", len(sn.Records), promised, loads, warnings)
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
 
-// reopened opens a run that was closed, and returns the files that it has then.
+// reopened opens a closed run and closes it, and returns the names of its files.
 func reopened(t *testing.T, s *filestore.Store, dir string) []string {
 	t.Helper()
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
@@ -385,7 +385,7 @@ func reopened(t *testing.T, s *filestore.Store, dir string) []string {
 	return runFiles(t, dir)
 }
 
-func TestAGenerationGoesOnInTheJournalThatWasClosed(t *testing.T) {
+func TestAGenerationContinuesTheClosedJournal(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
 	j := begin(t, s)
@@ -399,7 +399,7 @@ func TestAGenerationGoesOnInTheJournalThatWasClosed(t *testing.T) {
 	require.Equal(t, snapshot.StatusPaused, run.Status)
 	requireStored(t, run, 3)
 
-	// What is not known to be on the disk is written again.
+	// Records that may not be on the disk are written again.
 	j = begin(t, s)
 	require.NoError(t, j.Append(storetest.Records(4, 1)...))
 	filestore.Abandon(j)
@@ -422,7 +422,7 @@ func TestARunWhoseLastSyncFailedIsWrittenAgain(t *testing.T) {
 	require.ErrorIs(t, closeAs(j, snapshot.StatusCompleted), syscall.EIO)
 	disk.sync = func(string) error { return nil }
 
-	// The system shows the end of the journal, and nobody knows whether the disk has it.
+	// The system shows the end of the journal, but the disk may not have it.
 	_, err := s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
 	require.NoError(t, err)
 	require.Contains(t, reopened(t, s, dir), "00000002.journal")
@@ -460,9 +460,9 @@ func TestAnOpenThatFailsLeavesTheRunAsItWas(t *testing.T) {
 	}
 }
 
-// The meta file is written in place: a reader that finds a part of it reads the
-// records, and knows as much.
-func TestARunThatIsOpenedAndClosedAlwaysShowsHowItStands(t *testing.T) {
+// The meta file is written in place. A reader that finds an incomplete one reads
+// the records instead.
+func TestInfoIsCorrectWhileARunIsOpenedAndClosed(t *testing.T) {
 	s := newFileStore(t, t.TempDir(), filestore.WithCompactAtClose(1<<20))
 	j := begin(t, s)
 	require.NoError(t, j.Append(storetest.Records(1, 3)...))

@@ -19,9 +19,9 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// live opens and closes a run until it is killed, and says what it was promised.
-// Each generation appends what goes on in the records of the one before, and
-// updates the run beside it.
+// live opens and closes a run until its process is killed, and prints what the
+// store has confirmed. Some generations append records that continue those of the
+// previous one, and some update the run.
 func live(args ...string) error {
 	ctx := context.Background()
 	s, err := filestore.New(args[0], filestore.WithDisk(fastDisk{filestore.OSDisk}), filestore.WithCompactFrom(20_000))
@@ -63,9 +63,9 @@ func live(args ...string) error {
 	}
 }
 
-// A kill at any instant loses nothing that was promised, and no generation has the
-// number of another.
-func TestAKillAtAnyInstantLosesNothingThatWasPromised(t *testing.T) {
+// A kill at any instant loses nothing that was confirmed, and no two generations have the same
+// number.
+func TestNoKillLosesConfirmedData(t *testing.T) {
 	kills := 15
 	if *long {
 		kills = 400
@@ -83,8 +83,8 @@ func TestAKillAtAnyInstantLosesNothingThatWasPromised(t *testing.T) {
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		// A busy machine may not let it open the run in this time. Every second process
-		// is killed that long after it has.
+		// On a busy machine, a process may not have opened the run after this time. So the time
+		// counts from the opening for every second process.
 		var kill *time.Timer
 		after, from := time.Duration(random.Int64N(int64(40*time.Millisecond))), []string{"ready", "opened"}[n%2]
 		status := ""
@@ -100,7 +100,7 @@ func TestAKillAtAnyInstantLosesNothingThatWasPromised(t *testing.T) {
 			_, err := fmt.Sscan(f[1]+" "+f[2], &g, &l)
 			require.NoError(t, err)
 			if f[0] == "opened" {
-				require.Greater(t, g, generation, "kill %d: a generation has the number of another", n)
+				require.Greater(t, g, generation, "kill %d: two generations have the same number", n)
 				require.GreaterOrEqual(t, l, last)
 				generation = g
 			}
@@ -114,7 +114,7 @@ func TestAKillAtAnyInstantLosesNothingThatWasPromised(t *testing.T) {
 			}
 		}
 		_ = cmd.Wait()
-		require.NotNil(t, kill, "it ended by itself")
+		require.NotNil(t, kill, "the process was not killed, but ended")
 		kill.Stop()
 		if generation == 0 {
 			continue
@@ -142,8 +142,8 @@ func TestAKillAtAnyInstantLosesNothingThatWasPromised(t *testing.T) {
 	require.GreaterOrEqual(t, generation, uint64(kills/2))
 }
 
-// readAsItGrows looks at the run in every way until ctx ends: it never has less
-// than it had.
+// readAsItGrows reads the run in several ways until ctx ends, and requires that
+// its numbers of records and generations never decrease.
 func readAsItGrows(ctx context.Context, s *filestore.Store) error {
 	last, generation := uint64(0), uint64(0)
 	for n := 0; ; n++ {
@@ -164,7 +164,7 @@ func readAsItGrows(ctx context.Context, s *filestore.Store) error {
 				continue
 			}
 			info = page.Runs[0]
-			info.LastSeq = max(info.LastSeq, last) // of a run that is open it may be less
+			info.LastSeq = max(info.LastSeq, last) // of an open run it may be smaller
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -173,8 +173,8 @@ func readAsItGrows(ctx context.Context, s *filestore.Store) error {
 			continue
 		case err != nil:
 			return err
-		case info.LastSeq < last || info.Generation+1 < generation: // which may not have begun
-			return fmt.Errorf("look %d: generation %d with %d records after generation %d with %d", n%3, info.Generation, info.LastSeq, generation, last)
+		case info.LastSeq < last || info.Generation+1 < generation: // the last generation may not have begun
+			return fmt.Errorf("read %d: generation %d with %d records after generation %d with %d", n%3, info.Generation, info.LastSeq, generation, last)
 		}
 		last, generation = info.LastSeq, info.Generation
 	}

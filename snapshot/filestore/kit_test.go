@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// list returns all runs that the filter picks.
+// list returns all runs that the filter selects.
 func list(t testing.TB, s snapshot.Store, f snapshot.Filter) []snapshot.Info {
 	t.Helper()
 	page, err := s.List(t.Context(), f)
@@ -23,8 +23,8 @@ func list(t testing.TB, s snapshot.Store, f snapshot.Filter) []snapshot.Info {
 	return page.Runs
 }
 
-// runFiles are the names in the directory of the run named run, without its
-// inbox, which is made when the run has been open for a while.
+// runFiles returns the names in the directory of the run with the ID run, without
+// its inbox, which is only made after the run has been open for a while.
 func runFiles(t testing.TB, dir string) (files []string) {
 	t.Helper()
 	for _, name := range names(t, filepath.Join(dir, "runs", "run")) {
@@ -72,16 +72,16 @@ func requireRecords(t testing.TB, got []record.Record, n int) {
 	}
 }
 
-// waitingID is that of a message in an inbox.
+// waitingID returns the ID of the answer to the question "waiting".
 func waitingID() string {
 	m := storetest.Answer("waiting", "true")
 	return m.ID()
 }
 
-// errLooked ends a look at what has no end of its own.
+// errLooked ends a Follow, which has no end of its own.
 var errLooked = errors.New("looked")
 
-// seen is what is in a directory, with the time of each change.
+// seen returns the contents of a directory, with the time of the last change of each file.
 func seen(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)

@@ -12,15 +12,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A process that is killed right after it has begun a journal leaves the one
-// before, which that journal covers. Several may do so, one after the other.
-func TestJournalsThatSeveralCrashesLeftArePassedOver(t *testing.T) {
+// A process that is killed right after it has begun a journal leaves the previous
+// journal, which the new one covers. Several processes may do so in turn.
+func TestJournalsLeftByCrashesAreIgnored(t *testing.T) {
 	for name, compactFrom := range map[string]int64{"without a snapshot": 1 << 20, "with one": 1} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s, err := filestore.New(dir, filestore.WithCompactFrom(compactFrom))
 			require.NoError(t, err)
-			left := make(map[string][]byte) // every journal that there was
+			left := make(map[string][]byte) // every journal that has existed
 			keep := func() {
 				files, err := filepath.Glob(filepath.Join(dir, "runs", "run", "*.journal"))
 				require.NoError(t, err)

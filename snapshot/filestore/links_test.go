@@ -22,10 +22,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// Somebody else can write to the directory of a store, and puts links and
-// pipes into it.
+// Another user can write to the directory of a store, and puts links and pipes
+// into it.
 
-// everything does to a run what a store can do, and returns what went wrong.
+// everything calls all methods of a store for a run, and returns their errors.
 func everything(t testing.TB, s *filestore.Store) map[string]error {
 	ctx := t.Context()
 	errs := make(map[string]error)
@@ -58,19 +58,19 @@ func everything(t testing.TB, s *filestore.Store) map[string]error {
 	return errs
 }
 
-// notHeldUp fails the test if f does not return, as it waits for somebody to
-// open a pipe.
+// notHeldUp fails the test if f does not return because it waits for another
+// process to open a pipe.
 func notHeldUp(t testing.TB, name string, f func() map[string]error) map[string]error {
 	t.Helper()
 	done := make(chan map[string]error, 1)
 	go func() { done <- f() }()
-	held := time.NewTimer(30 * time.Second) // as long as no machine is slow
+	held := time.NewTimer(30 * time.Second) // more than a slow machine needs
 	defer held.Stop()
 	select {
 	case errs := <-done:
 		return errs
 	case <-held.C:
-		require.FailNow(t, "it is held up by "+name)
+		require.FailNow(t, "a call waits because of "+name)
 		return nil
 	}
 }
@@ -103,8 +103,8 @@ func TestLinksAndPipesAreRefusedAndNothingOutsideIsTouched(t *testing.T) {
 				target := filepath.Join(outside, "target")
 				err := os.Rename(path, target)
 				if errors.Is(err, fs.ErrNotExist) {
-					require.Equal(t, ".tmp", filepath.Ext(name), "%s is in every run", name)
-					err = os.WriteFile(target, []byte("of somebody else"), 0o600)
+					require.Equal(t, ".tmp", filepath.Ext(name), "every run has the file %s", name)
+					err = os.WriteFile(target, []byte("of another user"), 0o600)
 				}
 				require.NoError(t, err)
 				switch kind {
@@ -146,7 +146,7 @@ func TestTheDirectoriesOfAStoreAreNoLinks(t *testing.T) {
 		require.NoError(t, os.Symlink(outside, filepath.Join(dir, name)))
 		_, err := filestore.New(dir)
 		require.ErrorContains(t, err, "it is a link", name)
-		require.Len(t, seen(t, outside), 1, "the directory itself")
+		require.Len(t, seen(t, outside), 1, "nothing was added to the directory")
 	}
 	dir, outside := t.TempDir(), t.TempDir()
 	s := newFileStore(t, dir)
@@ -179,7 +179,7 @@ func TestAnArtifactIsNoLink(t *testing.T) {
 	_, err = s.Get(t.Context(), ref)
 	require.ErrorContains(t, err, "it is a link")
 	_, err = s.Put(t.Context(), []byte("an output"))
-	require.NoError(t, err, "it takes the place of the link")
+	require.NoError(t, err, "the artifact replaces the link")
 	_, err = s.Get(t.Context(), ref)
 	require.NoError(t, err)
 

@@ -15,8 +15,8 @@ import (
 // has changed. It reads the meta files that have changed and those of the runs on the page. The
 // journals of a run that was not closed are read once. Following pages keep the same order for a
 // minute. A list with Count checks the runs that this Store has changed, and all runs only if the
-// last check is so old that Watch would check them again, see WithPolling. A run that is damaged or cannot be read is listed as interrupted; Load and the warnings
-// say what is wrong.
+// last check is so old that Watch would check them again, see WithPolling. A run that is damaged or
+// cannot be read is listed as interrupted; Load and the warnings say what is wrong.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err

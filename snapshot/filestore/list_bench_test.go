@@ -18,7 +18,7 @@ var (
 	listDir  = flag.String("list-dir", "", "where BenchmarkList makes its runs, or finds them")
 )
 
-// manyRuns returns a directory with so many runs that are completed.
+// manyRuns returns a directory with n completed runs.
 func manyRuns(b *testing.B, n int) string {
 	b.Helper()
 	dir := *listDir
@@ -38,13 +38,13 @@ func manyRuns(b *testing.B, n int) string {
 	return dir
 }
 
-// BenchmarkList lists a directory of many runs: -list-runs 100000 for a large
-// one, and -list-dir to make it once.
+// BenchmarkList lists a directory of many runs. Use -list-runs 100000 for a large
+// one, and -list-dir to create it only once.
 func BenchmarkList(b *testing.B) {
 	dir := manyRuns(b, *listRuns)
 	b.Run(fmt.Sprintf("watch/runs=%d", *listRuns), func(b *testing.B) {
 		s := newFileStore(b, dir)
-		for b.Loop() { // until every run was yielded
+		for b.Loop() { // until all runs were listed
 			seen := 0
 			for _, err := range s.Watch(b.Context(), snapshot.WatchOptions{}) {
 				require.NoError(b, err)

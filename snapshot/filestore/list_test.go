@@ -32,7 +32,7 @@ func TestARunWhoseProcessEndedIsListedAsInterrupted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, sn.Info, info)
 		if info.Open {
-			info.LastSeq = 0 // that of its opening: List reads no records
+			info.LastSeq = 0 // List reads no records, so it is the number at the opening
 		}
 		require.Equal(t, info, listed[0])
 		return sn.Status
@@ -52,7 +52,7 @@ func TestListNeedsNoMetaFile(t *testing.T) {
 	require.NoError(t, closeAs(j, snapshot.StatusPaused))
 	want := list(t, s, snapshot.Filter{})
 	meta := filepath.Join(dir, "runs", "run", "meta")
-	require.NoError(t, os.WriteFile(meta, nil, 0o600)) // as a power cut may leave it
+	require.NoError(t, os.WriteFile(meta, nil, 0o600)) // as after a power cut
 	got := list(t, s, snapshot.Filter{})
 	require.Equal(t, want, got)
 	require.NoError(t, os.Remove(meta))
@@ -60,7 +60,7 @@ func TestListNeedsNoMetaFile(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestRunThatEndedBeforeItsMetaFileSaidSoTellsWhyItStopped(t *testing.T) {
+func TestTheReasonOfAStopIsReadFromTheRecords(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	j := begin(t, s)
@@ -69,7 +69,7 @@ func TestRunThatEndedBeforeItsMetaFileSaidSoTellsWhyItStopped(t *testing.T) {
 	require.NoError(t, err)
 	stop := snapshot.Stop{Reason: record.InterruptCancel, By: "ops", Message: "not now"}
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCancelled, Stop: stop}))
-	require.NoError(t, os.WriteFile(meta, running, 0o600)) // as a crash leaves it
+	require.NoError(t, os.WriteFile(meta, running, 0o600)) // as after a crash
 	info, err := s.Info(t.Context(), "run")
 	require.NoError(t, err)
 	require.Equal(t, snapshot.StatusCancelled, info.Status)
@@ -80,7 +80,7 @@ func TestRunThatEndedBeforeItsMetaFileSaidSoTellsWhyItStopped(t *testing.T) {
 	require.Equal(t, stop, info.Stop)
 }
 
-func TestWhatIsNoRunIsNotListed(t *testing.T) {
+func TestOtherDirectoriesAreNotListed(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "begun-and-no-more"), 0o700))
@@ -106,7 +106,7 @@ func TestRunThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "no-"+name, name), 0o700))
 	}
 	listed := list(t, s, snapshot.Filter{})
-	require.Len(t, listed, 3, "one has nothing but a directory named meta, and was never begun")
+	require.Len(t, listed, 3, "the third has only a directory named meta, so it never began")
 	require.Equal(t, "run", listed[0].RunID)
 	require.Len(t, warned, 2)
 	for _, name := range []string{"00000001.snapshot", "00000001.journal"} {
@@ -115,9 +115,9 @@ func TestRunThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 	}
 }
 
-func TestListingDoesNotKeepAnybodyFromOpening(t *testing.T) {
+func TestListDoesNotBlockOpen(t *testing.T) {
 	s := newFileStore(t, t.TempDir())
-	filestore.Abandon(begin(t, s)) // so that List looks whether it is held
+	filestore.Abandon(begin(t, s)) // so that List checks the lock
 	done := make(chan struct{})
 	var wait sync.WaitGroup
 	for range 4 {
@@ -142,7 +142,7 @@ func TestListingDoesNotKeepAnybodyFromOpening(t *testing.T) {
 	wait.Wait()
 }
 
-func TestOneWhoOnlyLooksIsNoWriter(t *testing.T) {
+func TestASharedLockIsNotReportedAsAWriter(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	filestore.Abandon(begin(t, s))
@@ -156,7 +156,7 @@ func TestOneWhoOnlyLooksIsNoWriter(t *testing.T) {
 	require.NoError(t, closeAs(begin(t, s), snapshot.StatusCompleted))
 }
 
-func TestALockOnADeletedFileIsNone(t *testing.T) {
+func TestALockOnADeletedFileDoesNotCount(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	require.True(t, filestore.IsNamed(t, name, func() {}))
 	require.False(t, filestore.IsNamed(t, name, func() { require.NoError(t, os.Remove(name)) }))
@@ -166,7 +166,7 @@ func TestALockOnADeletedFileIsNone(t *testing.T) {
 	}))
 }
 
-func TestOneWhoWaitsForARunThatIsDeletedGetsANewOneOrNone(t *testing.T) {
+func TestAWaitingOpenOfADeletedRunCreatesItOrFails(t *testing.T) {
 	t.Parallel()
 	s := newFileStore(t, t.TempDir())
 	for round := range 10 {
@@ -191,7 +191,7 @@ func TestOneWhoWaitsForARunThatIsDeletedGetsANewOneOrNone(t *testing.T) {
 			})
 		}
 		require.NoError(t, closeAs(j, snapshot.StatusCompleted))
-		for s.Delete(t.Context(), "run") != nil { // until nobody has it in that moment
+		for s.Delete(t.Context(), "run") != nil { // until no process has the run open
 			if sn, err := s.Load(t.Context(), "run"); err == nil && sn.LastSeq == 9 {
 				break
 			}
@@ -240,7 +240,7 @@ func TestARunThatIsAlwaysClosedIsNeverSeenInterrupted(t *testing.T) {
 	wait.Wait()
 }
 
-func TestDeletingLeavesNothing(t *testing.T) {
+func TestDeleteLeavesNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	require.NoError(t, closeAs(begin(t, s), snapshot.StatusCompleted))
@@ -250,7 +250,7 @@ func TestDeletingLeavesNothing(t *testing.T) {
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "trash", "of a crash"), old, old))
 	require.NoError(t, s.Delete(t.Context(), "run"))
 	require.Empty(t, names(t, filepath.Join(dir, "runs")))
-	require.Equal(t, []string{"of another"}, names(t, filepath.Join(dir, "trash")), "whose process may be removing it now")
+	require.Equal(t, []string{"of another"}, names(t, filepath.Join(dir, "trash")), "its process may still be removing it")
 }
 
 func TestListOfManyRunsReadsNoRecords(t *testing.T) {
@@ -261,7 +261,7 @@ func TestListOfManyRunsReadsNoRecords(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, j.Append(storetest.Records(1, 3)...))
 		require.NoError(t, closeAs(j, snapshot.StatusCompleted))
-		// Nobody can read them, and nobody tries.
+		// The snapshots cannot be read, so List must not read them.
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", fmt.Sprintf("run-%d", n), "00000001.snapshot"), []byte("?"), 0o600))
 	}
 	listed := list(t, s, snapshot.Filter{Limit: 40})
@@ -270,7 +270,7 @@ func TestListOfManyRunsReadsNoRecords(t *testing.T) {
 	require.Equal(t, uint64(3), listed[0].LastSeq)
 }
 
-// A run that was not closed is read once, whatever page it is on.
+// A run that was not closed is read once, on whatever page it is.
 func TestRunsThatWereNotClosedAreReadOnce(t *testing.T) {
 	dir := t.TempDir()
 	disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}
@@ -296,7 +296,7 @@ func TestRunsThatWereNotClosedAreReadOnce(t *testing.T) {
 		switch n {
 		case 7:
 			require.NoError(t, os.WriteFile(journal, flipped(data, size/2), 0o600))
-		case 9: // nothing is known of it
+		case 9: // no file is left that describes the run
 			require.NoError(t, os.WriteFile(journal, flipped(data, 20), 0o600))
 			require.NoError(t, os.Remove(filepath.Join(dir, "runs", id, "meta")))
 		}

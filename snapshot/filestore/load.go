@@ -200,7 +200,7 @@ func (r *reading) crashed() (snapshot.Info, error) {
 }
 
 // compareMeta reports damage if the meta file knows of records or a generation that are missing at
-// the end of the other files. A meta file that is older than they are proves nothing.
+// the end of the other files. A meta file that is older than the other files proves nothing.
 func (r *reading) compareMeta(runID string, known uint64) {
 	meta := r.meta.info
 	end := journalEnd{name: metaName}
@@ -232,7 +232,7 @@ func (r *reading) findEnd() {
 	}
 }
 
-// The recorded error of a call may contain one of these.
+// Make errors.As find these in recorded errors, too.
 func init() {
 	record.RegisterErrorType[*TornTail]("filestore.TornTail")
 }

@@ -67,7 +67,7 @@ func exclusive(ctx context.Context, name string, wait bool, prepare func() error
 const sharedTries = 45
 
 var (
-	// errRetry means that the lock could not be taken because of something that passes in a moment.
+	// errRetry means that the lock could not be taken for a reason that lasts only a moment.
 	errRetry = errors.New("busy")
 	// errShared means that another program shares the lock. It matches errHeld.
 	errShared = fmt.Errorf("%w by a program that shares it, which Reprise never does for long", errHeld)

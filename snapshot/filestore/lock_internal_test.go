@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALockIsReleasedWhileAnotherProcessIsStarted: which has the descriptor of the
-// lock from its fork until it runs its program.
+// A new process has the descriptor of the lock from its fork until it executes its program.
 func TestALockIsReleasedWhileAnotherProcessIsStarted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	prepare := func() error { return nil }

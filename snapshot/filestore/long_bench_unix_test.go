@@ -23,7 +23,7 @@ import (
 // longRecords is how many records a run of 200,000 calls has.
 const longRecords = 400_000
 
-// longRun makes a run of 200,000 calls that is compacted.
+// longRun makes a compacted run of 200,000 calls.
 func longRun(b *testing.B) (dir string, s *filestore.Store) {
 	b.Helper()
 	dir = b.TempDir()
@@ -52,7 +52,7 @@ func longRun(b *testing.B) (dir string, s *filestore.Store) {
 	return dir, s
 }
 
-// heap is the memory that is in use, in MB.
+// heap returns the size of the heap in use, in MB.
 func heap() float64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -60,15 +60,15 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / 1e6
 }
 
-// cpu is the time that this process has computed, in ms: on a machine that does
-// other things too, the time of a clock says little.
+// cpu returns the CPU time of this process, in ms. On a busy machine it is more
+// accurate than the elapsed time.
 func cpu() float64 {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
 	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e6
 }
 
-// measure runs f, and reports the time that it computes.
+// measure runs f, and reports its CPU time.
 func measure(b *testing.B, name string, f func()) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
@@ -80,8 +80,8 @@ func measure(b *testing.B, name string, f func()) {
 	})
 }
 
-// BenchmarkLongRun opens and reads a run of 200,000 calls, and reads it with a
-// flipped bit.
+// BenchmarkLongRun opens and reads a run of 200,000 calls, also with a flipped
+// bit in it.
 func BenchmarkLongRun(b *testing.B) {
 	dir, s := longRun(b)
 	var st *state.ExecutionState

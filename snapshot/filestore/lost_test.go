@@ -15,8 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// requireStored requires that a run has the records up to n, as they were
-// appended.
+// requireStored requires that a run has the records 1 to n as they were appended.
 func requireStored(t testing.TB, run *snapshot.Run, n int) {
 	t.Helper()
 	require.Equal(t, n, run.Len())
@@ -27,8 +26,8 @@ func requireStored(t testing.TB, run *snapshot.Run, n int) {
 	}
 }
 
-// completedRun is a run of 203 records that is complete. The last 3 are in a
-// journal, beside a snapshot.
+// completedRun makes a completed run of 203 records. The last 3 are in a journal,
+// the others in a snapshot.
 func completedRun(t testing.TB) (s *filestore.Store, journal string) {
 	t.Helper()
 	dir := memoryDir(t)
@@ -59,7 +58,7 @@ func TestTheLossOfTheEndOfACompletedRunIsNoticed(t *testing.T) {
 		require.NoError(t, os.WriteFile(journal, whole[:size], 0o600))
 		run, err := s.Load(t.Context(), "run")
 		if size >= end {
-			require.NoError(t, err, "%d bytes have all frames", size)
+			require.NoError(t, err, "%d bytes contain all frames", size)
 			require.Equal(t, snapshot.StatusCompleted, run.Status)
 			requireStored(t, run, 203)
 			continue
@@ -80,7 +79,7 @@ func TestTheLossOfTheEndOfACompletedRunIsNoticed(t *testing.T) {
 	require.NoError(t, os.WriteFile(journal, whole[:end-1], 0o600))
 	report, err := s.Repair(t.Context(), "run")
 	require.NoError(t, err)
-	require.True(t, report.IsWhole, "the end of the generation is lost, and the meta file knows it")
+	require.True(t, report.IsWhole, "the end of the generation is lost, but the meta file has it")
 	run, err := s.Load(t.Context(), "run")
 	require.NoError(t, err)
 	require.Equal(t, snapshot.StatusCompleted, run.Status)
@@ -111,8 +110,8 @@ func TestRepairOfALostEndSaysHowMuchWasLost(t *testing.T) {
 	}
 }
 
-// The power was lost before the meta file said that a queued run had begun, and the
-// beginning of its journal is damaged.
+// A power cut came before the meta file said that the queued run had begun, and the beginning of
+// its journal is damaged.
 func TestRepairOfARunThatHadBegunDoesNotTakeItForQueued(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
@@ -155,8 +154,8 @@ func TestAFileOfACompletedRunThatIsGoneIsNoticed(t *testing.T) {
 	}
 }
 
-// A crash may leave any part of what was not synced. What a frame behind it
-// says was synced is damage if it is not there.
+// A crash may leave any part of the data that was not synced. But if a later
+// frame says that the data was synced, missing data is damage.
 func TestATornEndIsToldFromDamageByWhatWasSynced(t *testing.T) {
 	dir := memoryDir(t)
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
@@ -186,7 +185,7 @@ func TestATornEndIsToldFromDamageByWhatWasSynced(t *testing.T) {
 			t.Run(fmt.Sprintf("frame %d, %s", n, change.name), func(t *testing.T) {
 				require.NoError(t, os.WriteFile(journal, change.data, 0o600))
 				run, torn, err := s.Verify(t.Context(), "run")
-				if n <= 8 { // the frames of records 9 to 12 say that these are on the disk
+				if n <= 8 { // the frames of records 9 to 12 say that the earlier ones are on the disk
 					var damage *snapshot.CorruptError
 					require.ErrorAs(t, err, &damage)
 					require.Equal(t, "00000001.journal", damage.File)
@@ -212,7 +211,7 @@ func TestATornEndIsToldFromDamageByWhatWasSynced(t *testing.T) {
 	requireStored(t, run, 12)
 }
 
-// flipped is data with another bit at a place.
+// flipped returns data with one bit changed at an offset.
 func flipped(data []byte, at int64) []byte {
 	data = slices.Clone(data)
 	data[at] ^= 1

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// What people do to the directory of a run while a process has the run open.
+// movings are what users may do to the directory of a run while a process has the run open.
 var movings = map[string]func(t testing.TB, dir string){
 	"removed": func(t testing.TB, dir string) { require.NoError(t, os.RemoveAll(dir)) },
 	"moved":   func(t testing.TB, dir string) { require.NoError(t, os.Rename(dir, aside(dir))) },
@@ -31,10 +31,10 @@ var movings = map[string]func(t testing.TB, dir string){
 
 func aside(dir string) string { return filepath.Join(filepath.Dir(filepath.Dir(dir)), "aside") }
 
-// TestAProcessWhoseDirectoryIsGoneHarmsNoOther: whatever is done to the directory of
-// an open run, the process that has it is told, and the one that has opened the run
-// of that name since keeps all that it has stored.
-func TestAProcessWhoseDirectoryIsGoneHarmsNoOther(t *testing.T) {
+// Whatever is done to the directory of an open run, the process that has the run open gets an
+// error, and a process that has opened a run with the same ID since then keeps all that it has
+// stored.
+func TestAProcessThatLostItsDirectoryDoesNotHarmOthers(t *testing.T) {
 	for name, move := range movings {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -69,7 +69,7 @@ func TestAProcessWhoseDirectoryIsGoneHarmsNoOther(t *testing.T) {
 	}
 }
 
-func TestAProcessWhoseDirectoryIsGoneClosesNothing(t *testing.T) {
+func TestAProcessThatLostItsDirectoryCannotClose(t *testing.T) {
 	for name, move := range movings {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -89,8 +89,8 @@ func TestAProcessWhoseDirectoryIsGoneClosesNothing(t *testing.T) {
 	}
 }
 
-// A directory that comes back while nobody has noticed belongs to who had it.
-func TestAProcessWhoseDirectoryComesBackGoesOn(t *testing.T) {
+// A directory that is moved back before the process has noticed still belongs to that process.
+func TestAProcessWhoseDirectoryIsMovedBackContinues(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	j := begin(t, s)
@@ -111,8 +111,8 @@ func TestFencing(t *testing.T) {
 	})
 }
 
-// A process that does not store anything for a while is told, too: it may be about to
-// do what another process does now.
+// A process that does not store anything for a while notices it, too. Otherwise it could make a
+// call that another process makes as well.
 func TestAProcessThatWaitsIsToldThatItsDirectoryIsGone(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestAProcessThatWaitsIsToldThatItsDirectoryIsGone(t *testing.T) {
 	})
 }
 
-// A life is one process that has a run open, and the directory in which it has it.
+// A life is a process that has a run open.
 type life struct {
 	journal   snapshot.Journal
 	restored  uint64
@@ -132,8 +132,8 @@ type life struct {
 	ended     chan struct{}
 }
 
-// startLife opens the run and appends and syncs records until it fails or stop is closed.
-// Each record says whose it is.
+// startLife opens the run and appends and syncs records until it fails or stop is closed. Each
+// record contains the number of its life.
 func startLife(t *testing.T, dir string, number int, moved *atomic.Int64, stop <-chan struct{}) *life {
 	s := newFileStore(t, dir, filestore.WithCompactFrom(4<<10), filestore.WithWarnings(func(string, error) {}))
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true, Wait: true})
@@ -150,7 +150,7 @@ func startLife(t *testing.T, dir string, number int, moved *atomic.Int64, stop <
 			}
 			rec := storetest.Records(seq, 1)[0]
 			rec.Name = owner(number, seq)
-			before := moved.Load() // a record that was appended before may have been synced before
+			before := moved.Load() // if the directory is moved later, the record may have been synced before that
 			if err := j.Append(rec); err != nil {
 				return
 			}
@@ -158,7 +158,7 @@ func startLife(t *testing.T, dir string, number int, moved *atomic.Int64, stop <
 				return
 			}
 			if before%2 > 0 && moved.Load() == before {
-				t.Errorf("life %d: record %d was confirmed while the directory was somewhere else", number, seq)
+				t.Errorf("life %d: record %d was confirmed while the directory was moved away", number, seq)
 			}
 			l.confirmed.Store(seq)
 		}
@@ -168,10 +168,10 @@ func startLife(t *testing.T, dir string, number int, moved *atomic.Int64, stop <
 
 func owner(life int, seq uint64) string { return fmt.Sprintf("life %d, record %d", life, seq) }
 
-// TestDirectoriesAreMovedUnderLiveProcesses removes, moves, replaces and restores the
-// directory of a run at any instant, while processes append to it, compact it and
-// close it. A record that was confirmed is in the directory in which it was, and no
-// number is confirmed to two processes in one directory.
+// TestDirectoriesAreMovedUnderLiveProcesses removes, moves, replaces and restores the directory of
+// a run at any instant, while processes append to the run, compact it and close it. Confirmed
+// records must be in the directory of their process, and no two processes may get the same record
+// number confirmed in one directory.
 func TestDirectoriesAreMovedUnderLiveProcesses(t *testing.T) {
 	rounds := 60
 	if *long {
@@ -191,9 +191,9 @@ func movedRound(t *testing.T, random *rand.Rand) {
 	run := filepath.Join(dir, "runs", "run")
 	stop := make(chan struct{})
 	var lives []*life
-	var homes []string // where the directory of each life is in the end
+	var homes []string // the final place of the directory of each life
 	for number := range 2 + random.IntN(3) {
-		var moved atomic.Int64 // odd only while the directory is somewhere else
+		var moved atomic.Int64 // odd while the directory is moved away
 		l := startLife(t, dir, number, &moved, stop)
 		lives, homes = append(lives, l), append(homes, run)
 		for until := l.restored + random.Uint64N(60); l.confirmed.Load() < until; {
@@ -208,11 +208,11 @@ func movedRound(t *testing.T, random *rand.Rand) {
 		moved.Add(1)
 		homes[number] = away
 		switch random.IntN(4) {
-		case 0: // the next begins anew
-		case 1: // the next goes on in a copy
+		case 0: // the next life begins a new run
+		case 1: // the next life continues in a copy
 			<-l.ended
 			require.NoError(t, os.CopyFS(run, os.DirFS(away)))
-		case 2: // another process has had the run meanwhile
+		case 2: // another process opens the run meanwhile
 			var never atomic.Int64
 			done := make(chan struct{})
 			other := startLife(t, dir, 100+number, &never, done)
@@ -228,11 +228,11 @@ func movedRound(t *testing.T, random *rand.Rand) {
 			requireLife(t, dir, "run", 100+number, other)
 			require.NoError(t, os.RemoveAll(run))
 			fallthrough
-		case 3: // it comes back
-			moved.Add(1) // before it is back
+		case 3: // the directory is moved back
+			moved.Add(1) // before it is moved back
 			require.NoError(t, os.Rename(away, run))
 			homes[number] = run
-			for range random.IntN(3) { // it may have noticed or not
+			for range random.IntN(3) { // the life may notice or not
 				_ = l.confirmed.Load()
 			}
 			_ = l.journal.Sync(t.Context(), 1)
@@ -251,7 +251,7 @@ func movedRound(t *testing.T, random *rand.Rand) {
 	}
 }
 
-// requireLife checks that a directory has all that was confirmed to a life.
+// requireLife checks that a directory has all records that were confirmed to a life.
 func requireLife(t *testing.T, dir, runID string, number int, l *life) {
 	t.Helper()
 	found, err := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {})).Load(t.Context(), runID)
@@ -271,7 +271,8 @@ func requireOwner(t *testing.T, rec record.Record, number int) {
 	require.Equal(t, owner(number, rec.Seq), rec.Name)
 }
 
-// A program that shares the lock of a run for long is no one who looks whether it is held.
+// A program that holds a shared lock on a run for long locks the run, unlike one that only checks
+// the lock.
 func TestALockThatIsSharedForLongIsHeld(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

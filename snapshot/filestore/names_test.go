@@ -31,7 +31,7 @@ func TestRunsWhoseIDsDifferInCaseOnlyAreDifferentRuns(t *testing.T) {
 	for _, name := range dirs {
 		folded[strings.ToLower(name)] = true
 	}
-	require.Len(t, folded, len(ids), "also where names are the same that differ in case only: %v", dirs)
+	require.Len(t, folded, len(ids), "the names also differ if case is ignored: %v", dirs)
 	for n, id := range ids {
 		sn := load(t, s, id)
 		require.Equal(t, id, sn.RunID)
@@ -58,7 +58,7 @@ func TestEveryIDIsTheNameOfADirectory(t *testing.T) {
 		name := filestore.DirName(id)
 		require.LessOrEqual(t, len(name), 255, id)
 		require.Equal(t, strings.ToLower(name), name)
-		require.Empty(t, seen[name], "%s has the directory of another", id)
+		require.Empty(t, seen[name], "%s has the directory of another run", id)
 		seen[name] = id
 		back, ok := filestore.RunIDOf(name)
 		require.True(t, ok, "%s in %s", id, name)
@@ -70,7 +70,7 @@ func TestEveryIDIsTheNameOfADirectory(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatNoIDHasIsNoRun(t *testing.T) {
+func TestOtherNamesOfDirectoriesAreNoRuns(t *testing.T) {
 	names := []string{"", "A", "Run", "+", "a+", "++", "+++a", "++1", "+1", "a+-", "+A", "++A", ".a", "a b", "a/b", strings.Repeat("a", 129)}
 	require.Empty(t, slices.DeleteFunc(names, func(name string) bool {
 		_, ok := filestore.RunIDOf(name)

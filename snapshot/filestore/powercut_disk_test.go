@@ -20,21 +20,21 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// sector is what a disk writes as a whole.
+// sector is the number of bytes that a disk writes as a unit.
 const sector = 512
 
-// A powerDisk works as any other, and knows what may be found on it if the
-// power went now. What was not synced may be there or not, each part for
-// itself: every sector of a file as it was after any of the writes to it, the
-// size of a file as it was after any change, and each change of a name.
+// A powerDisk works like any other, and knows what may be found on it after a
+// power cut. Each part of what was not synced may be there or not, independently:
+// every sector of a file after any of the writes to it, the size of a file after
+// any change, and each change of a name.
 type powerDisk struct {
 	filestore.Disk
 	root string
-	cut  func(what string)       // is called after every change
-	fail func(name string) error // the sync of a file; nil for none
+	cut  func(what string)       // called after every change
+	fail func(name string) error // returns the error of the sync of a file; nil to never fail
 
 	mu      sync.Mutex
-	now     map[string]*inode // names, relative to the root
+	now     map[string]*inode // by name, relative to the root
 	durable map[string]*inode
 	pending []nameChange
 }
@@ -42,19 +42,19 @@ type powerDisk struct {
 // An inode is a file or, with isDir, a directory.
 type inode struct {
 	isDir bool
-	data  []byte           // as the system shows it
-	disk  []byte           // as it is on the disk for certain
-	parts map[int][][]byte // of each sector, what it has been since
-	sizes []int            // and what the size has been
-	stuck bool             // a sync has failed: the system takes what was written for clean, and no later sync writes it
+	data  []byte           // as processes see it
+	disk  []byte           // what is on the disk for certain
+	parts map[int][][]byte // contents of each sector after each later write
+	sizes []int            // sizes after each later change
+	stuck bool             // a sync has failed: the system treats the data as written, and no later sync writes it
 }
 
-// A nameChange is a change of names in one directory, or a rename between two.
-// What becomes of it is one.
+// A nameChange is a change of a name in one directory, or a rename between two.
+// It reaches the disk as a whole or not at all.
 type nameChange struct {
 	dirs   []string
 	remove string
-	name   string // that is added; empty for none
+	name   string // the name that is added; empty for none
 	node   *inode
 }
 
@@ -73,7 +73,7 @@ func (d *powerDisk) rel(name string) string {
 	return rel
 }
 
-// change makes a change of names, and reports it.
+// change makes a change of a name, and calls cut.
 func (d *powerDisk) change(c nameChange) {
 	d.mu.Lock()
 	c.apply(d.now)
@@ -122,7 +122,7 @@ func (d *powerDisk) Rename(from, to string) error {
 	}
 	from, to = d.rel(from), d.rel(to)
 	d.mu.Lock()
-	moved := make(map[string]*inode) // what is below, too
+	moved := make(map[string]*inode) // includes the contents of a directory
 	for name, node := range d.now {
 		if rest, ok := strings.CutPrefix(name, from+"/"); ok {
 			moved[to+"/"+rest] = node
@@ -190,7 +190,7 @@ type powerFile struct {
 	name string
 }
 
-// resize changes the size as the system shows it.
+// resize changes the size that processes see.
 func (n *inode) resize(size int) {
 	if size == len(n.data) {
 		return
@@ -254,12 +254,12 @@ func (f *powerFile) Sync() error {
 	return nil
 }
 
-// A choice is one of what may or may not have reached the disk.
+// A choice is one part of what may or may not have reached the disk.
 type choice struct {
-	node   *inode // nil for a change of names
+	node   *inode // nil for a change of a name
 	sector int    // -1 for the size
 	change int
-	of     int // how many there are, besides that nothing did
+	of     int // number of changes, of which none to all may have reached the disk
 }
 
 func (d *powerDisk) choices() (all []choice) {
@@ -286,11 +286,11 @@ func (d *powerDisk) choices() (all []choice) {
 	return all
 }
 
-// A world is what may be found after the power was cut: files, and directories
-// as nil.
+// A world is what may be found after a power cut: files by name. Directories are
+// nil.
 type world map[string][]byte
 
-// found is the world in which of each choice so much has reached the disk.
+// found returns the world in which the number made[i] of changes of all[i] has reached the disk.
 func (d *powerDisk) found(all []choice, made []int) world {
 	names, contents := maps.Clone(d.durable), make(map[*inode][]byte)
 	for i, c := range all {
@@ -306,7 +306,7 @@ func (d *powerDisk) found(all []choice, made []int) world {
 		}
 		switch n := made[i]; {
 		case n == 0:
-		case c.sector < 0: // after the sectors
+		case c.sector < 0: // the size, which comes after the sectors
 			size := c.node.sizes[n-1]
 			data = append(data[:min(size, len(data))], make([]byte, max(0, size-len(data)))...)
 		default:
@@ -316,7 +316,7 @@ func (d *powerDisk) found(all []choice, made []int) world {
 		}
 		contents[c.node] = data
 	}
-	for i, c := range all { // what lies behind the end of a file is not there
+	for i, c := range all { // cut off what is beyond the end of a file
 		if c.node != nil && c.sector < 0 && made[i] == 0 {
 			contents[c.node] = contents[c.node][:min(len(contents[c.node]), len(c.node.disk))]
 		}
@@ -325,7 +325,7 @@ func (d *powerDisk) found(all []choice, made []int) world {
 	for name, node := range names {
 		for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
 			if names[dir] == nil {
-				node = nil // its directory was lost
+				node = nil // the directory was lost
 			}
 		}
 		switch {
@@ -335,15 +335,15 @@ func (d *powerDisk) found(all []choice, made []int) world {
 		case contents[node] != nil:
 			w[name] = contents[node]
 		default:
-			w[name] = append([]byte{}, node.disk...) // which is not nil
+			w[name] = append([]byte{}, node.disk...) // not nil, even if empty
 		}
 	}
 	return w
 }
 
-// worlds yields what may be found: all of it if that is not more than most, and
-// otherwise what differs from nothing or from everything in one choice, and
-// some at random.
+// worlds yields the worlds that may be found: all of them if they are at most
+// most, and otherwise those in which all choices but one are nothing or
+// everything, and some random ones.
 func (d *powerDisk) worlds(most int, random *rand.Rand, yield func(world)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -389,7 +389,7 @@ func (d *powerDisk) worlds(most int, random *rand.Rand, yield func(world)) {
 	}
 }
 
-// key tells worlds apart.
+// key returns a hash of the world.
 func (w world) key() uint64 {
 	h := fnv.New64a()
 	for _, name := range slices.Sorted(maps.Keys(w)) {
@@ -399,12 +399,12 @@ func (w world) key() uint64 {
 	return h.Sum64()
 }
 
-// write makes the world a directory.
+// write replaces a directory by the files of the world.
 func (w world) write(t testing.TB, dir string) {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(dir))
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	for _, name := range slices.Sorted(maps.Keys(w)) { // a directory before what is in it
+	for _, name := range slices.Sorted(maps.Keys(w)) { // directories come before their contents
 		path := filepath.Join(dir, name)
 		if w[name] == nil {
 			if err := os.Mkdir(path, 0o700); !errors.Is(err, fs.ErrExist) {
@@ -416,7 +416,7 @@ func (w world) write(t testing.TB, dir string) {
 	}
 }
 
-// memoryDir is a directory in memory where the system has one.
+// memoryDir returns a temporary directory, in memory if the system has such directories.
 func memoryDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "reprise-test-") //nolint:usetesting // TempDir is not in memory

@@ -17,30 +17,30 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A traced run lives on a powerDisk, and each world that a cut of the power may
-// leave is opened.
+// A traced run is stored on a powerDisk. After each change, the run is checked in
+// the worlds that a power cut may leave.
 type traced struct {
 	t      *testing.T
 	disk   *powerDisk
 	random *rand.Rand
-	most   int // worlds after each change
+	most   int // about how many worlds are checked after each change
 	dir    string
 	seen   map[seenWorld]bool
 
-	appended, promised int // records of the run
+	appended, promised int // numbers of records of the run
 	status             map[snapshot.Status]bool
-	fork               int  // records of a fork; 0 before it was tried
-	forked             bool // it was promised
-	posted, pinned     bool // were promised
-	queued             bool // it begins so, and is queued again
-	created            bool // that was promised
+	fork               int  // number of records of a fork; 0 before it is created
+	forked             bool // the fork was confirmed
+	posted, pinned     bool // were confirmed
+	queued             bool // the run is created as queued, and queued again later
+	created            bool // the creation was confirmed
 	last               string
-	cutAgain           int  // one of so many worlds is opened with the power cut again
-	again              bool // the power is cut a second time
-	seconds            int  // worlds after that
+	cutAgain           int  // in one of this number of worlds, the power is cut a second time
+	again              bool // true after the second power cut
+	seconds            int  // number of worlds after second power cuts
 }
 
-// seenWorld is a world, with what was promised in it.
+// A seenWorld identifies a world and what was confirmed before it.
 type seenWorld struct {
 	world  uint64
 	ledger [7]int
@@ -65,7 +65,7 @@ func (tr *traced) look(w world) {
 	w.write(tr.t, tr.dir)
 	defer func() {
 		if tr.t.Failed() {
-			tr.t.Logf("after %s; %d appended, %d promised:\n%v", tr.last, tr.appended, tr.promised, w)
+			tr.t.Logf("after %s; %d appended, %d confirmed:\n%v", tr.last, tr.appended, tr.promised, w)
 		}
 	}()
 	tr.check(tr.dir)
@@ -74,7 +74,7 @@ func (tr *traced) look(w world) {
 	}
 }
 
-// openAndCut opens the run in a world, and cuts the power meanwhile.
+// openAndCut opens the run in a world, and cuts the power while it is written.
 func (tr *traced) openAndCut(w world) {
 	t := tr.t
 	second := *tr
@@ -86,7 +86,7 @@ func (tr *traced) openAndCut(w world) {
 	s := newFileStore(t, root, filestore.WithWarnings(func(string, error) {}))
 	found, err := s.Load(t.Context(), "run")
 	if err != nil {
-		return // nothing was promised
+		return // nothing was confirmed
 	}
 	second.appended, second.promised = found.Len()+1, found.Len()
 	second.disk = newPowerDisk(root, func(string) {})
@@ -105,7 +105,7 @@ func (tr *traced) openAndCut(w world) {
 	tr.seconds += len(second.seen)
 }
 
-// check opens what was found, and goes on with it.
+// check checks the run that was found, and continues it.
 func (tr *traced) check(dir string) {
 	t := tr.t
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
@@ -147,7 +147,7 @@ func (tr *traced) check(dir string) {
 	requireStored(t, run, j.Restored().Len()+1)
 }
 
-// is says what the run may be from now on, and looks at all worlds again.
+// is sets the statuses that the run may have from now on, and checks all worlds again.
 func (tr *traced) is(what string, statuses ...snapshot.Status) {
 	tr.status = make(map[snapshot.Status]bool)
 	for _, s := range statuses {
@@ -176,7 +176,7 @@ func (tr *traced) live() {
 		for range 3 + tr.random.IntN(4) {
 			n := 1 + tr.random.IntN(3)
 			if tr.random.IntN(5) == 0 {
-				n = 12 // over several sectors
+				n = 12 // enough for several sectors
 			}
 			batch := storetest.Records(uint64(tr.appended)+1, n)
 			tr.appended += n
@@ -204,7 +204,7 @@ func (tr *traced) live() {
 	}
 }
 
-// beside does what others do to the run while it is closed.
+// beside does what other processes do with the run while it is closed.
 func (tr *traced) beside(s *filestore.Store) {
 	t := tr.t
 	switch {
@@ -226,12 +226,12 @@ func (tr *traced) beside(s *filestore.Store) {
 		require.NoError(t, err)
 		tr.forked = true
 	}
-	tr.cut("promised")
+	tr.cut("confirmed")
 }
 
-// Every world that a cut of the power may leave holds what was promised, and
-// opens. The short form looks at few worlds of two lives.
-func TestNoCutOfThePowerLosesWhatWasPromised(t *testing.T) {
+// Every world that a power cut may leave has all that was confirmed, and its run
+// can be opened. The short form checks few worlds of two lives.
+func TestNoPowerCutLosesConfirmedData(t *testing.T) {
 	lives, most, cutAgain := 2, 15, 100
 	if *long {
 		lives, most, cutAgain = 30, 1500, 50

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// everyWorld calls look with a store in each world that a cut of the power may
-// leave now.
+// everyWorld calls look with a store in each world that a power cut may leave
+// now.
 func everyWorld(t *testing.T, d *powerDisk, look func(s *filestore.Store)) {
 	t.Helper()
 	dir := filepath.Join(memoryDir(t), "world")
@@ -31,8 +31,8 @@ func everyWorld(t *testing.T, d *powerDisk, look func(s *filestore.Store)) {
 	})
 }
 
-// A sync that has failed is not made good by another one: the system takes what it could
-// not write for clean. So nobody may count on what the file shows then.
+// Another sync does not make up for one that has failed, because the system treats the data that it
+// could not write as written. So the store must not trust what it reads from the file.
 func TestAnUpdateAfterAFailedSyncIsNoDamage(t *testing.T) {
 	for _, withMeta := range []bool{true, false} {
 		d := newPowerDisk(memoryDir(t), func(string) {})
@@ -69,7 +69,7 @@ func TestAnUpdateAfterAFailedSyncIsNoDamage(t *testing.T) {
 	}
 }
 
-// The records that a run had when it was updated need not be on the disk.
+// The records that a run has when it is updated need not be on the disk.
 func TestAnUpdateBesideRecordsThatAreNotSyncedIsNoDamage(t *testing.T) {
 	for _, crashed := range []bool{false, true} {
 		d := newPowerDisk(memoryDir(t), func(string) {})
@@ -98,7 +98,7 @@ func TestAnUpdateBesideRecordsThatAreNotSyncedIsNoDamage(t *testing.T) {
 	}
 }
 
-// What a run has consumed is promised with its end.
+// The end of a run includes its usage.
 func TestACutOfThePowerKeepsTheUsageOfARunThatWasClosed(t *testing.T) {
 	d := newPowerDisk(memoryDir(t), func(string) {})
 	s := newFileStore(t, d.root, filestore.WithDisk(d), filestore.WithCompactAtClose(1<<20))
@@ -115,22 +115,23 @@ func TestACutOfThePowerKeepsTheUsageOfARunThatWasClosed(t *testing.T) {
 	})
 }
 
-// What a crash has left of a short run is in nobody's way.
+// The remains of a short run whose creation was cut short do not prevent the creation of a long
+// one.
 func TestALongRunIsCreatedWhereTheCreationOfAShortOneWasCutShort(t *testing.T) {
 	for _, cut := range []int{0, 10, 200} {
 		dir := t.TempDir()
 		s := newFileStore(t, dir)
 		require.NoError(t, os.Mkdir(filepath.Join(dir, "runs", "run"), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run", "00000001.journal"), createdFiles(t)[:cut], 0o600))
-		createShort(t, s) // which is long for this store
+		createShort(t, s) // which this store stores like a long run
 		require.Len(t, load(t, s, "run").Records, 3)
 		require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
 		require.Len(t, load(t, s, "run").Records, 3)
 	}
 }
 
-// A coarseDisk has the times of files in steps, as many file systems do, and calls
-// read whenever a file was read.
+// A coarseDisk rounds the times of files, as many file systems do, and calls read after a file was
+// read.
 type coarseDisk struct {
 	filestore.Disk
 	read func(name string)
@@ -171,8 +172,9 @@ func (f readFile) Close() error {
 	return err
 }
 
-// A run that is closed after a part of it was read has not crashed, whatever the
-// times and sizes of its files say. If it was read as a whole before, it was open.
+// A run that is closed after only a part of it was read is not reported as crashed, even if the
+// times and sizes of its files have not changed. If it is closed after all of it was read, it is
+// reported as open.
 func TestARunThatIsClosedWhileItIsReadIsNotInterrupted(t *testing.T) {
 	for after, wasOpen := range map[string]bool{"the first meta": false, "a journal": false, "the second meta": true} {
 		t.Run(after, func(t *testing.T) {
@@ -201,13 +203,13 @@ func TestARunThatIsClosedWhileItIsReadIsNotInterrupted(t *testing.T) {
 	}
 }
 
-// A run of which a part was read, and which was then created, is not damaged.
+// A run that is created after a part of its files was read is not damaged.
 func TestARunThatIsCreatedWhileItIsReadIsNotDamaged(t *testing.T) {
 	dir := t.TempDir()
 	writer := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
 	journal := filepath.Join(dir, "runs", "run", "00000001.journal")
 	require.NoError(t, os.Mkdir(filepath.Dir(journal), 0o700))
-	require.NoError(t, os.WriteFile(journal, createdFiles(t)[:10], 0o600)) // which is being written
+	require.NoError(t, os.WriteFile(journal, createdFiles(t)[:10], 0o600)) // the journal is being written
 	created := false
 	s := newFileStore(t, dir, filestore.WithDisk(coarseDisk{filestore.OSDisk, func(name string) {
 		if name == filepath.Base(journal) && !created {
@@ -218,7 +220,7 @@ func TestARunThatIsCreatedWhileItIsReadIsNotDamaged(t *testing.T) {
 	require.Len(t, load(t, s, "run").Records, 3)
 }
 
-// renamingDisk calls renaming before a file gets another name.
+// A renamingDisk calls renaming before a file is renamed.
 type renamingDisk struct {
 	filestore.Disk
 	renaming func()
@@ -231,7 +233,7 @@ func (d *renamingDisk) Rename(from, to string) error {
 	return d.Disk.Rename(from, to)
 }
 
-// What an update is writing is no leftover of a crash.
+// The temporary file of an update is not taken for the remains of a crash.
 func TestAnUpdateIsNotDisturbedByTheOpeningOfTheRun(t *testing.T) {
 	dir, d := t.TempDir(), &renamingDisk{Disk: filestore.OSDisk}
 	polled := filestore.WithPolling(time.Second)
@@ -256,7 +258,7 @@ func TestAnUpdateIsNotDisturbedByTheOpeningOfTheRun(t *testing.T) {
 	})
 }
 
-// listedDisk calls listed after a directory was listed.
+// A listedDisk calls listed after a directory was listed.
 type listedDisk struct {
 	filestore.Disk
 	listed func()
@@ -268,7 +270,7 @@ func (d *listedDisk) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Nor is one of which nothing was there yet.
+// A run that is created after its directory was found missing is not damaged.
 func TestARunThatIsCreatedWhileItIsListedIsNotDamaged(t *testing.T) {
 	dir, times := t.TempDir(), 0
 	writer := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
@@ -280,7 +282,7 @@ func TestARunThatIsCreatedWhileItIsListedIsNotDamaged(t *testing.T) {
 	require.Len(t, load(t, s, "run").Records, 3)
 }
 
-// An update of a run that is opened meanwhile is one of how the run stands then.
+// If a run is opened during an update, the update applies to the open run.
 func TestAnUpdateDoesNotUndoTheOpeningOfTheRun(t *testing.T) {
 	dir, metas := t.TempDir(), 0
 	other := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
@@ -290,7 +292,7 @@ func TestAnUpdateDoesNotUndoTheOpeningOfTheRun(t *testing.T) {
 		if name != "meta" {
 			return
 		}
-		if metas++; metas == 1 { // after it was found out that the run is open
+		if metas++; metas == 1 { // after the update has found that the run is open
 			assert.NoError(t, closeAs(j, snapshot.StatusPaused))
 			j = begin(t, other)
 		}
@@ -307,7 +309,7 @@ func TestAnUpdateDoesNotUndoTheOpeningOfTheRun(t *testing.T) {
 	require.True(t, info.Pinned)
 }
 
-// Before the first meta file of a run is there, only who has locked the run writes it.
+// The first meta file of a run is written only by the process that has locked the run.
 func TestAnUpdateDoesNotMakeTheMetaFileOfAnOpenRun(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
@@ -324,8 +326,8 @@ func TestAnUpdateDoesNotMakeTheMetaFileOfAnOpenRun(t *testing.T) {
 	require.True(t, info.Pinned)
 }
 
-// A journal that lost the generation which the meta file says runs is damaged, and the
-// number of that, which followers of its records have, is not used again.
+// A journal that lost the generation named in the meta file is damaged. Followers may have the
+// number of that generation in their cursors, so it is not used again.
 func TestTheLossOfAGenerationIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	var warned error

@@ -14,8 +14,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// damagedLate is a run of three generations, of 3 records each. What comes after
-// record 4 is damaged; with lost, its meta file is gone, too.
+// damagedLate makes a run of three generations with 3 records each. The function
+// damage damages and repairs the run after record 4; if lost is true, it also
+// removes the meta file.
 func damagedLate(t *testing.T, lost bool) (r *reader, s *filestore.Store, damage func()) {
 	t.Helper()
 	r = &reader{dir: t.TempDir()}
@@ -30,7 +31,7 @@ func damagedLate(t *testing.T, lost bool) (r *reader, s *filestore.Store, damage
 		data, err := os.ReadFile(journal)
 		require.NoError(t, err)
 		frames := filestore.Frames(data)
-		data[frames[7]+20]++ // the header, 3 records, the end, the next begin, record 4: record 5
+		data[frames[7]+20]++ // record 5: it follows the header, 3 records, the end, the next beginning and record 4
 		require.NoError(t, os.WriteFile(journal, data, 0o600))
 		if lost {
 			require.NoError(t, os.Remove(filepath.Join(run, "meta")))
@@ -41,9 +42,9 @@ func damagedLate(t *testing.T, lost bool) (r *reader, s *filestore.Store, damage
 	}
 }
 
-// What is appended after a repair is not the rest of what was lost by it, whether
-// or not it is known how many generations there were.
-func TestNobodyTakesWhatComesAfterARepairForWhatWasLost(t *testing.T) {
+// Records appended after a repair do not count as those that were lost, whether
+// or not the number of generations is known.
+func TestRecordsAfterARepairAreNotTakenForLostOnes(t *testing.T) {
 	for name, lost := range map[string]bool{"with its meta file": false, "without it": true} {
 		t.Run(name, func(t *testing.T) {
 			r, s, damage := damagedLate(t, lost)
@@ -65,7 +66,7 @@ func TestNobodyTakesWhatComesAfterARepairForWhatWasLost(t *testing.T) {
 				}
 				if got = append(got, describedRecord(&rec)); rec.Seq == 9 {
 					damage()
-					r.extend(t, s, "new", 3, snapshot.StatusPaused) // up to record 7
+					r.extend(t, s, "new", 3, snapshot.StatusPaused) // records 5 to 7
 					r.extend(t, s, "new", 3, snapshot.StatusPaused)
 				}
 			}
@@ -75,7 +76,7 @@ func TestNobodyTakesWhatComesAfterARepairForWhatWasLost(t *testing.T) {
 			run, records := stood(t, r.dir)
 			require.Len(t, records, 10)
 			require.Greater(t, run.Generation, uint64(3))
-			for seq := uint64(5); seq <= 9; seq++ { // the cursors of those who had what is lost
+			for seq := uint64(5); seq <= 9; seq++ { // cursors of readers that have read the lost records
 				c := snapshot.Cursor{Generation: (seq + 2) / 3, Seq: seq}
 				for _, err := range s.Follow(t.Context(), "run", c) {
 					require.ErrorIs(t, err, snapshot.ErrReset)
@@ -90,7 +91,7 @@ func TestNobodyTakesWhatComesAfterARepairForWhatWasLost(t *testing.T) {
 				require.Equal(t, "new", rec.Message())
 			}
 			cancel()
-			for range watched { // until it has ended
+			for range watched { // until Watch has ended
 			}
 		})
 	}

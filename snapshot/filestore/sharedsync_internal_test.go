@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A heldFS is a file system whose syncs wait.
+// A heldFS is a file system whose syncs block until the test ends them.
 type heldFS struct {
 	begun  chan struct{}
 	end    chan error
-	other  *os.File // is not in it
-	size   int64    // to be written
+	other  *os.File // a file of another file system
+	size   int64    // number of dirty bytes
 	closed bool
 }
 
@@ -36,11 +36,11 @@ func (h *heldFS) close() error { h.closed = true; return nil }
 // A syncing is a file that is being synced.
 type syncing struct {
 	file  *os.File
-	alone chan error // receives the outcome when it is synced by itself
+	alone chan error // receives the result if the file is synced alone
 	done  chan error
 }
 
-// begin syncs a file.
+// begin starts the sync of a file.
 func begin(s *sharedSync) syncing {
 	g := syncing{new(os.File), make(chan error), make(chan error, 1)}
 	go func() { g.done <- s.sync(g.file, func(*os.File) error { return <-g.alone }) }()
@@ -48,7 +48,7 @@ func begin(s *sharedSync) syncing {
 	return g
 }
 
-// isShared reports whether a file is not synced by itself.
+// isShared reports whether a file is synced together with others.
 func (g syncing) isShared() bool {
 	synctest.Wait()
 	select {
@@ -59,7 +59,7 @@ func (g syncing) isShared() bool {
 	}
 }
 
-// occupy begins as many syncs as are done by themselves.
+// occupy starts the maximum number of syncs of single files.
 func occupy(t *testing.T, s *sharedSync) (release func()) {
 	var all []syncing
 	for range syncsAlone {
@@ -73,7 +73,7 @@ func occupy(t *testing.T, s *sharedSync) (release func()) {
 	}
 }
 
-// occupied calls test while as many syncs are under way as are done by themselves.
+// occupied calls test while the maximum number of syncs of single files is running.
 func occupied(t *testing.T, test func(t *testing.T, fs *heldFS, s *sharedSync)) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newHeldFS()
@@ -84,24 +84,24 @@ func occupied(t *testing.T, test func(t *testing.T, fs *heldFS, s *sharedSync)) 
 	})
 }
 
-func TestFewFilesAreSyncedByThemselves(t *testing.T) {
+func TestFewFilesAreSyncedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newHeldFS()
 		s := &sharedSync{fs: fs}
 		occupy(t, s)()
-		occupy(t, s)() // they count no more when they have ended
+		occupy(t, s)() // ended syncs do not count
 		require.Empty(t, fs.begun)
 	})
 }
 
-func TestThoseWhoComeDuringASharedSyncWaitForTheNext(t *testing.T) {
+func TestSyncsDuringASharedSyncWaitForTheNext(t *testing.T) {
 	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		first := begin(s)
 		<-fs.begun
 		second, third := begin(s), begin(s)
 		fs.end <- nil
 		require.NoError(t, <-first.done)
-		<-fs.begun // one for both
+		<-fs.begun // one sync for both files
 		require.Empty(t, second.done)
 		require.Empty(t, third.done)
 		fs.end <- nil
@@ -116,8 +116,8 @@ func TestAfterASharedSyncThatFailedEachFileIsSyncedByItself(t *testing.T) {
 		first := begin(s)
 		<-fs.begun
 		second := begin(s)
-		fs.end <- errors.New("a write failed, of some file")
-		lost := errors.New("of this file")
+		fs.end <- errors.New("a write of some file failed")
+		lost := errors.New("a write of this file failed")
 		first.alone <- lost
 		require.ErrorIs(t, <-first.done, lost)
 		second.alone <- nil
@@ -129,7 +129,7 @@ func TestAfterASharedSyncThatFailedEachFileIsSyncedByItself(t *testing.T) {
 	})
 }
 
-func TestWhatOtherProgramsHaveToWriteIsNotWaitedFor(t *testing.T) {
+func TestASyncDoesNotWaitForDataOfOtherPrograms(t *testing.T) {
 	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		fs.size = maxDirty + 1
 		require.False(t, begin(s).isShared())
@@ -150,12 +150,12 @@ func TestFilesOfAnotherFileSystemAreSyncedByThemselves(t *testing.T) {
 	})
 }
 
-// The file system that tests run on is synced as a whole where that is possible.
+// The file system of the test is synced as a whole if that is possible.
 func TestAFileSystemIsSyncedAsAWhole(t *testing.T) {
 	dir := t.TempDir()
 	s := newSharedSync(dir)
 	if s == nil {
-		t.Skip("it is not known to be safe here")
+		t.Skip("this file system is not known to be safe")
 	}
 	f, err := os.Create(filepath.Join(dir, "file"))
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestAFileSystemIsSyncedAsAWhole(t *testing.T) {
 	all.Wait()
 	require.False(t, s.failed.Load())
 	require.NoError(t, f.Close())
-	for range 50 { // what is closed cannot be synced, shared or not
+	for range 50 { // a closed file cannot be synced, shared or not
 		all.Go(func() {
 			if s.sync(f, syncData) == nil {
 				t.Error("a closed file was synced")
@@ -195,8 +195,7 @@ func TestAFileSystemIsSyncedAsAWhole(t *testing.T) {
 	all.Wait()
 }
 
-// After Close, nobody uses the descriptor any more, whose number may be that of another
-// file by then.
+// After Close, the descriptor is not used, because its number may belong to another file by then.
 func TestAClosedStoreSyncsEachFileByItself(t *testing.T) {
 	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		g := begin(s)
@@ -204,7 +203,7 @@ func TestAClosedStoreSyncsEachFileByItself(t *testing.T) {
 		closed := make(chan error, 1)
 		go func() { closed <- s.close() }()
 		synctest.Wait()
-		require.False(t, fs.closed, "it was closed while a sync was under way")
+		require.False(t, fs.closed, "the file system was closed during a sync")
 		fs.end <- nil
 		require.NoError(t, <-g.done)
 		require.NoError(t, <-closed)

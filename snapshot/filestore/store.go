@@ -25,9 +25,9 @@ import (
 //	artifacts/ab/cdef…               see Artifacts
 //	trash/                           runs that are being deleted
 //
-// Copying the directory of an open run file by file does not copy the run: the copy may be
-// damaged, or have fewer records than were synced. Copy runs that are not open, or let the file system take a snapshot of the
-// whole directory, or store what Load returns, as reprise export does.
+// Copying the directory of an open run file by file does not copy the run: the copy may be damaged,
+// or have fewer records than were synced. Copy runs that are not open, or let the file system take
+// a snapshot of the whole directory, or store the result of Load, as reprise export does.
 //
 // Only the owner can read the files. Many processes of one machine may use the directory; a
 // network file system works if its locks and renames do. A Store is safe for concurrent

@@ -34,8 +34,8 @@ func TestFileArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
 	})
 }
 
-// newFileStore returns a store that syncs nothing unless it is given another
-// disk, and whose warnings fail the test unless it is told otherwise.
+// newFileStore returns a store that syncs nothing and whose warnings fail the
+// test, unless opts say otherwise.
 func newFileStore(t testing.TB, dir string, opts ...filestore.Option) *filestore.Store {
 	t.Helper()
 	s, err := filestore.New(dir, append([]filestore.Option{
@@ -65,7 +65,7 @@ type fastFile struct{ filestore.DiskFile }
 
 func (fastFile) Sync() error { return nil }
 
-// begin opens the run that most tests are about.
+// begin opens the run with the ID run, and creates it if it does not exist.
 func begin(t testing.TB, s snapshot.Store) snapshot.Journal {
 	t.Helper()
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
@@ -100,8 +100,8 @@ func TestFileStoreKeepsTheRulesOfSharedStores(t *testing.T) {
 	})
 }
 
-// TestFileStoreKeepsTheRulesOfCrashes: a copy of the directory is what the next
-// process finds, with the locks gone.
+// The store after the crash is one on a copy of the directory, as the locks do
+// not apply to the copy.
 func TestFileStoreKeepsTheRulesOfCrashes(t *testing.T) {
 	t.Parallel()
 	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {

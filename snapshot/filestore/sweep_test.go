@@ -19,16 +19,16 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A swept run has everything that a store keeps.
+// A swept is a run with every kind of file that a store has.
 type swept struct {
 	files    map[string][]byte // by name, relative to the store
 	records  int
 	promised int
 	status   snapshot.Status
-	reports  bool // any loss of records is one of what was promised
+	reports  bool // any loss of records must be reported, as all were confirmed
 }
 
-// tree reads the files in a directory.
+// treeOf returns the files in a directory, by name.
 func treeOf(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	files := make(map[string][]byte)
@@ -45,8 +45,8 @@ func treeOf(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-// sweptRuns are runs as a store leaves them: complete, stopped by a crash, and
-// stopped in the middle of a compaction.
+// sweptRuns returns runs as a store leaves them: completed, stopped by a crash,
+// and stopped in the middle of a compaction.
 func sweptRuns(t testing.TB, records int) map[string]swept {
 	t.Helper()
 	all := make(map[string]swept)
@@ -86,10 +86,10 @@ func sweptRuns(t testing.TB, records int) map[string]swept {
 	return all
 }
 
-// The sweep cuts every file of every run at every byte, and changes each byte
-// in two ways. The short form does one of them for each byte of short runs, and
-// repairs few.
-func TestNoDamageIsTakenForWhatWasWritten(t *testing.T) {
+// The sweep cuts every file of every run at every byte, and changes each byte in
+// two ways. The short form makes one of these changes for each byte of shorter
+// runs, and repairs few of them.
+func TestNoDamageIsTakenForValidData(t *testing.T) {
 	records, repairs := 8, 29
 	if *long {
 		records, repairs = 40, 1
@@ -134,14 +134,14 @@ func TestNoDamageIsTakenForWhatWasWritten(t *testing.T) {
 	}
 }
 
-// with is data with some bits of a byte changed.
+// with returns data with some bits of a byte changed.
 func with(data []byte, at int, bits byte) []byte {
 	data = slices.Clone(data)
 	data[at] ^= bits
 	return data
 }
 
-// restore puts a file back where it was, if something has moved it.
+// restore writes a file again, and removes the copies that were set aside as refused.
 func restore(t testing.TB, dir, file string, data []byte) {
 	t.Helper()
 	aside, err := filepath.Glob(filepath.Join(dir, file+".refused*"))
@@ -152,8 +152,8 @@ func restore(t testing.TB, dir, file string, data []byte) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
 }
 
-// check reads all that the store has, of which one file is damaged. It reports
-// whether the run is.
+// check reads everything from a store with one damaged file. It reports whether
+// the run is damaged.
 func (run *swept) check(t testing.TB, s *filestore.Store, file string) (damaged bool) {
 	found, err := s.Load(t.Context(), "run")
 	switch {
@@ -189,7 +189,7 @@ func (run *swept) check(t testing.TB, s *filestore.Store, file string) (damaged 
 	return damaged
 }
 
-// repair repairs the run in a directory of its own.
+// repair repairs a copy of the run in another directory.
 func (run *swept) repair(t testing.TB, from, file string, data []byte) {
 	dir := from + "-repair"
 	defer func() { _ = os.RemoveAll(dir) }()

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A syncCounter counts what is synced.
+// A syncCounter notes which files and directories are synced.
 type syncCounter struct {
 	filestore.Disk
 	files, dirs []string
@@ -63,10 +63,11 @@ func TestAShortRunIsSyncedNoMoreThanItMust(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, j.Append(storetest.Records(1, 4)...))
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
-	require.Equal(t, []string{"00000001.journal", "00000001.journal"}, d.files[1:], "when it is opened, and when it is closed")
+	require.Equal(t, []string{"00000001.journal", "00000001.journal"}, d.files[1:], "one sync by Open, and one by Close")
 	require.Empty(t, d.dirs[2:])
 
-	// What Update changes is synced. The meta file never is: it says nothing that the others do not.
+	// Update syncs its file. The meta file is never synced, because the other files have all that
+	// it has.
 	d.files, d.dirs = nil, nil
 	_, err = s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
 	require.NoError(t, err)
@@ -78,7 +79,7 @@ func TestAShortRunIsSyncedNoMoreThanItMust(t *testing.T) {
 	require.Equal(t, []string{"00000001.journal", "00000001.journal"}, d.files[1:])
 }
 
-// runsDisk has syncs of the directory of all runs wait.
+// A runsDisk blocks syncs of the directory of all runs until the test ends them.
 type runsDisk struct {
 	filestore.Disk
 	begun chan struct{}
@@ -118,7 +119,7 @@ func TestRunsThatAreCreatedMeanwhileShareTheNextSync(t *testing.T) {
 		synctest.Wait()
 		d.end <- nil
 		require.NoError(t, <-errs)
-		<-d.begun // one sync for all
+		<-d.begun // one sync for all runs
 		lost := errors.New("lost")
 		d.end <- lost
 		creating.Wait()

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// recordsAfter returns the numbers of the records after a number.
+// recordsAfter returns the numbers of the records that Records yields, and its error.
 func recordsAfter(t testing.TB, s snapshot.Reader, after uint64) (seqs []uint64, last error) {
 	t.Helper()
 	for rec, err := range s.Records(t.Context(), "run", after) {
@@ -29,7 +29,7 @@ func recordsAfter(t testing.TB, s snapshot.Reader, after uint64) (seqs []uint64,
 	return seqs, nil
 }
 
-func TestTheEndOfARunIsReadWithoutWhatComesBefore(t *testing.T) {
+func TestTheEndOfARunIsReadWithoutTheRest(t *testing.T) {
 	t.Parallel()
 	disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}
 	dir := memoryDir(t)
@@ -65,7 +65,7 @@ func TestTheEndOfARunIsReadWithoutWhatComesBefore(t *testing.T) {
 	}
 	assert.Less(t, disk.read.Load(), size/10, "a follower")
 
-	// Whatever is damaged is an error, if it is read.
+	// Damage is an error only if the damaged part is read.
 	snapshotFile := ""
 	for _, name := range runFiles(t, dir) {
 		if filepath.Ext(name) == ".snapshot" {
@@ -96,7 +96,7 @@ func TestTheEndOfARunIsReadFromItsJournals(t *testing.T) {
 			s := newFileStore(t, dir)
 			j := begin(t, s)
 			require.NoError(t, j.Append(storetest.Records(1, 50)...))
-			require.NoError(t, closeAs(j, snapshot.StatusPaused)) // a snapshot
+			require.NoError(t, closeAs(j, snapshot.StatusPaused)) // makes a snapshot
 			j = begin(t, s)
 			defer filestore.Abandon(j)
 			for n := range uint64(100) {
@@ -123,7 +123,7 @@ func newest(t *testing.T, run string) string {
 	return all[len(all)-1]
 }
 
-// appendTo writes after the frames of a journal, where there is room.
+// appendTo writes text after the frames of a journal, in place of the zeros.
 func appendTo(t *testing.T, name, text string) {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -131,9 +131,8 @@ func appendTo(t *testing.T, name, text string) {
 	require.NoError(t, os.WriteFile(name, append(framesAlone(t, data), text...), 0o600))
 }
 
-// TestTheRecordsOfADamagedRunAreThoseThatLoadHas: in whatever file and wherever,
-// reading the end of a run gives records of the run, and an error if some that
-// were asked for are missing.
+// Wherever the damage is, Records yields only records of the run, and an error if
+// requested ones are missing.
 func TestTheRecordsOfADamagedRunAreThoseThatLoadHas(t *testing.T) {
 	t.Parallel()
 	dir := memoryDir(t)
@@ -179,11 +178,11 @@ func TestTheRecordsOfADamagedRunAreThoseThatLoadHas(t *testing.T) {
 	}
 }
 
-// A gapDisk lists a directory as it may be listed while a compaction makes a snapshot in
-// it and removes a journal: with neither of both.
+// A gapDisk lists a directory as the system may list it while a compaction adds a snapshot and
+// removes a journal: with neither of them.
 type gapDisk struct {
 	filestore.Disk
-	hidden []string // from the next listing
+	hidden []string // names that the next listing leaves out
 }
 
 func (d *gapDisk) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -202,22 +201,22 @@ func TestRecordsAreNotMissedInADirectoryThatChangesWhileItIsListed(t *testing.T)
 	s := newFileStore(t, dir, filestore.WithDisk(disk))
 	j := begin(t, s)
 	require.NoError(t, j.Append(storetest.Records(1, 50)...))
-	require.NoError(t, closeAs(j, snapshot.StatusPaused)) // the snapshot 1
+	require.NoError(t, closeAs(j, snapshot.StatusPaused)) // makes snapshot 1
 	j = begin(t, s)
 	defer filestore.Abandon(j)
-	require.NoError(t, j.Append(storetest.Records(51, 10)...)) // to the journal 2
+	require.NoError(t, j.Append(storetest.Records(51, 10)...)) // into journal 2
 	disk.hidden = []string{"00000002.journal"}
 	seqs, err := recordsAfter(t, s, 0)
 	require.NoError(t, err)
-	require.Len(t, seqs, 60, "the snapshot alone was listed")
+	require.Len(t, seqs, 60, "the first listing had only the snapshot")
 
 	old := readRun(t, dir)["00000001.snapshot"]
 	filestore.Compact(j)
-	filestore.WaitForCompaction(j) // the snapshot 2, and the journal 3
+	filestore.WaitForCompaction(j) // makes snapshot 2 and journal 3
 	require.Equal(t, []string{"00000002.snapshot", "00000003.journal", "lock", "meta"}, runFiles(t, dir))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run", "00000001.snapshot"), old, 0o600))
 	disk.hidden = []string{"00000002.snapshot"}
 	seqs, err = recordsAfter(t, s, 45)
 	require.NoError(t, err)
-	require.Len(t, seqs, 15, "the older snapshot was listed, and the empty journal")
+	require.Len(t, seqs, 15, "the first listing had only the older snapshot and the empty journal")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// told is all that lists, Info and Load say of a run, by a store that knows nothing yet.
+// told returns the info of a run from lists, Info and Load, each from a new store.
 func told(t *testing.T, dir string) map[string]snapshot.Info {
 	t.Helper()
 	all := make(map[string]snapshot.Info)
@@ -24,7 +24,7 @@ func told(t *testing.T, dir string) map[string]snapshot.Info {
 	all["Load"] = run.Info
 	all["Info"], err = fresh().Info(t.Context(), "run")
 	require.NoError(t, err)
-	if run.Open { // lists believe the process that has it open
+	if run.Open { // lists show the info of the process that has the run open
 		return all
 	}
 	for name, f := range map[string]snapshot.Filter{
@@ -41,7 +41,7 @@ func told(t *testing.T, dir string) map[string]snapshot.Info {
 	return all
 }
 
-// lateUpdates are what Update may do to a run at the end of its life.
+// lateUpdates are the updates of a run at the end of its life.
 var lateUpdates = map[string]func(i *snapshot.Info){
 	"":                  nil,
 	", and is pinned":   func(i *snapshot.Info) { i.Pinned = true },
@@ -49,10 +49,10 @@ var lateUpdates = map[string]func(i *snapshot.Info){
 	", and is renamed ": func(i *snapshot.Info) { i.Metadata.Description = "another" },
 }
 
-// TestTheMetaFileIsNeverBelievedAgainstTheOthers: at the end of each life, whether the
-// meta file is as it ever was, is damaged or is gone, everybody says the same of the run,
-// and the next opening is the same.
-func TestTheMetaFileIsNeverBelievedAgainstTheOthers(t *testing.T) {
+// At the end of each life, the meta file is replaced by each of its earlier versions, by a damaged
+// one, or removed. Each time all methods must return the same info, and the run must open with the
+// same state.
+func TestTheOtherFilesPrevailOverTheMetaFile(t *testing.T) {
 	n := 0
 	for shape, build := range shapes {
 		for name, change := range changes {
@@ -102,7 +102,7 @@ func TestNoMetaFileHidesThatARunIsOpen(t *testing.T) {
 	}
 }
 
-// An indexedLife is the life of a run with all meta files that it ever had.
+// An indexedLife is the life of a run with all versions of its meta file.
 type indexedLife struct {
 	t     *testing.T
 	r     *reader
@@ -117,7 +117,7 @@ func (l *indexedLife) note() {
 	}
 }
 
-// update updates the run, if it may be updated so.
+// update updates the run, if the update is allowed.
 func (l *indexedLife) update(f func(i *snapshot.Info)) {
 	if f == nil {
 		return
@@ -174,8 +174,7 @@ func (l *indexedLife) check() {
 	}
 }
 
-// TestAnUpdateThatWasCutShortIsListed: its process ended after the update was stored, and
-// before the meta file said so.
+// The process ended after the update was stored, and before the meta file was written.
 func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
 	s, _, dir := oldRuns(t, 1)
 	lister := keeping(t, dir)
@@ -197,7 +196,7 @@ func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
 	require.True(t, list(t, s, snapshot.Filter{})[0].Pinned)
 }
 
-// A writingDisk may refuse to open a file for writing.
+// A writingDisk can refuse to open a file for writing.
 type writingDisk struct {
 	filestore.Disk
 	open func(name string) error

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// TestErrorsOfTheSystemSayWhatCouldNotBeDone: an error that says nothing about the run is
-// ErrUnavailable, and names what was tried. One of reading says nothing of writing.
+// An error that says nothing about the run itself is ErrUnavailable, and names the failed
+// operation. An error from a read does not mention writing.
 func TestErrorsOfTheSystemSayWhatCouldNotBeDone(t *testing.T) {
 	t.Parallel()
 	disk := newFaultyDisk()
@@ -50,7 +50,7 @@ func TestErrorsOfTheSystemSayWhatCouldNotBeDone(t *testing.T) {
 	j = begin(t, s)
 	disk.write = func(string) error { return syscall.EFBIG }
 	err = j.Append(storetest.Records(4, 1)...)
-	require.ErrorIs(t, err, snapshot.ErrUnavailable, "the file is as large as files may be")
+	require.ErrorIs(t, err, snapshot.ErrUnavailable, "the file has reached the maximum size")
 	require.ErrorIs(t, err, syscall.EFBIG)
 	require.ErrorIs(t, closeAs(j, snapshot.StatusPaused), snapshot.ErrUnavailable)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run in a store goes on where it stopped.
+// A run in a store continues where it stopped.
 func Example() {
 	ctx, store := context.Background(), memstore.New()
 	for range 2 {

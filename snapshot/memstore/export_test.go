@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// NewOn returns a store on what wrap makes of the backend of a Store.
+// NewOn returns a store on the backend that wrap returns for the backend of a Store.
 func NewOn(wrap func(storekit.Backend) storekit.Backend, poll time.Duration) *Store {
 	return &Store{Store: storekit.New(wrap(newMemory()), storekit.Options{Poll: poll})}
 }

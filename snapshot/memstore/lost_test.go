@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// TestNoLostAnswerIsNoticed: with records that are appended at once, and in the background.
+// TestNoLostAnswerIsNoticed appends records at once, and in the background.
 func TestNoLostAnswerIsNoticed(t *testing.T) {
 	for name, poll := range map[string]time.Duration{"at once": 0, "in the background": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

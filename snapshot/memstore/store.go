@@ -147,7 +147,7 @@ func (m *memory) find(p storekit.Place) (at int, ok bool) {
 	return slices.BinarySearchFunc(m.order, p, func(r *run, p storekit.Place) int { return p.Compare(r.place()) })
 }
 
-// status is that which lists show.
+// status returns the status that lists show.
 func (r *run) status() snapshot.Status {
 	if r.head.Info.Status == snapshot.StatusRunning && r.head.Opening == "" {
 		return snapshot.StatusInterrupted

@@ -23,7 +23,7 @@ func TestArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
 	storetest.RunArtifacts(t, func(*testing.T) snapshot.ArtifactStore { return memstore.New() })
 }
 
-// TestAPageCostsTheSameInALargeStore, also with the number of all runs.
+// TestAPageCostsTheSameInALargeStore also checks pages with counts.
 func TestAPageCostsTheSameInALargeStore(t *testing.T) {
 	costOf := func(runs int) float64 {
 		store := memstore.New()
@@ -44,8 +44,8 @@ func TestAPageCostsTheSameInALargeStore(t *testing.T) {
 	assert.InDelta(t, costOf(10), costOf(3000), 3)
 }
 
-// TestListsFollowEveryChange compares pages and counts with those of all infos after each of many
-// random changes.
+// TestListsFollowEveryChange compares pages and counts with those computed from all infos, after
+// each of many random changes.
 func TestListsFollowEveryChange(t *testing.T) {
 	store := memstore.New()
 	random := rand.New(rand.NewPCG(1, 2))

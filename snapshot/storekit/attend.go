@@ -16,7 +16,7 @@ type attendance struct {
 	runs  map[string]bool // the runs to look at; guarded by the lock of the Store
 }
 
-// attend starts to watch the run of a journal; attendNoMore ends that.
+// attend starts to watch the run of a journal, until stopAttending.
 func (s *Store) attend(j *journal) {
 	s.mu.Lock()
 	s.open[j.runID] = j
@@ -73,8 +73,8 @@ func isOver(lease <-chan struct{}) bool {
 	}
 }
 
-// attendNoMore undoes attend. The attendance ends with the last journal.
-func (s *Store) attendNoMore(j *journal) {
+// stopAttending undoes attend. The attendance ends with the last journal.
+func (s *Store) stopAttending(j *journal) {
 	s.mu.Lock()
 	if s.open[j.runID] == j {
 		delete(s.open, j.runID)

@@ -20,8 +20,8 @@ type Backend interface {
 	Messages
 }
 
-// A Head is the stored state of a run, apart from its records and messages. The zero Head stands
-// for a run that does not exist.
+// A Head is the stored state of a run, apart from its records and messages. The zero Head means
+// that the run does not exist.
 type Head struct {
 	// Info is the info of the run. The backend sets its LastSeq, the number of the last
 	// record, and Open, which reports whether a living process has the run open; both are

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// statements are those of a database that takes a second for each, and squares.
+// statements simulates a database that squares numbers, and takes a second for each statement.
 type statements struct {
 	mu  sync.Mutex
 	all [][]int
@@ -24,7 +24,7 @@ var (
 	errGone    = errors.Join(snapshot.ErrUnavailable, errors.New("gone"))
 )
 
-// do refuses 13, and cannot be reached for 99.
+// do executes a statement. It refuses the number 13, and is unavailable for 99.
 func (s *statements) do(_ context.Context, all []int) ([]int, error) {
 	s.mu.Lock()
 	s.all = append(s.all, slices.Sorted(slices.Values(all)))
@@ -43,7 +43,7 @@ func (s *statements) do(_ context.Context, all []int) ([]int, error) {
 	return squares, nil
 }
 
-// askAll asks for numbers at once, after one that comes first.
+// askAll asks for all numbers at the same time, after another request has started.
 func askAll(t *testing.T, numbers ...int) (*statements, map[int]error) {
 	s, wait := new(statements), new(sync.WaitGroup)
 	c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Gate: new(storekit.Gate)}
@@ -67,7 +67,7 @@ func askAll(t *testing.T, numbers ...int) (*statements, map[int]error) {
 	return s, errs
 }
 
-func TestWhatIsAskedForMeanwhileSharesTheNextStatement(t *testing.T) {
+func TestConcurrentRequestsShareTheNextStatement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, errs := askAll(t, 1, 2, 3, 4)
 		if want := [][]int{{1}, {2, 3, 4}}; !slices.EqualFunc(s.all, want, slices.Equal) {
@@ -81,7 +81,7 @@ func TestWhatIsAskedForMeanwhileSharesTheNextStatement(t *testing.T) {
 	})
 }
 
-func TestOneThatIsRefusedDoesNotFailTheOthers(t *testing.T) {
+func TestARefusedRequestDoesNotFailTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, errs := askAll(t, 1, 2, 13, 4)
 		if len(s.all) != 5 {
@@ -95,8 +95,9 @@ func TestOneThatIsRefusedDoesNotFailTheOthers(t *testing.T) {
 	})
 }
 
-// What may have been done is not done again here: who has asked knows whether it may be.
-func TestAnOutcomeThatIsUnknownIsThatOfAll(t *testing.T) {
+// A statement that may have been executed is not repeated here, because only the callers know
+// whether that is safe.
+func TestAnUnknownOutcomeIsReturnedToAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, errs := askAll(t, 1, 2, 99, 4)
 		if len(s.all) != 2 {
@@ -117,7 +118,7 @@ func TestTheEndOfAContextEndsTheWait(t *testing.T) {
 		c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Gate: &gate}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		for range 2 { // while it is under way, and before it is asked for
+		for range 2 { // while the statement is executed, and before the request is made
 			if _, err := c.Ask(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v, want the cause of the context", err)
 			}
@@ -129,7 +130,8 @@ func TestTheEndOfAContextEndsTheWait(t *testing.T) {
 	})
 }
 
-// Who executes a statement for all does not have to execute those of others, too.
+// A caller that has executed a statement for several callers does not have to execute the next one,
+// too.
 func TestACallerExecutesOneStatementAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s statements
@@ -154,7 +156,7 @@ func TestACallerExecutesOneStatementAtMost(t *testing.T) {
 	})
 }
 
-// A statement that is under way ends before Close returns, and later ones are not begun.
+// Close waits for the statement that is being executed, and later ones are not begun.
 func TestAClosedGateRefusesRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s statements

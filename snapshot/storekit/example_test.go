@@ -14,7 +14,7 @@ func Example() {
 	_, info, _ = storekit.Opened(info, &snapshot.OpenOptions{Owner: "host-1"})
 	fmt.Println(info.Status, info.Generation, info.Open)
 
-	info = storekit.Crashed(info) // nobody has it open any more
+	info = storekit.Crashed(info) // its process has ended
 	fmt.Println(info.Status, info.Stop)
 
 	restored, info, _ := storekit.Opened(info, &snapshot.OpenOptions{Owner: "host-2"})

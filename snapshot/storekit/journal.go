@@ -225,8 +225,9 @@ func (j *journal) claim() bool {
 	return claimed
 }
 
-// want has records stored that a caller waits for. A caller whose context never ends stores them by
-// itself, which saves two switches between goroutines. The lock is held, and released meanwhile.
+// want stores the records up to seq, for which the caller waits, or lets another goroutine store
+// them. A caller whose context never ends stores them by itself, which saves two switches between
+// goroutines. The lock is held, and released meanwhile.
 func (j *journal) want(ctx context.Context, seq uint64) {
 	j.wanted = max(j.wanted, seq)
 	switch {
@@ -354,7 +355,7 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 	if err != nil && broken == nil {
 		err = fmt.Errorf("snapshot: close run %s: %w", j.runID, err)
 	}
-	j.store.attendNoMore(j)
+	j.store.stopAttending(j)
 	j.wait.Wait()
 	j.endErr = err
 	close(j.ended)

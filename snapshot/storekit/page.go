@@ -101,7 +101,7 @@ type picked struct {
 func (p *picked) Len() int           { return len(p.runs) }
 func (p *picked) Less(i, j int) bool { return p.runs[i].at.compare(p.runs[j].at, p.ascending) > 0 }
 func (p *picked) Swap(i, j int)      { p.runs[i], p.runs[j] = p.runs[j], p.runs[i] }
-func (p *picked) Push(x any)         { p.runs = append(p.runs, x.(one)) } //nolint:forcetypeassert // heap.Push has it from Add
+func (p *picked) Push(x any)         { p.runs = append(p.runs, x.(one)) } //nolint:forcetypeassert // Add pushes only values of type one
 
 func (p *picked) Pop() any {
 	last := len(p.runs) - 1
@@ -166,8 +166,8 @@ func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 
 // PageOf is like Page, for stores that have to read each Info, and for lists with the last updated
 // run first. There are n runs. place returns the place of run i; places must ascend. look returns
-// the info of run i and whether the run exists. If look reports that it reads no more, the page
-// ends before that run. PageOf does not count.
+// the info of run i and whether the run exists; if more is false, the page ends before that run.
+// PageOf does not count.
 func PageOf(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
 	before, err := parsePlace(f.Before, &f)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// TestPagesHoldEachRunOnce: the last updated first, however long a page is, also
-// for runs that were updated at the same time or of which nothing is known.
+// Pages of any length list the last updated run first, also if runs were updated
+// at the same time or at an unknown time.
 func TestPagesHoldEachRunOnce(t *testing.T) {
 	var all []snapshot.Info
 	for i := range 20 {

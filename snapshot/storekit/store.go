@@ -37,7 +37,7 @@ func Check(ctx context.Context, runID string) error {
 	return context.Cause(ctx)
 }
 
-// NotFound returns the error for a run that does not exist. It is snapshot.ErrNotFound.
+// NotFound returns the error for a run that does not exist. It wraps snapshot.ErrNotFound.
 func NotFound(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }

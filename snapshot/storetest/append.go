@@ -26,7 +26,7 @@ func resumed(f *fixture) {
 	f.must(err)
 	f.equal(f.decoded(j.Restored()).Records, want[:4], "run")
 	if sn := f.decoded(j.Restored()); sn.LastSeq != 4 || sn.Status != snapshot.StatusInterrupted {
-		f.Errorf("its last number is %d, its status %s, not 4 and interrupted", sn.LastSeq, sn.Status)
+		f.Errorf("the last record is %d and the status %s; want 4 and interrupted", sn.LastSeq, sn.Status)
 	}
 	f.must(j.Append(want[4:]...))
 	f.must(j.Sync(context.Background(), 7))
@@ -35,7 +35,7 @@ func resumed(f *fixture) {
 	sn := f.load("run")
 	f.equal(sn.Records, want, "run")
 	if sn.LastSeq != 7 {
-		f.Errorf("the last number is %d, not 7", sn.LastSeq)
+		f.Errorf("the last record is %d, want 7", sn.LastSeq)
 	}
 }
 
@@ -87,19 +87,19 @@ func outOfOrder(f *fixture) {
 			f.Fatalf("record %d was appended after record 2", seq)
 		}
 		if err := j.Append(Records(3, 1)...); err == nil {
-			f.Error("a journal that is broken went on")
+			f.Error("a broken journal appended a record")
 		}
 		if err := j.Sync(context.Background(), 2); err == nil {
-			f.Error("a journal that is broken synced")
+			f.Error("a broken journal synced")
 		}
 		if err := closeAs(j, snapshot.StatusCompleted); err == nil {
-			f.Error("a journal that is broken was closed without an error")
+			f.Error("a broken journal was closed without an error")
 		}
 		_ = closeAs(j, snapshot.StatusCompleted)
 		sn := f.load(name)
 		f.equal(sn.Records, Records(1, 2), name)
 		if sn.Status != snapshot.StatusInterrupted {
-			f.Errorf("its status is %s, not interrupted", sn.Status)
+			f.Errorf("the status is %s, want interrupted", sn.Status)
 		}
 		f.must(closeAs(f.open(name), snapshot.StatusCompleted))
 	}
@@ -122,7 +122,7 @@ func manyRuns(f *fixture) {
 	}
 	wait.Wait()
 	if ids := f.list(snapshot.Filter{}); len(ids) != runs {
-		f.Errorf("%d runs are listed, not %d", len(ids), runs)
+		f.Errorf("%d runs are listed, want %d", len(ids), runs)
 	}
 	for n := range runs {
 		id := fmt.Sprintf("run-%d", n)

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunArtifacts checks an artifact store. It calls open for an empty one in
-// each of its tests.
+// RunArtifacts checks an artifact store. Each of its tests calls open once, for
+// an empty store.
 func RunArtifacts(t *testing.T, open func(t *testing.T) snapshot.ArtifactStore) {
 	t.Run("AnArtifactComesBack", func(t *testing.T) {
 		a := open(t)
@@ -24,11 +24,11 @@ func RunArtifacts(t *testing.T, open func(t *testing.T) snapshot.ArtifactStore) 
 				t.Fatal(err)
 			}
 			if sum := sha256.Sum256(data); ref != hex.EncodeToString(sum[:]) {
-				t.Errorf("the reference %s is not the SHA-256", ref)
+				t.Errorf("the reference %s is not the SHA-256 of the data", ref)
 			}
 			got, err := a.Get(t.Context(), ref)
 			if err != nil || !bytes.Equal(got, data) {
-				t.Errorf("%d bytes came back, and %v, for %d", len(got), err, len(data))
+				t.Errorf("got %d bytes and the error %v, want %d bytes", len(got), err, len(data))
 			}
 		}
 	})
@@ -42,11 +42,11 @@ func RunArtifacts(t *testing.T, open func(t *testing.T) snapshot.ArtifactStore) 
 		data[0] = 'X'
 		got, _ := a.Get(t.Context(), ref)
 		if string(got) != "an output" {
-			t.Fatalf("it is %q now", got)
+			t.Fatalf("after a change to the caller's slice, the artifact is %q", got)
 		}
 		got[0] = 'X'
 		if got, _ = a.Get(t.Context(), ref); string(got) != "an output" {
-			t.Errorf("it is %q now", got)
+			t.Errorf("after a change to the returned slice, the artifact is %q", got)
 		}
 	})
 	t.Run("WhatIsNotThereIsNotFound", func(t *testing.T) {
@@ -71,7 +71,7 @@ func RunArtifacts(t *testing.T, open func(t *testing.T) snapshot.ArtifactStore) 
 						return
 					}
 					if got, err := a.Get(t.Context(), ref); err != nil || !bytes.Equal(got, data) {
-						t.Errorf("%q came back, and %v, for %q", got, err, data)
+						t.Errorf("got %q and the error %v, want %q", got, err, data)
 					}
 				}
 			})

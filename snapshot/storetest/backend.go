@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// OnBadConnection returns a backend behind a bad connection, for [RunLostAnswers]: each of the
-// methods that are called for one run calls next, and fails as that says. List, Count and
+// OnBadConnection returns a backend behind a bad connection, for [RunLostAnswers]: each method that
+// is called for a single run calls next, and fails if the returned Fault says so. List, Count and
 // Changes do not fail.
 func OnBadConnection(b storekit.Backend, next func() Fault) storekit.Backend {
 	return &badConnection{b, next}

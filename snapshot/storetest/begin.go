@@ -20,13 +20,13 @@ func begun(f *fixture) {
 	j := f.open("run")
 	sn := f.decoded(j.Restored())
 	if sn.RunID != "run" || sn.Generation != 1 || sn.LastSeq != 0 || len(sn.Records) != 0 {
-		f.Errorf("a run that was begun is %+v", sn)
+		f.Errorf("the new run is %+v", sn)
 	}
 	if sn.Created.Before(before.Add(-time.Second)) || sn.Created.After(time.Now().Add(time.Second)) {
-		f.Errorf("it was created at %v, but it is %v", sn.Created, before)
+		f.Errorf("the run was created at %v, want %v or later", sn.Created, before)
 	}
 	if found := f.load("run"); found.Status != snapshot.StatusRunning || len(found.Records) > 0 {
-		f.Errorf("loaded, it is %+v", found)
+		f.Errorf("the loaded run is %+v", found)
 	}
 	f.must(closeAs(j, snapshot.StatusCompleted))
 }
@@ -38,7 +38,7 @@ func notFound(f *fixture) {
 	f.is(err, snapshot.ErrNotFound, "Load")
 	f.is(f.store.Delete(f.Context(), "none"), snapshot.ErrNotFound, "Delete")
 	if ids := f.list(snapshot.Filter{}); len(ids) > 0 {
-		f.Errorf("asking for a run has made it: %v", ids)
+		f.Errorf("a request for a run that does not exist created it: %v", ids)
 	}
 }
 
@@ -62,20 +62,20 @@ func generations(f *fixture) {
 		j := f.open("run")
 		sn := f.decoded(j.Restored())
 		if sn.Generation != generation {
-			f.Errorf("the generation is %d, not %d", sn.Generation, generation)
+			f.Errorf("the generation is %d, want %d", sn.Generation, generation)
 		}
 		if generation == 1 {
 			created = sn.Created
 		} else if !sn.Created.Equal(created) {
-			f.Errorf("it was created at %v, and now at %v", created, sn.Created)
+			f.Errorf("the time of creation has changed from %v to %v", created, sn.Created)
 		}
 		if sn := f.load("run"); sn.Generation != generation {
-			f.Errorf("the loaded generation is %d, not %d", sn.Generation, generation)
+			f.Errorf("the loaded generation is %d, want %d", sn.Generation, generation)
 		}
 		f.must(closeAs(j, snapshot.StatusPaused))
 	}
 	if sn := f.load("run"); sn.Generation != 4 {
-		f.Errorf("the generation after closing is %d, not 4", sn.Generation)
+		f.Errorf("the generation after closing is %d, want 4", sn.Generation)
 	}
 }
 
@@ -97,7 +97,7 @@ func refusedByCheck(f *fixture) {
 	f.must(err)
 	f.must(j.Close(f.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 	if !reflect.DeepEqual(before.Info, seen) {
-		f.Errorf("checked was %+v, not %+v", seen, before.Info)
+		f.Errorf("Check was called with %+v, want %+v", seen, before.Info)
 	}
 }
 
@@ -115,13 +115,12 @@ func metadata(f *fixture) {
 	all := f.infos(snapshot.Filter{})
 	for _, info := range []snapshot.Info{f.load("run").Info, j.Restored().Info, all[0]} {
 		if !reflect.DeepEqual(info.Metadata, want) {
-			f.Errorf("the metadata are %+v, not %+v", info.Metadata, want)
+			f.Errorf("the metadata is %+v, want %+v", info.Metadata, want)
 		}
 	}
 }
 
-// Readers have a limit for the info of a run. What is above it must be refused when it is
-// written.
+// Readers limit the size of the info of a run, so a larger one must be refused when it is written.
 func hugeMetadata(f *fixture) {
 	huge := snapshot.Metadata{Custom: map[string]string{"report": strings.Repeat("x", 17<<20)}}
 	if _, err := f.store.Open(f.Context(), "opened", snapshot.OpenOptions{Create: true, Metadata: huge}); err == nil {
@@ -160,10 +159,10 @@ func ended(f *fixture) {
 		f.Errorf("the run has changed: %+v", info)
 	}
 	if ids := f.list(snapshot.Filter{}); !slices.Equal(ids, []string{"run"}) {
-		f.Errorf("listed are %v", ids)
+		f.Errorf("List returned %v", ids)
 	}
 	if all := f.messages("run"); len(all) > 0 {
-		f.Errorf("waiting are %+v", all)
+		f.Errorf("the waiting messages are %+v", all)
 	}
 	because, end := context.WithCancelCause(f.Context())
 	why := errors.New("the server is drained")
@@ -173,7 +172,7 @@ func ended(f *fixture) {
 	}
 }
 
-// all calls each method that takes the ID of a run, and yields its error.
+// all calls each method that takes a run ID, and yields the name of the method and its error.
 func (f *fixture) all(ctx context.Context, id string) iter.Seq2[string, error] {
 	s := f.store
 	return func(yield func(string, error) bool) {
@@ -210,7 +209,7 @@ func (f *fixture) all(ctx context.Context, id string) iter.Seq2[string, error] {
 			}},
 			{"Follow", func() error { return firstError(s.Follow(ctx, id, snapshot.Cursor{})) }},
 			{"Watch", func() error {
-				if id == "" { // which is all runs
+				if id == "" { // Watch then watches all runs
 					return snapshot.CheckRunID(id)
 				}
 				return firstError(s.Watch(ctx, snapshot.WatchOptions{RunID: id}))

@@ -18,14 +18,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// Each of these stores breaks one rule. It is checked in a process of its own,
-// since its test fails.
+// Each of these stores breaks one rule. Each is checked in a separate process,
+// because the test of the store fails.
 
 type broken struct{ *memstore.Store }
 
 func newBroken() broken { return broken{memstore.New()} }
 
-// waitsInVain says only that the context has ended.
+// waitsInVain returns only the error of the context when a wait ends, without ErrLocked.
 type waitsInVain struct{ broken }
 
 func (s waitsInVain) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
@@ -57,7 +57,7 @@ func (s informsAlways) Info(ctx context.Context, runID string) (snapshot.Info, e
 	return s.broken.Info(context.WithoutCancel(ctx), runID)
 }
 
-// oneCause takes any end of a context for a cancel.
+// oneCause returns Err instead of the cause of an ended context.
 type oneCause struct{ broken }
 
 func (s oneCause) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
@@ -67,7 +67,7 @@ func (s oneCause) Load(ctx context.Context, runID string) (*snapshot.Run, error)
 	return s.broken.Load(ctx, runID)
 }
 
-// anyID says of an ID that is not allowed that there is no such run.
+// anyID returns ErrNotFound for an invalid ID.
 type anyID struct{ broken }
 
 func (s anyID) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
@@ -89,7 +89,7 @@ func (s watchesExisting) Watch(ctx context.Context, o snapshot.WatchOptions) ite
 	return s.broken.Watch(ctx, o)
 }
 
-// watchesRecords yields records that nobody wants.
+// watchesRecords yields records although they were not requested.
 type watchesRecords struct{ broken }
 
 func (s watchesRecords) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
@@ -125,8 +125,9 @@ func (j *openJournal) Close(ctx context.Context, end snapshot.End) error {
 	return j.Journal.Close(ctx, end)
 }
 
-// afterCrash is a store that another process finds: memory does not survive a
-// crash, so it is a copy, in which Create makes what was running interrupted.
+// afterCrash returns the store as another process finds it after a crash. Memory
+// does not survive a crash, so it is a copy of the store, in which Create marks
+// running runs as interrupted.
 func afterCrash(t *testing.T, s *memstore.Store) *memstore.Store {
 	t.Helper()
 	next := memstore.New()
@@ -145,7 +146,7 @@ func afterCrash(t *testing.T, s *memstore.Store) *memstore.Store {
 	return next
 }
 
-// forgetsCrash says that a run that has crashed is running.
+// forgetsCrash reports a crashed run as running.
 type forgetsCrash struct{ broken }
 
 func (s forgetsCrash) forget(info *snapshot.Info) {
@@ -162,7 +163,7 @@ func (s forgetsCrash) Load(ctx context.Context, runID string) (*snapshot.Run, er
 	return run, err
 }
 
-// restoresRunning leaves Crashed out when it opens a run.
+// restoresRunning does not call Crashed when it opens a run.
 type restoresRunning struct{ forgetsCrash }
 
 func (s restoresRunning) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
@@ -184,31 +185,31 @@ func TestStoreThatCrashesKeepsTheRulesOfCrashes(t *testing.T) {
 	})
 }
 
-// brokenStores are by the test that finds what is wrong with them.
+// brokenStores maps the name of a test to the store in which it finds the error.
 var brokenStores = map[string]func() snapshot.Store{
-	"WaitingEndsWithItsContext":            func() snapshot.Store { return waitsInVain{newBroken()} },
-	"ACursorOfAnotherGenerationIsRefused":  func() snapshot.Store { return anyGeneration{newBroken()} },
-	"AContextThatHasEndedIsAnError":        func() snapshot.Store { return updatesAlways{newBroken()} },
-	"AContextThatHasEndedIsAnError/Info":   func() snapshot.Store { return informsAlways{newBroken()} },
-	"AContextThatHasEndedIsAnError/cause":  func() snapshot.Store { return oneCause{newBroken()} },
-	"ARunIDThatIsNoNameIsRefused":          func() snapshot.Store { return anyID{newBroken()} },
-	"ARunIsWatchedBeforeItIsThere":         func() snapshot.Store { return watchesExisting{newBroken()} },
-	"RecordsAloneAreNoEventWithoutRecords": func() snapshot.Store { return watchesRecords{newBroken()} },
-	"SyncReturnsAlsoAfterTheEnd":           func() snapshot.Store { return syncsOpen{newBroken()} },
+	"WaitingEndsWithItsContext":             func() snapshot.Store { return waitsInVain{newBroken()} },
+	"ACursorOfAnotherGenerationIsRefused":   func() snapshot.Store { return anyGeneration{newBroken()} },
+	"AContextThatHasEndedIsAnError":         func() snapshot.Store { return updatesAlways{newBroken()} },
+	"AContextThatHasEndedIsAnError/Info":    func() snapshot.Store { return informsAlways{newBroken()} },
+	"AContextThatHasEndedIsAnError/cause":   func() snapshot.Store { return oneCause{newBroken()} },
+	"AnInvalidRunIDIsRefused":               func() snapshot.Store { return anyID{newBroken()} },
+	"ARunCanBeWatchedBeforeItExists":        func() snapshot.Store { return watchesExisting{newBroken()} },
+	"AWatchWithoutRecordsIgnoresNewRecords": func() snapshot.Store { return watchesRecords{newBroken()} },
+	"SyncReturnsAlsoAfterTheEnd":            func() snapshot.Store { return syncsOpen{newBroken()} },
 }
 
 var brokenCrashes = map[string]func(*memstore.Store) snapshot.Store{
 	"ARunThatHasCrashedIsInterrupted": func(s *memstore.Store) snapshot.Store { return forgetsCrash{broken{s}} },
-	"ARunThatHasCrashedGoesOn":        func(s *memstore.Store) snapshot.Store { return restoresRunning{forgetsCrash{broken{s}}} },
+	"ACrashedRunCanBeOpened":          func(s *memstore.Store) snapshot.Store { return restoresRunning{forgetsCrash{broken{s}}} },
 }
 
 const brokenEnv = "REPRISE_BROKEN_STORE"
 
-// TestBroken is what TestSuiteFindsWhatIsBroken runs.
+// TestBroken runs in the processes that TestSuiteFindsWhatIsBroken starts.
 func TestBroken(t *testing.T) {
 	name := os.Getenv(brokenEnv)
 	if name == "" {
-		t.Skip("it fails in a process that TestSuiteFindsWhatIsBroken starts")
+		t.Skip("only for TestSuiteFindsWhatIsBroken")
 	}
 	if open, ok := brokenStores[name]; ok {
 		storetest.Run(t, func(*testing.T) snapshot.Store { return open() })
@@ -235,7 +236,7 @@ func TestSuiteFindsWhatIsBroken(t *testing.T) {
 			run := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestBroken$/^"+test+"$")
 			run.Env = append(os.Environ(), brokenEnv+"="+name)
 			out, err := run.CombinedOutput()
-			require.Error(t, err, "it passes:\n%s", out)
+			require.Error(t, err, "the broken store passes:\n%s", out)
 			assert.Contains(t, string(out), fmt.Sprintf("--- FAIL: TestBroken/%s ", test))
 		})
 	}

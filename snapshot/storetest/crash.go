@@ -9,17 +9,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunCrash checks how a store reports runs whose process was killed. It calls open for an
-// empty store in each of its tests. Crash drops the store with its open journals, as a
-// killed process does, without closing them. It returns the store as the next process opens
-// it, such as one on a copy of the directory, in which no run is open.
+// RunCrash checks how a store reports runs whose process was killed. Each of its tests calls open
+// once, for an empty store. The function crash drops the store with its open journals without
+// closing them, as if the process was killed. It returns the store as the next process opens it,
+// such as one on a copy of the directory, in which no run is open.
 func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash func() snapshot.Store)) {
 	for _, test := range []struct {
 		name string
 		run  func(*crashing)
 	}{
 		{"ARunThatHasCrashedIsInterrupted", crashedRun},
-		{"ARunThatHasCrashedGoesOn", crashedGoesOn},
+		{"ACrashedRunCanBeOpened", crashedGoesOn},
 		{"ARunThatCrashedAtOnceIsInterrupted", crashedAtOnce},
 		{"ARunThatHasCrashedIsUpdatedAndDeleted", crashedChanges},
 	} {
@@ -30,13 +30,13 @@ func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash
 	}
 }
 
-// crashing is a test with a store that crashes.
+// A crashing is a test with a store that can crash.
 type crashing struct {
 	fixture
 	next func() snapshot.Store
 }
 
-// crash makes the store crash, with its open journals.
+// crash makes the store crash while journals are open.
 func (c *crashing) crash(open ...snapshot.Journal) {
 	c.store = c.next()
 	for _, j := range open {
@@ -48,7 +48,7 @@ func (c *crashing) crash(open ...snapshot.Journal) {
 	}
 }
 
-// begun makes an open run with 5 records that was closed once before.
+// begun makes an open run with 5 records, in its second generation.
 func (c *crashing) begun() snapshot.Journal {
 	c.begin("run", 2, snapshot.StatusPaused)
 	j := c.open("run")
@@ -78,7 +78,7 @@ func crashedRun(c *crashing) {
 	}
 	all := c.infos(snapshot.Filter{Status: []snapshot.Status{snapshot.StatusInterrupted}})
 	if len(all) != 1 {
-		c.Fatalf("%d runs that are interrupted are listed, want 1", len(all))
+		c.Fatalf("%d interrupted runs are listed, want 1", len(all))
 	}
 	c.interrupted("List", &all[0], 2)
 }
@@ -93,16 +93,16 @@ func crashedGoesOn(c *crashing) {
 	c.interrupted("Restored", &restored.Info, 3)
 	c.equal(restored.Records, Records(1, 5), "run")
 	if info := c.info("run"); info.Status != snapshot.StatusRunning || info.Stop != (snapshot.Stop{}) || !info.Open {
-		c.Errorf("opened, the run is %+v", info)
+		c.Errorf("after Open, the run is %+v", info)
 	}
 	if all := c.messages("run"); len(all) != 1 || valueOf(all[0]) != "yes" {
-		c.Errorf("waiting are %+v", all)
+		c.Errorf("the waiting messages are %+v", all)
 	}
 	c.must(next.Append(Records(6, 2)...))
 	c.must(closeAs(next, snapshot.StatusCompleted))
 	c.equal(c.load("run").Records, Records(1, 7), "run")
 	if info := c.info("run"); info.Status != snapshot.StatusCompleted || info.Stop != (snapshot.Stop{}) {
-		c.Errorf("closed, the run is %+v", info)
+		c.Errorf("after Close, the run is %+v", info)
 	}
 }
 
@@ -128,7 +128,7 @@ func crashedChanges(c *crashing) {
 	})
 	c.must(err)
 	if info := c.info("run"); info.Status != snapshot.StatusCancelled || info.Restarts != 1 {
-		c.Errorf("updated, the run is %+v", info)
+		c.Errorf("after Update, the run is %+v", info)
 	}
 	c.equal(c.load("run").Records, Records(1, 5), "run")
 	c.must(c.store.Delete(c.Context(), "run"))

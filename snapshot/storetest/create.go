@@ -14,15 +14,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A created run exists as a whole, and is not open.
+// createTests check that a created run is complete and is not open.
 var createTests = []test{
-	{"ARunThatIsCreatedIsThereAsAWhole", creates},
+	{"ACreatedRunIsComplete", creates},
 	{"ARunIsCreatedOnce", createsOnce},
 	{"ARunThatIsCreatedKeepsWhenItEnded", keepsEnd},
 	{"ARunThatIsCreatedAndUpdatedKeepsItsRecords", createsAndUpdates},
-	{"OfManyWhoCreateARunOneDoes", manyCreate},
+	{"OneOfManyConcurrentCreatesSucceeds", manyCreate},
 	{"ARunGoesFromOneStoreToAnother", moves},
-	{"WhatCannotBeCreatedIsRefused", notCreated},
+	{"AnInvalidRunIsNotCreated", notCreated},
 }
 
 // run makes a run that is not in a store.
@@ -48,7 +48,7 @@ func creates(f *fixture) {
 	info, err := f.store.Create(f.Context(), f.run(given, 5))
 	f.must(err)
 	if info.LastSeq != 5 || info.Created.IsZero() || info.Updated.IsZero() || info.Open || info.Generation != 0 {
-		f.Errorf("what was created is %+v", info)
+		f.Errorf("the created run is %+v", info)
 	}
 	want := given
 	want.LastSeq, want.Created, want.Updated = 5, info.Created, info.Updated
@@ -56,13 +56,13 @@ func creates(f *fixture) {
 	f.must(err)
 	for _, got := range []snapshot.Info{info, loaded, f.load("run").Info, f.infos(snapshot.Filter{Program: "report"})[0]} {
 		if !reflect.DeepEqual(got, want) {
-			f.Errorf("the info is\n%+v, not\n%+v", got, want)
+			f.Errorf("the info is\n%+v, want\n%+v", got, want)
 		}
 	}
 	f.equal(f.load("run").Records, Records(1, 5), "run")
 	j := f.open("run")
 	if restored := f.decoded(j.Restored()); restored.Generation != 1 || restored.Status != snapshot.StatusQueued {
-		f.Errorf("opened, it is %+v", restored.Info)
+		f.Errorf("after Open, the run is %+v", restored.Info)
 	}
 	f.must(j.Append(Records(6, 2)...))
 	f.must(closeAs(j, snapshot.StatusCompleted))
@@ -167,7 +167,7 @@ func manyCreate(f *fixture) {
 	}
 	wait.Wait()
 	if created != 1 {
-		f.Errorf("it was created %d times", created)
+		f.Errorf("the run was created %d times", created)
 	}
 	f.load("run")
 }
@@ -187,7 +187,7 @@ func moves(f *fixture) {
 	info, err := f.store.Create(f.Context(), decoded)
 	f.must(err)
 	if info.Generation != 1 || !reflect.DeepEqual(info.Retry, run.Retry) || !info.Created.Equal(run.Created) {
-		f.Errorf("what arrived is %+v", info)
+		f.Errorf("the moved run is %+v", info)
 	}
 	f.equal(f.load("run").Records, Records(1, 20), "run")
 }
@@ -210,6 +210,6 @@ func notCreated(f *fixture) {
 	_, err := f.store.Create(ctx, f.run(snapshot.Info{RunID: "run", Status: snapshot.StatusPaused}, 1))
 	f.is(err, context.Canceled, "Create")
 	if ids := f.list(snapshot.Filter{}); len(ids) > 0 {
-		f.Errorf("listed are %v", ids)
+		f.Errorf("List returned %v", ids)
 	}
 }

@@ -16,11 +16,11 @@ func deletes(f *fixture) {
 	_, err := f.store.Load(f.Context(), "run")
 	f.is(err, snapshot.ErrNotFound, "Load")
 	if ids := f.list(snapshot.Filter{}); !slices.Equal(ids, []string{"other"}) {
-		f.Errorf("listed are %v", ids)
+		f.Errorf("List returned %v", ids)
 	}
 	j := f.open("run")
 	if sn := f.decoded(j.Restored()); sn.Generation != 1 || len(sn.Records) > 0 {
-		f.Errorf("a run that is begun again is %+v", sn)
+		f.Errorf("the new run with the ID of the deleted one is %+v", sn)
 	}
 	f.must(closeAs(j, snapshot.StatusCompleted))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// counting is a store of a user: it counts openings.
+// A counting is the store of a user. It counts calls of Open.
 type counting struct {
 	*memstore.Store
 	opened *atomic.Int32
@@ -28,13 +28,13 @@ func (s counting) Open(ctx context.Context, runID string, o snapshot.OpenOptions
 	return j, err
 }
 
-// This is all it takes to check a store.
+// This test is all that is needed to check a store.
 func TestCountingKeepsTheRulesOfStores(t *testing.T) {
 	storetest.Run(t, func(*testing.T) snapshot.Store { return newCounting() })
 	storetest.RunArtifacts(t, func(*testing.T) snapshot.ArtifactStore { return newCounting() })
 }
 
-// Records are for tests of what else a store does.
+// Records is for further tests of a store.
 func Example() {
 	ctx := context.Background()
 	s := newCounting()

@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunFencing checks a store whose processes may lose their open runs while they are alive,
-// such as by the end of a lease. In each of its tests it calls open for an empty store as
-// two processes have it, and for a function that takes the runs away from the first
-// process, which continues without noticing.
+// RunFencing checks a store whose processes may lose their open runs while they are alive, such as
+// by the end of a lease. Each of its tests calls open once. The function open returns an empty
+// store as two processes have opened it, and a function that takes the open runs away from the
+// first process, which continues without noticing.
 func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.Store, takeAway func())) {
 	for _, test := range []struct {
 		name string
@@ -36,7 +36,7 @@ func isLost(err error) bool {
 func (f *fixture) lost(err error, what string) {
 	f.Helper()
 	if !isLost(err) {
-		f.Errorf("%s of one that was fenced: got %v; want ErrFenced, ErrMaybeStored or ErrLease", what, err)
+		f.Errorf("%s of a fenced process: got %v; want ErrFenced, ErrMaybeStored or ErrLease", what, err)
 	}
 }
 
@@ -93,14 +93,14 @@ func fencedChangesNothing(first, second *fixture, takeAway func()) {
 	}
 	first.lost(err, "Append or Sync")
 	if j.Lost() == nil {
-		first.Error("Lost returns nil, although the run can be lost")
+		first.Error("Lost returns nil, although the process can lose the run")
 	} else {
 		<-j.Lost()
 	}
 	first.lost(j.Append(Records(6, 1)...), "Append")
 	first.lost(closeAs(j, snapshot.StatusCompleted), "Close")
 	if info := second.info("run"); !info.Open || info.Status != snapshot.StatusRunning || info.Generation != 2 {
-		second.Errorf("after the Close of one that was fenced the run is %+v", info)
+		second.Errorf("after Close of a fenced process, the run is %+v", info)
 	}
 	second.must(closeAs(next, snapshot.StatusPaused))
 	if loaded := second.load("run"); loaded.Status != snapshot.StatusPaused {

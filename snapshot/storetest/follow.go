@@ -10,17 +10,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run can be followed while it is written, and all runs watched.
+// followTests check Follow and Watch while runs are written.
 var followTests = []test{
 	{"AFollowerMissesNothing", follows},
-	{"AFollowerGoesOnAfterItsCursor", followsAfter},
+	{"AFollowerContinuesAfterItsCursor", followsAfter},
 	{"FollowingEndsWithTheRun", followEnds},
 	{"ACursorOfAnotherGenerationIsRefused", followsGeneration},
 	{"AWatcherSeesEveryRun", watches},
 	{"AWatcherGetsTheRecords", watchesRecords},
 	{"AWatcherOfOneRunSeesItsMessages", watchesOne},
-	{"RecordsAloneAreNoEventWithoutRecords", watchesNoRecords},
-	{"ARunIsWatchedBeforeItIsThere", watchesLater},
+	{"AWatchWithoutRecordsIgnoresNewRecords", watchesNoRecords},
+	{"ARunCanBeWatchedBeforeItExists", watchesLater},
 	{"WatchingEndsWithItsContext", watchEnds},
 }
 
@@ -39,7 +39,7 @@ func follows(f *fixture) {
 					return
 				}
 				if last++; rec.Seq != last || rec.RunID != "run" {
-					f.Errorf("record %d of run %q comes where %d follows", rec.Seq, rec.RunID, last)
+					f.Errorf("got record %d of run %q after record %d", rec.Seq, rec.RunID, last)
 					return
 				}
 				if last == n*generations+1 {
@@ -115,7 +115,7 @@ func followEnds(f *fixture) {
 	f.is(last, snapshot.ErrNotFound, "Follow, when the run was deleted")
 }
 
-// watching reads the events of a store in the background.
+// watching reads the events of a store in the background until stop is called.
 func (f *fixture) watching(o snapshot.WatchOptions) (events <-chan snapshot.Change, stop func()) {
 	ctx, cancel := context.WithCancel(f.Context())
 	all := make(chan snapshot.Change, 1000)
@@ -136,7 +136,7 @@ func (f *fixture) watching(o snapshot.WatchOptions) (events <-chan snapshot.Chan
 	}
 }
 
-// until reads events up to one that is wanted.
+// until reads events up to the first for which wanted returns true.
 func (f *fixture) until(events <-chan snapshot.Change, what string, wanted func(snapshot.Change) bool) {
 	f.Helper()
 	for limit := time.After(time.Minute); ; {
@@ -161,20 +161,20 @@ func watches(f *fixture) {
 	is := func(id string, status snapshot.Status) func(snapshot.Change) bool {
 		return func(e snapshot.Change) bool { return e.Info.RunID == id && e.Info.Status == status && !e.Deleted }
 	}
-	f.until(events, "a run that was there", is("old", snapshot.StatusCompleted))
+	f.until(events, "an existing run", is("old", snapshot.StatusCompleted))
 	j := f.open("new")
-	f.until(events, "a run that was begun", is("new", snapshot.StatusRunning))
+	f.until(events, "a new run", is("new", snapshot.StatusRunning))
 	f.must(closeAs(j, snapshot.StatusFailed))
-	f.until(events, "a run that was closed", is("new", snapshot.StatusFailed))
+	f.until(events, "a closed run", is("new", snapshot.StatusFailed))
 	f.must(f.store.Delete(f.Context(), "old"))
-	f.until(events, "a run that was deleted", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
+	f.until(events, "a deleted run", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
 }
 
 func watchesRecords(f *fixture) {
 	f.begin("old", 5, snapshot.StatusPaused)
 	events, stop := f.watching(snapshot.WatchOptions{Records: true})
 	defer stop()
-	f.until(events, "a run that was there", func(e snapshot.Change) bool {
+	f.until(events, "an existing run", func(e snapshot.Change) bool {
 		if len(e.Records) > 0 {
 			f.Errorf("records that were there are new: %d", len(e.Records))
 		}
@@ -252,7 +252,7 @@ func watchesLater(f *fixture) {
 	defer stop()
 	f.begin("other", 1, snapshot.StatusCompleted)
 	j := f.open("run")
-	f.until(events, "a run that was begun", func(e snapshot.Change) bool {
+	f.until(events, "a new run", func(e snapshot.Change) bool {
 		if e.Info.RunID != "run" || e.Deleted {
 			f.Errorf("the event is %+v", e)
 		}
@@ -260,9 +260,9 @@ func watchesLater(f *fixture) {
 	})
 	f.must(closeAs(j, snapshot.StatusCompleted))
 	f.must(f.store.Delete(f.Context(), "run"))
-	f.until(events, "a run that was deleted", func(e snapshot.Change) bool { return e.Deleted })
+	f.until(events, "a deleted run", func(e snapshot.Change) bool { return e.Deleted })
 	f.must(closeAs(f.open("run"), snapshot.StatusPaused))
-	f.until(events, "a run that was begun again", func(e snapshot.Change) bool { return e.Info.Status == snapshot.StatusPaused && !e.Deleted })
+	f.until(events, "a new run with the same ID", func(e snapshot.Change) bool { return e.Info.Status == snapshot.StatusPaused && !e.Deleted })
 }
 
 func watchEnds(f *fixture) {

@@ -12,15 +12,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The rules of a snapshot.Inbox.
+// inboxTests check the rules of a snapshot.Inbox.
 var inboxTests = []test{
 	{"AMessageWaitsUntilItIsRemoved", messageWaits},
 	{"EveryFieldOfAMessageComesBack", messageFields},
 	{"OfMessagesWithOneIDTheFirstCounts", firstMessage},
-	{"OfManyWhoPostAtOnceOneIsTheFirst", manyPost},
+	{"OneOfManyConcurrentPostsSucceeds", manyPost},
 	{"MessagesComeInTheOrderOfTheirTimes", messageOrder},
-	{"WhatIsNoMessageIsRefused", noMessage},
-	{"ARunThatIsNotThereTakesNoMessage", noInbox},
+	{"AnInvalidMessageIsRefused", noMessage},
+	{"AMissingRunTakesNoMessage", noInbox},
 	{"MessagesStayOverOpeningAndClosing", messagesStay},
 	{"MessagesGoWithTheirRun", messagesGo},
 	{"TheOwnerIsNotifiedOfMessages", notifies},
@@ -34,7 +34,7 @@ func (f *fixture) messages(runID string) []snapshot.Message {
 	return all
 }
 
-// Answer makes a message that answers the question with the name.
+// Answer returns a message that answers the question with that name.
 func Answer(question, value string) snapshot.Message {
 	address, _ := record.ParseAddress("assistant/refund")
 	return snapshot.Message{Record: record.Record{
@@ -43,7 +43,7 @@ func Answer(question, value string) snapshot.Message {
 	}}
 }
 
-// Interrupt makes a message that interrupts a generation.
+// Interrupt returns a message that interrupts a generation.
 func Interrupt(generation uint64, text string) snapshot.Message {
 	return snapshot.Message{Generation: generation, Record: record.Record{
 		Time: time.Unix(1_700_000_001, 8).UTC(), Kind: record.KindRun, Status: record.StatusInterrupted,
@@ -59,13 +59,13 @@ func messageWaits(f *fixture) {
 	f.begin("run", 1, snapshot.StatusPaused)
 	f.begin("other", 1, snapshot.StatusPaused)
 	if all := f.messages("run"); len(all) > 0 {
-		f.Fatalf("%d messages wait that nobody has posted", len(all))
+		f.Fatalf("%d messages wait although none was posted", len(all))
 	}
 	m := Answer("refund?1", "yes")
 	f.must(in.Post(f.Context(), "run", m))
 	for range 2 {
 		if all := f.messages("run"); len(all) != 1 || valueOf(all[0]) != "yes" || all[0].ID() != m.ID() {
-			f.Fatalf("waiting are %+v", all)
+			f.Fatalf("the waiting messages are %+v", all)
 		}
 	}
 	if all := f.messages("other"); len(all) > 0 {
@@ -87,7 +87,7 @@ func messageFields(f *fixture) {
 	f.must(in.Post(f.Context(), "run", interrupt))
 	all := f.messages("run")
 	if len(all) != 2 || all[0].Generation != 0 || all[1].Generation != 3 {
-		f.Fatalf("waiting are %+v", all)
+		f.Fatalf("the waiting messages are %+v", all)
 	}
 	f.equal([]record.Record{all[0].Record}, []record.Record{answer.Record}, "run")
 	if e := all[1].Record.Interrupt(); e == nil || e.Reason != record.InterruptUser || e.Message != "deploy" || e.By != "ops" {
@@ -108,7 +108,7 @@ func firstMessage(f *fixture) {
 	f.must(in.Post(f.Context(), "run", Interrupt(2, "another generation")))
 	all := f.messages("run")
 	if len(all) != 4 || !slices.ContainsFunc(all, func(m snapshot.Message) bool { return valueOf(m) == "first" }) {
-		f.Errorf("waiting are %+v", all)
+		f.Errorf("the waiting messages are %+v", all)
 	}
 	first := Answer("a?1", "")
 	f.must(in.Remove(f.Context(), "run", first.ID()))
@@ -139,7 +139,7 @@ func manyPost(f *fixture) {
 	}
 	wait.Wait()
 	if all := f.messages("run"); len(won) != 1 || len(all) != 1 || valueOf(all[0]) != won[0] {
-		f.Errorf("those that were the first: %v; waiting are %+v", won, all)
+		f.Errorf("accepted: %v; waiting: %+v; want the same single message in both", won, all)
 	}
 }
 
@@ -155,7 +155,7 @@ func messageOrder(f *fixture) {
 		got += valueOf(m)
 	}
 	if got != "01234" {
-		f.Errorf("they come as %s", got)
+		f.Errorf("the order of the messages is %s", got)
 	}
 }
 
@@ -178,7 +178,7 @@ func noMessage(f *fixture) {
 		}
 	}
 	if all := f.messages("run"); len(all) > 0 {
-		f.Errorf("waiting are %+v", all)
+		f.Errorf("the waiting messages are %+v", all)
 	}
 }
 
@@ -189,14 +189,14 @@ func noInbox(f *fixture) {
 	f.is(err, snapshot.ErrNotFound, "Messages")
 	for _, id := range []string{"", "../run", "a/b"} {
 		if err := in.Post(f.Context(), id, Answer("a?1", "yes")); err == nil {
-			f.Errorf("posted to a run %q", id)
+			f.Errorf("Post to the run %q, which does not exist, succeeded", id)
 		}
 		if _, err := in.Messages(f.Context(), id); err == nil {
-			f.Errorf("there are messages of a run %q", id)
+			f.Errorf("Messages of the run %q, which does not exist, succeeded", id)
 		}
 	}
 	if ids := f.list(snapshot.Filter{}); len(ids) > 0 {
-		f.Errorf("posting to a run has made it: %v", ids)
+		f.Errorf("a post to a run that does not exist created it: %v", ids)
 	}
 }
 
@@ -208,12 +208,12 @@ func messagesStay(f *fixture) {
 	f.must(j.Append(Records(3, 1)...))
 	f.must(closeAs(j, snapshot.StatusPaused))
 	if all := f.messages("run"); len(all) != 1 {
-		f.Errorf("waiting are %+v", all)
+		f.Errorf("the waiting messages are %+v", all)
 	}
 	j = f.open("run")
 	f.must(j.Append(Records(4, 1)...))
 	if all := f.messages("run"); len(all) != 1 || valueOf(all[0]) != "yes" {
-		f.Errorf("waiting are %+v", all)
+		f.Errorf("the waiting messages are %+v", all)
 	}
 	f.must(closeAs(j, snapshot.StatusPaused))
 	f.equal(f.load("run").Records, Records(1, 4), "run")
@@ -227,7 +227,7 @@ func messagesGo(f *fixture) {
 	f.is(err, snapshot.ErrNotFound, "Messages")
 	f.begin("run", 1, snapshot.StatusPaused)
 	if all := f.messages("run"); len(all) > 0 {
-		f.Errorf("a run that was begun again has the messages %+v", all)
+		f.Errorf("the new run with the ID of the deleted one has the messages %+v", all)
 	}
 }
 

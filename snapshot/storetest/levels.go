@@ -20,7 +20,7 @@ func retryLevels(f *fixture) {
 		all := f.infos(snapshot.Filter{})
 		for _, info := range []snapshot.Info{while.Info, f.load("run").Info, j.Restored().Info, all[0]} {
 			if !reflect.DeepEqual(info.Retry, opening.want) {
-				f.Errorf("opened with %+v, the levels are %+v, not %+v", opening.given, info.Retry, opening.want)
+				f.Errorf("after Open with the levels %+v, the levels are %+v, want %+v", opening.given, info.Retry, opening.want)
 			}
 		}
 	}

@@ -13,17 +13,17 @@ type Fault int
 // The faults of a statement.
 const (
 	NoFault    Fault = iota
-	NotDone          // it is not done, and fails
-	AnswerLost       // it is done, and fails: the store cannot tell this from NotDone
+	NotDone          // the statement fails and has no effect
+	AnswerLost       // the statement fails, but takes effect: the store cannot tell this from NotDone
 )
 
-// RunLostAnswers checks a store that reaches its data over a connection. It is [Run] over a
-// bad connection: open returns an empty store that calls next before each statement,
-// including repeated ones, and makes it fail as next says, with an error that passes by
-// itself. At most one in three fails. A store passes if it repeats failed statements and
-// finds out whether they took effect: nothing is stored twice, nothing that was confirmed
-// is missing, no run stays locked, and no call fails. [OnBadConnection] has the statements of a
-// backend fail.
+// RunLostAnswers checks a store that reaches its data over a connection. It runs the tests of [Run]
+// over a bad connection: open returns an empty store that calls next before each statement,
+// including repeated ones, and makes the statement fail as the returned Fault says, with a
+// temporary error. At most one statement in three fails. A store passes if it repeats failed
+// statements and finds out whether they took effect: nothing is stored twice, nothing that was
+// confirmed is missing, no run stays locked, and no call fails. [OnBadConnection] makes the
+// statements of a backend fail in this way.
 func RunLostAnswers(t *testing.T, open func(t *testing.T, next func() Fault) snapshot.Store) {
 	for _, fault := range []struct {
 		name string

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Runs are read while they are written.
+// Tests of runs that are read while they are written.
 
 func loadWhileWriting(f *fixture) {
 	const n = 300
@@ -39,13 +39,13 @@ func loadWhileWriting(f *fixture) {
 					return
 				}
 				if len(sn.Records) < least || len(sn.Records) < last {
-					f.Errorf("%d records are loaded; %d had been appended, %d loaded before", len(sn.Records), least, last)
+					f.Errorf("%d records are loaded; before that, %d were appended and %d loaded", len(sn.Records), least, last)
 					return
 				}
 				last = len(sn.Records)
 				for i := range sn.Records {
 					if sn.Records[i].Seq != want[i].Seq {
-						f.Errorf("record %d has the number %d", i+1, sn.Records[i].Seq)
+						f.Errorf("record number %d of the run has the sequence number %d", i+1, sn.Records[i].Seq)
 						return
 					}
 				}
@@ -100,11 +100,11 @@ func list(f *fixture) {
 
 	all := f.infos(snapshot.Filter{})
 	if ids := f.list(snapshot.Filter{}); !slices.Equal(ids, []string{"open", "third", "second", "first"}) {
-		f.Fatalf("listed are %v", ids)
+		f.Fatalf("List returned %v", ids)
 	}
 	for _, info := range all[1:] {
 		if loaded := f.load(info.RunID).Info; !reflect.DeepEqual(info, loaded) {
-			f.Errorf("listed is %+v, loaded %+v", info, loaded)
+			f.Errorf("the listed info is %+v, the loaded one %+v", info, loaded)
 		}
 	}
 	for name, test := range map[string]struct {
@@ -123,13 +123,13 @@ func list(f *fixture) {
 		"nothing":  {snapshot.Filter{Pipeline: "none"}, []string{}},
 	} {
 		if ids := f.list(test.filter); !slices.Equal(ids, test.want) {
-			f.Errorf("%s: listed are %v, not %v", name, ids, test.want)
+			f.Errorf("%s: List returned %v, want %v", name, ids, test.want)
 		}
 	}
 	f.must(closeAs(running, snapshot.StatusCompleted))
 }
 
-// recordsAfter reads the ends of a run while it is written.
+// recordsAfter reads records after different numbers while the run is written.
 func recordsAfter(f *fixture) {
 	const n = 300
 	want := Records(1, n)
@@ -155,7 +155,7 @@ func recordsAfter(f *fixture) {
 					last++
 				}
 				if last < least {
-					f.Errorf("the records after %d end with %d; %d had been appended", after, last, least)
+					f.Errorf("the records after %d end with %d, although %d were appended", after, last, least)
 					return
 				}
 				select {
@@ -184,11 +184,11 @@ func recordsAfter(f *fixture) {
 			want, err := snapshot.AppendRecord(nil, &whole[last])
 			f.must(err)
 			if last++; !bytes.Equal(got, want) {
-				f.Errorf("after record %d there is record %d, which is not the one in the run", after, rec.Seq)
+				f.Errorf("after record %d came record %d, which differs from the one in the run", after, rec.Seq)
 			}
 		}
 		if last != n {
-			f.Errorf("the records after %d end with %d of %d", after, last, n)
+			f.Errorf("the records after %d end with %d, want %d", after, last, n)
 		}
 	}
 	for rec, err := range f.store.Records(f.Context(), "run", 7) {

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunShared checks a store that several processes use, on one machine or many. It calls
-// open for an empty store in each of its tests, and the function that open returns for each
-// process that opens the store.
+// RunShared checks a store that several processes use, on one machine or many. Each of its tests
+// calls open once, for an empty store, and then calls another once for each process that opens the
+// store.
 func RunShared(t *testing.T, open func(t *testing.T) (another func() snapshot.Store)) {
 	for _, test := range []struct {
 		name string
@@ -46,15 +46,15 @@ func sharedLock(here, there *fixture) {
 	there.is(err, snapshot.ErrLocked, "Open, in another process")
 	var locked *snapshot.LockedError
 	if !errors.As(err, &locked) || locked.Owner != "here" {
-		there.Errorf("the error names not who has it: %v", err)
+		there.Errorf("the error does not name the owner of the run: %v", err)
 	}
 	if info := there.info("run"); !info.Open || info.Owner != "here" || info.Status != snapshot.StatusRunning {
-		there.Errorf("for another process it is %+v", info)
+		there.Errorf("another process sees the run as %+v", info)
 	}
 	here.must(closeAs(j, snapshot.StatusPaused))
 	j = there.open("run")
 	if restored := there.decoded(j.Restored()); restored.Generation != 2 {
-		there.Errorf("the generation is %d, not 2", restored.Generation)
+		there.Errorf("the generation is %d, want 2", restored.Generation)
 	} else {
 		there.equal(restored.Records, Records(1, 2), "run")
 	}
@@ -113,7 +113,7 @@ func sharedRace(here, there *fixture) {
 		}
 		wait.Wait()
 		if len(won) != 1 || won[0].Restored().Generation != generation {
-			here.Fatalf("%d processes have the run open, in generation %d", len(won), generation)
+			here.Fatalf("%d processes have opened the run, in generation %d", len(won), generation)
 		}
 		here.must(won[0].Append(Records(generation, 1)...))
 		here.must(closeAs(won[0], snapshot.StatusPaused))
@@ -130,7 +130,7 @@ func sharedLoad(here, there *fixture) {
 	}
 	here.must(closeAs(j, snapshot.StatusFailed))
 	if info := there.info("run"); info.Open || info.Status != snapshot.StatusFailed || info.LastSeq != 20 {
-		there.Errorf("closed, it is %+v", info)
+		there.Errorf("after Close, the run is %+v", info)
 	}
 }
 
@@ -148,7 +148,7 @@ func sharedInbox(here, there *fixture) {
 	m := Answer("a?1", "")
 	here.must(here.store.Remove(here.Context(), "run", m.ID()))
 	if all := there.messages("run"); len(all) > 0 {
-		there.Errorf("waiting are %+v", all)
+		there.Errorf("the waiting messages are %+v", all)
 	}
 	here.must(closeAs(j, snapshot.StatusCompleted))
 }
@@ -195,7 +195,7 @@ func sharedFollow(here, there *fixture) {
 				return
 			}
 			if last++; rec.Seq != last {
-				there.Errorf("record %d comes where %d follows", rec.Seq, last)
+				there.Errorf("got record %d after record %d", rec.Seq, last)
 				return
 			}
 			if last == generations*each+1 {
@@ -220,9 +220,9 @@ func sharedWatch(here, there *fixture) {
 	is := func(id string, status snapshot.Status) func(snapshot.Change) bool {
 		return func(e snapshot.Change) bool { return e.Info.RunID == id && e.Info.Status == status && !e.Deleted }
 	}
-	there.until(events, "a run that was there", is("old", snapshot.StatusCompleted))
+	there.until(events, "an existing run", is("old", snapshot.StatusCompleted))
 	j := here.open("new")
-	there.until(events, "a run that was begun", is("new", snapshot.StatusRunning))
+	there.until(events, "a new run", is("new", snapshot.StatusRunning))
 	here.must(j.Append(Records(1, 3)...))
 	var got []record.Record
 	there.until(events, "records", func(e snapshot.Change) bool {
@@ -231,9 +231,9 @@ func sharedWatch(here, there *fixture) {
 	})
 	there.equal(got, Records(1, 3), "new")
 	here.must(closeAs(j, snapshot.StatusFailed))
-	there.until(events, "a run that was closed", is("new", snapshot.StatusFailed))
+	there.until(events, "a closed run", is("new", snapshot.StatusFailed))
 	here.must(here.store.Delete(here.Context(), "old"))
-	there.until(events, "a run that was deleted", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
+	there.until(events, "a deleted run", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
 }
 
 func sharedDelete(here, there *fixture) {
@@ -245,11 +245,11 @@ func sharedDelete(here, there *fixture) {
 	_, err := here.store.Load(here.Context(), "run")
 	here.is(err, snapshot.ErrNotFound, "Load")
 	if ids := here.list(snapshot.Filter{}); !slices.Equal(ids, []string{}) {
-		here.Errorf("listed are %v", ids)
+		here.Errorf("List returned %v", ids)
 	}
 	j = here.open("run")
 	if restored := here.decoded(j.Restored()); restored.Generation != 1 || len(restored.Records) > 0 {
-		here.Errorf("a run that is begun again is %+v", restored)
+		here.Errorf("the new run with the ID of the deleted one is %+v", restored)
 	}
 	here.must(j.Append(Records(1, 1)...))
 	here.must(closeAs(j, snapshot.StatusCompleted))

@@ -11,17 +11,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// What lists show of runs is in their infos, and can be sorted, searched and counted.
+// listTests check that lists return the infos of runs, and sort, search and count them.
 var listTests = []test{
-	{"TheEndOfAGenerationSaysHowTheRunStands", standing},
+	{"TheEndOfAGenerationStoresTheStanding", standing},
 	{"AListIsSortedByEachOrder", sorted},
 	{"AListIsSearched", searched},
 	{"AListCountsTheRunsOfAllPages", counted},
-	{"AListThatMakesNoSenseIsRefused", senseless},
+	{"AnInvalidFilterIsRefused", senseless},
 }
 
-// stands is a standing with everything in it.
-func stands(text string) snapshot.Standing {
+// fullStanding returns a standing with every field set.
+func fullStanding(text string) snapshot.Standing {
 	at := time.Unix(1_700_000_000, 7).UTC()
 	return snapshot.Standing{
 		Calls: 9, Failed: 1, Retries: 4, Asking: 3,
@@ -34,7 +34,7 @@ func stands(text string) snapshot.Standing {
 }
 
 func standing(f *fixture) {
-	want := stands("refund it?")
+	want := fullStanding("refund it?")
 	j := f.open("run")
 	f.must(j.Append(Records(1, 3)...))
 	f.must(j.Close(f.Context(), snapshot.End{Status: snapshot.StatusPaused, Standing: want}))
@@ -44,7 +44,7 @@ func standing(f *fixture) {
 		f.must(err)
 		for _, info := range []snapshot.Info{info, f.load("run").Info, f.infos(snapshot.Filter{})[0]} {
 			if !info.Standing.Equal(want) {
-				f.Errorf("%s, it stands as %+v", when, info.Standing)
+				f.Errorf("%s, the standing is %+v", when, info.Standing)
 			}
 		}
 	}
@@ -68,8 +68,8 @@ func standing(f *fixture) {
 	check("closed again")
 }
 
-// various makes runs of which each is another one in each order. The list with the last
-// updated first is run-4 to run-0.
+// various makes runs whose order differs for each way of sorting. Sorted with the last updated
+// first, they are run-4 to run-0.
 func various(f *fixture) {
 	for n, status := range []snapshot.Status{
 		snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed,
@@ -81,7 +81,7 @@ func various(f *fixture) {
 		end := snapshot.End{Status: status, Usage: record.Usage{InputTokens: (n * 3) % 5, OutputTokens: 1, Cost: float64((n*2)%5) / 8}}
 		end.Standing.Retries = (n * 4) % 5
 		if status != snapshot.StatusCompleted {
-			end.Standing = stands("Refund " + id)
+			end.Standing = fullStanding("Refund " + id)
 			end.Standing.Retries = (n * 4) % 5
 			end.Standing.LastError.Class = []string{"permanent", "transient"}[n%2]
 		}
@@ -111,11 +111,11 @@ func sorted(f *fixture) {
 	if !slices.IsSortedFunc(durations, func(a, b snapshot.Info) int {
 		return int(b.Updated.Sub(b.Created) - a.Updated.Sub(a.Created))
 	}) {
-		f.Error("the list is not sorted by the durations")
+		f.Error("the list is not sorted by duration")
 	}
 }
 
-// paged lists in pages of each length.
+// paged lists runs in pages of each length and requires that together they are want.
 func (f *fixture) paged(filter snapshot.Filter, want []string) {
 	f.Helper()
 	for limit := range len(want) + 2 {
@@ -132,7 +132,7 @@ func (f *fixture) paged(filter snapshot.Filter, want []string) {
 			}
 		}
 		if !slices.Equal(got, want) {
-			f.Errorf("sorted by %q, ascending %v, in pages of %d: %v, not %v", filter.Sort, filter.Ascending, limit, got, want)
+			f.Errorf("sorted by %q, ascending %v, in pages of %d: got %v, want %v", filter.Sort, filter.Ascending, limit, got, want)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func searched(f *fixture) {
 		"nothing":     {snapshot.Filter{Text: "nowhere"}, []string{}},
 	} {
 		if ids := f.list(test.filter); !slices.Equal(ids, test.want) {
-			f.Errorf("%s: listed are %v, not %v", name, ids, test.want)
+			f.Errorf("%s: List returned %v, want %v", name, ids, test.want)
 		}
 		f.paged(test.filter, append([]string(nil), test.want...))
 	}
@@ -181,7 +181,7 @@ func counted(f *fixture) {
 	page, err := f.store.List(f.Context(), snapshot.Filter{Count: true, Text: "order", Status: []snapshot.Status{snapshot.StatusRunning}})
 	f.must(err)
 	if want := map[snapshot.Status]int{snapshot.StatusCompleted: 2, snapshot.StatusFailed: 2, snapshot.StatusPaused: 1}; !maps.Equal(page.Counts, want) || len(page.Runs) > 0 {
-		f.Errorf("counted are %v, listed %d", page.Counts, len(page.Runs))
+		f.Errorf("the counts are %v, and %d runs are listed", page.Counts, len(page.Runs))
 	}
 	f.must(closeAs(open, snapshot.StatusCompleted))
 }

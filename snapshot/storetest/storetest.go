@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Run checks a store. It calls open for an empty one in each of its tests.
+// Run checks a store. Each of its tests calls open once, for an empty store.
 func Run(t *testing.T, open func(t *testing.T) snapshot.Store) {
 	for _, test := range slices.Concat(tests, inboxTests, createTests, updateTests, listTests, followTests) {
 		t.Run(test.name, func(t *testing.T) {
@@ -30,7 +30,7 @@ type test struct {
 var tests = []test{
 	{"ARunThatIsBegunHasNoRecords", begun},
 	{"ARunThatIsNotThereIsNotFound", notFound},
-	{"ARunIDThatIsNoNameIsRefused", badRunIDs},
+	{"AnInvalidRunIDIsRefused", badRunIDs},
 	{"AResumedRunHasAllThatWasAppended", resumed},
 	{"EveryFieldOfARecordComesBack", fields},
 	{"RecordsAppendedTogetherKeepTheirOrder", order},
@@ -125,21 +125,21 @@ func (f *fixture) must(err error) {
 func (f *fixture) is(err, want error, doing string) {
 	f.Helper()
 	if !errors.Is(err, want) {
-		f.Errorf("%s: the error is %v, not %v", doing, err, want)
+		f.Errorf("%s: the error is %v, want %v", doing, err, want)
 	}
 }
 
-// equal compares records.
+// equal requires that the records of a run are as wanted.
 func (f *fixture) equal(got, want []record.Record, runID string) {
 	f.Helper()
 	if len(got) != len(want) {
-		f.Fatalf("there are %d records, not %d", len(got), len(want))
+		f.Fatalf("there are %d records, want %d", len(got), len(want))
 	}
 	for i := range got {
 		w := want[i]
 		w.RunID = runID
 		if !reflect.DeepEqual(got[i], w) { //nolint:govet // deepequalerrors: none of them has an error
-			f.Fatalf("record %d is\n%+v, not\n%+v", i+1, got[i], w)
+			f.Fatalf("record %d is\n%+v, want\n%+v", i+1, got[i], w)
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Infos can be changed, and listed in pages.
+// updateTests check that infos can be changed, and listed in pages.
 var updateTests = []test{
 	{"AnUpdateIsKept", updates},
 	{"AnUpdateOfAnOpenRunStays", updatesOpen},
-	{"WhatMayNotChangeIsRefused", notUpdated},
+	{"AChangeOfAFixedFieldIsRefused", notUpdated},
 	{"NoUpdateIsLost", manyUpdate},
 	{"TheEndOfAGenerationSaysWhenItIsDue", due},
 	{"TheEndOfAGenerationSaysWhatWasConsumed", consumed},
@@ -48,7 +48,7 @@ func updates(f *fixture) {
 	})
 	f.is(err, why, "Update")
 	if !f.load("run").Pinned {
-		f.Error("a change that failed was kept")
+		f.Error("a failed change was stored")
 	}
 	_, err = f.store.Update(f.Context(), "none", func(*snapshot.Info) error { return nil })
 	f.is(err, snapshot.ErrNotFound, "Update")
@@ -68,12 +68,12 @@ func updatesOpen(f *fixture) {
 	f.is(err, snapshot.ErrLocked, "Update of the status")
 	f.must(j.Append(Records(1, 2)...))
 	if info := f.load("run").Info; info.Status != snapshot.StatusRunning || !info.Open || info.Metadata.Description != "changed" {
-		f.Errorf("while it is open, it is %+v", info)
+		f.Errorf("while open, the run is %+v", info)
 	}
 	f.must(closeAs(j, snapshot.StatusCompleted))
 	for _, info := range []snapshot.Info{f.load("run").Info, f.infos(snapshot.Filter{})[0]} {
 		if info.Metadata.Description != "changed" || !info.Pinned || info.Open || info.Status != snapshot.StatusCompleted || info.LastSeq != 2 {
-			f.Errorf("closed, it is %+v", info)
+			f.Errorf("after Close, the run is %+v", info)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func notUpdated(f *fixture) {
 		}
 	}
 	if info := f.load("run").Info; info.Status != snapshot.StatusPaused || info.LastSeq != 1 || info.Generation != 1 {
-		f.Errorf("now it is %+v", info)
+		f.Errorf("the refused updates changed the run to %+v", info)
 	}
 }
 
@@ -123,7 +123,7 @@ func manyUpdate(f *fixture) {
 	}
 	wait.Wait()
 	if tags := f.load("run").Metadata.Tags; len(tags) != n {
-		f.Errorf("%d of %d updates are left: %v", len(tags), n, tags)
+		f.Errorf("%d of %d updates were stored: %v", len(tags), n, tags)
 	}
 }
 
@@ -139,7 +139,7 @@ func due(f *fixture) {
 	}
 	f.must(closeAs(f.open("run"), snapshot.StatusCompleted))
 	if info := f.load("run").Info; !info.Due.IsZero() || info.Owner != "" {
-		f.Errorf("at its end, it is %+v", info)
+		f.Errorf("after Close, the run is %+v", info)
 	}
 }
 
@@ -158,7 +158,7 @@ func consumed(f *fixture) {
 		f.must(err)
 		for _, info := range []snapshot.Info{info, f.load("run").Info, f.infos(snapshot.Filter{})[0]} {
 			if info.Usage != used {
-				f.Errorf("%s, its usage is %+v", when, info.Usage)
+				f.Errorf("%s, the usage of the run is %+v", when, info.Usage)
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func consumed(f *fixture) {
 	check("updated")
 	again := f.open("run")
 	if got := again.Restored().Usage; got != used {
-		f.Errorf("opened, its usage is %+v", got)
+		f.Errorf("after Open, the usage of the run is %+v", got)
 	}
 	check("open")
 	used.InputTokens++
@@ -202,9 +202,9 @@ func pages(f *fixture) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		f.Errorf("listed are %v, not %v", got, want)
+		f.Errorf("List returned %v, want %v", got, want)
 	}
 	if _, err := f.store.List(f.Context(), snapshot.Filter{Before: "yesterday"}); err == nil {
-		f.Error("a page that is not the Next of another was listed")
+		f.Error("a list accepted a page token that no list has returned")
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 func locked(f *fixture) {
 	j := f.open("run")
-	other := f.open("other") // another run does not matter
+	other := f.open("other") // the lock of another run has no effect
 	_, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true})
 	f.is(err, snapshot.ErrLocked, "Open")
 	f.must(j.Append(Records(1, 1)...))
@@ -45,7 +45,7 @@ func waitsForClose(f *fixture) {
 	sn := f.load("run")
 	f.equal(sn.Records, Records(1, n+1), "run")
 	if sn.Generation != n+1 {
-		f.Errorf("the generation is %d, not %d", sn.Generation, n+1)
+		f.Errorf("the generation is %d, want %d", sn.Generation, n+1)
 	}
 }
 
@@ -107,7 +107,7 @@ func closeTwice(f *fixture) {
 	f.must(closeAs(j, snapshot.StatusPaused))
 	f.must(closeAs(j, snapshot.StatusFailed))
 	if sn := f.load("run"); sn.Status != snapshot.StatusPaused {
-		f.Errorf("the status is %s, not paused", sn.Status)
+		f.Errorf("the status is %s, want paused", sn.Status)
 	}
 	next := f.open("run")
 	f.must(closeAs(j, snapshot.StatusFailed))
@@ -127,7 +127,7 @@ func statuses(f *fixture) {
 		f.must(closeAs(j, status))
 		all := f.infos(snapshot.Filter{})
 		if sn := f.load("run"); sn.Status != status || all[0].Status != status {
-			f.Errorf("the status is %s, listed %s, not %s", sn.Status, all[0].Status, status)
+			f.Errorf("the status is %s, in the list %s, want %s", sn.Status, all[0].Status, status)
 		}
 	}
 }

@@ -43,8 +43,8 @@ func TestBlocksAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestNoDamageIsReadAsABlock: whichever byte is changed or missing, each block is
-// what was written or an error.
+// Whatever byte is changed or missing, each block is read as it was written, or
+// is an error.
 func TestNoDamageIsReadAsABlock(t *testing.T) {
 	data := file(t)
 	for i := range data {

@@ -29,7 +29,7 @@ func Example() {
 	defer func() { _ = store.Close() }()
 	double := decorators.Tool("double", "doubles a number", func(_ context.Context, in number) (int, error) { return 2 * in.N, nil })
 
-	for range 2 { // the second process finds what the first has done
+	for range 2 { // the second process continues the run of the first
 		st, err := state.Open(ctx, store, "run-1")
 		if err != nil {
 			fmt.Println(err)

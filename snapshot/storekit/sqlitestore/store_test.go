@@ -43,7 +43,7 @@ func TestArtifacts(t *testing.T) {
 	})
 }
 
-// A process that is killed renews its lease no more, and the next one waits for its end.
+// A killed process does not renew its lease. The next process waits until the lease expires.
 func TestStoreAfterACrash(t *testing.T) {
 	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {
 		file := filepath.Join(t.TempDir(), "runs.db")
@@ -58,7 +58,7 @@ func TestStoreAfterACrash(t *testing.T) {
 	})
 }
 
-// awaitOver waits until the lease of a process is over.
+// awaitOver waits until the lease of a process has expired.
 func awaitOver(t *testing.T, s *Store, process int64) {
 	t.Helper()
 	for isOver := false; !isOver; {
@@ -83,7 +83,7 @@ func TestFencing(t *testing.T) {
 	}
 }
 
-// A process that cannot renew its lease gives up its runs by itself, and takes another.
+// A process that cannot renew its lease gives up its runs, and takes a new lease.
 func TestALeaseThatIsNotRenewedIsLost(t *testing.T) {
 	s := openTest(t, filepath.Join(t.TempDir(), "runs.db"), 300*time.Millisecond)
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
@@ -100,7 +100,7 @@ func TestALeaseThatIsNotRenewedIsLost(t *testing.T) {
 	if err := j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}); !errors.Is(err, snapshot.ErrLease) {
 		t.Errorf("Close: got %v, want ErrLease", err)
 	}
-	for err = snapshot.ErrUnavailable; errors.Is(err, snapshot.ErrUnavailable); { // until it has the next lease
+	for err = snapshot.ErrUnavailable; errors.Is(err, snapshot.ErrUnavailable); { // until the process has a new lease
 		j, err = s.Open(t.Context(), "run", snapshot.OpenOptions{})
 	}
 	if err == nil {
