@@ -33,7 +33,7 @@ type queue struct {
 	handed  atomic.Uint64   // number of records ever returned by next
 	stopped atomic.Bool     // next returns nil from now on
 	wanted  atomic.Bool     // a publisher waits for room
-	half    []record.Record // the half of the consumer
+	half    []record.Record // the records in the consumer's half
 	holes   []mark          // the gaps in half
 	at      int             // index of the next record in half
 	hole    int             // index of the next gap in holes

@@ -20,7 +20,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// conditions returns some compiled conditions. They are compiled only once.
+// conditions returns some compiled conditions, which are compiled only once.
 var conditions = func() []*condition.Condition {
 	all := make([]*condition.Condition, 150) // mostly nil: compiling is slow
 	for _, text := range []string{"success", "{{ status_code >= 500 or error != None }}", "error contains 'a\"b' or error == ': #'", " attempt <\n 3 ", "result.名 == 'é: x'"} {

@@ -41,7 +41,7 @@ func TestCallOutsideARunEndsAsOneInARun(t *testing.T) {
 	polling.RetryWhen = func(a core.Attempt) bool { return a.Output == "pending" }
 	for _, tt := range []struct {
 		name string
-		cfg  *core.RetryConfig // nil for the built-in
+		cfg  *core.RetryConfig // nil for the default
 		kind record.Kind
 		h    func() testkit.Handler
 		with func(*testkit.Definition) *testkit.Definition

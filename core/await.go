@@ -146,7 +146,7 @@ func decodeAnswer[T any](answers *schema.Schema, encoded []byte) (T, error) {
 // readJSON reads a T as encoding/json does, and returns it in the form in which records contain it.
 func readJSON[T any](text []byte) (answer T, err error) {
 	defer func() {
-		if p := recover(); p != nil { // in a method of the user's type
+		if p := recover(); p != nil { // a method of the user's type panicked
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()

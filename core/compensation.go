@@ -144,7 +144,7 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 
 // undoneBy returns the actor whose calls undo calls of d.
 func (d *Definition[In, Out]) undoneBy(f func(context.Context, any) error) *Definition[any, struct{}] {
-	own := &Definition[any, struct{}]{ // any: with the type of the call, each instantiation of Compensate would need another one
+	own := &Definition[any, struct{}]{ // with any, all instantiations of Compensate share one type
 		spec: Spec{
 			Kind: record.KindCompensation, Name: d.spec.Name, Description: d.spec.Description,
 			Retry: d.spec.Retry, AttemptTimeout: d.spec.AttemptTimeout, InDoubt: min(d.spec.InDoubt, InDoubtFail),

@@ -22,7 +22,7 @@ func (t *typedCall[In, Out]) Fingerprint(before []byte) (fingerprint []byte) {
 		return nil
 	}
 	defer func() {
-		if recover() != nil { // in a method of the output that encodes it
+		if recover() != nil { // a method of the output panicked
 			fingerprint = nil
 		}
 	}()

@@ -58,7 +58,7 @@ func (q Question) Encode(value any) ([]byte, error) {
 // inJSON returns the JSON of value. It reports false if value has none.
 func inJSON(value any) (text []byte, ok bool) {
 	defer func() {
-		if recover() != nil { // in a method of the user's type
+		if recover() != nil { // a method of the user's type panicked
 			ok = false
 		}
 	}()

@@ -232,7 +232,7 @@ func (a Address) WithoutAttempts() string {
 			return b.String()
 		}
 		if strings.HasPrefix(after, preconditions) || strings.HasPrefix(after, compensations) {
-			b.WriteByte('@') // it is not an attempt
+			b.WriteByte('@') // the path does not continue with an attempt number
 		}
 		path = strings.TrimLeft(after, "0123456789")
 	}

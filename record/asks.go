@@ -7,9 +7,9 @@ type Asks uint8
 
 // What a call waits for. No person is asked if it waits for a time or for a signal.
 const (
-	AsksAnswer Asks = iota + 1 // an answer from somebody
+	AsksAnswer Asks = iota + 1 // an answer from a person or a program
 	AsksDoubt                  // a decision about a call in doubt
-	AsksTime                   // that time passes: a sleep, or the wait of a parked call
+	AsksTime                   // the end of a sleep, or of the wait of a parked call
 	AsksSignal                 // a signal with a name; no person is asked for it
 	asksEnd
 )

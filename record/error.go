@@ -203,7 +203,7 @@ type errorRegistry struct {
 	sentinels map[string]error
 	names     map[error]string
 	order     []namedError
-	errnos    []namedErrno // separate from order, which is searched in order: there are many
+	errnos    []namedErrno // kept apart from order, which is searched linearly
 	types     map[string]errorType
 	typeOrder []errorType
 	typeNames map[reflect.Type]string
@@ -381,9 +381,9 @@ func (r *errorRegistry) appendErrnos(names []string, tree *errorTree) []string {
 // with everything that is registered.
 type errorTree struct {
 	errs      []error
-	asked     []interface{ Is(error) bool } // those of them with a method Is
-	answersAs bool                          // one of them has a method As
-	isEndless bool                          // one of them wraps itself
+	asked     []interface{ Is(error) bool } // the errors with a method Is
+	answersAs bool                          // an error has a method As
+	isEndless bool                          // an error wraps itself
 }
 
 // treeOf returns the tree of err. If a method Unwrap panics, the tree ends there.

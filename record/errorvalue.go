@@ -14,7 +14,7 @@ import (
 // encoded.
 type errorValue struct {
 	kept reflect.Type
-	keep func(into, v reflect.Value, depth int) // nil if it is the same type
+	keep func(into, v reflect.Value, depth int) // nil if kept is the type itself
 	give func(into, kept reflect.Value)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Freeze returns err with its current text, for a record in memory: the handler may change the
-// error later, or use it again. It returns err itself if nobody can change its text. errors.Is and
+// error later, or use it again. It returns err itself if its text cannot change. errors.Is and
 // errors.As still find err.
 func Freeze(err error) error {
 	if err == nil || isConstant(err) {
@@ -30,10 +30,10 @@ type frozenError struct {
 
 // Keep does what Inspect does, and also returns the error for a record: with its current text, and
 // with all that records need of it, so that the tree is walked only once. For a record that is
-// stored, ErrorOf(kept) uses the result. Kept is err itself if nobody can change err and it wraps
-// nothing, if it is a suspension, or if it is endless.
+// stored, ErrorOf(kept) uses the result. Kept is err itself if err cannot change and wraps nothing,
+// if it is a suspension, or if it is endless.
 func Keep(err error, stored bool) (found Traits, kept error) {
-	if e, ok := err.(*Error); ok { //nolint:errorlint // itself
+	if e, ok := err.(*Error); ok { //nolint:errorlint // err itself, not one that it wraps
 		return Inspect(e), e
 	}
 	if !stored {
@@ -70,7 +70,7 @@ var errGone = errors.New("")
 
 // wrapsOther reports whether err wraps errors that users made.
 func wrapsOther(err error) bool {
-	switch e := err.(type) { //nolint:errorlint // each by itself
+	switch e := err.(type) { //nolint:errorlint // each error by itself
 	case *mark.Permanent:
 		return wrapsOther(e.Err)
 	case *mark.Retryable:
@@ -86,7 +86,7 @@ func wrapsOther(err error) bool {
 // isConstant reports whether the text of err cannot change.
 func isConstant(err error) bool {
 	for {
-		switch e := err.(type) { //nolint:errorlint // each by itself
+		switch e := err.(type) { //nolint:errorlint // each error by itself
 		case *mark.Permanent:
 			err = e.Err
 		case *mark.Retryable:

@@ -58,7 +58,7 @@ type recordJSON struct {
 	Metadata      map[string]any `json:"metadata,omitempty"`
 	Replayed      bool           `json:"replayed,omitempty"`
 
-	Question string           `json:"question,omitempty"` // that the call waits for
+	Question string           `json:"question,omitempty"` // ID of the question that the call waits for
 	Asks     Asks             `json:"asks,omitempty"`
 	Replaces *replacedJSON    `json:"replaces,omitempty"`
 	Schema   json.RawMessage  `json:"schema,omitempty"`

@@ -15,7 +15,7 @@ const (
 	KindLog                          // a line of the log
 	KindValue                        // a value stored by key
 	KindStep                         // a call of a step: a recorded result of code in a handler
-	KindQuestion                     // a question to somebody outside
+	KindQuestion                     // a question to a person or a program outside the run
 	KindAnswer                       // the answer to a question
 	KindGroup                        // a call of a group: calls that run in parallel
 	KindBranch                       // a call of a function that is one branch of a group

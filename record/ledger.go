@@ -49,7 +49,7 @@ type Ledger struct {
 	opening Counts // the counts when the run was last opened
 	because map[InterruptReason]int
 
-	newest *Call // the open call that began last, unless it is in open
+	newest *Call // the open call that began last, if it is not in open yet
 	open   map[Address]*Call
 	ended  map[Address]*Call
 	spare  []*Call // calls that have ended, to be reused for others
@@ -80,7 +80,7 @@ type Transition struct {
 	Waited time.Duration // how long the call had waited; 0 if it was not waiting
 
 	Asked  *Question   // the question that this record opened; nil for none
-	Closed []*Question // questions that this record closed, in no order
+	Closed []*Question // questions that this record closed, in no particular order
 }
 
 // Add adds the next record. It keeps nothing of r.Detail except what questions need.
@@ -127,7 +127,7 @@ func (l *Ledger) number(r *Record) {
 }
 
 // tick counts the time since the previous record. Between the last record of an opening and the
-// next opening, no time is counted. An answer may be recorded while nobody has the run open.
+// next opening, no time is counted. An answer may be recorded while no process has the run open.
 func (l *Ledger) tick(r *Record) {
 	if r.Time.IsZero() {
 		return

@@ -13,23 +13,23 @@ type Call struct {
 	Name    string // of the actor
 	Kind    Kind
 	State   State
-	Highest int32  // attempts that began, by their highest number
+	Highest int32  // attempts that began, according to the highest attempt number
 	Opening uint64 // the generation of the latest record
 	Closed  bool   // its run was closed after its latest record, so it did not crash
 
 	// The fields below are those of the latest record.
 	Status      Status
-	LastAttempt int32 // its Record.Attempt
+	LastAttempt int32 // Record.Attempt of that record
 	MaxAttempts int32 // below 0 for no limit
 	At          time.Time
 	Class       Class
 	DelaySource Source
 	Cause       error // the error of a failure or a suspension; where a retry starts, that of the previous attempt
 
-	because   InterruptReason // why it stopped; empty if no record of it says so
-	suspended bool            // what the call waits for does not need the process
-	waiting   bool            // waits since the time since, at most until the time until
-	presumed  bool            // it may be waiting since the run was opened, if the program reaches it
+	because   InterruptReason // why the call stopped; empty if no record says so
+	suspended bool            // the call waits for something that does not need the process
+	waiting   bool            // the call is waiting, from since to at most until
+	presumed  bool            // the call may be waiting since the run was opened, if the program has reached it
 	since     time.Time
 	until     time.Time // zero for no limit
 }
@@ -39,14 +39,14 @@ type State uint8
 
 // The states of a call. A call is in one of them.
 const (
-	StateUnknown   State = iota // no record of it was seen
+	StateUnknown   State = iota // no record of the call was seen
 	StateRunning                // an attempt is being made
 	StateWaiting                // waits for its next attempt, or for the end of a suspended sleep
-	StateAsking                 // somebody was asked, and the call is suspended
-	StateStopped                // interrupted; or the run was closed, or crashed, while it ran or waited
-	StateCompleted              //
+	StateAsking                 // the call is suspended and waits for an answer
+	StateStopped                // the call was interrupted, or the run was closed or crashed while the call ran or waited
+	StateCompleted              // completed
 	StateFailed                 // failed for good
-	StateRestored               // its outcome was recalled, and was not seen before
+	StateRestored               // the outcome was recalled, and was not seen before
 )
 
 var stateNames = []string{"", "running", "waiting", "asking", "stopped", "completed", "failed", "restored"}

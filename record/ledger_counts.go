@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Counts are the numbers of a run. Calls are tools, LLMs, agents, steps and
+// Counts counts the calls and attempts of a run. Calls are tools, LLMs, agents, steps and
 // compensations; groups and branches only contain calls, and are not counted.
 //
 // There are two sorts of numbers. A stock is how many calls are in a state now; it rises and falls.
@@ -27,7 +27,7 @@ type Counts struct {
 
 	// Flows.
 	Attempts  int // attempts that began
-	Begun     int // of Attempts: the first of their calls
+	Begun     int // of Attempts: first attempts of calls
 	Retries   int // of Attempts: those with a new number, after a failed attempt
 	Repeats   int // of Attempts: those with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
 	Promised  int // failed attempts that will be retried

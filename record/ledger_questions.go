@@ -29,7 +29,7 @@ type Question struct {
 // it is open again if the call is entered again and waits for it.
 type questions struct {
 	byID   map[string]*Question
-	inside map[string]int // how many are open in a call and in the calls inside it, by the path of the call
+	inside map[string]int // number of open questions of each call and the calls inside it, by the path of the call
 }
 
 // ask adds a question, in place of an earlier one with the same ID.

@@ -22,7 +22,7 @@ type Progress struct {
 
 	Attempt int32 // the current attempt, or the one with which the call continues
 	Starts  int32 // attempts that began, over all openings of the run
-	Entries int32 // how often in a row Attempt began and was lost, plus the start that is running
+	Entries int32 // how often in a row Attempt began and was lost, including a start that is still running
 	Ordinal int32 // from the claim of the call
 
 	Spent time.Duration // on attempts and waits before Attempt
@@ -123,7 +123,7 @@ func (r *Record) isCutOff() bool {
 // isInDoubt does what errors.Is does for [ErrInDoubt]. It is false for an error whose methods
 // panic.
 func isInDoubt(err error) (is bool) {
-	if kept, ok := err.(*frozenError); ok && kept.isFound { //nolint:errorlint // itself
+	if kept, ok := err.(*frozenError); ok && kept.isFound { //nolint:errorlint // err itself, not one that it wraps
 		return kept.found.InDoubt
 	}
 	defer func() { _ = recover() }()

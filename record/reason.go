@@ -15,7 +15,7 @@ type Reason uint8
 // The reasons.
 const (
 	ReasonNone              Reason = iota
-	ReasonPermanent                // the error is not one that is retried
+	ReasonPermanent                // the error is of a kind that is not retried
 	ReasonExhausted                // the last attempt that the configuration allows failed
 	ReasonRetryTimeout             // RetryTimeout has passed, or would pass during the next wait
 	ReasonDeadline                 // the deadline of the context given to this call
@@ -43,7 +43,7 @@ var reasonNames = [reasonEnd]string{
 	ReasonRetry: "retry",
 }
 
-// ErrInDoubt is found by errors.Is in the error of a call if nobody knows whether the call took
+// ErrInDoubt is found by errors.Is in the error of a call if it is unknown whether the call took
 // effect.
 var ErrInDoubt = mark.ErrInDoubt
 

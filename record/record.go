@@ -45,7 +45,7 @@ type Record struct {
 	Delay   time.Duration // failed with WillRetry, retrying: the wait before the next attempt; started: the wait before this attempt
 
 	Err    error   // of the attempt; of the previous attempt where a retry starts
-	Detail *Detail // what only few records have; nil for none
+	Detail *Detail // fields that only few records have; nil for none
 }
 
 // Detail is the part of a [Record] that few records have. Values are encoded by

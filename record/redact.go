@@ -20,7 +20,7 @@ var ErrRedacted = errors.New("record: the value was redacted; the store of the r
 // values can no longer be decoded from the copy. Names, addresses, usage, hashes and references of
 // artifacts stay. A text on which redact panics becomes "(redacted)".
 //
-// Whoever shows the copy shows the redacted texts, since [Preview], the errors and
+// Code that shows the copy shows the redacted texts, since [Preview], the errors and
 // [Record.MarshalJSON] return them. An error of the copy is a *[Error] or an *[InterruptedError]:
 // errors.Is finds registered errors in it, but errors.As finds no error of the call.
 func (r Record) Redacted(redact func(string) string) Record {

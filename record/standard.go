@@ -156,7 +156,7 @@ func (c *collector) add(tree *errorTree, whole bool) {
 		if i > 0 || whole {
 			c.keep(err)
 		}
-		switch e := err.(type) { //nolint:errorlint // each of the tree by itself
+		switch e := err.(type) { //nolint:errorlint // each error of the tree by itself
 		case *Error:
 			for _, restored := range e.standard() {
 				inside := treeOf(restored)
@@ -201,7 +201,7 @@ func (c *collector) keep(err error) {
 	tree := treeOf(err)
 	if name := c.registry.nameOfType(reflect.TypeOf(err)); name != "" {
 		c.kept = append(c.kept, keptError{Kind: keptTyped, Texts: []string{name}})
-		tree.errs = tree.errs[:1] // the value may not contain what it wraps
+		tree.errs = tree.errs[:1] // the value may not contain the errors that it wraps
 	} else {
 		c.kept = append(c.kept, *keepInner(err, c.depth))
 	}

@@ -178,7 +178,7 @@ func addJSON() {
 		},
 		func(p parts) *json.InvalidUnmarshalError {
 			if p.number(0) == 0 {
-				return new(json.InvalidUnmarshalError) // of nil
+				return new(json.InvalidUnmarshalError) // the error for a nil argument
 			}
 			return &json.InvalidUnmarshalError{Type: typeOf(p.text(0), p.number(0))}
 		})

@@ -17,7 +17,7 @@ var (
 	ErrCorrupt     = errors.New("snapshot: damaged")
 	ErrFormat      = errors.New("snapshot: not a format that this version reads")
 	ErrReset       = errors.New("snapshot: the cursor is not in the history of the run")
-	ErrFilter      = errors.New("snapshot: no such list")
+	ErrFilter      = errors.New("snapshot: invalid filter")
 	ErrUnavailable = errors.New("snapshot: the store is unavailable")
 
 	// Errors of a journal that lost its run.

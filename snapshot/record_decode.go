@@ -242,7 +242,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	return into
 }
 
-// value is an encoded input or output.
+// value returns an encoded input or output.
 func (d *decoding) value(f *fields) []byte {
 	if !d.shares {
 		return f.bytes()

@@ -54,7 +54,8 @@ func (b byPath) before(path string, attempt int) iter.Seq[*placed] {
 		}
 		b.under(path + "@").each(func(p *placed) bool {
 			ordinal, _, _ := strings.Cut(p.path[len(path)+1:], "/")
-			// That of attempt 1 is 2; preconditions have a word in its place.
+			// Attempt 1 has the ordinal 2 in the path. Preconditions have a word instead of a
+			// number.
 			n, err := strconv.Atoi(ordinal)
 			return err == nil && n > attempt || yield(p)
 		})

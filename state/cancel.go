@@ -132,7 +132,7 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	case err != nil:
 		return err
 	}
-	return errors.Join(mayCancel(&found.Info), giveBack(ctx, journal)) // its outcome came first
+	return errors.Join(mayCancel(&found.Info), giveBack(ctx, journal)) // the run was not cancelled before its outcome
 }
 
 // refuseCancelled closes the journal of a run that was cancelled, or for which a cancel is waiting,
@@ -181,11 +181,11 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 		return errors.Join(err, giveBack(ctx, journal))
 	}
 	usage, standing := found.Usage, found.Standing
-	if whole, err := found.Snapshot(); err == nil { // after a crash, the records are more complete
+	if whole, err := found.Snapshot(); err == nil { // after a crash, the records are more complete than the Info
 		l := ledgerOf(whole.Records)
 		usage, standing = l.Counts().Usage, snapshot.StandingOf(l)
 	}
-	standing.Asking, standing.Questions = 0, nil // nobody waits for an answer any more
+	standing.Asking, standing.Questions = 0, nil // a cancelled run waits for no answer
 	return journal.Close(ctx, snapshot.End{Status: snapshot.StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage, Standing: standing})
 }
 

@@ -21,7 +21,7 @@ type Choice struct {
 	Status  snapshot.Status // of the runs; empty for the status that the request is for
 	Reason  string          // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
 	Program string          // of this program
-	Since   time.Time       // updated then or later
+	Since   time.Time       // updated at this time or later
 
 	// Sees reports whether the run may be chosen; nil means that every run may be.
 	Sees func(runID string) bool

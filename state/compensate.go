@@ -98,12 +98,12 @@ func (r *run) valuesOf(ctx context.Context, a record.Address, nth int) (in, out 
 // A completion is one completion of a call that can be compensated, or the possible effect of a
 // call in doubt. Its compensation has the number of the completion, from 1.
 type completion struct {
-	began, ended uint64 // the records with its input and its output; for a call in doubt, the latest start, or the failure
+	began, ended uint64 // the records with the input and the output; for a call in doubt, ended is its latest start or its failure
 	kind         record.Kind
 	name         string
 	inDoubt      bool
-	open         bool // it is in doubt, and has no outcome
-	separate     bool // it is in doubt, and later attempts of the call have an effect of their own
+	open         bool // the call is in doubt, and has no outcome
+	separate     bool // the call is in doubt, and its later attempts have separate effects
 }
 
 // followCompensable follows a record that t has added. Calls can be compensated if they completed,
@@ -165,8 +165,8 @@ func (r *restored) keepDoubt(a record.Address) {
 	}
 }
 
-// startOver begins a call again whose doubt was compensated: what it did before no longer puts it
-// in doubt.
+// startOver begins again a call in doubt that was compensated: its earlier attempts no longer put
+// it in doubt.
 func (r *restored) startOver(t *track, rec *record.Record) {
 	all := r.compensable[rec.Address]
 	if n := len(all); n == 0 || !all[n-1].separate || !t.isSameDoubt(all[n-1]) {
@@ -248,11 +248,11 @@ func (r *run) undone(a record.Address, p *record.Progress) {
 		if len(all) == 0 || !t.isSameDoubt(all[len(all)-1]) || !r.restored.isCompensated(a) {
 			return
 		}
-		p.Attempt, p.CutOff = 0, false // and it is not in doubt any more
+		p.Attempt, p.CutOff = 0, false // and the call is no longer in doubt
 	case r.restored.isCompensated(a):
 		p.Attempt = 0
 		if t.kind.IsEntered() {
-			p.Attempt = t.Attempt + 1 // its calls get a scope of their own
+			p.Attempt = t.Attempt + 1 // the calls inside get a new scope
 		}
 	case !r.restored.containsCompensated(a):
 		return

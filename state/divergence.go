@@ -219,7 +219,7 @@ func (t *track) differs(input record.Hash) bool {
 func (r *restored) followDivergence(rec *record.Record) {
 	t := r.track(rec.Address)
 	r.beginAnew(rec, t)
-	if rec.Ordinal > 0 { // it is another call than the one that was recorded in its place
+	if rec.Ordinal > 0 { // the program makes a different call than the recorded one
 		r.ordinals.at(rec.Name).uncheck(rec.Ordinal)
 		r.ordinals.afterScope(rec.Name, r.calls)
 	}

@@ -10,12 +10,12 @@ import (
 // effects are the effects of a run according to its records: what calls of irreversible actors did,
 // or may have done. An effect remains until another call takes it over or it is compensated.
 type effects struct {
-	at        map[record.Address]*effect   // the latest of each call
-	before    map[record.Address][]*effect // of calls that were made again, in order
+	at        map[record.Address]*effect   // the latest effect of each call
+	before    map[record.Address][]*effect // earlier effects of calls that were made again, in order
 	scopes    map[string]*effectScope      // by path
 	attempts  map[string]*attemptScopes    // by the path of the call
-	inherited []*effect                    // of the parents of a fork
-	over      []*effect                    // left when the call around them had ended
+	inherited []*effect                    // effects of the parents of a fork
+	over      []*effect                    // effects left over when the surrounding call ended
 
 	keepsOutputs bool // outputs cannot be read again from a store
 }
@@ -23,13 +23,13 @@ type effects struct {
 // effect describes the effect of one call.
 type effect struct {
 	record.Effect
-	withoutAttempts string  // its address without attempts; empty until needed
+	withoutAttempts string  // the address of the call without attempts; empty until needed
 	first           uint64  // the first record of the call
 	took            *effect // the effect of another call that the call took over; nil for none
 	takenBy         *effect // the effect of the call that took it over; nil for none
 	progress        record.Progress
 	gone            bool // taken over, or compensated
-	cached          bool // a cache answered its call: the effect is that of another call
+	cached          bool // a cache answered the call: the effect belongs to another call
 	reported        bool // already reported as left over
 }
 
@@ -127,7 +127,7 @@ func (all *effects) takenBy(rec *record.Record) *effect {
 	return all.find(rec.Detail.Effect)
 }
 
-// take removes the effect at a place: another call has it now.
+// take removes the effect at a place, because another call has taken it over.
 func (all *effects) take(place *record.Effect) bool {
 	e := all.find(place)
 	if e == nil || !e.isLeft() {

@@ -59,7 +59,7 @@ func (r *run) findEffect(s *engine.Scope, q engine.EffectQuery) *engine.FoundEff
 	}
 }
 
-// call is the address without attempts.
+// call returns the address of the call without attempts.
 func (e *effect) call() string {
 	if e.withoutAttempts == "" {
 		e.withoutAttempts = e.Address.WithoutAttempts()
@@ -75,7 +75,7 @@ const (
 	equalElsewhere                      // completed with the same input, at another place
 	equalInDoubt                        // with the same input, and in doubt
 	equalHere                           // completed with the same input, at the same place
-	equalCall                           // and with the same number
+	equalCall                           // like equalHere, and with the same number
 )
 
 // closenessTo returns how close the effect is to that of a call with the input, at an address
@@ -173,7 +173,7 @@ func (r *run) isMadeAnew(e *effect, s *engine.Scope) bool {
 		}
 		since, claimed := r.rerun.since[made]
 		if t := r.restored.calls[made]; !claimed && (t == nil || !t.asked) {
-			since = r.rerun.at(scope) // it is claimed after the divergence, if at all
+			since = r.rerun.at(scope) // if the effect's call is claimed, then after the divergence
 		}
 		return e.first <= since
 	}

@@ -70,7 +70,7 @@ type fork struct {
 	old     *snapshot.Snapshot
 	parent  *restored
 	address record.Address
-	kept    []record.Record   // with new numbers
+	kept    []record.Record   // the kept records, with new numbers
 	numbers map[uint64]uint64 // of the kept records, by their old ones
 	first   uint64            // the old number of the first record of the call at the address
 	whole   bool              // the call at the address is kept, with another output
@@ -193,8 +193,8 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 // maxListed is how many calls an error lists.
 const maxListed = 10
 
-// noCall is the error of a fork at an address that has no call. It names the calls of the run, or
-// only the first ones if there are many.
+// noCall returns the error of a fork at an address that has no call. It names the calls of the run,
+// or only the first ones if there are many.
 func noCall(records []record.Record, address record.Address) error {
 	var calls []string
 	seen := make(map[record.Address]bool)

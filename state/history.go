@@ -62,7 +62,7 @@ type packed struct {
 const (
 	flagWillRetry = 1 << iota // the retrying record follows
 	flagReplayed
-	flagBegun // the started record of its attempt comes before it
+	flagBegun // the started record of the same attempt comes directly before
 )
 
 // site holds the fields that the records of one actor, called from one place, share.

@@ -24,7 +24,7 @@ type inbox struct {
 // listen handles the waiting messages of the run, and then new ones until close.
 func (r *run) listen(ctx context.Context, k *stored) {
 	b := &inbox{run: r, keeper: k}
-	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // the context of ctx is only for opening
+	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // the caller's context only applies to opening the run
 	r.inbox = b
 	b.takeIn(ctx)
 	b.wait.Go(func() {
@@ -94,7 +94,7 @@ func (b *inbox) take(m *snapshot.Message) bool {
 		b.run.interrupt(&core.InterruptedError{Reason: record.InterruptUser, Message: e.Message, By: e.By})
 		return false
 	}
-	return true // of a generation that has ended
+	return true // the message is for a generation that has ended
 }
 
 // report logs once that the inbox fails. The run continues without it.

@@ -28,7 +28,7 @@ type lifecycle struct {
 // rootCalls follows the root calls of a run, on which its status depends.
 type rootCalls struct {
 	made      bool           // a root call was made or recalled
-	begun     bool           // a root call was not only recalled in this opening
+	begun     bool           // a root call was made in this opening, not only recalled
 	suspended int            // root calls that stopped without an outcome
 	awaiting  int            // root calls that wait for an answer
 	failure   *record.Record // the failure of the root call that ended last; nil if it did not fail

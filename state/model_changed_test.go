@@ -242,7 +242,7 @@ func TestChangedProgramIsRefusedOrHasTheSameResult(t *testing.T) {
 	t.Cleanup(func() {
 		assert.NotZero(t, refused.Load())
 		assert.NotZero(t, wentOn.Load())
-		t.Logf("%d openings of changed programs were refused, %d went on", refused.Load(), wentOn.Load())
+		t.Logf("%d openings of changed programs were refused, %d continued", refused.Load(), wentOn.Load())
 	})
 	forEachModel(t, func(t *testing.T, seed uint64, cut func([]record.Record) snapshot.Store) {
 		rng := rand.New(rand.NewPCG(seed, 23))

@@ -192,7 +192,7 @@ const (
 	// the default.
 	SyncOutcomes Sync = iota
 	SyncAlways        // every record
-	SyncNever         // none: the operating system writes when it likes
+	SyncNever         // no records: the operating system decides when to write
 )
 
 // WithSync sets which records are synced.

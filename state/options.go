@@ -202,7 +202,7 @@ type place uint8
 const (
 	inNew place = 1 << iota
 	inOpen
-	inReplay // and Validate
+	inReplay // Replay and Validate
 )
 
 // String returns the names of the functions.

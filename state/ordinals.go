@@ -35,7 +35,7 @@ type scopeClaims struct {
 type recordedClaim struct {
 	address record.Address
 	kind    record.Kind
-	name    string // of the actor; of a question its text
+	name    string // name of the actor, or text of the question
 	input   record.Hash
 
 	generation uint64 // the generation that recorded it
@@ -66,7 +66,7 @@ func (o ordinals) addListed(rec *record.Record) {
 	}
 	for _, c := range rec.Detail.Unrecorded {
 		name := c.Name
-		if c.Kind == record.KindQuestion && rec.Kind == record.KindQuestion { // its own claim
+		if c.Kind == record.KindQuestion && rec.Kind == record.KindQuestion { // the claim of this question
 			name = rec.Message()
 		}
 		o.at(c.Address.Scope()).set(c.Ordinal, recordedClaim{c.Address, c.Kind, name, c.Input, rec.Generation})
@@ -328,14 +328,14 @@ func (r *run) Ended(s *engine.Scope, claimed int) error {
 		RunID: r.settings.RunID, How: "end", Address: s.Address(), Was: missing.call(s.Path()), Scope: s.Path(), Ordinal: ordinal,
 		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end",
 	}
-	return r.diverged(d) // it unlocks r.mu
+	return r.diverged(d) // diverged unlocks r.mu
 }
 
 // Differs implements engine.History. Without Fields, nothing of the output can be read.
 func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err error) {
 	r.mu.Lock()
 	if len(d.Fields) > 0 {
-		return false, r.diverged(d) // it unlocks r.mu
+		return false, r.diverged(d) // diverged unlocks r.mu
 	}
 	t := r.restored.calls[d.Address]
 	if r.config.divergence == DivergenceRerun && !r.config.strict && !t.Input.IsZero() {

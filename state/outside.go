@@ -48,7 +48,7 @@ func interrupt(ctx context.Context, store snapshot.Store, runID string, stop sna
 	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err
 	}
-	return settleInterrupt(ctx, store, runID, &m) // it may have been closed in the meantime
+	return settleInterrupt(ctx, store, runID, &m) // the run may have been closed in the meantime
 }
 
 // errChanged is returned for a run that has changed since it was looked at.
@@ -70,11 +70,11 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 		switch {
 		case found.Status == snapshot.StatusRunning: // opened again, by a process that does not know of the message
 			return errors.Join(interrupt(ctx, store, runID, stopOf(e)), store.Remove(ctx, runID, m.ID()))
-		case found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptUser: // it was read
+		case found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptUser: // the message was read
 			return store.Remove(ctx, runID, m.ID())
 		case found.Generation == m.Generation:
 			if posted, err := isPosted(ctx, store, runID, m); err != nil || !posted {
-				return err // it is settled
+				return err // the message is settled
 			}
 		}
 		if err = interruptClosed(ctx, store, &found, e); !errors.Is(err, errChanged) {
@@ -119,7 +119,7 @@ func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.
 		case i.Open || i.Generation != found.Generation || !i.Updated.Equal(found.Updated):
 			return errChanged
 		case i.Status == snapshot.StatusInterrupted && i.Stop.Reason == record.InterruptUser:
-			return nil // it was read
+			return nil // the message was read
 		case !mayContinue(i):
 			return notRunning(*i)
 		}
@@ -132,7 +132,7 @@ func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.
 	return err
 }
 
-// mayContinue reports whether a closed run may be continued without anybody's decision.
+// mayContinue reports whether a closed run may continue without a person's decision.
 func mayContinue(i *snapshot.Info) bool {
 	switch i.Status {
 	case snapshot.StatusQueued, snapshot.StatusPaused:

@@ -19,10 +19,10 @@ type overlap struct {
 	input record.Hash
 }
 
-// A swap says whether calls can be swapped, once that was determined.
+// A swap holds whether calls can be swapped, once it is known.
 type swap struct {
 	known bool
-	harm  string // what tells them apart; empty for nothing
+	harm  string // the difference that matters between the calls; empty if there is none
 }
 
 // add adds the call that starts with the record.

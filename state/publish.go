@@ -185,7 +185,7 @@ func (r *run) abandonTurn(rec *record.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !rec.Replayed {
-		r.out.published = int(rec.Seq) // the retrying record after it comes next
+		r.out.published = int(rec.Seq) // the retrying record that follows rec is published next
 	}
 	r.out.turn.end()
 	r.out.quiet.Broadcast()

@@ -26,7 +26,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 			Recorded: strconv.Quote(before.text), Asked: strconv.Quote(q.Text),
 			Hint: "an answer to one question is not used for the other",
 		}
-		if err := r.diverged(d); err != nil { // it unlocks r.mu
+		if err := r.diverged(d); err != nil { // diverged unlocks r.mu
 			return engine.Asked{}, err
 		}
 	} else {
@@ -38,7 +38,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 		return engine.Asked{Answer: answer}, nil
 	case asked && !answered && before.isDue() && !r.settings.Replays:
 		return r.answerByDefault(s, q.ID, def)
-	case asked && !answered && q.Asks == record.AsksTime && before.isAhead() && !r.settings.Replays: // it begins now
+	case asked && !answered && q.Asks == record.AsksTime && before.isAhead() && !r.settings.Replays: // the time begins now
 	case asked && !answered && q.Asks == record.AsksSignal:
 		return r.receive(s, q, false)
 	case asked && !answered:
@@ -51,7 +51,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	r.describeInDoubt(q.InDoubt, s.Address())
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), record.ClassInvalid
-		if asked && !before.due.IsZero() { // the rest of the time
+		if asked && !before.due.IsZero() { // the new question gets the rest of the time
 			rec.Delay = max(before.due.Sub(rec.Time), 1)
 		}
 	}

@@ -32,8 +32,8 @@ type restored struct {
 	effects     effects
 
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
-	questions     []uint64                    // and answers
-	tracks        []track                     // room for more
+	questions     []uint64                    // questions and answers
+	tracks        []track                     // preallocated tracks
 
 	opening map[string]any // attributes of the latest opening that had some
 	began   uint64         // the record with which the latest opening began
@@ -66,13 +66,13 @@ type track struct {
 	first    uint64 // the first started record
 	entered  uint64 // the latest started record
 	whole    uint64 // the latest record with the hash of its whole input
-	diverged uint64 // the latest record that its input had changed
+	diverged uint64 // the latest record saying that the input has changed
 	outcome  uint64 // the latest outcome; 0 once a record says that it is replaced
-	failed   bool   // that outcome is a failure
-	attempts int32  // that began, by number
+	failed   bool   // the outcome is a failure
+	attempts int32  // attempts that began, according to the highest number
 	kind     record.Kind
-	claimed  bool // its claim is recorded
-	resumed  bool // in this opening of the run
+	claimed  bool // the claim of the call is recorded
+	resumed  bool // the call was continued in this opening of the run
 	asked    bool // the program has claimed it, in this opening of the run
 }
 
@@ -135,7 +135,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		case rec.Kind == record.KindLog && rec.Reason == record.ReasonDivergence && rec.Detail != nil && !rec.Detail.InputHash.IsZero():
 			r.followDivergence(rec)
 		case rec.Kind == record.KindLog && rec.Reason == record.ReasonDivergence && rec.Ordinal > 0:
-			r.ordinals.at(rec.Name).uncheck(rec.Ordinal) // trusted from there on
+			r.ordinals.at(rec.Name).uncheck(rec.Ordinal) // no longer compared
 		}
 	}
 	r.voidRefused(generation)

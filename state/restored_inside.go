@@ -4,8 +4,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// dropInside forgets the calls inside calls that will be recalled as a whole: they are not needed
-// any more. In a run of nested agents, these are nearly all calls.
+// dropInside forgets the calls inside calls that will be recalled as a whole: they are no longer
+// needed. In a run of nested agents, these are nearly all calls.
 func (r *restored) dropInside() {
 	if r.diverged || r.unclaimed || len(r.compensable) > 0 || r.isFork() {
 		return // any of them may be needed

@@ -69,5 +69,5 @@ func isEnteredAgain(kind record.Kind, p *record.Progress) bool {
 	case record.KindAgent:
 		return !p.HasOutcome() || p.NoStore || p.Retrace
 	}
-	return !p.HasOutcome() // in the attempt in which it stopped
+	return !p.HasOutcome() // the attempt in which the call stopped is made again
 }

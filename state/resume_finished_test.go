@@ -24,8 +24,9 @@ import (
 // A run that is killed before any of its records and resumed must end like one
 // that was never killed, except for which branches did not end.
 
-// killedAnywhere runs the agent, and once more for each of its records, killed
-// before that record and resumed. It calls check with each result.
+// killedAnywhere runs the agent once to its end. Then, for each record, it runs
+// the agent again, kills it before that record and resumes it. It calls check
+// with each result.
 func killedAnywhere(t *testing.T, agent *definition, check func(t *testing.T, before, out string, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

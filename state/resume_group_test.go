@@ -100,7 +100,7 @@ func untilAgentEnds(r record.Record) bool { return r.Name != "a" || r.Status == 
 
 func TestStoppedBranchesOfAFailedGroupAreNotStartedAgain(t *testing.T) {
 	for name, keep := range map[string]func(record.Record) bool{
-		"before the agent went on":         untilAgentEnds,
+		"before the agent continued":       untilAgentEnds,
 		"before the branches were stopped": func(r record.Record) bool { return r.Status != record.StatusInterrupted },
 		"while the branches were stopped":  func(r record.Record) bool { return r.Status != record.StatusInterrupted || r.Name == "slow" },
 	} {

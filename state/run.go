@@ -30,7 +30,7 @@ type run struct {
 
 	mu        sync.Mutex // guards what follows; never held while code of users runs
 	ledger    record.Ledger
-	report    Report // what the ledger does not have
+	report    Report // counts that the ledger does not have
 	questions questions
 	values    values
 	versions  versions
@@ -249,7 +249,7 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 				}
 				r.mu.Lock()
 			}
-			return found, false, r.diverged(d) // which unlocks
+			return found, false, r.diverged(d) // diverged unlocks r.mu
 		}
 	}
 	if err := r.refuseFurther(s, c); err != nil {
@@ -313,7 +313,7 @@ func (r *run) Replay(s *engine.Scope, traced *record.Record) error {
 		return err
 	}
 	a := s.Address()
-	if kind := r.restored.calls[a].kind; traced == nil || !kind.IsParallel() { // else the calls inside count
+	if kind := r.restored.calls[a].kind; traced == nil || !kind.IsParallel() { // otherwise the calls inside are counted
 		r.ledger.Add(&record.Record{Kind: kind, Address: a, Generation: r.ledger.Generation, Status: record.StatusRecovered, Replayed: true})
 	}
 	r.publish()

@@ -21,7 +21,7 @@ import (
 var ErrTooManySignals = errors.New("too many signals wait")
 
 const (
-	maxSignals     = 1000    // that wait in a run
+	maxSignals     = 1000    // number of signals that may wait in a run
 	maxSignalValue = 1 << 20 // bytes of an encoded value
 	maxSignalID    = 256     // bytes
 
@@ -92,7 +92,7 @@ func signal(ctx context.Context, store snapshot.Store, runID, name string, value
 func signalMessage(name string, value any, o SignalOptions) (snapshot.Message, error) {
 	switch {
 	case !engine.IsSignalName(name):
-		return snapshot.Message{}, fmt.Errorf("%w: the name has 1 to %d letters, digits, dots, dashes and underscores", ErrSignal, engine.MaxSignalName)
+		return snapshot.Message{}, fmt.Errorf("%w: want a name of 1 to %d letters, digits, dots, dashes and underscores", ErrSignal, engine.MaxSignalName)
 	case len(o.ID) > maxSignalID:
 		return snapshot.Message{}, fmt.Errorf("%w: the ID has %d bytes; want at most %d", ErrSignal, len(o.ID), maxSignalID)
 	}
@@ -168,7 +168,7 @@ func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *sn
 	}
 	posted, err := isPosted(ctx, store, runID, m)
 	if err != nil || !posted {
-		return err // it was received
+		return err // the signal was received
 	}
 	return errors.Join(late, store.Remove(ctx, runID, m.ID()))
 }
@@ -176,9 +176,9 @@ func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *sn
 // signals are the signals that calls of a run have received. The run's mu guards taken and
 // byQuestion.
 type signals struct {
-	receiving  sync.Mutex               // held while one is received, so that only one call receives it
+	receiving  sync.Mutex               // held while a signal is received, so that only one call receives it
 	taken      map[string]bool          // by ID
-	byQuestion map[string]record.Record // the answers that were made from them
+	byQuestion map[string]record.Record // answers that were made from signals, by the ID of the question
 }
 
 // take notes the signal that became the given answer, if there is one.

@@ -205,7 +205,7 @@ func TestQuestionHasItsDefaultWhenItsTimeIsOver(t *testing.T) {
 	}{
 		"nobody answers":                   {0, time.Hour, "nobody"},
 		"an answer in time":                {time.Minute, 2 * time.Hour, "Ada"},
-		"a late answer, before it goes on": {90 * time.Minute, 2 * time.Hour, "Ada"},
+		"a late answer, before it resumes": {90 * time.Minute, 2 * time.Hour, "Ada"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

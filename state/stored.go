@@ -21,7 +21,7 @@ type stored struct {
 
 	tail   tail
 	held   bool  // nothing is written to the journal until there is something new
-	broken error // why nothing can be stored any more; nil if it can
+	broken error // why records can no longer be stored; nil if they can
 }
 
 func (*stored) isStored() bool { return true }
@@ -92,7 +92,7 @@ func (k *stored) read() func(context.Context) ([]record.Record, error) {
 	return func(ctx context.Context) ([]record.Record, error) {
 		found, err := load(ctx, k.store, k.runID)
 		if err == nil && len(found.Records) < written {
-			err = fmt.Errorf("it has %d records, of %d", len(found.Records), written)
+			err = fmt.Errorf("%d of %d records are left", len(found.Records), written)
 		}
 		if err != nil {
 			return rest, fmt.Errorf("state: read run %s back from its store: %w", k.runID, err)

@@ -178,7 +178,7 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	defer j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted})
 	_, err = st.Records(t.Context())
-	assert.ErrorContains(t, err, "it has 0 records, of 3")
+	assert.ErrorContains(t, err, "0 of 3 records are left")
 }
 
 // Each call leaves two records and has its own address. There are too few records

@@ -75,9 +75,9 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 type validation struct {
 	*run
 	executes    bool                    // tools, LLMs and steps are executed
-	seen        map[record.Address]bool // claimed
+	seen        map[record.Address]bool // the calls that were claimed
 	made        map[record.Address]bool // calls whose handlers ran, or that recorded something
-	furthest    map[string]int          // the highest recorded ordinal of what was claimed, by the path of its scope
+	furthest    map[string]int          // the highest recorded ordinal that was claimed, by the path of the scope
 	differences []Difference
 	cut         bool // the program was stopped: calls that it did not make are not differences
 }

@@ -251,7 +251,7 @@ func TestVersionOfARefusedOpeningDoesNotCountOnceTheOriginalContinued(t *testing
 		}
 		out, err := opened(t, s, bookkeeper(t, 3, "open", "tax", "close"))
 		require.NoError(t, err)
-		assert.Equal(t, want, out, "the old program went on: %v", wentOn)
+		assert.Equal(t, want, out, "the old program continued: %v", wentOn)
 	}
 }
 
@@ -355,5 +355,5 @@ func TestVersionedProgramIsNeverRefused(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d runs went on", runs)
+	t.Logf("%d runs continued", runs)
 }

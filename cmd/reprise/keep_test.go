@@ -100,7 +100,7 @@ func TestVerifyFindsMissingAndChangedArtifacts(t *testing.T) {
 	require.NoError(t, os.WriteFile(names[0], []byte("other"), 0o600))
 	got := call(t, dir, "verify")
 	assert.Equal(t, exitFailure, got.code)
-	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: damaged: artifact [0-9a-f]{64}: what is there has the hash [0-9a-f]{64}$`, got.stdout)
+	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: damaged: artifact [0-9a-f]{64}: the stored data has the hash [0-9a-f]{64}$`, got.stdout)
 	require.NoError(t, os.Remove(names[0]))
 	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: no artifact "[0-9a-f]{64}"$`, call(t, dir, "verify").stdout)
 }

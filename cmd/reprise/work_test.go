@@ -67,7 +67,7 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	assert.Contains(t, call(t, dir, "show", "r8").text(t), "QUESTION wait?1: paid")
 	assert.Equal(t, result{exitOK, "", "run r8 has no open questions\n"}, call(t, dir, "questions", "r8"))
 	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); write a string in double quotes, inside single quotes for the shell: '\"yes\"'")
-	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, `signal "paid?" to run r8: it cannot be sent: the name has 1 to 64 letters, digits, dots, dashes and underscores; nothing was sent`)
+	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, `signal "paid?" to run r8: it cannot be sent: want a name of 1 to 64 letters, digits, dots, dashes and underscores; nothing was sent`)
 	assert.Equal(t, "signal paid was sent to run r8 and is stored until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))
 	amount, err := wait()
 	require.NoError(t, err)

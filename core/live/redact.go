@@ -43,7 +43,7 @@ type redactedCall struct {
 
 // A redactedText is a text that comes in pieces.
 type redactedText struct {
-	last   Delta // the last delta of it, with the whole Name and no Text
+	last   Delta // the last delta of the text, with the whole Name and no Text
 	stream redact.Stream
 	named  string // the Name before it was redacted
 }

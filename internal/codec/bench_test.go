@@ -27,7 +27,7 @@ func benchItems(n int) []benchItem {
 	return items
 }
 
-// benchValues are values of common types.
+// benchValues returns values of common types.
 func benchValues() []struct {
 	name  string
 	value any

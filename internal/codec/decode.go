@@ -306,8 +306,8 @@ func decodeInterface(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	return rest, nil
 }
 
-// readLayout is the layout of a struct with the decoder of each field. It can
-// also read the old layout.
+// readLayout returns the layout of a struct with the decoder of each field. It
+// can also read the old layout.
 func readLayout(t reflect.Type) *layout {
 	l := layoutOf(t, false)
 	for name, f := range layoutOf(t, true).byName {

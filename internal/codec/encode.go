@@ -278,7 +278,7 @@ func encodeStruct(t reflect.Type, old bool) encodeFunc {
 	return l.encode
 }
 
-// writtenLayout is the layout of a struct with the encoder of each field.
+// writtenLayout returns the layout of a struct with the encoder of each field.
 func writtenLayout(t reflect.Type, old bool) *layout {
 	l := layoutOf(t, old)
 	for _, f := range l.fields {

@@ -20,11 +20,11 @@ type Call struct {
 	direct      bool        // claimed when executed, and counted as in progress
 	counted     bool        // one of the calls in progress that are not recalled
 	overlaps    bool        // when it was claimed, a call with the same name and input was in progress
-	claimed     bool        // and has no record yet
-	keyed       atomic.Bool // its handler asked for its idempotency key
+	claimed     bool        // claimed, and has no record yet
+	keyed       atomic.Bool // the handler asked for the idempotency key
 	compensable bool        // the actor has a compensation
 	doubtful    bool        // the actor has a compensation for calls in doubt
-	ofDoubt     bool        // it compensates a call in doubt
+	ofDoubt     bool        // the call compensates a call in doubt
 	root        *Root
 	parent      *Scope // scope around the call
 	scope       *Scope // scope that numbered it: parent, or a scope around parent

@@ -83,7 +83,7 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		return verdict{reason: record.ReasonRetryTimeout}
 	}
 	if !c.retryable(s, f) {
-		if f.Panicked { // by StopWhen, RetryWhen or a Matcher
+		if f.Panicked { // StopWhen, RetryWhen or a Matcher panicked
 			return verdict{reason: record.ReasonPanic}
 		}
 		if f.traits.InDoubt { // a call inside is in doubt, so this call is in doubt too

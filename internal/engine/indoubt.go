@@ -138,8 +138,8 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 	return a, fmt.Errorf(`decision: got %q, want one of "completed", "run_again", "failed", and "take_over" for an effect`, a.decision)
 }
 
-// errAnsweredFailed is the failure of a call in doubt that was answered to have
-// failed.
+// errAnsweredFailed is the failure of a call in doubt if the answer says that the
+// call failed.
 var errAnsweredFailed = errors.New("it was in doubt, and the answer says that it failed")
 
 // failInDoubt fails a call in doubt.

@@ -14,8 +14,8 @@ type Rules struct {
 	MaxLosses   int  // how often in a row an attempt may be lost; 0 or negative for no limit
 	LossesCount bool // a lost attempt counts as failed
 
-	// What happens to a call whose attempt may have taken effect. If neither is
-	// set, the attempt is made again.
+	// AsksInDoubt and FailsInDoubt set what happens to a call whose attempt may
+	// have taken effect. If neither is set, the attempt is made again.
 	AsksInDoubt, FailsInDoubt bool
 
 	Strict  bool // execute nothing except agents, groups and branches
@@ -26,7 +26,7 @@ type Rules struct {
 type Step struct {
 	Do      Action
 	Attempt int32
-	Err     error // for Fail and Refuse: why
+	Err     error // for Fail and Refuse: the reason
 }
 
 // An Action is the kind of a step.

@@ -40,7 +40,7 @@ type Typed interface {
 type Apart interface {
 	State() *Async
 	Pass(ctx context.Context) Result // like that of the call, but with a separate output
-	Take()                           // makes the output that of the call, after Pass has returned
+	Take()                           // makes the output of Pass the output of the call, after Pass has returned
 }
 
 // Async is the state of a pass on a separate goroutine. It is embedded in each Apart,

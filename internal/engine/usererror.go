@@ -36,8 +36,8 @@ func errEndless(err error) error {
 // the error depend on it.
 type findings struct {
 	traits record.Traits
-	kept   error // in the form for a record
-	made   bool  // they belong to the current error of the attempt
+	kept   error // the error in the form in which records contain it
+	made   bool  // the findings belong to the current error of the attempt
 }
 
 // find determines the findings of the error. It replaces an error that wraps itself.

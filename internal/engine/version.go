@@ -15,7 +15,7 @@ func Version(ctx context.Context, name string, n int) int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if s.offPath() != nil {
-		return n // nothing follows that could be recorded
+		return n // nothing can be recorded from here on
 	}
 	v, err := s.root.run.Version(s, VersionQuestion{Name: name, Highest: n, Claimed: in.ordinal})
 	if err != nil {

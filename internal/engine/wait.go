@@ -98,8 +98,8 @@ func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	return e
 }
 
-// parkedUntil returns the suspension of a call that waits for a time. What says what
-// happens then.
+// parkedUntil returns the suspension of a call that waits until due. The text what says what
+// happens at that time.
 func parkedUntil(what string, due time.Time) *InterruptedError {
 	return &InterruptedError{
 		Reason:  record.InterruptAwait,

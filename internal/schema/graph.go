@@ -28,9 +28,9 @@ type graph struct {
 
 // A node lists the schemas that are applied together with one schema.
 type node struct {
-	same       []*jsonschema.Schema          // to the same value
-	properties map[string]*jsonschema.Schema // to the property with the name
-	within     []*jsonschema.Schema          // possibly to any property or item
+	same       []*jsonschema.Schema          // applied to the same value
+	properties map[string]*jsonschema.Schema // applied to the property with the name
+	within     []*jsonschema.Schema          // may apply to any property or item
 }
 
 var jsonTypes = []string{"string", "integer", "number", "boolean", "object", "array", "null"}

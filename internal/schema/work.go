@@ -71,8 +71,7 @@ type application struct {
 	v *value
 }
 
-// work returns the maximum work of an application, including everything below
-// it.
+// A work is the maximum work of an application, including everything below it.
 type work struct{ steps, nested, text int }
 
 type estimate struct {

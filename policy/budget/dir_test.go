@@ -101,7 +101,7 @@ func TestPruneRemovesAccountsThatAreNoLongerUsed(t *testing.T) {
 	}
 	sum, err := dir.Add(t.Context(), "yesterday", budget.Amount{Calls: 1})
 	require.NoError(t, err)
-	assert.EqualValues(t, 1, sum.Calls, "begins anew")
+	assert.EqualValues(t, 1, sum.Calls, "the account begins again")
 	sum, err = other.Add(t.Context(), "yesterday", budget.Amount{Calls: 1})
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, sum.Calls, "the other process starts from zero, too")

@@ -291,7 +291,7 @@ func (l *Limiter) dispatch() {
 	for t := l.queue.first(); t != nil; t = l.queue.first() {
 		known := l.shared.isKnown(now)
 		if !known && l.shared.probe != nil {
-			return // the ticket calls dispatch again when it knows
+			return // the probe calls dispatch again when it has read the use by others
 		}
 		if wait, _ := l.waitForLimits(t, now); wait > 0 {
 			l.timer = time.AfterFunc(wait, func() {

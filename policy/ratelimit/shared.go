@@ -164,7 +164,7 @@ func (l *Limiter) addReservation(ctx context.Context, t *ticket) (ok bool, err e
 	a := l.amountOf(t)
 	l.mu.Unlock()
 	if _, err := s.add(ctx, number, a); err != nil {
-		return false, err // if it was added anyway, it counts as use by others
+		return false, err // if the amount was stored despite the error, it counts as use by others
 	}
 	s.own[number] = s.own[number].Plus(a)
 	conflict := 50*time.Millisecond + rand.N(time.Second) // others may take back their additions

@@ -21,7 +21,7 @@ type finder struct {
 
 	// The fields below are reused from rune to rune. They hold the instructions reached
 	// and the threads that stop at a rune.
-	reached []int // by instruction: count when it was last reached
+	reached []int // value of count when each instruction was last reached
 	count   int
 	ready   []thread
 	stack   []uint32

@@ -48,7 +48,7 @@ func noArtifact(ref string) error {
 
 func checkArtifact(ref string, data []byte) error {
 	if found := storekit.Reference(data); found != ref {
-		return fmt.Errorf("%w: artifact %s: what is there has the hash %s", snapshot.ErrCorrupt, ref, found)
+		return fmt.Errorf("%w: artifact %s: the stored data has the hash %s", snapshot.ErrCorrupt, ref, found)
 	}
 	return nil
 }

@@ -20,11 +20,12 @@ import (
 //  4. it is renamed, and the directory is synced;
 //  5. the journals up to n, and older snapshots, are removed.
 //
-// A crash after 1 leaves an empty journal, which adds nothing. During 2 nobody can append. So if a
-// record is on the disk in n+1, all earlier records are on the disk in n. A crash in 3 leaves a
-// file under a name that nobody reads. The rename in 4 makes the snapshot replace the older one and
-// the journals up to its number; the directory is synced, so the snapshot is durable before 5
-// removes what it replaces. After 4, readers ignore these files whether they still exist or not.
+// A crash after 1 leaves an empty journal, which adds nothing. During 2 no record can be appended.
+// So if a record is on the disk in n+1, all earlier records are on the disk in n. A crash in 3
+// leaves a file under a name that readers ignore. The rename in 4 makes the snapshot replace the
+// older one and the journals up to its number; the directory is synced, so the snapshot is durable
+// before 5 removes what it replaces. After 4, readers ignore these files whether they still exist
+// or not.
 //
 // If a step fails and the journal itself is not broken, nothing has changed: all files are still
 // there, the run continues, and the next attempt is made when the journals are twice as long. That
@@ -81,7 +82,7 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 		_ = j.await(context.Background())
 	}
 	if j.err == nil && j.synced < j.appended {
-		if err := j.syncFile(j.file, j.appended); err != nil { // j.mu is held, so nobody can append
+		if err := j.syncFile(j.file, j.appended); err != nil { // j.mu is held, so no record can be appended
 			_ = j.breaks(err)
 		} else {
 			j.synced = j.appended

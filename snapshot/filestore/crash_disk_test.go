@@ -16,7 +16,7 @@ import (
 // A crashDisk fails after a number of operations, and knows what the disk would
 // hold after a power cut at that time.
 type crashDisk struct {
-	filestore.Disk // reads
+	filestore.Disk // for reading
 	root           string
 
 	mu      sync.Mutex

@@ -31,7 +31,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 		return noRun(runID)
 	}
 	// An update writes to the directory, so it must end before the rename or begin after it. If the
-	// meta file cannot be locked, nobody updates the run.
+	// meta file cannot be locked, no update is running.
 	if meta, err := d.lockMeta(ctx, false); meta != nil {
 		defer meta.release()
 	} else if err != nil && ctx.Err() != nil {
@@ -48,11 +48,11 @@ func (d *runDir) exists() (bool, error) {
 	entries, err := d.disk.ReadDir(d.path())
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == lockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // which a crash has left
+		case name == lockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // files that a crash has left
 		case name == metaName:
 			if m, err := d.readMeta(); err != nil || m.isWhole {
 				return true, err
-			} // somebody was about to create the run
+			} // the meta file is invalid: a process was about to create the run
 		default:
 			return true, err
 		}

@@ -158,5 +158,5 @@ func (d *document) find(seq uint64) (int, error) {
 	if failed == nil && after == 0 {
 		failed = errUnclear
 	}
-	return after, failed // blocks of records begin with 1
+	return after, failed // the blocks of records must begin with record 1
 }

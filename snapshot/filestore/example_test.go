@@ -48,5 +48,7 @@ func Example() {
 	for _, run := range page.Runs {
 		fmt.Println(run.RunID, run.Status, run.LastSeq)
 	}
-	// Output: true the run is open already weather-42 paused 1
+	// Output:
+	// true the run is open already
+	// weather-42 paused 1
 }

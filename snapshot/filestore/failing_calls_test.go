@@ -82,7 +82,7 @@ func (l *ledger) live(ctx context.Context, t testing.TB, dir string, disk filest
 	l.fails(err)
 	_, err = s.GC(ctx, 0)
 	l.fails(err)
-	l.artifacts = nil // no record names them
+	l.artifacts = nil // GC has removed them, as no record refers to them
 }
 
 // generation opens the run, appends to it, and closes it.

@@ -35,7 +35,7 @@ import (
 // returned for them.
 const (
 	frameHead  = 16
-	maxPayload = 1 << 30 // of a payload
+	maxPayload = 1 << 30 // bytes in a payload
 )
 
 // frameKind is what a frame holds.

@@ -18,14 +18,14 @@ import (
 // how many. Runs may continue meanwhile. If a run cannot be read or is a link, GC removes
 // nothing, since the run may refer to any artifact.
 //
-// An artifact is put before the record that names it is appended, and the process may be
-// suspended in between for any time. So GC keeps every artifact that was put since the
-// oldest open run was opened. What it removes was last put before that, and more than grace
-// before GC began: Put renews the time of an existing artifact, under a lock that excludes
-// GC. So a record that names such an artifact was appended before GC began, and GC reads
-// everything that was appended before it began. Grace is for callers of Put that have no
-// run open; an hour is plenty. A fork names artifacts without putting them, so it must not
-// begin while its original is being deleted.
+// An artifact is put before the record that names it is appended, and the process may be suspended
+// in between for any time. So GC keeps every artifact that was put since the oldest open run was
+// opened. The artifacts that it removes were last put before that time, and more than grace before
+// GC began: Put renews the time of an existing artifact, under a lock that excludes GC. So a record
+// that names such an artifact was appended before GC began, and GC reads everything that was
+// appended before it began. Grace is for callers of Put that have no run open; an hour is plenty. A
+// fork names artifacts without putting them, so it must not begin while its original is being
+// deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	err = s.garbage(ctx, grace, func(ref, name string, before time.Time) error {
 		gone, err := s.artifacts.removeOld(ctx, name, before)

@@ -9,9 +9,9 @@ import (
 )
 
 // begin begins the generation in a journal. The meta file is written twice. First it says that the
-// run is running, without the number of the generation, so that nobody believes an older meta file;
-// after a crash at this point the run is unchanged. Finally, when the number is certain to be in
-// the journal, the meta file gets it, too.
+// run is running, without the number of the generation, so that readers do not trust an older meta
+// file; after a crash at this point the run is unchanged. Finally, when the number is certain to be
+// in the journal, the meta file gets it, too.
 //
 // Changes of the info by others are copied into the journal. The lock of the meta file keeps others
 // from changing the info meanwhile.
@@ -76,7 +76,7 @@ func (j *Journal) beginJournal(r *reading) error {
 
 // rewrite writes a new journal with all records that the snapshot does not have. After that, the
 // old journals are not read again: the end of one may be torn, or a sync of it may have failed. In
-// that case nobody knows which of its bytes are on the disk, and another sync would not tell.
+// that case it is unknown which of its bytes are on the disk, and another sync would not tell.
 //
 // The rename makes the journal valid, and the old ones invalid, since its header covers them.
 // Before the rename the run is unchanged; after it, it makes no difference whether the old journals
@@ -151,7 +151,7 @@ func (j *Journal) beginAtEnd() error {
 }
 
 // removeLeftovers removes unfinished files that a crash has left. The caller has the locks of the
-// run and of the meta file, so nobody else is writing such a file.
+// run and of the meta file, so no other process is writing such a file.
 func (d *runDir) removeLeftovers() {
 	entries, _ := d.disk.ReadDir(d.path())
 	for _, e := range entries {

@@ -5,7 +5,7 @@ import "sync"
 // A group does one thing for many callers at once. The zero group is ready to use.
 type group struct {
 	mu   sync.Mutex
-	next *round        // the round that has not begun; nil if nobody waits for one
+	next *round        // the round that has not begun; nil if no caller waits for one
 	last chan struct{} // closed when the latest round has ended; nil if there is none
 }
 

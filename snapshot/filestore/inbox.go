@@ -261,7 +261,7 @@ func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
 		return snapshot.Message{}, err
 	}
 	if m.ID() != id {
-		return snapshot.Message{}, fmt.Errorf("it is %s", m.ID())
+		return snapshot.Message{}, fmt.Errorf("it holds the message %s", m.ID())
 	}
 	return m, nil
 }

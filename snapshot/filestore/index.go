@@ -99,7 +99,8 @@ func (x *index) giveBack(changed map[string]bool) {
 	maps.Copy(x.changed, changed)
 }
 
-// claim waits until nobody else scans. The caller calls release.
+// claim waits until no other scan is running, and reserves the index for a scan. The caller calls
+// release.
 func (x *index) claim(ctx context.Context) (release func(), err error) {
 	select {
 	case x.busy <- struct{}{}:

@@ -83,8 +83,8 @@ func TestListReadsAgainOnlyTheRunsThatHaveChangedOrAreOnThePage(t *testing.T) {
 	}))
 }
 
-// TestAListWithCountsDoesNotLookAtAllRunsEachTime also checks that the changes of the own store are
-// seen at once.
+// TestAListWithCountsDoesNotLookAtAllRunsEachTime also checks that a store sees its own changes at
+// once.
 func TestAListWithCountsDoesNotLookAtAllRunsEachTime(t *testing.T) {
 	s, _, dir := oldRuns(t, 300, filestore.WithPolling(time.Hour))
 	other := newFileStore(t, dir) // as another process
@@ -133,8 +133,8 @@ func TestAListWithCountsDoesNotLookAtAllRunsEachTime(t *testing.T) {
 	assert.Equal(t, counts(272, 24, 1), look().Counts)
 }
 
-// TestAListWithCountsSeesOthersWhenAWatchDoes checks that it sees the changes of other stores no
-// later.
+// TestAListWithCountsSeesOthersWhenAWatchDoes checks that a list with counts sees changes of other
+// stores as soon as a Watch does.
 func TestAListWithCountsSeesOthersWhenAWatchDoes(t *testing.T) {
 	_, _, dir := oldRuns(t, 3)
 	synctest.Test(t, func(t *testing.T) {

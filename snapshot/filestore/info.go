@@ -23,7 +23,7 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 }
 
 // info implements Info. If the meta file does not say how the run was closed, the info is read from
-// the journals. That is repeated if somebody opens or closes the run meanwhile.
+// the journals. This is repeated if a process opens or closes the run meanwhile.
 func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	for {
 		before, wasHeld, err := d.state()
@@ -51,7 +51,7 @@ func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	}
 }
 
-// state returns the meta file, and whether somebody has the run open at the same time.
+// state returns the meta file, and whether a process has the run open at the same time.
 func (d *runDir) state() (m metaFile, held bool, err error) {
 	for m, err = d.meta(); err == nil && !m.isClosed(); {
 		before := m
@@ -60,7 +60,7 @@ func (d *runDir) state() (m metaFile, held bool, err error) {
 		}
 		if m, err = d.meta(); err == nil && m.isUnchangedSince(&before) {
 			return m, held, nil
-		} // somebody has opened or closed it meanwhile, or it is another run with the same ID
+		} // a process has opened or closed the run meanwhile, or it is another run with the same ID
 	}
 	return m, false, err
 }
@@ -82,7 +82,7 @@ func (d *runDir) listed(ctx context.Context) (info snapshot.Info, isSure bool, e
 	return info, false, err
 }
 
-// unclosedRuns remembers the infos of runs that nobody has closed. Without it, each list would read
+// unclosedRuns remembers the infos of runs that were not closed. Without it, each list would read
 // the journals of all of them.
 type unclosedRuns struct {
 	mu   sync.Mutex
@@ -123,7 +123,7 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	default:
 		return snapshot.Info{}, err
 	}
-	if now.info.Open || files == "" { // somebody has opened it meanwhile
+	if now.info.Open || files == "" { // a process has opened the run meanwhile
 		return now.info, now.err
 	}
 	s.unclosed.mu.Lock()

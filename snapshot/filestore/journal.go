@@ -174,7 +174,7 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	seq = min(seq, j.appended)
 	for {
 		switch {
-		case j.err != nil && (j.err != snapshot.ErrClosed || seq > j.synced): //nolint:errorlint // it is ours, never wrapped
+		case j.err != nil && (j.err != snapshot.ErrClosed || seq > j.synced): //nolint:errorlint // this package never wraps it
 			return j.err
 		case seq <= j.synced:
 			return nil
@@ -191,8 +191,7 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	}
 }
 
-// sync syncs what was appended. j.mu is held, and released meanwhile; nobody
-// else syncs.
+// sync syncs what was appended. j.mu is held, and released meanwhile; no other goroutine may sync.
 //
 // A failed sync breaks the journal: the system reports a write that did not reach the disk only
 // once, and then treats the page as clean, so a second sync would succeed although the data is not

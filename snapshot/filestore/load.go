@@ -132,8 +132,8 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 	}
 }
 
-// readLocked is like read, for a caller that has locked the run, so that nobody else changes the
-// files meanwhile.
+// readLocked is like read, for a caller that has locked the run, so that no other process changes
+// the files meanwhile.
 func (d *runDir) readLocked() (*reading, error) {
 	l, err := d.listing()
 	if err != nil {

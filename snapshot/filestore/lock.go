@@ -14,8 +14,8 @@ import (
 // A fileLock is a lock on a file. The system releases it when the process ends, in whatever
 // way.
 //
-// A writer holds it exclusively. Whoever only checks for a writer takes the lock shared for a
-// moment; tryExclusive must not mistake that for a writer.
+// A writer holds it exclusively. A process that only checks for a writer takes the lock shared for
+// a moment; tryExclusive must not mistake that for a writer.
 type fileLock struct {
 	f    *os.File
 	name string
@@ -30,8 +30,8 @@ func openLock(name string) (*os.File, error) {
 }
 
 // exclusive takes the lock on the file that open opens, or returns errHeld. With wait it waits
-// until ctx ends. The system call cannot be cancelled, so exclusive tries again and again, in the
-// end every 25 ms.
+// until ctx ends. The system call cannot be cancelled, so exclusive does not let it block, but
+// repeats it after pauses of up to 25 ms.
 //
 // The file may be deleted, with its whole directory, after it is opened and before it is locked.
 // Others would then lock another file, so exclusive begins again. It calls prepare before each

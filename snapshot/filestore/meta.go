@@ -96,7 +96,7 @@ func (d *runDir) endsAt(c closed) (bool, error) {
 	return isZero(head[:n]), nil
 }
 
-// metaReads is how often an invalid meta file is read: somebody may be writing it.
+// metaReads is how often an invalid meta file is read, since another process may be writing it.
 const metaReads = 3
 
 // readMeta reads the meta file of a run. If the file does not exist or is not valid, isWhole of the

@@ -20,11 +20,11 @@ type reading struct {
 	files    []string               // all files that were read
 	ends     []journalEnd           // where the journals that were read end
 
-	unchecked bool // the table of checksums of the snapshot is missing, so nobody knows whether its records are right
+	unchecked bool // the table of checksums of the snapshot is missing, so its records cannot be checked
 
 	listing listing
 
-	held bool // somebody had the run open after its files were read
+	held bool // a process had the run open after its files were read
 
 	meta metaFile
 

@@ -45,7 +45,7 @@ func (u *update) apply(info snapshot.Info) snapshot.Info {
 	return info
 }
 
-// isWhole reports whether all of the info counts, because nobody had the run open.
+// isWhole reports whether all of the info counts, because no process had the run open.
 func (u *update) isWhole() bool { return u.info.Status != snapshot.StatusRunning }
 
 // describe returns info with the fields of u that Update may change at any time.

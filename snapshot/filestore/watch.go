@@ -114,8 +114,8 @@ func (d *runDir) inboxNames() string {
 	return b.String()
 }
 
-// touchInbox makes watchers of a run notice that it was closed. If there is no inbox, nobody
-// watches it.
+// touchInbox makes watchers of a run notice that it was closed. If there is no inbox, the run has
+// no watchers.
 func (d *runDir) touchInbox() {
 	if isDir(d.path(inboxName)) == nil {
 		now := time.Now()

@@ -28,17 +28,17 @@ type journal struct {
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex
-	head    Head          // of the run, at the last look
+	head    Head          // the head of the run when it was last read
 	queue   []byte        // encoded records that are not stored yet
 	queued  uint64        // the number of the last record that was appended
 	stored  uint64        // the number of the last record that is stored
 	wanted  uint64        // number of the last record that a caller waits for
-	storing bool          // somebody stores the queue, or linger is about to
-	linger  *time.Timer   // will store the queue if no caller wants it earlier; nil if it will not
+	storing bool          // the queue is being stored, or linger will store it
+	linger  *time.Timer   // stores the queue later, unless a caller waits for it earlier; nil if it is not set
 	changed chan struct{} // closed when storing, stored or err changes; nil if no goroutine waits
 	err     error         // the error that broke the journal
 	closed  bool
-	closing bool          // the queue is left to Close
+	closing bool          // Close stores the queue
 	ended   chan struct{} // closed when Close has ended
 	endErr  error         // the error of Close
 }
@@ -170,9 +170,10 @@ func (j *journal) storeLater() {
 // everything is more batches than a queue can have.
 const everything = math.MaxInt
 
-// storeWanted stores batches while the queue contains records that are wanted, at most that many;
-// more are left to another goroutine, and the rest is left to linger. It continues even if something
-// else has broken the journal. The lock is held, and released meanwhile.
+// storeWanted stores batches while the queue contains records that a caller waits for. After most
+// batches it lets another goroutine continue. Records that no caller waits for are left to linger.
+// It continues even if something else has broken the journal. The lock is held, and released
+// meanwhile.
 func (j *journal) storeWanted(most int) {
 	for n := 0; j.stored < min(j.wanted, j.queued) && !j.closing; n++ {
 		if n == most {
@@ -197,8 +198,8 @@ func (j *journal) storeMore() {
 	j.storeWanted(everything)
 }
 
-// yield lets other callers append: those whose outcomes were just stored, or who run at the same time.
-// The lock is held, and released meanwhile.
+// yield lets other goroutines append: those whose outcomes were just stored, and those that run at
+// the same time. The lock is held, and released meanwhile.
 func (j *journal) yield() {
 	for before := uint64(0); j.store.options.Poll > 0 && before < j.queued; {
 		before = j.queued
@@ -208,15 +209,15 @@ func (j *journal) yield() {
 	}
 }
 
-// stopStoring notes that nobody stores the queue any more. The lock is held.
+// stopStoring notes that no goroutine stores the queue. The lock is held.
 func (j *journal) stopStoring() {
 	j.storing = false
 	j.signal()
 	j.wait.Done()
 }
 
-// claim reports whether the caller now has to store the queue, which nobody does yet. The lock is
-// held.
+// claim reports whether the caller has to store the queue now, because no other goroutine does. The
+// lock is held.
 func (j *journal) claim() bool {
 	claimed := j.linger != nil && j.linger.Stop()
 	if claimed {
@@ -226,7 +227,7 @@ func (j *journal) claim() bool {
 }
 
 // want stores the records up to seq, for which the caller waits, or lets another goroutine store
-// them. A caller whose context never ends stores them by itself, which saves two switches between
+// them. A caller whose context never ends stores them itself, which saves two switches between
 // goroutines. The lock is held, and released meanwhile.
 func (j *journal) want(ctx context.Context, seq uint64) {
 	j.wanted = max(j.wanted, seq)

@@ -46,7 +46,7 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	page := snapshot.Page{Runs: []snapshot.Info{}, Next: f.Before}
 	n := perPage
 	if f.Limit > 0 {
-		n = min(f.Limit+1, perPage) // with the run that shows that there are more
+		n = min(f.Limit+1, perPage) // one more run, to know whether others follow
 	}
 	for ; ; n = min(2*n, perPage) {
 		heads, err := Again(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, n) })

@@ -53,7 +53,8 @@ func (s *Site) patiently(what string, do func(context.Context) error) {
 	}
 }
 
-// Start starts a run. If no server answers, it tries again, which starts no other run.
+// Start starts a run. It repeats the request until a server answers. This does not start a second
+// run, since the ID is the same.
 func (s *Site) Start(id string, steps int) {
 	s.t.Helper()
 	s.patiently("start run "+id, func(ctx context.Context) error {
