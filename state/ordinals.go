@@ -97,7 +97,7 @@ func (r *restored) voidRefused(generation uint64) {
 		}
 	}
 	for a, t := range r.calls {
-		if t.claimed && t.first > r.began { // in place of a recorded claim?
+		if t.claimed && t.first > r.began { // the call may be in the place of a recorded claim
 			was := r.ordinals[a.Scope()].recorded(int(t.Ordinal))
 			t.claimed = was != nil && was.address == a
 		}

@@ -43,8 +43,8 @@ func (r *run) restorePreconditions(s *engine.Scope) error {
 }
 
 // takeValues makes restored values common, except those from before the
-// divergence. They replace what the attempts of the IDs, and those around s,
-// have written. r.mu must be held.
+// divergence. They replace the values that the attempts in older, and those
+// around s, have written. r.mu must be held.
 func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older ...attemptID) error {
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {

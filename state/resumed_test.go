@@ -569,7 +569,7 @@ func (s onFire) Open(ctx context.Context, id string, o snapshot.OpenOptions) (sn
 func (j journalOnFire) Sync(context.Context, uint64) error {
 	j.syncs.Done()
 	j.syncs.Wait()
-	return errors.New("disk on fire")
+	return errors.New("the disk has failed")
 }
 
 func TestNoParallelCallSucceedsUnstored(t *testing.T) {

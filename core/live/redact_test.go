@@ -53,7 +53,7 @@ func TestRedactionShowsNothingOfAnAbandonedAttemptLater(t *testing.T) {
 	assert.Equal(t, "whole", s.text(live.PartText))
 }
 
-// No line of a key is shown before its last line has come, however long it is.
+// No line of a private key is shown before its last line has arrived, however long the key is.
 func TestNothingOfALongSecretIsShownBeforeItsEnd(t *testing.T) {
 	rules, err := redact.New(`(?s)-----BEGIN [A-Z ]+-----.*?-----END [A-Z ]+-----`)
 	require.NoError(t, err)

@@ -319,7 +319,7 @@ func (b *Budget) seed(ctx context.Context, account string, call *core.CallInfo) 
 		}
 	}
 	if len(b.seeded) >= maxSeeded {
-		clear(b.seeded) // they are read again, and then are not zero
+		clear(b.seeded) // forgets all accounts: they are checked again, and are not zero by then
 	}
 	b.seeded[account] = true
 	return nil

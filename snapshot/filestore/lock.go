@@ -70,7 +70,7 @@ var (
 	// errRetry means that the lock could not be taken for a reason that lasts only a moment.
 	errRetry = errors.New("busy")
 	// errShared means that another program shares the lock. It matches errHeld.
-	errShared = fmt.Errorf("%w by a program that shares it, which Reprise never does for long", errHeld)
+	errShared = fmt.Errorf("%w by another program, which shares it", errHeld)
 )
 
 func tryExclusive(name string, prepare func() error, open func(string) (*os.File, error)) (*fileLock, error) {

@@ -173,7 +173,7 @@ func TestAClosedGateRefusesRequests(t *testing.T) {
 		asking.Go(gate.Close)
 		synctest.Wait()
 		if _, err := c.Ask(t.Context(), 4); !errors.Is(err, snapshot.ErrClosed) {
-			t.Errorf("while it closes: got %v", err)
+			t.Errorf("a request during Close: got %v", err)
 		}
 		asking.Wait()
 		if took := time.Since(begun); took != time.Second {
