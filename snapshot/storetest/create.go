@@ -74,7 +74,7 @@ func creates(f *fixture) {
 	}
 }
 
-// keepsEnd: a run that was copied or imported has not ended just now.
+// keepsEnd checks that a copied or imported run keeps the time of its end.
 func keepsEnd(f *fixture) {
 	begun := time.Unix(1_700_000_000, 5).UTC()
 	for id, test := range map[string]struct {
@@ -96,13 +96,13 @@ func keepsEnd(f *fixture) {
 		after := time.Now()
 		now := !created.Updated.Before(before.Round(0)) && !created.Updated.After(after.Round(0))
 		if kept := created.Updated.Equal(test.updated); kept != test.isKept || kept == now {
-			f.Errorf("%s: updated at %v, and was created with %v", id, created.Updated, test.updated)
+			f.Errorf("%s: Updated is %v, Create was called with %v", id, created.Updated, test.updated)
 		}
 		info, err := f.store.Info(f.Context(), id)
 		f.must(err)
 		for _, got := range []snapshot.Info{info, f.load(id).Info} {
 			if !got.Updated.Equal(created.Updated) || !got.Created.Equal(begun) {
-				f.Errorf("%s: from %v to %v, not from %v to %v", id, got.Created, got.Updated, begun, created.Updated)
+				f.Errorf("%s: Created and Updated are %v and %v, want %v and %v", id, got.Created, got.Updated, begun, created.Updated)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func keepsEnd(f *fixture) {
 	}
 	slices.Sort(ids) // a store may list them in the order in which they were created
 	if !slices.Equal(ids, []string{"ended", "instant"}) {
-		f.Errorf("updated in that minute: %v", ids)
+		f.Errorf("the runs updated in that minute are %v, want ended and instant", ids)
 	}
 }
 
