@@ -241,7 +241,7 @@ func countDown(counts map[string]int, key string) {
 }
 
 // addressOf returns the IP address of a client without its port. For an IPv6 address it
-// returns the network of 64 bits, since a client can use any address within that.
+// returns the /64 network, since a client can use any address in it.
 func addressOf(req *http.Request) string {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	if err != nil {
@@ -251,6 +251,6 @@ func addressOf(req *http.Request) string {
 	if ip.Is4() {
 		return ip.String()
 	}
-	network, _ := ip.WithZone("").Prefix(64) // which IPv6 has
+	network, _ := ip.WithZone("").Prefix(64) // every IPv6 address has one
 	return network.String()
 }

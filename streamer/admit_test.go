@@ -19,8 +19,9 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// byToken authorizes by a bearer token: "all" sees everything and may touch
-// it, any other one run.
+// byToken authorizes by a bearer token. The token "all" may see and control all
+// runs, "nobody" is refused, and any other token may see only the run that has it
+// as its ID.
 func byToken(req *http.Request) (streamer.Access, error) {
 	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	switch {
@@ -34,7 +35,7 @@ func byToken(req *http.Request) (streamer.Access, error) {
 	return streamer.Access{Principal: token, Runs: func(id string) bool { return id == token }}, nil
 }
 
-// as is a request with a token.
+// as returns a request with the token.
 func as(t testing.TB, token, method, url, body string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -122,7 +123,7 @@ func TestLimitsAreAnsweredWithWhenToComeBack(t *testing.T) {
 	assert.Equal(t, 200, open("b").StatusCode)
 	assert.Equal(t, 503, open("c").StatusCode)
 	require.NoError(t, first.Body.Close())
-	for open("b").StatusCode != 200 { // its place is free once the server has seen that it went
+	for open("b").StatusCode != 200 { // until the server has noticed that the first client has left
 		require.NoError(t, t.Context().Err())
 	}
 }
@@ -149,7 +150,7 @@ func TestWithoutAuthorizeOnlyThisMachineIsServed(t *testing.T) {
 		{"[::1]:5000", "[::1]", 200},
 		{"[::ffff:127.0.0.1]:5000", "localhost", 200},
 		{"192.0.2.7:5000", "localhost:8080", 403},
-		{"127.0.0.1:5000", "evil.example:8080", 403}, // a name that was pointed here
+		{"127.0.0.1:5000", "evil.example:8080", 403}, // a host name that an attacker resolves to this machine
 		{"127.0.0.1:5000", "localhost.evil.example", 403},
 		{"", "localhost", 403},
 	} {
@@ -185,7 +186,7 @@ func TestWithoutAuthorizeNothingIsServedThroughAProxy(t *testing.T) {
 	assert.Equal(t, 200, do(t, as(t, "", http.MethodGet, direct.URL+"/health", ""), new(map[string]any)))
 }
 
-// recorder is a plain ResponseWriter.
+// recorder is a ResponseWriter without optional interfaces.
 type recorder struct {
 	header http.Header
 	status int
@@ -265,7 +266,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// control is a Control that remembers what it was asked for.
+// control is a Control that notes the requests that it receives.
 type control struct {
 	interrupted, cancelled, answered string
 	err                              error
@@ -331,36 +332,36 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 		change     func(*http.Request)
 		status     int
 	}{
-		"another site":         {"r/interrupt", `{}`, header("Sec-Fetch-Site", "cross-site"), 403},
-		"another origin":       {"r/interrupt", `{}`, header("Origin", "https://evil.example"), 403},
-		"cancelled from there": {"r/cancel", `{}`, header("Sec-Fetch-Site", "cross-site"), 403},
-		"no permission to":     {"r/cancel", `{}`, header("Authorization", "Bearer r"), 403},
-		"a form":               {"r/interrupt", `message=x`, header("Content-Type", "application/x-www-form-urlencoded"), 415},
-		"a form as text":       {"r/interrupt", `{}`, header("Content-Type", "text/plain"), 415},
-		"no permission":        {"r/interrupt", `{}`, header("Authorization", "Bearer r"), 403},
-		"in another's name":    {"r/cancel", `{"by":"ann"}`, nil, 403},
-		"an answer in another": {"r/answer", `{"question":"a?1","value":1,"by":"ann"}`, nil, 403},
-		"no such run":          {"nope/interrupt", `{}`, nil, 404},
-		"no JSON":              {"r/interrupt", `{`, nil, 400},
-		"unknown fields":       {"r/interrupt", `{"mesage":"x"}`, nil, 400},
-		"two values":           {"r/interrupt", `{} {}`, nil, 400},
-		"a bracket too many":   {"r/interrupt", `{}}`, nil, 400},
-		"a list":               {"r/interrupt", `[]`, nil, 400},
-		"null":                 {"r/cancel", `null`, nil, 400},
-		"another type":         {"r/cancel", `{"by":7}`, nil, 400},
-		"a field twice":        {"r/cancel", `{"message":"a","message":"b"}`, nil, 400},
-		"a field in two cases": {"r/cancel", `{"message":"a","Message":"b"}`, nil, 400},
-		"a name twice":         {"r/answer", `{"question":"a?1","value":[{"a":{}},{"a":1,"a":2}]}`, nil, 400},
-		"no UTF-8":             {"r/answer", "{\"question\":\"a?1\",\"value\":\"\xff\"}", nil, 400},
-		"nothing":              {"r/answer", "", nil, 400},
-		"no question":          {"r/answer", `{"value":1}`, nil, 400},
-		"no value":             {"r/answer", `{"question":"a?1"}`, nil, 400},
-		"too deep":             {"r/answer", `{"question":"a?1","value":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + `}`, nil, 400},
-		"too deep for objects": {"r/answer", `{"question":"a?1","value":` + strings.Repeat(`{"[":`, 5000) + "1" + strings.Repeat("}", 5000) + `}`, nil, 400},
-		"too deep for JSON":    {"r/answer", `{"question":"a?1","value":` + strings.Repeat("[", 100_000), nil, 400},
-		"too long":             {"r/answer", `{"question":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 413},
-		"too long behind it":   {"r/interrupt", `{}` + strings.Repeat(" ", 2<<20), nil, 413},
-		"with the wrong verb":  {"r/answer", `{}`, func(r *http.Request) { r.Method = http.MethodPut }, 405},
+		"another site":             {"r/interrupt", `{}`, header("Sec-Fetch-Site", "cross-site"), 403},
+		"another origin":           {"r/interrupt", `{}`, header("Origin", "https://evil.example"), 403},
+		"cancelled from there":     {"r/cancel", `{}`, header("Sec-Fetch-Site", "cross-site"), 403},
+		"no permission to":         {"r/cancel", `{}`, header("Authorization", "Bearer r"), 403},
+		"a form":                   {"r/interrupt", `message=x`, header("Content-Type", "application/x-www-form-urlencoded"), 415},
+		"a form as text":           {"r/interrupt", `{}`, header("Content-Type", "text/plain"), 415},
+		"no permission":            {"r/interrupt", `{}`, header("Authorization", "Bearer r"), 403},
+		"in another's name":        {"r/cancel", `{"by":"ann"}`, nil, 403},
+		"an answer in another":     {"r/answer", `{"question":"a?1","value":1,"by":"ann"}`, nil, 403},
+		"no such run":              {"nope/interrupt", `{}`, nil, 404},
+		"no JSON":                  {"r/interrupt", `{`, nil, 400},
+		"unknown fields":           {"r/interrupt", `{"mesage":"x"}`, nil, 400},
+		"two values":               {"r/interrupt", `{} {}`, nil, 400},
+		"one bracket too many":     {"r/interrupt", `{}}`, nil, 400},
+		"a list":                   {"r/interrupt", `[]`, nil, 400},
+		"null":                     {"r/cancel", `null`, nil, 400},
+		"another type":             {"r/cancel", `{"by":7}`, nil, 400},
+		"a field twice":            {"r/cancel", `{"message":"a","message":"b"}`, nil, 400},
+		"a field in two cases":     {"r/cancel", `{"message":"a","Message":"b"}`, nil, 400},
+		"a name twice":             {"r/answer", `{"question":"a?1","value":[{"a":{}},{"a":1,"a":2}]}`, nil, 400},
+		"no UTF-8":                 {"r/answer", "{\"question\":\"a?1\",\"value\":\"\xff\"}", nil, 400},
+		"nothing":                  {"r/answer", "", nil, 400},
+		"no question":              {"r/answer", `{"value":1}`, nil, 400},
+		"no value":                 {"r/answer", `{"question":"a?1"}`, nil, 400},
+		"too deep":                 {"r/answer", `{"question":"a?1","value":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + `}`, nil, 400},
+		"too deep for objects":     {"r/answer", `{"question":"a?1","value":` + strings.Repeat(`{"[":`, 5000) + "1" + strings.Repeat("}", 5000) + `}`, nil, 400},
+		"too deep for JSON":        {"r/answer", `{"question":"a?1","value":` + strings.Repeat("[", 100_000), nil, 400},
+		"too long":                 {"r/answer", `{"question":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 413},
+		"trailing spaces too long": {"r/interrupt", `{}` + strings.Repeat(" ", 2<<20), nil, 413},
+		"with the wrong verb":      {"r/answer", `{}`, func(r *http.Request) { r.Method = http.MethodPut }, 405},
 	} {
 		if try.change == nil {
 			try.change = func(*http.Request) {}

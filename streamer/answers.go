@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// answersBody is what is posted to answer many questions with one value.
+// answersBody is the request body that answers many questions with one value.
 type answersBody struct {
 	Questions []askedOf       `json:"questions"`
 	Value     json.RawMessage `json:"value"`
@@ -57,7 +57,7 @@ func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *
 	response := answersResponse{Answers: []answered{}}
 	for _, q := range body.Questions {
 		if req.Context().Err() != nil {
-			return // there is no reader for the rest
+			return // the client has disconnected
 		}
 		response.Answers = append(response.Answers, answered{q, h.answer(req, scope, q, by, body.Value)})
 	}

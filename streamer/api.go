@@ -15,13 +15,13 @@ import (
 // the result of [Client.Runs].
 type RunList struct {
 	Cursor string     `json:"cursor"`         // of the stream of all runs; the runs may have newer records
-	Now    time.Time  `json:"now"`            // by the clock of the server, as next_attempt_at
+	Now    time.Time  `json:"now"`            // by the clock of the server, like next_attempt_at
 	Runs   []RunState `json:"runs"`           // one page, the last updated first if no other order was asked for
 	Next   string     `json:"next,omitempty"` // the parameter "after" of the next page; empty on the last page
 	Total  int        `json:"total"`          // of the runs on all pages
 
-	// Counts is the number of runs on all pages by status, and of those that the query
-	// would select with another status.
+	// Counts is the number of runs by status that the query would select without its
+	// filter by status, on all pages.
 	Counts map[string]int `json:"counts"`
 	Can    Permissions    `json:"can"`
 }
@@ -41,7 +41,7 @@ type Permissions struct {
 // runBody is the body of /api/runs/{run}.
 type runBody struct {
 	Cursor  string            `json:"cursor"` // of the stream of the run, after the last of the records; empty if there are none
-	All     string            `json:"all"`    // of the stream of all runs, before or after the last of the records
+	All     string            `json:"all"`    // of the stream of all runs; may be older or newer than the last of the records
 	Now     time.Time         `json:"now"`
 	Run     RunState          `json:"run"`
 	Records []json.RawMessage `json:"records"` // the newest, in order
@@ -102,7 +102,7 @@ func (s *RunState) adopt(info RunInfo) {
 		s.Updated = info.Updated
 	}
 	if info.LastSeq >= s.LastSeq && info.Status != "" {
-		// even if its process was killed
+		// the source knows the status even if the process of the run was killed
 		s.LastSeq, s.Status, s.Stop = info.LastSeq, info.Status, info.Stop
 		if s.Partial && info.Status != statusRunning {
 			s.Usage = info.Usage
@@ -155,7 +155,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	born := r.knownBorn()
 	if len(ids) > 0 {
 		body.Cursor = string(ids[len(ids)-1].append(appendCreated(nil, born)))
-	} else if last := r.tape.forgotten(); last.n > 0 { // all there were, and no source has them
+	} else if last := r.tape.forgotten(); last.n > 0 { // all records that were published; no source has them
 		body.Cursor, body.Omitted = string(last.append(appendCreated(nil, born))), last.n
 	}
 	return body, nil
@@ -184,8 +184,8 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (f
 	return frames, ids, before, nil
 }
 
-// isNewest reports whether these are limit frames, or all frames from the first on, and
-// none is missing between them: another process may have written some.
+// isNewest reports whether these are limit frames, or all frames from the first one,
+// without a gap: records written by another process may be missing.
 func isNewest(ids []cursor, limit int) bool {
 	if len(ids) == 0 {
 		return false
@@ -194,8 +194,8 @@ func isNewest(ids []cursor, limit int) bool {
 	return (len(ids) == limit || first == 1) && last-first == uint64(len(ids)-1)
 }
 
-// stored returns the newest frames of a run from the source. Last is the number of its
-// newest record, which may be higher by now.
+// stored returns the newest frames of a run from the source. last is the number of
+// the newest known record; the run may have newer ones by now.
 func (h *Handler) stored(ctx context.Context, runID string, limit int, last uint64) (frames []*frame, ids []cursor, err error) {
 	after := uint64(0)
 	if last > uint64(limit) {

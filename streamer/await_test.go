@@ -11,8 +11,9 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestStreamOfARunThatIsNotThereYetWaitsForIt: a client may open it before it starts the
-// run, and misses nothing: also not the first record, which is in the source alone.
+// TestStreamOfARunThatIsNotThereYetWaitsForIt: a client may open the stream before it
+// starts the run. It misses nothing, not even the first record, which is only in the
+// source.
 func TestStreamOfARunThatIsNotThereYetWaitsForIt(t *testing.T) {
 	for name, source := range map[string]*shelf{"a source": newShelf(), "no source": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestStreamOfARunThatIsNotThereYetWaitsForIt(t *testing.T) {
 			w := wrap(t, resp)
 			w.retry(t)
 			var said refusal
-			assert.Equal(t, 404, get(t, server.URL+"/api/runs/later", &said), "who waits for it does not make it")
+			assert.Equal(t, 404, get(t, server.URL+"/api/runs/later", &said), "waiting for a run must not create it")
 			var all streamer.RunList
 			require.Equal(t, 200, get(t, server.URL+"/api/runs", &all))
 			assert.Empty(t, all.Runs)

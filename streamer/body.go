@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	maxBody  = 1 << 20          // bytes that are posted
-	maxDepth = 1000             // of values in what is posted: no deeper value can be recorded
-	bodyTime = 30 * time.Second // for the body to come
+	maxBody  = 1 << 20          // bytes of a request body
+	maxDepth = 1000             // nesting of values in a request body: deeper values cannot be recorded
+	bodyTime = 30 * time.Second // for the body to arrive
 )
 
-// readBody reads what was posted: a JSON object with the fields of body, each at most once. An
+// readBody reads a request body: a JSON object with the fields of body, each at most once. An
 // empty body leaves body unchanged. All of it is read and checked before anything is done, so a
 // request that is cut off has no effect.
 func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) bool {
@@ -62,7 +62,7 @@ func receive(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	return data, err
 }
 
-// decodeBody decodes what was posted into the struct that body points to.
+// decodeBody decodes a request body into the struct that body points to.
 func decodeBody(data []byte, body any) error {
 	data = bytes.TrimSpace(data)
 	switch {
@@ -114,9 +114,9 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// checkValue refuses values that would be read differently from how they were written: an object
-// with a name that occurs twice, and values that are nested too deeply. The outermost object is a
-// struct, for which case does not matter. The JSON is valid.
+// checkValue refuses values that would be read differently from how they were written: an
+// object in which a name occurs twice, and values that are nested too deeply. The outermost
+// object is decoded into a struct, so its names are compared without case. The JSON is valid.
 func checkValue(data []byte) error {
 	type level struct {
 		names  map[string]bool // nil in an array
@@ -162,9 +162,10 @@ func checkValue(data []byte) error {
 	}
 }
 
-// fold returns the name that differs from name only in case, or name itself.
+// fold returns the known name that differs from name at most in case, or name itself if
+// there is none.
 func fold(name string, names map[string]bool) string {
-	for other := range names { // they are those of fields
+	for other := range names { // names has only the fields of a struct, so it is small
 		if strings.EqualFold(name, other) {
 			return other
 		}

@@ -75,7 +75,7 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 		default:
 		}
 		if errors.Is(err, ErrNotFound) && s.at == (cursor{}) {
-			return s.flush() // it is not there yet
+			return s.flush() // the run does not exist yet
 		}
 		if err != nil {
 			s.event("unreadable", errorBody{Code: "unreadable", Message: "the records of the run cannot be read"})

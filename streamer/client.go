@@ -171,11 +171,11 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 var (
 	errStopped = errors.New("streamer: the end")               // of the stream, or of the loop that reads it
-	errFinal   = errors.New("streamer: a retry does not help") // in trying again
+	errFinal   = errors.New("streamer: a retry does not help") // ends the attempts
 	errSilent  = errors.New("streamer: nothing came")          // for too long
 )
 
-// final is an error that a retry does not change.
+// final is an error for which a retry does not help.
 type final struct{ error }
 
 func (e final) Unwrap() error        { return e.error }
@@ -187,12 +187,12 @@ type follower struct {
 	url     string
 	http    *http.Client
 	silence time.Duration
-	most    time.Duration // between two tries
+	most    time.Duration // between two attempts
 	max     int
 	cursor  string
 	base    time.Duration // the wait after a successful connection
-	failed  int           // tries since an event came
-	absent  time.Time     // since when the server does not know the run
+	failed  int           // attempts since the last event
+	absent  time.Time     // when the server first did not know the run
 }
 
 func (c *Client) follower() (*follower, error) {

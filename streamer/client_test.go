@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// script is a transport whose answers a test makes up, and the times at which
-// they were asked for.
+// script is a transport with prepared responses. It records when each was
+// requested.
 type script struct {
 	answers []func(*http.Request) (*http.Response, error)
 	asked   []time.Duration
@@ -45,7 +45,7 @@ func answer(status int, header, body string) func(*http.Request) (*http.Response
 
 func unreachable(*http.Request) (*http.Response, error) { return nil, errors.New("connection refused") }
 
-// hang is a connection on which nothing comes any more.
+// hang returns a response that sends begin and then nothing more, without ending.
 func hang(begin string) func(*http.Request) (*http.Response, error) {
 	return func(req *http.Request) (*http.Response, error) {
 		r, w := io.Pipe()
@@ -60,7 +60,7 @@ func hang(begin string) func(*http.Request) (*http.Response, error) {
 	}
 }
 
-// follow runs a client against the answers until it ends.
+// follow runs a client against the responses until the client ends.
 func follow(t *testing.T, c streamer.Client, answers ...func(*http.Request) (*http.Response, error)) (events []string, s *script, err error) {
 	s = &script{answers: answers, began: time.Now()}
 	c.URL, c.HTTPClient = "http://server/", &http.Client{Transport: s}
@@ -82,8 +82,8 @@ func TestClientComesBackWithItsCursor(t *testing.T) {
 			answer(204, "", ""))
 		require.NoError(t, err)
 		assert.Equal(t, []string{"e-2 started {}", `e-3 message {"seq":3}`}, events)
-		assert.Equal(t, []string{"e-1", "e-2", "e-8", "e-9"}, s.ids, "an event that was cut off does not move it, an ID alone does")
-		assert.InDelta(t, 1.1, s.asked[1].Seconds(), 0.15, "after what the server asked for, and jitter")
+		assert.Equal(t, []string{"e-1", "e-2", "e-8", "e-9"}, s.ids, "a truncated event does not move the cursor, an ID without data does")
+		assert.InDelta(t, 1.1, s.asked[1].Seconds(), 0.15, "waits as long as the server asked for, plus jitter")
 	})
 }
 

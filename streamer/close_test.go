@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// stuck is a source that answers nothing until it is told to stop.
+// stuck is a source that blocks until its context ends.
 type stuck struct {
 	*shelf
 	asked chan struct{}
@@ -59,7 +59,7 @@ func unread(t *testing.T, server *httptest.Server) {
 	require.NoError(t, err)
 }
 
-// blocked returns once the handler can write no more to a client.
+// blocked returns once a write of the handler to a client blocks.
 func blocked(t *testing.T, writing *sync.Map) {
 	t.Helper()
 	for since := time.Now(); ; {
@@ -76,7 +76,7 @@ func blocked(t *testing.T, writing *sync.Map) {
 	}
 }
 
-// watched tells which writes have begun and not ended.
+// watched records the writes that have begun and not ended.
 type watched struct {
 	http.ResponseWriter
 	writing *sync.Map

@@ -32,7 +32,7 @@ type Choice struct {
 	Program string    `json:"program,omitempty"` // of this program
 	Since   time.Time `json:"since,omitzero"`    // updated then or later
 
-	// Sees reports whether the sender may see the run; nil stands for every run.
+	// Sees reports whether the sender may see the run; nil means every run.
 	Sees func(runID string) bool `json:"-"`
 }
 

@@ -21,7 +21,7 @@ func (h *Handler) can(scope *Access) Permissions {
 	}
 }
 
-// stopBody is what is posted to interrupt or cancel a run.
+// stopBody is the request body that interrupts or cancels a run.
 type stopBody struct {
 	By      string `json:"by,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -55,8 +55,8 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Acc
 }
 
 const (
-	maxBy      = 256  // bytes of the name of who changes a run
-	maxMessage = 4096 // bytes of why a run is stopped
+	maxBy      = 256  // bytes of the name of the sender
+	maxMessage = 4096 // bytes of the reason for which a run is stopped
 )
 
 // admitName returns the name under which a request changes a run: that of its
@@ -74,7 +74,7 @@ func (h *Handler) admitName(w http.ResponseWriter, scope *Access, by string) (na
 	return cmp.Or(scope.Principal, by, "dashboard"), true
 }
 
-// answerBody is what is posted to answer a question.
+// answerBody is the request body that answers a question.
 type answerBody struct {
 	Question string          `json:"question"` // its ID
 	Value    json.RawMessage `json:"value"`
@@ -115,8 +115,8 @@ func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *A
 	h.answerControl(w, h.options.Control.Signal(req.Context(), id, body), noRun(id))
 }
 
-// admitControl checks that the sender may change the run, and reads what was
-// posted.
+// admitControl checks that the sender may change the run, and reads the request
+// body.
 func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *Access, body any) (runID string, ok bool) {
 	if h.options.Control == nil || !scope.Control {
 		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs, but not change them")

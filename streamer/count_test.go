@@ -31,8 +31,7 @@ func (s counted) Records(ctx context.Context, id string, after uint64) iter.Seq2
 	}
 }
 
-// TestClientThatComesBackReadsOnlyWhatItMissed, also a thousand of them after a
-// restart of the server.
+// A client that reconnects causes only the records that it missed to be read.
 func TestClientThatComesBackReadsOnlyWhatItMissed(t *testing.T) {
 	source := counted{newShelf(), new(atomic.Int64)}
 	f := newFeed("r", source.put)
@@ -54,7 +53,8 @@ func TestClientThatComesBackReadsOnlyWhatItMissed(t *testing.T) {
 	}
 }
 
-// TestRunIsReadOnceForTheSnapshot: what is added later is read by itself.
+// The first snapshot reads all records of a run; later ones read only the records added
+// since.
 func TestRunIsReadOnceForTheSnapshot(t *testing.T) {
 	source := counted{newShelf(), new(atomic.Int64)}
 	f := newFeed("r", source.put)
@@ -85,7 +85,7 @@ func TestRunIsReadOnceForTheSnapshot(t *testing.T) {
 	f.open()
 	f.log(1)
 	read, run = look()
-	assert.Zero(t, run.Calls.Completed, "a crash has taken it")
+	assert.Zero(t, run.Calls.Completed, "a crash has lost it")
 	assert.LessOrEqual(t, read, int64(2+1003+10))
 }
 
@@ -114,5 +114,5 @@ func TestListCountsAllRuns(t *testing.T) {
 			partial++
 		}
 	}
-	assert.Equal(t, 120, partial, "what was not read is not said to be nothing")
+	assert.Equal(t, 120, partial, "unread records must not be reported as zero")
 }

@@ -36,7 +36,7 @@ func cutCreated(id string) (born int64, rest string) {
 	return int64(n), rest
 }
 
-// appendCreated appends the beginning of an ID.
+// appendCreated appends the beginning of an ID, with the creation time of its run.
 func appendCreated(b []byte, born int64) []byte {
 	if born == 0 {
 		return b
@@ -44,7 +44,7 @@ func appendCreated(b []byte, born int64) []byte {
 	return append(strconv.AppendInt(b, born, 10), '.')
 }
 
-// maxCursor is how long an ID may be, without when its run was created.
+// maxCursor is the maximum length of an ID, without the creation time of its run.
 const maxCursor = 2*20 + 1
 
 // parseCursor reads an ID. It reports false if no handler wrote it.

@@ -17,6 +17,6 @@ func FuzzCursorIsReadAsItWasWritten(f *testing.F) {
 			return
 		}
 		require.Equal(t, id, c.String())
-		require.False(t, strings.ContainsAny(id, "\r\n\x00 :"), "it would be another line on the wire")
+		require.False(t, strings.ContainsAny(id, "\r\n\x00 :"), "it would begin another line of the event")
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// through is a client without connections of other tests.
+// through returns a client that shares no connections with other tests.
 func through(t testing.TB) *http.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -60,7 +60,7 @@ func TestNoGapAndNoDuplicateWhereverAConnectionIsCut(t *testing.T) {
 		require.NotContains(t, []string{"gap", "reset"}, e.Name, "%s", e.Data)
 		require.Equal(t, next, number(t, e), "after %d cuts", cut.Cuts())
 		next++
-		if e.Name == "run_started" && next > 2 { // the second, behind the last cut
+		if e.Name == "run_started" && next > 2 { // the second, after the last cut
 			break
 		}
 	}
@@ -83,7 +83,7 @@ func TestNoGapAndNoDuplicateWhileTheServerIsStartedAnew(t *testing.T) {
 			break
 		}
 		if next++; next%50 == 0 {
-			_, url = restart(t, source, f) // the old one goes on serving whom it has
+			_, url = restart(t, source, f) // the old server keeps its clients
 			cut.Aim(hostOf(t, url))
 			f.open()
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// decodeAll is what a decoder makes of a whole stream.
+// decodeAll decodes a whole stream.
 func decodeAll(t testing.TB, r io.Reader) (events []Event, d *decoder) {
 	t.Helper()
 	d = newDecoder(r, 1<<20, "")
@@ -28,8 +28,8 @@ func decodeAll(t testing.TB, r io.Reader) (events []Event, d *decoder) {
 	}
 }
 
-// TestStreamIsReadAsTheStandardHasIt has the rules of the HTML standard,
-// section 9.2.6, its examples among them.
+// TestStreamIsReadAsTheStandardHasIt checks the rules of the HTML standard, section
+// 9.2.6, and its examples.
 func TestStreamIsReadAsTheStandardHasIt(t *testing.T) {
 	ev := func(id, name, data string) Event { return Event{ID: id, Name: name, Data: []byte(data)} }
 	for name, c := range map[string]struct {
@@ -53,7 +53,7 @@ func TestStreamIsReadAsTheStandardHasIt(t *testing.T) {
 		"ID without data":                 {"id: 7\n\n", nil, "7"},
 		"ID without an end":               {"id: 7\n", nil, ""},
 		"ID stays":                        {"id: 7\ndata: a\n\ndata: b\n\n", []Event{ev("7", "message", "a"), ev("7", "message", "b")}, "7"},
-		"ID with NUL is none":             {"id: 7\n\nid: 8\x009\ndata: a\n\n", []Event{ev("7", "message", "a")}, "7"},
+		"ID with NUL is ignored":          {"id: 7\n\nid: 8\x009\ndata: a\n\n", []Event{ev("7", "message", "a")}, "7"},
 		"last ID of an event wins":        {"id: 1\nid: 2\ndata: a\n\n", []Event{ev("2", "message", "a")}, "2"},
 		"unknown fields":                  {"foo: x\nDATA: y\ndata : z\ndata: a\nbar\n\n", []Event{ev("", "message", "a")}, ""},
 		"last name wins":                  {"event: x\nevent: y\ndata: a\n\n", []Event{ev("", "y", "a")}, ""},
@@ -62,7 +62,7 @@ func TestStreamIsReadAsTheStandardHasIt(t *testing.T) {
 		"not UTF-8":                       {"data: a\xffb\xe2\x82c\n\n", []Event{ev("", "message", "a\uFFFDb\uFFFDc")}, ""},
 		"empty":                           {"", nil, ""},
 		"a colon alone is a comment":      {":\n\n", nil, ""},
-		"only the first space is no data": {"data:  a \n\n", []Event{ev("", "message", " a ")}, ""},
+		"only the first space is removed": {"data:  a \n\n", []Event{ev("", "message", " a ")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events, d := decodeAll(t, strings.NewReader(c.in))
@@ -106,7 +106,7 @@ func TestEventThatIsTooLongIsAnError(t *testing.T) {
 func TestEventEndsBeforeTheLineFeedThatMayFollow(t *testing.T) {
 	r, w := io.Pipe()
 	d := newDecoder(r, 100, "")
-	go func() { _, _ = io.WriteString(w, "data: a\r\n\r") }() // and no more
+	go func() { _, _ = io.WriteString(w, "data: a\r\n\r") }() // nothing follows
 	e, err := d.next()
 	require.NoError(t, err)
 	assert.Equal(t, "a", string(e.Data))
@@ -115,7 +115,8 @@ func TestEventEndsBeforeTheLineFeedThatMayFollow(t *testing.T) {
 
 var lineEnd = regexp.MustCompile("\r\n|\n|\r")
 
-// interpret is the standard's algorithm on a text that is there as a whole.
+// interpret is the algorithm of the standard, for a stream of which the whole text is
+// known.
 func interpret(in string) (events []Event, lastID string) {
 	in = string(valid([]byte(in)))
 	in = strings.TrimPrefix(in, "\uFEFF")

@@ -53,8 +53,8 @@ func (h *Handler) sayDeleted(body deletedBody) {
 	}
 }
 
-// renew lets go of what is known of a run that another one has replaced, and returns false
-// if the other one is known already.
+// renew forgets a run that was replaced by another with the same ID, and returns false if
+// the handler knows the other run already.
 func (h *Handler) renew(runID string, info *RunInfo) bool {
 	r := h.runs.find(runID)
 	if r == nil {
@@ -69,7 +69,7 @@ func (h *Handler) renew(runID string, info *RunInfo) bool {
 	return !known
 }
 
-// end forgets the run, and puts a frame about that on its tape.
+// end forgets the run, and puts the frame f, which tells clients so, on its tape.
 func (r *run) end(f *frame) (due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,8 @@ func (r *run) end(f *frame) (due bool) {
 	return r.tape.end(f)
 }
 
-// end removes all events, and ends the streams of the clients that have read them.
+// end removes all events and appends f, which ends the streams of the clients that have
+// read them.
 func (t *tape) end(f *frame) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

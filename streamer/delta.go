@@ -40,7 +40,7 @@ func (h *Handler) Delta(d live.Delta) {
 	}
 }
 
-// addDelta takes a delta that may be shown.
+// addDelta adds a delta after redaction.
 func (h *Handler) addDelta(d live.Delta) {
 	r := h.runs.find(d.RunID)
 	if r != nil && r.products.add(&d) {
@@ -129,7 +129,8 @@ func (ps *products) add(d *live.Delta) (due bool) {
 	return ps.change() || due
 }
 
-// void drops what the calls inside a call have produced, since it is made again.
+// void drops what the calls inside a call have produced, since the outer call is made
+// again.
 func (ps *products) void(around record.Address) (due bool) {
 	for address := range ps.calls {
 		if address.IsInside(around) {
@@ -180,8 +181,9 @@ func (p *product) shorten() {
 	}
 }
 
-// take drops the products of calls and attempts that the record ends. A record that was read from a
-// store may come after the first deltas of a later opening of the run by this process, which stay.
+// take drops the products of calls and attempts that the record ends. A record that was read
+// from a store may arrive after the first deltas of a later opening of the run by this process;
+// these deltas are kept.
 func (ps *products) take(r *record.Record) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

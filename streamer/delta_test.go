@@ -22,10 +22,10 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// viewer is a client of a handler, without a network between them.
+// viewer is the ResponseWriter of a client, without a network.
 type viewer struct {
 	header http.Header
-	open   chan struct{} // closed while it takes what it is sent
+	open   chan struct{} // writes block until it is closed
 
 	mu   sync.Mutex
 	sent bytes.Buffer
@@ -42,10 +42,10 @@ func (v *viewer) Write(p []byte) (int, error) {
 	return v.sent.Write(p)
 }
 
-// frame is an event as the viewer got it.
+// frame is an event that a viewer has received.
 type frame struct{ id, name, data string }
 
-// frames are those since the last time.
+// frames returns the events received since the previous call.
 func (v *viewer) frames() (all []frame) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,7 +70,7 @@ func (v *viewer) frames() (all []frame) {
 	return all
 }
 
-// watch has a viewer follow a path of the handler until the test ends.
+// watch lets a viewer follow a path of the handler until the test ends.
 func watch(t *testing.T, h *streamer.Handler, path string, taking bool) *viewer {
 	v := &viewer{header: make(http.Header), open: make(chan struct{})}
 	if taking {
@@ -92,14 +92,15 @@ func watch(t *testing.T, h *streamer.Handler, path string, taking bool) *viewer 
 	return v
 }
 
-// deltas are those of the frames, each in a line, and the IDs of the others.
+// deltas returns the deltas among the frames, one line for each, and the IDs of the
+// other frames.
 func deltas(t *testing.T, frames []frame) (lines, ids []string) {
 	for _, f := range frames {
 		if f.name != "delta" {
 			ids = append(ids, recordOf(f.id))
 			continue
 		}
-		assert.Empty(t, f.id, "the cursor stays where it is")
+		assert.Empty(t, f.id, "a delta does not move the cursor")
 		var d streamer.Delta
 		require.NoError(t, json.Unmarshal([]byte(f.data), &d))
 		assert.Equal(t, "r", d.RunID)
@@ -122,7 +123,7 @@ func newHandler(t *testing.T, options streamer.Options) *streamer.Handler {
 	return h
 }
 
-// producer emits deltas of a call of the run "r".
+// producer returns a function that emits deltas of a call of the run "r".
 func producer(h *streamer.Handler, address string, attempt int) func(part live.Part, text string) {
 	a, err := record.ParseAddress(address)
 	if err != nil {
@@ -163,7 +164,7 @@ func TestDeltasAreSentWhileACallGoesOn(t *testing.T) {
 		assert.Equal(t, []string{`agent/model@0 end`}, lines)
 		assert.Equal(t, []string{"1-3"}, ids)
 		lines, ids = deltas(t, other.frames())
-		assert.Empty(t, lines, "nobody gets them who did not ask")
+		assert.Empty(t, lines, "a client that did not ask gets no deltas")
 		assert.Len(t, ids, 3)
 	})
 }
@@ -233,8 +234,8 @@ func TestALateClientGetsTheTextSoFar(t *testing.T) {
 		v = watch(t, h, "/events?run=r&deltas=true", true)
 		lines, _ = deltas(t, v.frames())
 		require.Len(t, lines, 3)
-		assert.Equal(t, `agent/model@0 reasoning "" whole`, lines[1], "what is oldest goes first")
-		assert.Equal(t, fmt.Sprintf(`agent/model@0 text %q whole`, strings.Repeat("ä", 4096)), lines[2], "8 KB of it")
+		assert.Equal(t, `agent/model@0 reasoning "" whole`, lines[1], "the oldest text is dropped first")
+		assert.Equal(t, fmt.Sprintf(`agent/model@0 text %q whole`, strings.Repeat("ä", 4096)), lines[2], "the last 8 KB are kept")
 	})
 }
 
@@ -285,7 +286,7 @@ func TestProgressIsTheLatestAlone(t *testing.T) {
 	})
 }
 
-// A client that does not read loses deltas, and no record; nobody waits for it.
+// A client that does not read loses deltas, but no records, and nobody waits for it.
 func TestAStalledClientLosesDeltasAndNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
@@ -415,7 +416,7 @@ func TestAClientThatAsksGetsDeltas(t *testing.T) {
 			require.NoError(t, err)
 			_, err = e.Record()
 			require.Error(t, err)
-			assert.Equal(t, "1-1", recordOf(e.ID), "the cursor stays where it is")
+			assert.Equal(t, "1-1", recordOf(e.ID), "a delta does not move the cursor")
 			got = append(got, fmt.Sprint(d.Part, " ", d.Text, " ", d.Whole))
 			if d.Part == live.PartText {
 				f.end(record.StatusCompleted)
@@ -440,8 +441,8 @@ func TestDeltasAfterCloseAreDropped(t *testing.T) {
 	producer(h, "model", 0)(live.PartText, "x")
 }
 
-// In a service whose store others share, records come from the store, and may come after
-// the deltas of the same opening.
+// In a service that shares its store with other processes, records are read from the
+// store, and may arrive after deltas of the same opening.
 func TestDeltasThatComeBeforeTheRecordOfTheOpeningAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
@@ -478,7 +479,8 @@ func TestDeltasThatComeBeforeTheRecordOfTheOpeningAreShown(t *testing.T) {
 	})
 }
 
-// Each piece that is sent takes processor time: all clients together get a thousand a second.
+// Each delta that is sent takes processor time, so all clients together get a thousand
+// a second.
 func TestManyClientsGetTheirDeltasLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
@@ -506,6 +508,6 @@ func TestManyClientsGetTheirDeltasLessOften(t *testing.T) {
 			}
 		}
 		assert.InDelta(t, 10, pieces, 1.5, "in three seconds")
-		assert.Greater(t, len(text), 130*len("word "), "each has all that there was")
+		assert.Greater(t, len(text), 130*len("word "), "each client has the whole text")
 	})
 }

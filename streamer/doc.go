@@ -43,13 +43,13 @@
 // deleted, see [Handler.Deleted]. If another run has its ID by then, the event in the stream of
 // all runs has created_at, and the stream of the run an event "reset".
 //
-// The query of /api/runs and /api/questions selects runs: status (several with commas
-// between them), tag (several times), program, version, pipeline, parent, class (of the last
-// error), text, asking, since and until; and says in which order: sort (updated, start, end,
-// duration, cost, tokens or retries) and order (asc or desc). limit is how many there are on a
-// page, and after, which is the next of another page, where it begins. The total and the
-// counts of a list are of all pages. With a directory, changes by other processes may be
-// 2 seconds late.
+// The query of /api/runs and /api/questions selects runs by status (several, separated by
+// commas), tag (may be repeated), program, version, pipeline, parent, class (of the last
+// error), text, asking, since and until. It sorts them by sort (updated, start, end, duration,
+// cost, tokens or retries) in the given order (asc or desc). limit is the maximum number of
+// runs on a page; after is the field next of the previous page. The total and the counts of a
+// list are those of all pages together. With a directory, changes by other processes may be 2
+// seconds late.
 //
 // The bodies of requests and responses are JSON:
 //
@@ -58,9 +58,9 @@
 //	{"program": "support", "input": {…}}            to start: a Start
 //	{}                                              to resume; the body may be empty
 //
-// It is read and checked as a whole before anything is done: one object of at most
-// 1 MB, with known names and none of them twice. It must come within 30 seconds,
-// unless the server has a ReadTimeout of its own.
+// The body of a request is read and checked as a whole before anything is done. It
+// is one object of at most 1 MB, with known names, each at most once, and must
+// arrive within 30 seconds, unless the server has a ReadTimeout of its own.
 //
 // # Events
 //
@@ -77,15 +77,14 @@
 // selected still move the cursor: at the next heartbeat, an event "cursor" with an ID
 // and no data is sent.
 //
-// The ID of an event is two numbers with a hyphen between them. In the stream of a
-// run they are the generation and the number of the record, so that a cursor outlives
-// the process, and before them is when the run was created, with a point: another run with
-// the same ID is not continued by mistake. In the stream of all runs both belong to the handler. Two events
-// report missing events: "gap" has the number of events that are no longer kept, and
-// "reset" follows a cursor that does not belong to this run or this handler, or that
-// belongs to records which a crash has lost. A client that receives "reset" starts
-// again from /api. A third event, "unreadable", ends a stream whose older records the
-// source cannot read.
+// The ID of an event is two numbers with a hyphen between them. In the stream of a run they are
+// the generation and the number of the record, so that a cursor outlives the process. They are
+// preceded by the creation time of the run and a point, so that another run with the same ID is
+// not continued by mistake. In the stream of all runs both numbers belong to the handler. Two
+// events report missing events: "gap" has the number of events that are no longer kept, and
+// "reset" follows a cursor that does not belong to this run or this handler, or that belongs to
+// records which a crash has lost. A client that receives "reset" starts again from /api. A
+// third event, "unreadable", ends a stream whose older records the source cannot read.
 //
 // # Deltas
 //
@@ -96,25 +95,26 @@
 //
 //	ctx = live.Watch(st.Context(ctx), dash.Delta)
 //
-// The data of such an event is a [Delta]. It has no ID and does not move the cursor.
-// A client receives at most ten a second for each text, each with everything since the
-// previous one; with more than 100 such clients, one in a millisecond for each of them,
-// and in a second at most. A client that is slow, or connects late, receives the text so
+// The data of such an event is a [Delta]. It has no ID and does not move the cursor. A
+// client receives at most ten a second for each text, each with everything since the
+// previous one. With more than 100 such clients, the interval is a millisecond for each
+// client, at most a second. A client that is slow, or connects late, receives the text so
 // far at once, or its last 8 KB. "begin" reports that an attempt of a call begins, and "end"
-// that it has ended or is no longer shown: its output is in the record of its outcome.
-// At most 64 calls of a run are shown at a time.
+// that it has ended or is no longer shown: its output is in the record of its outcome. At
+// most 64 calls of a run are shown at a time.
 //
-// A client of the stream of all runs asks for the deltas of up to 100 of them with watch=ID,
-// once for each, and with others=false for the events of these runs alone. The page does so:
-// all tabs of a browser have one stream.
+// A client of the stream of all runs can ask for the deltas of up to 100 runs with watch=ID,
+// repeated for each run. With others=false it receives only the events of these runs. The
+// page uses this to share one stream between all tabs of a browser.
 //
-// Of a run that another process executes there are no deltas. With Options.Elsewhere, an
-// event "elsewhere" says so, whose data has a message; the records come as ever.
+// For a run that another process executes there are no deltas. With Options.Elsewhere,
+// an event "elsewhere", whose data has a message, tells the client so. The records are
+// sent as usual.
 //
 // After a quiet period, an event is sent after a millisecond, together with those that
 // arrived in it. While events keep arriving they are gathered for longer, so that many
-// clients do not take the processor from the runs: for 5 ms, with more than 500 clients
-// for 10 µs for each client, and for 100 ms at most.
+// clients do not take the processor from the runs: for 5 ms, or with more than 500
+// clients for 10 µs per client, at most 100 ms.
 //
 // # Other clients
 //
@@ -138,13 +138,13 @@
 // With [Options.Vocabularies], a client can request the events in the terms of another
 // system, as /events?vocabulary=NAME. A vocabulary makes any number of events of a
 // record, or none; type and status still select records. Resuming, and the events of
-// the stream itself such as "gap" and "reset", are the same. An event "unsaid" stands
-// for a record on which the vocabulary panicked.
+// the stream itself such as "gap" and "reset", are the same. An event "unsaid"
+// replaces a record on which the vocabulary panicked.
 //
 // # Slow clients
 //
 // Clients read from the events that the handler keeps and have no queues of their own.
-// A client that falls behind those, or reads almost nothing for a while, is
+// A client that falls behind these events, or reads almost nothing for a while, is
 // disconnected and can resume. It never slows down a run or another client.
 //
 // # Permission

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// names are those of the frames.
+// names returns the event names of the frames.
 func names(frames []frame) (all []string) {
 	for _, f := range frames {
 		all = append(all, f.name)
@@ -33,14 +33,14 @@ func TestClientIsToldThatThereAreNoDeltasOfARunElsewhere(t *testing.T) {
 		late := watch(t, h, "/events?run=r&deltas=true", true)
 		frames := late.frames()
 		assert.Equal(t, []string{"run_started", "elsewhere"}, names(frames[len(frames)-2:]))
-		assert.Equal(t, frames[len(frames)-2].id, frames[len(frames)-1].id, "the cursor stays where it is")
+		assert.Equal(t, frames[len(frames)-2].id, frames[len(frames)-1].id, "the event does not move the cursor")
 		assert.JSONEq(t, `{"run_id":"r","message":"What the calls of this run produce is not available here: another process executes it."}`, frames[len(frames)-1].data)
 		records := watch(t, h, "/events?run=r", true)
-		assert.NotContains(t, names(records.frames()), "elsewhere", "it has not asked for deltas")
+		assert.NotContains(t, names(records.frames()), "elsewhere", "the client has not asked for deltas")
 
 		f.call("agent/model", record.StatusStarted)
 		pass(10 * time.Millisecond)
-		assert.Equal(t, []string{"started"}, names(late.frames()), "it is told once")
+		assert.Equal(t, []string{"started"}, names(late.frames()), "the client is told once")
 		f.end(record.StatusInterrupted)
 		f.open()
 		pass(10 * time.Millisecond)

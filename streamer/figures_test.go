@@ -17,11 +17,11 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// job is what the calls get.
+// job is the input of the calls.
 type job struct{ N int }
 
-// TestFiguresAreTheCallsThatSomebodyWrote, and those of the printer's summary: a
-// group and its branches hold calls and are none.
+// The counts of the streamer and of the printer's summary are equal. Groups and
+// branches are not counted, only the calls in them.
 func TestFiguresAreTheCallsThatSomebodyWrote(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	p := printer.New(io.Discard)
@@ -64,14 +64,15 @@ func TestFiguresAreTheCallsThatSomebodyWrote(t *testing.T) {
 
 	state, _, err := (&streamer.Client{URL: server.URL}).State(t.Context(), "r")
 	require.NoError(t, err)
-	// The agent, three of Map, two of Parallel and the step.
+	// The agent, three calls of Map, two of Parallel, and the step.
 	assert.Equal(t, streamer.Calls{Started: 7, Completed: 6, Failed: 1, Attempts: 8, Retries: 1}, state.Calls)
 	s := p.Summary()
 	assert.Equal(t, []int{state.Calls.Started, state.Calls.Completed, state.Calls.Failed, state.Calls.Attempts, state.Calls.Retries},
 		[]int{s.All().Calls(), s.All().Completed, s.All().Failed, s.Attempts, s.Retries})
 }
 
-// TestCallsAroundTheCurrentOneAreListed, for a client that goes on from there.
+// TestCallsAroundTheCurrentOneAreListed: a client that begins with the snapshot needs
+// them.
 func TestCallsAroundTheCurrentOneAreListed(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	st := state.New(state.WithRunID("r"), state.WithPublisher(h))

@@ -34,7 +34,7 @@ func parseFilter(kinds, statuses []string) (f filter, err error) {
 	return f, nil
 }
 
-// words splits values that contain commas.
+// words splits values at commas.
 func words(values []string) (all []string) {
 	for _, v := range values {
 		for word := range strings.SplitSeq(v, ",") {

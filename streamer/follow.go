@@ -13,25 +13,26 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A FollowEvent is one of: a record, a delta, or the word that all was read that there was
-// when Follow began.
+// A FollowEvent is a record, a delta, or the report that all records that existed when
+// Follow began have been yielded.
 type FollowEvent struct {
 	Record   *record.Record // as it is stored, with texts that are not redacted; nil for others
 	Delta    *Delta         // nil for others
 	CaughtUp bool
 }
 
-// Follow yields the records of a run from the first on, and between them what its calls are
-// producing, until ctx ends or the handler is closed. Without a source, it yields only records
-// published after the call. If the run does not exist, Follow waits for it.
+// Follow yields the records of a run, beginning with the first, and between them deltas with
+// what its calls are producing, until ctx ends or the handler is closed. Without a source, it
+// yields only records published after the call. If the run does not exist, Follow waits for
+// it.
 //
-// The deltas of a text come in order, and are joined if they come faster than they are taken;
-// the first of a text that has begun before is Whole, with its last 8 KB. They are redacted,
-// and records are not: see [Handler.RedactText].
+// The deltas of a text are yielded in order, and are joined if they arrive faster than the
+// caller takes them. If a text began before Follow was called, its first delta is Whole and
+// has the last 8 KB. Deltas are redacted; records are not: see [Handler.RedactText].
 //
-// It ends with an error if the source cannot be read, and if the run was deleted, or begun
-// anew without records that a crash has taken: it is then followed from its beginning by
-// another call of Follow.
+// Follow ends with an error if the source cannot be read, if the run was deleted, or if it
+// was opened again without records that a crash has lost. To follow the new run, or the
+// run without those records, call Follow again.
 func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEvent, error] {
 	return func(yield func(FollowEvent, error) bool) {
 		r := h.runs.get(runID, true)
@@ -91,7 +92,7 @@ type following struct {
 	yield   func(FollowEvent, error) bool
 }
 
-// errStop says that the loop around Follow was left.
+// errStop reports that the caller has left the loop over Follow.
 var errStop = errors.New("streamer: the loop was left")
 
 func (f *following) follow(ctx context.Context, whole []Delta) error {
@@ -142,7 +143,7 @@ func (f *following) pass(ctx context.Context, e FollowEvent) error {
 		id := cursorOf(e.Record)
 		switch {
 		case id.n <= f.at.n && id.generation > f.at.generation:
-			return fmt.Errorf("streamer: run %s was begun anew without records that a crash has taken", f.run.id)
+			return fmt.Errorf("streamer: run %s was opened again without records that a crash has lost", f.run.id)
 		case id.n <= f.at.n:
 			return nil
 		case id.n > f.at.n+1 && f.handler.whole != nil:
@@ -178,8 +179,8 @@ func (f *following) read(ctx context.Context) error {
 	return nil
 }
 
-// followQueue holds what was not read yet. Its size is limited only by what the run does,
-// since followers in this process read it at once.
+// followQueue holds the events that a follower has not read yet. It has no limit, since
+// followers in this process read it promptly.
 type followQueue struct {
 	news chan struct{} // holds a token if there is something to take
 
@@ -221,8 +222,8 @@ func (q *followQueue) take() []FollowEvent {
 	return events
 }
 
-// attach has the queue get what is published of the run, and returns what its calls have
-// produced so far.
+// attach adds the queue to those that receive what is published about the run, and
+// returns what its calls have produced so far.
 func (r *run) attach(q *followQueue) (whole []Delta) {
 	ps := &r.products
 	ps.mu.Lock()

@@ -20,7 +20,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// followed are the records and deltas of a run that Follow yields until its end.
+// followed returns the deltas and the numbers of the records that Follow yields until
+// the run completes.
 func followed(t *testing.T, h *streamer.Handler, runID string, caughtUp func()) (all []string, seqs []uint64) {
 	t.Helper()
 	for e, err := range h.Follow(t.Context(), runID) {
@@ -67,11 +68,11 @@ func TestFollowYieldsEachRecordOnceAndDeltasBetweenThem(t *testing.T) {
 	assert.Equal(t, []uint64{1, 2, 3, 4}, seqs)
 
 	deltas, again := followed(t, h, "r", func() {})
-	assert.Empty(t, deltas, "it is over")
+	assert.Empty(t, deltas, "the run is over")
 	assert.Equal(t, seqs, again)
 }
 
-// The dashboard shows nothing any more of an attempt of an agent that has failed.
+// The dashboard does not show the output of a failed attempt of an agent.
 func TestAttemptOfAnAgentDropsWhatCallsOfEarlierOnesHaveProduced(t *testing.T) {
 	h, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)
@@ -81,7 +82,7 @@ func TestAttemptOfAnAgentDropsWhatCallsOfEarlierOnesHaveProduced(t *testing.T) {
 	var kept []string
 	agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (string, error) {
 		if core.ScopeOf(ctx).Attempt() == 0 {
-			// of a call that was abandoned, which never says that it has ended
+			// this call is abandoned and never reports its end
 			h.Delta(live.Delta{RunID: "r", Address: address(t, "agent/model"), Part: live.PartText, Text: "void"})
 			return "", core.Retryable(errors.New("oh"))
 		}

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// A Forker begins new runs from calls of other ones, for senders whose Access allows control. It
-// must be safe for concurrent use. Its errors are those of a [Control], and ErrConflict if the ID
-// is that of another run, or if somebody has to decide about calls with effects, and ErrInvalid for
-// a call that does not exist or an output that cannot be set.
+// A Forker begins new runs from calls of other ones, for senders whose Access allows control.
+// It must be safe for concurrent use. Its errors are those of a [Control]. The error is
+// ErrConflict if another run has the ID, or if somebody has to decide about calls with effects,
+// and ErrInvalid for a call that does not exist or an output that cannot be set.
 type Forker interface {
 	Fork(ctx context.Context, runID string, f Fork) error
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// frame is one event as every client gets it, except for its ID.
+// frame is one event as it is sent to every client, except for its ID.
 type frame struct {
 	runID  string
 	seq    uint64 // zero for events without a number
@@ -17,8 +17,8 @@ type frame struct {
 	size   int64 // approximate size in memory
 
 	once   sync.Once
-	rec    *record.Record // nil once it was encoded
-	words  Vocabularies   // nil once it was encoded
+	rec    *record.Record // nil once the frame is encoded
+	words  Vocabularies   // nil once the frame is encoded
 	body   []byte         // "data: …\nevent: …\n": the ID and the empty line are the stream's
 	events map[string][][]byte
 }

@@ -15,7 +15,7 @@ func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Acces
 func (s *Access) Sees(runID string) bool { return s.sees(runID) }
 
 // Enter counts a client whose stream another handler serves, within the limits of [Options],
-// until leave is called. The error says which limit it is.
+// until leave is called. The error says which limit was reached.
 func (h *Handler) Enter(req *http.Request, scope *Access) (leave func(), err error) {
 	return h.enter(scope.Principal, addressOf(req))
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// BenchmarkFrontEnds compares how many events a second reach 20 clients of one turn by the
-// stream of records and deltas and by the protocols of front ends: of a turn that is over, and
-// of one that goes on, whose model says a word after the other as fast as it can. of-raw is the
-// share of the events of the stream in the same mode.
+// BenchmarkFrontEnds measures how many events a second reach 20 clients of one turn, with the
+// stream of records and deltas (raw) and with each protocol of a front end. In mode replay the
+// turn is over; in mode live the model writes words as fast as it can. The metric of-raw is the
+// number of events as a share of that of raw in the same mode.
 func BenchmarkFrontEnds(b *testing.B) {
 	const clients = 20
 	gate := make(chan struct{})
@@ -87,8 +87,8 @@ func BenchmarkFrontEnds(b *testing.B) {
 	}
 }
 
-// serveWordy serves an assistant whose turns begin when the gate says so, and have 40 steps of
-// 50 words.
+// serveWordy serves an assistant whose turns begin when the gate receives a value, and have 40
+// steps of 50 words.
 func serveWordy(b *testing.B, gate <-chan struct{}) (url string) {
 	const steps = 40
 	model := actors.NewLLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
@@ -123,7 +123,7 @@ func serveWordy(b *testing.B, gate <-chan struct{}) (url string) {
 	return <-ready
 }
 
-// sayGo begins a turn of a thread, which has ended when what it returns has.
+// sayGo begins a turn of a thread. The turn has ended when Wait returns.
 func sayGo(b *testing.B, url, thread string) (turn *sync.WaitGroup) {
 	body := fmt.Sprintf(`{"id":%q,"messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"go"}]}]}`, thread)
 	resp, err := http.Post(url+"chat/assistant", "application/json", strings.NewReader(body))
@@ -139,8 +139,8 @@ func sayGo(b *testing.B, url, thread string) (turn *sync.WaitGroup) {
 	return turn
 }
 
-// deliver reads a stream until its last event, and returns how many there were. attached is
-// called at the first.
+// deliver reads a stream until its last event, and returns how many there were. It calls
+// attached at the first event.
 func deliver(b *testing.B, method, url, body, last string, attached func()) (events int64) {
 	req, err := http.NewRequestWithContext(b.Context(), method, url, strings.NewReader(body))
 	require.NoError(b, err)

@@ -51,12 +51,13 @@ type Options struct {
 	Threads Threads
 
 	// Queue returns how many runs wait and run. It is called by the goroutine of a request.
-	// Nil where that is not known.
+	// If it is nil, the numbers are not known.
 	Queue func() Queue
 
-	// Elsewhere reports whether another process executes a run, whose deltas so do not come
-	// to this handler: a client that asks for them is told so. It is called by the
-	// goroutine of the stream of such a client, after each opening of the run. Nil for never.
+	// Elsewhere reports whether another process executes a run, so that its deltas do not
+	// reach this handler. A client that asks for the deltas is then told so. Elsewhere is
+	// called by the goroutine of the stream of such a client, after each opening of the run.
+	// If it is nil, no run is executed elsewhere.
 	Elsewhere func(ctx context.Context, runID string) bool
 
 	// Redact is applied to every text of inputs, outputs and errors that is shown, in published
@@ -84,10 +85,10 @@ type Options struct {
 
 	Clients             int // event streams at a time. Defaults to 1,000
 	ClientsPerPrincipal int // of one Access.Principal, unless that is empty. Defaults to Clients
-	ClientsPerAddress   int // from one IPv4 address or IPv6 network of 64 bits. Defaults to Clients: behind a proxy all have the proxy's
+	ClientsPerAddress   int // from one IPv4 address or IPv6 /64 network. Defaults to Clients: behind a proxy all clients have its address
 
 	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
-	Reconnect    time.Duration // how long clients wait before they come back, with jitter. Defaults to 2 s
+	Reconnect    time.Duration // how long clients wait before they reconnect, with jitter. Defaults to 2 s
 	WriteTimeout time.Duration // how long a client may take to read what is sent at a time, 16 KB or one event. Defaults to 10 s
 
 	// Origins are other origins whose pages may read responses, such as "https://ops.example.com".
@@ -183,7 +184,7 @@ type Handler struct {
 	notified chan struct{}      // closed when the notifying goroutine has ended
 
 	mu      sync.Mutex // guards the fields below, and that the handler is closed once
-	due     []notifier // with clients that wait for what has come
+	due     []notifier // with clients that wait for a notification
 	clients clients
 	quiet   chan struct{} // closed when the last client of a closed handler has gone
 
@@ -238,8 +239,8 @@ func New(source Source, options Options) (*Handler, error) {
 	return h, nil
 }
 
-// randomGeneration returns a number that no other handler has, and that the handler
-// before a restart did not have.
+// randomGeneration returns a number that no other handler has, including earlier
+// ones of this program.
 func randomGeneration() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -288,7 +289,7 @@ func (h *Handler) notifyLater(n notifier) {
 	h.mu.Unlock()
 	select {
 	case h.wakeup <- struct{}{}:
-	default: // it is awake
+	default: // it is already awake
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestNothingButEventsEndsWithAnEmptyLine: there are clients that make an
-// event of every empty line.
+// TestNothingButEventsEndsWithAnEmptyLine: some clients make an event of every
+// empty line.
 func TestNothingButEventsEndsWithAnEmptyLine(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Heartbeat: time.Millisecond})
 	f := newFeed("r", h.Publish)
@@ -32,7 +32,7 @@ func TestNothingButEventsEndsWithAnEmptyLine(t *testing.T) {
 		}
 	}
 	blocks := strings.Split(sent.String(), "\n\n")
-	assert.Contains(t, blocks[0], "event: cursor\n", "of what was not picked")
+	assert.Contains(t, blocks[0], "event: cursor\n", "events that were not selected")
 	for _, block := range blocks {
 		assert.Regexp(t, `(?m)^data: `, block)
 	}

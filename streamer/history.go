@@ -14,10 +14,10 @@ const historyMinutes = 60
 
 // A Minute is what the calls of all runs did in a minute.
 type Minute struct {
-	At           time.Time      `json:"at"` // its beginning
+	At           time.Time      `json:"at"` // the beginning of the minute
 	Attempts     int            `json:"attempts"`
-	Retries      int            `json:"retries"`           // of Attempts: those after a failed one
-	Failures     int            `json:"failures"`          // of calls, for good
+	Retries      int            `json:"retries"`           // how many of Attempts followed a failed one
+	Failures     int            `json:"failures"`          // calls that failed for good
 	Classes      map[string]int `json:"classes,omitempty"` // attempts that failed, by the class of their error
 	InputTokens  int            `json:"input_tokens"`
 	OutputTokens int            `json:"output_tokens"`
@@ -35,7 +35,7 @@ type History struct {
 type history struct {
 	mu      sync.Mutex
 	since   time.Time
-	minutes [historyMinutes]Minute // a minute is at its number modulo their number
+	minutes [historyMinutes]Minute // indexed by the number of the minute, modulo historyMinutes
 }
 
 func newHistory(now time.Time) *history { return &history{since: now.UTC()} }
@@ -73,7 +73,7 @@ func (h *history) take(r *record.Record) {
 	m.Cost += used.Cost
 }
 
-// minute returns the Minute of a time, nil if a newer one is in its place.
+// minute returns the Minute of a time, or nil if a newer one has replaced it.
 func (h *history) minute(t time.Time) *Minute {
 	at := t.UTC().Truncate(time.Minute)
 	m := &h.minutes[at.Unix()/60%historyMinutes]
@@ -105,7 +105,8 @@ func (h *history) read(now time.Time) History {
 	return read
 }
 
-// serveHistory sends the history, which is about all runs, only to senders that may see all runs.
+// serveHistory sends the history only to senders that may see all runs, since it is
+// about all of them.
 func (h *Handler) serveHistory(w http.ResponseWriter, _ *http.Request, scope *Access) {
 	if scope.Runs != nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "the history is about all runs, and you may not see all of them")

@@ -42,7 +42,7 @@ func serve(t testing.TB, source streamer.Source, options streamer.Options) (*str
 	return h, server
 }
 
-// feed is a run whose records a test makes up.
+// feed is a run whose records a test creates.
 type feed struct {
 	runID string
 	to    func(record.Record)
@@ -119,7 +119,7 @@ func (s *shelf) put(r record.Record) {
 	s.runs[r.RunID] = append(s.runs[r.RunID], r)
 }
 
-// lose forgets the records after the number, as a crash may.
+// lose removes the records after the number, as a crash may.
 func (s *shelf) lose(runID string, after int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func (w *wire) retry(t testing.TB) string {
 	return strings.TrimSpace(value)
 }
 
-// block reads what comes up to the next empty line.
+// block reads the lines up to the next empty line.
 func (w *wire) block(t testing.TB) map[string]string {
 	t.Helper()
 	fields := make(map[string]string)
@@ -229,7 +229,7 @@ func (w *wire) block(t testing.TB) map[string]string {
 	}
 }
 
-// get is a request whose answer is JSON.
+// get requests a URL, decodes the JSON of the response, and returns the status.
 func get(t testing.TB, url string, into any) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -249,7 +249,7 @@ func do(t testing.TB, req *http.Request, into any) int {
 	return resp.StatusCode
 }
 
-// seqOf is the number of the record in an event.
+// seqOf returns the number of the record in an event.
 func seqOf(t testing.TB, e streamer.Event) uint64 {
 	t.Helper()
 	var rec struct {
@@ -259,10 +259,11 @@ func seqOf(t testing.TB, e streamer.Event) uint64 {
 	return rec.Seq
 }
 
-// recordOf is the ID of a record in that of an event: without when its run was created.
+// recordOf returns the part of an event ID that identifies the record: the ID without
+// the creation time of its run.
 func recordOf(id string) string { return id[strings.IndexByte(id, '.')+1:] }
 
-// number is that in the ID of an event.
+// number returns the record number in the ID of an event.
 func number(t testing.TB, e streamer.Event) uint64 {
 	t.Helper()
 	_, digits, _ := strings.Cut(e.ID, "-")
@@ -271,7 +272,7 @@ func number(t testing.TB, e streamer.Event) uint64 {
 	return n
 }
 
-// refusal is the body of one.
+// refusal is the body of a response with an error.
 type refusal struct {
 	Error struct{ Code, Message string }
 }

@@ -32,7 +32,7 @@ func TestRecordsThatACrashHasTakenAreForgottenByAHandlerThatOutlivesIt(t *testin
 			_, event, _ := stayed.event(t)
 			assert.Equal(t, "reset", event)
 			got, newer := seqs(t, stayed, 8)
-			assert.Equal(t, count(1, 8), got, "told once, and begun anew without what was lost")
+			assert.Equal(t, count(1, 8), got, "one reset, then the stream without the lost records")
 			assert.NotEqual(t, id, newer)
 
 			got, _ = seqs(t, connect(t, server.URL+"/events?run=r", ""), 8)
@@ -62,7 +62,7 @@ func TestRunThatIsBegunAnewForgetsTheOneBefore(t *testing.T) {
 	f.log(9)
 	stayed := connect(t, server.URL+"/events?run=r", fmt.Sprintf("%d-%d", f.generation, f.seq))
 	stayed.retry(t)
-	f.seq, f.generation = 0, 0 // the same ID, and the same generation
+	f.seq, f.generation = 0, 0 // another run with the same ID and the same generation
 	f.open()
 	f.log(1)
 	_, name, _ := stayed.event(t)
@@ -70,13 +70,13 @@ func TestRunThatIsBegunAnewForgetsTheOneBefore(t *testing.T) {
 	seqs(t, stayed, 2)
 	got, _ := seqs(t, connect(t, server.URL+"/events?run=r", ""), 2)
 	assert.Equal(t, count(1, 2), got)
-	f.log(8) // more than is kept
+	f.log(8) // more events than are kept
 	_, event, data := connect(t, server.URL+"/events?run=r", "").event(t)
 	assert.Equal(t, "gap", event)
 	assert.JSONEq(t, `{"run_id":"r","missed":5}`, data)
 }
 
-// Its records are not taken for those that a crash took.
+// The records of the new run must not be mistaken for those that a crash has lost.
 func TestRunWhoseNamesakeWasKnownFromTheMiddleIsStreamed(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish)
@@ -86,7 +86,7 @@ func TestRunWhoseNamesakeWasKnownFromTheMiddleIsStreamed(t *testing.T) {
 	w := connect(t, server.URL+"/events?run=r", "2-12")
 	got, _ := seqs(t, w, 13)
 	assert.Equal(t, []uint64{13}, got)
-	newFeed("r", h.Publish).open() // what is published late is of the run that is known
+	newFeed("r", h.Publish).open() // a record that is published late belongs to the known run
 	again := newFeed("r", h.Publish)
 	again.at = f.at.Add(1)
 	again.open()
@@ -99,7 +99,7 @@ func TestRunWhoseNamesakeWasKnownFromTheMiddleIsStreamed(t *testing.T) {
 
 func TestRecordsThatArePublishedTwiceAreStreamedOnce(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
-	f := newFeed("r", h.Publish, h.Publish) // by the run itself, and by who follows its store
+	f := newFeed("r", h.Publish, h.Publish) // once by the run, and once by a follower of its store
 	w := connect(t, server.URL+"/events", "")
 	w.retry(t)
 	f.open()

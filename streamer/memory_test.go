@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// heap is how much is in use.
+// heap returns the number of heap bytes in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -21,7 +21,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// long are log lines of 100 KB.
+// long publishes n log lines of 100 KB.
 func (f *feed) long(n int) {
 	for range n {
 		f.publish(record.Record{
@@ -30,7 +30,7 @@ func (f *feed) long(n int) {
 	}
 }
 
-// crowd publishes more than 1 MB of other runs.
+// crowd publishes more than 1 MB of records of other runs.
 func crowd(h *streamer.Handler) {
 	for n := range 5 {
 		f := newFeed(fmt.Sprint("other-", n), h.Publish)
@@ -74,9 +74,9 @@ func TestRecordedErrorsCountAsMemory(t *testing.T) {
 	assert.Less(t, heap(), before+4<<20)
 }
 
-// TestWhoMissedNothingOfWhatIsForgottenGoesOn: without a source, what was
-// forgotten is no reason to begin anew.
-func TestWhoMissedNothingOfWhatIsForgottenGoesOn(t *testing.T) {
+// TestClientContinuesAfterForgottenEvents: without a source, a client continues
+// with its cursor even if the events before it are no longer in memory.
+func TestClientContinuesAfterForgottenEvents(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Memory: 1 << 20})
 	f := newFeed("r", h.Publish)
 	f.open()
@@ -135,7 +135,7 @@ func TestWhatIsForgottenWithoutASourceIsAGap(t *testing.T) {
 	watching := connect(t, server.URL+"/events?run=r", "")
 	_, first := seqs(t, watching, 1)
 	require.NoError(t, watching.Body.Close())
-	for h.Stats().Clients > 0 { // what somebody watches is the last to be forgotten
+	for h.Stats().Clients > 0 { // a run with clients would be the last to be forgotten
 		runtime.Gosched()
 		require.NoError(t, t.Context().Err())
 	}

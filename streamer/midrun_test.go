@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// interrupted is a shelf that runs something before its records are read.
+// interrupted is a shelf that calls before whenever its records are read.
 type interrupted struct {
 	*shelf
 	before func()
@@ -23,7 +23,7 @@ func (s interrupted) Records(ctx context.Context, id string, after uint64) iter.
 	return s.shelf.Records(ctx, id, after)
 }
 
-func TestHandlerThatBeginsInTheMiddleOfARunKnowsItsEpoch(t *testing.T) {
+func TestHandlerThatBeginsInTheMiddleOfARunKnowsItsGeneration(t *testing.T) {
 	source := newShelf()
 	f := newFeed("r", source.put)
 	f.open()
@@ -34,7 +34,7 @@ func TestHandlerThatBeginsInTheMiddleOfARunKnowsItsEpoch(t *testing.T) {
 	_, id := seqs(t, w, 5)
 	f.log(1)
 	_, next := seqs(t, w, 6)
-	assert.Equal(t, id[:len(id)-1]+"6", next, "the same epoch")
+	assert.Equal(t, id[:len(id)-1]+"6", next, "the same generation")
 
 	got, _ := seqs(t, connect(t, server.URL+"/events?run=r", next[:len(next)-1]+"5"), 6)
 	assert.Equal(t, []uint64{6}, got)
@@ -73,7 +73,7 @@ func TestRunWithoutAnOpeningHasCursorsToo(t *testing.T) {
 	got, _ := seqs(t, connect(t, server.URL+"/events?run=r", id), 6)
 	assert.Equal(t, []uint64{6}, got)
 
-	g := newFeed("g", h.Publish) // in no store
+	g := newFeed("g", h.Publish) // the run is in no store
 	g.seq = 3
 	g.log(2)
 	w = connect(t, server.URL+"/events?run=g", "")
@@ -91,7 +91,7 @@ func TestEventsThatOnlyTheHandlerHasAreNotPassedOver(t *testing.T) {
 	f.log(4)
 	h, server := serve(t, source, streamer.Options{})
 	_, id := seqs(t, connect(t, server.URL+"/events?run=r", ""), 5)
-	f.to = h.Publish // the store is behind
+	f.to = h.Publish // the next records reach only the handler
 	f.open()
 	f.log(1)
 	for _, after := range []string{id, ""} {

@@ -24,8 +24,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// world is a run, whoever serves it and whoever watches it, all by chance. It
-// knows what the run is, which the streams are compared with.
+// world is a random run with its servers and clients. It knows the true records of
+// the run, to which the streams are compared.
 type world struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -33,24 +33,24 @@ type world struct {
 
 	mu      sync.Mutex // guards what follows
 	handler *streamer.Handler
-	records []record.Record // what the run is
+	records []record.Record // the true records of the run
 	lost    map[string]bool // records that a crash has taken, by their messages
-	lostTo  uint64          // the greatest number of those
+	lostTo  uint64          // the highest number of a lost record
 	serial  int
 	opening uint64 // the generation
 	calm    bool   // connections are no longer cut
-	unheard bool   // of the run, by the handler
+	unheard bool   // the current handler has no record of the run yet
 
-	calling []record.Record // the newest of calls that have not ended
-	began   int             // calls
+	calling []record.Record // the newest record of each call that has not ended
+	began   int             // number of calls
 }
 
-// opened is the generation of the record with the number.
+// opened returns the generation of the record with the number.
 func (w *world) opened(seq uint64) (generation string) {
 	return strconv.FormatUint(w.records[seq-1].Generation, 10)
 }
 
-// add makes the next record of the run.
+// add creates, stores and publishes the next record of the run.
 func (w *world) add(r record.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,16 +65,16 @@ func (w *world) add(r record.Record) {
 	w.unheard = false
 }
 
-// open begins another generation of the run; calls that were under way begin
-// anew if they come again.
+// open begins the next generation of the run. It abandons the calls that have not
+// ended.
 func (w *world) open() {
 	w.calling = nil
 	w.opening++
 	w.add(record.Record{Kind: record.KindRun, Status: record.StatusStarted})
 }
 
-// step makes a record of a call, of nothing much, or of the end of an opening.
-// The calls are lived through as they are: each address is of one call.
+// step adds a random record: of a call, a log line, or the end of an opening. Each
+// call goes through the states of a real one, and has an address of its own.
 func (w *world) step(dice *rand.Rand) {
 	if len(w.calling) == 0 || dice.IntN(4) == 0 {
 		switch dice.IntN(3) {
@@ -118,7 +118,7 @@ func (w *world) step(dice *rand.Rand) {
 	w.add(*r)
 }
 
-// crash loses the last records of the run, which is opened again.
+// crash loses the last n records of the run.
 func (w *world) crash(n int) {
 	w.mu.Lock()
 	kept := len(w.records) - n
@@ -133,7 +133,7 @@ func (w *world) crash(n int) {
 	w.mu.Unlock()
 }
 
-// restart begins another handler, and ends the one before.
+// restart replaces the handler, and closes the old one.
 func (w *world) restart(history int) {
 	var source streamer.Source
 	if w.source != nil {
@@ -153,12 +153,12 @@ func (w *world) restart(history int) {
 	}
 }
 
-// RoundTrip serves a request without a network, and cuts the answer anywhere.
+// RoundTrip serves a request without a network, and may cut the response off anywhere.
 func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.source == nil && w.unheard {
-		return nil, errors.New("connection refused") // it would say for good that there is no such run
+		return nil, errors.New("connection refused") // otherwise the handler would answer that the run does not exist, and the client would stop
 	}
 	most := int64(1) << 60
 	if !w.calm && w.rng.IntN(4) > 0 {
@@ -180,7 +180,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Header: a.header, Request: req, Body: &cutBody{from, most, cancel}}, nil
 }
 
-// answering is the writer of an answer that is read while it is written.
+// answering is the writer of a response that is read while it is written.
 type answering struct {
 	header http.Header
 	status int
@@ -225,19 +225,19 @@ func (b *cutBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-// watcher is a client, and what it has made of the stream.
+// watcher is a client, and what it has received.
 type watcher struct {
 	world  *world
 	picks  func(*record.Record) bool
 	query  string
-	has    map[uint64]string // the messages of the records that it was sent
-	passed map[uint64]bool   // what it was told that it has missed
-	last   uint64            // the number of its cursor
-	opened string            // the generation of its cursor
+	has    map[uint64]string // the messages of the records that it has received
+	passed map[uint64]bool   // the numbers of records that a gap has reported
+	last   uint64            // the record number in its cursor
+	opened string            // the generation in its cursor
 	resets int
 }
 
-// watch checks every event as it comes.
+// watch checks every event as it arrives.
 func (c *watcher) watch(ctx context.Context) error {
 	client := &streamer.Client{
 		URL: "http://localhost/?run=r" + c.query, MaxDelay: 2 * time.Millisecond, HTTPClient: &http.Client{Transport: c.world},
@@ -265,18 +265,19 @@ func (c *watcher) take(e streamer.Event) error {
 		last := c.last
 		due := w.lost[c.has[c.last]]
 		if c.picks != nil || w.source == nil {
-			// It may have been moved on to what was lost, or what it is of is forgotten.
+			// An event "cursor" may have moved its cursor to a lost record, or the
+			// generation of its cursor is no longer known.
 			due = due || c.last < w.lostTo || c.opened != w.opened(uint64(len(w.records)))
 		}
 		c.resets++
 		c.has, c.passed, c.last, c.opened = make(map[uint64]string), make(map[uint64]bool), 0, ""
 		if !due {
-			return fmt.Errorf("it was not due after %d of %d", last, len(w.records))
+			return fmt.Errorf("unexpected reset after record %d of %d", last, len(w.records))
 		}
 		return nil
 	case "gap":
 		if w.source != nil {
-			return errors.New("the source has it")
+			return errors.New("unexpected gap: the source has all records")
 		}
 		var gap struct{ Missed uint64 }
 		if err := e.Decode(&gap); err != nil {
@@ -284,7 +285,7 @@ func (c *watcher) take(e streamer.Event) error {
 		}
 		n := numberOf(e.ID)
 		if gap.Missed == 0 || gap.Missed > n {
-			return errors.New("more than there is")
+			return errors.New("the gap is larger than the run")
 		}
 		if c.picks == nil && c.last+gap.Missed != n {
 			return fmt.Errorf("after %d", c.last)
@@ -303,13 +304,13 @@ func (c *watcher) take(e streamer.Event) error {
 		return err
 	}
 	if rec.Seq != numberOf(e.ID) {
-		return errors.New("the number is not that of the ID")
+		return errors.New("the number of the record differs from that in the ID")
 	}
 	if rec.Seq <= c.last {
-		return fmt.Errorf("it is not after %d", c.last)
+		return fmt.Errorf("the record does not follow record %d", c.last)
 	}
 	if c.picks == nil && rec.Seq != c.last+1 {
-		return fmt.Errorf("something is missing after %d", c.last)
+		return fmt.Errorf("records are missing after record %d", c.last)
 	}
 	if !w.lost[rec.Message] {
 		if rec.Seq > uint64(len(w.records)) || w.records[rec.Seq-1].Message() != rec.Message {
@@ -334,7 +335,8 @@ func generationOf(id string) string {
 	return generation
 }
 
-// settled checks that the client has what the run is, or was told otherwise.
+// settled checks that the client has each record of the run, or was told that it has
+// missed it.
 func (c *watcher) settled() error {
 	w := c.world
 	for i := range w.records {
@@ -345,12 +347,12 @@ func (c *watcher) settled() error {
 		case picked && !ok && !c.passed[r.Seq]:
 			return fmt.Errorf("%d is missing", r.Seq)
 		case ok && (!picked || got != r.Message()):
-			return fmt.Errorf("%d is another: %s, not %s", r.Seq, got, r.Message())
+			return fmt.Errorf("record %d is %s, want %s", r.Seq, got, r.Message())
 		}
 		delete(c.has, r.Seq)
 	}
 	if len(c.has) > 0 {
-		return fmt.Errorf("it has what is not of the run: %v", c.has)
+		return fmt.Errorf("the client has records that the run does not have: %v", c.has)
 	}
 	return nil
 }
@@ -372,7 +374,7 @@ func TestStreamsAreWhatTheRunIsWhateverHappens(t *testing.T) {
 	}
 }
 
-// happen is one such run.
+// happen executes one random run.
 func happen(t *testing.T, seed uint64, stored bool) {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), lost: make(map[string]bool)}
 	if stored {
@@ -428,7 +430,7 @@ func happen(t *testing.T, seed uint64, stored bool) {
 	w.mu.Lock()
 	w.calm = true
 	w.mu.Unlock()
-	w.restart(1000) // so that every connection is anew, and none is cut
+	w.restart(1000) // so that every client reconnects, without being cut off again
 	w.open()
 	time.Sleep(time.Minute) //nolint:forbidigo // on the clock of the bubble
 	w.check()
@@ -441,7 +443,7 @@ func happen(t *testing.T, seed uint64, stored bool) {
 	require.NoError(t, w.handler.Close(t.Context()))
 }
 
-// check compares how the run stands with the records.
+// check compares the snapshot of the run with its true records.
 func (w *world) check() {
 	w.mu.Lock()
 	h := w.handler
@@ -471,7 +473,7 @@ func (w *world) check() {
 	}
 }
 
-// calls counts what the records say of calls.
+// calls counts the calls in the records.
 func (w *world) calls() (c streamer.Calls) {
 	begun, last := make(map[record.Address]bool), make(map[record.Address]record.Record)
 	stopped, highest := make(map[record.Address]bool), make(map[record.Address]int)

@@ -43,8 +43,8 @@ func (w written) Records(_ context.Context, _ string, after uint64) iter.Seq2[re
 	}
 }
 
-// A record that somebody else wrote into the run, such as an answer, was not
-// published. The snapshot of the run has it all the same.
+// A record that another process wrote into the run, such as an answer, was not
+// published to the handler. The snapshot of the run contains it nevertheless.
 func TestASnapshotHasWhatWasNotPublished(t *testing.T) {
 	var all written
 	for seq := range uint64(6) {

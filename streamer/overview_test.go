@@ -34,7 +34,7 @@ func TestCostThatIsNoNumberHidesNoRun(t *testing.T) {
 	}
 }
 
-// slowError is an error whose text is long in coming.
+// slowError is an error whose Error method takes long.
 type slowError struct {
 	asked *sync.Once
 	begun chan struct{}
@@ -49,7 +49,7 @@ func (e slowError) Error() string {
 	return "at last"
 }
 
-func TestErrorWhoseTextIsLongInComingDoesNotHoldUpTheRun(t *testing.T) {
+func TestErrorWithASlowErrorMethodDoesNotBlockTheRun(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish)
 	f.open()
@@ -66,7 +66,7 @@ func TestErrorWhoseTextIsLongInComingDoesNotHoldUpTheRun(t *testing.T) {
 		answered <- resp.StatusCode
 	}()
 	<-slow.begun
-	f.log(1) // would wait for ever
+	f.log(1) // must not block
 	close(slow.end)
 	assert.Equal(t, 200, <-answered)
 }
@@ -79,7 +79,7 @@ func TestRunThatIsBusyIsReadOnceForTheOverview(t *testing.T) {
 	reads := 0
 	source.read = func() {
 		if reads++; reads < 100 {
-			f.log(2) // while it is read it goes on
+			f.log(2) // the run continues while it is read
 		}
 	}
 	h, server := serve(t, source, streamer.Options{})

@@ -18,14 +18,14 @@ import (
 var page embed.FS
 
 // policy lets the page run its own scripts, talk to its own server and show pictures that it
-// has read from there, and nothing else. Where browsers know trusted types, a string that becomes
+// has read from there, and nothing else. In browsers with trusted types, turning a string into
 // markup is an error.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types hub"
 
-// contentTypes are the types of the files of the page. The types that the system has for extensions
-// are not used: browsers refuse scripts of another type.
+// contentTypes are the types of the files of the page. The types that the system has for
+// extensions are not used, because browsers refuse a script with a wrong type.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -44,7 +44,7 @@ func (h *Handler) serveAsset(w http.ResponseWriter, req *http.Request, _ *Access
 // An asset is a file of the page.
 type asset struct {
 	data, compressed []byte
-	tag              string // of its content
+	tag              string // the ETag of its content
 }
 
 // assets are the files of the page by their names.

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestWhatMakesNoSenseIsRefusedWithAText: places that do not exist, answers that name
-// nothing, and what somebody may not see.
+// TestWhatMakesNoSenseIsRefusedWithAText: unknown places, incomplete answers, and
+// runs that the sender may not see.
 func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Control: &control{}, Authorize: func(r *http.Request) (streamer.Access, error) {
 		if r.Header.Get("Mine") == "" {
@@ -66,7 +66,7 @@ func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
 		assert.Contains(t, body, jsonText(c.text), c.path)
 		assert.Less(t, len(body), 1000, c.path)
 	}
-	for _, path := range []string{"/?x=1", "/app.js?v=2", "/health?t=3", "/api/runs?tag="} { // nothing is selected there
+	for _, path := range []string{"/?x=1", "/app.js?v=2", "/health?t=3", "/api/runs?tag="} { // these paths ignore their parameters
 		status, body := request(t, "GET", server.URL+path, "", "")
 		assert.Equal(t, http.StatusOK, status, path)
 		assert.NotContains(t, body, `"total":0`, path)
@@ -77,10 +77,10 @@ func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, status)
 	assert.Contains(t, body, "you may not see all")
 	_, body = request(t, "POST", server.URL+"/api/questions/answer", `{"questions":[{"run_id":"r","question":"q"}],"value":1}`, "yes")
-	assert.JSONEq(t, `{"answers":[{"run_id":"r","question":"q","error":"there is no such question"}]}`, body, "not theirs to know")
+	assert.JSONEq(t, `{"answers":[{"run_id":"r","question":"q","error":"there is no such question"}]}`, body, "the sender must not learn whether the run exists")
 }
 
-// jsonText is a text as it is in JSON.
+// jsonText returns a text as JSON encodes it, without the quotes.
 func jsonText(text string) string {
 	data, _ := json.Marshal(text)
 	return string(data[1 : len(data)-1])
@@ -102,7 +102,7 @@ func request(t *testing.T, method, url, body, mine string) (int, string) {
 	return resp.StatusCode, string(data)
 }
 
-// TestARunIsReadBackwardsPageByPage, without a gap or a repeat.
+// TestARunIsReadBackwardsPageByPage: each record is on exactly one page.
 func TestARunIsReadBackwardsPageByPage(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	feed := newFeed("r", h.Publish)

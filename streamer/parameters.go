@@ -11,7 +11,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// api serves requests of admitted senders, whose URLs have no other parameters than these.
+// api serves requests of admitted senders. A URL with a parameter that is not listed is
+// refused.
 func (h *Handler) api(next func(http.ResponseWriter, *http.Request, *Access), parameters ...string) http.Handler {
 	return h.admitted(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if _, err := parametersOf(req, parameters); err != nil {
@@ -22,9 +23,9 @@ func (h *Handler) api(next func(http.ResponseWriter, *http.Request, *Access), pa
 	})
 }
 
-// parametersOf returns the parameters of the URL of a request. A parameter that is not known is an
-// error: ignored, a filter with a typo would select everything. So is one that is given twice,
-// unless it is among those that are given many times.
+// parametersOf returns the parameters of the URL of a request. An unknown parameter is an
+// error: if it were ignored, a filter with a typo would select everything. A parameter that is
+// given twice is an error, too, unless it is one of many.
 func parametersOf(req *http.Request, known []string, many ...string) (url.Values, error) {
 	values, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {

@@ -57,7 +57,7 @@ func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *
 // maxPayload is how many bytes an input or output may have, as it is stored, to be sent.
 const maxPayload = 64 << 20
 
-// errLarge means that a part of a call has more bytes.
+// errLarge means that a part of a call has more than maxPayload bytes.
 type errLarge struct{ bytes int }
 
 func (e *errLarge) Error() string { return strconv.Itoa(e.bytes) + " bytes" }

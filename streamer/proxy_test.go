@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// gzipped is a middleware as people write it.
+// gzipped is a typical middleware that compresses responses.
 func gzipped(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -75,7 +75,7 @@ func TestEventsComeThroughPrefixesProxiesAndEncodings(t *testing.T) {
 					break
 				}
 				if next > f.seq {
-					f.log(1) // only now, so that what was sent before must have come alone
+					f.log(1) // only now: the earlier events must arrive without later ones
 				}
 			}
 			resp, err := server.Client().Get(base + "/health")

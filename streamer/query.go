@@ -26,15 +26,15 @@ type Query struct {
 	Parent     string    // the run that they were forked from
 	ErrorClass string    // of the last error
 	Text       string    // in the ID, the description, an open question or the last error; case does not matter
-	Asking     bool      // somebody was asked
-	Since      time.Time // updated then or later
-	Until      time.Time // updated before
+	Asking     bool      // only runs with open questions
+	Since      time.Time // only runs updated at this time or later
+	Until      time.Time // only runs updated before this time
 
-	// Sees reports whether the sender may see a run; nil stands for every run.
+	// Sees reports whether the sender may see a run; nil means every run.
 	Sees func(runID string) bool
 
-	// Sort is "updated", "start", "end", "duration", "cost", "tokens" or "retries". Empty
-	// stands for "updated".
+	// Sort is "updated", "start", "end", "duration", "cost", "tokens" or "retries".
+	// Defaults to "updated".
 	Sort      string
 	Ascending bool // the lowest value first
 
@@ -49,8 +49,8 @@ type RunPage struct {
 	Counts map[string]int // of the runs that the query would select without Status, by status
 }
 
-// total returns the number of runs on all pages that have one of these statuses, or any if there are
-// none.
+// total returns the number of runs on all pages that have one of the statuses, or of all runs
+// if statuses is empty.
 func (p *RunPage) total(statuses []string) (n int) {
 	for status, runs := range p.Counts {
 		if len(statuses) == 0 || slices.Contains(statuses, status) {
@@ -62,7 +62,7 @@ func (p *RunPage) total(statuses []string) (n int) {
 
 var sorts = []string{"updated", "start", "end", "duration", "cost", "tokens", "retries"}
 
-// Matches reports whether the query selects a run, apart from its status.
+// matches reports whether the query selects a run, apart from its status.
 func (q *Query) matches(i *RunInfo) bool {
 	switch {
 	case q.Program != "" && q.Program != i.Program, q.Version != "" && q.Version != i.Version,
@@ -167,7 +167,7 @@ func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 	if err != nil {
 		return q, err
 	}
-	isEmpty := func(tag string) bool { return tag == "" } // like any other filter that is empty
+	isEmpty := func(tag string) bool { return tag == "" } // an empty tag selects nothing, like any other empty filter
 	q = Query{
 		Tags: slices.DeleteFunc(values["tag"], isEmpty), Program: values.Get("program"), Version: values.Get("version"), Pipeline: values.Get("pipeline"),
 		Parent: values.Get("parent"), ErrorClass: values.Get("class"), Text: values.Get("text"), Sees: scope.Runs,
@@ -253,9 +253,9 @@ func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page Ru
 	return states, page, nil
 }
 
-// maxRead is how many runs are read for a list that go on, or of which the first records
-// were not published, so that it shows what they do.
-// Others are partial: they have what is known without reading their records.
+// maxRead is for how many runs of a list records are read, to show what the runs are
+// doing: runs that have not ended, and runs whose first records were not published. The
+// states of other runs are partial: they have what is known without reading records.
 const maxRead = 50
 
 // stateOf returns the state of a stored run.
@@ -265,7 +265,7 @@ func (h *Handler) stateOf(ctx context.Context, info *RunInfo, reads *int) RunSta
 	if r != nil {
 		s = r.state()
 	}
-	goesOn := info.Status == statusRunning || s.LastSeq > 0 // it was published
+	goesOn := info.Status == statusRunning || s.LastSeq > 0 // records of it were published
 	if goesOn && (r == nil || s.Partial || s.LastSeq < info.LastSeq) && *reads < maxRead {
 		*reads++
 		r = h.runs.get(info.RunID, false)
@@ -293,8 +293,8 @@ func (s *RunState) info() RunInfo {
 	return i
 }
 
-// inMemory returns the states of the runs in memory, by their IDs; only those of which
-// isWanted reports true, unless it is nil.
+// inMemory returns the states of the runs in memory, by their IDs. If isWanted is not
+// nil, it returns only those for which isWanted reports true.
 func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
 	known := make(map[string]RunState)
 	for _, r := range h.runs.all() {
@@ -308,9 +308,9 @@ func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
 	return known
 }
 
-// unstored returns the runs of a first page that were published and are not in the source, such as
-// those of a program without a store. They leave room on the page for some runs of the source,
-// after which the next page begins.
+// unstored returns a page of the runs that were published and are not in the source, such as
+// those of a program without a store. Only a first page has such runs, and at least one place
+// on it stays free for a run of the source, from which the next page continues.
 func (h *Handler) unstored(ctx context.Context, q Query) (RunPage, error) {
 	known := h.inMemory(func(r *run) bool { return !h.isStored(ctx, r) })
 	infos := make([]RunInfo, 0, len(known))
@@ -341,8 +341,8 @@ func (p *RunPage) add(more *RunPage, q *Query) {
 	}
 }
 
-// isStored reports whether the source has a run. It has the run when the first record of the run is
-// published, or never.
+// isStored reports whether the source has a run. If the source does not have the run when its
+// first record is published, it never will.
 func (h *Handler) isStored(ctx context.Context, r *run) bool {
 	if found := r.stored.Load(); found != 0 {
 		return found > 0
@@ -362,7 +362,7 @@ type OpenQuestions struct {
 	Now       time.Time      `json:"now"`
 	Questions []OpenQuestion `json:"questions"`
 
-	// Asking is the number of runs that ask, on all pages.
+	// Asking is the number of runs with open questions, on all pages.
 	Asking int         `json:"asking"`
 	Next   string      `json:"next,omitempty"` // the after of the page that follows; empty after the last
 	Can    Permissions `json:"can"`
@@ -378,8 +378,8 @@ type OpenQuestion struct {
 	Pipeline    string `json:"pipeline,omitempty"`
 }
 
-// serveQuestions sends the open questions of the runs of a page. They have what the list
-// has of them: the schema of an answer is with the run.
+// serveQuestions sends the open questions of the runs of a page. Like those in the list
+// of runs, they lack the schema of the answer, which the state of the run has.
 func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope *Access) {
 	q, err := queryOf(req, scope)
 	if err != nil {
@@ -403,7 +403,8 @@ func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope
 	h.sendJSON(w, body)
 }
 
-// questionsOf returns all open questions of a run: an info has the first ones.
+// questionsOf returns all open questions of a run, since a RunInfo has only the first
+// ones.
 func (h *Handler) questionsOf(ctx context.Context, s *RunState) []QuestionState {
 	if s.Calls.Asking <= len(s.Questions) || h.source == nil {
 		return s.Questions

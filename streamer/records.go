@@ -48,7 +48,7 @@ func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *
 	h.sendJSON(w, body)
 }
 
-// beforeOf returns 0 for the end of the run.
+// beforeOf returns the parameter before, or 0 for the end of the run.
 func beforeOf(req *http.Request) (uint64, error) {
 	text := req.URL.Query().Get("before")
 	if text == "" {

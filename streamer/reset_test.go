@@ -15,12 +15,12 @@ func TestResetMovesTheCursorToTheBeginning(t *testing.T) {
 	f.log(5)
 	w := connect(t, server.URL+"/events?run=r&type=run", "")
 	seqs(t, w, 1)
-	f.seq = 3 // the last records are lost, which this client had not picked
+	f.seq = 3 // a crash has lost the last records, which this client did not select
 	f.open()
 	id, name, _ := w.event(t)
 	assert.Equal(t, "reset", name)
 	_ = w.Body.Close()
 
 	got, _ := seqs(t, connect(t, server.URL+"/events?run=r&type=run", id), 4)
-	assert.Equal(t, []uint64{1, 4}, got, "what it has forgotten it is sent again")
+	assert.Equal(t, []uint64{1, 4}, got, "the client is sent all records again")
 }

@@ -35,8 +35,8 @@ func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string
 	_, _ = w.Write(append(mustJSON(map[string]errorBody{"error": {code, message}}), '\n'))
 }
 
-// refuseError is refuse for an error of a source, a control or a limit.
-// Missing says what ErrNotFound means.
+// refuseError is refuse for an error of a source, a control or a limit. missing is
+// the text for ErrNotFound.
 func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) {
 	status, code, text := refusalOf(err, missing)
 	h.refuse(w, status, code, text)

@@ -16,7 +16,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// seqs reads events up to the number, and returns the numbers and the last ID.
+// seqs reads events up to the one with the number last, and returns the numbers of all
+// and the last ID.
 func seqs(t testing.TB, w *wire, last uint64) (all []uint64, id string) {
 	t.Helper()
 	for {
@@ -96,7 +97,7 @@ func TestCursorOlderThanWhatIsKeptIsAGap(t *testing.T) {
 	assert.Equal(t, count(21, 30), got)
 
 	got, _ = seqs(t, connect(t, server.URL+"/events?run=r", id), 30)
-	assert.Equal(t, count(21, 30), got, "the ID of a gap stands behind it")
+	assert.Equal(t, count(21, 30), got, "the ID of a gap continues after the gap")
 
 	var all struct{ Cursor string }
 	require.Equal(t, 200, get(t, server.URL+"/api/runs", &all))
@@ -116,15 +117,15 @@ func TestForeignCursorIsAReset(t *testing.T) {
 		_, name, _ := w.event(t)
 		assert.Equal(t, "reset", name, id)
 		got, _ := seqs(t, w, 4)
-		assert.Equal(t, count(1, 4), got, "and it begins anew")
+		assert.Equal(t, count(1, 4), got, "the stream begins again")
 
 		_, name, _ = connect(t, server.URL+"/events", id).event(t)
 		assert.Equal(t, "reset", name, id)
 	}
 }
 
-// restart is what remains of a server after its process was started anew: the
-// source, and a run that goes on.
+// restart starts a new server with the source, as after a restart of the process.
+// The records of f are now published to it.
 func restart(t testing.TB, source *shelf, f *feed) (*streamer.Handler, string) {
 	h, server := serve(t, source, streamer.Options{})
 	f.to = func(r record.Record) { source.put(r); h.Publish(r) }
@@ -166,7 +167,7 @@ func TestCursorPastWhatACrashKeptIsAReset(t *testing.T) {
 	w := connect(t, url+"/events?run=r", "")
 	_, id := seqs(t, w, 10)
 
-	// The process dies, and with it the last records, which nobody had synced.
+	// The process dies. The last records, which were not synced, are lost.
 	source.lose("r", 6)
 	f.seq = 6
 	_, url2 := restart(t, source, f)
@@ -177,12 +178,12 @@ func TestCursorPastWhatACrashKeptIsAReset(t *testing.T) {
 	f.log(3)
 	got, newer := seqs(t, again, 10)
 	assert.Equal(t, count(1, 10), got)
-	assert.NotEqual(t, id, newer, "another epoch, so that the same number is another event")
+	assert.NotEqual(t, id, newer, "another generation, so the ID of the same number differs")
 
 	_, name, _ = connect(t, url2+"/events?run=r", id).event(t)
-	assert.Equal(t, "reset", name, "also while the run goes on")
+	assert.Equal(t, "reset", name, "also while the run continues")
 
-	// Who stayed connected is told too, where the handler outlives the run.
+	// If the handler outlives the crash, clients that stayed connected are told, too.
 	f.to, f.seq = h.Publish, 6
 	f.open()
 	_, name, _ = w.event(t)
@@ -208,7 +209,7 @@ func TestRecordsThatWereNotPublishedComeFromTheSource(t *testing.T) {
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{})
 	f := newFeed("r", source.put, func(r record.Record) {
-		if r.Seq%5 != 0 { // a queue on the way was full
+		if r.Seq%5 != 0 { // as if a queue in between was full
 			h.Publish(r)
 		}
 	})
@@ -268,7 +269,7 @@ func TestRecordPublishedWhileTheSourceIsReadIsNotMissed(t *testing.T) {
 	assert.Equal(t, []uint64{2}, got)
 }
 
-// torn is a source whose records end in an error.
+// torn is a source whose records end with an error.
 type torn struct{ *shelf }
 
 func (s torn) Records(ctx context.Context, id string, after uint64) iter.Seq2[record.Record, error] {
@@ -293,14 +294,13 @@ func TestClientIsToldWhatCannotBeReadAfterWhatCan(t *testing.T) {
 	_, name, data := w.event(t)
 	assert.Equal(t, "unreadable", name)
 	assert.Contains(t, data, "unreadable")
-	assert.NotContains(t, data, "disk", "the text may tell of paths and hosts")
+	assert.NotContains(t, data, "disk", "the text may contain paths and hosts")
 	_, err := w.lines.ReadString('\n')
 	assert.ErrorIs(t, err, io.EOF)
 }
 
-// TestRecordBetweenTwoOpeningsIsNotWaitedForInVain has somebody answer a
-// question while nobody has the run open: the answer is in the source, and
-// nobody publishes it.
+// TestRecordBetweenTwoOpeningsIsNotWaitedForInVain: a question is answered while no
+// process has the run open. The answer is in the source, and nobody publishes it.
 func TestRecordBetweenTwoOpeningsIsNotWaitedForInVain(t *testing.T) {
 	for name, source := range map[string]*shelf{"with a source": newShelf(), "without": nil} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// tally is the writer of a client that takes everything at once.
+// tally is the ResponseWriter of a client that reads everything immediately.
 type tally struct {
 	header  http.Header
 	body    bytes.Buffer
@@ -45,7 +45,8 @@ func (w *tally) FlushError() error {
 
 func (w *tally) events() int { return strings.Count(w.body.String(), "\ndata: ") }
 
-// watching has clients follow all runs until the test ends, inside a bubble.
+// watching starts n clients of the stream of all runs, until leave is called. It must
+// be called in a bubble of synctest.
 func watching(t *testing.T, n int) (h *streamer.Handler, clients []*tally, leave func()) {
 	t.Helper()
 	h, err := streamer.New(nil, streamer.Options{Clients: n})
@@ -84,7 +85,7 @@ func TestEventsThatComeTogetherAreOneWrite(t *testing.T) {
 		f.open()
 		f.log(30)
 		pass(time.Millisecond)
-		assert.Equal(t, 31, w.events(), "after a quiet time they are not held back")
+		assert.Equal(t, 31, w.events(), "after a quiet period, events are not delayed")
 		assert.Equal(t, before+1, w.writes)
 		f.log(10)
 		pass(time.Millisecond)
@@ -117,8 +118,8 @@ func TestManyClientsAreWrittenToInLongerRounds(t *testing.T) {
 	}
 }
 
-// TestEventThatComesWhileNobodyWaitsIsToldToo has the only client busy when an
-// event comes, and then no more events.
+// TestEventThatComesWhileNobodyWaitsIsToldToo: the only client is busy when an
+// event arrives, and no event follows.
 func TestEventThatComesWhileNobodyWaitsIsToldToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, clients, leave := watching(t, 1)

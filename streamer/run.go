@@ -11,11 +11,11 @@ import (
 // run is what the handler keeps of one run: its newest events, and its state.
 type run struct {
 	id      string
-	clients atomic.Int64 // that watch it: it is not forgotten meanwhile
-	stored  atomic.Int32 // above 0 if the source has it, below 0 if not; 0 if that is not known
+	clients atomic.Int64 // number of clients; a run with clients is not forgotten
+	stored  atomic.Int32 // above 0 if the source has the run, below 0 if it has not, 0 if that is not known
 
-	ends atomic.Int64 // how often it was deleted, or replaced unseen
-	born atomic.Int64 // when it was created, see cutCreated; 0 while that is not known
+	ends atomic.Int64 // how often the run was deleted, or replaced by another with its ID
+	born atomic.Int64 // creation time, see cutCreated; 0 while it is not known
 
 	products products
 
@@ -28,12 +28,12 @@ type run struct {
 	last  cursor // of the newest record that was published
 	tried uint64 // the number up to which the source was last read for the view
 
-	reading   *view            // what is being read from the source
+	reading   *view            // the view into which the source is being read; nil if it is not
 	meanwhile []*record.Record // what was published since reading began
 }
 
-// publish puts the frame of a record on the tape of the run and on that of all runs. Fresh is false
-// for a record that the tapes already have, or that a crash has lost.
+// publish puts the frame of a record on the tape of the run and on that of all runs. fresh is
+// false for a record that the tapes already have, or that a crash has lost.
 func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uint64) (fresh, due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,8 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 	return true, r.tape.append(f, id), all.number(f, allGeneration)
 }
 
-// knownBorn returns when the run was created, see cutCreated; 0 if that is not known.
+// knownBorn returns the creation time of the run, see cutCreated, or 0 if it is not
+// known.
 func (r *run) knownBorn() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,8 +81,9 @@ func (r *run) knownBorn() int64 {
 	return r.born.Load()
 }
 
-// bornOf is knownBorn of a run that is published here, and asks the source for any other:
-// nobody may have told that it was deleted.
+// bornOf returns the creation time of the run. For a run that is not published to this
+// handler it asks the source, since the run may have been deleted and replaced without
+// notice.
 func (h *Handler) bornOf(ctx context.Context, r *run) (int64, error) {
 	r.mu.Lock()
 	published := r.published
@@ -95,7 +97,7 @@ func (h *Handler) bornOf(ctx context.Context, r *run) (int64, error) {
 		}
 		return rec.Time.UnixMicro(), nil
 	}
-	_, err := h.source.Run(ctx, r.id) // it may be there without a record
+	_, err := h.source.Run(ctx, r.id) // it may exist without a record
 	return 0, err
 }
 
@@ -106,8 +108,8 @@ func (r *run) generation() uint64 {
 	return max(r.last.generation, r.view.last.generation)
 }
 
-// isKnown reports whether anything was published of the run: a client may wait for one
-// that is not there.
+// isKnown reports whether any record of the run is known. If not, clients may be
+// waiting for the run to begin.
 func (r *run) isKnown() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +125,8 @@ func (r *run) isAnother(rec *record.Record) bool {
 	case r.view.ledger.First == 1:
 		return rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
 	}
-	// Of the previous run only later records are known: its first records may come late.
+	// Only later records of the previous run are known, and its first records may still
+	// arrive.
 	return rec.Generation < r.view.first && rec.Time.After(r.view.Updated)
 }
 
@@ -141,8 +144,8 @@ func (r *run) state() RunState {
 	return v.state() // it sorts, and calls Error on errors of users
 }
 
-// complete reads records that were not published to the handler, up to the number, if a source has
-// them: those before the first published record, and those after the newest known one.
+// complete reads records up to a number that were not published to the handler, if there is a
+// source: those before the first published record, and those after the newest known one.
 func (r *run) complete(ctx context.Context, source Source, upTo uint64) error {
 	if source == nil {
 		return nil
@@ -159,8 +162,8 @@ func (r *run) complete(ctx context.Context, source Source, upTo uint64) error {
 	return err
 }
 
-// read reads the records of the source after those that the view knows; all of them if the view was
-// lost.
+// read reads the records of the source after those that the view knows, or all of them if a
+// crash has lost records that the view knows.
 func (v *view) read(ctx context.Context, source Source) error {
 	if known := v.last; known.n > 0 {
 		found := false
@@ -190,9 +193,9 @@ func (v *view) read(ctx context.Context, source Source) error {
 	return nil
 }
 
-// beginReading returns the view to read into, nil if there is nothing to read. The source is read
-// once for each state of the run, and by one goroutine at a time. Records that are published
-// meanwhile are kept and added afterwards.
+// beginReading returns the view to read into, nil if there is nothing to read. The source is
+// read at most once up to the same number, and by one goroutine at a time. Records that are
+// published meanwhile are kept and added afterwards.
 func (r *run) beginReading(upTo uint64) *view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,7 +211,7 @@ func (r *run) beginReading(upTo uint64) *view {
 	return r.reading
 }
 
-// endReading stores what was read, and adds what came meanwhile.
+// endReading stores what was read, and adds the records that were published meanwhile.
 func (r *run) endReading(fresh *view) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

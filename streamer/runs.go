@@ -18,8 +18,8 @@ type runs struct {
 	bytes  atomic.Int64 // their size now
 }
 
-// get returns the run, and begins it if it is new. A caller that watches it calls
-// clients.Add(-1) in the end.
+// get returns the run, and creates it if it is not in memory. If watch is true, the
+// run gets a client, and the caller must call clients.Add(-1) when done.
 func (rs *runs) get(id string, watch bool) *run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -53,8 +53,8 @@ func (rs *runs) all() []*run {
 	return all
 }
 
-// makeRoom forgets runs that nobody watches. A tenth goes at once, so that
-// looking for them is rare.
+// makeRoom forgets runs without clients if there are too many runs. It forgets a
+// tenth of them at a time, so that searching for them is rare.
 func (rs *runs) makeRoom() {
 	if len(rs.byID) < rs.limit {
 		return

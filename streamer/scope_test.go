@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestAuthorizeIsAskedAgainForLongStreams: nothing is lost to a client that may
-// stay, and one that no longer may is told to go.
+// TestAuthorizeIsAskedAgainForLongStreams: a client that is still allowed loses
+// nothing, and a client whose permission was revoked is refused.
 func TestAuthorizeIsAskedAgainForLongStreams(t *testing.T) {
 	var asked atomic.Int64
 	var revoked atomic.Bool
@@ -39,7 +39,7 @@ func TestAuthorizeIsAskedAgainForLongStreams(t *testing.T) {
 		next++
 		if asked.Load() >= 10 {
 			revoked.Store(true)
-			continue // and nothing comes any more
+			continue // the next event must be the refusal
 		}
 		f.log(1)
 		<-time.After(time.Millisecond)

@@ -23,8 +23,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestClientThatNeverReadsHarmsNobody has one of those beside five that read,
-// in the long form beside twenty, at 2,000 events a second.
+// TestClientThatNeverReadsHarmsNobody has one client that never reads and five that
+// do (twenty in the long form), at 2,000 events a second.
 func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 	const events = 3000
 	clients := 5
@@ -62,7 +62,7 @@ func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 	longest := time.Duration(0)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	text := strings.Repeat("x", 3000) // enough to fill what the system holds for the one that does not read
+	text := strings.Repeat("x", 3000) // enough to fill the socket buffers of the client that does not read
 	for n := 1; n < events; {
 		<-tick.C
 		for range 10 {
@@ -78,8 +78,9 @@ func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 	assert.EqualValues(t, clients*events, read.Load())
 	t.Logf("the longest publish took %v", longest)
 
-	// It is cut off, for which it has a time, and what it got is whole events. Those
-	// that read may have been cut off too, by a busy machine, and have come back.
+	// The stalled client is cut off after the write timeout, and has received whole
+	// events. On a busy machine, clients that read may have been cut off, too, and
+	// have reconnected.
 	for h.Stats().Clients > 0 {
 		runtime.Gosched()
 		require.NoError(t, t.Context().Err())
@@ -133,7 +134,7 @@ func TestClientThatFallsBehindWhatIsKeptIsCutOff(t *testing.T) {
 	w := connect(t, server.URL+"/events?run=r", "")
 	seqs(t, w, 1)
 	for h.Stats().SlowDisconnects == 0 {
-		f.log(100) // faster than anybody is woken
+		f.log(100) // faster than clients are woken
 	}
 	for {
 		if _, err := w.lines.ReadString('\n'); err != nil {
@@ -184,7 +185,7 @@ func TestCloseEndsAThousandClientsAndLeavesNothing(t *testing.T) {
 	require.NoError(t, h.Close(t.Context()), "twice is fine")
 	assert.Zero(t, h.Stats().Clients)
 	ended.Wait()
-	f.log(1) // nothing happens
+	f.log(1) // must have no effect
 	require.NoError(t, server.Shutdown(t.Context()))
 	serving.Wait()
 	http.DefaultClient.CloseIdleConnections()
@@ -198,7 +199,7 @@ func TestMemoryIsBoundedByTheHistory(t *testing.T) {
 	h, err := streamer.New(nil, streamer.Options{History: 1000, Runs: 10})
 	require.NoError(t, err)
 	publish := func(events int) {
-		big := &record.Detail{Output: make([]byte, 20<<10)} // a preview is kept of it
+		big := &record.Detail{Output: make([]byte, 20<<10)} // only a preview is kept
 		for n := range events {
 			r := record.Record{RunID: fmt.Sprint("run-", n/10_000), Seq: uint64(n%10_000 + 1), Time: time.Unix(1, 0), Kind: record.KindLog, Status: record.StatusRecorded}
 			if n%10 == 0 {

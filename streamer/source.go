@@ -57,8 +57,8 @@ type RunInfo struct {
 	// whose records were not all read has this usage.
 	Usage record.Usage `json:"-"`
 
-	// Its state when it was last closed. Questions are the first ones of Asking, without the schema
-	// of an answer.
+	// The state of the run when it was last closed. Asking is the number of open questions, and
+	// Questions has the first of them, without the schema of the answer.
 	Calls, Failed, Retries, Asking int             `json:"-"`
 	Questions                      []QuestionState `json:"-"`
 	LastError                      *CallError      `json:"-"`

@@ -145,7 +145,7 @@ func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *A
 		result.Error = redact(result.Error)
 		result.Output = json.RawMessage(redact(string(result.Output)))
 		if len(result.Output) > 0 && !json.Valid(result.Output) {
-			h.refuse(w, http.StatusForbidden, "forbidden", "the result is not JSON any more once it is redacted")
+			h.refuse(w, http.StatusForbidden, "forbidden", "the redacted result is not valid JSON")
 			return
 		}
 	}
@@ -174,7 +174,7 @@ func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *A
 	}
 	for key, text := range values {
 		if values[key] = h.redactedJSON(text); values[key] == nil {
-			h.refuse(w, http.StatusForbidden, "forbidden", "the value "+strconv.Quote(key)+" is not JSON any more once it is redacted")
+			h.refuse(w, http.StatusForbidden, "forbidden", "the value "+strconv.Quote(key)+" is not valid JSON after redaction")
 			return
 		}
 	}

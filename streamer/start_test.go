@@ -50,7 +50,7 @@ func (*starts) Resume(_ context.Context, runID string) error {
 
 func (s *starts) Retry(ctx context.Context, runID string) error { return s.Resume(ctx, runID) }
 
-// ResumeAll chooses two runs, one of which the sender may see only with luck.
+// ResumeAll chooses those of two runs that the sender may see.
 func (s *starts) ResumeAll(_ context.Context, c streamer.Choice) ([]streamer.Continued, error) {
 	if c.Status == "queued" {
 		return nil, fmt.Errorf("%w: want interrupted", streamer.ErrInvalid)
@@ -79,7 +79,8 @@ func (*starts) Result(_ context.Context, runID string) (streamer.Result, error) 
 	return streamer.Result{RunID: runID, Status: "completed", Output: json.RawMessage(`"a secret"`)}, nil
 }
 
-// postRun posts what starts a run, and returns status and body.
+// postRun posts a request to start a run, and returns the status and body of the
+// response.
 func postRun(t *testing.T, url, body string) (int, string) {
 	resp, err := http.Post(url+"/api/runs", "application/json", strings.NewReader(body))
 	require.NoError(t, err)
@@ -127,7 +128,8 @@ func TestOnlyWhoMayControlStartsRuns(t *testing.T) {
 	}
 }
 
-// TestNewRunIsCreated: with status 201 and where it is; the same start again finds it.
+// TestNewRunIsCreated: the response has status 201 and the location of the run, and the
+// same start again returns the same run.
 func TestNewRunIsCreated(t *testing.T) {
 	var s starts
 	_, server := serve(t, nil, streamer.Options{Starter: &s, Authorize: func(*http.Request) (streamer.Access, error) {
@@ -186,7 +188,7 @@ func TestValuesOfARunAreShownRedacted(t *testing.T) {
 	h, server = serve(t, nil, o)
 	newFeed("r", h.Publish).open()
 	_, err = (&streamer.Client{URL: server.URL}).Values(t.Context(), "r")
-	assert.ErrorContains(t, err, "not JSON any more")
+	assert.ErrorContains(t, err, "not valid JSON")
 }
 
 func isMine(runID string) bool { return strings.HasPrefix(runID, "mine-") }

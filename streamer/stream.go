@@ -21,25 +21,25 @@ type stream struct {
 	filter     filter
 	w          http.ResponseWriter
 	control    *http.ResponseController
-	timer      *time.Timer // for the event to wait for
+	timer      *time.Timer // ends the wait for the next event
 	watched    *watched    // the runs whose deltas the client has asked for; nil for none
-	born       int64       // when the run was created, see cutCreated; 0 where that is not known
-	vocabulary string      // in whose words the events are; empty for those of this package
+	born       int64       // creation time of the run, see cutCreated; 0 if it is not known
+	vocabulary string      // the vocabulary of the events; empty for that of this package
 	proto      int         // the major version of HTTP
 
 	at       cursor        // the newest event that the client has, or that was not selected
 	sent     cursor        // the newest ID that was sent
 	moves    uint64        // how often at was moved, forward or back
 	out      *bufio.Writer // what was written since the last flush; nil if nothing was
-	flushed  time.Time     // the last time
-	deadline time.Time     // of writing
+	flushed  time.Time     // when out was last flushed
+	deadline time.Time     // of the current write
 }
 
 // farewell is how long a client may take to read what was written when the handler is closed.
 const farewell = time.Second
 
-// untilClosed returns ctx, ended when the handler is closed. Closing also ends the wait for a
-// client that reads nothing. The caller must release it before it returns.
+// untilClosed returns a context that also ends when the handler is closed. Closing also ends
+// the wait for a client that reads nothing. The caller must call release before it returns.
 func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})

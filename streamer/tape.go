@@ -10,7 +10,7 @@ import (
 // from it, and have no queues of their own.
 type tape struct {
 	limit int   // how many events are kept
-	room  int64 // approximate size in bytes that they may have
+	room  int64 // how many bytes of memory they may take, approximately
 
 	mu      sync.Mutex
 	entries []entry       // entries[(p - origin) % limit] is the one at position p
@@ -18,14 +18,14 @@ type tape struct {
 	bytes   int64         // their size
 	total   *atomic.Int64 // of this tape and others; nil to count nothing
 	first   uint64        // position of the oldest
-	before  cursor        // the ID of the newest that was forgotten and had one
+	before  cursor        // the ID of the newest dropped event that had an ID
 	next    uint64        // position of the next event
 
 	// begun holds the first ID of each generation that is known.
 	begun []cursor
 	last  cursor // the newest ID
 
-	notified uint64        // clients were notified of what is before this position
+	notified uint64        // clients were notified of the events before this position
 	changed  chan struct{} // closed when there are more events; nil while no client waits
 	due      bool          // notifying them is scheduled
 }
@@ -47,7 +47,7 @@ func (t *tape) append(f *frame, id cursor) (due bool) {
 	return t.becomesDue()
 }
 
-// number is like append, for a stream that numbers its events itself, from 1.
+// number is like append, for a tape that numbers its events itself, from 1.
 func (t *tape) number(f *frame, generation uint64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +100,7 @@ func (t *tape) dropAll() {
 	for t.first < t.next {
 		t.drop()
 	}
-	t.entries, t.origin = nil, t.next // they take memory, too
+	t.entries, t.origin = nil, t.next // free the array, too
 }
 
 // retire removes all events, and does not count later ones: the run is being removed, although a
@@ -201,8 +201,9 @@ func (t *tape) all() []entry {
 	return all
 }
 
-// more returns a channel that is closed when clients are notified of an event at the position, nil
-// if they were notified already. If due is true, the caller must schedule a notification.
+// more returns a channel that is closed when clients are notified of an event at the position,
+// or nil if they were notified already. If due is true, the caller must schedule a
+// notification.
 func (t *tape) more(pos uint64) (changed <-chan struct{}, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -44,13 +44,13 @@ type consumed struct {
 // consumption adds up what records contain.
 type consumption struct {
 	total                    record.Usage
-	agents                   map[string]string // the names of agents by their paths
+	agents                   map[string]string // the names of agents, by their paths
 	byCall, byModel, byAgent shares
-	next                     uint64 // the number of the record to come
+	next                     uint64 // the number of the next record
 	holes                    bool
 }
 
-// shares are shares by their names.
+// shares has shares by name.
 type shares map[string]*share
 
 type share struct {

@@ -43,15 +43,15 @@ type RunState struct {
 // are not counted, only the calls in them.
 type Calls struct {
 	Started   int `json:"started"`   // calls, each once: those that are Active, Asking, Stopped, Completed and Failed
-	Active    int `json:"active"`    // they run, or wait for time
-	Waiting   int `json:"waiting"`   // of Active: for time, such as that of their next attempt
+	Active    int `json:"active"`    // running, or waiting for time
+	Waiting   int `json:"waiting"`   // how many of Active wait for time, such as that of their next attempt
 	Asking    int `json:"asking"`    // suspended until somebody answers
 	Stopped   int `json:"stopped"`   // interrupted, or cut off by the end of the run or a crash
 	Completed int `json:"completed"` //
 	Failed    int `json:"failed"`    // for good
 	Attempts  int `json:"attempts"`  // of all calls
-	Retries   int `json:"retries"`   // of Attempts: those after a failed one
-	Repeats   int `json:"repeats"`   // of Attempts: repeated because the attempt was interrupted or lost, or its outcome was replaced
+	Retries   int `json:"retries"`   // how many of Attempts followed a failed one
+	Repeats   int `json:"repeats"`   // how many of Attempts repeat one that was interrupted or lost, or whose outcome was replaced
 	Restored  int `json:"restored"`  // recalled from the records of an earlier opening of the run
 }
 
@@ -70,12 +70,12 @@ type CallState struct {
 	Name          string         `json:"name"`
 	Kind          record.Kind    `json:"event_type"`
 	State         record.State   `json:"state"`            // running, waiting, asking or stopped
-	Status        record.Status  `json:"execution_status"` // of its latest record
-	Seq           uint64         `json:"seq"`              // of that
+	Status        record.Status  `json:"execution_status"` // the status of its latest record
+	Seq           uint64         `json:"seq"`              // the number of that record
 	Attempt       int            `json:"retry_attempt"`    // from 0
 	MaxAttempts   int            `json:"max_attempts"`     // below 0 for no limit
 	Attempts      int            `json:"attempts"`         // that began, by number
-	Since         time.Time      `json:"since"`            // of this status
+	Since         time.Time      `json:"since"`            // when it got this status
 	RetryDelay    float64        `json:"retry_delay,omitempty"`
 	DelaySource   string         `json:"delay_source,omitempty"`
 	NextAttemptAt *time.Time     `json:"next_attempt_at,omitempty"`
@@ -104,9 +104,9 @@ type QuestionState struct {
 	Seq     uint64         `json:"seq,omitempty"` // of its record; 0 if that was not read
 	Asked   time.Time      `json:"asked_at"`
 	Due     time.Time      `json:"due_at,omitzero"`   // when the default answers it; zero if it has none
-	Refused string         `json:"refused,omitempty"` // why the answer before did not fit
+	Refused string         `json:"refused,omitempty"` // why the previous answer was refused
 
-	// Answered is set if there is an answer, which waits until the run is opened.
+	// Answered is set if an answer is stored, which the run takes when it is opened.
 	Answered bool `json:"answered,omitempty"`
 
 	// Schema is the JSON schema of the answer; for a question about a call in doubt,

@@ -25,7 +25,7 @@ func attempt(n int) func(*record.Record) { return func(r *record.Record) { r.Att
 
 func kind(k record.Kind) func(*record.Record) { return func(r *record.Record) { r.Kind = k } }
 
-// fail is an attempt that failed, and the wait that follows.
+// fail publishes an attempt that failed, and the wait that follows.
 func (f *feed) fail(address string, n int, delay time.Duration, by record.Source) {
 	r := f.call(address, record.StatusFailed, attempt(n), func(r *record.Record) {
 		r.Err, r.Class, r.WillRetry, r.Delay, r.DelaySource = errors.New("down"), record.ClassServer, true, delay, by
@@ -81,7 +81,7 @@ func TestOverviewShowsWhatWaitsAndWhy(t *testing.T) {
 	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
 	run = got.Runs[0]
 	assert.Equal(t, "paused", run.Status)
-	assert.Equal(t, streamer.Calls{Started: 4, Asking: 1, Completed: 2, Failed: 1, Attempts: 7, Retries: 3}, run.Calls, "the end of the third attempt of a call tells that there were three")
+	assert.Equal(t, streamer.Calls{Started: 4, Asking: 1, Completed: 2, Failed: 1, Attempts: 7, Retries: 3}, run.Calls, "the third attempt of a call implies the two before it")
 	assert.Empty(t, run.Waiting)
 	assert.Equal(t, "gone", run.LastError.Message)
 	require.Len(t, run.Questions, 1)
@@ -95,7 +95,7 @@ func TestOverviewShowsWhatWaitsAndWhy(t *testing.T) {
 	run = got.Runs[0]
 	assert.Equal(t, "running", run.Status)
 	assert.Empty(t, run.Questions)
-	assert.Equal(t, 4, run.Calls.Started, "a call that goes on is no other call")
+	assert.Equal(t, 4, run.Calls.Started, "the current call is not listed among the others")
 }
 
 func TestOverviewKnowsWhatHappenedBeforeTheProcessBegan(t *testing.T) {

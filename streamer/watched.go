@@ -20,8 +20,8 @@ const eventElsewhere = "elsewhere"
 // watched are the runs whose deltas a client has asked for.
 type watched struct {
 	runs  []*shown
-	at    time.Time     // when the client was sent the last of them
-	fresh chan struct{} // has a value when there may be more
+	at    time.Time     // when the last deltas were sent
+	fresh chan struct{} // holds a value when there may be more deltas
 }
 
 // maxWatched is how many runs a client may watch on the stream of all runs.
@@ -71,7 +71,7 @@ func (h *Handler) watch(s *stream, ids []string) (release func()) {
 	w := &watched{fresh: make(chan struct{}, 1)}
 	for _, id := range ids {
 		if !s.filter.scope.sees(id) {
-			continue // as if it were not there
+			continue // ignore runs that the sender may not see
 		}
 		r := h.runs.get(id, true)
 		r.products.watch(w.fresh)
@@ -88,9 +88,9 @@ func (h *Handler) watch(s *stream, ids []string) (release func()) {
 	}
 }
 
-// sendDeltas sends what the calls of watched runs have produced since the last time, at most
-// ten times a second. If there is nothing to send now, it returns what to wait for: a channel
-// that has a value when there is, and a time.
+// sendDeltas sends what the calls of watched runs have produced since the previous call, at
+// most ten times a second. If there is nothing to send now, it returns what to wait for: a
+// channel that receives a value when there are more deltas, and a pause.
 func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err error) {
 	w := s.watched
 	if w == nil {

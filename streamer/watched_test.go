@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// told lists what frames are about: the run and the name of each.
+// told returns the run, the name and the text of each frame.
 func told(t *testing.T, frames []frame) (all []string) {
 	for _, f := range frames {
 		var body struct {
@@ -30,7 +30,7 @@ func told(t *testing.T, frames []frame) (all []string) {
 	return all
 }
 
-// TestOneStreamHasTheDeltasOfManyRuns, and with others=false the records of no other.
+// TestOneStreamHasTheDeltasOfManyRuns, and with others=false no records of other runs.
 func TestOneStreamHasTheDeltasOfManyRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{Authorize: func(req *http.Request) (streamer.Access, error) {
@@ -75,7 +75,8 @@ func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
 	}
 }
 
-// TestACursorIsOfOneRun and not of another that has its ID later, on any server.
+// TestACursorIsOfOneRun: a cursor is not valid for a later run with the same ID, on any
+// server.
 func TestACursorIsOfOneRun(t *testing.T) {
 	source := newShelf()
 	_, first := serve(t, source, streamer.Options{})
@@ -118,7 +119,7 @@ func TestACursorIsOfOneRun(t *testing.T) {
 	}
 }
 
-// TestARunThatIsMadeAnewIsToldToThoseWhoWatchAll, once.
+// TestARunThatIsMadeAnewIsToldToThoseWhoWatchAll: they receive one event "deleted".
 func TestARunThatIsMadeAnewIsToldToThoseWhoWatchAll(t *testing.T) {
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{})
@@ -138,7 +139,7 @@ func TestARunThatIsMadeAnewIsToldToThoseWhoWatchAll(t *testing.T) {
 	_, name, data := w.event(t)
 	assert.Equal(t, fmt.Sprintf(`deleted {"run_id":"r","created_at":%q}`, anew.at.Format(time.RFC3339Nano)), name+" "+data)
 	_, name, _ = one.event(t)
-	assert.Contains(t, []string{"reset", "deleted"}, name, "deleted, if its records were still being read from the source")
+	assert.Contains(t, []string{"reset", "deleted"}, name, "one event deleted, or none if the records of the old run were still being read from the source")
 	got, _ := seqs(t, one, 1)
 	assert.Equal(t, []uint64{1}, got)
 }

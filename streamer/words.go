@@ -60,8 +60,8 @@ func (v Vocabularies) say(r *record.Record) map[string][][]byte {
 // eventUnsaid is the name of the event that replaces a record on which a vocabulary failed.
 const eventUnsaid = "unsaid"
 
-// eventsIn returns the events of a vocabulary. A vocabulary that panics must not end the stream or
-// the run.
+// eventsIn returns the events that a vocabulary makes of a record. A vocabulary that panics
+// must not end the stream or the run.
 func eventsIn(words vocabulary.Vocabulary, r *record.Record) (events []vocabulary.Event) {
 	defer func() {
 		if recover() != nil {

@@ -18,7 +18,7 @@ import (
 
 var bothVocabularies = streamer.Vocabularies{"noetl": vocabulary.NoETL, "argyll": vocabulary.Argyll}
 
-// struggle publishes a run in which a call fails twice, for good the second time.
+// struggle publishes a run in which a call fails twice, the second time for good.
 func struggle(f *feed) {
 	f.open()
 	f.call("fetch", record.StatusStarted)
@@ -27,7 +27,7 @@ func struggle(f *feed) {
 	f.call("fetch", record.StatusRetrying, down)
 	again := func(r *record.Record) { r.Attempt = 1 }
 	f.call("fetch", record.StatusStarted, again)
-	f.log(1) // of which they say nothing
+	f.log(1) // no vocabulary has an event for it
 	f.call("fetch", record.StatusFailed, again, func(r *record.Record) { r.Err, r.Reason = errors.New("down"), record.ReasonExhausted })
 	f.call("other", record.StatusStarted)
 	f.call("other", record.StatusCompleted)
@@ -37,7 +37,7 @@ func struggle(f *feed) {
 // said is an event of a stream.
 type said struct{ id, name, data string }
 
-// words reads events until the one of the name.
+// words reads events until one with the name last.
 func (w *wire) words(t testing.TB, last string) (all []said) {
 	t.Helper()
 	for {
@@ -81,11 +81,11 @@ func TestEventsAreInTheWordsOfAnotherSystem(t *testing.T) {
 		}
 		return names
 	}
-	assert.Equal(t, []string{"action_completed", "step_completed"}, names("status=completed"), "records are picked as ever")
+	assert.Equal(t, []string{"action_completed", "step_completed"}, names("status=completed"), "records are still selected by their type")
 }
 
-// TestAClientThatWasCutOffBetweenTheEventsOfARecordGetsTheRest, of the run and of
-// all, from memory and from a source.
+// TestAClientThatWasCutOffBetweenTheEventsOfARecordGetsTheRest, in the stream of a
+// run and of all runs, from memory and from a source.
 func TestAClientThatWasCutOffBetweenTheEventsOfARecordGetsTheRest(t *testing.T) {
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{Vocabularies: bothVocabularies})
@@ -103,7 +103,7 @@ func TestAClientThatWasCutOffBetweenTheEventsOfARecordGetsTheRest(t *testing.T) 
 	} {
 		ids, parts := map[string]bool{}, 0
 		for i, e := range c[:len(c)-1] {
-			assert.False(t, ids[e.id], "%s is of two events", e.id)
+			assert.False(t, ids[e.id], "two events have the ID %s", e.id)
 			ids[e.id] = true
 			if strings.Count(e.id, "-") == 2 {
 				parts++
@@ -112,7 +112,7 @@ func TestAClientThatWasCutOffBetweenTheEventsOfARecordGetsTheRest(t *testing.T) 
 		}
 		assert.Equal(t, 3, parts)
 	}
-	// A cursor with a part is good for the other words, too.
+	// A cursor with a part is valid without a vocabulary, too.
 	got, _ := seqs(t, connect(t, server.URL+"/events?run=r", one[len(one)-3].id), 10)
 	assert.NotEmpty(t, got)
 }

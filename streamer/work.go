@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A Queue is how many runs wait and run.
+// A Queue has the numbers of runs that wait and run.
 type Queue struct {
-	Queued int `json:"queued"` // are due, and wait for a slot, at any process that shares the queue
-	Parked int `json:"parked"` // wait for their time
-	Open   int `json:"open"`   // of this process
-	Limit  int `json:"limit"`  // of this process
+	Queued int `json:"queued"` // runs that are due and wait for a slot, in all processes that share the queue
+	Parked int `json:"parked"` // runs that wait for their time
+	Open   int `json:"open"`   // runs that this process has open
+	Limit  int `json:"limit"`  // how many runs this process may have open
 }
 
 // A Worker is a process that has runs open.
@@ -22,16 +22,17 @@ type Worker struct {
 	Runs int    `json:"runs"`
 }
 
-// Work is who works. It is the body of /api/work.
+// Work describes the queue, the workers and the programs. It is the body of /api/work.
 type Work struct {
 	Now      time.Time `json:"now"`
-	Queue    *Queue    `json:"queue,omitempty"` // nil where that is not known
-	Running  int       `json:"running"`         // runs that are open, at all processes
-	Workers  []Worker  `json:"workers"`         // of the newest 1,000 of them, those with the most runs first
+	Queue    *Queue    `json:"queue,omitempty"` // nil if it is not known
+	Running  int       `json:"running"`         // runs that are open, in all processes
+	Workers  []Worker  `json:"workers"`         // the workers of the newest 1,000 open runs, those with the most runs first
 	Programs []Program `json:"programs"`        // without the schemas of their inputs
 }
 
-// serveWork sends who works to senders that may see all runs: it is of all.
+// serveWork sends the Work to senders that may see all runs, since it is about all of
+// them.
 func (h *Handler) serveWork(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if scope.Runs != nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "the queue and the workers are of all runs, and you may not see all")

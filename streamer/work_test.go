@@ -24,7 +24,7 @@ func (scheduled) Programs() []streamer.Program {
 	}}
 }
 
-// crew is a source whose runs are open at two workers.
+// crew is a source whose runs are open in two workers.
 type crew struct{ *shelf }
 
 func (c crew) List(_ context.Context, q streamer.Query) (streamer.RunPage, error) {
@@ -36,9 +36,9 @@ func (c crew) List(_ context.Context, q streamer.Query) (streamer.RunPage, error
 	}, q)
 }
 
-// TestWhoWorksIsTold: the queue, the workers, and the programs without the schemas of their
-// inputs, to those who may see all runs.
-func TestWhoWorksIsTold(t *testing.T) {
+// TestWorkIsServed: senders that may see all runs receive the queue, the workers, and the
+// programs without the schemas of their inputs.
+func TestWorkIsServed(t *testing.T) {
 	some := false
 	_, server := serve(t, crew{newShelf()}, streamer.Options{
 		Starter: scheduled{}, Queue: func() streamer.Queue { return streamer.Queue{Queued: 5, Parked: 7, Open: 2, Limit: 10} },

@@ -102,15 +102,16 @@ func (s *stream) event(name string, body any) {
 	_ = s.endWithID()
 }
 
-// gatherBytes is how much is gathered before it is written to the server, which does not
-// gather writes to the connection. It is not more, since a client must read that much
-// within the write timeout.
+// gatherBytes is how much is buffered before a write, since the server does not buffer
+// writes to the connection. It is not more, because a client must read that much within
+// the write timeout.
 const gatherBytes = 16 << 10
 
 // newBuffer makes a buffer for [Handler.buffers].
 func newBuffer() any { return bufio.NewWriterSize(nil, gatherBytes) }
 
-// A buffer gathers writes. Waiting clients have none, since most clients wait.
+// buffer returns the buffer that gathers writes. A client that waits has none, since
+// most clients wait.
 func (s *stream) buffer() *bufio.Writer {
 	if s.out == nil {
 		s.out = s.handler.buffers.Get().(*bufio.Writer)
@@ -153,7 +154,7 @@ func (s timely) Write(p []byte) (int, error) {
 		s.deadline = now.Add(s.handler.options.WriteTimeout)
 		// the writer of a router or a test may have no deadlines
 		_ = s.control.SetWriteDeadline(s.deadline)
-		if s.handler.open.Err() != nil { // Close may just have set an earlier one
+		if s.handler.open.Err() != nil { // Close may just have set an earlier deadline
 			return 0, http.ErrServerClosed
 		}
 	}

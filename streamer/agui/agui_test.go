@@ -111,7 +111,8 @@ func TestClientThatAttachesIsToldTheThread(t *testing.T) {
 	assert.Equal(t, []string{"RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"}, types(empty))
 }
 
-// A client keeps the places of the messages that it has, and thoughts that no snapshot withdraws.
+// A client keeps its messages in the same order, and keeps thoughts that no snapshot
+// withdraws.
 func TestClientThatAttachesHasThoughtsInTheirPlaces(t *testing.T) {
 	url := begin(t)
 	want := fold(t, []shownMessage{{ID: "m-think", Role: "user", Content: "think"}}, post(t, url, say("a", "think")))
@@ -148,7 +149,7 @@ func TestClientThatAttachesAfterARestartMissesNothing(t *testing.T) {
 	assert.Equal(t, "You said ", shown(half))
 	stop()
 	_, err = read(t, resp.Body, func(event) bool { return true })
-	require.Error(t, err, "a stream that breaks does not look as if it had ended")
+	require.Error(t, err, "a broken stream must not look complete")
 
 	close(waits)
 	url, _ = serve(t, store, talking(waits))
@@ -208,7 +209,7 @@ func TestWhatCannotBeRunIsARunError(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 }
 
-// A body is read as far as it may be, and a client that posts 100 MB is told so.
+// A body is read only up to the limit, and a client that posts more gets an error.
 func TestBodyThatIsTooLargeIsARunError(t *testing.T) {
 	url := begin(t)
 	const most = 16 << 20

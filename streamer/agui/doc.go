@@ -19,14 +19,15 @@
 //
 // # What is shown
 //
-// Text and thoughts are sent as the model writes them; its tool calls are sent when its answer is
-// complete. If text is withdrawn because an attempt failed, the open events are ended, and a
-// MESSAGES_SNAPSHOT has the messages without that text. A call that is retried is a CUSTOM event
-// "retry", whose value has name, kind, attempt, max_attempts, seconds, at, error and over. It is
-// sent when the wait begins, and again, with over set, when the wait has ended. Values that the run
-// shows, see state.Shown, are the state of the protocol. What happens in agents that are used as
-// tools is not shown, except for retries. The agent does not see state, context and forwardedProps
-// of the request. Requests with frontend tools are refused.
+// Text and thoughts are sent as the model writes them; its tool calls are sent when its answer
+// is complete. If text is withdrawn because an attempt failed, the open events are ended, and a
+// MESSAGES_SNAPSHOT has the messages without that text. A call that is retried is a CUSTOM
+// event "retry", whose value has name, kind, attempt, max_attempts, seconds, at, error and
+// over. It is sent when the wait begins, and again, with over set, when the wait has ended.
+// Values that the run shows (see state.Shown) are sent as the state of the protocol. What
+// happens in agents that are used as tools is not shown, except for retries. The agent does not
+// see state, context and forwardedProps of the request. Requests with frontend tools are
+// refused.
 //
 // # Questions
 //

@@ -55,7 +55,7 @@ func appendEvent(b []byte, e *event) []byte {
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
 }
 
-// A said is a message in a snapshot.
+// A said is a message as a snapshot contains it.
 type said struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
@@ -232,8 +232,8 @@ func (c *encoder) end() (all []event) {
 	return all
 }
 
-// withdraw removes the messages from index from on. Withdrawn thoughts stay in the snapshot
-// without text; if they were omitted, clients would keep them with their text.
+// withdraw removes the messages with index from and higher. Withdrawn thoughts stay in the
+// snapshot without text; if they were omitted, clients would keep them with their text.
 func (c *encoder) withdraw(from int) {
 	kept := c.messages[:from:from]
 	for _, m := range c.messages[from:] {

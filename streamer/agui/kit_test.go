@@ -78,7 +78,7 @@ func serve(t testing.TB, store snapshot.Store, assistant conversation.Agent) (ur
 	return url, stop
 }
 
-// post says something, and returns what came.
+// post posts the body and returns the events of the response.
 func post(t testing.TB, url, body string) []event {
 	t.Helper()
 	events, err := try(t, http.MethodPost, url, body)
@@ -117,7 +117,7 @@ func read(t testing.TB, body io.Reader, more func(event) bool) (all []event, err
 	return all, lines.Err()
 }
 
-// types are those of the events, without those that continue a text.
+// types returns the types of the events, except of those that continue a text.
 func types(events []event) (all []string) {
 	for _, e := range events {
 		if !strings.HasSuffix(e.Type, "_CONTENT") {
@@ -127,7 +127,7 @@ func types(events []event) (all []string) {
 	return all
 }
 
-// shown is the text of the events.
+// shown returns the text in the events.
 func shown(events []event) (text string) {
 	for _, e := range events {
 		switch e.Type {
@@ -201,7 +201,7 @@ func merge(t testing.TB, before []shownMessage, raw []json.RawMessage) (all []sh
 	return all
 }
 
-// input is a RunAgentInput with more fields before its messages.
+// input returns a RunAgentInput with the given additional fields and messages.
 func input(thread, fields string, messages ...string) string {
 	return fmt.Sprintf(`{"threadId":%q,"runId":"run-1","protocolVersion":"1.0","state":{},"tools":[],"context":[],"forwardedProps":{},%s"messages":[%s]}`, thread, fields, strings.Join(messages, ","))
 }
@@ -214,8 +214,9 @@ func say(thread, text string) string { return input(thread, "", user(text)) }
 
 var errBusy = core.Retryable(errors.New("busy"))
 
-// talking is an assistant that says what it is told; it fails once for "retry", looks and then
-// thinks for "think", books with approval for "book", asks for "ask", and waits in the middle of an answer for "wait".
+// talking returns an assistant that repeats its prompt. Some prompts have an effect: "retry"
+// fails once, "think" calls a tool and then thinks, "book" books with approval, "ask" asks a
+// question, and "wait" waits in the middle of the answer.
 func talking(waits <-chan struct{}) conversation.Agent {
 	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "booked", nil }, actors.WithApproval())
 	look := decorators.Tool("look", "", func(context.Context, struct{}) (string, error) { return "seen", nil })

@@ -23,8 +23,8 @@ func (s *stream) begin() error {
 }
 
 // follow sends the frames of a run, starting at index at, until it ends or pauses. If the
-// client attaches, it is first sent a snapshot of what there was before, with the message of
-// forgetting.
+// client attaches, it is first sent a snapshot of the earlier messages and the message
+// forgetting, see stream.forgetting.
 func (s *stream) follow(ctx context.Context, runID string, at int, forgetting []byte) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *stream) end(err error) {
 		}
 		r := turn.RefusalOf(err)
 		s.Write(appendEvent(nil, &event{Type: "RUN_ERROR", Message: r.Message, Code: r.Code}))
-		_ = s.Flush() // a client that has gone does not need it
+		_ = s.Flush() // if this fails, the client has disconnected
 	default:
 		panic(http.ErrAbortHandler)
 	}

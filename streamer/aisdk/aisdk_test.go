@@ -52,7 +52,7 @@ func TestTextOfAnAttemptThatFailedIsWithdrawnAndTheRetryIsShown(t *testing.T) {
 	assert.Equal(t, true, retries[1]["over"])
 }
 
-// approve is what useChat posts when a call was approved.
+// approve returns what useChat posts after the user has decided on an approval.
 func approve(id, message, approval, approved string) string {
 	return fmt.Sprintf(`{"id":%q,"messages":[{"id":"m-book","role":"user","parts":[{"type":"text","text":"book"}]},`+
 		`{"id":%q,"role":"assistant","parts":[{"type":"dynamic-tool","toolCallId":"c","state":"approval-responded","approval":{"id":%q%s}}]}]}`, id, message, approval, approved)
@@ -103,7 +103,8 @@ func TestQuestionIsAskedAsATool(t *testing.T) {
 	assert.Equal(t, "It is Rome", shown(answer(`"Rome"`)))
 }
 
-// Two requests with one message are one turn, and a page that comes back is shown all of it.
+// Two requests with the same message make one turn, and a page that reconnects receives
+// all of it.
 func TestMessageThatIsPostedAgainJoinsItsTurn(t *testing.T) {
 	url := begin(t)
 	first := post(t, url, say("a", "hello"))
@@ -138,7 +139,7 @@ func TestPageThatComesBackAfterARestartMissesNothing(t *testing.T) {
 	assert.Equal(t, "You said ", shown(half))
 	stop()
 	_, err = read(t, resp.Body, func(chunk) bool { return true })
-	require.Error(t, err, "a stream that breaks does not look as if it had ended")
+	require.Error(t, err, "a broken stream must not look complete")
 
 	close(waits)
 	url, _ = serve(t, store, talking(waits))
@@ -209,9 +210,9 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 	get(t, url+"/nobody/stream", http.StatusNoContent)
 }
 
-// The agent is made again after it has taken a step: a page that is open keeps the earlier steps,
-// which the protocol cannot withdraw, and one that loads the thread, or comes back, does not have
-// them.
+// The agent is retried after it has made a step. A page that is open keeps the earlier steps,
+// which the protocol cannot withdraw; a page that loads the thread or reconnects does not
+// receive them.
 func TestPageThatComesBackDoesNotSeeTheStepsOfAnAgentThatWasRetried(t *testing.T) {
 	seen := make(chan struct{})
 	url, _ := serve(t, memstore.New(), forgetful(seen))
@@ -239,9 +240,10 @@ func TestPageThatComesBackDoesNotSeeTheStepsOfAnAgentThatWasRetried(t *testing.T
 	assert.Contains(t, thread, "second, ")
 }
 
-var errBegins = errors.New("the agent has to begin again")
+var errBegins = errors.New("the agent must start over")
 
-// forgetful is an agent that fails once, after the model has called a tool and that was seen.
+// forgetful returns an agent that fails once, after the model has called a tool and the
+// client has seen that.
 func forgetful(seen <-chan struct{}) conversation.Agent {
 	look := decorators.Tool("look", "", func(context.Context, struct{}) (string, error) { return "looked", nil })
 	again := false
@@ -266,7 +268,7 @@ func forgetful(seen <-chan struct{}) conversation.Agent {
 	return actors.NewAgent("assistant", model, actors.WithTools(look), actors.WithRetry(retry))
 }
 
-// A body is read as far as it may be, and a page that posts 100 MB is told so.
+// A body is read only up to the limit, and a page that posts more gets an error.
 func TestBodyThatIsTooLargeIsAnErrorOfTheStream(t *testing.T) {
 	url := begin(t)
 	const most = 16 << 20

@@ -23,13 +23,13 @@
 //
 // # What is shown
 //
-// Each call of the model is a step, with text and thoughts as the model writes them. Tool calls are
-// dynamic tools; they are sent when the model's answer is complete. The text of a failed attempt is
-// withdrawn at once, with "reset-step". A call that is retried is a transient part "data-retry",
-// whose data has name, kind, attempt, max_attempts, seconds, at, error and over. It is sent when
-// the wait begins, and again, with over set, when the wait has ended. What happens in agents that
-// are used as tools is not shown, except for retries. Values that the run shows are a transient
-// part "data-values".
+// Each call of the model is a step, with text and thoughts as the model writes them. Tool calls
+// are dynamic tools; they are sent when the model's answer is complete. The text of a failed
+// attempt is withdrawn at once, with "reset-step". A call that is retried is a transient part
+// "data-retry", whose data has name, kind, attempt, max_attempts, seconds, at, error and over.
+// It is sent when the wait begins, and again, with over set, when the wait has ended. What
+// happens in agents that are used as tools is not shown, except for retries. Values that the
+// run shows are sent in a transient part "data-values".
 //
 // If the agent itself is retried, it starts over. Only its last step is withdrawn, because the
 // protocol cannot withdraw earlier ones.

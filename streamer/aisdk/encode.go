@@ -97,7 +97,7 @@ func (c *encoder) chunks(e *turn.Event) []chunk {
 	case turn.StepVoid:
 		c.text, c.reasoning = "", ""
 		return []chunk{{Type: "reset-step"}}
-	case turn.TurnVoid: // what follows has a step of its own, for those who begin there
+	case turn.TurnVoid: // later parts get a step of their own, for clients that begin there
 		c.text, c.reasoning = "", ""
 		return c.leave([]chunk{{Type: "reset-step"}})
 	case turn.ToolCalled:

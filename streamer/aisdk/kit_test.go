@@ -67,7 +67,7 @@ func serve(t testing.TB, store snapshot.Store, assistant conversation.Agent) (ur
 	return url, stop
 }
 
-// post says something, and returns what came.
+// post posts the body and returns the chunks of the response.
 func post(t testing.TB, url, body string) []chunk {
 	t.Helper()
 	chunks, err := try(t, http.MethodPost, url, body)
@@ -107,7 +107,7 @@ func read(t testing.TB, body io.Reader, more func(chunk) bool) (all []chunk, err
 	return all, lines.Err()
 }
 
-// types are those of the chunks, without those that continue a text.
+// types returns the types of the chunks, except of those that continue a text.
 func types(chunks []chunk) (all []string) {
 	for _, c := range chunks {
 		if !strings.HasSuffix(c.Type, "-delta") {
@@ -117,7 +117,7 @@ func types(chunks []chunk) (all []string) {
 	return all
 }
 
-// shown is the text of the chunks.
+// shown returns the text in the chunks.
 func shown(chunks []chunk) (text string) {
 	for _, c := range chunks {
 		switch c.Type {
@@ -136,8 +136,9 @@ func say(id, text string) string {
 
 var errBusy = core.Retryable(errors.New("busy"))
 
-// talking is an assistant that says what it is told; it fails once for "retry", books with
-// approval for "book", asks for "ask", and waits in the middle of an answer for "wait".
+// talking returns an assistant that repeats its prompt. Some prompts have an effect:
+// "retry" fails once, "book" books with approval, "ask" asks a question, and "wait" waits
+// in the middle of the answer.
 func talking(waits <-chan struct{}) conversation.Agent {
 	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "booked", nil }, actors.WithApproval())
 	ask := decorators.Tool("ask", "", func(ctx context.Context, _ struct{}) (string, error) { return core.Await[string](ctx, "Where to?") })

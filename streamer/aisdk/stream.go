@@ -68,7 +68,7 @@ func (s *stream) end(err error) {
 		}
 		s.Write(appendChunk(nil, &chunk{Type: "error", ErrorText: turn.RefusalOf(err).Message}))
 		s.Write([]byte(done))
-		_ = s.Flush() // a client that has gone does not need it
+		_ = s.Flush() // if this fails, the client has disconnected
 	default:
 		panic(http.ErrAbortHandler)
 	}

@@ -3,16 +3,16 @@
 
 const cached = new Map();
 
-// parse splits an address into its own segment and what is around it. A group
-// is a call, and each of its branches is one, whose own segment is its number.
+// parse splits an address into its own segment and its surroundings. A group counts
+// as a call, and so does each of its branches, whose own segment is its number.
 //
 //   path    the address
 //   name    of the call, without prefix and number
-//   nth     which call of that name
+//   nth     the number of the call among those of that name
 //   parent  the path of the call or group around it, empty for a root call
-//   branch  the number of the branch that it is, 0 for none
-//   entry   the attempt of the parent that made the call, from 1, also for what undoes it; 0 for its preconditions
-//   depth   how many calls and groups are around it
+//   branch  the number of the branch, or 0 if it is not a branch
+//   entry   the attempt of the parent that made the call, from 1; the same for its compensation; 0 for a precondition
+//   depth   the number of calls and groups around it
 export function parse(path) {
   let a = cached.get(path);
   if (a === undefined) {

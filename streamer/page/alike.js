@@ -1,5 +1,5 @@
-// Questions that are alike, of many runs, answered at once: a person looks at the list, and
-// leaves out what is different.
+// Similar questions of many runs, answered at once: a person looks at the list, and
+// deselects those that are different.
 
 import { markAnswered } from "./answered.js";
 import { answerForm } from "./answerform.js";
@@ -9,10 +9,11 @@ import { get, post, runPath } from "./request.js";
 import { href } from "./route.js";
 import { signed } from "./who.js";
 
-const least = 3; // questions that make a line
-const atOnce = 1000; // in a request
+const least = 3; // the smallest group of questions that gets a line
+const atOnce = 1000; // the most questions in one request
 
-// keyOf is the same for questions that differ in numbers, and in the name of their run.
+// keyOf returns the same key for questions that differ only in numbers and in the ID of
+// their run.
 function keyOf(q) {
   return [q.asks ?? "", numberless(q.id), numberless((q.message ?? "").replaceAll(q.run, "…"))].join("\n");
 }
@@ -21,7 +22,7 @@ const numberless = (text) => text.replace(/\d+/g, "#");
 function groupsOf(questions) {
   const groups = new Map();
   for (const q of questions) {
-    if (q.in_doubt || q.answered) continue; // each of those is a case of its own
+    if (q.in_doubt || q.answered) continue; // each of these must be looked at separately
     const key = keyOf(q);
     if (!groups.has(key)) groups.set(key, { key, questions: [] });
     groups.get(key).questions.push(q);
@@ -29,7 +30,7 @@ function groupsOf(questions) {
   return [...groups.values()].filter((group) => group.questions.length >= least).sort((a, b) => b.questions.length - a.questions.length);
 }
 
-// draw shows a line for each group of questions that are alike.
+// draw shows a line for each group of similar questions.
 export function draw(element, questions, can) {
   const groups = can.answer ? groupsOf(questions).slice(0, 5) : [];
   setHidden(element, groups.length === 0);
@@ -84,7 +85,7 @@ function count() {
   const n = picked().length;
   all.checked = n > 0 && n === open.length;
   all.indeterminate = n > 0 && n < open.length;
-  setText(byID("alike-count"), n === 0 ? "None is picked." : `The answer goes to ${n === open.length ? "all " : ""}${n}:`);
+  setText(byID("alike-count"), n === 0 ? "None is selected." : `The answer goes to ${n === open.length ? "all " : ""}${n}:`);
 }
 
 all.addEventListener("change", () => {
@@ -92,10 +93,11 @@ all.addEventListener("change", () => {
   count();
 });
 
-// send answers what is picked, and says what was refused beside it.
+// send answers the selected questions, and shows beside each whether the answer was
+// refused.
 async function send(value) {
   const nodes = picked();
-  if (nodes.length === 0) throw new Error("No question is picked.");
+  if (nodes.length === 0) throw new Error("No question is selected.");
   let refused = 0;
   for (let i = 0; i < nodes.length; i += atOnce) {
     const part = nodes.slice(i, i + atOnce);

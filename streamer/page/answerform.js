@@ -1,12 +1,12 @@
-// The form that answers a question, or many that are alike.
+// The form that answers one question, or a group of similar ones.
 
 import { doubtEditor, editorOf, isNullable, showProblem, typeOf } from "./answers.js";
 import { make, setText } from "./dom.js";
 
-// answerForm is what answers questions, by their schema: buttons for a truth value and for a
-// choice of few, fields for the rest; without a schema, whatever is typed. Label names what
-// is answered. Send sends a value, and may return that the form is used again; refuseClick
-// may say why a click does not count.
+// answerForm returns the form for an answer with the given schema: buttons for a boolean or
+// a choice of few values, fields for anything else, and a text field without a schema. label
+// names what is answered. send sends a value, and returns true if the form can be used
+// again. refuseClick may return why a click is ignored.
 export function answerForm(q, { label, send, refuseClick = () => undefined, onOther = () => undefined }) {
   const problem = make("p", { class: "error", role: "alert", hidden: true });
   const form = make("div", { class: "answer" });
@@ -38,7 +38,7 @@ export function answerForm(q, { label, send, refuseClick = () => undefined, onOt
     showProblem(form);
   }
 
-  // fail shows an error at the field that it is about, if there is one.
+  // fail shows an error at its field, if it belongs to one.
   function fail(error) {
     clear();
     const rest = showProblem(form, error);
@@ -77,15 +77,15 @@ export function answerForm(q, { label, send, refuseClick = () => undefined, onOt
   return fill(editor.node, button("Send", "send", "Send the answer to", () => giveRead(editor)));
 }
 
-// untyped answers a question that says nothing of what it takes: with yes or no
-// at a click, or with what is typed.
+// untyped returns the form for a question without a schema: buttons for yes and no,
+// and a text field.
 function untyped({ label, button, give, fail, onOther }) {
   const input = make("input", { type: "text", "aria-label": "Another answer to: " + label, placeholder: "or another answer", autocomplete: "off" });
   const type = make("select", { "aria-label": "How the answer is read" },
     make("option", { value: "text" }, "as text"), make("option", { value: "json" }, "as JSON"));
   const giveTyped = () => {
     if (type.value === "text") {
-      if (input.value === "") fail(new Error("There is no answer yet."));
+      if (input.value === "") fail(new Error("Enter an answer first."));
       else give(input.value);
       return;
     }

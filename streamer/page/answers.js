@@ -1,10 +1,10 @@
-// Forms for answers, made from the JSON schema that a question has: an editor is
-// an element and a function that reads it. That throws an Error where something is
-// missing or cannot be read, and returns undefined for what was left out.
+// Forms for answers, made from the JSON schema of a question. An editor is an
+// element and a function that reads it. The function throws an Error if something
+// is missing or cannot be read, and returns undefined if the field was left empty.
 
 import { make } from "./dom.js";
 
-// resolve follows the references of the schemas that package schema writes.
+// resolve follows references in schemas of package schema.
 export function resolve(schema, root) {
   if (schema?.anyOf) return { ...resolve(schema.anyOf[0], root), nullable: true };
   if (schema?.$ref === "#") return root;
@@ -12,7 +12,8 @@ export function resolve(schema, root) {
   return schema ?? {};
 }
 
-// typeOf is the type of what a schema allows beside null; undefined for any.
+// typeOf returns the type that a schema allows apart from null, or undefined if it
+// allows any.
 export function typeOf(schema) {
   const types = [schema?.type ?? []].flat().filter((name) => name !== "null");
   return types.length === 1 ? types[0] : undefined;
@@ -54,9 +55,9 @@ class FieldError extends Error {
 
 const missing = (control, label) => new FieldError(control, label, "this is needed.");
 
-// showProblem shows an error at the field that it is about, and returns the text of what is
-// about none. Errors of the server name fields by their path, one in each line. Without an
-// error it takes back what was shown.
+// showProblem shows an error at its fields, and returns the text that belongs to no field.
+// Errors of the server name fields by their path, one per line. Without an error,
+// showProblem removes what was shown.
 export function showProblem(form, error) {
   for (const note of form.querySelectorAll(".field-problem")) note.remove();
   for (const control of form.querySelectorAll("[aria-invalid]")) {
@@ -79,14 +80,15 @@ export function showProblem(form, error) {
   return rest.join("\n");
 }
 
-// fieldOf is the field whose path a line begins with, also after the words of a program.
+// fieldOf returns the field whose path a line begins with, possibly after words of a
+// program.
 function fieldOf(form, line) {
   const fields = [...form.querySelectorAll("[data-path]")].filter(({ dataset }) => dataset.path);
   const at = (path) => line.startsWith(path + ": ") || line.includes(": " + path + ": ");
   return fields.filter(({ dataset }) => at(dataset.path)).sort((a, b) => b.dataset.path.length - a.dataset.path.length)[0];
 }
 
-let notes = 0; // each has an ID
+let notes = 0; // counts the notes, for their IDs
 
 function markField(control, text) {
   const note = make("span", { class: "field-problem error", role: "alert", id: `field-problem-${++notes}` }, text);
@@ -96,10 +98,10 @@ function markField(control, text) {
   control.setAttribute("aria-describedby", note.id);
 }
 
-// pathOf is where a member is, as errors of the server write it.
+// pathOf returns the path of a member, as in errors of the server.
 const pathOf = (path, name) => (/^[\p{L}_][\p{L}\p{N}_]*$/u.test(name) ? (path ? path + "." : "") + name : `${path}[${JSON.stringify(name)}]`);
 
-// labelled puts a name on a control.
+// labelled adds a label to a control.
 const labelled = (s, { label, required, depth }, control) =>
   make("label", { class: "field" }, make("span", { class: "field-name" }, label + (required ? "" : " (optional)")), control,
     s.description && depth > 0 ? make("span", { class: "muted" }, s.description) : undefined);
@@ -165,7 +167,7 @@ function fields(s, { root, label, required, depth, path }) {
 
 const isFilled = (node) => [...node.querySelectorAll("input, select, textarea")].some((control) => control.value !== "");
 
-// rows is a list, of which lines are added and removed.
+// rows returns the editor for a list, to which lines can be added and removed.
 function rows(s, { root, label, required, depth, path }) {
   const list = make("div", { class: "list-rows" });
   const all = [];
@@ -208,9 +210,9 @@ function json(s, options) {
   };
 }
 
-// doubtEditor decides about a call in doubt: what it has produced, that it runs
-// again, or that it has failed. A call that has not begun, and might repeat an effect,
-// can take that over.
+// doubtEditor returns the editor for a decision about a call in doubt: that it took
+// effect with an output, that it runs again, or that it has failed. A call that has
+// not begun, and might repeat an effect, can take over the effect.
 export function doubtEditor(schema, effect) {
   const canTakeOver = effect && !effect.in_doubt && !effect.no_output;
   const select = make("select", {}, make("option", { value: "" }, "choose…"),

@@ -1,5 +1,5 @@
-// The page: the view that the address asks for, brought up to date ten times a
-// second at most, and what stands above it.
+// The page: the bar at the top and the view that the address asks for, which is
+// updated at most ten times a second.
 
 import { make, setText, setAttribute, setHidden, byID } from "./dom.js";
 import { now } from "./clock.js";
@@ -14,13 +14,13 @@ import { RunView } from "./run.js";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 let view; // an Overview or a RunView
-let shown; // the run ID of that, empty for all runs
+let shown; // the run ID of the view, empty for all runs
 let dirty = true; // something has changed since the last drawing
 let drawn = 0; // when everything was drawn
-let pace = 100; // ms between drawings; more where they take long
+let pace = 100; // ms between drawings; more if they take long
 let paused; // {at, events} while the display is frozen
 let connection = { name: "loading" };
-let resumed = 0; // when the connection was last there again
+let resumed = 0; // when the connection was last restored
 
 const callbacks = {
   changed: () => (dirty = true),
@@ -61,17 +61,17 @@ const controls = [
 ];
 for (const [input, name] of controls) input.addEventListener("input", () => refine({ [name]: input.value }));
 
-// frame draws what has changed, and counts down.
+// frame draws what has changed, and updates countdowns.
 function frame() {
   const time = performance.now();
   if (!paused && view) {
-    const ages = time - drawn > 1000; // "5 s ago" changes too
+    const ages = time - drawn > 1000; // texts such as "5 s ago" change, too
     if ((dirty && time - drawn >= pace) || ages) {
       dirty = false;
       view.draw(now());
       drawn = time;
-      // Drawing, with what the browser does to show it, takes a tenth of the time at
-      // most: where a drawing is longer than a frame, few frames are late.
+      // Drawing, with the work of the browser to show it, takes at most a tenth of
+      // the time. If a drawing takes longer than a frame, only few frames are late.
       setTimeout(() => (pace = Math.min(2000, Math.max(100, 10 * (performance.now() - time)))));
       if (document.title !== view.title) document.title = view.title;
     } else if (!calm.matches) {
@@ -87,7 +87,7 @@ function pause() {
   paused = paused ? undefined : { at: now(), events: 0 };
   dirty = true;
   setAttribute(byID("pause"), "aria-pressed", String(Boolean(paused)));
-  setText(byID("pause-text"), paused ? "Go on" : "Pause");
+  setText(byID("pause-text"), paused ? "Continue" : "Pause");
   setAttribute(byID("pause-icon"), "href", paused ? "#i-run" : "#i-paused");
   document.body.classList.toggle("frozen", Boolean(paused));
 }
@@ -150,7 +150,7 @@ function showTrouble(lines) {
   }
 }
 
-// notice tells what happened to the stream.
+// notice shows what happened to the stream.
 function notice({ name, missed, reason, ms }) {
   if (name === "resumed") {
     resumed = Date.now();
@@ -159,8 +159,8 @@ function notice({ name, missed, reason, ms }) {
   }
   resumed = 0;
   const text = name === "gap"
-    ? `${plural(missed, "event")} had gone from the server's memory before this page could read them. Everything was loaded anew.`
-    : `The stream began anew: ${reason}. Everything was loaded anew.`;
+    ? `${plural(missed, "event")} had been dropped from the server's memory before this page could read them. Everything was reloaded.`
+    : `The stream started over: ${reason}. Everything was reloaded.`;
   const node = make("div", { class: "notice", "data-notice": name },
     make("p", {}, text), make("button", { type: "button", class: "quiet", onclick: () => node.remove() }, "Dismiss"));
   for (const old of document.querySelectorAll("[data-notice]")) old.remove();
@@ -168,8 +168,7 @@ function notice({ name, missed, reason, ms }) {
   announce(text);
 }
 
-// announce says something to those who do not see it; not more than a sentence
-// in five seconds.
+// announce tells users of screen readers something, at most once in five seconds.
 let said = 0;
 function announce(text) {
   if (Date.now() - said < 5000) return;

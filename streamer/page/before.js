@@ -1,5 +1,5 @@
-// What a run did before it asked: the calls that ended last, and what the call that asks
-// was given.
+// What a run did before it asked a question: the calls that ended last, and the input of
+// the call that asks.
 
 import { make, icon } from "./dom.js";
 import { CallTree } from "./calls.js";
@@ -8,9 +8,9 @@ import { get, runPath } from "./request.js";
 import { href } from "./route.js";
 
 const most = 6; // calls
-const read = 300; // records before the question
+const read = 300; // how many records before the question are read
 
-// before returns what opens to show it.
+// before returns an element that shows it when opened.
 export function before(q) {
   const body = make("div", {}, make("p", { class: "muted" }, "Loading…"));
   const node = make("details", { class: "before" }, make("summary", {}, "What it did before"), body);

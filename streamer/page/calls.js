@@ -1,5 +1,5 @@
-// The calls of one run as a tree, with every attempt and every wait, made of
-// the run's records. What is kept is bounded, however long the run is.
+// The calls of one run as a tree, with every attempt and every wait, built from the
+// records of the run. Its size is bounded, however long the run is.
 
 import * as address from "./address.js";
 import { parse } from "./clock.js";
@@ -14,11 +14,11 @@ const mostLogs = 50; // of a call
 //	address, name, kind, nth, branch, entry, parent, children
 //	status    running, waiting, completed, failed, interrupted, awaiting or stopped
 //	attempts  [{n, start, end, outcome, …, wait: {start, until, end, delay, source}}]
-//	dropped   attempts that are no longer kept
-//	recalled  how often it was answered from what was recorded
-//	version   grows with every change of it, or of what is inside
+//	dropped   the number of attempts that are no longer kept
+//	recalled  how often its recorded outcome was used
+//	version   increases with every change of the call or of a call inside it
 //
-// A group has branches, how many there will be, as soon as it has begun.
+// A group that has begun has branches, the number of its branches.
 export class CallTree {
   calls = new Map(); // by address, in the order of beginning
   roots = new Set();
@@ -27,7 +27,7 @@ export class CallTree {
   first = 0; // the time of the oldest record; those before it are not loaded
   end = 0; // the time of the newest record
 
-  // A tree of a run that began before its first record here is one from then on.
+  // began is the beginning of a run whose first records are not loaded.
   constructor(began) {
     if (began) this.openings.push({ start: began, unseen: true });
   }
@@ -44,7 +44,7 @@ export class CallTree {
   #run(record, time) {
     const last = this.openings.at(-1);
     if (record.execution_status === "started") {
-      if (last && !last.end) this.#stop(last, this.end || time, "lost"); // its process ended without a word
+      if (last && !last.end) this.#stop(last, this.end || time, "lost"); // its process ended without a record
       this.openings.push({ start: time });
       return;
     }
@@ -53,7 +53,7 @@ export class CallTree {
     this.#stop(last, time, record.execution_status);
   }
 
-  // #stop ends what calls were in the middle of.
+  // #stop ends the running attempts and waits of calls.
   #stop(opening, time, outcome) {
     Object.assign(opening, { end: time, outcome });
     for (const call of this.calls.values()) {
@@ -91,7 +91,7 @@ export class CallTree {
     call.branches = record.branches ?? call.branches;
     call.max = record.max_attempts;
     call.input ??= record.input;
-    if (record.detail && call.kind !== "compensation") call.output = record.detail; // which has none
+    if (record.detail && call.kind !== "compensation") call.output = record.detail; // a compensation has no output
     if (record.cached) call.cached = true;
     if (record.artifact) call.artifact = record.artifact;
     if (record.usage && !record.replayed) add(call.usage, record.usage);
@@ -100,21 +100,21 @@ export class CallTree {
     call.start ??= this.#startOf(record, time);
   }
 
-  // #startOf is when a call began, by its first record here: not known if that is not its
-  // beginning.
+  // #startOf returns when a call began, according to its first loaded record, or
+  // undefined if that is a later one and does not say.
   #startOf({ execution_status: status, retry_attempt, execution_time, stage }, time) {
     if (status === "started" || this.openings[0]?.unseen !== true) return time;
     return retry_attempt === 0 && execution_time !== undefined && stage !== "wait" ? time - execution_time * 1000 : undefined;
   }
 
-  // The methods below take in a record of the status that they are named for.
+  // The methods below are named after statuses. Each applies a record with that status.
 
   started(call, record, time) {
     const last = call.attempts.at(-1);
-    // A run that is opened again waits for the rest.
+    // After a run is opened again, it waits for the rest of the delay.
     if (last?.wait && (!last.wait.end || last.wait.cut)) last.wait.end = time;
     call.status = "running";
-    if (record.reason === "in_doubt") call.inDoubt = true; // what the compensation undoes
+    if (record.reason === "in_doubt") call.inDoubt = true; // the outcome of the call that is compensated
     call.attempts.push({ n: record.retry_attempt, start: time, outcome: "running", again: last?.n === record.retry_attempt });
     if (call.attempts.length > mostAttempts) {
       call.attempts.shift();
@@ -157,8 +157,8 @@ export class CallTree {
     call.status = "awaiting";
   }
 
-  // #parked is a call that waits for its next attempt, as before, or that an
-  // interceptor has parked before the attempt was made.
+  // #parked applies the record of a parked call. The call either was waiting for
+  // its next attempt already, or an interceptor has parked it before an attempt.
   #parked(call, record, time) {
     if (call.status !== "running") return;
     this.#ended(call, record, time, "paced");
@@ -184,16 +184,16 @@ export class CallTree {
     else if (outcome === "completed") call.error = undefined;
   }
 
-  // #unseen is an attempt whose beginning was before the first record here. Its start is
-  // undefined if nothing says when that was.
+  // #unseen adds an attempt that began before the first loaded record. Its start is
+  // undefined if it is not known.
   #unseen(call, n, start) {
     const attempt = { n: Math.max(0, n), start, end: start, outcome: "retried" };
     call.attempts.push(attempt);
     return attempt;
   }
 
-  // #find returns the call at an address, and makes it and what is around it
-  // where it is new.
+  // #find returns the call at an address. It creates the call and the calls around
+  // it if they are new.
   #find(path) {
     let call = this.calls.get(path);
     if (call) return call;
@@ -214,7 +214,7 @@ export class CallTree {
     return call;
   }
 
-  // #forget lets go of the oldest calls that have ended and have nothing inside.
+  // #forget removes the oldest calls that have ended and have no calls inside.
   #forget() {
     for (const call of this.calls.values()) {
       if (this.calls.size <= mostCalls * 0.9) return;
@@ -225,9 +225,9 @@ export class CallTree {
     }
   }
 
-  // rows returns the calls that match in the order of the tree, with those
-  // around them, and without what is inside of collapsed ones.
-  // Lines of many calls stand for them unless they are opened; loops is undefined for none.
+  // rows returns the calls that match, in the order of the tree, with the calls around
+  // them, and without those inside collapsed calls. A line replaces a group of similar
+  // calls, unless loops has its address; if loops is undefined, there are no such lines.
   rows(matches, collapsed, loops) {
     const rows = [];
     const visit = (calls) => {
@@ -260,8 +260,8 @@ export class CallTree {
   }
 }
 
-// origin is the call whose failure was the first of those that made the run fail: the one
-// that failed first in the last root call that failed, in that the same, and so on.
+// origin returns the call whose failure caused that of the run: beginning with the last
+// root call that failed, it follows the child that failed first.
 export function origin(tree) {
   let found;
   let calls = [...tree.roots].filter((call) => call.status === "failed").slice(-1);
@@ -272,7 +272,7 @@ export function origin(tree) {
   return found;
 }
 
-// progressOf is how many branches of a group have ended well, of how many.
+// progressOf returns how many branches of a group have completed, and how many it has.
 export function progressOf(group) {
   let done = 0;
   for (const child of group.children) if (child.status === "completed") done++;

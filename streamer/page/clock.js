@@ -1,14 +1,14 @@
-// The times of records are by the server's clock. Now is too.
+// The times of records are times of the server's clock, and so is now.
 
-let ahead = 0; // how far the server's clock is before this machine's, in ms
-let certainty = Infinity; // by how much it may be wrong
+let ahead = 0; // how far the server's clock is ahead of that of this machine, in ms
+let certainty = Infinity; // by how much ahead may be wrong, in ms
 
-// synchronize takes in what the server's clock showed between two times of
-// this machine's.
+// synchronize adjusts now to a time that the server's clock showed between two
+// times of this machine.
 export function synchronize(server, sent, received) {
   const doubt = (received - sent) / 2;
   const difference = server - (sent + received) / 2;
-  // A better reading counts, and one that shows that a clock was set.
+  // Accept a more precise reading, or one that shows that a clock was set.
   if (doubt <= certainty || Math.abs(difference - ahead) > doubt + certainty) {
     ahead = difference;
     certainty = doubt;
@@ -17,7 +17,8 @@ export function synchronize(server, sent, received) {
 
 export const now = () => Date.now() + ahead;
 
-// parse is a time of the wire in ms. Most come again and again.
+// parse returns a time of the server in ms. It caches results, since most times occur
+// repeatedly.
 const parsed = new Map();
 export function parse(text) {
   if (!text) return 0;

@@ -5,7 +5,7 @@ import { about, cost, count, plural, tokens } from "./format.js";
 import { isFolded, foldButton } from "./panels.js";
 import { get, runPath } from "./request.js";
 
-const most = 12; // lines of each
+const most = 12; // lines per table
 
 const panel = byID("consumption");
 byID("consumption-fold").append(foldButton(panel, "consumption", "what it has consumed", true));
@@ -15,7 +15,7 @@ const tables = [["calls", "Call"], ["models", "Model"], ["agents", "Agent"]];
 export class Consumption {
   #id;
   #body;
-  #at = -1; // the newest record when it was asked for
+  #at = -1; // the number of the newest record at the last request
   #asked = 0;
   #changed;
 
@@ -24,8 +24,9 @@ export class Consumption {
     this.#changed = changed;
   }
 
-  // draw shows the panel for a run that has consumed something, and asks for the parts while
-  // it is open: at most every ten seconds, since the server reads all records.
+  // draw shows the panel if the run has consumed something. While the panel is open, it
+  // requests the details at most every ten seconds, since the server reads all records for
+  // them.
   draw(run) {
     const { input_tokens, output_tokens, cost: spent } = run.usage;
     setHidden(panel, input_tokens + output_tokens + spent === 0);
@@ -48,7 +49,7 @@ export class Consumption {
 }
 
 function draw(body) {
-  setText(byID("consumption-problem"), body.partial ? "Not all records of this run could be read: it was more." : "");
+  setText(byID("consumption-problem"), body.partial ? "Not all records of this run could be read: the totals are too low." : "");
   list(byID("consumption-tables"), tables, ([key]) => key, ([key, name]) => {
     const rows = make("tbody");
     const node = make("table", { class: "shares" }, make("thead", {}, make("tr", {}, ...[name, "Calls", "In", "Out", "Cost"].map((text, i) => make("th", { scope: "col", class: i ? "num" : undefined }, text)))), rows);

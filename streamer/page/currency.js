@@ -1,5 +1,5 @@
-// The currency of costs: programs count them in one of their choice, and do not say which.
-// Whoever looks at the page may; this browser keeps it.
+// The currency of costs. Programs count costs in a currency of their choice and do not say
+// which; the user of the page can set it, and the browser stores it.
 
 const key = "reprise-currency";
 
@@ -19,11 +19,11 @@ export function setCurrency(text) {
   try {
     localStorage.setItem(key, name);
   } catch {
-    // It holds until the page is left.
+    // The setting lasts until the page is left.
   }
 }
 
-// follow makes controls that set the currency show and change it.
+// follow connects input fields with the currency, which they show and change.
 export function follow(inputs, changed) {
   for (const input of inputs) {
     input.value = name;

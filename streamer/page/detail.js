@@ -1,5 +1,5 @@
-// One call: its attempts with their errors and waits, what went in and came
-// out, what it logged and asked.
+// One call: its attempts with their errors and waits, its input and output, its log
+// lines and its questions.
 
 import { make, setHidden, icon, byID } from "./dom.js";
 import { progressOf } from "./calls.js";
@@ -11,7 +11,7 @@ const panel = byID("detail");
 let drawn = ""; // what the panel shows
 let of = {}; // the calls of the run, and the run that it was forked from
 
-// draw shows the call in the panel; nothing hides it.
+// draw shows the call in the panel, or hides the panel if call is undefined.
 export function draw(call, now, close, fork, { calls = [], parent } = {}) {
   setHidden(panel, !call);
   document.body.classList.toggle("with-detail", Boolean(call));
@@ -19,7 +19,8 @@ export function draw(call, now, close, fork, { calls = [], parent } = {}) {
     drawn = "";
     return;
   }
-  // It is made anew when something has changed: most calls have a few lines.
+  // The panel is rebuilt when something has changed, since most calls have only a few
+  // lines.
   const version = versionOf(call);
   of = { calls, parent };
   if (version === drawn) return tick(call, now);
@@ -39,7 +40,7 @@ const below = matchMedia("(max-width: 1000px)"); // the panel is below the calls
 const versionOf = (call) =>
   [call.address, call.status, call.end, call.attempts.length, call.dropped, call.recalled, call.logs.length, call.logs.at(-1)?.time, call.questions.length, call.questions.at(-1)?.answered, call.children.size, call.kind === "group" && progressOf(call).done].join("|");
 
-// tick counts down.
+// tick updates the countdown.
 export function tick(call, now) {
   const left = panel.querySelector("[data-left]");
   const wait = call?.attempts.at(-1)?.wait;
@@ -64,7 +65,7 @@ function contents(call, now, close, fork) {
   if (call.attempts.length === 0 && call.error) parts.push(section("Error", make("p", { class: "error" }, call.error)));
   if (call.input) parts.push(section("Input", preview(call.input), whole(call, "input")));
   if (call.output) parts.push(section("Output", preview(call.output), whole(call, "output")));
-  else if (call.artifact) parts.push(section("Output, stored apart", whole(call, "output")));
+  else if (call.artifact) parts.push(section("Output, stored separately", whole(call, "output")));
   if (call.logs.length > 0) parts.push(section("Log", logs(call)));
   return parts;
 }
@@ -74,8 +75,9 @@ const whole = (call, part) =>
 
 const mostAlike = 30;
 
-// alike are the calls with which one can be compared: the same in other attempts of what is
-// around it, the one before of its name, and the same in the run that this one was forked from.
+// alike returns the calls with which a call can be compared: the same call in other attempts of
+// the calls around it, the previous call with its name, and the same call in the run from which
+// this one was forked.
 function alike(call) {
   const run = route().run;
   const bare = (address) => address.replaceAll(/@\d+/g, "");
@@ -83,15 +85,15 @@ function alike(call) {
   for (const other of [...of.calls]) {
     if (other === call || other.kind !== call.kind) continue;
     if (bare(other.address) === bare(call.address)) all.push({ run, address: other.address, label: "another attempt: " + other.address });
-    else if (other.parent === call.parent && other.name === call.name && other.entry === call.entry && other.nth === call.nth - 1) all.unshift({ run, address: other.address, label: "the call before: " + other.address });
+    else if (other.parent === call.parent && other.name === call.name && other.entry === call.entry && other.nth === call.nth - 1) all.unshift({ run, address: other.address, label: "the previous call: " + other.address });
     if (all.length === mostAlike) break;
   }
   if (of.parent) all.push({ run: of.parent, address: call.address, label: `before the fork: ${of.parent}` });
   return all;
 }
 
-// asked is the call of a model whose request says what the output of a call has to be like:
-// the call itself, or the last one that an agent has made.
+// asked returns the address of the model call whose request has the schema for the output
+// of a call: the call itself, or the last model call of an agent.
 function asked(call) {
   if (call.kind === "llm_call") return call.address;
   return call.kind === "agent_call" ? [...call.children].findLast(({ kind }) => kind === "llm_call")?.address : undefined;
@@ -110,7 +112,7 @@ function facts(call) {
   fact("Output", call.cached ? "from the cache" : "");
   fact("Attempts", attempt(Math.max(0, call.attempts.at(-1)?.n ?? 0), call.max));
   fact("Inside", call.children.size ? plural(call.children.size, "call") : "");
-  fact("Began", call.start ? clockTime(call.start) : call.attempts.length > 0 ? "before what is loaded" : "");
+  fact("Began", call.start ? clockTime(call.start) : call.attempts.length > 0 ? "before the loaded part" : "");
   fact("Took", call.end && call.start && call.status !== "running" && call.status !== "waiting" ? duration(call.end - call.start) : "");
   fact("Recalled", call.recalled ? plural(call.recalled, "time") : "");
   fact("Tokens", call.usage.input_tokens + call.usage.output_tokens ? tokens(call.usage) : "");
@@ -140,12 +142,12 @@ function attempts(call) {
   return list;
 }
 
-// attributes are what was set for an attempt: the response ID of a service, …
+// attributes lists what was set for an attempt, such as the response ID of a service.
 const attributes = (of) =>
   make("dl", { class: "facts" }, ...Object.entries(of).map(([key, value]) =>
     make("div", {}, make("dt", {}, words(key)), make("dd", { class: "mono" }, typeof value === "string" ? value : JSON.stringify(value)))));
 
-const outcomes = { paced: "waits before it is made", retried: "failed, tried again", failed: "failed for good", awaiting: "waits for an answer", stopped: "ended with the run", lost: "the process ended during it" };
+const outcomes = { paced: "waits before it begins", retried: "failed, tried again", failed: "failed for good", awaiting: "waits for an answer", stopped: "ended with the run", lost: "the process ended during it" };
 
 function waitLine(wait) {
   const line = make("p", { class: "wait-line " + wait.source }, icon(wait.source === "retry_after" ? "service" : "backoff"));
@@ -166,14 +168,14 @@ function logs(call) {
       make("span", {}, line.message, line.metadata ? make("span", { class: "mono muted" }, " " + JSON.stringify(line.metadata)) : undefined))));
 }
 
-// preview shows what was encoded; JSON on lines of its own.
+// preview shows encoded data, with JSON on several lines.
 function preview(text) {
   let shown = text;
   try {
     const value = JSON.parse(text);
     shown = typeof value === "string" ? value : JSON.stringify(value, null, 1);
   } catch {
-    // It was cut, or is something else.
+    // It was truncated, or is not JSON.
   }
   return make("pre", {}, shown);
 }

@@ -3,16 +3,16 @@
 import { make } from "./dom.js";
 import { escaped, plural } from "./format.js";
 
-const mostCompared = 4e6; // pairs of lines, beyond which what differs is shown as a whole
-const around = 3; // equal lines that are shown before and after what differs
+const mostCompared = 4e6; // pairs of lines; longer differences are shown as a whole
+const around = 3; // equal lines that are shown before and after a difference
 
 // difference returns the lines of both: those that only the first has, marked with "−", and
-// those that only the second has, with "+". Long parts that are equal are folded.
+// those that only the second has, with "+". Long equal parts are folded.
 export function difference(before, after) {
   const lines = compare(before.split("\n"), after.split("\n"));
   const changed = lines.filter(({ sign }) => sign !== " ").length;
   if (changed === 0) return make("p", { class: "muted" }, "There is no difference.");
-  return make("div", {}, make("p", { class: "muted" }, `${plural(changed, "line")} differ${changed === 1 ? "s" : ""}: − is of the other one, + of this one.`),
+  return make("div", {}, make("p", { class: "muted" }, `${plural(changed, "line")} differ${changed === 1 ? "s" : ""}: − marks lines of the other one, + lines of this one.`),
     make("div", { class: "difference" }, ...foldEqual(lines)));
 }
 
@@ -25,14 +25,14 @@ function compare(a, b) {
   return [...equal(a.slice(0, start)), ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)), ...equal(a.slice(a.length - end))];
 }
 
-// middle compares what differs at its beginning and at its end: by the longest common
-// sequence of lines.
+// middle compares two texts that differ in their first and last lines, by their
+// longest common subsequence of lines.
 function middle(a, b) {
   const removed = (lines) => lines.map((text) => ({ sign: "−", text }));
   const added = (lines) => lines.map((text) => ({ sign: "+", text }));
   if (a.length * b.length === 0 || a.length * b.length > mostCompared) return [...removed(a), ...added(b)];
   const width = b.length + 1;
-  const longest = new Uint32Array((a.length + 1) * width); // of a from i and b from j
+  const longest = new Uint32Array((a.length + 1) * width); // length of the longest common subsequence of a from i and b from j
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
       longest[i * width + j] = a[i] === b[j] ? longest[(i + 1) * width + j + 1] + 1 : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);

@@ -1,11 +1,11 @@
-// Elements are made and changed here. Text goes in as text alone: what a tool
-// returned never becomes markup.
+// Functions that create and change elements. Text is always inserted as text, so
+// the output of a tool never becomes markup.
 
-// Characters that are not seen, or that turn the direction of the text around them.
+// Characters that are invisible, or that change the direction of text.
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 
-// visible writes such characters as what they are, but for the ends of lines and tabs: what
-// a person reads must be what is there.
+// visible replaces such characters, except newlines and tabs, by their codes, so that a
+// person sees what the text contains.
 export const visible = (text) => text.replace(unseen, (c) => (c === "\n" || c === "\t" ? c : codeOf(c)));
 
 export function codeOf(c) {
@@ -13,11 +13,11 @@ export function codeOf(c) {
   return code.length <= 2 ? "\\x" + code.padStart(2, "0") : code.length <= 4 ? "\\u" + code.padStart(4, "0") : "\\u{" + code + "}";
 }
 
-// Attributes that are read.
+// Attributes whose text people read.
 const readable = new Set(["title", "aria-label", "alt", "placeholder"]);
 
-// make returns a new element. Children are elements, or text; nothing stands
-// for none.
+// make returns a new element. Children are elements or text; undefined children are
+// left out.
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -33,7 +33,7 @@ export const byID = (id) => document.getElementById(id);
 
 const svg = "http://www.w3.org/2000/svg";
 
-// icon shows a symbol of index.html.
+// icon returns an element that shows a symbol of index.html.
 export function icon(name) {
   const use = document.createElementNS(svg, "use");
   use.setAttribute("href", "#i-" + name);
@@ -44,7 +44,7 @@ export function icon(name) {
   return element;
 }
 
-// The setters touch the page only where something has changed: most of what is
+// The setters change the page only if a value has changed, since most of what is
 // drawn ten times a second has not.
 
 export function setText(element, text) {
@@ -67,7 +67,7 @@ export function setAttribute(element, name, value) {
 }
 
 export function setHidden(element, hidden) {
-  if (element.hasAttribute("hidden") !== hidden) element.toggleAttribute("hidden", hidden); // SVG has no property for it
+  if (element.hasAttribute("hidden") !== hidden) element.toggleAttribute("hidden", hidden); // SVG elements have no property hidden
 }
 
 export function setIcon(element, name) {
@@ -76,9 +76,9 @@ export function setIcon(element, name) {
 
 const nodesOf = new WeakMap();
 
-// list makes the children of the parent those of the items, in their order. An
-// item keeps its element for as long as its key is there: create makes it, and
-// update brings it up to date.
+// list makes the children of the parent show the items, in order. Each key keeps
+// its element while an item has it: create makes the element, and update updates
+// it.
 export function list(parent, items, key, create, update) {
   let nodes = nodesOf.get(parent);
   if (!nodes) nodesOf.set(parent, (nodes = new Map()));
@@ -102,7 +102,7 @@ export function list(parent, items, key, create, update) {
     else parent.insertBefore(node, next);
     update?.(node, shown[i++]);
   }
-  // An element that is moved loses the focus.
+  // An element loses the focus when it is moved.
   if (focused && focused !== document.activeElement && focused.isConnected && parent.contains(focused)) {
     focused.focus({ preventScroll: true });
   }

@@ -1,18 +1,18 @@
-// The way of the records to the page: a snapshot first, then the event stream
-// from where the snapshot ends, which all tabs of the browser share. The browser
-// comes back by itself after a connection is lost, with the ID of the last event;
-// where it cannot, or does not notice that the connection is dead, the feed sees to it.
+// The feed brings records to the page: first a snapshot, then the events after it, from
+// a stream that all tabs of the browser share. The browser reconnects by itself after a
+// connection is lost, with the ID of the last event. If it cannot, or does not notice
+// that the connection is dead, the feed reconnects.
 
 import { synchronize, parse } from "./clock.js";
 import * as notify from "./notify.js";
 import { drain, get, probe, Refusal, timedOut } from "./request.js";
 import { pathOf, shared, Source } from "./source.js";
 
-const quiet = 20_000; // after so long without an event the server is asked whether it is well
-const stuck = 15_000; // how long the browser may take for one try to come back
-const asleep = 8_000; // a tick that is so late was held up by sleep
-const hiddenFor = 60_000; // a page that nobody sees for so long lets its connection go
-const hiddenAlone = 1000; // the same where each tab has a connection of its own
+const quiet = 20_000; // after this time without an event, the feed checks whether the server is alive
+const stuck = 15_000; // how long the browser may take for one attempt to reconnect
+const asleep = 8_000; // a tick that is late by this much means that the machine was asleep
+const hiddenFor = 60_000; // a page that is hidden for this long closes its connection
+const hiddenAlone = 1000; // the same if each tab has its own connection
 const mostWait = 30_000;
 
 // A Feed follows one stream until stop. Its options:
@@ -20,9 +20,9 @@ const mostWait = 30_000;
 //	snapshot        the path of the snapshot
 //	run             the run whose events it wants, with deltas; empty for all runs
 //	cursorOf(body)  the cursor of the stream of all runs in a snapshot
-//	behind(body)    whether a snapshot has something that no event has told
+//	behind(body)    whether a snapshot has something that no event has reported
 //	onSnapshot(body), onRecord(record), onDelta(delta), onElsewhere(body)
-//	onDeleted(id, remade)   a run was deleted, and whether another has its ID
+//	onDeleted(id, remade)   a run was deleted; remade is set if another run has its ID
 //	onState({name, attempt, message, until})
 //	                loading, live, reconnecting, refused, missing or resting
 //	onNotice({name, missed, reason, ms})
@@ -31,19 +31,19 @@ export class Feed {
   #options;
   #source;
   #cursor = "";
-  #turn = 0; // what an older turn still waits for is of no interest any more
+  #turn = 0; // results that an older turn still waits for are ignored
   #cancel; // ends the requests and waits of this turn
   #state = { name: "" };
   #heard = 0; // when an event came, or the connection was made
-  #lost = 0; // when the connection was lost; 0 while it is there
-  #tried = 0; // when the browser last tried to come back
+  #lost = 0; // when the connection was lost; 0 while it is open
+  #tried = 0; // when the browser last tried to reconnect
   #attempt = 0;
   #hiddenSince = Date.now();
   #ticked = 0;
   #ticker;
   #checking = false;
-  #published; // what the server had published at the last check
-  #reloads = []; // when gaps and resets made the page load anew
+  #published; // how many events the server had published at the last check
+  #reloads = []; // when gaps and resets made the page reload everything
 
   constructor(options) {
     this.#options = options;
@@ -62,14 +62,14 @@ export class Feed {
     this.#begin();
   }
 
-  // retry tries at once what is waited for.
+  // retry ends the wait before the next attempt.
   retry() {
     if (this.#state.name === "live") return;
     if (this.#lost) this.#comeBack();
     else this.#load();
   }
 
-  // reload loads everything anew.
+  // reload loads everything again.
   reload() {
     this.#load();
   }
@@ -82,9 +82,9 @@ export class Feed {
     if (event.type === "visibilitychange" && document.hidden) {
       this.#hiddenSince = Date.now();
     } else if (event.type === "pagehide") {
-      this.#rest(); // the page is left, and may come back
+      this.#rest(); // the page is left, but may be shown again
     } else if (event.type === "pageshow" && !event.persisted) {
-      return; // it was loaded, not brought back
+      return; // the page was loaded, not restored
     } else if (this.#state.name === "resting") {
       this.#load(true);
     } else if (this.#state.name !== "live") {
@@ -94,7 +94,7 @@ export class Feed {
     }
   }
 
-  // #begin ends what the turn before has left, and is the next turn.
+  // #begin ends the previous turn and begins the next.
   #begin() {
     this.#source?.close();
     this.#source = undefined;
@@ -148,7 +148,7 @@ export class Feed {
     if (type === "delta") return this.#options.onDelta?.(body);
     if (type === "elsewhere") return this.#options.onElsewhere?.(body);
     if (type === "gap" || type === "reset") return this.#again(type, body);
-    if (id) this.#cursor = id; // also over events that this page may not see
+    if (id) this.#cursor = id; // even if this page may not see the event
     if (type === "deleted") this.#options.onDeleted(body.run_id, Boolean(body.created_at));
     else if (type !== "cursor") this.#options.onRecord(body);
   }
@@ -162,11 +162,11 @@ export class Feed {
     this.#show("live");
   }
 
-  // #again: what is lost to the stream is in the snapshot.
+  // #again loads the snapshot, which has what the stream has lost.
   async #again(name, { missed, reason }) {
     const turn = this.#begin();
     this.#options.onNotice({ name, missed, reason });
-    // A server that has a gap each time must not be asked without a pause.
+    // If every stream begins with a gap, do not request snapshots without a pause.
     const now = Date.now();
     this.#reloads = [...this.#reloads.filter((time) => now - time < 60_000), now];
     if (this.#reloads.length > 2) {
@@ -179,14 +179,14 @@ export class Feed {
 
   #failed(type) {
     this.#lost ||= Date.now();
-    if (type === "closed") return this.#comeBack(); // the browser has given up, and never says why
+    if (type === "closed") return this.#comeBack(); // the browser has given up, without a reason
     this.#tried = Date.now();
     this.#attempt++;
     this.#show("reconnecting", { attempt: this.#attempt });
   }
 
-  // #comeBack connects anew after the last event, once the server says that it
-  // would have us. The browser's other connections may be dead, too.
+  // #comeBack reconnects after the last event, once a probe shows that the server
+  // accepts the stream. Other connections of the browser may be dead, too.
   async #comeBack(dead = false) {
     const turn = this.#begin();
     const { signal } = this.#cancel;
@@ -212,7 +212,7 @@ export class Feed {
     }
   }
 
-  // #waitAfter says what went wrong and waits before the next try.
+  // #waitAfter shows what went wrong and waits before the next attempt.
   async #waitAfter(error, attempt, name) {
     const refused = error instanceof Refusal && (error.status === 401 || error.status === 403);
     let wait = Math.min(mostWait, 500 * 2 ** Math.min(attempt, 10)) * (0.75 + Math.random() / 2);
@@ -231,8 +231,8 @@ export class Feed {
     if (document.hidden) {
       if (this.#state.name === "live" && now - this.#hiddenSince > (shared() ? hiddenFor : hiddenAlone) && !(shared() && notify.isOn())) this.#rest();
     } else if (late > asleep && this.#state.name !== "refused") {
-      // The machine was asleep. Whether the connection has survived that takes
-      // longer to find out than a new one to make.
+      // The machine was asleep. To make a new connection takes less time than to
+      // find out whether the old one still works.
       if (this.#source) this.#comeBack(true);
       else this.retry();
     } else if (this.#state.name === "live" && now - this.#heard > quiet) {
@@ -242,15 +242,15 @@ export class Feed {
     }
   }
 
-  // #rest lets the connection go: browsers have few for one server, and other
-  // pages need them.
+  // #rest closes the connection: browsers allow few connections to one server, and
+  // other pages need them.
   #rest() {
     this.#begin();
     this.#show("resting");
   }
 
-  // #check finds out whether a stream without events is alive: the comments
-  // that keep it open are not shown to pages.
+  // #check finds out whether a stream without events is alive. A page does not see
+  // the comments that the server sends as a heartbeat.
   async #check() {
     if (this.#checking) return;
     this.#checking = true;
@@ -262,7 +262,7 @@ export class Feed {
       const before = this.#published;
       this.#published = body.events;
       if (before !== body.events && (await this.#isBehind(heard)) && turn === this.#turn) this.#comeBack();
-      else if (this.#heard === heard) this.#heard = Date.now(); // quiet, and rightly so
+      else if (this.#heard === heard) this.#heard = Date.now(); // no event was due
     } catch (error) {
       if (turn === this.#turn) this.#comeBack(timedOut(error));
     } finally {
@@ -270,13 +270,13 @@ export class Feed {
     }
   }
 
-  // #isBehind: something has happened, and no event has told.
+  // #isBehind reports whether something has happened that no event has reported.
   async #isBehind(heard) {
     const { snapshot, behind } = this.#options;
     const signal = this.#cancel.signal;
     const { body } = await get(snapshot.replace(/limit=\d+/, "limit=1"), { timeout: 10_000, signal });
     if (!behind(body)) return false;
-    await sleep(2000, signal); // it may be on its way
+    await sleep(2000, signal); // the event may still arrive
     return this.#heard === heard && behind(body);
   }
 }

@@ -1,5 +1,5 @@
-// A value against the JSON schema that was asked for: each field with what was wanted, what
-// came, and whether that fits.
+// Compares a value with its JSON schema: each field with the wanted type, the returned
+// value, and whether it fits.
 
 import { resolve } from "./answers.js";
 import { make } from "./dom.js";
@@ -8,14 +8,14 @@ import { escaped } from "./format.js";
 const mostRows = 500;
 const mostText = 200; // characters of a value
 
-// fit returns a table of the fields of a value and its schema.
+// fit returns a table of the fields of a value and of its schema.
 export function fit(value, schema) {
   const rows = [];
   visit("", value, schema, schema, true, rows);
   const wrong = rows.filter(({ problem }) => problem).length;
   return make("section", { class: "fit" },
     make("h3", {}, "Against its schema"),
-    make("p", { class: wrong ? "error" : "muted" }, wrong ? `${wrong} of ${rows.length} fields do not fit.` : "All of it fits."),
+    make("p", { class: wrong ? "error" : "muted" }, wrong ? `${wrong} of ${rows.length} fields do not fit.` : "All fields fit."),
     make("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "The fields of the schema" },
       make("table", {}, make("thead", {}, make("tr", {}, ...["Field", "Wanted", "Returned", ""].map((text) => make("th", { scope: "col" }, text || make("span", { class: "hidden-text" }, "Whether it fits"))))),
         make("tbody", {}, ...rows.slice(0, mostRows).map(row)))),

@@ -1,26 +1,27 @@
-// What a run is at after a record: the same as the server's RunState, from the
-// same records (streamer/view.go). A run begins as the server has sent it, and
-// each record takes it a step further.
+// The state of a run after a record, computed from the records as the server
+// computes its RunState (streamer/view.go). A run begins with the state that the
+// server has sent, and take applies one record after another.
 
 import * as address from "./address.js";
 import { parse } from "./clock.js";
 import { words } from "./format.js";
 
-// What take says of a record.
+// The results of take.
 export const taken = "taken";
-export const old = "old"; // the run has it already
-export const hole = "hole"; // records before it are missing: the run is to be asked for
-export const reopened = "reopened"; // a crash has taken records that the run has: likewise
+export const old = "old"; // the run has the record already
+export const hole = "hole"; // records before it are missing: request the state of the run
+export const reopened = "reopened"; // a crash has lost records that the run has: request the state of the run
 
-// begin is a run of which nothing is known but its name.
+// begin returns a run of which only the ID is known.
 export function begin(id) {
   return adopt({ run_id: id, status: "running", created_at: "", updated_at: "", last_seq: 0, calls: {}, usage: {} });
 }
 
 const counted = ["started", "active", "waiting", "asking", "stopped", "completed", "failed", "attempts", "retries", "repeats", "restored"];
 
-// adopt makes a run of a RunState, and keeps it. Its calls that have not ended are
-// open, by address; the server has counted some that it has not listed.
+// adopt returns the run of a RunState. The listed calls that have not ended
+// are in open, by address; unlisted counts those that the server has counted and
+// not listed.
 export function adopt(state) {
   const run = { ...state, open: new Map(), moot: new Map(), joined: state.last_seq > 0 };
   run.calls = Object.fromEntries(counted.map((name) => [name, state.calls?.[name] ?? 0]));
@@ -39,8 +40,8 @@ export function adopt(state) {
   return run;
 }
 
-// isParallel reports whether a record or a call is of a group, or a branch of
-// one. They hold calls and are not counted as such.
+// isParallel reports whether a record or a call belongs to a group or a branch.
+// Groups and branches contain calls and are not counted.
 const isParallel = ({ event_type }) => event_type === "group" || event_type === "branch";
 
 export function take(run, record) {
@@ -72,8 +73,8 @@ export function take(run, record) {
       break;
     case "question":
       run.moot.delete(record.name);
-      run.questions = run.questions.filter((question) => question.id !== record.name); // one that is asked again
-      if (isAnsweredByNobody(record.asks)) break; // nobody is to answer it
+      run.questions = run.questions.filter((question) => question.id !== record.name); // replaces it if it is asked again
+      if (isAnsweredByNobody(record.asks)) break; // it is not for people
       run.questions.push({
         id: record.name, asks: record.asks, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,
@@ -88,19 +89,20 @@ export function take(run, record) {
 
 const ends = { completed: "completed", failed: "failed", awaiting: "paused", interrupted: "interrupted", cancelled: "cancelled" };
 
-// isAnsweredByNobody reports whether a call waits for time, or for a signal.
+// isAnsweredByNobody reports whether a call waits for a time or a signal.
 function isAnsweredByNobody(asks) {
   return asks === "time" || asks === "signal";
 }
 
-// asksWhatIsNotKnown reports whether a call waits again for a question that was over
-// when the page came to know the run.
+// asksWhatIsNotKnown reports whether a call waits again for a question that was
+// closed when the page loaded the run.
 function asksWhatIsNotKnown(run, { execution_status, event_type, asks, question }) {
   if (!run.joined || execution_status !== "awaiting" || event_type === "question" || !question || isAnsweredByNobody(asks)) return false;
   return !run.moot.has(question) && !run.questions.some(({ id }) => id === question);
 }
 
-// count adds a call to those in its state n times: 1, or -1 to take it out.
+// count adds n to the number of calls in the state of the call: 1 to add the call, -1
+// to remove it.
 function count({ calls }, call, n) {
   if (isParallel(call) || !call.state) return;
   calls.started += n;
@@ -108,7 +110,8 @@ function count({ calls }, call, n) {
   if (call.state !== "running") calls[call.state] += n;
 }
 
-// ofRun: what calls were in the middle of is over when the run begins or ends.
+// ofRun applies a record of the run itself. Calls that were running are stopped when
+// the run begins or ends.
 function ofRun(run, record) {
   for (const call of run.open.values()) {
     if (call.state !== "running" && (call.state !== "waiting" || call.suspended)) continue;
@@ -124,12 +127,12 @@ function ofRun(run, record) {
   delete run.stop;
   if (record.execution_status === "started") {
     run.status = "running";
-    run.openings = (run.openings ?? 0) + 1; // since the page knows the run
+    run.openings = (run.openings ?? 0) + 1; // since the page loaded the run
     run.pipeline = record.name || run.pipeline;
     run.description = record.message || run.description;
   } else {
     run.status = ends[record.execution_status] ?? run.status;
-    if (run.status === "cancelled") close(run, () => true); // nobody waits for an answer any more
+    if (run.status === "cancelled") close(run, () => true); // no call waits for an answer now
     if (run.status !== "paused" && record.reason && record.execution_status !== "failed") {
       run.stop = { reason: record.reason, by: record.interrupted_by, message: record.message };
     }
@@ -191,8 +194,8 @@ function stateOf(record) {
   return undefined;
 }
 
-// countAttempts: one whose number is new is a retry, unless it is the first; any
-// other is made again.
+// countAttempts counts an attempt. One with a new number is a retry, unless it is
+// the first; any other is a repeat.
 function countAttempts(calls, call, record) {
   const status = record.execution_status;
   const started = status === "started";
@@ -212,9 +215,9 @@ function countAttempts(calls, call, record) {
 
 const unbegun = ["definition", "entry", "precondition", "wait"]; // stages before an attempt
 
-// unlisted is a call that is heard of for the first time: one that replaces its
-// outcome, a new one, or one of those that the server has counted and not listed,
-// which it does of more than fifty.
+// unlisted returns the previous state of a call that the page has not seen yet: a
+// call that replaces its outcome, a new call, or one of those that the server has
+// counted but not listed, because it lists at most fifty.
 function unlisted(run, record) {
   const call = { event_type: record.event_type, attempts: 0 };
   if (isParallel(record)) return call;
@@ -237,7 +240,8 @@ function unlisted(run, record) {
   return call;
 }
 
-// close closes the questions of calls that are over: nobody reads the answer.
+// close closes the questions of calls that have ended, since nobody would read the
+// answers.
 function close(run, isOver) {
   if (run.questions.length === 0) return;
   for (const question of run.questions) {
@@ -252,7 +256,7 @@ function isInsideAttempt(path, { address, retry_attempt }) {
   return path.startsWith(retry_attempt === 0 ? address + "/" : `${address}@${retry_attempt + 1}/`);
 }
 
-// current is the innermost call that runs, and of those the latest.
+// current returns the innermost call that is running; of several, the latest.
 export function current(run) {
   let found;
   for (const call of run.open.values()) {
@@ -267,7 +271,7 @@ function isInner(a, b) {
   return deeper !== 0 ? deeper > 0 : a.seq >= b.seq;
 }
 
-// waiting is the calls that wait for time, the next first.
+// waiting returns the calls that wait for a time, the next first.
 export function waiting(run) {
   const calls = [];
   if (run.calls.waiting > 0) {
@@ -279,16 +283,16 @@ export function waiting(run) {
   return calls.sort((a, b) => (due(a) === due(b) ? 0 : due(a) - due(b)));
 }
 
-// shown is the status that people are shown.
+// shown returns the status that the page shows.
 export function shown(run) {
   return run.status === "running" && run.calls.waiting > 0 ? "waiting" : run.status;
 }
 
-// isSettled reports whether nothing can go on with a run.
+// isSettled reports whether a run has ended for good.
 export const isSettled = (run) => ["completed", "failed", "cancelled"].includes(run.status);
 
-// stopText says who or what stopped a run; nothing for one that goes on or has
-// its outcome.
+// stopText returns a text that says who or what stopped a run, or undefined for a
+// run that has not stopped.
 export function stopText({ status, stop }) {
   if (status !== "interrupted" && status !== "cancelled") return "";
   if (!stop || stop.reason === "crash") return "Interrupted by a crash: its process ended without closing it.";

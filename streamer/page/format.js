@@ -1,11 +1,11 @@
-// How times, amounts and names are written.
+// Formats times, amounts and names.
 
 import { currency } from "./currency.js";
 import { codeOf } from "./dom.js";
 
 const pad = (n) => String(n).padStart(2, "0");
 
-// duration is a length of time in ms, with three digits at most.
+// duration formats a length of time in ms, with at most three digits.
 export function duration(ms) {
   if (!Number.isFinite(ms)) return "–";
   const s = Math.max(0, ms) / 1000;
@@ -18,7 +18,7 @@ export function duration(ms) {
   return Math.floor(m / 1440) + " d " + Math.floor((m % 1440) / 60) + " h";
 }
 
-// age is a length of time in one unit, for what grows while one looks.
+// age formats a length of time in one unit, for times that are shown while they grow.
 export function age(ms) {
   const s = Math.max(0, Math.floor(ms / 1000));
   if (s < 60) return s + " s";
@@ -27,7 +27,7 @@ export function age(ms) {
   return Math.floor(s / 86400) + " d";
 }
 
-// countdown is what is left until a time, in tenths.
+// countdown formats the time that is left, in tenths of a second.
 export function countdown(ms) {
   if (ms > 59_950) return duration(ms);
   if (ms > 0) return (Math.ceil(ms / 100) / 10).toFixed(1) + " s";
@@ -43,7 +43,7 @@ export function fullTime(ms) {
   return `${new Date(ms).toLocaleDateString("sv")} ${clockTime(ms)}`; // 2026-01-31 12:34:56
 }
 
-// count is a number in at most four characters.
+// count formats a number with at most four characters.
 export function count(n) {
   if (!n) return "0";
   if (n < 10_000) return String(n);
@@ -51,7 +51,7 @@ export function count(n) {
   return (n / 1e6).toFixed(n < 99.95e6 ? 1 : 0) + "M";
 }
 
-// exact is a number in full.
+// exact formats a number with all its digits.
 export const exact = (n) => n.toLocaleString("en");
 
 export function cost(amount) {
@@ -62,18 +62,19 @@ export function cost(amount) {
   return amount.toFixed(amount < 100 ? 2 : 0) + unit;
 }
 
-// about stands before what the service did not report, and was estimated.
+// about returns the prefix of usage that was estimated, because the service did not
+// report it.
 export const about = (usage) => (usage.estimated ? "~" : "");
 export const tokens = (usage) => about(usage) + `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out`;
 export const price = (usage) => about(usage) + cost(usage.cost);
 
-// escaped shows control characters, and those that turn the direction of text
-// around, as what they are: what a person approves must be what they see.
+// escaped replaces control characters, and characters that change the direction of
+// text, by their codes, so that people see what they approve.
 export const escaped = (text) => (text ?? "").replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => (c === "\n" ? "\\n" : codeOf(c)));
 
 export const plural = (n, one, many = one + "s") => n + " " + (n === 1 ? one : many);
 
-// attempt is "2 of 5", "2 of ∞", or "2" where the end is not known.
+// attempt returns "2 of 5", "2 of ∞", or "2" if the maximum is not known.
 export function attempt(index, max) {
   const n = (index ?? 0) + 1;
   if (max === undefined) return String(n);
@@ -87,18 +88,17 @@ const kinds = {
 };
 export const kind = (name) => kinds[name] ?? name;
 
-// words makes a name of the wire readable: "rate_limit" is "rate limit".
+// words makes a name in JSON readable: "rate_limit" becomes "rate limit".
 export const words = (name) => (name ?? "").replaceAll("_", " ");
 
 const sources = { retry_after: "Retry-After", breaker: "circuit breaker" };
 export const source = (name) => sources[name] ?? words(name);
 
-// reason is why a call failed for good.
+// reason formats the reason for which a call failed for good.
 export const reason = (name) => words(name);
 
-// The statuses of a run as they are shown; one that runs and waits for the
-// next attempt of a call is "waiting". The rare ones are shown where there are
-// any.
+// The statuses of a run as the page shows them. A run that only waits for the next
+// attempt of a call is "waiting". Rare statuses are shown only if a run has them.
 export const statuses = {
   queued: { text: "queued", icon: "paused", rare: true },
   running: { text: "running", icon: "running" },

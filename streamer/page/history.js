@@ -14,7 +14,7 @@ const minutes = 60;
 const panel = byID("history");
 byID("history-fold").append(foldButton(panel, "history", "the last hour", true));
 
-// What each line shows: the value of a minute, and how its sum is written.
+// The lines: the value of a minute, and the format of the sum.
 const lines = [
   { name: "failed attempts", value: (m) => sum(m.classes), parts: (m) => m.classes ?? {} },
   { name: "retries", value: (m) => m.retries },
@@ -34,7 +34,7 @@ export class History {
     this.#changed = changed;
   }
 
-  // draw asks anew from time to time while the panel is open.
+  // draw requests the history again from time to time while the panel is open.
   draw(can) {
     setHidden(panel, !can?.history);
     if (!can?.history) return;
@@ -48,7 +48,7 @@ export class History {
       this.#body = (await get("api/history")).body;
       this.#changed();
     } catch {
-      // The feed says that the server is away.
+      // The feed shows that the server cannot be reached.
     }
   }
 }

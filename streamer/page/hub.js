@@ -1,38 +1,39 @@
-// One event stream for all tabs of a browser: this runs once for them, as a SharedWorker.
-// Browsers have six connections for a server without HTTP/2, and a stream takes one.
+// One event stream for all tabs of a browser, in a SharedWorker. Browsers allow six
+// connections to a server without HTTP/2, and a stream takes one of them.
 //
-// A tab has sources, each after a cursor of the stream of all runs: of all runs, or of one,
-// with its deltas. The stream has what all of them want, begins at the earliest of their
-// cursors, and each source is told what comes after its own.
+// A tab has sources. A source wants the events of all runs, or of one run with its deltas,
+// after a cursor of the stream of all runs. The stream has the events that any source wants
+// and begins at the earliest cursor; each source receives the events after its own cursor.
 
 const recordEvents = [
   "started", "completed", "failed", "retrying", "recovered", "interrupted", "awaiting", "recorded",
   "run_started", "run_completed", "run_failed", "run_interrupted", "run_paused", "run_cancelled",
 ];
-const mostWatched = 100; // runs, for the server
+const mostWatched = 100; // the most runs that the server accepts
 
-const sources = new Map(); // by port and number
+const sources = new Map(); // by the port of the tab and the number of the source
 let stream; // the EventSource
-let has = ""; // what the stream has, as the query of its path
+let has = ""; // the runs that the stream has, as the query of its path
 let timer;
 
 addEventListener("connect", ({ ports: [port] }) => {
   port.onmessage = ({ data }) => ask(port, data);
-  port.onclose = () => leave(port); // where browsers tell that a tab is gone
+  port.onclose = () => leave(port); // some browsers report that a tab is closed
 });
 
-// ask is called with what a tab wants: a source, or no longer.
+// ask handles a message of a tab: it opens or closes a source, or the tab is being
+// left.
 function ask(port, { id, open, run, after, leaves }) {
   if (leaves) return leave(port);
   if (open) sources.set(keyOf(port, id), { port, id, run, ...place(after), opened: false });
   else sources.delete(keyOf(port, id));
-  later(open || sources.size === 0 ? 0 : 1000); // what nobody wants any more may come for a while
+  later(open || sources.size === 0 ? 0 : 1000); // events that nobody wants may arrive for a while
 }
 
 function leave(port) {
   for (const [key, source] of sources) if (source.port === port) sources.delete(key);
   clearTimeout(timer);
-  connect(); // the browser may stop the worker with its last page
+  connect(); // at once, since the browser may stop the worker with its last page
 }
 
 const numbers = new WeakMap(); // of ports
@@ -42,7 +43,8 @@ function keyOf(port, id) {
   return numbers.get(port) + " " + id;
 }
 
-// place is what a cursor says: of which life of the server it is, and after which event.
+// place splits a cursor into the life of the server that it belongs to and the number
+// of the event.
 function place(cursor) {
   const [life, number] = (cursor ?? "").split("-");
   return { life, at: number === undefined ? undefined : BigInt(number) };
@@ -53,14 +55,14 @@ function later(ms) {
   timer = setTimeout(connect, ms);
 }
 
-// connect has the stream be what the sources want.
+// connect makes the stream have what the sources want.
 function connect() {
   const all = [...sources.values()];
   if (all.length === 0) return disconnect();
-  // The newest source knows which life the server is in.
+  // The newest source has the current life of the server.
   const { life } = all.at(-1);
   for (const source of all) {
-    if (source.life !== life) end(source, "reset", { reason: "the server has begun anew" });
+    if (source.life !== life) end(source, "reset", { reason: "the server was restarted" });
   }
   const mine = all.filter((source) => source.life === life);
   const wanted = queryOf(mine);
@@ -81,7 +83,7 @@ function queryOf(all) {
   return params.toString();
 }
 
-let reached = 0n; // the event up to which the stream has told
+let reached = 0n; // the number of the last event of the stream
 
 function begin(query, life, at) {
   stream?.close();
@@ -92,13 +94,13 @@ function begin(query, life, at) {
   const mine = (stream = new EventSource("events?" + params));
   mine.onopen = () => sources.forEach(open);
   mine.onerror = (event) => {
-    if (event instanceof MessageEvent) return; // an event of the server that has this name
+    if (event instanceof MessageEvent) return; // an event of the server with the name "error"
     for (const source of sources.values()) {
       source.opened = false;
       tell(source, { type: "error", closed: mine.readyState === EventSource.CLOSED });
     }
     if (mine.readyState !== EventSource.CLOSED) return;
-    sources.clear(); // they see to it that there is something to come back to
+    sources.clear(); // the sources reconnect when the server is back
     disconnect();
   };
   for (const name of recordEvents) mine.addEventListener(name, take);
@@ -117,11 +119,12 @@ function open(source) {
   tell(source, { type: "open" });
 }
 
-const outbox = new Map(); // by port: what it is told next
+const outbox = new Map(); // the next messages, by port
 let sending;
 
-// tell sends a message to a source. Messages that come together, such as the events of a
-// chunk of the stream, are sent together: each message costs a page more than the event.
+// tell sends a message to a source. Messages that arrive together, such as the events of
+// one chunk of the stream, are sent together, since a message costs the page more than
+// an event.
 function tell({ port, id }, message) {
   if (!outbox.has(port)) outbox.set(port, []);
   outbox.get(port).push({ id, ...message });
@@ -141,7 +144,7 @@ function take({ type, data, lastEventId }) {
   const body = JSON.parse(data);
   for (const source of sources.values()) {
     if (numbered) {
-      if (source.life !== life || at <= source.at) continue; // it has that
+      if (source.life !== life || at <= source.at) continue; // the source has the event already
       source.at = at;
     }
     if (source.run ? source.run === body.run_id : type !== "delta" && type !== "elsewhere") tell(source, { type, body, lastEventId });
@@ -149,7 +152,7 @@ function take({ type, data, lastEventId }) {
   }
 }
 
-// endAll: what is lost to the stream is lost to all.
+// endAll ends all sources: what the stream has lost, all of them have lost.
 function endAll({ type, data, lastEventId }) {
   const body = JSON.parse(data);
   for (const source of [...sources.values()]) end(source, type, body, lastEventId);

@@ -1,4 +1,4 @@
-// Stopping a run, for now or for good, after asking whether that is meant.
+// Stops a run, for now or for good, after a confirmation.
 
 import { setHidden, setText, byID } from "./dom.js";
 import { plural } from "./format.js";
@@ -15,7 +15,7 @@ let action = "interrupt";
 export function openInterrupt(runID, active) {
   open("interrupt", runID, {
     title: "Interrupt this run?", yes: "Interrupt the run", no: "Let it run",
-    explain: `${plural(active, "call")} under way will stop without an outcome and go on when the run is resumed. Calls that have ended keep their outcomes.`,
+    explain: `${plural(active, "call")} in progress will stop without an outcome and continue when the run is resumed. Calls that have ended keep their outcomes.`,
   });
 }
 

@@ -7,16 +7,16 @@ import { go, refine, route } from "./route.js";
 const dialog = byID("keys");
 
 const keys = [
-  ["j, k", "next row, row before"],
+  ["j, k", "next row, previous row"],
   ["Enter", "open the run, show the call"],
-  ["h, l", "close, open what is inside of a call"],
+  ["h, l", "hide, show the calls inside a call"],
   ["Esc", "clear the search and the filters, close, go back"],
-  ["n, N", "next call that failed, the one before"],
+  ["n, N", "next failed call, previous one"],
   ["/", "search"],
   ["a", "answer the first question"],
   ["i", "interrupt the run shown"],
-  ["p", "freeze the display, or let it go on"],
-  ["t", "dark, light, or as the system"],
+  ["p", "freeze the display, or continue"],
+  ["t", "dark, light, or like the system"],
   ["?", "these keys"],
 ];
 
@@ -25,7 +25,7 @@ byID("key-list").append(...keys.flatMap(([key, text]) => [
 byID("keys-close").addEventListener("click", () => dialog.close());
 byID("help").addEventListener("click", () => dialog.showModal());
 
-// listen acts on keys. The app has view(), pause() and theme().
+// listen handles keys. The app has the methods view, pause and theme.
 export function listen(app) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
@@ -59,14 +59,14 @@ const actions = {
     input.select();
   },
   a: answer,
-  i: (app) => app.view().interrupt?.() ?? app.view().element.querySelector("#run-goon .command button")?.focus() ?? false,
+  i: (app) => app.view().interrupt?.() ?? app.view().element.querySelector("#run-continue .command button")?.focus() ?? false,
   p: (app) => app.pause(),
   t: (app) => app.theme(),
   "?": () => dialog.showModal(),
   Escape: escape,
 };
 
-// step moves the focus to the next row, or the one before.
+// step moves the focus to the next or the previous row.
 function step(app, by) {
   const rows = [...app.view().element.querySelectorAll("[data-row]")].filter((row) => row.offsetParent);
   if (rows.length === 0) return false;
@@ -77,7 +77,8 @@ function step(app, by) {
   next.scrollIntoView({ block: "nearest" });
 }
 
-// answer goes to what answers the first question, or to the command that does.
+// answer moves the focus to the controls that answer the first question, or to the
+// command that does.
 function answer(app) {
   const { element } = app.view();
   const card = element.querySelector(".question:not(.answered)");
@@ -93,7 +94,8 @@ function fold(app, event, collapse) {
   app.view().toggle(call.dataset.call, collapse);
 }
 
-// escape takes back the last thing that was done to what is shown.
+// escape undoes the last change to the view: it clears a search or a filter, closes a
+// panel, or goes back.
 function escape(app, event) {
   const to = route();
   const typing = event.target.closest("input, select, textarea");

@@ -1,14 +1,14 @@
-// Many calls of one name as one line that opens: the turns of a loop ("claude × 40"), and
-// calls that wait for the same reason.
+// Shows many calls with the same name as one line that can be opened, such as the turns
+// of a loop ("claude × 40") or calls that wait for the same reason.
 
 import { duration, plural, words } from "./format.js";
 
-const least = 10; // calls that make a line
+const least = 10; // the smallest group of calls that becomes a line
 
-// keyOf is the same for the calls of a parent that are shown in one line.
+// keyOf returns the same key for the calls of a parent that are shown in one line.
 function keyOf(call) {
   if (call.kind === "group") return undefined;
-  const inner = call.branch ? [...call.children].at(-1) : undefined; // a branch is shown as what it does
+  const inner = call.branch ? [...call.children].at(-1) : undefined; // a branch is shown as the call inside it
   const waits = call.status === "waiting" ? call : inner?.status === "waiting" ? inner : undefined;
   const name = inner?.name ?? (call.branch ? "branch" : call.name);
   return `${call.kind}|${name}|${waits ? `waits|${waits.errorClass ?? ""}|${waits.attempts.at(-1)?.wait?.source ?? ""}` : ""}`;
@@ -16,14 +16,14 @@ function keyOf(call) {
 
 const pathOf = (call, key) => `${call.parent?.address ?? ""}|${key}`;
 
-// loopOf is the address of the line that a call is in, if that exists.
+// loopOf returns the address of the line that has a call, if there is one.
 export function loopOf(call) {
   const key = keyOf(call);
   return key && pathOf(call, key);
 }
 
-// fold puts a line before the first of the calls that it stands for. It returns what is to be
-// shown: calls, and lines, each with what it stands for.
+// fold replaces groups of calls by lines, each at the place of its first call. It returns the
+// calls and lines to show; a line has the calls of its group.
 export function fold(calls) {
   if (calls.size < least) return calls;
   const groups = new Map();
@@ -48,7 +48,7 @@ export function fold(calls) {
   return shown;
 }
 
-const order = ["waiting", "running", "awaiting", "failed", "interrupted", "stopped", "completed"]; // what a line is, if one of its calls is
+const order = ["waiting", "running", "awaiting", "failed", "interrupted", "stopped", "completed"]; // a line has the first of these statuses that one of its calls has
 
 function lineOf(key, calls) {
   const [kind, name, waits] = key.split("|");
@@ -67,14 +67,15 @@ function lineOf(key, calls) {
 
 const said = { completed: "ok", failed: "failed", running: "run", waiting: "wait", awaiting: "ask", interrupted: "interrupted", stopped: "stopped" };
 
-// hintOf says how many calls a line stands for, and why they wait.
+// hintOf returns how many calls a line has, and why they wait.
 export function hintOf({ loop, waits }) {
   const [first] = loop;
   const call = first.branch ? [...first.children].at(-1) ?? first : first;
   return `× ${loop.length}` + (waits ? ` wait${call.errorClass ? ": " + words(call.errorClass) : ""}` : "");
 }
 
-// stateOf says how they stand, and when the next of those that wait goes on.
+// stateOf returns the states of the calls of a line, or when the next of them stops
+// waiting.
 export function stateOf({ loop, counts, waits }, now) {
   if (!waits) return order.filter((status) => counts[status]).map((status) => `${counts[status]} ${said[status]}`).join(", ");
   const next = Math.min(...loop.map((call) => waitOf(call)?.until ?? Infinity));
@@ -85,7 +86,7 @@ const waitOf = (call) => (call.attempts.at(-1)?.wait ?? [...call.children].at(-1
 
 const mostBars = 60;
 
-// barsOf are the times of the last calls of a line.
+// barsOf returns the bars of the last calls of a line.
 export function barsOf({ loop }, now) {
   return loop.slice(-mostBars).map((call) => ({
     key: call.address, kind: call.status === "waiting" ? "backoff" : call.status, from: call.start,

@@ -1,5 +1,5 @@
-// Notifications of the browser, for those who want them: a run asks, or has failed. This
-// browser keeps who does.
+// Notifications of the browser, for users who want them, that a run asks a question or
+// has failed. The browser stores the setting.
 
 import { byID, setAttribute, setHidden, setText } from "./dom.js";
 import { escaped } from "./format.js";
@@ -18,7 +18,8 @@ function kept() {
 }
 let wanted = kept();
 
-// isOn reports whether this page notifies: a tab that does stays connected while it is hidden.
+// isOn reports whether this page shows notifications. A tab that does stays connected
+// while it is hidden.
 export const isOn = () => known && wanted && Notification.permission === "granted";
 
 async function toggle() {
@@ -27,7 +28,7 @@ async function toggle() {
   try {
     localStorage.setItem(key, wanted ? "on" : "off");
   } catch {
-    // It holds for this page alone.
+    // The setting lasts until the page is left.
   }
   show();
 }
@@ -41,8 +42,8 @@ function show() {
   setText(byID("notify-text"), blocked ? "Notifications are blocked" : isOn() ? "Notifies you" : "Notify me");
 }
 
-// take notifies of a record that has just come, if somebody wants that and nobody looks at
-// the page.
+// take shows a notification for a new record, if notifications are on and the page is
+// hidden.
 export function take({ run_id, event_type, execution_status, asks, name, message, original_error, replayed }) {
   if (replayed || !isOn() || !document.hidden) return;
   if (event_type === "question" && execution_status === "awaiting" && asks !== "time" && asks !== "signal") {
@@ -52,8 +53,8 @@ export function take({ run_id, event_type, execution_status, asks, name, message
   }
 }
 
-// tell shows a notification. The tabs of a browser tell of one thing with one tag, which
-// is shown once.
+// tell shows a notification. Several tabs use the same tag for the same event, so the
+// browser shows it only once.
 function tell(tag, title, text, run) {
   const shown = new Notification(title, { body: escaped(text), tag, icon: "icon.svg" });
   shown.onclick = () => {

@@ -1,5 +1,5 @@
-// Panels that fold, so that what is below them is on the first screen. This browser keeps
-// which are folded.
+// Panels that can be folded, so that what is below them fits on the screen. The browser
+// stores which are folded.
 
 import { make, setAttribute, icon } from "./dom.js";
 
@@ -10,15 +10,17 @@ function read() {
     const kept = JSON.parse(localStorage.getItem(key) ?? "{}");
     return typeof kept === "object" && kept !== null ? kept : {};
   } catch {
-    return {}; // storage is switched off, or somebody else wrote there
+    return {}; // storage is switched off, or has something else
   }
 }
 const kept = read();
 
-// isFolded reports whether a panel is folded; first is what it is until somebody changes it.
+// isFolded reports whether a panel is folded; first is the state until the user changes
+// it.
 export const isFolded = (name, first = false) => kept[name] ?? first;
 
-// foldButton returns the button that folds a panel: the panel has the class "folded" then.
+// foldButton returns the button that folds a panel. A folded panel has the class
+// "folded".
 export function foldButton(panel, name, label, first = false) {
   const button = make("button", { type: "button", class: "plain fold", "aria-label": `Show or hide ${label}`, onclick: () => set(!isFolded(name, first)) }, icon("open"));
   function set(fold) {
@@ -27,7 +29,7 @@ export function foldButton(panel, name, label, first = false) {
     try {
       localStorage.setItem(key, JSON.stringify(kept));
     } catch {
-      // It holds for this page alone.
+      // The setting lasts until the page is left.
     }
   }
   function show() {

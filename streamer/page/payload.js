@@ -1,5 +1,5 @@
-// What went into a call and what came out of it, whole: JSON that folds, text with its
-// lines, and the input and output of a model as the conversation that they are.
+// The whole input, output or error of a call: JSON that can be folded, text with its
+// lines, and the input and output of a model as a conversation.
 
 import { difference } from "./difference.js";
 import { make, setHidden, setText, byID } from "./dom.js";
@@ -12,22 +12,22 @@ const body = byID("payload-body");
 const search = byID("payload-search");
 const found = byID("payload-found");
 const compare = byID("payload-compare");
-const mostAtOnce = 200; // members that are made at a time
+const mostAtOnce = 200; // members that are created at a time
 const mostFound = 500;
 const mostShown = 32 << 20; // bytes
 
 let text = ""; // what is shown
-let value; // the same, if it is JSON
+let value; // the parsed text, if it is JSON
 let turn = 0;
-let schema; // that the value was to fit, if it is known
+let schema; // the schema for the value, if it is known
 let others = []; // calls with which it can be compared
 let shownPart = "";
 
 const pathOf = (run, address, part) => `${runPath(run)}/calls/${encodeURIComponent(address)}/${part}`;
 
-// show shows a part of a call: input, output or error. Alike are other calls with which it
-// can be compared, as {run, address, label}; asked is the call of a model whose request says
-// what an output has to be like.
+// show shows a part of a call: input, output or error. alike lists other calls with which it
+// can be compared, as {run, address, label}; asked is the address of the model call whose
+// request has the schema for the output.
 export async function show(run, address, part, { alike = [], asked } = {}) {
   const mine = ++turn;
   const path = pathOf(run, address, part);
@@ -71,7 +71,8 @@ async function read(path) {
   return { text, value: response.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : undefined };
 }
 
-// showDifference shows what differs from another call, or all of it again.
+// showDifference shows the difference from the selected call, or the whole value if
+// none is selected.
 async function showDifference() {
   const mine = ++turn;
   const other = others[compare.value];
@@ -97,10 +98,10 @@ function contents() {
     make("details", {}, make("summary", {}, "All of it, as JSON"), member(undefined, value, true)));
 }
 
-// lines shows a text as it is, but for characters that cannot be seen.
+// lines shows a text unchanged, except for invisible characters.
 const lines = (text) => make("pre", { dir: "auto" }, text.split("\n").map(escaped).join("\n"));
 
-// member shows a value and its key; what is inside is made when it is opened.
+// member shows a value and its key. The members inside are created when it is opened.
 function member(key, value, open) {
   const name = key === undefined ? undefined : make("span", { class: "key" }, escaped(String(key)) + ": ");
   if (value === null || typeof value !== "object") return leaf(name, value);
@@ -111,7 +112,7 @@ function member(key, value, open) {
   const node = make("details", { class: "member" }, make("summary", {}, name, make("span", { class: "muted" }, sign)), inside);
   let made = 0;
   const more = make("button", { type: "button", class: "quiet", onclick: () => node.reach(made + mostAtOnce) });
-  // reach makes the members up to that one, and returns their elements.
+  // reach creates the members up to the given one, and returns their elements.
   node.reach = (to) => {
     more.remove();
     const small = entries.length <= 20;
@@ -135,15 +136,16 @@ function leaf(name, value) {
   return make("div", { class: "leaf" }, name, make("span", { class: "value " + typeof value, dir: "auto" }, typeof value === "string" ? JSON.stringify(value) : String(value)));
 }
 
-// messagesOf returns the messages of a request to a model or of its response; undefined if
-// the value is neither.
+// messagesOf returns the messages of a request to a model or of its response, or undefined
+// if the value is neither.
 function messagesOf(value) {
   const isMessage = (message) => typeof message?.role === "string";
   if (Array.isArray(value?.messages) && value.messages.length > 0 && value.messages.every(isMessage)) return value.messages;
   return isMessage(value?.message) ? [value.message] : undefined;
 }
 
-// answerOf is the JSON that a model has answered with; undefined for other texts.
+// answerOf returns the JSON that a model has answered with, or undefined if the answer
+// is not JSON.
 function answerOf(messages) {
   try {
     return JSON.parse(messages.at(-1).text);
@@ -152,7 +154,7 @@ function answerOf(messages) {
   }
 }
 
-// conversation shows messages, and the results of tools beside the calls of them.
+// conversation shows messages, with the results of tools beside their calls.
 function conversation(messages) {
   const results = new Map();
   for (const message of messages) if (message.role === "tool" && message.tool_call_id) results.set(message.tool_call_id, message);
@@ -175,16 +177,16 @@ function partOf(part) {
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]);
 let urls = []; // of pictures
 
-// picture shows the data of a picture; nothing for other parts. What is elsewhere is not
-// loaded: its address is shown.
+// picture shows the data of a picture, and returns undefined for other parts. A picture
+// that is stored elsewhere is not loaded; its address is shown.
 function picture({ mime, data, url }) {
-  if (/^image\//.test(mime ?? "") && url && !data) return make("p", {}, make("span", { class: "muted" }, "A picture that is not here: "), make("span", { class: "mono" }, escaped(url)));
+  if (/^image\//.test(mime ?? "") && url && !data) return make("p", {}, make("span", { class: "muted" }, "A picture stored elsewhere: "), make("span", { class: "mono" }, escaped(url)));
   if (!pictures.has(mime) || typeof data !== "string") return undefined;
   let bytes;
   try {
     bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
   } catch {
-    return undefined; // it was redacted
+    return undefined; // the data was redacted
   }
   const address = URL.createObjectURL(new Blob([bytes], { type: mime }));
   urls.push(address);
@@ -193,7 +195,7 @@ function picture({ mime, data, url }) {
   return image;
 }
 
-// letGo releases the data of the pictures that were shown.
+// letGo releases the data of the pictures.
 function letGo() {
   for (const url of urls) URL.revokeObjectURL(url);
   urls = [];
@@ -213,7 +215,7 @@ function parsed(text) {
   }
 }
 
-// find opens what contains the text, and goes to the next of it.
+// find opens the members that contain the text, and goes to its next occurrence.
 function find() {
   for (const node of body.querySelectorAll(".hit")) node.classList.remove("hit");
   const wanted = search.value.toLowerCase();
@@ -233,7 +235,7 @@ function find() {
   hits[0]?.scrollIntoView({ block: "center" });
 }
 
-// open makes and collects the elements of a value that have the text.
+// open creates and collects the elements of a value that contain the text.
 function open(node, value, wanted, hits) {
   const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
   for (const [i, [key, inside]] of entries.entries()) {
@@ -263,8 +265,8 @@ byID("payload-copy").addEventListener("click", async () => {
 });
 byID("payload-close").addEventListener("click", () => dialog.close());
 dialog.addEventListener("close", () => {
-  if (dialog.open) return; // something else is shown by now
-  turn++; // what still loads is of no interest
+  if (dialog.open) return; // the dialog was opened again meanwhile
+  turn++; // ignore what is still loading
   letGo();
 });
 compare.addEventListener("change", showDifference);

@@ -1,5 +1,5 @@
-// What the calls of a run are producing while they go on: a model's answer, its
-// thoughts and tool calls, and how far a tool is. See streamer.Delta.
+// The live output of the calls of a run: a model's answer, thoughts and tool calls,
+// and the progress of a tool. See streamer.Delta.
 
 import * as address from "./address.js";
 import { make, list, setText, setClass, setHidden, byID } from "./dom.js";
@@ -12,8 +12,8 @@ const ends = ["completed", "failed", "interrupted", "awaiting"];
 export class Producing {
   #calls = new Map(); // by address: {address, attempt, texts}
   #select;
-  #any = false; // the run has shown something: the panel keeps its place
-  #away; // why nothing is shown; undefined if something may be
+  #any = false; // the run has shown something, so the panel stays
+  #away; // why no output is available; undefined if it is
 
   constructor(select) {
     this.#select = select;
@@ -24,7 +24,7 @@ export class Producing {
     this.#away = undefined;
   }
 
-  // away says why nothing is shown until the run is opened again.
+  // away stores why no output is available until the run is opened again.
   away(message) {
     this.#calls.clear();
     this.#away = message;
@@ -48,7 +48,7 @@ export class Producing {
     call.texts.set(key, { key, part, name: name ?? before?.name, text: text.slice(-kept) });
   }
 
-  // end drops what is over with a record.
+  // end drops the output that a record ends.
   end({ event_type, execution_status, address, retry_attempt }) {
     if (event_type === "run") this.clear();
     else if (ends.includes(execution_status) && this.#calls.get(address)?.attempt <= retry_attempt) this.#calls.delete(address);

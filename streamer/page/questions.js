@@ -1,5 +1,4 @@
-// Questions to a human: prominent, and where it is allowed with the means to
-// answer them.
+// Questions to people, with forms to answer them if that is allowed.
 
 import * as alike from "./alike.js";
 import { isAnsweredHere, markAnswered } from "./answered.js";
@@ -8,15 +7,14 @@ import { before as whatWasBefore } from "./before.js";
 import { make, list, setHidden, setText, icon } from "./dom.js";
 import { now, parse } from "./clock.js";
 import * as fold from "./fold.js";
-import { byCommand } from "./goon.js";
+import { byCommand } from "./continue.js";
 import { age, duration, escaped, fullTime, kind, plural } from "./format.js";
 import { foldButton } from "./panels.js";
 import { post, runPath } from "./request.js";
 import { href } from "./route.js";
 import * as who from "./who.js";
 
-// questionsOf collects what the runs ask and nobody has answered, the oldest question
-// first.
+// questionsOf returns the open questions of the runs, the oldest first.
 export function questionsOf(runs) {
   const all = [];
   for (const run of runs) {
@@ -25,16 +23,16 @@ export function questionsOf(runs) {
   return all.sort((a, b) => parse(a.asked_at) - parse(b.asked_at) || (a.run < b.run ? -1 : a.run > b.run ? 1 : 0));
 }
 
-const settled = 800; // ms for which a card that appeared or moved takes no click
-const stays = 8_000; // ms for which a card that is no longer asked stays at least
-const leaves = 60_000; // ms after which it goes, even if the pointer is still there
+const settled = 800; // ms for which a card that appeared or moved ignores clicks
+const stays = 8_000; // ms for which the card of a closed question stays at least
+const leaves = 60_000; // ms after which it is removed, even if the pointer is still on it
 
-// What each section shows: a card keeps its place, also when its question was
-// answered, so that no other comes under the pointer.
+// The cards that each section shows. A card keeps its place even when its question
+// has been answered, so that no other card moves under the pointer.
 const shownIn = new WeakMap();
 
-// draw shows the questions in the section. All are those that are open, also those that cannot
-// be shown yet.
+// draw shows the questions in the section. all has every open question, including those that
+// do not fit.
 export function draw(section, questions, can, { all = questions, most = 20, more = 0, unknown = 0, linked = true, runOf } = {}) {
   const time = performance.now();
   const open = new Map(questions.map((q) => [[q.run, q.id, q.asked_at, can.answer, isAnsweredElsewhere(q)].join("\n"), q]));
@@ -43,8 +41,9 @@ export function draw(section, questions, can, { all = questions, most = 20, more
     if (open.has(card.key)) open.delete(card.key);
     else if (!card.gone) endCard(card, time);
   }
-  for (const [key, q] of open) if (isAnsweredHere(q)) open.delete(key); // among others that were alike
-  // Those that were answered here stay until a program has taken the answer, and take no room.
+  for (const [key, q] of open) if (isAnsweredHere(q)) open.delete(key); // answered together with similar ones
+  // Cards that were answered here stay until a program has taken the answer, and do not
+  // count.
   const room = Math.max(0, most - cards.filter((card) => !card.gone && !isAnsweredHere(card.q)).length);
   for (const [key, q] of [...open].slice(0, room)) cards.push({ key, q, gone: 0 });
   shownIn.set(section, cards);
@@ -60,8 +59,9 @@ export function draw(section, questions, can, { all = questions, most = 20, more
   watchPlaces(section, cards, time);
 }
 
-// drawHead draws what stands above the cards: how many questions there are, under which
-// name they are answered, and which are alike. Unknown is how many more runs ask.
+// drawHead draws what is above the cards: the number of questions, the name under which
+// they are answered, and groups of similar ones. unknown is the number of runs whose
+// questions are not loaded.
 function drawHead(section, questions, can, unknown) {
   const head = section.previousElementSibling;
   setHidden(head, section.hidden);
@@ -75,21 +75,21 @@ function drawHead(section, questions, can, unknown) {
   alike.draw(head.lastChild, open, can);
 }
 
-// drawTimes says since when and until when a question waits.
+// drawTimes shows since when and until when a question waits.
 function drawTimes({ asked, until }, q) {
   setText(asked, "asked " + age(now() - parse(q.asked_at)) + " ago");
   asked.title = fullTime(parse(q.asked_at));
   const end = parse(q.due_at);
   if (!end) return setText(until, "waits until it is answered");
   const left = end - now();
-  setText(until, left > 0 ? `its default answers in ${duration(left)}` : "its default answers now");
+  setText(until, left > 0 ? `answered by default in ${duration(left)}` : "answered by default now");
   until.title = fullTime(end);
 }
 
 // isAnsweredElsewhere reports whether there is an answer that this page did not send.
 const isAnsweredElsewhere = (q) => Boolean(q.answered) && !isAnsweredHere(q);
 
-// drop takes all cards off the page.
+// drop removes all cards.
 export function drop(section) {
   section.previousElementSibling.replaceChildren();
   setHidden(section.previousElementSibling, true);
@@ -122,14 +122,14 @@ function drawRest(section, n) {
   if (rest?.isConnected && rest !== section.lastElementChild) section.append(rest);
 }
 
-// watchPlaces notes which cards have moved, or are new: a click that was meant
-// for what was there before must not answer them.
+// watchPlaces notes which cards have moved or are new, so that a click that was
+// meant for the previous content of the place does not answer them.
 function watchPlaces(section, cards, time) {
   for (const { node } of cards) watchPlace(section, node, time);
 }
 
-// watchSize notes cards that move because another one became larger or smaller, such as
-// when it was answered, at the time when they do.
+// watchSize notes the time at which cards move because the size of another card has
+// changed, for example when it was answered.
 function watchSize(section) {
   if (sized.has(section)) return;
   sized.add(section);
@@ -144,12 +144,12 @@ function watchPlace(section, node, time) {
   node.place = place;
 }
 
-// isMisplaced reports whether a click on the card may have been meant for
-// something else. A key is not pressed at a place.
+// isMisplaced reports whether a click on the card may have been meant for something
+// else. This does not apply to keys.
 function isMisplaced(node, event) {
   if (event.detail === 0) return false;
   const time = performance.now();
-  watchPlace(node.parentElement, node, time); // it may have moved since it was drawn
+  watchPlace(node.parentElement, node, time); // the card may have moved since it was drawn
   return time - node.movedAt < settled;
 }
 
@@ -158,7 +158,7 @@ function cardOf(q, can, linked, runOf) {
   const until = make("span", { class: "muted" });
   const may = make("span", { class: "muted" }, can.answer ? (can.as ? `you may answer, ${can.as}` : "you may answer") : "you may not answer here");
   const from = linked ? make("a", { class: "mono", href: href({ run: q.run }), "data-row": true }, q.run) : undefined;
-  const refused = q.refused ? make("p", { class: "error" }, "The answer before did not fit: " + escaped(q.refused)) : undefined;
+  const refused = q.refused ? make("p", { class: "error" }, "The previous answer did not fit: " + escaped(q.refused)) : undefined;
   const node = make("article", { class: "question", "data-question": q.id },
     make("div", { class: "question-text" }, icon("question"), make("p", { dir: "auto" }, escaped(q.message || q.id))),
     make("div", { class: "question-from" }, from, make("span", { class: "mono muted" }, q.address), asked, until, may, refused, whatWasBefore(q)),
@@ -169,7 +169,7 @@ function cardOf(q, can, linked, runOf) {
   return node;
 }
 
-// answeredBefore says that there is an answer, which no program has taken yet.
+// answeredBefore shows that the question has an answer, which no program has taken yet.
 function answeredBefore(q, node, runOf) {
   const run = runOf?.(q.run);
   node.classList.add("answered");
@@ -178,7 +178,7 @@ function answeredBefore(q, node, runOf) {
   return make("div", { class: "answer" }, node.answered.text);
 }
 
-// doubt says what a call in doubt was.
+// doubt describes a call in doubt.
 function doubt(call) {
   const began = parse(call.began_at);
   const effect = call.effect && `might repeat ${call.effect.address}${call.effect.run_id ? " of run " + call.effect.run_id : ""}`;
@@ -187,7 +187,7 @@ function doubt(call) {
     call.input ? make("span", { class: "mono" }, "input " + escaped(call.input)) : undefined);
 }
 
-// form answers the question of a card.
+// form returns the form that answers the question of a card.
 function form(q, node, runOf) {
   const made = answerForm(q, {
     label: escaped(q.message || q.id),
@@ -207,20 +207,21 @@ function form(q, node, runOf) {
   return made;
 }
 
-// standingOf is what tells later whether a program has gone on with a run.
+// standingOf returns the state of a run by which afterAnswer can tell whether a program
+// has continued it.
 const standingOf = (run) => ({ status: run?.status, openings: run?.openings ?? 0 });
 
-// afterAnswer says whether somebody goes on with the run.
+// afterAnswer returns a text that says whether a program continues the run.
 function afterAnswer(q, before, run) {
   if (!run) return "Answered.";
   const now = standingOf(run);
-  if (now.openings > before.openings || (before.status !== "running" && now.status === "running")) return "Answered. A program goes on with the run.";
+  if (now.openings > before.openings || (before.status !== "running" && now.status === "running")) return "Answered. A program continues the run.";
   if (fold.isSettled(run)) return `Answered. The run is ${run.status}.`;
   const open = run.questions.filter((question) => !question.answered && !isAnsweredHere({ ...question, run: q.run })).length;
   if (open > 0 && run.status === "paused") return `Answered. The run waits for ${plural(open, "more answer")}.`;
-  if (now.status === "running") return "Answered. A program has the run open; the call goes on when that resumes it.";
-  return "Answered. No program has gone on with the run yet: it goes on when one resumes it.";
+  if (now.status === "running") return "Answered. A program has the run open; the call continues when the program resumes it.";
+  return "Answered. No program has continued the run yet; it continues when one resumes it.";
 }
 
-// byHand tells how to answer where the page may not.
-const byHand = (q) => make("p", { class: "byhand goon" }, ...byCommand("This page may not answer.", ["reprise", "answer", q.run, q.id, "true"]));
+// byHand shows the command that answers, if the page may not.
+const byHand = (q) => make("p", { class: "byhand commands" }, ...byCommand("This page may not answer.", ["reprise", "answer", q.run, q.id, "true"]));

@@ -18,10 +18,10 @@ export const recordKinds = { all: "all", errors: "errors", logs: "logs", talk: "
 
 export class Records {
   #all = [];
-  #next = 0; // each record has a number, also those that the run gave none
+  #next = 0; // numbers all records, including those without a number in the run
   #rows = byID("record-rows");
   #select;
-  #kind; // what was drawn, up to which record, and when
+  #kind; // the kind of records that was drawn last
   #shown = 0;
   #drawn = 0;
 
@@ -39,7 +39,7 @@ export class Records {
   }
 
   draw(kind, total) {
-    // What floods nobody can read.
+    // Nobody can read records that arrive this fast, so draw them less often.
     const time = performance.now();
     if (kind === this.#kind && this.#next - this.#shown > 40 && time - this.#drawn < 700) return;
     [this.#kind, this.#shown, this.#drawn] = [kind, this.#next, time];

@@ -1,18 +1,17 @@
-// Requests to the server, which is wherever the page came from: all paths are
-// relative.
+// Requests to the server that the page was loaded from: all paths are relative.
 
-// A Refusal is an answer of the server that is no success.
+// A Refusal is a response of the server that is not a success.
 export class Refusal extends Error {
   constructor(status, code, message, retryAfter) {
     super(message);
     this.status = status;
     this.code = code;
-    this.retryAfter = retryAfter; // in ms, 0 for nothing
+    this.retryAfter = retryAfter; // in ms; 0 if the server did not say
   }
 }
 
-// get returns the JSON at the path, and the times around the request. It
-// throws a Refusal, or another error where no answer came in time.
+// get returns the JSON at the path, and the times around the request. It throws a
+// Refusal, or another error if no response arrives in time.
 export async function get(path, { timeout = 15_000, signal } = {}) {
   const sent = Date.now();
   const response = await fetch(path, { signal: within(timeout, signal), cache: "no-store", credentials: "same-origin" });
@@ -20,7 +19,7 @@ export async function get(path, { timeout = 15_000, signal } = {}) {
   return { body: await response.json(), sent, received: Date.now() };
 }
 
-// post sends JSON, and returns what is answered.
+// post sends JSON, and returns the body of the response.
 export async function post(path, body) {
   const response = await fetch(path, {
     method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
@@ -30,7 +29,8 @@ export async function post(path, body) {
   return response.json();
 }
 
-// probe asks how the server would answer, and hangs up.
+// probe sends a request, and closes the connection when the status of the response is
+// known.
 export async function probe(path, { timeout, signal } = {}) {
   const over = new AbortController();
   try {
@@ -41,9 +41,9 @@ export async function probe(path, { timeout, signal } = {}) {
   }
 }
 
-// drain makes the browser let go of connections that are dead and that it keeps
-// to use again: each of these requests takes one, and closes it where no
-// answer comes. Browsers keep six for a server.
+// drain makes the browser close dead connections that it keeps for reuse. Each of
+// its requests takes one of the connections, and closes it if no response arrives.
+// Browsers keep six for a server.
 export async function drain(signal) {
   await Promise.allSettled(Array.from({ length: 6 }, () => get("health", { timeout: 2500, signal })));
 }
@@ -60,7 +60,7 @@ async function refusal(response) {
     code = error.code;
     message = error.message;
   } catch {
-    // A proxy's page: the status says it all.
+    // The page of a proxy: the status is enough.
   }
   const after = Number(response.headers.get("Retry-After"));
   return new Refusal(response.status, code, message, after > 0 ? after * 1000 : 0);

@@ -1,5 +1,5 @@
-// What is shown is in the part of the address after "#", so that it can be
-// kept, sent to somebody and loaded anew: #run=ID&only=trouble, #status=failed.
+// The view is described by the part of the address after "#", so that it can be
+// stored, sent to somebody and reloaded: #run=ID&only=trouble, #status=failed.
 
 const listeners = new Set();
 
@@ -7,7 +7,7 @@ export function route() {
   return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 }
 
-// href is the address of another place.
+// href returns the address of another view.
 export function href(to) {
   const params = new URLSearchParams();
   for (const [key, value] of Object.entries(to)) {
@@ -16,13 +16,13 @@ export function href(to) {
   return "#" + params;
 }
 
-// refine changes what is shown of a place, without a step in the history.
+// refine changes details of the view, without a new entry in the history.
 export function refine(change) {
   history.replaceState(null, "", href({ ...route(), ...change }));
   tell();
 }
 
-// go leads to another place.
+// go goes to another view.
 export function go(to) {
   location.hash = href(to);
 }

@@ -1,4 +1,4 @@
-// One run: how it stands, what it asks, and its calls over time.
+// One run: its state, its questions, and its calls over time.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { CallTree, origin } from "./calls.js";
@@ -8,7 +8,7 @@ import * as detail from "./detail.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
 import { age, clockTime, count, duration, fullTime, plural, price, reason as reasonOf, statuses, tokens, words } from "./format.js";
-import * as goon from "./goon.js";
+import * as continuing from "./continue.js";
 import { openCancel, openInterrupt } from "./interrupt.js";
 import { Producing } from "./producing.js";
 import * as questions from "./questions.js";
@@ -35,9 +35,9 @@ export class RunView {
   #can = { interrupt: false, cancel: false, answer: false };
   #window;
   #deleted = false;
-  #remade = 0; // when the run was made that has the ID of one that was shown before
-  #seeking = false; // a failure in a part that is not loaded
-  #hole = 0; // the record before which some are missing, for which everything was loaded anew
+  #remade = 0; // when this run was created, if it has the ID of a deleted run that was shown before
+  #seeking = false; // nextFailure is searching a part that is not loaded
+  #hole = 0; // the number of the record before which records were missing at the last reload
   #feed;
   #changed;
   #announce;
@@ -94,7 +94,7 @@ export class RunView {
     this.#window.stop();
     detail.draw(undefined);
     questions.drop(byID("run-questions"));
-    goon.draw(undefined);
+    continuing.draw(undefined);
     for (const id of ["record-rows", "run-facts", "producing-rows"]) list(byID(id), []);
     questions.drop(byID("run-questions"));
     for (const id of ["run-status", "run-description"]) byID(id).replaceChildren();
@@ -149,14 +149,14 @@ export class RunView {
     this.#changed();
   }
 
-  // #renew notes that what was shown is of a run that was deleted.
+  // #renew notes that the run that was shown was deleted, and another one has its ID.
   #renew(run) {
     this.#remade = parse(run.created_at);
     this.#window.before = 0;
-    this.#announce("The run was deleted, and another one has its name.");
+    this.#announce("The run was deleted, and another run has its ID.");
   }
 
-  // #delete says that the run is gone; what was shown of it stays.
+  // #delete shows that the run was deleted. What is shown of it stays.
   #delete() {
     this.#deleted = true;
     this.#announce("The run was deleted.");
@@ -168,11 +168,11 @@ export class RunView {
     if (this.#deleted) return void this.#feed.reload(); // another run has its ID
     let result = fold.take(this.#run, record);
     if (result === fold.hole && this.#hole === record.seq) {
-      this.#run.last_seq = record.seq - 1; // nobody has what is missing
+      this.#run.last_seq = record.seq - 1; // no process has the missing records
       result = fold.take(this.#run, record);
     }
     if (result === fold.hole || result === fold.reopened) {
-      this.#hole = record.seq; // what another process has written, or a crash has taken
+      this.#hole = record.seq; // another process wrote the missing records, or a crash has lost them
       return void this.#feed.reload();
     }
     if (result !== fold.taken) return;
@@ -183,24 +183,24 @@ export class RunView {
   }
 
   #keep(record) {
-    if (this.#window.before > 0) return; // another part is looked at
+    if (this.#window.before > 0) return; // the user looks at another part
     this.#tree.take(record);
     this.#records.take(record);
   }
 
-  // select shows a call in particular, or none.
+  // select shows the details of a call, or closes them.
   select(address) {
     refine({ call: address === route().call ? undefined : address });
   }
 
-  // toggle opens or closes what is inside of a call.
+  // toggle shows or hides the calls inside a call.
   toggle(address, collapse) {
     const call = this.#tree.calls.get(address) ?? this.#timeline.line(address);
     if (call) this.#timeline.toggle(call, collapse);
   }
 
-  // nextFailure shows the next call that failed, or the one before, of the part that is loaded
-  // or else of the next part that has one. After the last comes the first.
+  // nextFailure shows the next or the previous call that failed: in the loaded part, or else
+  // in the nearest part that has one. After the last call it continues with the first.
   async nextFailure(by) {
     const run = this.#run;
     if (!run || this.#seeking) return;
@@ -211,7 +211,7 @@ export class RunView {
     let next = here < 0 ? end() : here + by;
     for (let parts = this.#window.parts(run.last_seq); !failed[next] && run.calls.failed > 0 && parts > 0; parts--) {
       await this.#window.step(by, run.last_seq);
-      if (route().run !== this.#id) return; // nobody looks at it any more
+      if (route().run !== this.#id) return; // the user has left the run
       failed = this.#failed();
       next = end();
     }
@@ -232,7 +232,7 @@ export class RunView {
     const asked = run.questions.map((question) => ({ run: run.run_id, ...question }));
     this.#drawHead(run, now);
     this.#drawBanner(run);
-    goon.draw(this.#deleted ? undefined : run, this.#can, () => this.#feed.reload());
+    continuing.draw(this.#deleted ? undefined : run, this.#can, () => this.#feed.reload());
     questions.draw(byID("run-questions"), this.#deleted ? [] : asked, this.#can, { linked: false, runOf: () => run });
     this.#producing.draw(run.status === "running");
     this.#timeline.draw(this.#tree, {
@@ -241,7 +241,7 @@ export class RunView {
       running: run.status === "running" && this.#window.before === 0, total: run.calls.started,
       ended: this.#window.before > 0 ? parse(run.updated_at) : 0, origin: run.status === "failed" ? origin(this.#tree) : undefined,
     }, now);
-    detail.draw(this.#tree.calls.get(call), now, () => this.select(call), (address) => goon.openFork(this.#id, address, this.#can), { calls: this.#tree.calls.values(), parent: run.parent_run_id });
+    detail.draw(this.#tree.calls.get(call), now, () => this.select(call), (address) => continuing.openFork(this.#id, address, this.#can), { calls: this.#tree.calls.values(), parent: run.parent_run_id });
     this.#window.draw(run, this.#tree);
     this.#consumption.draw(run);
     this.#records.draw(records, run.last_seq);
@@ -267,13 +267,13 @@ export class RunView {
     setHidden(byID("interrupt"), !this.canInterrupt);
     setHidden(byID("cancel"), !this.canCancel);
     setText(byID("run-description"), run.description ?? "");
-    setAttribute(byID("run-description"), "title", run.description); // which is cut after three lines
+    setAttribute(byID("run-description"), "title", run.description); // the element shows only three lines
     const since = parse(run.created_at);
     const until = parse(run.updated_at);
     const { calls, usage } = run;
     const facts = [
-      [run.last_seq > 0 ? "Goes on" : "Begins", run.status === "queued" ? (run.due_at ? `${fullTime(parse(run.due_at))}, ${dueIn(run, now)}` : "when a runner has room for it") : ""],
-      ["Goes on", run.status === "paused" && run.due_at ? `${fullTime(parse(run.due_at))}, ${dueIn(run, now)}` : ""],
+      [run.last_seq > 0 ? "Continues" : "Begins", run.status === "queued" ? (run.due_at ? `${fullTime(parse(run.due_at))}, ${dueIn(run, now)}` : "when a runner has room for it") : ""],
+      ["Continues", run.status === "paused" && run.due_at ? `${fullTime(parse(run.due_at))}, ${dueIn(run, now)}` : ""],
       [run.status === "queued" && !run.last_seq ? "Queued" : "Began", since ? `${clockTime(since)}, ${age(now - since)} ago` : "", since ? fullTime(since) : undefined],
       isOver(run) ? ["Took", duration(until - since)] : ["Newest record", run.last_seq > 0 ? `${age(now - until)} ago` : ""],
       ["Calls", [`${count(calls.completed)} ok`, calls.failed && `${count(calls.failed)} failed`, calls.active - calls.waiting > 0 && `${calls.active - calls.waiting} run`, calls.waiting && `${calls.waiting} wait`, calls.asking && `${calls.asking} ask`, calls.stopped && `${calls.stopped} stopped`].filter(Boolean).join(", ")],
@@ -295,7 +295,7 @@ export class RunView {
     });
   }
 
-  // #drawBanner says why a run is over, if that is no good news.
+  // #drawBanner shows why a run has ended, unless it completed.
   #drawBanner(run) {
     const banner = byID("run-banner");
     const last = this.#tree.openings.at(-1);
@@ -304,8 +304,8 @@ export class RunView {
       const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
       if (error) text = `Failed (${[...new Set([words(errorClass), reasonOf(reason)])].filter(Boolean).join(", ")}): ${error}`;
     }
-    if (this.#remade) text = [`The run that was shown here was deleted. This is another one with its name, made at ${fullTime(this.#remade)}.`, text].filter(Boolean).join(" ");
-    if (this.#deleted) text = "This run was deleted. What is shown of it is what this page has read before.";
+    if (this.#remade) text = [`The run that was shown here was deleted. This is another run with the same ID, created at ${fullTime(this.#remade)}.`, text].filter(Boolean).join(" ");
+    if (this.#deleted) text = "This run was deleted. The page shows what it had loaded before.";
     setHidden(banner, !text);
     setClass(banner, "banner s-" + (this.#deleted ? "failed" : run.status));
     setText(banner, text);
@@ -314,7 +314,7 @@ export class RunView {
 
 const dueIn = (run, now) => (parse(run.due_at) > now ? "in " + duration(parse(run.due_at) - now) : "now");
 
-// drawSegments makes a choice of one; the address keeps it.
+// drawSegments shows a choice of one value, which the address stores.
 function drawSegments(element, choices, name) {
   element.replaceChildren(...Object.entries(choices).sort().map(([value, text]) =>
     make("button", { type: "button", role: "radio", "aria-checked": "false", "data-value": value, onclick: () => refine({ [name]: value === "all" ? "" : value }) }, text)));

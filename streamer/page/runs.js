@@ -1,4 +1,4 @@
-// All runs that the page knows, brought up to date by records.
+// All runs that the page knows, kept up to date by records.
 
 import { parse } from "./clock.js";
 import * as fold from "./fold.js";
@@ -10,12 +10,12 @@ const mostHeld = 1000; // records that wait until their run is known
 
 export class Runs {
   all = new Map(); // by run ID
-  more = false; // the server has older ones
+  more = false; // the server has older runs
   can = { interrupt: false, cancel: false, answer: false };
-  rest = {}; // how many runs there are of each status that are not in all
+  rest = {}; // the numbers of runs that are not in all, by status
   #changed;
-  #asked = new Set(); // IDs of runs whose figures were asked for
-  #held = new Map(); // run ID → records of a run that is being asked for
+  #asked = new Set(); // IDs of runs whose counts were requested
+  #held = new Map(); // records of runs whose state is being requested, by run ID
   #asking = false;
   #recounting;
 
@@ -34,14 +34,14 @@ export class Runs {
     this.#changed();
   }
 
-  // #count takes over how many runs there are of each status.
+  // #count stores the numbers of runs by status.
   #count(counts) {
     this.rest = { ...counts };
     for (const { status } of this.all.values()) this.rest[status] = Math.max(0, (this.rest[status] ?? 0) - 1);
   }
 
-  // complete asks once for the figures of runs that are not known: those on the
-  // screen. Afterwards the records keep them up to date.
+  // complete requests the counts of the given runs once, if they are not known.
+  // Afterwards the records keep them up to date.
   complete(ids) {
     for (const id of ids) {
       if (!this.isUnasked(this.all.get(id))) continue;
@@ -50,12 +50,12 @@ export class Runs {
     }
   }
 
-  // isUnasked reports whether figures of a run are missing and were not asked for.
+  // isUnasked reports whether counts of a run are missing and were not requested.
   isUnasked(run) {
     return Boolean(run?.partial) && !this.#held.has(run.run_id) && !this.#asked.has(run.run_id);
   }
 
-  // merge adds runs that were found, and takes over what is new of others.
+  // merge adds new runs, and updates known runs whose state is newer.
   merge(states) {
     for (const state of states) {
       const run = this.all.get(state.run_id);
@@ -65,7 +65,7 @@ export class Runs {
     }
   }
 
-  // isPending reports whether more of a run is known soon.
+  // isPending reports whether the counts of a run are being requested, or will be.
   isPending(run) {
     return Boolean(run.partial) && (!this.#asked.has(run.run_id) || this.#held.has(run.run_id));
   }
@@ -75,14 +75,14 @@ export class Runs {
     return body.runs.some((state) => state.last_seq > (this.all.get(state.run_id)?.last_seq ?? 0));
   }
 
-  // remove takes out a run that was deleted.
+  // remove removes a run that was deleted.
   remove(id) {
     this.#held.delete(id);
     if (this.all.delete(id)) this.#changed();
-    else this.#recount(); // it was one of the rest
+    else this.#recount(); // the run was one of the rest
   }
 
-  // renew asks for a run that has the ID of one that was deleted.
+  // renew requests a run that has the ID of a deleted one.
   renew(id) {
     if (this.all.has(id)) this.#ask(id);
     else this.#recount();
@@ -98,21 +98,21 @@ export class Runs {
     let run = this.all.get(id);
     if (!run) {
       this.#add((run = fold.begin(id)));
-      if (record.seq > 1 && this.more) this.#recount(); // it may be one of the rest
+      if (record.seq > 1 && this.more) this.#recount(); // the run may be one of the rest
     }
     const result = fold.take(run, record);
     if (result === fold.hole || result === fold.reopened) this.#ask(id, record);
     else if (result === fold.taken) this.#changed();
   }
 
-  // #recount asks how many runs there are, at most every five seconds.
+  // #recount requests the numbers of runs, at most every five seconds.
   #recount() {
     this.#recounting ??= setTimeout(async () => {
       try {
         this.#count((await get("api/runs?limit=1")).body.counts);
         this.#changed();
       } catch {
-        // The feed will say that the server is away.
+        // The feed will show that the server cannot be reached.
       }
       this.#recounting = undefined;
     }, 5000);
@@ -130,8 +130,8 @@ export class Runs {
     this.more = true;
   }
 
-  // #ask has the server say how a run stands of which records are missing:
-  // what another process wrote into it, what was before the page came.
+  // #ask requests the state of a run of which records are missing: records by other
+  // processes, or from before the page was loaded.
   async #ask(id, ...records) {
     this.#held.set(id, records);
     if (this.#asking) return;
@@ -142,10 +142,10 @@ export class Runs {
       try {
         ({ run: state } = (await get(runPath(next) + "?limit=1")).body);
       } catch {
-        // What the records tell is all there is.
+        // Nothing is known but the records.
       }
       const records = this.#held.get(next);
-      if (!records) continue; // everything was loaded anew meanwhile
+      if (!records) continue; // everything was reloaded meanwhile
       this.#held.delete(next);
       this.#replace(next, state, records);
     }
@@ -156,7 +156,7 @@ export class Runs {
     let run = state ? fold.adopt(state) : (this.all.get(id) ?? fold.begin(id));
     for (const record of records) {
       if (fold.take(run, record) !== fold.hole) continue;
-      run.last_seq = record.seq - 1; // nobody has what is missing
+      run.last_seq = record.seq - 1; // no process has the missing records
       fold.take(run, record);
     }
     this.all.set(id, run);
@@ -164,11 +164,11 @@ export class Runs {
   }
 }
 
-// known reports whether the figures of a run are of all its records.
+// known reports whether the counts of a run include all its records.
 export const known = (run) => !run.partial;
 
-// order puts runs that go on before those that have ended, and each in an
-// order in which they stay: the newest first, by when they began or ended.
+// order puts runs that have not ended before those that have. Within both, the
+// newest come first, by when they began or ended, so that rows keep their places.
 export function order(a, b) {
   const ended = isOver(a) - isOver(b);
   if (ended !== 0) return ended;
@@ -179,7 +179,7 @@ export function order(a, b) {
 export const isOver = (run) => !goOn.has(run.status);
 const goOn = new Set(["queued", "running", "paused"]);
 
-// matches reports whether a run is what somebody searches for.
+// matches reports whether a run matches a search.
 export function matches(run, text) {
   if (!text) return true;
   const has = (part) => part !== undefined && part.toLowerCase().includes(text);

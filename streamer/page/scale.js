@@ -1,11 +1,11 @@
-// The axis of time of a run: the times that it was open, one after the other.
-// What lies between them, a night maybe, is a narrow break.
+// The time axis of a run: the times at which it was open, one after the other. The
+// time between them, which may be a night, is a narrow break.
 
 const gap = 0.012; // the width of a break, of the whole
-const margin = 0.008; // at the end: what took no time is there to be seen
+const margin = 0.008; // at the end, so that something that took no time is visible
 
 export class Scale {
-  pieces = []; // {from, to, x0, x1}: times, and where they are, from 0 to 1
+  pieces = []; // {from, to, x0, x1}: times, and their places from 0 to 1
 
   // The scale shows the openings of a run up to the time end, and if range is
   // not 0 only the last so many ms of it.
@@ -23,7 +23,7 @@ export class Scale {
     this.length = total;
   }
 
-  // x is where a time is: below 0 before what is shown.
+  // x returns the place of a time, below 0 if it is before the axis.
   x(time) {
     const { pieces } = this;
     if (pieces.length === 0 || time < pieces[0].from) return -1;
@@ -34,12 +34,12 @@ export class Scale {
     return 1;
   }
 
-  // breaks are the places where time is left out.
+  // breaks returns the places where time is left out.
   breaks() {
     return this.pieces.slice(1).map((p, i) => ({ x: this.pieces[i].x1, width: p.x0 - this.pieces[i].x1, ms: p.from - this.pieces[i].to }));
   }
 
-  // ticks are marks at round distances from the beginning of what is shown.
+  // ticks returns marks at round distances from the beginning of the axis.
   ticks(most) {
     const step = steps.find((s) => this.length / s <= most) ?? this.length;
     const ticks = [];

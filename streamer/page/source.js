@@ -1,5 +1,5 @@
-// The event stream as a feed sees it: like an EventSource, through the one that all tabs of
-// this browser share. Where browsers share nothing, each tab has its own.
+// The event stream of a feed. It is like an EventSource, but uses the one stream that all
+// tabs of the browser share. In browsers without SharedWorker, each tab has its own.
 
 const policy = globalThis.trustedTypes?.createPolicy("hub", { createScriptURL: () => "hub.js" });
 
@@ -17,7 +17,8 @@ function connect() {
   hub.onmessage = ({ data }) => {
     for (const message of data) open.get(message.id)?.take(message);
   };
-  // When the last page is hidden its worker is frozen, with the stream: it is told before.
+  // When the last page is hidden, the browser freezes the worker with the stream, so
+  // the worker must be told before.
   addEventListener("beforeunload", () => {
     hub.postMessage({ leaves: true });
     setTimeout(stay, stays);
@@ -25,24 +26,24 @@ function connect() {
   return true;
 }
 
-const stays = 2000; // ms after which a page that was to be left is still there
+const stays = 2000; // ms after which a page that is still there was not left after all
 
-// stay has the sources come back: the page was not left after all.
+// stay opens the sources again, because the page was not left after all.
 function stay() {
   for (const source of [...open.values()]) source.take({ type: "error", closed: true });
 }
 
-// shared reports whether the tabs of this browser have one stream.
+// shared reports whether the tabs of this browser share one stream.
 export const shared = () => connect();
 
-// A Source tells of the events of all runs after a cursor, or of one run with its deltas:
-// on(type, body, lastEventId) is called with each, and with the types "open", "error", and
-// "closed" for an error after which the source does nothing more.
+// A Source has the events of all runs after a cursor, or of one run with its deltas. It
+// calls on(type, body, lastEventId) for each event, and also with the types "open",
+// "error", and "closed", an error that ends the source.
 export class Source {
   connecting = true;
   #id = ++numbers;
   #on;
-  #own; // an EventSource, where none is shared
+  #own; // an EventSource, if none is shared
 
   constructor({ run, after }, on) {
     this.#on = on;

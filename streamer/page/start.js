@@ -1,4 +1,4 @@
-// Starting a run of a program, with a form that is made of the schema of its input.
+// Starts a run of a program, with a form that is made from the schema of its input.
 
 import { editorOf, isNullable, showProblem } from "./answers.js";
 import { make, setHidden, setText, byID } from "./dom.js";
@@ -16,7 +16,7 @@ const yes = byID("start-yes");
 let programs = [];
 let editor;
 
-// draw shows the button where programs may be started.
+// draw shows the button if programs may be started.
 export const draw = (can) => setHidden(byID("start"), !can?.start);
 
 async function open() {
@@ -35,7 +35,7 @@ async function open() {
   }
 }
 
-// choose makes the form of the program that is picked.
+// choose makes the form for the selected program.
 function choose() {
   const chosen = programs.find(({ name }) => name === program.value);
   version.replaceChildren(...chosen.versions.map((name) => make("option", { value: name, selected: name === chosen.version }, name === chosen.version ? `${name}, the newest` : name)));

@@ -1,18 +1,18 @@
-// The runs that the server finds for what the address asks for: by status, text, program,
-// version, tag, class of error and time, in each order, page by page.
+// The runs that match the filters in the address: by status, text, program, version, tag,
+// error class and time, in the chosen order, page by page.
 
 import { parse } from "./clock.js";
 import { get, Refusal, timedOut } from "./request.js";
 import { isOver, order } from "./runs.js";
 
 const perPage = 200;
-const patience = 250; // ms after the last key
-const again = 3000; // ms after which a search that got no answer is tried again
+const patience = 250; // ms after the last key press until the search begins
+const again = 3000; // ms after which a search without a response is repeated
 
-// The parts of the address that filter, and what the server calls them.
+// The filters in the address, and their names in requests.
 const filters = { status: "status", q: "text", program: "program", version: "version", pipeline: "pipeline", tag: "tag", class: "class", parent: "parent", since: "since", until: "until" };
 
-// A time without a zone is one of this machine's clock: 2026-01-02 or 2026-01-02 15:04.
+// A time without a zone is local time: 2026-01-02 or 2026-01-02 15:04.
 const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/;
 export function timeOf(text) {
   const [, day, time = "00:00"] = local.exec(text.trim()) ?? [];
@@ -21,7 +21,7 @@ export function timeOf(text) {
 }
 const times = new Set(["since", "until"]);
 
-// sorts are what a list can be sorted by, with the value of a run.
+// sorts has the values by which runs can be sorted.
 const tokens = (run) => run.usage.input_tokens + run.usage.output_tokens;
 export const sorts = {
   updated: (run) => parse(run.updated_at),
@@ -33,8 +33,8 @@ export const sorts = {
   retries: (run) => run.calls.retries,
 };
 
-// orderOf compares runs in the order of the address; without one, runs that go on come
-// first.
+// orderOf returns a function that compares runs in the order that the address asks
+// for; by default, runs that have not ended come first.
 export function orderOf({ sort, order: direction }, now) {
   const value = sorts[sort];
   if (!value) return order;
@@ -43,13 +43,13 @@ export function orderOf({ sort, order: direction }, now) {
 }
 
 export class Table {
-  total = 0; // of the runs that the address asks for
+  total = 0; // the number of runs that match
   next = ""; // where the next page begins; empty after the last
-  problem = ""; // why there is no answer
-  exact = true; // the server knows all that is asked for
+  problem = ""; // why the server did not answer
+  exact = true; // the server supports all filters of the address
   #runs;
   #changed;
-  #asked = ""; // what the server was asked for last
+  #asked = ""; // the query of the last request
   #timer;
   #recounting;
   #turn = 0;
@@ -59,31 +59,31 @@ export class Table {
     this.#changed = changed;
   }
 
-  // load takes over a snapshot, which is of all runs.
+  // load takes the total from a snapshot of all runs.
   load(body) {
     if (this.#asked !== "") return this.#ask(this.#asked);
     this.total = body.total ?? body.runs.length;
     this.next = body.next ?? "";
   }
 
-  // show asks the server for what the address says, if that is something else.
+  // show requests the runs that match the address, if its filters have changed.
   show(to) {
     const path = pathOf(to);
     this.exact = !to.kind && !(to.status ?? "").split(",").includes("waiting");
     if (path === this.#asked) return;
     this.#asked = path;
-    this.next = ""; // it was of another list
+    this.next = ""; // it belongs to the previous list
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#ask(path), patience);
   }
 
-  // all reports whether the address asks for all runs, in the order of the page.
+  // all reports whether the address asks for all runs, in the default order.
   get all() {
     return this.#asked === "";
   }
 
-  // touch notes that a run begins, ends or was deleted: the total may be another one. It is
-  // asked for at most every five seconds.
+  // touch notes that a run has begun, ended or was deleted, so that the total may have
+  // changed. The total is requested at most every five seconds.
   touch() {
     if (this.all) return;
     this.#recounting ??= setTimeout(() => this.#recount(this.#asked), 5000);
@@ -97,7 +97,7 @@ export class Table {
       if (query === this.#asked) this.total = body.total;
       this.#changed();
     } catch {
-      // The feed will say that the server is away.
+      // The feed will show that the server cannot be reached.
     }
     this.#recounting = undefined;
   }
@@ -127,15 +127,16 @@ export class Table {
       this.problem = "";
     } catch (error) {
       if (turn !== this.#turn) return;
-      if (!after) this.total = 0; // it was of another list
-      this.problem = timedOut(error) ? "it did not answer in time" : error.message;
+      if (!after) this.total = 0; // it belongs to the previous list
+      this.problem = timedOut(error) ? "the server did not answer in time" : error.message;
       if (!(error instanceof Refusal)) this.#timer = setTimeout(() => this.#ask(query, after), again);
     }
     this.#changed();
   }
 }
 
-// pathOf is the query for the server, which says what makes no sense; empty for all runs.
+// pathOf returns the query for the server, empty for all runs. The server checks the
+// values.
 function pathOf(to) {
   const params = new URLSearchParams();
   for (const [name, parameter] of Object.entries(filters)) {
@@ -152,8 +153,8 @@ function pathOf(to) {
   return params.toString();
 }
 
-// picksRest reports whether a run is what the address asks for, apart from its status, its
-// text and its calls.
+// picksRest reports whether a run matches the filters of the address, apart from those for
+// its status, its text and its calls.
 export function picksRest({ program, version, pipeline, tag, class: errorClass, parent, since, until }, run) {
   return (!program || run.program === program) && (!version || run.program_version === version) && (!pipeline || run.pipeline === pipeline) &&
     (!tag || Boolean(run.tags?.includes(tag))) && (!errorClass || run.last_error?.error_class === errorClass) &&

@@ -15,7 +15,7 @@ function setTheme(name) {
   try {
     localStorage.setItem("reprise-theme", name);
   } catch {
-    // It holds for this page alone.
+    // The setting lasts until the page is left.
   }
 }
 

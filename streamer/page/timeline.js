@@ -1,5 +1,5 @@
-// The calls of a run in rows: the tree on the left, and on the right what
-// became of each attempt and how long each wait was, over time.
+// The calls of a run in rows: the tree on the left, and a bar for each attempt and
+// each wait over time on the right.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { progressOf, troubled } from "./calls.js";
@@ -19,17 +19,17 @@ const stateIcons = {
 
 export class Timeline {
   collapsed = new Set();
-  opened = new Set(); // lines of many calls
-  page = 0; // of the rows, counted from the newest
+  opened = new Set(); // addresses of opened lines of many calls
+  page = 0; // the page of rows, counted from the newest
   #rows = byID("call-rows");
   #axis = byID("axis");
   #scale = new Scale([], 0, 0);
-  #scaleKey = ""; // what it is made of
-  #end = 0; // of the scale
+  #scaleKey = ""; // the values from which the scale was made
+  #end = 0; // the end of the scale while the run is open
   #ticked = 0;
-  #selected; // that was looked for and found
+  #selected; // the selected call that is already in view
   #tree;
-  #lines = new Map(); // of many calls, by address
+  #lines = new Map(); // lines of many calls, by address
   #origin; // the call that failed first
   #live = []; // rows that change with time
   #select;
@@ -44,12 +44,12 @@ export class Timeline {
     byID("later").onclick = () => this.#turn(-1);
   }
 
-  // line is one of many calls that is shown.
+  // line returns the line of many calls at an address, if it is shown.
   line(address) {
     return this.#lines.get(address);
   }
 
-  // stop takes everything off the page.
+  // stop removes everything from the page.
   stop() {
     for (const element of [this.#rows, this.#axis, byID("grid-lines")]) list(element, []);
     for (const id of ["earlier", "later", "calls-none", "now-line"]) setHidden(byID(id), true);
@@ -63,7 +63,7 @@ export class Timeline {
 
   draw(tree, { filter, selected, range, running, total, ended, origin }, now) {
     if (tree !== this.#tree) {
-      this.#tree = tree; // it was loaded anew
+      this.#tree = tree; // everything was reloaded
       this.#scaleKey = "";
       list(this.#rows, []);
     }
@@ -73,7 +73,7 @@ export class Timeline {
     if (selected !== this.#selected) this.#reveal(tree.calls.get(selected));
     const all = tree.rows(matches, this.collapsed, filtered ? undefined : this.opened);
     const found = selected !== this.#selected ? all.findIndex((call) => call.address === selected) : -1;
-    if (found >= 0) this.page = Math.floor((all.length - 1 - found) / most); // where it is
+    if (found >= 0) this.page = Math.floor((all.length - 1 - found) / most); // the page that has the call
     const pages = Math.max(1, Math.ceil(all.length / most));
     this.page = Math.min(this.page, pages - 1);
     const end = Math.max(0, all.length - this.page * most);
@@ -84,7 +84,7 @@ export class Timeline {
     const loaded = filtered ? all.length : tree.calls.size;
     setText(byID("calls-total"), total > loaded && (tree.first !== 0 || filtered) ? `${exact(loaded)} of ${exact(total)}` : String(loaded));
     setHidden(byID("calls-none"), all.length > 0);
-    setText(byID("calls-none"), tree.calls.size === 0 ? "No call yet." : "No call is like that. Esc clears the search.");
+    setText(byID("calls-none"), tree.calls.size === 0 ? "No call yet." : "No call matches. Esc clears the search.");
 
     this.#drawScale(tree, range, running, now, latestWait(rows, now), ended);
     setHidden(byID("now-line"), !running);
@@ -92,14 +92,14 @@ export class Timeline {
     this.#live = [];
     this.#lines = new Map(rows.filter((call) => call.loop).map((call) => [call.address, call]));
     list(this.#rows, rows, (call) => call.address, (call) => this.#create(call), (node, call) => this.#update(node, call, selected, now));
-    for (const entry of byID("legend").children) setHidden(entry, !this.#rows.querySelector(".b-" + entry.dataset.bar)); // colours that are there
+    for (const entry of byID("legend").children) setHidden(entry, !this.#rows.querySelector(".b-" + entry.dataset.bar)); // only colours in use
     if (found >= 0) this.#rows.querySelector(".selected")?.scrollIntoView({ block: "nearest" });
     if (found >= 0 || !selected) this.#selected = selected;
     if (!this.#rows.querySelector('[tabindex="0"]')) this.#rows.firstElementChild?.setAttribute("tabindex", 0);
   }
 
-  // #drawScale makes the axis end later than now, so that bars stay where they
-  // are for a while, and waits show how long they last.
+  // #drawScale makes the axis end later than now, so that bars keep their places
+  // for a while, and the rest of each wait is visible.
   #drawScale(tree, range, running, now, latest, ended) {
     const first = tree.openings[0]?.start ?? now;
     let end = Math.max(range ? tree.end : Math.max(tree.end, ended ?? 0), first + 1);
@@ -113,7 +113,7 @@ export class Timeline {
     } else {
       this.#end = 0;
     }
-    // With a range it moves: in steps, so that it does not move all the time.
+    // With a range the axis moves, in steps, so that it does not move continuously.
     const length = range === "loaded" ? Math.max(1, end - tree.first) : range && range + (running ? end - (now - (now % 1000)) : 0);
     const key = [end, length, tree.first, tree.end > end - 1 ? 0 : tree.end, narrow.matches, tree.openings.length, tree.openings.at(-1)?.end].join();
     if (key === this.#scaleKey) return;
@@ -128,7 +128,7 @@ export class Timeline {
     drawMarks(byID("grid-lines"), marks);
   }
 
-  // #unloaded is what the axis shows and no record here tells of.
+  // #unloaded returns marks for the parts of the axis whose records are not loaded.
   #unloaded(tree, end) {
     if (!tree.openings[0]?.unseen) return [];
     const from = Math.max(0, this.#scale.x(tree.first));
@@ -138,7 +138,7 @@ export class Timeline {
     return marks;
   }
 
-  // #reveal opens what a call is in.
+  // #reveal opens the calls and lines around a call.
   #reveal(call) {
     for (let around = call; around; around = around.parent) {
       if (around !== call) this.collapsed.delete(around.address);
@@ -151,10 +151,10 @@ export class Timeline {
     place(byID("now-line"), Math.max(0, this.#scale.x(now)));
   }
 
-  // tick counts down, and lets what goes on grow.
+  // tick updates countdowns and the bars of running calls.
   tick(now) {
     this.#drawNow(now);
-    if (this.#live.length > 40 && now - this.#ticked < 500) return; // so many are not followed by eye
+    if (this.#live.length > 40 && now - this.#ticked < 500) return; // nobody can follow that many
     this.#ticked = now;
     for (const { node, call } of this.#live) {
       drawState(node, call, now);
@@ -227,11 +227,11 @@ export class Timeline {
     });
   }
 
-  // #bars are the attempts and waits of a call, the breaks of the axis left out.
+  // #bars returns the bars for the attempts and waits of a call.
   #bars(call, now) {
     const bars = [];
     const add = (key, kind, from, to, title) => {
-      const x0 = Math.max(0, this.#scale.x(from ?? this.#tree.first)); // it began before, nobody says when
+      const x0 = Math.max(0, this.#scale.x(from ?? this.#tree.first)); // if from is undefined, it began before the loaded part
       const x1 = this.#scale.x(to);
       if (x1 >= 0) bars.push({ key, kind, x: x0, width: Math.max(0, x1 - x0), title });
     };
@@ -256,7 +256,7 @@ export class Timeline {
   }
 }
 
-// latestWait is when the last of the waits ends that goes on.
+// latestWait returns when the last of the current waits ends.
 function latestWait(rows, now) {
   let latest = now;
   for (const call of rows.flatMap((row) => row.loop?.slice(-200) ?? row)) {
@@ -279,14 +279,14 @@ const attemptTitle = (a, call, now) =>
 
 const waitTitle = (wait) => `waited for ${source(wait.source)}, ${duration(wait.delay)}`;
 
-// hintOf says which of several calls it is.
+// hintOf returns a text that tells a call from similar ones.
 function hintOf(call) {
   const parts = [];
   if (call.branch) parts.push(String(call.branch));
   if (call.nth > 1) parts.push("#" + call.nth);
   if (call.entry > 1) parts.push("in attempt " + call.entry);
   if (call.entry === 0) parts.push("in the precondition");
-  if (call.kind === "compensation") parts.push(call.inDoubt ? "undoes it in doubt" : "undoes it");
+  if (call.kind === "compensation") parts.push(call.inDoubt ? "undoes a call in doubt" : "undoes it");
   if (call.cached) parts.push("from the cache");
   if (call.recalled) parts.push("recalled");
   if (call.kind === "group") {
@@ -325,7 +325,7 @@ function drawState(node, call, now) {
   setText(node.parts.stateText, text);
 }
 
-// Tab leads to one row, and the arrows from there to the others.
+// The Tab key leads to one row, and the arrow keys lead from there to the others.
 byID("call-rows").addEventListener("focusin", ({ target, currentTarget }) => {
   for (const row of currentTarget.querySelectorAll('[tabindex="0"]')) row.setAttribute("tabindex", -1);
   target.closest("[data-call]")?.setAttribute("tabindex", 0);

@@ -1,5 +1,4 @@
-// Views that somebody has saved: a name, and what the address says. This browser keeps
-// them.
+// Saved views: a name and the filters of the address. The browser stores them.
 
 import { make, byID } from "./dom.js";
 
@@ -10,7 +9,7 @@ function read() {
     const views = JSON.parse(localStorage.getItem(key) ?? "[]");
     return Array.isArray(views) ? views.filter((view) => typeof view?.name === "string" && typeof view?.hash === "string") : [];
   } catch {
-    return []; // the browser keeps nothing for this page, or somebody else wrote there
+    return []; // storage is switched off, or has something else
   }
 }
 
@@ -18,7 +17,7 @@ function write(views) {
   try {
     localStorage.setItem(key, JSON.stringify(views));
   } catch {
-    // It is there until the page is left.
+    // The view lasts until the page is left.
   }
 }
 

@@ -1,4 +1,4 @@
-// The calls that wait to try again, of all runs: which, for how long, and why.
+// The calls of all runs that wait for their next attempt: which, for how long, and why.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { parse } from "./clock.js";
@@ -15,17 +15,17 @@ byID("waiting-fold").append(foldButton(byID("waiting"), "waiting", "what waits")
 
 export class Waiting {
   #rows = byID("waiting-rows");
-  #calls = []; // {run, call, at} that wait, the next first
+  #calls = []; // waiting calls as {run, call, at}, the next first
   #total = 0;
 
-  // draw takes in how the runs stand.
+  // draw shows the waiting calls of the runs.
   draw(runs, filter, now) {
     const calls = [];
     let total = 0;
     for (const run of runs) {
       if (run.status !== "running" || run.calls.waiting === 0) continue;
       const named = filter.text && (run.run_id.toLowerCase().includes(filter.text) || run.description?.toLowerCase().includes(filter.text));
-      if (!filter.text && !filter.kind) total += run.calls.waiting; // with those that the server has not listed
+      if (!filter.text && !filter.kind) total += run.calls.waiting; // including calls that the server has not listed
       for (const call of fold.waiting(run)) {
         if (filter.kind && call.event_type !== filter.kind) continue;
         if (filter.text && !named && !callMatches(call, filter.text)) continue;
@@ -48,7 +48,7 @@ export class Waiting {
     return this.#total;
   }
 
-  // tick counts down.
+  // tick updates the countdowns.
   tick(now) {
     let i = 0;
     for (const node of this.#rows.children) {
@@ -79,15 +79,15 @@ export class Waiting {
       ...[...classes].sort(byCount).slice(0, 6).map(([name, n]) => ({ name, n, what: words(name), kind: "class" })),
     ];
     list(byID("waiting-classes"), parts, (p) => p.kind + p.name, (p) => {
-      const node = make("button", { type: "button", class: `class ${p.kind} ${p.name}`, title: "Show these alone", onclick: () => refine({ q: p.name }) },
+      const node = make("button", { type: "button", class: `class ${p.kind} ${p.name}`, title: "Show only these", onclick: () => refine({ q: p.name }) },
         make("b"), " " + p.what);
       if (p.kind === "by") node.prepend(icon(p.name === "retry_after" ? "service" : "backoff"));
       return node;
     }, (node, p) => setText(node.querySelector("b"), count(p.n)));
   }
 
-  // #tickSummary says when, and draws how many come when: what comes back
-  // together will fail together.
+  // #tickSummary shows when the next and the last call continue, and draws how many
+  // continue in each second: calls that continue together may fail together.
   #tickSummary(now) {
     const calls = this.#calls;
     let text = "Nothing waits.";

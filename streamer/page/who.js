@@ -1,10 +1,10 @@
-// Who acts: the name that the server has of whoever signed in; where nobody signs in, a
-// name that the page asks for. This browser keeps it.
+// The name under which the user acts: the name with which they have signed in at the
+// server, or else a name that the page asks for. The browser stores it.
 
 import { make } from "./dom.js";
 
 const key = "reprise-name";
-let known = ""; // by the server
+let known = ""; // the name that the server knows
 
 function kept() {
   try {
@@ -15,14 +15,14 @@ function kept() {
 }
 let name = kept();
 
-// learn takes over what the server says of the sender.
+// learn stores the name of the sender that the server knows.
 export const learn = (can) => (known = can?.as ?? "");
 
-// signed adds the name to what is posted.
+// signed adds the name to the body of a request.
 export const signed = (body) => (known || !name ? body : { ...body, by: name });
 
-// nameField shows under which name something is done, and lets it be changed where nobody
-// signs in.
+// nameField returns an element that shows the name under which something is done; if
+// nobody signs in, the name can be changed there.
 export function nameField(verb) {
   if (known) return make("span", { class: "who muted" }, `${verb} as `, make("b", {}, known));
   const input = make("input", { type: "text", maxlength: 100, autocomplete: "name", spellcheck: "false", placeholder: "dashboard", "data-who": true, value: name });
@@ -37,11 +37,11 @@ function rename(input) {
   try {
     localStorage.setItem(key, name);
   } catch {
-    // It is there until the page is left.
+    // The name lasts until the page is left.
   }
 }
 
-// fill puts the field into an element, once for each sender.
+// fill puts the name field into an element, and replaces it if the sender changes.
 export function fill(element, verb) {
   if (element.dataset.of === "=" + known) return;
   element.dataset.of = "=" + known;

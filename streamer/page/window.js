@@ -1,5 +1,5 @@
-// The part of a long run that is loaded: the newest records, or those before any other. A
-// page keeps one part at a time, however long the run is.
+// The loaded part of a long run: the newest records, or those before some record. The
+// page has one part at a time, however long the run is.
 
 import { setHidden, setText, byID } from "./dom.js";
 import { clockTime, exact } from "./format.js";
@@ -21,7 +21,8 @@ export class Window {
   #loading = false;
   #timer;
 
-  // show(records, omitted) takes over a part; without records, the newest one is to be loaded.
+  // show(records, omitted) shows a part; without arguments, it must load the newest
+  // part.
   constructor(id, show) {
     this.#id = id;
     this.#show = show;
@@ -40,7 +41,7 @@ export class Window {
   stop() {
     clearTimeout(this.#timer);
     setHidden(bar, true);
-    this.#id = undefined; // what still loads is of no interest
+    this.#id = undefined; // ignore what is still loading
   }
 
   // took notes what was loaded.
@@ -64,21 +65,22 @@ export class Window {
     this.#show();
   }
 
-  // step loads the part after the one that is loaded, or before it for -1; past either end
-  // that at the other end.
+  // step loads the next part, or the previous one if by is -1. From either end of the run
+  // it continues at the other end.
   async step(by, last) {
     const earlier = this.#from > 1 ? this.#from : last + 1;
     const later = this.#to < last ? this.#to + perPart + 1 : perPart + 1;
     await this.load(Math.min(by < 0 ? earlier : later, last + 1), last + 1);
   }
 
-  // parts is how many parts a run has with so many records; 0 if all of it is loaded.
+  // parts returns the number of parts of a run with the given number of records, or 0
+  // if all of them are loaded.
   parts(last) {
     return this.#from <= 1 && this.#to >= last ? 0 : Math.ceil(last / perPart);
   }
 
-  // load loads the part before a record; where that is past the most, the newest, which follows
-  // the run.
+  // load loads the part before a record, or the newest part, which follows the run, if the
+  // number is above most.
   async load(before, most = Number(place.max)) {
     if (this.#loading) return;
     this.#loading = true;
@@ -100,7 +102,7 @@ export class Window {
     }
   }
 
-  // draw shows which part is loaded, of a run that has more.
+  // draw shows which part is loaded, if the run has more.
   draw(run, tree) {
     if (this.before === 0) this.#to = run.last_seq;
     setHidden(bar, this.#from <= 1 && this.before === 0);

@@ -1,4 +1,4 @@
-// Who works: the queue, the processes that have runs open, and the programs with their
+// Shows the queue, the processes that have runs open, and the programs with their
 // versions and schedules.
 
 import { make, list, setHidden, setText, byID } from "./dom.js";
@@ -21,9 +21,9 @@ export class Work {
     this.#changed = changed;
   }
 
-  // draw asks anew from time to time, more often while the panel is open.
+  // draw repeats the request from time to time, more often while the panel is open.
   draw(can) {
-    setHidden(panel, !can?.history); // also before the answer, which would move what is below
+    setHidden(panel, !can?.history); // even before the first response, which would move what is below
     if (!can?.history) return;
     if (!document.hidden && Date.now() - this.#asked > (isFolded("work", true) ? 6 * every : every)) this.#ask();
     if (this.#body) draw(this.#body);
@@ -35,7 +35,7 @@ export class Work {
       this.#body = (await get("api/work")).body;
       this.#changed();
     } catch {
-      // The feed says that the server is away.
+      // The feed shows that the server cannot be reached.
     }
   }
 }
@@ -54,7 +54,7 @@ function draw({ queue, workers, running, programs }) {
   setHidden(byID("work-none"), workers.length > 0);
   list(byID("work-programs"), programs, ({ name }) => name, () => make("tr", {}, make("th", { scope: "row" }), make("td"), make("td")), (row, { name, version, versions, schedules }) => {
     setText(row.firstChild, name);
-    setText(row.children[1], "version " + (versions.length > 1 ? `${version}; runs of ${versions.join(", ")} go on` : version));
+    setText(row.children[1], "version " + (versions.length > 1 ? `${version}; runs of ${versions.join(", ")} can continue` : version));
     setText(row.lastChild, (schedules ?? []).map(({ name, when, next }) => `${name}: ${when}` + (next ? `, next ${fullTime(parse(next))}` : ", and not again")).join("; "));
   });
   setHidden(byID("work-programs").parentElement, programs.length === 0);

@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/r3labs"
 )
 
-// fetchOnce runs a tool that fails at first, in a run of the ID.
+// fetchOnce runs a tool that fails at first, in a run with the given ID.
 func fetchOnce(runID string, publisher state.Publisher) {
 	tries := 0
 	fetch := decorators.Tool("fetch", "Fetches.", func(context.Context, struct{}) (string, error) {
@@ -81,10 +81,10 @@ func Example() {
 	// run_completed
 }
 
-// The client of r3labs/sse follows a streamer.Handler, too. It needs a loop
-// around it: it does not come back after a clean end, and when it comes back
-// itself it gives up after 15 minutes. It delivers events that were cut off, and
-// moves its cursor by them, so that the loop checks events and keeps the cursor.
+// The client of r3labs/sse follows a streamer.Handler, too. It needs a loop around
+// it, since it does not reconnect after a clean end, and stops reconnecting after
+// 15 minutes. It also delivers truncated events and moves its cursor to them, so
+// the loop checks the events and keeps a cursor of its own.
 func Example_clientOfAHandler() {
 	dash, err := streamer.New(nil, streamer.Options{})
 	if err != nil {
@@ -107,18 +107,18 @@ func Example_clientOfAHandler() {
 				Replayed bool   `json:"replayed"`
 			}
 			if ended || json.Unmarshal(e.Data, &rec) != nil || string(e.ID) == cursor && !rec.Replayed {
-				return // it was cut off
+				return // the event was truncated
 			}
 			if wholeID.Match(e.ID) {
 				cursor = string(e.ID)
 			}
 			if !rec.Replayed && rec.Seq > 0 {
 				if rec.Seq <= newest[rec.RunID] {
-					return // its ID was cut off the time before
+					return // received before, with a truncated ID
 				}
 				newest[rec.RunID] = rec.Seq
 			}
-			_, number, _ := strings.Cut(string(e.ID), ".") // before it is when the run was created
+			_, number, _ := strings.Cut(string(e.ID), ".") // the part before the point is the creation time of the run
 			fmt.Println(number, string(e.Event))
 			if ended = string(e.Event) == "run_completed"; ended {
 				cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/r3labs"
 )
 
-// newServer is a server as New takes it.
+// newServer returns a server that New accepts.
 func newServer() *sse.Server {
 	server := sse.New()
 	server.AutoReplay = false
@@ -33,7 +33,7 @@ func newPublisher(t testing.TB, server *sse.Server, options r3labs.Options) *r3l
 	return p
 }
 
-// record is the record of a run with the number.
+// newRecord returns a record of the run, with the number seq.
 func newRecord(runID string, seq uint64, kind record.Kind, status record.Status) record.Record {
 	return record.Record{RunID: runID, Seq: seq, Generation: 1, Time: time.Unix(int64(seq), 0).UTC(), Kind: kind, Status: status}
 }
@@ -52,7 +52,7 @@ func logged(runID string, seq uint64, message string) record.Record {
 	return r
 }
 
-// event is what a client gets.
+// event is an event that a client has received.
 type event struct {
 	id, name, data string
 }
@@ -79,7 +79,8 @@ type client struct {
 	served sync.WaitGroup
 }
 
-// connect connects a client to a stream. It must read what comes, and leave.
+// connect connects a client to a stream. The client must read the events, and call
+// leave.
 func connect(t testing.TB, h http.Handler, stream, lastEventID string) *client {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -102,7 +103,7 @@ func (c *client) WriteHeader(status int)      { c.status = status }
 func (c *client) Write(p []byte) (int, error) { return c.to.Write(p) }
 func (c *client) Flush()                      {}
 
-// leave ends the connection, and returns when the handler has.
+// leave ends the connection, and waits until the handler has returned.
 func (c *client) leave() {
 	c.cancel()
 	_ = c.pipe.Close()

@@ -185,8 +185,8 @@ func (p *Publisher) send(s *stream) {
 		if !more {
 			break
 		}
-		// A stream that the server no longer has is skipped: with AutoStream the server
-		// removes it with its last client, and Close removes all.
+		// Publish ignores a stream that the server has removed: with AutoStream it
+		// removes a stream with its last client, and Close removes all streams.
 		p.server.Publish(s.name, s.encode(q))
 		if q.event != nil {
 			p.counters.sent.Add(1)

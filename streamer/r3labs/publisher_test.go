@@ -20,7 +20,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/r3labs"
 )
 
-// inBubble runs a test on a clock of its own, with a server that is closed.
+// inBubble runs a test in a bubble of synctest, with a server that is closed at the
+// end.
 func inBubble(t *testing.T, test func(t *testing.T, server *sse.Server, guard *r3labs.Guarded)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServer()
@@ -37,8 +38,8 @@ func TestEventsAreThoseOfTheHandler(t *testing.T) {
 		synctest.Wait()
 		p.Publish(began("a"))
 		assert.Equal(t, "run_started", all.next(t).name)
-		synctest.Wait()                      // the run's own stream has passed it on too
-		one := connect(t, guard, "a", "1-1") // as a browser that comes back does
+		synctest.Wait()                      // the stream of the run has sent the event too
+		one := connect(t, guard, "a", "1-1") // as a browser does when it reconnects
 		defer one.leave()
 		synctest.Wait()
 		failed := newRecord("a", 2, record.KindTool, record.StatusFailed)
@@ -56,7 +57,7 @@ func TestEventsAreThoseOfTheHandler(t *testing.T) {
 				assert.Equal(t, "failed", got.name)
 				assert.Contains(t, got.data, `"original_error":"down\n\nevent: x"`)
 			case record.StatusRecovered:
-				assert.Equal(t, "1-2", got.id, "it has none of its own, and an empty one would be a reset")
+				assert.Equal(t, "1-2", got.id, "a recovered record has no ID, and an empty ID would reset the cursor")
 			case record.StatusCompleted:
 				assert.Equal(t, "1-3", got.id)
 				assert.Equal(t, "run_completed", got.name)
@@ -136,7 +137,7 @@ func TestStreamIsRemovedWhenTheRunHasEndedAndNobodyIsConnected(t *testing.T) {
 		resumed.Seq, resumed.Generation = 3, 2
 		p.Publish(resumed)
 		synctest.Wait()
-		assert.True(t, server.StreamExists("a"), "it goes on")
+		assert.True(t, server.StreamExists("a"), "the run has not ended")
 		last := connect(t, guard, "a", "")
 		synctest.Wait()
 		last.leave()
@@ -147,8 +148,8 @@ func TestStreamIsRemovedWhenTheRunHasEndedAndNobodyIsConnected(t *testing.T) {
 	})
 }
 
-// TestAThousandRunsLeaveNothing, with clients that come and go among them: the
-// bubble does not end while a goroutine is left.
+// TestAThousandRunsLeaveNothing publishes runs while clients connect and leave. The
+// bubble ends only if no goroutine is left.
 func TestAThousandRunsLeaveNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *sse.Server, guard *r3labs.Guarded) {
 		p := newPublisher(t, server, r3labs.Options{Guard: guard})
@@ -196,8 +197,8 @@ func TestWithoutAGuardNoStreamIsRemoved(t *testing.T) {
 	})
 }
 
-// TestPublishDoesNotWaitForAClientThatDoesNotRead, whatever it loses, and says
-// what that was.
+// TestPublishDoesNotWaitForAClientThatDoesNotRead: the client loses events, and
+// gaps report how many.
 func TestPublishDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *sse.Server, guard *r3labs.Guarded) {
 		server.BufferSize = 4
@@ -209,7 +210,7 @@ func TestPublishDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 		synctest.Wait()
 		const records = 1000
 		for seq := uint64(2); seq <= records; seq++ {
-			p.Publish(logged("a", seq, "x")) // and nobody reads
+			p.Publish(logged("a", seq, "x")) // nobody reads
 		}
 		synctest.Wait()
 		lost := p.Stats().Lost
@@ -226,9 +227,9 @@ func TestPublishDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 			require.Equal(t, next, body.Seq)
 			next++
 		}
-		assert.Equal(t, lost, missed, "each is accounted for")
+		assert.Equal(t, lost, missed, "a gap reports each lost event")
 		p.Publish(ended("a", records+1))
-		assert.Equal(t, "run_completed", c.next(t).name, "and it goes on")
+		assert.Equal(t, "run_completed", c.next(t).name, "the stream continues")
 		require.NoError(t, p.Close(t.Context()))
 	})
 }
@@ -273,8 +274,8 @@ func TestLongEventIsCutToWhatTheClientCanRead(t *testing.T) {
 	})
 }
 
-// TestNamesWithLineBreaksAreOneStreamAndOneEvent: they are in the query and in JSON
-// alone.
+// TestNamesWithLineBreaksAreOneStreamAndOneEvent: the names occur only in the query
+// and inside JSON.
 func TestNamesWithLineBreaksAreOneStreamAndOneEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *sse.Server, guard *r3labs.Guarded) {
 		const id = "a\nid: 7\r\n\nevent: x &stream=b"
@@ -324,7 +325,7 @@ func TestServerThatIsClosedUnderThePublisherHoldsNobodyUp(t *testing.T) {
 	subscribed := make(chan struct{})
 	server.OnSubscribe = func(string, *sse.Subscriber) { close(subscribed) }
 	server.RemoveStream("runs")
-	server.CreateStream("runs") // which takes over OnSubscribe
+	server.CreateStream("runs") // a new stream takes the OnSubscribe that is set now
 	c := connect(t, server, "runs", "")
 	<-subscribed
 	for seq := range uint64(300) {

@@ -33,14 +33,14 @@ func subscribe(t *testing.T, url, stream, until string, take func(*sse.Event)) {
 	}
 }
 
-// TestClientThatStalledIsEndedAndTheOthersGoOn has one that connects and never
-// reads, on a real socket: the buffers of its connection fill up.
+// TestClientThatStalledIsEndedAndTheOthersGoOn has a client that never reads, on a
+// real socket, so that the buffers of its connection fill up.
 func TestClientThatStalledIsEndedAndTheOthersGoOn(t *testing.T) {
 	server := newServer()
 	subscribed := make(chan struct{}, 2)
 	server.OnSubscribe = func(string, *sse.Subscriber) { subscribed <- struct{}{} }
-	guard := r3labs.Guard(server, 2*time.Second) // longer than a busy machine keeps the other from reading
-	gone := make(chan struct{})                  // the request of the client that stalled
+	guard := r3labs.Guard(server, 2*time.Second) // long enough for the other client, even on a busy machine
+	gone := make(chan struct{})                  // closed when the request of the stalled client ends
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		guard.ServeHTTP(w, req)
 		if req.URL.Path == "/stalled" {
@@ -81,10 +81,10 @@ func TestClientThatStalledIsEndedAndTheOthersGoOn(t *testing.T) {
 			stalls = false
 		case <-over:
 			t.Fatalf("the client was not ended after %d records of 50 KB", records)
-		case <-time.After(5 * time.Millisecond): // the other client keeps up
+		case <-time.After(5 * time.Millisecond): // slow enough for the other client
 		}
 	}
-	go func() { // until one gets through: the end, too, may be among what is lost
+	go func() { // repeats the last record, since any event may be lost
 		for seq := records + 1; ; seq++ {
 			p.Publish(ended("a", seq))
 			select {
@@ -96,7 +96,7 @@ func TestClientThatStalledIsEndedAndTheOthersGoOn(t *testing.T) {
 	}()
 	reading.Wait()
 	assert.Positive(t, got)
-	assert.LessOrEqual(t, records, uint64(got)+missed, "each event came, or is counted in a gap")
+	assert.LessOrEqual(t, records, uint64(got)+missed, "each event has arrived, or is counted in a gap")
 }
 
 func BenchmarkPublish(b *testing.B) {
@@ -120,8 +120,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// TestLongEventReachesTheClientAsAPreview, and the events after it: of more than
-// 64 KB the client of the library makes a new connection for ever.
+// TestLongEventReachesTheClientAsAPreview, and so do the events after it. If an
+// event had more than 64 KB, the client of the library would reconnect forever.
 func TestLongEventReachesTheClientAsAPreview(t *testing.T) {
 	server := newServer()
 	subscribed := make(chan struct{}, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// maxData is how long the data of an event may be: with its name and ID it is
-// below the 64 KB that the client of r3labs/sse can read.
+// maxData is the maximum length of the data of an event. Together with the name and
+// the ID, it stays below the 64 KB that the client of r3labs/sse can read.
 const maxData = 60 << 10
 
 // An event is a record that is encoded once for all its streams, by the goroutine that
@@ -37,23 +37,24 @@ type stream struct {
 
 	mu      sync.Mutex // guards what follows
 	queue   []queued
-	lost    uint64 // events since the last one in the queue
+	lost    uint64 // events lost after the last one in the queue
 	sending bool
-	ended   bool // the run, by the newest record
+	ended   bool // the newest record is the end of the run
 
-	// The rest belongs to the goroutine that sends, one at a time.
+	// The fields below belong to the goroutine that sends; there is one at a time.
 	n      uint64 // events of the stream of all runs
 	lastID []byte
 }
 
-// queued is an event and the number of events that were lost before it. Without an event
-// it is only the gap.
+// queued is an event and the number of events that were lost before it. If the event is
+// nil, it is only a gap.
 type queued struct {
 	event *event
 	lost  uint64
 }
 
-// push queues an event. If starts, the caller starts sending.
+// push queues an event. If starts is true, the caller must start the goroutine that
+// sends.
 func (s *stream) push(e *event) (starts, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +63,7 @@ func (s *stream) push(e *event) (starts, lost bool) {
 	}
 	if len(s.queue) >= s.limit {
 		s.lost++
-		return false, true // it is being sent
+		return false, true // the goroutine is already sending
 	}
 	s.queue = append(s.queue, queued{event: e, lost: s.lost})
 	s.lost = 0
@@ -106,7 +107,7 @@ func (s *stream) encode(q queued) *sse.Event {
 		if s.generation == 0 {
 			gap.RunID = s.name
 		}
-		data, _ := json.Marshal(gap) // which strings and numbers always are
+		data, _ := json.Marshal(gap) // strings and numbers can always be encoded
 		s.n += q.lost
 		if s.generation != 0 {
 			s.lastID = s.id(s.generation, s.n)

@@ -37,7 +37,7 @@ func askTwice(t *testing.T, store snapshot.Store) {
 	require.NoError(t, st.Close())
 }
 
-// answersOf says of each question that is shown whether it has an answer.
+// answersOf reports for each question whether it has an answer.
 func answersOf(questions []streamer.QuestionState) map[string]bool {
 	answered := make(map[string]bool)
 	for _, q := range questions {
@@ -46,8 +46,8 @@ func answersOf(questions []streamer.QuestionState) map[string]bool {
 	return answered
 }
 
-// An answer waits for the run to be opened. Until then a page that is loaded anew must
-// not offer its question again.
+// An answer is stored until the run is opened. Until then, a page that is reloaded
+// must not ask the question again.
 func TestQuestionIsMarkedWhoseAnswerWaitsForTheRun(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -68,13 +68,13 @@ func TestQuestionIsMarkedWhoseAnswerWaitsForTheRun(t *testing.T) {
 			shown(map[string]bool{first: false, second: false})
 			require.NoError(t, client.Answer(t.Context(), "r", second, "", "yes"))
 			shown(map[string]bool{first: false, second: true})
-			askTwice(t, store) // takes the answer in
+			askTwice(t, store) // the run takes the stored answer
 			shown(map[string]bool{first: false})
 		})
 	}
 }
 
-// What a list shows is known without the records.
+// A list of runs is made without reading their records.
 func TestAListReadsNoRecordsOfRunsThatHaveStopped(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestAListReadsNoRecordsOfRunsThatHaveStopped(t *testing.T) {
 	}
 }
 
-// unread is a source whose records nobody may read.
+// unread is a source whose records must not be read.
 type unread struct {
 	*stored.Runs
 	t *testing.T
@@ -163,7 +163,7 @@ func (u unread) Records(context.Context, string, uint64) iter.Seq2[record.Record
 	return func(func(record.Record, error) bool) {}
 }
 
-// A run with more questions than its info has.
+// The run has more questions than its info.
 func TestAllQuestionsOfARunAreListed(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +222,8 @@ func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// A list is made without the records of its runs, and says of each question which call asks it.
+// A list is made without the records of its runs, and nevertheless has the address of
+// the call that asks each question.
 func TestListedQuestionHasTheAddressOfItsCall(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {

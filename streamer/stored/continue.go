@@ -49,8 +49,8 @@ func ChoiceOf(c streamer.Choice) state.Choice {
 	return state.Choice{Status: snapshot.Status(c.Status), Reason: c.Reason, Program: c.Program, Since: c.Since, Sees: c.Sees}
 }
 
-// ContinuedOf returns what came of chosen runs as it is sent. An error that says that
-// the choice cannot be made is streamer.ErrInvalid.
+// ContinuedOf returns the results for chosen runs in the form in which they are sent.
+// It returns state's error for an impossible choice as streamer.ErrInvalid.
 func ContinuedOf(chosen []state.Chosen, err error) ([]streamer.Continued, error) {
 	if errors.Is(err, state.ErrChoice) {
 		err = fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), "state: "))

@@ -60,7 +60,7 @@ func (c *Control) Signal(ctx context.Context, runID string, s streamer.Signal) e
 	return controlled(state.Signal(ctx, c.store, runID, s.Name, value, state.SignalOptions{ID: s.ID, By: s.By}))
 }
 
-// controlled makes the errors of a run those of a control.
+// controlled translates the errors of a run into those of a Control.
 func controlled(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, state.ErrNotAsked):

@@ -35,7 +35,7 @@ func TestAnswerThatNoQuestionCouldHaveIsRefused(t *testing.T) {
 		value := json.RawMessage(strings.Repeat("[", deep) + strings.Repeat("]", deep))
 		err := stored.NewControl(store).Answer(t.Context(), "r", "ask?1", "", value)
 		require.ErrorIs(t, err, streamer.ErrInvalid)
-		if deep < 10_000 { // the client itself refuses more
+		if deep < 10_000 { // a Client refuses deeper values itself
 			require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", "", value), streamer.ErrInvalid)
 		}
 	}

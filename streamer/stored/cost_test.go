@@ -17,7 +17,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestTheListOfOneRunCostsTheSameAmongMany, with the true number of all runs.
+// TestTheListOfOneRunCostsTheSameAmongMany: the cost of a page with one run does not
+// depend on the number of runs, although the page has the total.
 func TestTheListOfOneRunCostsTheSameAmongMany(t *testing.T) {
 	directory := func() snapshot.Store {
 		store, err := filestore.New(t.TempDir())
@@ -51,7 +52,7 @@ func TestTheListOfOneRunCostsTheSameAmongMany(t *testing.T) {
 				})
 			}
 			few, many := costOf(10), costOf(test.many)
-			assert.InDelta(t, few, many, 100, "allocations: pools keep some of them from call to call, with the race detector by chance")
+			assert.InDelta(t, few, many, 100, "number of allocations; pools save a varying number of them, with the race detector at random")
 		})
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestStreamsSayThatTheirRunWasDeleted.
 func TestStreamsSayThatTheirRunWasDeleted(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +38,8 @@ func TestStreamsSayThatTheirRunWasDeleted(t *testing.T) {
 	}
 }
 
-// TestDeletionsAreFollowed: of runs that are deleted after the store is watched.
+// TestDeletionsAreFollowed deletes runs until the watch, which begins some time after
+// the test, reports one.
 func TestDeletionsAreFollowed(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {

@@ -6,5 +6,5 @@
 //	go runs.Follow(ctx, dash.Publish) // only for runs of other processes
 //
 // A process that publishes its own runs to the handler does not need Follow, which would
-// publish them a second time: that is harmless, but costs time.
+// publish their records a second time. That is harmless, but costs time.
 package stored

@@ -8,8 +8,8 @@ import (
 )
 
 // FollowDeletions calls deleted for each run that is deleted from now on, by any process, until
-// ctx ends, and returns its error. It is for a streamer.Handler, whose Deleted tells those who
-// watch the run.
+// ctx ends, and returns its error. Pass it the method Deleted of a streamer.Handler, which
+// tells the clients of the run.
 func (s *Runs) FollowDeletions(ctx context.Context, deleted func(ctx context.Context, runID string)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{}) {
 		if err != nil {
@@ -22,10 +22,10 @@ func (s *Runs) FollowDeletions(ctx context.Context, deleted func(ctx context.Con
 	return context.Cause(ctx)
 }
 
-// Follow publishes what is recorded in the store from now on, by any process,
-// until ctx ends, and returns its error. The records of a run come in their
-// order. Runs that cannot be read are passed over: the source says what is
-// wrong with them.
+// Follow publishes the records that any process adds to the store from now on,
+// until ctx ends, and returns its error. The records of a run are published in
+// order. Runs that cannot be read are skipped; reading them with Records returns
+// the error.
 func (s *Runs) Follow(ctx context.Context, publish func(record.Record)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Records: true}) {
 		if err != nil {

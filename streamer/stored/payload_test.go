@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// What went in and came out is sent whole, however long it is, also from an artifact, and
-// without the secrets.
+// Inputs and outputs are sent whole, whatever their length, even if they are artifacts,
+// and without secrets.
 func TestInputsAndOutputsAreSentWhole(t *testing.T) {
 	rules, err := redact.New(`tok_live_[0-9]+`)
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// Runs are the runs of a store, as a [streamer.Source]. They are for many
-// goroutines, and there is nothing to close.
+// Runs are the runs of a store, as a [streamer.Source]. It is safe for concurrent
+// use, and need not be closed.
 type Runs struct{ store snapshot.Store }
 
 // New returns the runs of the store.
@@ -48,7 +48,7 @@ func (s *Runs) List(ctx context.Context, q streamer.Query) (page streamer.RunPag
 		if part.Next == "" || q.Limit == 0 || len(page.Runs) >= q.Limit {
 			return page, nil
 		}
-		f.Before, f.Limit, f.Count = part.Next, q.Limit-len(page.Runs), false // it was a short page
+		f.Before, f.Limit, f.Count = part.Next, q.Limit-len(page.Runs), false // the page was short: read on
 	}
 }
 
@@ -110,8 +110,8 @@ func infoOf(i *snapshot.Info) streamer.RunInfo {
 	return info
 }
 
-// askerOf returns the address of the call that asks the question: the ID begins with it,
-// and in an address the mark that follows is escaped.
+// askerOf returns the address of the call that asks the question. The ID is the address
+// followed by a question mark, which is escaped inside addresses.
 func askerOf(questionID string) record.Address {
 	address, _, _ := strings.Cut(questionID, "?")
 	a, _ := record.ParseAddress(address)
@@ -136,7 +136,7 @@ func (s *Runs) Answered(ctx context.Context, runID string) ([]string, error) {
 	return ids, known(err)
 }
 
-// stopOf is nil where nothing is known.
+// stopOf returns nil if the reason is not known.
 func stopOf(s snapshot.Stop) *streamer.Stop {
 	if s == (snapshot.Stop{}) {
 		return nil
@@ -144,7 +144,7 @@ func stopOf(s snapshot.Stop) *streamer.Stop {
 	return &streamer.Stop{Reason: string(s.Reason), By: s.By, Message: s.Message}
 }
 
-// known makes the errors of a store those of a source.
+// known translates the errors of a store into those of a source.
 func known(err error) error {
 	if errors.Is(err, snapshot.ErrNotFound) {
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)

@@ -29,12 +29,12 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// in is what the tool of these tests takes.
+// in is the input of the tool of these tests.
 type in struct {
 	N int `json:"n"`
 }
 
-// flaky fails at first.
+// flaky returns a tool whose every second attempt fails, beginning with the first.
 func flaky() actors.Tool[in, int] {
 	tries := 0
 	return decorators.Tool("flaky", "fails at first", func(_ context.Context, in in) (int, error) {
@@ -45,7 +45,8 @@ func flaky() actors.Tool[in, int] {
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 2, InitialDelay: time.Millisecond}))
 }
 
-// run makes a run of so many calls, or has one that has fewer make the others.
+// run makes a run with the given number of calls, or adds the missing calls to an
+// existing run.
 func run(t testing.TB, store snapshot.Store, runID string, calls int, options ...state.Option) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -112,7 +113,7 @@ func TestFinishedRunIsStreamedFromTheStoreAndResumed(t *testing.T) {
 	}
 }
 
-// twoEnds reads a run up to its second end.
+// twoEnds reads the stream of a run up to the second event run_completed.
 func twoEnds(t testing.TB, url string) []string {
 	t.Helper()
 	ids := follow(t, url, "", "run_completed")
@@ -139,8 +140,8 @@ func TestUnknownRunsAreNotFound(t *testing.T) {
 	}
 }
 
-// TestRunsOfAnotherProcessAreWatchedLive has a process of its own write runs
-// while this one shows them.
+// TestRunsOfAnotherProcessAreWatchedLive starts another process that writes runs
+// while this process shows them.
 func TestRunsOfAnotherProcessAreWatchedLive(t *testing.T) {
 	dir := t.TempDir()
 	if d := os.Getenv("STORED_TEST_DIR"); d != "" {

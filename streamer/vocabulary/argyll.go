@@ -13,11 +13,11 @@ import (
 // work item and is the same for all its attempts; it is not that of
 // core.IdempotencyKey, which depends on the input too.
 //
-// Compensations have the same events under compensation_: Argyll's document
-// names compensation_failed, the others follow its pattern. What Argyll has no
-// word for is a field or an event of its own: work_succeeded has cached: true
-// where a cache answered, and breaker_opened, breaker_half_opened and
-// breaker_closed say what a circuit breaker did at a step.
+// Compensations have the same events under compensation_: Argyll's document names
+// compensation_failed, the others follow its pattern. Whatever Argyll has no word
+// for is a separate field or event: work_succeeded has cached: true where a cache
+// answered, and breaker_opened, breaker_half_opened and breaker_closed say what a
+// circuit breaker did at a step.
 func Argyll(r record.Record) []Event {
 	if changed, ok := breakerEvent(&r); ok {
 		changed.Fields["flow_id"] = r.RunID

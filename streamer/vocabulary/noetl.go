@@ -11,9 +11,9 @@ import "github.com/reprise-go/reprise/record"
 // no retries, has no such event, as in NoETL. That of step_retry has delay_source
 // where the service or a circuit breaker chose the delay.
 //
-// A compensation has the same events as a step, with compensation as its
-// node_type. What NoETL has no word for is a field of the context or an event of
-// its own: cached: true where a cache answered, and breaker_opened,
+// A compensation has the same events as a step, with compensation as its node_type.
+// Whatever NoETL has no word for is a separate field of the context or a separate
+// event: cached: true where a cache answered, and breaker_opened,
 // breaker_half_opened and breaker_closed for what a circuit breaker did.
 func NoETL(r record.Record) []Event {
 	if r.Kind == record.KindRun && r.Status == record.StatusFailed && !r.Replayed {

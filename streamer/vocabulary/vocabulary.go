@@ -10,10 +10,10 @@ import (
 // system has no event for the record. It must be safe for concurrent use.
 type Vocabulary func(record.Record) []Event
 
-// An Event is one in the words of another system.
+// An Event is an event in the terms of another system.
 type Event struct {
 	Name   string         // such as "step_retry"
-	Fields map[string]any // what JSON can say
+	Fields map[string]any // values that can be encoded as JSON
 }
 
 // MarshalJSON writes the fields as an object, with the name as "event_type".

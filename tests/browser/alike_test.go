@@ -144,7 +144,7 @@ func TestAQuestionShowsWhatTheRunDidBefore(t *testing.T) {
 		p.waitText(card+" .before", `clerk was given {"name":"Oslo"}`)
 		p.waitText(card+" .before li", "look_up")
 		if view == "" {
-			p.waitText(`[data-question="wait?1"]`, "its default answers in ")
+			p.waitText(`[data-question="wait?1"]`, "answered by default in ")
 			p.click(".questions-head .fold")
 			p.wait(`document.querySelector("#questions").offsetParent === null`)
 			p.load("about:blank")

@@ -140,7 +140,7 @@ func fourDoors[T any](t *testing.T, program string, wrong, says, right string, w
 		p.waitText(".question-text", `well \x1b[31m\u202etxt?`)
 		p.settle()
 		page(p)
-		p.waitText(".question .answer", "Answered. No program has gone on with the run yet")
+		p.waitText(".question .answer", "Answered. No program has continued the run yet")
 		got, err := goOn()
 		require.NoError(t, err)
 		assert.Equal(t, want, got)

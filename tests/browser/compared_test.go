@@ -64,7 +64,7 @@ func TestWhatAModelWasShownAndGaveIsRead(t *testing.T) {
 	p.waitText(".message.r-user", "What is that?")
 	p.wait(`document.querySelector(".picture")?.naturalWidth === 40`)
 	p.waitText(".message.r-user", "that the browser cannot show")
-	p.waitText(".message.r-user", "A picture that is not here: https://example.com/far.png")
+	p.waitText(".message.r-user", "A picture stored elsewhere: https://example.com/far.png")
 	p.inspect("conversation")
 	p.choose("#payload-compare", "before the fork: trip-1")
 	p.waitText(".difference .minus", "What is this?")
@@ -78,13 +78,13 @@ func TestWhatAModelWasShownAndGaveIsRead(t *testing.T) {
 	p.wait(`(location.hash = "#run=trip-2&call=" + encodeURIComponent("judge/model#2"), true)`)
 	p.wait(`document.querySelector("#detail .address")?.textContent === "judge/model#2"`)
 	p.wait(`(document.querySelector("#detail [data-part=input]").click(), true)`)
-	p.wait(`[...document.querySelectorAll("#payload-compare option")].some((option) => option.textContent === "the call before: judge/model")`)
-	p.choose("#payload-compare", "the call before: judge/model")
+	p.wait(`[...document.querySelectorAll("#payload-compare option")].some((option) => option.textContent === "the previous call: judge/model")`)
+	p.choose("#payload-compare", "the previous call: judge/model")
 	p.waitText(".difference", "equal line")
 	p.wait(`document.querySelectorAll(".difference .plus").length > 2 && document.querySelector(".difference .plus").parentElement.textContent.includes("high")`)
 	p.wait(`(document.querySelector("#payload-close").click(), true)`)
 
-	for call, want := range map[string]string{"judge": "All of it fits.", "judge/model": "2 of 3 fields do not fit.", "judge/model#2": "All of it fits."} {
+	for call, want := range map[string]string{"judge": "All fields fit.", "judge/model": "2 of 3 fields do not fit.", "judge/model#2": "All fields fit."} {
 		p.wait(`(location.hash = "#run=trip-2&call=" + encodeURIComponent(` + quote(call) + `), true)`)
 		p.wait(`document.querySelector("#detail .address")?.textContent === ` + quote(call) + ` && document.querySelector("#detail [data-part=output]")`)
 		p.wait(`(document.querySelector("#detail [data-part=output]").click(), true)`)

@@ -94,7 +94,7 @@ func TestACallInDoubtIsDecidedOnThePage(t *testing.T) {
 			p.waitText(".question .doubt", `input {"name":"Oslo"}`)
 			p.settle()
 			c.decide(p)
-			p.waitText(".question .answer", "Answered. No program has gone on with the run yet")
+			p.waitText(".question .answer", "Answered. No program has continued the run yet")
 			got, paid, err := goOn()
 			if c.fails == "" {
 				require.NoError(t, err)

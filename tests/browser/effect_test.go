@@ -48,7 +48,7 @@ func TestAnEffectIsTakenOverOnThePage(t *testing.T) {
 	p.settle()
 	p.choose(".question .answer select", "take the effect over")
 	p.click(".question .send")
-	p.waitText(".question .answer", "Answered. No program has gone on with the run yet")
+	p.waitText(".question .answer", "Answered. No program has continued the run yet")
 	got, err := goOn()
 	require.NoError(t, err)
 	assert.Equal(t, "receipt 1", got)

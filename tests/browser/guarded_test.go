@@ -114,7 +114,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 		"trip/planner":                      {"planner", "1 call"},
 		"trip/book_hotel@undo/book_hotel":   {"book_hotel", "undoes it", "1 retry"},
 		"trip/book_flight@undo/book_flight": {"book_flight", "undoes it", "permanent"},
-		"trip/book_table@undo/book_table":   {"book_table", "undoes it in doubt"},
+		"trip/book_table@undo/book_table":   {"book_table", "undoes a call in doubt"},
 		"trip/get_weather#2":                {"get_weather", "#2 · from the cache"},
 		"trip/pay":                          {"2 retries"},
 		"trip/send_mail":                    {"budget"},

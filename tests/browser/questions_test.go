@@ -135,7 +135,7 @@ func TestAQuestionThatIsAskedAgainSaysWhyAlsoAfterAReload(t *testing.T) {
 		Detail: &record.Detail{Message: "Approve?"}, Err: &record.Error{Message: "got a number, want a boolean"},
 	})
 	for range 2 {
-		p.wait(`[...document.querySelectorAll(".question:not(.answered)")].some((card) => card.textContent.includes("The answer before did not fit: got a number, want a boolean"))`)
+		p.wait(`[...document.querySelectorAll(".question:not(.answered)")].some((card) => card.textContent.includes("The previous answer did not fit: got a number, want a boolean"))`)
 		p.load("about:blank")
 		p.load(s.url())
 	}

@@ -82,7 +82,7 @@ func TestAServerThatWasRestartedIsReadAnew(t *testing.T) {
 	p.waitText(`[data-run="after"] .calls`, "1 ok")
 	p.waitLive()
 	assert.Zero(t, p.count(`[data-run="before"]`), "what the new server does not know is gone")
-	p.waitText(`[data-notice="reset"]`, "Everything was loaded anew")
+	p.waitText(`[data-notice="reset"]`, "Everything was reloaded")
 }
 
 // A laptop that slept finds its connections dead, and nobody told it.
@@ -143,7 +143,7 @@ func TestAGapIsToldAndMended(t *testing.T) {
 		succeed(t, st, "book") // 40 events, of which 8 are kept
 	}
 	n.wake()
-	p.waitText(`[data-notice="gap"]`, "32 events had gone from the server's memory")
+	p.waitText(`[data-notice="gap"]`, "32 events had been dropped from the server's memory")
 	p.waitText(`[data-run="trip-1"] .calls`, "22 ok")
 	p.waitLive()
 	p.click(`[data-notice="gap"] button`)

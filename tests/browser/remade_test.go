@@ -53,7 +53,7 @@ func TestARunThatIsMadeAnewIsShownAsAnother(t *testing.T) {
 	list.wait(`!document.querySelector('[data-run="trip-1"]')`)
 	assert.Equal(t, "0", list.text("#runs-total"))
 	record(short)
-	p.waitText("#run-banner", "This is another one with its name")
+	p.waitText("#run-banner", "This is another run with the same ID")
 	p.wait(`document.querySelectorAll("[data-call]").length === 1`)
 	list.waitText(`[data-run="trip-1"] .calls`, "1")
 	assert.Equal(t, "1", list.text("#runs-total"))
@@ -71,6 +71,6 @@ func TestARunThatIsMadeAnewIsShownAsAnother(t *testing.T) {
 	record(long)
 	p.offline(false)
 	p.wait(`document.querySelectorAll("[data-call]").length === 3`)
-	p.waitText("#run-banner", "This is another one with its name")
+	p.waitText("#run-banner", "This is another run with the same ID")
 	list.waitText(`[data-run="trip-1"] .calls`, "3")
 }

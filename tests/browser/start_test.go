@@ -59,7 +59,7 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 	p.waitText("#work-total", "0 wait for a slot · 0 wait for their time · 0 of ")
 	p.click("#work .fold")
 	p.waitText("#work-programs", "lunch: 0 12 * * * (UTC), next ")
-	p.waitText("#work-programs", "version 2; runs of 1, 2 go on")
+	p.waitText("#work-programs", "version 2; runs of 1, 2 can continue")
 	p.waitText("#work-none", "No worker has a run open")
 	p.inspect("work")
 	p.click("#work .fold")

@@ -113,7 +113,7 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 		};
 		return (location.hash = "#q=number 12", true);
 	})()`)
-	p.waitText("#runs-problem", "it did not answer in time")
+	p.waitText("#runs-problem", "the server did not answer in time")
 	p.waitText("#runs-total", "≥ ")
 	p.waitText("#runs-total", "111 of 10.0k") // tried again
 	assert.Empty(t, p.text("#runs-problem"))

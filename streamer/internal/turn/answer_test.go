@@ -36,7 +36,7 @@ func asking(t *testing.T) *source {
 	}
 }
 
-// continues records the answer, and the end of the run.
+// continues sends the records of the answer and of the end of the run.
 func (s *source) continues() {
 	s.more <- record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "q"}
 	s.more <- record.Record{Kind: record.KindRun, Status: record.StatusCompleted}
@@ -65,7 +65,7 @@ func (s *source) Follow(ctx context.Context, _ string) iter.Seq2[streamer.Follow
 	}
 }
 
-// plain encodes events as their kinds.
+// plain encodes each event as the name of its kind.
 type plain struct{}
 
 func (plain) Encode(e *Event) Frame { return Frame{Kind: e.Kind, Asked: e.Asked} }
@@ -93,7 +93,8 @@ func answer(ctx context.Context, h *Hub, c streamer.Control) error {
 	return thread.Answer(ctx, "r", l, []Answer{{Question: WireID("r", "q"), Value: []byte(`"Rome"`)}})
 }
 
-// follow follows the run from its beginning, and sends the kind of the last frame.
+// follow follows the run from its beginning, and sends the kind of the last frame on
+// the channel.
 func follow(ctx context.Context, t *testing.T, h *Hub) <-chan Kind {
 	ended := make(chan Kind, 1)
 	go func() {
@@ -115,8 +116,8 @@ func follow(ctx context.Context, t *testing.T, h *Hub) <-chan Kind {
 	return ended
 }
 
-// An answer is stored before the run records it. A client that connects in between must not be
-// asked again, since a second answer is refused.
+// An answer is stored before the run records it. A client that connects between these two
+// steps must not be asked again, since a second answer is refused.
 func TestQuestionWhoseAnswerIsStoredIsNotAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := asking(t)

@@ -40,7 +40,7 @@ func NewBuilder(runs Runs, runID string) *Builder {
 	return &Builder{runs: runs, runID: runID, retries: make(map[string]*Retry), asked: make(map[string]Question), done: make(map[record.Address]bool), values: make(map[string]json.RawMessage)}
 }
 
-// Add returns the events that the next record or delta leads to.
+// Add returns the events that the next record or delta causes.
 func (b *Builder) Add(ctx context.Context, e streamer.FollowEvent) ([]Event, error) {
 	switch {
 	case e.Delta != nil:
@@ -165,7 +165,7 @@ func (b *Builder) retryPlanned(out []Event, r *record.Record) []Event {
 // shownMessage marks the record of a value that is shown, see state.Shown.
 const shownMessage = "shown"
 
-// value returns all shown values if the record's value is shown, or was.
+// value returns an event with all shown values if the record shows or hides a value.
 func (b *Builder) value(ctx context.Context, r *record.Record) ([]Event, error) {
 	_, was := b.values[r.Name]
 	delete(b.values, r.Name)

@@ -21,7 +21,7 @@ type call struct {
 	over    bool
 }
 
-// valid returns data that redaction has made invalid JSON as a string.
+// valid returns data, or a JSON string of it if redaction has made it invalid JSON.
 func valid(data []byte) json.RawMessage {
 	if json.Valid(data) {
 		return data

@@ -239,8 +239,8 @@ func (l *Log) endAt(n int) *Frame {
 	return l.end(n)
 }
 
-// end is endAt. A frame with questions is not the last one if one of them has been answered: the
-// run is about to continue. l.mu must be held.
+// end is like endAt. A frame with questions is not the last one if one of them has been
+// answered: the run is about to continue. l.mu must be held.
 func (l *Log) end(n int) *Frame {
 	if n == 0 || n != len(l.frames) || !l.frames[n-1].Kind.IsEnd() {
 		return nil
@@ -259,8 +259,8 @@ func (l *Log) Prompt() string {
 	return l.prompt
 }
 
-// Begin returns the index at which a reader begins that has nothing of the turn: after what the
-// last attempt of the agent has withdrawn.
+// Begin returns the index at which a new reader begins: after the frames that the last attempt
+// of the agent has withdrawn.
 func (l *Log) Begin() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -319,7 +319,7 @@ func (l *Log) reopen(question string) {
 }
 
 // Frames returns the frames starting at index from. If there are none yet, it returns a
-// channel that is closed when there are. The caller must not change the frames.
+// channel that is closed when there are some. The caller must not change the frames.
 func (l *Log) Frames(from int) (frames []Frame, more <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

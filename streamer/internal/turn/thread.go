@@ -50,7 +50,7 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{"unreadable", "the runs cannot be read"}
 }
 
-// ReadBody reads a request body, which may have at most most bytes.
+// ReadBody reads a request body of at most the given number of bytes.
 func ReadBody(w http.ResponseWriter, req *http.Request, most int64) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer supports deadlines
@@ -168,9 +168,8 @@ type Answer struct {
 	Value    []byte
 }
 
-// Answer answers the questions that the last turn, whose log is l, waits for. It ignores
-// answers to questions that were answered already, and rejects a request in which no others are
-// left.
+// Answer answers open questions of the last turn, whose log is l. It ignores answers to
+// questions that were answered already, and rejects a request that has no other answers.
 func (t *Thread) Answer(ctx context.Context, runID string, l *Log, answers []Answer) error {
 	waiting := len(l.Asked()) > 0
 	taken, refused := 0, error(nil)

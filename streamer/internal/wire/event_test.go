@@ -14,7 +14,7 @@ import (
 )
 
 func TestRecordIsCutToTheLimitWhateverIsLong(t *testing.T) {
-	long := strings.Repeat("\x01é", 40_000) // six bytes for one
+	long := strings.Repeat("\x01é", 40_000) // JSON encodes \x01 as six bytes
 	address, err := record.ParseAddress(strings.Repeat("a/", 50_000) + "a")
 	require.NoError(t, err)
 	for name, change := range map[string]func(*record.Record){

@@ -1,5 +1,5 @@
-// Having a stopped run go on, and beginning another one from a call of it. Where the page
-// may not, it says the command that does.
+// Continues a stopped run, or forks it from one of its calls. If the page may not do
+// this, it shows the command that does.
 
 import { make, setHidden, setText, byID } from "./dom.js";
 import { isSettled } from "./fold.js";
@@ -13,11 +13,11 @@ let drawn = ""; // what the line shows
 
 let sent = ""; // the run that this page has just queued
 
-// draw shows how the run can go on, below its head, and the commands for what the page may
-// not do with it. It calls onQueued when the page has queued the run.
+// draw shows below the head of the run how it can be continued, and the commands for what
+// the page may not do with it. It calls onQueued when the page has queued the run.
 export function draw(run, can, onQueued) {
-  if (run?.status === "queued" && run.run_id === sent) return; // the line says so
-  const line = byID("run-goon");
+  if (run?.status === "queued" && run.run_id === sent) return; // the line already says so
+  const line = byID("run-continue");
   const way = ways[run?.status];
   const commands = run ? commandsOf(run, can, way) : [];
   setHidden(line, !way && commands.length === 0);
@@ -28,7 +28,7 @@ export function draw(run, can, onQueued) {
   line.replaceChildren(...(way && can.resume ? button(run, way, onQueued) : []), ...commands);
 }
 
-// commandsOf are the commands for what the page may not do with a run.
+// commandsOf returns the commands for what the page may not do with a run.
 function commandsOf(run, can, way) {
   const commands = [];
   const add = (verb) => commands.push(make("span", { class: "command" }, ...byCommand(`This page may not ${verb} runs.`, ["reprise", verb, run.run_id])));
@@ -40,7 +40,7 @@ function commandsOf(run, can, way) {
 
 function button(run, way, onQueued) {
   const problem = make("span", { class: "error", role: "alert", hidden: true });
-  const button = make("button", { type: "button", id: "goon", class: "quiet", onclick: send }, way === "resume" ? "Resume the run" : "Try again what failed");
+  const button = make("button", { type: "button", id: "continue", class: "quiet", onclick: send }, way === "resume" ? "Resume the run" : "Retry what failed");
   const said = make("span", { role: "status" });
 
   async function send() {
@@ -48,7 +48,7 @@ function button(run, way, onQueued) {
     setHidden(problem, true);
     try {
       await post(`${runPath(run.run_id)}/${way}`, {});
-      setText(said, "It is queued, and goes on when a program takes it.");
+      setText(said, "It is queued, and continues when a program takes it.");
       sent = run.run_id;
       onQueued();
     } catch (error) {
@@ -62,7 +62,7 @@ function button(run, way, onQueued) {
 
 const quote = (text) => (/^[\w./:@%+-]+$/.test(text) ? text : "'" + text.replaceAll("'", `'\\''`) + "'");
 
-// byCommand is a command with a button that copies it.
+// byCommand returns a command with a button that copies it.
 export function byCommand(why, words) {
   const command = words.map(quote).join(" ");
   const button = make("button", { type: "button", class: "quiet", onclick: copy }, "Copy");
@@ -71,10 +71,10 @@ export function byCommand(why, words) {
       await navigator.clipboard.writeText(command);
       setText(button, "Copied");
     } catch {
-      setText(button, "Not allowed"); // by the browser
+      setText(button, "Not allowed"); // the browser does not allow it
     }
   }
-  return [make("span", {}, why + " This does: "), make("code", {}, command), button];
+  return [make("span", {}, why + " This command does: "), make("code", {}, command), button];
 }
 
 const dialog = byID("fork-dialog");
@@ -84,13 +84,13 @@ const problem = byID("fork-error");
 const yes = byID("fork-yes");
 let from = {};
 
-// again is an ID for the fork of a run, as long as an ID may be.
+// again returns an ID for the fork of a run, within the maximum length of an ID.
 const again = (run) => run.slice(0, 128 - "-again".length) + "-again";
 
-// openFork asks for the new run that begins before a call.
+// openFork opens the dialog for a new run that begins before a call.
 export function openFork(run, address, can) {
   from = { run, address };
-  setText(byID("fork-explain"), `A new run begins with what ${run} has recorded before ${address}, and makes that call and all behind it again.`);
+  setText(byID("fork-explain"), `A new run begins with what ${run} has recorded before ${address}, and makes that call and all later ones again.`);
   id.value = again(run);
   effects.value = "";
   setHidden(problem, true);
@@ -111,7 +111,7 @@ yes.addEventListener("click", async () => {
     if (effects.value) wanted.effects = effects.value;
     await post(`${runPath(from.run)}/fork`, wanted);
     const done = byID("fork-done");
-    done.replaceChildren("The new run is ", make("a", { href: href({ run: wanted.run_id }), onclick: () => dialog.close() }, wanted.run_id), ". It goes on when it is resumed.");
+    done.replaceChildren("The new run is ", make("a", { href: href({ run: wanted.run_id }), onclick: () => dialog.close() }, wanted.run_id), ". It continues when it is resumed.");
     setHidden(done, false);
     yes.hidden = true;
   } catch (error) {

@@ -62,14 +62,14 @@ func TestThePageSaysWhetherAProgramGoesOn(t *testing.T) {
 	p.click(".question:nth-child(1) .yes")
 	p.waitText(".question:nth-child(1) .answer", "Answered. The run waits for 1 more answer.")
 	p.click(".question:nth-child(2) .yes")
-	p.waitText(".question:nth-child(2) .answer", "Answered. No program has gone on with the run yet: it goes on when one resumes it.")
+	p.waitText(".question:nth-child(2) .answer", "Answered. No program has continued the run yet; it continues when one resumes it.")
 
 	st, err := state.Open(t.Context(), store, "r")
 	require.NoError(t, err)
-	p.waitText(".question:nth-child(2) .answer", "Answered. A program goes on with the run.")
+	p.waitText(".question:nth-child(2) .answer", "Answered. A program continues the run.")
 	require.NoError(t, st.Close())
 	require.True(t, vote(t.Context(), t, store))
-	p.waitText(".question:nth-child(2) .answer", "Answered. A program goes on with the run.")
+	p.waitText(".question:nth-child(2) .answer", "Answered. A program continues the run.")
 }
 
 // TestPageAndCommandSayThatAProgramWaitsForTheAnswer, and has gone on.
