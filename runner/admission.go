@@ -12,7 +12,7 @@ import (
 // guards it.
 type admission struct {
 	starting    map[string]int    // starts that were admitted and have not returned, by run
-	byPrincipal map[string]int    // runs that wait, and starts
+	byPrincipal map[string]int    // runs that wait, and starts that have not returned
 	of          map[string]string // the principals of the runs that wait
 
 	stored   int       // runs that wait in the store, if the queue is shared with other processes
@@ -38,7 +38,7 @@ func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(
 	queued := r.countQueued()
 	switch {
 	case r.stopping:
-		return nil, fmt.Errorf("%w: start it again later, or at another process", ErrStopping)
+		return nil, fmt.Errorf("%w: start the run again later, or in another process", ErrStopping)
 	case most > 0 && queued >= most:
 		return nil, fmt.Errorf("%w: %d of at most %d", ErrTooMany, queued, most)
 	case own > 0 && principal != "" && a.byPrincipal[principal] >= own:
@@ -54,8 +54,8 @@ func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(
 	return func(isNew bool) { r.admitted(runID, principal, isNew) }, nil
 }
 
-// countQueued returns how many runs wait to begin, with those that are being started. r.mu must
-// be held.
+// countQueued returns how many runs wait to begin, including those that are being started. r.mu
+// must be held.
 func (r *Runner) countQueued() int {
 	if r.heap == nil {
 		return r.admission.stored + len(r.admission.starting)
@@ -63,7 +63,7 @@ func (r *Runner) countQueued() int {
 	r.heap.mu.Lock()
 	defer r.heap.mu.Unlock()
 	queued := r.heap.countReady()
-	for runID := range r.admission.starting { // it may be in the queue already, or have begun
+	for runID := range r.admission.starting { // skip runs that are in the queue already, or have begun
 		if r.open[runID] == nil && r.heap.queue.entries[runID] == nil {
 			queued++
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// TestStartsBeyondMaxQueuedAreRefused: of 4,000 starts at once, as many are stored as may
-// wait or run, and all of those end. The others leave nothing.
+// TestStartsBeyondMaxQueuedAreRefused: of 4,000 starts at once, as many runs are stored
+// as may wait or run, and all of them end. Refused starts leave nothing.
 func TestStartsBeyondMaxQueuedAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const starts, queued, limit = 4000, 1000, 10
@@ -54,7 +54,7 @@ func TestStartsBeyondMaxQueuedAreRefused(t *testing.T) {
 		page, err := store.List(t.Context(), snapshot.Filter{})
 		require.NoError(t, err)
 		assert.Len(t, page.Runs, int(admitted.Load()))
-		// Who repeats a start that was admitted is told about its run.
+		// Repeating an admitted start returns its run.
 		_, err = program.Start(t.Context(), page.Runs[0].RunID, word{}, runner.StartOptions{})
 		require.NoError(t, err)
 
@@ -66,8 +66,8 @@ func TestStartsBeyondMaxQueuedAreRefused(t *testing.T) {
 	})
 }
 
-// TestStartsBeyondTheQuotaOfAPrincipalAreRefused: a run counts until it begins, or cannot
-// begin any more.
+// TestStartsBeyondTheQuotaOfAPrincipalAreRefused: a run counts until it begins, or until
+// it can no longer begin.
 func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(t, memstore.New(), runner.Options{Limit: 1, MaxQueuedPerPrincipal: 2})
@@ -87,7 +87,7 @@ func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
 		require.NoError(t, start("second", "ann"))
 		require.ErrorIs(t, start("third", "ann"), runner.ErrTooMany)
 		require.EqualError(t, start("third", "ann"), "runner: too many runs wait: 2 of at most 2 of ann")
-		require.NoError(t, start("second", "ann"), "it was started")
+		require.NoError(t, start("second", "ann"), "the run was started before")
 		require.NoError(t, start("bob-1", "bob"))
 		require.NoError(t, start("nobody-1", ""))
 		require.NoError(t, r.Cancel(t.Context(), "second", snapshot.Stop{}))
@@ -99,7 +99,7 @@ func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
 	})
 }
 
-// otherQueue is a queue whose runs another process takes.
+// otherQueue is a queue from which only another process takes runs.
 type otherQueue struct{ runner.Queue }
 
 func (otherQueue) Add(context.Context, runner.Entry) (bool, error) { return true, nil }
@@ -127,11 +127,11 @@ func TestRunsOfASharedQueueAreCountedInTheStore(t *testing.T) {
 		require.ErrorContains(t, start("c", "ann"), "of ann")
 		require.NoError(t, start("c", "bob"))
 		require.ErrorIs(t, start("d", "bob"), runner.ErrTooMany)
-		for _, id := range []string{"a", "b"} { // elsewhere
+		for _, id := range []string{"a", "b"} { // started by other processes
 			_, err := store.Update(t.Context(), id, func(i *snapshot.Info) error { i.Status = snapshot.StatusCompleted; return nil })
 			require.NoError(t, err)
 		}
-		sleep(time.Second) // the count is that old
+		sleep(time.Second) // until the count is outdated
 		require.NoError(t, start("d", "ann"))
 		require.NoError(t, start("e", "ann"))
 		require.ErrorIs(t, start("f", "carl"), runner.ErrTooMany)
@@ -155,18 +155,18 @@ func TestStoppingRunnerStartsNothing(t *testing.T) {
 		require.NoError(t, r.Ready(t.Context()))
 		cancel()
 		synctest.Wait()
-		require.ErrorContains(t, r.Ready(t.Context()), "it is stopping")
+		require.ErrorContains(t, r.Ready(t.Context()), "is stopping")
 		_, err = program.Start(t.Context(), "b", word{}, runner.StartOptions{})
 		require.ErrorIs(t, err, runner.ErrStopping)
 		_, err = program.Start(t.Context(), "a", word{}, runner.StartOptions{})
-		require.NoError(t, err, "it was started before")
+		require.NoError(t, err, "the run was started before")
 		serving.Wait()
 		_, err = r.Info(t.Context(), "b")
 		require.ErrorIs(t, err, snapshot.ErrNotFound)
 	})
 }
 
-// failingStore cannot be read while it is down.
+// failingStore cannot be read while down is set.
 type failingStore struct {
 	snapshot.Store
 	down atomic.Bool

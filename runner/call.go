@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// ErrNoRunner is returned by [Call] outside a run of a runner.
-var ErrNoRunner = errors.New("runner: Call is for handlers of runs that a runner executes")
+// ErrNoRunner is returned by [Call] if it is called outside a run of a runner.
+var ErrNoRunner = errors.New("runner: Call must be called by a handler of a run that a runner executes")
 
 // A CalledError is the error of [Call] for a run that failed, was cancelled, or was deleted before
 // its result could be read.
@@ -40,11 +40,11 @@ func (e *CalledError) Error() string {
 // paused, as by core.Receive: the error is then an *core.InterruptedError, which the handler
 // returns.
 //
-// The input is as for [Runner.Start]. Out is the type of the output of the program. For a run that
-// failed or was cancelled the error is a *[CalledError], and permanent. If the run is interrupted,
-// Call waits until it continues and ends. Cancelling the calling run does not stop the runs that it
-// has called. If a call around Call is retried, it starts another run, as every call is made again
-// then.
+// The input is as for [Runner.Start]. Out is the type of the output of the program. For a run
+// that failed or was cancelled the error is a *[CalledError], and permanent. If the run is
+// interrupted, Call waits until it continues and ends. Cancelling the calling run does not stop
+// the runs that it has called. If a call around Call is retried, Call starts another run, like
+// every call inside a retried one.
 func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
 	var zero Out
 	r, _ := ctx.Value(runnerKey{}).(*Runner)
@@ -82,7 +82,7 @@ type runnerKey struct{}
 // called is a run that another one has started.
 type called struct {
 	RunID  string `json:"run_id"`
-	Signal string `json:"signal"` // the signal which says that the run may have ended
+	Signal string `json:"signal"` // the name of the signal that reports that the run may have ended
 }
 
 // end describes a called run after a signal has arrived.
@@ -92,7 +92,8 @@ type end struct {
 	Message string          `json:"message,omitempty"`
 }
 
-// startCalled starts the run for the step that ctx belongs to, if that has not started it.
+// startCalled starts the run for the step that ctx belongs to, unless the step has
+// started it before.
 func (r *Runner) startCalled(ctx context.Context, from, name string, input any) (called, error) {
 	p, err := r.find(name, "")
 	if err != nil {
@@ -121,7 +122,7 @@ func (r *Runner) endOfCalled(ctx context.Context, runID string) (end, error) {
 	for event, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
 		if err != nil {
 			if errors.Is(err, snapshot.ErrNotFound) {
-				return end{Ended: true, Message: "it was deleted"}, nil
+				return end{Ended: true, Message: "the run was deleted"}, nil
 			}
 			return end{}, err
 		}

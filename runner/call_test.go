@@ -36,7 +36,8 @@ var calling = agent("calling", func(ctx context.Context, in word) (string, error
 	return all, nil
 })
 
-// With one slot, a run that waited in it for those that it has called would wait for ever.
+// With one slot, a run that kept the slot while it waits for the runs that it has
+// called would wait forever.
 func TestRunCallsOthersWithoutASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -67,7 +68,8 @@ func TestRunCallsOthersWithoutASlot(t *testing.T) {
 	})
 }
 
-// A called run that stops is waited for, and its end is an error if it is no output.
+// Call waits for a called run that has stopped, and returns an error if the run ends
+// without an output.
 func TestEndOfACalledRunIsThatOfTheCall(t *testing.T) {
 	errOut := errors.New("out of ink")
 	for name, c := range map[string]struct {
@@ -152,9 +154,9 @@ func TestCallsThatCannotBeMadeAreErrors(t *testing.T) {
 	})
 }
 
-// TestRunsAreCalledOnceOverCrashes: the process is killed after each record of the calling
-// run and of the one that it has called, in turn. There are two called runs in the end, and
-// each has run to its end.
+// TestRunsAreCalledOnceOverCrashes kills the process after each record of the calling run
+// and of a called run, in turn. In the end there are two called runs, and both have
+// completed.
 func TestRunsAreCalledOnceOverCrashes(t *testing.T) {
 	for after := 1; ; after++ {
 		done := false
@@ -166,7 +168,8 @@ func TestRunsAreCalledOnceOverCrashes(t *testing.T) {
 	}
 }
 
-// killedAfter reports whether the run ended before so many records.
+// killedAfter kills the process after the given number of records. It reports whether
+// the run ended before that.
 func killedAfter(t *testing.T, after int) (done bool) {
 	store := &copiedStore{Store: memstore.New()}
 	programs := func(r *runner.Runner) *runner.Program[word, string] {
@@ -208,8 +211,8 @@ type publishing func(record.Record)
 
 func (p publishing) Publish(r record.Record) { p(r) }
 
-// A copiedStore is not changed while it is copied: a copy that has one run before and
-// another one after a message between them is of no moment in time.
+// A copiedStore is not changed while it is copied. Otherwise a copy could have one
+// run from before a message and another from after it.
 type copiedStore struct {
 	snapshot.Store
 	changing sync.RWMutex
@@ -266,7 +269,8 @@ func (j *copiedJournal) Close(ctx context.Context, end snapshot.End) error {
 	return j.Journal.Close(ctx, end)
 }
 
-// copied is the store as another process would find it if this one was killed now.
+// copied returns the store as another process would find it if this process were killed
+// now.
 func (s *copiedStore) copied(t *testing.T) *memstore.Store {
 	s.changing.Lock()
 	defer s.changing.Unlock()

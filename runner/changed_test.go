@@ -68,7 +68,7 @@ func TestOtherCodeUnderTheSameVersionStopsTheRunAndRunsNothing(t *testing.T) {
 		assert.Contains(t, ended[0].String(), "closed run a of work 1: interrupted (divergence): ")
 		assert.Contains(t, ended[0].String(), "work/another", "what was asked for")
 		assert.Contains(t, ended[0].String(), "work/first", "what was recorded")
-		sleep(24 * time.Hour) // it is not tried again
+		sleep(24 * time.Hour) // the run is not tried again
 		require.NoError(t, stop())
 		assert.Equal(t, []string{"first"}, made)
 
@@ -83,7 +83,8 @@ func TestOtherCodeUnderTheSameVersionStopsTheRunAndRunsNothing(t *testing.T) {
 	})
 }
 
-// A count is what the text of a word became, and a title is a word that lost it.
+// A count is a word whose field text has another type, and a title is a word without
+// that field.
 type (
 	count struct {
 		Text int `json:"text"`
@@ -93,7 +94,7 @@ type (
 	}
 )
 
-// events keeps what a runner observes.
+// events collects the notices of a runner.
 type events struct {
 	mu  sync.Mutex
 	all []runner.Notice
@@ -149,12 +150,12 @@ func TestInputThatDoesNotFitTheCodeOfToday(t *testing.T) {
 				assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 				assert.Equal(t, record.InterruptDiverge, info.Stop.Reason)
 				assert.Contains(t, info.Stop.Message, want)
-				sleep(24 * time.Hour) // it is not tried again
+				sleep(24 * time.Hour) // the run is not tried again
 				require.NoError(t, stop())
 				assert.Len(t, seen.of(runner.NoticeOpened), 1)
 				ended := seen.of(runner.NoticeClosed)
 				require.Len(t, ended, 1)
-				require.ErrorIs(t, ended[0].Err, runner.ErrInput, "which a service logs")
+				require.ErrorIs(t, ended[0].Err, runner.ErrInput, "the notice that a service logs")
 				assert.Equal(t, `closed run a of work 1: interrupted (divergence): `+ended[0].Err.Error(), ended[0].String())
 
 				again := newRunner(t, store, runner.Options{})
@@ -171,7 +172,7 @@ func TestInputThatDoesNotFitTheCodeOfToday(t *testing.T) {
 	}
 }
 
-// An idler is no actor of package actors: it makes no call.
+// An idler is an actor that makes no call.
 type idler struct{}
 
 func (idler) Name() string                               { return "idle" }
@@ -180,12 +181,12 @@ func (idler) DecodeInput(json.RawMessage) (word, error)  { return word{}, nil }
 func (idler) Description() string                        { return "" }
 func (idler) InputSchema() json.RawMessage               { return nil }
 
-// Processes that cannot continue a run must not open it again because another one
-// did.
+// A process that cannot continue a run must not open it again only because another
+// process did.
 func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		// Of the program, and without an input.
+		// A run of the program without an input.
 		bad, err := snapshot.NewRun(snapshot.Info{RunID: "bad", Status: snapshot.StatusQueued, Program: "echo", Version: "1"}, nil)
 		require.NoError(t, err)
 		_, err = store.Create(t.Context(), bad)
@@ -214,7 +215,8 @@ func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
 	})
 }
 
-// A run that one build has refused is tried once by each other one that begins to serve.
+// A run that one build has refused is tried once by each other build that begins to
+// serve.
 func TestRefusedRunIsTriedOnceByAnotherBuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, entered := memstore.New(), 0

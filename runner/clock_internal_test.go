@@ -14,11 +14,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A jump of the clock by more than a minute is reported once; one of a minute, a slow clock
-// and the passing of time are not.
+// A jump of the clock by more than a minute is reported once. A jump of a minute, a slow
+// clock, and the passing of time are not reported.
 func TestJumpOfTheClockIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var set atomic.Int64 // by how much the clock is wrong
+		var set atomic.Int64 // the error of the clock
 		var mu sync.Mutex
 		var troubles []error
 		r, err := New(memstore.New(), Options{Observe: func(e Notice) {

@@ -87,14 +87,14 @@ func TestScheduleFollowsTheClockOfTheQueue(t *testing.T) {
 				info, err := r.Info(t.Context(), id)
 				require.NoError(t, err)
 				assert.Equal(t, snapshot.StatusCompleted, info.Status, id)
-				assert.WithinDuration(t, info.Created, info.Updated, time.Second, "it did not wait for a clock")
+				assert.WithinDuration(t, info.Created, info.Updated, time.Second, "the run does not wait for the clock of this process")
 			}
 		})
 	}
 }
 
-// Where the server was behind the worker, or the worker behind the server, a sleep was
-// longer by the difference, or its run was opened again and again until it was over.
+// A sleep must not become longer by the difference between the clocks of the server
+// and the worker, and its run must not be opened repeatedly before the sleep is over.
 func TestSleepIsAsLongWhateverTheClockOfTheQueue(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestSleepIsAsLongWhateverTheClockOfTheQueue(t *testing.T) {
 	}
 }
 
-// A dueStore lists what is due alone, as a store that has an index by time.
+// A dueStore lists only the runs that are due, like a store with an index by time.
 type dueStore struct{ *memstore.Store }
 
 func (s dueStore) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
@@ -123,8 +123,8 @@ func (s dueStore) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	return page, err
 }
 
-// A run that is due by the clock of the server, and that the queue has lost, was found by a
-// worker whose clock is behind when it was due by that clock.
+// A run that is due by the clock of the server, and that the queue has lost, must be found
+// by a worker whose clock is behind.
 func TestSweepFindsWhatIsDueByTheClockOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := dueStore{memstore.New()}
@@ -168,7 +168,7 @@ func TestScheduleWaitsForTheClockOfTheQueue(t *testing.T) {
 	})
 }
 
-// countedQueue is a shared queue of which others take.
+// countedQueue is a shared queue from which other processes take runs.
 type countedQueue struct {
 	otherQueue
 	asked       atomic.Int32
@@ -192,7 +192,7 @@ func TestStatsCountASharedQueue(t *testing.T) {
 		runner.Register(r, echo)
 		queue.due.Store(70)
 		queue.parked.Store(3)
-		assert.Zero(t, r.Stats().Queued, "it does not serve yet")
+		assert.Zero(t, r.Stats().Queued, "the runner does not serve yet")
 		defer serve(t, r)()
 		synctest.Wait()
 		assert.Equal(t, []int{70, 3}, []int{r.Stats().Queued, r.Stats().Parked})
@@ -206,7 +206,7 @@ func TestStatsCountASharedQueue(t *testing.T) {
 		queue.broken.Store(true)
 		sleep(10 * time.Second)
 		synctest.Wait()
-		assert.Equal(t, []int{0, 3}, []int{r.Stats().Queued, r.Stats().Parked}, "the last that was counted")
+		assert.Equal(t, []int{0, 3}, []int{r.Stats().Queued, r.Stats().Parked}, "the last count")
 		require.Len(t, seen.of(runner.NoticeTrouble), 1)
 		assert.EqualError(t, seen.of(runner.NoticeTrouble)[0].Err, "runner: count the queue: no route to host")
 	})

@@ -45,7 +45,7 @@ func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 		assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 		assert.Zero(t, undone)
 
-		r = newRunner(t, store, runner.Options{Run: []state.Option{state.WithCompensations(book)}}) // for all programs
+		r = newRunner(t, store, runner.Options{Run: []state.Option{state.WithCompensations(book)}}) // options for all programs
 		runner.Register(r, trip)
 		defer serve(t, r)()
 		info, err = r.Wait(t.Context(), "a")
@@ -55,7 +55,7 @@ func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 	})
 }
 
-// An agent that was made with its tools brings their compensations, at any depth.
+// The compensations of the tools of an agent are known, at any depth.
 func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	pay := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
 		Compensate(func(context.Context, word, string) error { return nil })
@@ -67,7 +67,7 @@ func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	require.Equal(t, []*core.Compensation{pay.Compensation()}, desk.Compensations())
 
 	r := newRunner(t, memstore.New(), runner.Options{})
-	runner.Register(r, desk, runner.WithCompensations(pay)) // again is fine
+	runner.Register(r, desk, runner.WithCompensations(pay)) // registering the same compensation again is allowed
 	other := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
 		Compensate(func(context.Context, word, string) error { return nil })
 	require.PanicsWithError(t, `runner: program "desk": there are two actors of kind tool_call named "pay" with different compensations; want one`, func() {
@@ -77,8 +77,8 @@ func TestCompensationsComeWithTheirAgent(t *testing.T) {
 		runner.Register(r, actors.NewAgent("clinic", model, actors.WithTools(other)))
 	})
 	assert.Equal(t, []string{"desk"}, r.Programs())
-	runner.Register(r, actors.NewAgent("desk", model, actors.WithTools(other)), runner.WithVersion("3")) // versions may differ
-	require.PanicsWithError(t, `runner: program "desk": WithCompensations: actor 1 has none; its method Compensate gives it one`, func() {
+	runner.Register(r, actors.NewAgent("desk", model, actors.WithTools(other)), runner.WithVersion("3")) // versions of one program may differ
+	require.PanicsWithError(t, `runner: program "desk": WithCompensations: actor 1 has no compensation; set one with its method Compensate`, func() {
 		runner.Register(r, desk, runner.WithVersion("2"), runner.WithCompensations(shop))
 	})
 }

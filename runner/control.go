@@ -56,7 +56,7 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 	_, err = r.store.Update(ctx, runID, func(i *snapshot.Info) error {
 		if i.Open {
 			return snapshot.ErrLocked
-		} else if !mayGoOn(i) {
+		} else if !canContinue(i) {
 			return fmt.Errorf("%w: it is %s", state.ErrNotRunning, i.Status)
 		}
 		i.Status, i.Due, i.Stop = snapshot.StatusInterrupted, time.Time{}, stop
@@ -85,9 +85,9 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 	return nil
 }
 
-// Answer answers a question of a run, by its ID, see state.Answer. By is who
-// answers; it may be empty. A run that waits for the answer continues. For one that is
-// not open, and that no runner has started, the error is state.ErrNoProgram, and the
+// Answer answers a question of a run, by its ID, see state.Answer. By is who answers;
+// it may be empty. A run that waits for the answer continues. For a run that is not
+// open and was not started by a runner, the error is state.ErrNoProgram, and the
 // question stays open.
 func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	if info, err := r.store.Info(ctx, runID); err == nil && info.Program == "" && !info.Open && info.Status == snapshot.StatusPaused {
@@ -127,7 +127,7 @@ func (r *Runner) answered(ctx context.Context, runID string) {
 	}
 	info, err := r.store.Info(ctx, runID)
 	if err != nil || info.Status != snapshot.StatusPaused {
-		return // the sweep finds it
+		return // the sweep will find the run
 	}
 	r.consider(ctx, &info, true, false)
 }
@@ -252,7 +252,7 @@ func (r *Runner) stateOf(runID string) *state.ExecutionState {
 
 // drop removes a run that does not continue from the queue.
 func (r *Runner) drop(runID string) {
-	if r.heap != nil { // if another queue offers it, its runner sees that the run does not continue
+	if r.heap != nil { // another kind of queue may hand it out, and its runner then finds that the run does not continue
 		r.heap.drop(runID)
 	}
 	r.mu.Lock()

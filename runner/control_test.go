@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// awaitInfo returns what is known of a run when it is as it is wanted.
+// awaitInfo returns the info of a run when want reports true for it.
 func awaitInfo(t *testing.T, r *runner.Runner, runID string, want func(*snapshot.Info) bool) snapshot.Info {
 	t.Helper()
 	for e, err := range r.Store().Watch(t.Context(), snapshot.WatchOptions{RunID: runID}) {
@@ -31,9 +31,9 @@ func awaitInfo(t *testing.T, r *runner.Runner, runID string, want func(*snapshot
 }
 
 // The runs are parked between their attempts, so they are opened and closed all the
-// time. However an interrupt or a cancel of another process meets that, it counts.
+// time. An interrupt or a cancel by another process counts at any moment.
 func TestControlOfRunsThatAreOpenedAndClosedAllTheTime(t *testing.T) {
-	r, dir := starter(t) // which does not serve
+	r, dir := starter(t) // does not serve
 	begin(t, dir)
 	for i := range 20 {
 		id := fmt.Sprint("run-", i)
@@ -50,10 +50,10 @@ func TestControlOfRunsThatAreOpenedAndClosedAllTheTime(t *testing.T) {
 			info := awaitInfo(t, r, id, func(i *snapshot.Info) bool { return i.Status == snapshot.StatusCancelled && !i.Open })
 			assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ann", Message: "stop"}, info.Stop)
 			require.ErrorIs(t, r.Interrupt(t.Context(), id, snapshot.Stop{By: "ann", Message: "again"}), state.ErrNotRunning)
-			require.NoError(t, r.Cancel(t.Context(), id, snapshot.Stop{By: "bob", Message: "again"}), "the first counts")
+			require.NoError(t, r.Cancel(t.Context(), id, snapshot.Stop{By: "bob", Message: "again"}), "the first interrupt counts")
 		}
 	}
-	for i := range 20 { // none has continued
+	for i := range 20 { // no run has continued
 		info, err := r.Info(t.Context(), fmt.Sprint("run-", i))
 		require.NoError(t, err)
 		assert.Equal(t, "ann", info.Stop.By)
@@ -63,7 +63,7 @@ func TestControlOfRunsThatAreOpenedAndClosedAllTheTime(t *testing.T) {
 	}
 }
 
-// A run is resumed before the other process has stopped it.
+// The run is resumed before the other process has stopped it.
 func TestRunThatIsBeingInterruptedElsewhereIsResumed(t *testing.T) {
 	r, dir := starter(t)
 	p := begin(t, dir)
@@ -79,8 +79,8 @@ func TestRunThatIsBeingInterruptedElsewhereIsResumed(t *testing.T) {
 	p.Stop()
 }
 
-// A cancel waits for a run whose process was killed after it had closed the run and
-// before it looked for one.
+// A cancel waits for the run: its process closed it, and was killed before it
+// looked for a cancel.
 func TestCancelThatWaitsForAPausedRunIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -17,7 +17,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A process that hangs does not read that its run is interrupted, and is killed.
+// A process hangs, so that it does not read the interrupt of its run, and is then
+// killed.
 func TestInterruptOfAProcessThatIsKilledBeforeItReadsItCounts(t *testing.T) {
 	r, dir := starter(t)
 	cmd := process.Command(t, "service", dir)

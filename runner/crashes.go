@@ -130,11 +130,11 @@ func (l *lost) explain(restarts int) string {
 			calls += fmt.Sprintf(" and %d more", n-most)
 		}
 	}
-	return fmt.Sprintf("the process ended %d times in a row without an outcome; under way was %s", restarts, calls)
+	return fmt.Sprintf("the process ended %d times in a row without an outcome; in progress: %s", restarts, calls)
 }
 
-// takeTurn reports whether it is the turn of a suspect. If not, the run is given back,
-// and woken when its turn may have come.
+// takeTurn reports whether it is the turn of a suspect. If not, the run goes back to
+// the queue, and is woken when its turn may have come.
 func (r *Runner) takeTurn(o *openRun) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,7 +196,7 @@ func (r *Runner) untilOutcome(ctx context.Context, o *openRun) state.Option {
 	}))
 }
 
-// publisher is a function as a [state.Publisher].
+// publisher makes a function a [state.Publisher].
 type publisher func(record.Record)
 
 func (p publisher) Publish(rec record.Record) { p(rec) }

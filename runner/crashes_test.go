@@ -36,7 +36,7 @@ func crashed(t *testing.T, store snapshot.Store, id string, restarts int) {
 	require.NoError(t, err)
 }
 
-// busy counts what runs at once.
+// busy counts the runs that execute at the same time.
 type busy struct{ now, most atomic.Int32 }
 
 func (b *busy) work(d time.Duration) {
@@ -95,10 +95,10 @@ func TestSuspectsAreContinuedOneAtATimeUntilTheirFirstOutcome(t *testing.T) {
 		}
 		took := time.Since(began)
 		require.NoError(t, stop())
-		assert.EqualValues(t, 1, first.most.Load(), "suspects without an outcome run at once")
-		assert.EqualValues(t, suspects, second.most.Load(), "a suspect with an outcome holds up no other")
+		assert.EqualValues(t, 1, first.most.Load(), "suspects without an outcome must not run at the same time")
+		assert.EqualValues(t, suspects, second.most.Load(), "a suspect with an outcome does not delay others")
 		assert.EqualValues(t, others, unsuspected.most.Load())
-		assert.Less(t, took, suspects*time.Minute+time.Hour+time.Minute, "the next begins as soon as the one before has an outcome")
+		assert.Less(t, took, suspects*time.Minute+time.Hour+time.Minute, "the next suspect begins as soon as the previous one has an outcome")
 	})
 }
 
@@ -120,7 +120,7 @@ func TestSuspectThatWaitsIsNotCounted(t *testing.T) {
 		stop := serve(t, r)
 		sleep(time.Hour)
 		first := <-began
-		require.Empty(t, began, "the first has no outcome")
+		require.Empty(t, began, "the first run has no outcome")
 		restarts := make(map[int]int)
 		for _, id := range []string{"a", "b"} {
 			info, err := r.Info(t.Context(), id)
@@ -129,7 +129,7 @@ func TestSuspectThatWaitsIsNotCounted(t *testing.T) {
 		}
 		assert.Equal(t, map[int]int{1: 1, 2: 1}, restarts)
 		require.NoError(t, r.Interrupt(t.Context(), first, snapshot.Stop{By: "ops", Message: "it hangs"}))
-		assert.NotEqual(t, first, <-began, "the turn is the next one's when the run is closed")
+		assert.NotEqual(t, first, <-began, "closing the run ends its turn")
 		require.NoError(t, stop())
 	})
 }
@@ -168,14 +168,14 @@ func TestRunIsSetAsideWithTheInnermostCallsThatWereUnderWay(t *testing.T) {
 		_, err = r.Wait(t.Context(), "a")
 		require.ErrorIs(t, err, runner.ErrCrashLoop)
 		want := snapshot.Stop{
-			Reason: record.InterruptCrashLoop, Message: "the process ended 6 times in a row without an outcome; under way was work/group:g/1/pay, work/group:g/2",
+			Reason: record.InterruptCrashLoop, Message: "the process ended 6 times in a row without an outcome; in progress: work/group:g/1/pay, work/group:g/2",
 		}
 		assert.Equal(t, want, (<-seen).Stop)
 		assert.EqualValues(t, 1, r.Stats().SetAside)
 		sleep(time.Hour)
 		info, err := r.Info(t.Context(), "a")
 		require.NoError(t, err)
-		assert.Equal(t, want, info.Stop, "no sweep continues it")
+		assert.Equal(t, want, info.Stop, "no sweep continues the run")
 		require.NoError(t, stop())
 	})
 }

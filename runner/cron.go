@@ -7,7 +7,8 @@ import (
 	"github.com/adhocore/gronx"
 )
 
-// isCron does not accept fields of years: with them, an expression could end.
+// isCron reports whether expr is a cron expression. It rejects a field for years, with
+// which an expression could end.
 func isCron(expr string) bool {
 	segments, err := gronx.Segments(expr)
 	if err != nil || len(segments) > 6 && segments[6] != "*" || len(strings.Fields(expr)) > 6 {
@@ -34,7 +35,7 @@ func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 		case end.IsZero() || next.Before(end):
 			return next.In(location)
 		}
-		// No offset differs from another by more than a day: nothing is before that.
+		// Offsets differ by less than 26 hours, so no instant is earlier than that.
 		if near := next.Add(-26 * time.Hour); near.After(end) {
 			t = near
 			continue

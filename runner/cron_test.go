@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCronWhereTheClockChanges has the instants of the day on which an hour is
-// skipped, and of that on which one comes twice.
+// TestCronWhereTheClockChanges checks days on which the clock skips an hour, or
+// shows an hour twice.
 func TestCronWhereTheClockChanges(t *testing.T) {
 	const layout = "02 15:04 -0700"
 	for _, c := range []struct {
@@ -27,10 +27,10 @@ func TestCronWhereTheClockChanges(t *testing.T) {
 		{"Europe/Berlin", "*/30 1-2 * * *", time.Date(2018, 10, 27, 23, 0, 0, 0, time.UTC), []string{"28 01:30 +0200", "28 02:00 +0200", "28 02:30 +0200", "29 01:00 +0100"}},
 		{"America/New_York", "0 * * * *", time.Date(2018, 11, 4, 4, 30, 0, 0, time.UTC), []string{"04 01:00 -0400", "04 01:00 -0500", "04 02:00 -0500"}},
 		{"America/New_York", "30 1 * * *", time.Date(2018, 11, 3, 12, 0, 0, 0, time.UTC), []string{"04 01:30 -0400", "05 01:30 -0500"}},
-		{"Australia/Lord_Howe", "45 1 * * *", time.Date(2018, 3, 31, 0, 0, 0, 0, time.UTC), []string{"01 01:45 +1100", "02 01:45 +1030"}}, // by half an hour
+		{"Australia/Lord_Howe", "45 1 * * *", time.Date(2018, 3, 31, 0, 0, 0, 0, time.UTC), []string{"01 01:45 +1100", "02 01:45 +1030"}}, // the clock changes by half an hour
 		{"Africa/Cairo", "0 0 29 2 *", time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC), []string{"29 00:00 +0200", "29 00:00 +0200"}},
 		{"Asia/Kolkata", "@daily", time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC), []string{"02 00:00 +0530", "03 00:00 +0530"}},
-		{"Europe/Berlin", "0 0 30 2 *", time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC), []string{"01 00:00 +0000"}}, // the zero Time
+		{"Europe/Berlin", "0 0 30 2 *", time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC), []string{"01 00:00 +0000"}}, // there is no such day
 	} {
 		location, err := time.LoadLocation(c.zone)
 		if err != nil {
@@ -44,12 +44,12 @@ func TestCronWhereTheClockChanges(t *testing.T) {
 	}
 }
 
-// TestScheduleFollowsAClockThatIsSet has the instants that start when the clock
-// shows these times, one after the other.
+// TestScheduleFollowsAClockThatIsSet checks which instants start while the clock
+// shows a sequence of times.
 func TestScheduleFollowsAClockThatIsSet(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	type look struct {
-		clock time.Duration // since begin
+		clock time.Duration // what it shows, since begin
 		want  []time.Duration
 	}
 	hour, minute := time.Hour, time.Minute
@@ -66,7 +66,7 @@ func TestScheduleFollowsAClockThatIsSet(t *testing.T) {
 			{10 * minute, []time.Duration{-hour, 0}}, {3*hour + 5*minute, []time.Duration{2 * hour, 3 * hour}},
 		}},
 		"back": {Schedule{Every: hour}, []look{
-			{10 * minute, nil}, {hour, []time.Duration{hour}}, {20 * minute, nil}, {hour, []time.Duration{hour}}, // which has the same run
+			{10 * minute, nil}, {hour, []time.Duration{hour}}, {20 * minute, nil}, {hour, []time.Duration{hour}}, // the same run ID as before
 		}},
 		"far back, from a wrong time":            {Schedule{Every: hour}, []look{{1000 * hour, []time.Duration{1000 * hour}}, {30 * minute, nil}, {hour, []time.Duration{hour}}}},
 		"far back, before the only instant":      {Schedule{At: begin.Add(hour)}, []look{{1000 * hour, nil}, {30 * minute, nil}, {hour, []time.Duration{hour}}, {2 * hour, nil}}},

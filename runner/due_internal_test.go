@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The clock was a day ahead when the runs changed, and was set back since.
+// The clock was a day ahead when the runs changed, and was then set back.
 func TestRunWhoseLastChangeLiesAheadDoesNotWaitForTheClock(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	ahead := now.Add(24 * time.Hour)
@@ -26,10 +26,10 @@ func TestRunWhoseLastChangeLiesAheadDoesNotWaitForTheClock(t *testing.T) {
 		"at a given time":    {snapshot.Info{Status: snapshot.StatusQueued, Created: ahead, Updated: ahead, Due: ahead.Add(time.Hour)}, ahead.Add(time.Hour)},
 		"crashed before":     {snapshot.Info{Status: snapshot.StatusInterrupted, Stop: crashed, Updated: now.Add(-time.Hour)}, now.Add(-time.Hour)},
 	} {
-		due, ok := goesOnAt(&c.info, false, now)
+		due, ok := continuesAt(&c.info, false, now)
 		assert.True(t, ok, name)
 		assert.Equal(t, c.want, due, name)
 	}
-	_, ok := goesOnAt(&snapshot.Info{Status: snapshot.StatusPaused, Updated: ahead}, false, now)
-	assert.False(t, ok, "it waits for an answer")
+	_, ok := continuesAt(&snapshot.Info{Status: snapshot.StatusPaused, Updated: ahead}, false, now)
+	assert.False(t, ok, "the run waits for an answer")
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// TestRunsThatWereDueBeginInTheirOrder starts a service that was away for long: all
-// runs of its directory are due, queued ones and parked ones. REPRISE_DUE says how
-// many there are, and TMPDIR where.
+// TestRunsThatWereDueBeginInTheirOrder starts a service after a long downtime: all
+// runs in its directory, queued and parked, are due. REPRISE_DUE sets how many
+// there are, and TMPDIR where the directory is.
 func TestRunsThatWereDueBeginInTheirOrder(t *testing.T) {
 	n := numberFrom(t, "REPRISE_DUE", 300)
 	const limit = 10
@@ -55,7 +55,7 @@ func TestRunsThatWereDueBeginInTheirOrder(t *testing.T) {
 	slices.SortFunc(want, func(a, b due) int {
 		return cmp.Or(cmp.Compare(b.priority, a.priority), a.at.Compare(b.at), cmp.Compare(a.id, b.id))
 	})
-	t.Logf("%d runs were stored in %v", n, time.Since(began))
+	t.Logf("stored %d runs in %v", n, time.Since(began))
 
 	before := heap()
 	var mu sync.Mutex
@@ -79,7 +79,7 @@ func TestRunsThatWereDueBeginInTheirOrder(t *testing.T) {
 	began = time.Now()
 	stop := serve(t, r)
 	<-all
-	t.Logf("they ended in %v, with %d bytes of memory for each", time.Since(began), (heap()-before)/n)
+	t.Logf("the runs ended in %v, with %d bytes of memory per run", time.Since(began), (heap()-before)/n)
 	require.NoError(t, stop())
 	assert.LessOrEqual(t, most.Load(), int32(limit))
 	assert.EqualValues(t, n, r.Stats().Completed)
@@ -87,15 +87,15 @@ func TestRunsThatWereDueBeginInTheirOrder(t *testing.T) {
 	for i, id := range got {
 		place[id] = i
 	}
-	require.Len(t, place, n, "each ends once")
+	require.Len(t, place, n, "each run ends once")
 	behind := 0
 	for i, d := range want {
 		behind = max(behind, place[d.id]-i)
 		if before := i - place[d.id]; before >= limit {
-			t.Errorf("run %s is in place %d, %d too early", d.id, place[d.id], before)
+			t.Errorf("run %s ended at position %d, %d too early", d.id, place[d.id], before)
 		}
 	}
-	t.Logf("the last to end was %d places behind", behind)
+	t.Logf("the last run to end was %d positions late", behind)
 	page, err := store.List(t.Context(), snapshot.Filter{Status: []snapshot.Status{snapshot.StatusCompleted}})
 	require.NoError(t, err)
 	assert.Len(t, page.Runs, n)

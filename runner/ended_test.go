@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// An overtaken store has another process complete a run just before this one
-// opens it.
+// An overtaken store completes a run just before this process opens it, as if
+// another process had done so.
 type overtaken struct {
 	snapshot.Store
 	complete func()
@@ -26,12 +26,12 @@ func (s *overtaken) Open(ctx context.Context, runID string, o snapshot.OpenOptio
 	return s.Store.Open(ctx, runID, o)
 }
 
-// TestRunThatAnotherHasEndedIsNotOpened: if this process were killed then, the run
-// would be interrupted, and lists would show it as completed.
+// TestRunThatAnotherHasEndedIsNotOpened: if this process opened the run and were
+// killed, the run would be interrupted, although lists show it as completed.
 func TestRunThatAnotherHasEndedIsNotOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		complete := sync.OnceFunc(func() { // the queue may have it twice: from Start, and from the sweep
+		complete := sync.OnceFunc(func() { // the queue may have the run twice: from Start, and from the sweep
 			j, err := store.Open(t.Context(), "a", snapshot.OpenOptions{})
 			require.NoError(t, err)
 			require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
@@ -40,7 +40,7 @@ func TestRunThatAnotherHasEndedIsNotOpened(t *testing.T) {
 			assert.NotEqual(t, runner.NoticeTrouble, e.Type, "%v", e)
 		}})
 		runner.Register(r, agent("never", func(context.Context, word) (string, error) {
-			t.Error("the program runs")
+			t.Error("the program must not run")
 			return "", nil
 		}))
 		defer serve(t, r)()
@@ -49,6 +49,6 @@ func TestRunThatAnotherHasEndedIsNotOpened(t *testing.T) {
 		info, err := r.Wait(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusCompleted, info.Status)
-		assert.EqualValues(t, 1, info.Generation, "this process has not opened it")
+		assert.EqualValues(t, 1, info.Generation, "this process must not open the run")
 	})
 }

@@ -32,7 +32,7 @@ var (
 	ErrTooMany = errors.New("runner: too many runs wait")
 
 	// ErrStopping is returned for a start after the context of Serve has ended.
-	ErrStopping = errors.New("runner: it is stopping")
+	ErrStopping = errors.New("runner: the runner is stopping")
 
 	// ErrStopped is found in the error of Serve if runs did not stop when they
 	// were interrupted.
@@ -63,7 +63,7 @@ func (e *NotRegisteredError) Unwrap() error { return ErrNotRegistered }
 // An InputError says that an input does not fit its program. It is ErrInput.
 type InputError struct {
 	Program, Version string
-	Err              error // names the field where it is known
+	Err              error // names the field, if it is known
 }
 
 // Error says what is wrong.

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A service registers its agents, and serves until it is stopped. What was
-// started and has not ended goes on when the service is started again.
+// A service registers its agents, and serves until it is stopped. Runs that have
+// not ended continue when the service is started again.
 func Example() {
 	type ticket struct {
 		Subject string `json:"subject"`

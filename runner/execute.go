@@ -24,7 +24,7 @@ type openRun struct {
 	generation uint64
 	opened     chan struct{}         // closed when st is set, or will not be
 	st         *state.ExecutionState // nil until then
-	again      bool                  // an answer came that the run may not have seen
+	again      bool                  // an answer arrived that the run may not have seen
 	stopped    error                 // why the run cannot continue as it is; nil if it can, or has ended
 	later      bool                  // the run could not be opened, for a reason that may go away
 	isBlocked  bool                  // the run is a suspect, and it is not its turn
@@ -33,12 +33,12 @@ type openRun struct {
 // execute runs one run until it ends, stops or is parked.
 func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	began := time.Now()
-	defer func() { r.finish(ctx, o, lease, time.Since(began)) }() // also if a handler ends its goroutine
+	defer func() { r.finish(ctx, o, lease, time.Since(began)) }() // deferred, since a handler may end its goroutine
 	if e := lease.Entry(); !e.Fresh {
-		if goesOn, err := r.inspect(ctx, o); err != nil {
+		if continues, err := r.inspect(ctx, o); err != nil {
 			r.refuse(ctx, o, err)
 			return
-		} else if !goesOn {
+		} else if !continues {
 			return
 		}
 	}
@@ -57,7 +57,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	}()
 	r.opened(o, st)
 	call, err := o.program.decode(input)
-	if err != nil { // other code has stored it
+	if err != nil { // the output was stored by other code
 		st.Interrupt(snapshot.Stop{Reason: record.InterruptDiverge, Message: strings.TrimPrefix(err.Error(), "runner: ")})
 		o.stopped = err
 		return
@@ -97,10 +97,10 @@ var errNotDue = errors.New("the run does not continue by itself")
 func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionState, []byte, error) {
 	check := func(found snapshot.Info) error {
 		switch {
-		case !mayGoOn(&found):
+		case !canContinue(&found):
 			return errNotDue
 		case programKey{found.Program, found.Version} != o.program.programKey:
-			return fmt.Errorf("it is of program %s %s, not %s", found.Program, found.Version, o.program)
+			return fmt.Errorf("the run belongs to program %s %s, not %s", found.Program, found.Version, o.program)
 		}
 		return nil
 	}
@@ -112,7 +112,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 		return err
 	}
 	options := slices.Concat(r.options.Run, []state.Option{
-		// The result is not used before Close.
+		// RootsAtClose: the result is used only after Close.
 		state.WithHost(state.Host{Owner: r.owner, Check: check, Existing: readInput, RootsAtClose: true}),
 		state.WithMaxLosses(core.Unlimited), // the limit is MaxRestarts
 	})
@@ -189,7 +189,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, o.runID)
 	ran := o.st != nil
 	switch {
-	case err != nil || !ran || info.Open || !mayGoOn(&info) || info.Stop.Reason == record.InterruptCrash:
+	case err != nil || !ran || info.Open || !canContinue(&info) || info.Stop.Reason == record.InterruptCrash:
 	case info.Stop.Reason == record.InterruptStore:
 		info = r.countUnstored(ctx, o, info)
 	case info.Restarts > 0:
@@ -213,8 +213,8 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	r.announce(o.runID, info)
 	r.mu.Unlock()
 	r.give(ctx, lease, func() error {
-		switch due, goesOn := goesOnAt(&info, answered, time.Now()); {
-		case errors.Is(err, snapshot.ErrNotFound), err == nil && (!goesOn && !info.Open || refused):
+		switch due, continues := continuesAt(&info, answered, time.Now()); {
+		case errors.Is(err, snapshot.ErrNotFound), err == nil && (!continues && !info.Open || refused):
 			return lease.Done(ctx)
 		case err != nil:
 			lease.Abandon()
@@ -235,7 +235,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		notice := o.notice(NoticeClosed, info.Status, nil)
 		switch {
 		case err != nil:
-			notice.Status, notice.Err = o.st.Status(), err // the status as far as this process knows
+			notice.Status, notice.Err = o.st.Status(), err // the last status that this process knows
 		case info.Status == snapshot.StatusInterrupted:
 			notice.Err = o.stopped
 		}
@@ -282,7 +282,7 @@ func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
 func (r *Runner) resetRestarts(ctx context.Context, info snapshot.Info) snapshot.Info {
 	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error { i.Restarts = 0; return nil })
 	if err != nil {
-		return info // the count stays, or another process has the run by now
+		return info // the count stays; another process may have the run by now
 	}
 	return now
 }

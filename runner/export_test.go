@@ -1,4 +1,4 @@
 package runner
 
-// NewHeapQueue returns the queue of a runner that is given none.
+// NewHeapQueue returns the default queue of a runner.
 func NewHeapQueue() Queue { return newHeapQueue() }

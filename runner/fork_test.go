@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestForkOfAStartedRunIsResumed: with the input of the run that it was made from.
+// TestForkOfAStartedRunIsResumed with the input of the parent run.
 func TestForkOfAStartedRunIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -35,8 +35,7 @@ func newHeapQueue() *heapQueue {
 	return &heapQueue{queue: newQueue(), programs: make(map[ProgramID]*ProgramID), wake: make(chan struct{}, 1)}
 }
 
-// Add implements [Queue]. If the run is there already, the earlier of both
-// times counts.
+// Add implements [Queue]. If the run has an entry already, the earlier time counts.
 func (h *heapQueue) Add(_ context.Context, e Entry) (added bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

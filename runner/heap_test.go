@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestQueueKeepsItsOrder: of 100,000 runs, each becomes ready when it is due,
-// and those that are ready come by priority and then by their time.
+// TestQueueKeepsItsOrder: each of 100,000 runs becomes ready when it is due, and
+// ready runs are taken by priority and then by time.
 func TestQueueKeepsItsOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	begin := time.Unix(1_000_000, 0)

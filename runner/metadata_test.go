@@ -27,7 +27,7 @@ func TestMetadataOfARunComesFromTheContextThatStartsIt(t *testing.T) {
 		info, err := program.Start(context.WithValue(t.Context(), key{}, "r1"), "a", word{"x"}, runner.StartOptions{Metadata: snapshot.Metadata{Custom: custom}})
 		require.NoError(t, err)
 		assert.Equal(t, map[string]string{"own": "1", "request": "r1"}, info.Metadata.Custom)
-		assert.Equal(t, map[string]string{"own": "1"}, custom, "that of the caller is not changed")
+		assert.Equal(t, map[string]string{"own": "1"}, custom, "the metadata of the caller is not changed")
 
 		info, err = program.Start(context.WithValue(t.Context(), key{}, "r2"), "a", word{"x"}, runner.StartOptions{})
 		require.NoError(t, err)

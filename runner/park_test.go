@@ -31,7 +31,7 @@ func TestSleepingRunIsParkedAndTakesNoSlot(t *testing.T) {
 		var entered atomic.Int32
 		nap := agent("nap", func(ctx context.Context, in word) (string, error) {
 			entered.Add(1)
-			if err := core.Sleep(ctx, 30*time.Second); err != nil { // in the process
+			if err := core.Sleep(ctx, 30*time.Second); err != nil { // short: the run stays open
 				return "", err
 			}
 			return in.Text, core.Sleep(ctx, 24*time.Hour)
@@ -92,7 +92,7 @@ func TestRunWithALongBackoffIsParkedAndTakesNoSlot(t *testing.T) {
 			require.NoError(t, err)
 		}
 		sleep(30*time.Second + time.Millisecond)
-		assert.Equal(t, 1, r.Stats().Parked, "the first; the second has its slot")
+		assert.Equal(t, 1, r.Stats().Parked, "the first run is parked, and the second has its slot")
 		sleep(time.Minute)
 		assert.Equal(t, 2, r.Stats().Parked)
 		assert.Zero(t, r.Stats().Open)
@@ -141,13 +141,13 @@ func TestQuestionWithADefaultGoesOnByItself(t *testing.T) {
 	})
 }
 
-// manyRuns is a store that lists very many queued runs, which take no memory in
-// it: each is made when it is looked at.
+// manyRuns is a store that lists very many queued runs without keeping them in
+// memory: each is created when it is read.
 type manyRuns struct {
 	*memstore.Store
 	n     int
 	due   func(i int) time.Time
-	input *snapshot.Run // what each has
+	input *snapshot.Run // the input of each run
 	mu    sync.Mutex
 	made  map[string]bool
 }
@@ -189,7 +189,7 @@ func (m *manyRuns) Info(ctx context.Context, runID string) (snapshot.Info, error
 	return m.Store.Info(ctx, runID)
 }
 
-// inputRun is a run that was started and has not begun.
+// inputRun returns a run that was started and has not begun.
 func inputRun(t testing.TB) *snapshot.Run {
 	store := memstore.New()
 	r, err := runner.New(store, runner.Options{})

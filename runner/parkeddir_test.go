@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// numberFrom returns the number that is set in the environment, or the default.
+// numberFrom returns the number in an environment variable, or the default.
 func numberFrom(t testing.TB, name string, byDefault int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -29,15 +29,16 @@ func numberFrom(t testing.TB, name string, byDefault int) int {
 	return n
 }
 
-// TestParkedRunsOfADirectoryWakeInTheirOrder begins with runs that a process has
-// left. REPRISE_PARKED says how many there are, and TMPDIR where.
+// TestParkedRunsOfADirectoryWakeInTheirOrder begins with parked runs in a
+// directory. REPRISE_PARKED sets how many there are, and TMPDIR where the directory
+// is.
 func TestParkedRunsOfADirectoryWakeInTheirOrder(t *testing.T) {
 	n := numberFrom(t, "REPRISE_PARKED", 100)
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	const apart = 10 * time.Millisecond                // little, for what ticks meanwhile takes its time
-	due := time.Date(2000, 1, 1, 0, 1, 0, 0, time.UTC) // a minute after clocks of synctest begin
+	const apart = 10 * time.Millisecond                // short, so that few other timers fire in between
+	due := time.Date(2000, 1, 1, 0, 1, 0, 0, time.UTC) // a minute after the clock of a synctest bubble begins
 	left := newRunner(t, store, runner.Options{})
 	program := runner.Register(left, echo)
 	began := time.Now()
@@ -46,12 +47,12 @@ func TestParkedRunsOfADirectoryWakeInTheirOrder(t *testing.T) {
 		_, err := program.Start(t.Context(), fmt.Sprintf("run-%06d", i), word{at.Format(time.RFC3339Nano)}, runner.StartOptions{At: at})
 		require.NoError(t, err)
 	}
-	t.Logf("%d runs were started in %v", n, time.Since(began))
+	t.Logf("started %d runs in %v", n, time.Since(began))
 
 	synctest.Test(t, func(t *testing.T) {
-		store, err := filestore.New(dir, filestore.WithPolling(1000*24*time.Hour)) // which reads all runs
+		store, err := filestore.New(dir, filestore.WithPolling(1000*24*time.Hour)) // long, since each poll reads all runs
 		require.NoError(t, err)
-		woken := make([]time.Duration, 0, n) // after it was due
+		woken := make([]time.Duration, 0, n) // how late each run began
 		r := newRunner(t, store, runner.Options{Limit: 1, SweepEvery: 1000 * 24 * time.Hour})
 		runner.Register(r, agent("echo", func(_ context.Context, in word) (string, error) {
 			at, err := time.Parse(time.RFC3339Nano, in.Text)
@@ -62,7 +63,7 @@ func TestParkedRunsOfADirectoryWakeInTheirOrder(t *testing.T) {
 		stop := serve(t, r)
 		synctest.Wait()
 		require.Equal(t, n, r.Stats().Parked)
-		t.Logf("%d bytes of memory for each", (heap()-before)/n)
+		t.Logf("%d bytes of memory per run", (heap()-before)/n)
 		sleep(time.Minute + time.Duration(n)*apart)
 		require.NoError(t, stop())
 		require.Len(t, woken, n)

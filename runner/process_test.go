@@ -64,7 +64,7 @@ func registerServices(r *runner.Runner, dir string) {
 		return "alive", nil
 	}))
 	runner.Register(r, echo)
-	// poison ends its process while the calls of slow are under way.
+	// poison ends its process while calls of slow are in progress.
 	for name, do := range map[string]func(){
 		"poison": func() { <-time.After(30 * time.Millisecond); os.Exit(3) },
 		"slow":   func() { <-time.After(100 * time.Millisecond) },
@@ -72,9 +72,8 @@ func registerServices(r *runner.Runner, dir string) {
 		work := decorators.Tool("work", "", func(_ context.Context, in word) (string, error) { do(); return in.Text, nil })
 		runner.Register(r, agent(name, work.Call))
 	}
-	// hold makes a call, and then waits until there is a file "mended".
-	// late makes a call that is tried again, 20 ms later each time, until there is a
-	// file "mended".
+	// hold makes a call, and then waits until there is a file "mended". late makes a
+	// call that is retried every 20 ms until there is a file "mended".
 	note := func(_ context.Context, in word) (string, error) {
 		return in.Text, appendLine(filepath.Join(dir, "ledger"), in.Text)
 	}
@@ -135,7 +134,7 @@ func TestRunOfAKilledServiceGoesOnInTheNext(t *testing.T) {
 	require.NoError(t, err)
 	p := begin(t, dir)
 	p.Await("holding a")
-	second := begin(t, dir) // which leaves it alone while the first has it
+	second := begin(t, dir) // it must not take the run while the first process has it
 	p.Kill()
 	second.Await("crashed a interrupted")
 	second.Await("holding a")
@@ -149,7 +148,7 @@ func TestRunOfAKilledServiceGoesOnInTheNext(t *testing.T) {
 	info, err = r.Info(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptShutdown}, info.Stop)
-	assert.Zero(t, info.Restarts, "it was closed as it should")
+	assert.Zero(t, info.Restarts, "the process ended normally")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	third := begin(t, dir)
 	third.Await("closed a completed")
@@ -159,14 +158,14 @@ func TestRunOfAKilledServiceGoesOnInTheNext(t *testing.T) {
 	assert.Equal(t, "let go", out)
 	ledger, err := os.ReadFile(filepath.Join(dir, "ledger"))
 	require.NoError(t, err)
-	assert.Equal(t, "a\n", string(ledger), "what had its outcome has not run again")
+	assert.Equal(t, "a\n", string(ledger), "a call with an outcome is not made again")
 }
 
 func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	r, dir := starter(t)
 	_, err := r.Start(t.Context(), "deadly", "a", word{}, runner.StartOptions{})
 	require.NoError(t, err)
-	for range 4 { // once, and 3 restarts
+	for range 4 { // the first start and 3 restarts
 		require.Equal(t, 3, begin(t, dir).Wait())
 	}
 	_, err = r.Start(t.Context(), "echo", "b", word{}, runner.StartOptions{})
@@ -177,22 +176,22 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	require.ErrorIs(t, err, runner.ErrCrashLoop)
 	assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 	assert.Equal(t, snapshot.Stop{
-		Reason: record.InterruptCrashLoop, Message: "the process ended 4 times in a row without an outcome; under way was deadly",
+		Reason: record.InterruptCrashLoop, Message: "the process ended 4 times in a row without an outcome; in progress: deadly",
 	}, info.Stop)
 	_, err = r.Result(t.Context(), "a")
 	require.ErrorIs(t, err, runner.ErrCrashLoop)
-	require.ErrorContains(t, err, "under way was deadly")
+	require.ErrorContains(t, err, "in progress: deadly")
 	run, err := r.Store().Load(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.StatusInterrupted, run.Status)
 	p.Stop()
-	p = begin(t, dir) // it is left alone
+	p = begin(t, dir) // it must not continue the run
 	_, err = r.Start(t.Context(), "echo", "c", word{}, runner.StartOptions{})
 	require.NoError(t, err)
 	p.Await("closed c completed")
 	p.Stop()
 
-	require.NoError(t, r.Resume(t.Context(), "a")) // too early
+	require.NoError(t, r.Resume(t.Context(), "a")) // before the cause is mended
 	for range 4 {
 		require.Equal(t, 3, begin(t, dir).Wait())
 	}
@@ -224,8 +223,8 @@ func TestRunThatKillsItsProcessDoesNotSetItsNeighboursAside(t *testing.T) {
 	starts := 0
 	for len(completed) < neighbours || setAside == "" {
 		starts++
-		require.LessOrEqual(t, starts, 10, "it is started again and again")
-		for i := range neighbours { // a process may end before it has said so
+		require.LessOrEqual(t, starts, 10, "the process is restarted repeatedly")
+		for i := range neighbours { // a process may end before it has printed the line
 			info, err := r.Info(t.Context(), fmt.Sprint("slow-", i))
 			require.NoError(t, err)
 			if info.Status == snapshot.StatusCompleted {
@@ -255,7 +254,7 @@ func TestRunThatKillsItsProcessDoesNotSetItsNeighboursAside(t *testing.T) {
 	t.Logf("%d starts", starts)
 	info, err := newRunner(t, r.Store(), runner.Options{}).Wait(t.Context(), "poison")
 	require.ErrorIs(t, err, runner.ErrCrashLoop)
-	assert.Equal(t, "the process ended 4 times in a row without an outcome; under way was poison/work", info.Stop.Message)
+	assert.Equal(t, "the process ended 4 times in a row without an outcome; in progress: poison/work", info.Stop.Message)
 }
 
 func TestRunThatIsParkedBetweenAttemptsOutlivesItsProcess(t *testing.T) {
@@ -279,7 +278,7 @@ func TestRunThatIsParkedBetweenAttemptsOutlivesItsProcess(t *testing.T) {
 	for _, line := range lines {
 		attempt, err := strconv.Atoi(line)
 		require.NoError(t, err)
-		assert.Greater(t, attempt, last, "each attempt is made once")
+		assert.Greater(t, attempt, last, "each attempt is made only once")
 		last = attempt
 	}
 }

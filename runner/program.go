@@ -21,7 +21,7 @@ type Actor[In, Out any] interface {
 	Description() string // what it is for; may be empty
 	Call(ctx context.Context, in In) (Out, error)
 	DecodeInput(input json.RawMessage) (In, error)
-	InputSchema() json.RawMessage // of what DecodeInput takes; nil if it has none
+	InputSchema() json.RawMessage // the JSON schema of the input; nil if there is none
 }
 
 // A Program is a registered actor, with its types.
@@ -37,7 +37,7 @@ type program struct {
 	about  string                                                        // its description
 	input  json.RawMessage                                               // its schema; nil if it has none
 	encode func(input any) ([]byte, error)                               // the error is an *InputError
-	decode func(encoded []byte) (func(ctx context.Context) error, error) // the call with an input; the error is an *InputError
+	decode func(encoded []byte) (func(ctx context.Context) error, error) // returns the call with the input; the error is an *InputError
 	result func(ctx context.Context, store snapshot.Store, runID string) (any, error)
 
 	compensations []state.Compensable
@@ -48,8 +48,8 @@ type programKey struct{ name, version string }
 // A ProgramOption configures a program.
 type ProgramOption func(*program)
 
-// WithVersion sets the version of a program: 1 to 64 letters, digits, dots,
-// dashes and underscores. Defaults to "1".
+// WithVersion sets the version of a program, which has 1 to 64 letters, digits,
+// dots, dashes and underscores. Defaults to "1".
 func WithVersion(version string) ProgramOption {
 	return func(p *program) { p.version = version }
 }
@@ -79,7 +79,7 @@ func (p *program) checkCompensations() error {
 	seen := make(map[actor]*core.Compensation)
 	for i, c := range p.compensations {
 		if c == nil || c.Compensation() == nil {
-			return fmt.Errorf("runner: program %q: WithCompensations: actor %d has none; its method Compensate gives it one", p.name, i+1)
+			return fmt.Errorf("runner: program %q: WithCompensations: actor %d has no compensation; set one with its method Compensate", p.name, i+1)
 		}
 		kind, name := c.Compensation().Actor()
 		if other := seen[actor{kind, name}]; other != nil && other != c.Compensation() {
@@ -119,12 +119,12 @@ func (r *Runner) checkOthers(p *program) error {
 // compensations, within the program or in a program of another name. It may be called at any time; runs that wait
 // for the program begin with the next sweep.
 //
-// Other code needs another version. A run that other code started or began under this version stops
-// where the code differs, or at its beginning if its input does not fit In: it is interrupted with
-// the reason record.InterruptDiverge, and can be resumed by a process in which its code is
-// registered. If the process is killed after one branch of a group has made a call of the changed
-// code, and before another branch is found to differ, the run stops in both programs; state.Fork
-// before that call makes one that continues.
+// Register code that differs under another version. A run that was started by different code
+// under this version stops where the code differs, or at its beginning if its input does not
+// fit In: it is interrupted with the reason record.InterruptDiverge, and can be resumed by a
+// process in which its code is registered. If the process is killed after one branch of a group
+// has made a call of the changed code, and before another branch is found to differ, the run
+// stops in both programs; state.Fork before that call makes one that continues.
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
 		programKey: programKey{actor.Name(), "1"},
@@ -185,8 +185,8 @@ func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := decodeInput[In](encoded); err != nil { // such a run could never begin
-		return nil, fmt.Errorf("it cannot be read again: %w", err)
+	if _, err := decodeInput[In](encoded); err != nil { // a run with such an input could never begin
+		return nil, fmt.Errorf("the encoded input cannot be decoded: %w", err)
 	}
 	return encoded, nil
 }

@@ -60,7 +60,7 @@ type Entry struct {
 	Priority int       // among the runs that are due, the one with the highest is taken first
 	Due      time.Time // when the run can be taken
 
-	// Fresh is true if the run has just been stored by this process, for Add. A queue whose store
-	// adds a job with each run then has it already. A queue may forget it.
+	// Fresh tells Add that this process has just stored the run. A queue whose store adds a job
+	// with each run then has the entry already. A queue need not keep Fresh.
 	Fresh bool
 }

@@ -11,7 +11,8 @@ import (
 // ErrNotReady is found in the errors of [Runner.Ready].
 var ErrNotReady = errors.New("runner: not ready")
 
-// anyRun is the ID of a run that need not exist, to see whether a store can be read.
+// anyRun is the ID of a run with which Ready checks whether the store can be read. The
+// run need not exist.
 const anyRun = "ready"
 
 // Ready returns an error unless the runner can start and execute runs: Serve has found the existing
@@ -22,9 +23,9 @@ func (r *Runner) Ready(ctx context.Context) error {
 	r.mu.Unlock()
 	switch {
 	case stopping:
-		return fmt.Errorf("%w: it is stopping", ErrNotReady)
+		return fmt.Errorf("%w: the runner is stopping", ErrNotReady)
 	case !swept:
-		return fmt.Errorf("%w: it is starting", ErrNotReady)
+		return fmt.Errorf("%w: the runner is starting", ErrNotReady)
 	case queueErr != nil:
 		return fmt.Errorf("%w: the queue: %w", ErrNotReady, queueErr)
 	}
@@ -34,8 +35,8 @@ func (r *Runner) Ready(ctx context.Context) error {
 	return nil
 }
 
-// noteQueue notes the result of a request to the queue: an error, unless only the time to wait had
-// passed.
+// noteQueue notes the result of a request to the queue. late means that the request has only
+// waited as long as it may, which is not an error.
 func (r *Runner) noteQueue(err error, late bool) {
 	if late {
 		err = nil

@@ -10,25 +10,25 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// goesOn reports whether a run that stopped for the reason continues by itself, since nobody
-// decided that it should stop.
-func goesOn(reason record.InterruptReason) bool {
+// continuesAfter reports whether a run that was interrupted for the reason continues by
+// itself, because nobody decided that it should stop.
+func continuesAfter(reason record.InterruptReason) bool {
 	switch reason {
 	case record.InterruptCrash, record.InterruptShutdown, record.InterruptClosed, record.InterruptContext,
 		record.InterruptStore, record.InterruptLeaseLost,
-		record.InterruptCancel: // with calls that are compensated first
+		record.InterruptCancel: // the run continues to compensate its calls
 		return true
 	}
 	return false
 }
 
-// mayGoOn reports whether a run that is not open can continue.
-func mayGoOn(info *snapshot.Info) bool {
+// canContinue reports whether a run that is not open can continue by itself.
+func canContinue(info *snapshot.Info) bool {
 	switch info.Status {
 	case snapshot.StatusQueued, snapshot.StatusPaused:
 		return true
 	case snapshot.StatusInterrupted:
-		return goesOn(info.Stop.Reason)
+		return continuesAfter(info.Stop.Reason)
 	}
 	return false
 }
@@ -36,24 +36,24 @@ func mayGoOn(info *snapshot.Info) bool {
 // consider queues a run that continues by itself, unless it is open in this process; if it was
 // answered, it is due at once. A fresh run was just stored.
 func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fresh bool) {
-	if !mayGoOn(info) || !r.mayQueue(info) {
+	if !canContinue(info) || !r.mayQueue(info) {
 		return
 	}
 	e := entryOf(info)
 	e.Fresh = fresh
 	now, err := r.queue.Now(ctx)
-	goesOn := err == nil
-	if goesOn {
-		e.Due, goesOn = goesOnAt(info, answered, now)
+	continues := err == nil
+	if continues {
+		e.Due, continues = continuesAt(info, answered, now)
 	}
 	switch {
-	case !goesOn:
+	case !continues:
 	case answered:
 		err = r.queue.Wake(ctx, e)
 	default:
 		_, err = r.queue.Add(ctx, e)
 	}
-	if err != nil && ctx.Err() == nil { // the sweep adds it
+	if err != nil && ctx.Err() == nil { // the sweep will add the run
 		r.observe(Notice{Type: NoticeTrouble, RunID: e.RunID, Program: e.Program.Name, Version: e.Program.Version, Status: info.Status, Err: err})
 	}
 }
@@ -62,12 +62,13 @@ func entryOf(info *snapshot.Info) Entry {
 	return Entry{RunID: info.RunID, Program: ProgramID{info.Program, info.Version}, Priority: info.Priority}
 }
 
-// goesOnAt returns when a run that is not open continues by itself. If the clock was ahead when the
-// run changed and was set back since, the time that it recorded is not waited for: a run that waits
-// for nobody is due now, and a parked run when the rest of its wait has passed.
-func goesOnAt(info *snapshot.Info, answered bool, now time.Time) (time.Time, bool) {
+// continuesAt returns when a run that is not open continues by itself. If the clock was ahead
+// when the run changed, and was then set back, the recorded times lie in the future and do not
+// count: a run that waits for nothing is due now, and a parked run is due when the rest of its
+// wait has passed.
+func continuesAt(info *snapshot.Info, answered bool, now time.Time) (time.Time, bool) {
 	switch {
-	case !mayGoOn(info):
+	case !canContinue(info):
 		return time.Time{}, false
 	case answered && info.Status == snapshot.StatusPaused:
 		return now, true
@@ -78,7 +79,7 @@ func goesOnAt(info *snapshot.Info, answered bool, now time.Time) (time.Time, boo
 	case info.Status == snapshot.StatusQueued:
 		return earlier(info.Created, now), true
 	}
-	return earlier(info.Updated, now), info.Status != snapshot.StatusPaused // which waits for an answer
+	return earlier(info.Updated, now), info.Status != snapshot.StatusPaused // a paused run without a due time waits for an answer
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -99,7 +100,7 @@ func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	return !r.isRefused(info)
 }
 
-// A refusal is the state of a run that cannot continue in this process.
+// A refusal is the state in which a run was found unable to continue in this process.
 type refusal struct {
 	created, updated, due time.Time
 	status                snapshot.Status
@@ -117,7 +118,7 @@ func (r *Runner) isRefused(info *snapshot.Info) bool {
 	switch {
 	case !ok:
 		return false
-	case at.created.IsZero(): // the state was not known
+	case at.created.IsZero(): // the state was not known when it was refused
 		return true
 	case !at.created.Equal(info.Created), !at.due.Equal(info.Due), at.status != info.Status:
 		return false
@@ -153,7 +154,7 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	defer r.mu.Unlock()
 	for id := range r.ended {
 		if r.open[id] == nil {
-			r.announce(id, snapshot.Info{}) // another process may have ended it
+			r.announce(id, snapshot.Info{}) // another process may have ended the run
 		}
 	}
 	return time.Since(began), nil
@@ -192,13 +193,13 @@ func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 // process. It reports whether the run continues.
 func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 	info, err := r.store.Info(ctx, o.runID)
-	if err != nil || info.Open || !mayGoOn(&info) {
+	if err != nil || info.Open || !canContinue(&info) {
 		return false, err
 	}
 	switch {
 	case info.Status != snapshot.StatusInterrupted:
 		return true, nil
-	case r.heap != nil && info.Due.After(time.Now()): // it was queued before Due was set
+	case r.heap != nil && info.Due.After(time.Now()): // the run was queued before Due was set
 		return false, nil
 	case info.Stop.Reason != record.InterruptCrash:
 		return true, nil
@@ -229,7 +230,7 @@ func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, 
 			i.Status, i.Due, i.Stop = snapshot.StatusInterrupted, time.Time{}, snapshot.Stop{Reason: record.InterruptUser, By: e.By, Message: e.Message}
 			return nil
 		})
-		if errors.Is(err, errCounted) || errors.Is(err, snapshot.ErrLocked) { // another process has it
+		if errors.Is(err, errCounted) || errors.Is(err, snapshot.ErrLocked) { // another process has the run
 			return true, nil
 		} else if err != nil {
 			return false, err

@@ -14,12 +14,12 @@ import (
 )
 
 // A run whose program differs from its records is refused: it stays interrupted with the reason
-// divergence, and the store notes which build refused it. Another build is probably a correction,
-// or the previous one. When it begins to serve, it tries each such run once, since it is then noted
-// as the build that refused the run.
+// divergence, and the store notes which build refused it. Another build is probably a
+// correction, or the previous one. When it begins to serve, it tries each such run once: if it
+// refuses the run, too, the store notes it as the last build that did.
 
-// executableHash returns what identifies the executable of the process, empty if it
-// cannot be read.
+// executableHash returns a hash of the executable of the process, or an empty
+// string if the executable cannot be read.
 func executableHash() string {
 	name, err := os.Executable()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// release serves a release of a program until its standard input ends. All of them
-// have one version.
+// release serves a release of a program until its standard input ends. All releases
+// have the same version.
 func release(args ...string) error {
 	dir, name := args[0], args[1]
 	store, err := filestore.New(dir)
@@ -41,9 +41,9 @@ func release(args ...string) error {
 	return r.Serve(ctx)
 }
 
-// registerRelease registers a program that makes a call, and another one when there
-// is a file "due". In the release "new" the first call has another name, and in
-// "other" the input another type.
+// registerRelease registers a program that makes a call, and a second call when
+// there is a file "due". In the release "new" the first call has another name, and
+// in "other" the input has another type.
 func registerRelease(r *runner.Runner, dir, release string) {
 	note := func(name string) func(context.Context, word) (string, error) {
 		return decorators.Tool(name, "", func(_ context.Context, in word) (string, error) {
@@ -83,7 +83,7 @@ func registerRelease(r *runner.Runner, dir, release string) {
 }
 
 // Two processes with different code under one version take the same runs of a
-// directory, in turns as they are parked.
+// directory in turn, whenever the runs are parked.
 func TestProcessesWithDifferentCodeUnderOneVersion(t *testing.T) {
 	for _, other := range []string{"new", "other"} {
 		t.Run(other, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestProcessesWithDifferentCodeUnderOneVersion(t *testing.T) {
 				old.Await(fmt.Sprintf("closed run-%d paused ", i))
 			}
 			changed := process.Start(t, process.Command(t, "release", dir, other))
-			for i := range n { // each is parked until the process with the other code has taken it
+			for i := range n { // each run is parked until the process with the other code has taken it
 				info := awaitInfo(t, r, fmt.Sprint("run-", i), func(i *snapshot.Info) bool { return i.Stop.Reason == record.InterruptDiverge && !i.Open })
 				assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 				assert.NotEmpty(t, info.Stop.Message)
@@ -115,7 +115,7 @@ func TestProcessesWithDifferentCodeUnderOneVersion(t *testing.T) {
 			ledger, err := os.ReadFile(filepath.Join(dir, "ledger"))
 			require.NoError(t, err)
 			assert.Equal(t, "first 0\nfirst 1\nfirst 2\nfirst 3\nlast 0\nlast 1\nlast 2\nlast 3\n", string(ledger),
-				"each call was made once, and none of the other code")
+				"each call was made once, and no call of the other code was made")
 		})
 	}
 }

@@ -96,7 +96,7 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 	p := &r.options.Retention
 	kept, bytes, there := 0, int64(0), make(map[string]bool)
 	var over []*snapshot.Info
-	for i := range page.Runs { // the one that ended last comes first
+	for i := range page.Runs { // the runs that ended last come first
 		info := &page.Runs[i]
 		if ctx.Err() != nil {
 			return looked, context.Cause(ctx)
@@ -106,7 +106,7 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 		}
 		size, err := r.sizeOf(ctx, info, sizes)
 		if errors.Is(err, snapshot.ErrNotFound) {
-			continue // another process has removed it
+			continue // another process has removed the run
 		} else if err != nil {
 			if ctx.Err() == nil {
 				r.observe(Notice{Type: NoticeTrouble, RunID: info.RunID, Err: fmt.Errorf("runner: retention: %w", err)})
@@ -144,13 +144,13 @@ func (r *Runner) removeRuns(ctx context.Context, over []*snapshot.Info) {
 	wait.Wait()
 }
 
-// A sizeAt is the size of the records of a run, and its Updated then.
+// A sizeAt is the size of the records of a run when the run had the given Updated.
 type sizeAt struct {
 	size    int64
 	updated time.Time
 }
 
-// isOver reports whether the time of the run has passed.
+// isOver reports whether a time limit for keeping the run has passed.
 func isOver(info *snapshot.Info, p *Retention) bool {
 	now := time.Now()
 	return p.Age > 0 && now.Sub(info.Updated) >= p.Age || !info.Expires.IsZero() && !now.Before(info.Expires)
@@ -186,7 +186,7 @@ func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *
 	} else if !same {
 		return
 	} else if err := r.store.Delete(ctx, info.RunID); errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked) {
-		return // another process removed it, or has it open
+		return // another process has removed the run, or has it open
 	} else if err != nil {
 		notice.Type, notice.Err = NoticeTrouble, err
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Others read, fork and pin runs of the directory that retention is removing.
+// Other goroutines read, fork and pin runs while retention removes them.
 func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
 	dir := t.TempDir()
 	mine, err := filestore.New(dir)
@@ -33,7 +33,7 @@ func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
 	var seen events
 	archive := filepath.Join(t.TempDir(), "archive")
 	var once sync.Once
-	first := make(chan struct{}) // run was removed
+	first := make(chan struct{}) // closed when the first run was removed
 	observe := func(e runner.Notice) {
 		if seen.observe(e); e.Type == runner.NoticeRemoved {
 			once.Do(func() { close(first) })
@@ -60,7 +60,7 @@ func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
 	reading, done := context.WithCancel(t.Context())
 	defer others.Wait()
 	defer done()
-	others.Go(func() { // reads all that there is
+	others.Go(func() { // reads all runs
 		for reading.Err() == nil {
 			page, err := theirs.List(t.Context(), snapshot.Filter{})
 			if !assert.NoError(t, err) {
@@ -111,7 +111,7 @@ func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
 	}
 	removed := make(map[string]bool)
 	for _, e := range seen.of(runner.NoticeRemoved) {
-		assert.False(t, removed[e.RunID], "%s was removed twice", e.RunID)
+		assert.False(t, removed[e.RunID], "run %s was removed twice", e.RunID)
 		removed[e.RunID] = true
 		assert.FileExists(t, filepath.Join(archive, e.RunID+".reprise"))
 	}
@@ -130,7 +130,7 @@ func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
 	assert.Equal(t, forks, left)
 	for _, id := range pinned {
 		_, err := theirs.Info(t.Context(), id)
-		require.NoError(t, err, "it was pinned")
+		require.NoError(t, err, "the run was pinned")
 	}
 }
 
@@ -141,7 +141,7 @@ func mustParse(t *testing.T, address string) record.Address {
 	return a
 }
 
-// vanishing is a store in which another process removes a run when it is read.
+// vanishing is a store that removes a run when it is read, as another process might.
 type vanishing struct{ *memstore.Store }
 
 func (s vanishing) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
@@ -151,7 +151,7 @@ func (s vanishing) Load(ctx context.Context, runID string) (*snapshot.Run, error
 	return s.Store.Load(ctx, runID)
 }
 
-func TestRunThatAnotherProcessRemovesIsNoTrouble(t *testing.T) {
+func TestRunThatAnotherProcessRemovesIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen events
 		r := newRunner(t, vanishing{memstore.New()}, runner.Options{Observe: seen.observe, Retention: runner.Retention{Bytes: 1}})
@@ -166,13 +166,13 @@ func TestRunThatAnotherProcessRemovesIsNoTrouble(t *testing.T) {
 	})
 }
 
-func TestRetentionThatIsStoppedIsNoTrouble(t *testing.T) {
+func TestRetentionThatIsStoppedIsNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen events
 		archiving := make(chan struct{})
 		r := newRunner(t, memstore.New(), runner.Options{Observe: seen.observe, Retention: runner.Retention{
 			Age: time.Minute, Archive: func(ctx context.Context, _ *snapshot.Run) error {
-				close(archiving) // once
+				close(archiving) // archive the run only once
 				<-ctx.Done()
 				return context.Cause(ctx)
 			},
@@ -190,7 +190,7 @@ func TestRetentionThatIsStoppedIsNoTrouble(t *testing.T) {
 	})
 }
 
-// A deletesSlowly store takes a minute to delete a run.
+// A deletesSlowly is a store that takes a minute to delete a run.
 type deletesSlowly struct{ snapshot.Store }
 
 func (s deletesSlowly) Delete(ctx context.Context, runID string) error {
@@ -198,8 +198,8 @@ func (s deletesSlowly) Delete(ctx context.Context, runID string) error {
 	return s.Store.Delete(ctx, runID)
 }
 
-// TestRetentionKeepsUpWithRunsThatEnd: runs are removed side by side, and the time that this
-// takes does not put off the next look.
+// TestRetentionKeepsUpWithRunsThatEnd: runs are removed concurrently, and the time for
+// removing them does not delay the next search.
 func TestRetentionKeepsUpWithRunsThatEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen events
@@ -215,7 +215,7 @@ func TestRetentionKeepsUpWithRunsThatEnd(t *testing.T) {
 			}
 		}
 		start(0, 32)
-		sleep(4 * time.Minute) // it looks after one, and each round of removals takes one
+		sleep(4 * time.Minute) // the first search is after a minute, and each round of removals takes a minute
 		assert.Len(t, seen.of(runner.NoticeRemoved), 32)
 		start(32, 64)
 		sleep(12 * time.Minute)

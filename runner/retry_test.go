@@ -23,11 +23,12 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// orders reserves, pays and ships; shipping fails while it is closed.
+// orders has a program that reserves, pays and ships an order. Shipping fails while
+// closed is set.
 type orders struct {
 	closed atomic.Bool
 	mu     sync.Mutex
-	done   []string // with their idempotency keys
+	done   []string // steps with their idempotency keys
 }
 
 func (o *orders) step(ctx context.Context, name string) error {
@@ -74,7 +75,7 @@ func TestFailedRunGoesOnUnderItsOwnID(t *testing.T) {
 		require.NoError(t, r.Retry(t.Context(), "order-1"))
 		info, err = r.Wait(t.Context(), "order-1")
 		require.NoError(t, err)
-		require.Equal(t, snapshot.StatusFailed, info.Status, "it is tried again, and still closed")
+		require.Equal(t, snapshot.StatusFailed, info.Status, "the step is tried again, and the warehouse is still closed")
 
 		o.closed.Store(false)
 		require.NoError(t, r.Retry(t.Context(), "order-1"))
@@ -84,7 +85,7 @@ func TestFailedRunGoesOnUnderItsOwnID(t *testing.T) {
 		result, err := r.Result(t.Context(), "order-1")
 		require.NoError(t, err)
 		assert.Equal(t, "a book is sent", result)
-		require.Len(t, o.done, 2, "pay once, and ship once: %q", o.done)
+		require.Len(t, o.done, 2, "want one payment and one shipment: %q", o.done)
 
 		err = r.Retry(t.Context(), "order-1")
 		require.ErrorIs(t, err, state.ErrNotFailed)
@@ -93,8 +94,8 @@ func TestFailedRunGoesOnUnderItsOwnID(t *testing.T) {
 	})
 }
 
-// The process ends at each record of the opening that tries again, and the next one
-// knows nothing of the request but what is stored.
+// The process ends at each record of the retry, and the next process knows only
+// what is stored of the request.
 func TestRetryGoesOnAfterACrash(t *testing.T) {
 	o := new(orders)
 	o.closed.Store(true)
@@ -103,7 +104,7 @@ func TestRetryGoesOnAfterACrash(t *testing.T) {
 			return "", err
 		}
 		return testkit.Call(ctx, testkit.Agent(t, "inner", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) {
-			// The second failure is final: the agent takes it as it is.
+			// The second failure is final: the agent returns it.
 			if err := o.step(ctx, "ship"); err != nil {
 				return "", err
 			}
@@ -124,7 +125,7 @@ func TestRetryGoesOnAfterACrash(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrNoProgram, "no runner has started it")
 	_, err = failed.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Program, i.Version = "order", "1"; return nil })
 	require.NoError(t, err)
-	for range 2 { // asking twice is asking once
+	for range 2 { // a repeated request changes nothing
 		info, err := state.Retry(t.Context(), failed, "run")
 		require.NoError(t, err)
 		require.Equal(t, snapshot.StatusQueued, info.Status)
@@ -144,7 +145,7 @@ func TestRetryGoesOnAfterACrash(t *testing.T) {
 			reasons++
 		}
 	}
-	assert.Equal(t, 4, reasons, "the run, both agents and the step say so")
+	assert.Equal(t, 4, reasons, "want a record of the run, both agents and the step")
 
 	for k := len(asked.Records); k < len(whole.Records); k++ {
 		info := asked.Info
@@ -189,7 +190,7 @@ func TestRunsThatABadDeploymentStoppedGoOnTogether(t *testing.T) {
 		o.closed.Store(false)
 		chosen, err := r.RetryAll(t.Context(), state.Choice{Program: "order", Reason: "exhausted"})
 		require.NoError(t, err)
-		assert.Empty(t, chosen, "they failed for another reason")
+		assert.Empty(t, chosen, "these runs failed for another reason")
 		chosen, err = r.RetryAll(t.Context(), state.Choice{Program: "order", Reason: "permanent"})
 		require.NoError(t, err)
 		require.Len(t, chosen, 3)
@@ -229,7 +230,7 @@ func TestRunOfNobodyIsNeitherResumedNorAnswered(t *testing.T) {
 		defer serve(t, r)()
 		err := r.Answer(t.Context(), "mine", "asks?1", "ann", "yes")
 		require.ErrorIs(t, err, state.ErrNoProgram)
-		open() // it still asks
+		open() // the run asks again
 		_, err = store.Update(t.Context(), "mine", func(i *snapshot.Info) error {
 			i.Status, i.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptUser}
 			return nil

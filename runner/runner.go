@@ -60,7 +60,7 @@ type Options struct {
 	ParkAfter time.Duration
 
 	// Queue hands runs to the runners of several processes that share a store.
-	// Nil for a queue of this process, filled from the store.
+	// Defaults to a queue in this process, filled from the store.
 	Queue Queue
 
 	Retention Retention // which runs are removed from the store
@@ -79,8 +79,9 @@ type Options struct {
 	Context func(context.Context) context.Context
 
 	// Metadata is called for each run that is started, with the context of Start, before
-	// the run is stored: it may add to the metadata, such as what a trace needs to link
-	// the run to the request. The tags and the Custom map are copies. Nil changes nothing.
+	// the run is stored: it may add to the metadata, for example the IDs of a trace, to
+	// link the run to the request. The tags and the Custom map are copies. If it is nil,
+	// the metadata is not changed.
 	Metadata func(context.Context, *snapshot.Metadata)
 
 	// Observe is called with each [Notice], by the goroutine in which it
@@ -121,7 +122,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Runner runs programs by name. It is safe for many goroutines. Make one with
+// A Runner runs programs by name. It is safe for concurrent use. Make one with
 // [New].
 type Runner struct {
 	store   snapshot.Store
@@ -129,9 +130,9 @@ type Runner struct {
 	owner   string
 	counts  counts
 	queue   Queue
-	heap    *heapQueue // the queue, if it belongs to this process; nil otherwise
+	heap    *heapQueue // the default queue; nil with Options.Queue
 	build   func() string
-	clock   func() reading // of this machine
+	clock   func() reading // reads the clock of this machine
 
 	mu        sync.Mutex // guards the fields below; never held while user code runs
 	programs  map[programKey]*program
@@ -142,7 +143,7 @@ type Runner struct {
 	refused   map[string]refusal  // runs that cannot continue here
 	suspects  suspects
 	admission admission
-	schedules []*scheduled // not changed once it serves
+	schedules []*scheduled // not changed once the runner serves
 	serving   bool
 	swept     bool  // Serve has found the existing runs
 	queued    int   // entries that are due, when the queue was last counted

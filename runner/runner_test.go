@@ -209,7 +209,7 @@ func TestLimitBoundsRunsAndPriorityOrdersThem(t *testing.T) {
 	})
 }
 
-// sleep is right on the clock of a bubble.
+// sleep is for tests in a bubble of synctest.
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the clock of synctest
 
 func TestFailedRunHasTheErrorAsItsResult(t *testing.T) {
@@ -241,7 +241,7 @@ func TestFailedRunHasTheErrorAsItsResult(t *testing.T) {
 	})
 }
 
-// patient waits for its context, except the last time.
+// patient returns an agent that waits for its context to end, except the last time.
 func patient(name string, entered *atomic.Int32, times int32) actors.Agent[word, string] {
 	return agent(name, func(ctx context.Context, in word) (string, error) {
 		if entered.Add(1) >= times {
@@ -270,7 +270,7 @@ func TestInterruptedRunGoesOnWhenItIsResumed(t *testing.T) {
 		require.ErrorIs(t, r.Interrupt(t.Context(), "a", snapshot.Stop{}), state.ErrNotRunning)
 		require.NoError(t, stop())
 
-		r = newRunner(t, store, runner.Options{}) // it stays interrupted over a restart
+		r = newRunner(t, store, runner.Options{}) // the run stays interrupted after a restart
 		runner.Register(r, patient("patient", &entered, 2))
 		stop = serve(t, r)
 		sleep(time.Minute)
@@ -280,7 +280,7 @@ func TestInterruptedRunGoesOnWhenItIsResumed(t *testing.T) {
 		r = newRunner(t, store, runner.Options{})
 		runner.Register(r, patient("patient", &entered, 2))
 		require.NoError(t, r.Resume(t.Context(), "a"))
-		require.NoError(t, r.Resume(t.Context(), "a"), "twice, before anybody goes on with it")
+		require.NoError(t, r.Resume(t.Context(), "a"), "a second Resume before the run has continued")
 		defer serve(t, r)()
 		info, err = r.Wait(t.Context(), "a")
 		require.NoError(t, err)
@@ -399,7 +399,7 @@ func TestShutdownLetsRunsFinishAndInterruptsTheRest(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, record.InterruptShutdown, info.Stop.Reason)
 
-		// It goes on at the next start, as the same attempt.
+		// The run continues at the next start, with the same attempt.
 		r = newRunner(t, store, runner.Options{})
 		program := runner.Register(r, patient("patient", &entered, 2))
 		runner.Register(r, agent("short", func(context.Context, word) (string, error) { return "", nil }))
@@ -454,7 +454,7 @@ func TestServeServesOnce(t *testing.T) {
 	assert.ErrorContains(t, r.Serve(ctx), "serves once")
 }
 
-func TestRunsOfAnOlderVersionGoToWhoRegisteredIt(t *testing.T) {
+func TestRunsOfAnOlderVersionGoToTheRunnerThatRegisteredIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		version := func(v string) actors.Agent[word, string] {
@@ -522,7 +522,7 @@ func TestOneRunnerHasARunAtATime(t *testing.T) {
 func TestRunThatCannotBeOpenedDoesNotStopTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		// Of the program, and without an input.
+		// A run of the program without an input.
 		bad, err := snapshot.NewRun(snapshot.Info{RunID: "bad", Status: snapshot.StatusQueued, Program: "echo", Version: "1"}, nil)
 		require.NoError(t, err)
 		_, err = store.Create(t.Context(), bad)
@@ -545,7 +545,7 @@ func TestRunThatCannotBeOpenedDoesNotStopTheOthers(t *testing.T) {
 		sleep(time.Hour)
 		mu.Lock()
 		defer mu.Unlock()
-		require.Len(t, troubles, 1, "it is reported once")
+		require.Len(t, troubles, 1, "the run is reported once")
 		assert.Equal(t, "bad", troubles[0].RunID)
 		assert.ErrorContains(t, troubles[0].Err, "input")
 	})
@@ -585,7 +585,7 @@ func TestRunWhoseStoreWasAwayGoesOnLater(t *testing.T) {
 	})
 }
 
-// silentStore does not say how a run stands once it was opened.
+// silentStore does not return the info of a run once it was opened.
 type silentStore struct {
 	*memstore.Store
 	silent atomic.Bool

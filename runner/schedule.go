@@ -192,7 +192,7 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 // schedule.
 type position struct {
 	next time.Time // the first instant that is not done; zero for none
-	seen time.Time // the clock at the last check
+	seen time.Time // the time at the last check
 }
 
 // advance marks all instants up to t as done.
@@ -226,7 +226,7 @@ func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Dura
 // not while the store cannot be reached.
 func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) bool {
 	_, _, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
-	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: with the input that the schedule had at that time
+	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: the run exists, with an earlier input of the schedule
 		return ctx.Err() == nil
 	}
 	r.observe(Notice{Type: NoticeTrouble, RunID: s.runID(at), Program: s.program.name, Version: s.program.version, Err: err})

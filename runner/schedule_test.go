@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// runIDs are those of all runs, with their times of creation since begin.
+// runIDs returns the IDs of all runs, with their creation times since begin.
 func runIDs(t *testing.T, store snapshot.Store, begin time.Time) map[string]time.Duration {
 	page, err := store.List(t.Context(), snapshot.Filter{})
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestMissedInstantIsCaughtUpWithinItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		store := memstore.New()
-		sleep(10*time.Hour + 20*time.Minute) // nobody is there
+		sleep(10*time.Hour + 20*time.Minute) // no runner serves
 		for range 2 {
 			r := newRunner(t, store, runner.Options{})
 			program := runner.Register(r, echo)
@@ -116,7 +116,7 @@ func TestSummerTimeStartsNoInstantTwice(t *testing.T) {
 	})
 }
 
-// fullStore cannot store what is new at first.
+// fullStore cannot store new runs at first.
 type fullStore struct {
 	*memstore.Store
 	until time.Time
@@ -180,8 +180,8 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 	assert.ErrorContains(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "c", Every: day}), "serves already")
 }
 
-// retained starts runs r0 to r5, an hour apart, of which r1 is pinned and r5
-// sleeps, and returns those that are there after a day.
+// retained starts the runs r0 to r5, an hour apart, and returns those that are left
+// after a day. The run r1 is pinned, and r5 has not begun.
 func retained(t *testing.T, p runner.Retention) (left []string, store snapshot.Store) {
 	store = memstore.New()
 	p.Every = time.Hour
@@ -286,7 +286,7 @@ func TestArchivedRunIsWrittenBeforeItIsRemoved(t *testing.T) {
 	assert.Equal(t, "r0", archived.RunID)
 	assert.Equal(t, snapshot.StatusCompleted, archived.Status)
 
-	synctest.Test(t, func(t *testing.T) { // what cannot be archived stays
+	synctest.Test(t, func(t *testing.T) { // a run that cannot be archived is kept
 		left, _ := retained(t, runner.Retention{Runs: 1, Archive: func(context.Context, *snapshot.Run) error {
 			return errors.New("the archive is full")
 		}})
@@ -294,7 +294,7 @@ func TestArchivedRunIsWrittenBeforeItIsRemoved(t *testing.T) {
 	})
 }
 
-// What is listed may be out of date when its turn comes.
+// A run may have changed since retention listed it.
 func TestRunThatChangesWhileItIsArchivedIsNotRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

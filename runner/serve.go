@@ -43,14 +43,14 @@ func (r *Runner) Serve(ctx context.Context) error {
 	r.mu.Unlock()
 	stopping := context.AfterFunc(ctx, r.refuseStarts)
 	defer stopping()
-	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // its runs are stopped separately
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // runs are stopped separately
 	var beside sync.WaitGroup
 	beside.Go(func() { r.sweepOften(ctx, took) })
 	beside.Go(func() { r.retainOften(ctx) })
 	beside.Go(func() { r.followSchedules(ctx) })
 	if r.heap == nil {
 		beside.Go(func() { r.countQueueOften(ctx) })
-	} else { // no server knows what time it is
+	} else { // this machine's clock decides
 		beside.Go(func() { r.watchClock(ctx) })
 	}
 	r.dispatch(ctx, own)
@@ -112,7 +112,7 @@ func (r *Runner) take(ctx context.Context, n int) []Lease {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for ctx.Err() == nil {
-		taking, cancel := context.WithTimeout(ctx, r.options.SweepEvery) // programs may be registered meanwhile
+		taking, cancel := context.WithTimeout(ctx, r.options.SweepEvery) // new programs may be registered meanwhile
 		leases, err := r.queue.Take(taking, r.programIDs(), n)
 		late := taking.Err() != nil
 		cancel()
@@ -161,7 +161,7 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 		defer free()
 		switch {
 		case o.program == nil:
-			lease.Abandon() // other runners may take it
+			lease.Abandon() // other runners may take the run
 		case there != nil:
 			r.give(own, lease, func() error { return lease.Park(own, r.queueTime(own, time.Now().Add(offeredAgain))) })
 		default:
@@ -186,7 +186,7 @@ func (r *Runner) stop() error {
 		return nil
 	}
 	r.mu.Lock()
-	r.stopped = true // runs that are being opened see it
+	r.stopped = true // runs that are being opened check it
 	r.mu.Unlock()
 	for _, st := range r.states() {
 		st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown})

@@ -22,14 +22,15 @@ type StartOptions struct {
 	Pinned   bool      // retention keeps the run
 	Metadata snapshot.Metadata
 
-	// Principal is who starts the run, for Options.MaxQueuedPerPrincipal; empty for nobody.
+	// Principal is who starts the run, for Options.MaxQueuedPerPrincipal; empty if that
+	// is not known.
 	Principal string
 }
 
-// Start stores a run of a program with its input and queues it, and returns
-// what is known of it. The run begins when it is due and a slot is free. The
-// input is of the type that the actor takes, or JSON as a json.RawMessage. An
-// empty run ID stands for a random one.
+// Start stores a run of a program with its input and queues it, and returns what is
+// known of it. The run begins when it is due and a slot is free. The input is of
+// the type that the actor takes, or JSON as a json.RawMessage. If the run ID is
+// empty, a random one is used.
 //
 // Starting is idempotent by the run ID: if the run was started before with the same program and
 // input, Start changes nothing and returns what is known of it. With another program or input the
@@ -66,7 +67,7 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 	}
 	admitted, err := r.admit(ctx, runID, o.Principal)
 	if err != nil {
-		if _, missing := r.store.Info(ctx, runID); missing == nil { // the sender repeats an earlier start
+		if _, missing := r.store.Info(ctx, runID); missing == nil { // a repeated start is not refused
 			info, err = r.startedBefore(ctx, p, runID, encoded)
 		}
 		return info, false, err
@@ -149,6 +150,6 @@ func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, en
 	if !bytes.Equal(input, encoded) {
 		return snapshot.Info{}, fmt.Errorf("%w: run %s has the input %s, not %s", ErrStarted, runID, record.Preview(input), record.Preview(encoded))
 	}
-	r.consider(ctx, &run.Info, false, false) // the process that stored it may have been killed before it queued it
+	r.consider(ctx, &run.Info, false, false) // the process that stored the run may have been killed before it queued it
 	return run.Info, nil
 }

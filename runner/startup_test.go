@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// BenchmarkStartWithParkedRuns measures what Serve does at its start with a
-// directory of parked runs, with REPRISE_PARKED of them too if that is set. The
-// directory is in memory where there is such a file system.
+// BenchmarkStartWithParkedRuns measures the start of Serve with a directory of
+// parked runs, and also with REPRISE_PARKED of them if that is set. The directory
+// is in a file system in memory, if there is one.
 func BenchmarkStartWithParkedRuns(b *testing.B) {
 	sizes := []int{1000, 10_000}
 	if n := numberFrom(b, "REPRISE_PARKED", 0); n > 0 {
@@ -57,7 +57,7 @@ func BenchmarkStartWithParkedRuns(b *testing.B) {
 	}
 }
 
-// BenchmarkTrivialRuns measures runs of one call, from Start to their end.
+// BenchmarkTrivialRuns measures runs that make one call, from Start to the end.
 func BenchmarkTrivialRuns(b *testing.B) {
 	store, err := filestore.New(b.TempDir())
 	require.NoError(b, err)

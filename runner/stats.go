@@ -29,12 +29,12 @@ type Notice struct {
 	Type             NoticeType
 	RunID            string
 	Program, Version string
-	Status           snapshot.Status // of the run, as far as it is known
+	Status           snapshot.Status // the status of the run, if it is known
 	Stop             snapshot.Stop   // why it is interrupted or cancelled
 	Due              time.Time       // when a paused run continues by itself
 	Took             time.Duration   // closed: how long it was open
 	Restarts         int             // crashed: how often in a row
-	Err              error           // trouble; and closed: why the run cannot continue as it is, such as a divergence, or why its status cannot be read
+	Err              error           // trouble: the error; closed: why the run cannot continue, such as a divergence, or why its status cannot be read
 }
 
 // Stats are the counts of a runner.
@@ -45,8 +45,8 @@ type Stats struct {
 	Queued int `json:"queued"` // runs of the registered programs that are due and wait for a slot
 	Parked int `json:"parked"` // runs that wait for their time; with Options.Queue, of any program
 
-	Open  int `json:"open"`  // of this process
-	Limit int `json:"limit"` // of this process
+	Open  int `json:"open"`  // runs that this process has open
+	Limit int `json:"limit"` // Options.Limit
 
 	Started     int64 `json:"started"`
 	Opened      int64 `json:"opened"`
@@ -56,12 +56,12 @@ type Stats struct {
 	Interrupted int64 `json:"interrupted"`
 	Paused      int64 `json:"paused"`
 	Crashed     int64 `json:"crashed"`
-	SetAside    int64 `json:"set_aside"` // after crashes
-	Removed     int64 `json:"removed"`   // by retention
+	SetAside    int64 `json:"set_aside"` // runs that were set aside after crashes
+	Removed     int64 `json:"removed"`   // runs that retention has removed
 	Troubles    int64 `json:"troubles"`
 
 	Calls     int64 `json:"calls"`     // attempts that began, without those of groups and their branches
-	Retries   int64 `json:"retries"`   // of Calls: those after a failed one
+	Retries   int64 `json:"retries"`   // how many of Calls followed a failed one
 	Exhausted int64 `json:"exhausted"` // calls that failed because no attempt, no time or no retry budget was left
 }
 
@@ -171,7 +171,7 @@ func (n Notice) String() string {
 	if n.Stop.Reason != "" {
 		text += " (" + string(n.Stop.Reason) + ")"
 	}
-	if n.Stop.Message != "" && n.Err == nil { // Err says more
+	if n.Stop.Message != "" && n.Err == nil { // Err is more detailed
 		text += ": " + n.Stop.Message
 	}
 	if n.Restarts > 1 {

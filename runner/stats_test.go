@@ -20,9 +20,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// TestStatsCountClaimsRetriesAndExhaustion, in Stats and as an expvar, and that
-// of a budget as that of attempts.
-func TestStatsCountClaimsRetriesAndExhaustion(t *testing.T) {
+// TestStatsCountAttemptsRetriesAndExhaustion checks Stats and the expvar. A call
+// that has exhausted its retry budget counts like one that has exhausted its
+// attempts.
+func TestStatsCountAttemptsRetriesAndExhaustion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := func(name string, err error, options ...actors.Option) actors.Tool[word, string] {
 			return decorators.Tool(name, "", func(context.Context, word) (string, error) { return "", err }, options...)
@@ -49,12 +50,12 @@ func TestStatsCountClaimsRetriesAndExhaustion(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 
-		name := fmt.Sprintf("runner-%p", r) // expvar forgets none, and the test runs more than once
+		name := fmt.Sprintf("runner-%p", r) // unique, since the test may run more than once in a process
 		r.Publish(name)
 		var published runner.Stats
 		require.NoError(t, json.Unmarshal([]byte(expvar.Get(name).String()), &published))
 		for _, s := range []runner.Stats{r.Stats(), published} {
-			assert.EqualValues(t, 1+3+2+1, s.Calls, "claims, the agent's too")
+			assert.EqualValues(t, 1+3+2+1, s.Calls, "attempts, including that of the agent")
 			assert.EqualValues(t, 3, s.Retries)
 			assert.EqualValues(t, 2, s.Exhausted)
 		}

@@ -18,7 +18,8 @@ import (
 // unstoredMost is the longest wait of a run that could not be stored.
 const unstoredMost = 10 * time.Minute
 
-// unstoredWait returns how long a run waits after it could not be stored that many times in a row.
+// unstoredWait returns how long a run waits after its records could not be stored the
+// given number of times in a row.
 func unstoredWait(times int) time.Duration {
 	wait := offeredAgain
 	for ; times > 1 && wait < unstoredMost; times-- {
@@ -32,7 +33,7 @@ func unstoredWait(times int) time.Duration {
 func (r *Runner) countUnstored(ctx context.Context, o *openRun, info snapshot.Info) snapshot.Info {
 	run, err := r.store.Load(ctx, info.RunID)
 	if err != nil {
-		return info // it is offered again
+		return info // the queue will hand out the run again
 	}
 	last, err := lastOpening(run, info.Generation)
 	if err != nil {
@@ -65,7 +66,7 @@ func (r *Runner) countUnstored(ctx context.Context, o *openRun, info snapshot.In
 	return now
 }
 
-// whyStopped returns the text of the error with which a run stopped.
+// whyStopped returns the text of the error that stopped a run.
 func (o *openRun) whyStopped() string {
 	if o.stopped == nil {
 		return "the store failed"

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A picky store does not take the outcomes of tools, while it is picky.
+// A picky store refuses the outcomes of tools while it is set to.
 type picky struct {
 	snapshot.Store
 	isPicky atomic.Bool
@@ -65,12 +65,12 @@ func TestRunWhoseOutcomeCannotBeStoredIsSetAside(t *testing.T) {
 		require.ErrorIs(t, err, runner.ErrCrashLoop)
 		assert.Contains(t, info.Stop.Message, "its records could not be stored 4 times in a row: ")
 		assert.Contains(t, info.Stop.Message, errTooLarge.Error())
-		require.Len(t, made, 4, "the effect is repeated no more often than after a crash")
+		require.Len(t, made, 4, "the effect must not be repeated more often than after a crash")
 		for i := 2; i < len(made); i++ {
 			assert.Greater(t, made[i].Sub(made[i-1]), made[i-1].Sub(made[i-2]), "the delays grow")
 		}
 		sleep(time.Hour)
-		require.Len(t, made, 4, "no sweep continues it")
+		require.Len(t, made, 4, "no sweep continues the run")
 
 		store.isPicky.Store(false)
 		require.NoError(t, r.Resume(t.Context(), "a"))

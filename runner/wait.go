@@ -106,13 +106,13 @@ func (r *Runner) settled(ctx context.Context, runID string) (snapshot.Info, erro
 // isSettled reports whether a run does not continue by itself, if info is
 // known.
 func isSettled(info *snapshot.Info) bool {
-	return info.RunID != "" && !info.Open && info.Status != snapshot.StatusRunning && !mayGoOn(info)
+	return info.RunID != "" && !info.Open && info.Status != snapshot.StatusRunning && !canContinue(info)
 }
 
 // An ending is the next end of a run, for waiting goroutines.
 type ending struct {
 	announced chan struct{} // closed when the run may have ended
-	info      snapshot.Info // info of the run then; zero if it must be looked up
+	info      snapshot.Info // the info of the run at its end; zero if it must be read
 }
 
 // endOf returns the next ending of the run.
@@ -125,8 +125,8 @@ func (r *Runner) endOf(runID string) *ending {
 	return r.ended[runID]
 }
 
-// announce wakes the goroutines that wait for a run. Info is the zero Info if it is not
-// known. r.mu must be held.
+// announce wakes the goroutines that wait for a run. info is zero if it is not known.
+// r.mu must be held.
 func (r *Runner) announce(runID string, info snapshot.Info) {
 	if end := r.ended[runID]; end != nil {
 		end.info = info
@@ -140,10 +140,11 @@ func crashLoop(info *snapshot.Info) error {
 	return fmt.Errorf("%w: run %s: %s", ErrCrashLoop, info.RunID, info.Stop.Message)
 }
 
-// Result returns the output of a run that has ended, of the output type of its actor, or the error
-// with which the run failed. For a run that runs or waits the error is state.ErrNotEnded, for one
-// that was set aside after crashes ErrCrashLoop. If the program is not registered here, the output
-// has a basic type.
+// Result returns the output of a run that has ended, of the output type of its actor, or the
+// error with which the run failed. For a run that has not ended, the error is
+// state.ErrNotEnded; for one that was set aside after crashes, it is ErrCrashLoop. If the
+// program is not registered in this runner, the output has the basic type that its encoding is
+// decoded to.
 func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	info, err := r.Info(ctx, runID)
 	if err != nil {

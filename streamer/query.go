@@ -265,8 +265,8 @@ func (h *Handler) stateOf(ctx context.Context, info *RunInfo, reads *int) RunSta
 	if r != nil {
 		s = r.state()
 	}
-	goesOn := info.Status == statusRunning || s.LastSeq > 0 // records of it were published
-	if goesOn && (r == nil || s.Partial || s.LastSeq < info.LastSeq) && *reads < maxRead {
+	isActive := info.Status == statusRunning || s.LastSeq > 0 // records of it were published
+	if isActive && (r == nil || s.Partial || s.LastSeq < info.LastSeq) && *reads < maxRead {
 		*reads++
 		r = h.runs.get(info.RunID, false)
 		_ = r.complete(ctx, h.source, info.LastSeq) // one unreadable run must not hide the others

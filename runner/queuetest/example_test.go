@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/runner/queuetest"
 )
 
-// The tests of a queue.
+// A test of a queue calls Run, and the other functions that apply.
 func Example() {
-	newQueue := func() runner.Queue { return nil } // that of the package
+	newQueue := func() runner.Queue { return nil } // the queue of your package
 	_ = func(t *testing.T) {
 		queuetest.Run(t, func(*testing.T) runner.Queue { return newQueue() })
 	}

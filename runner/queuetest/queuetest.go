@@ -12,15 +12,16 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// patience is how long something may take to become true. It is not reached.
+// patience limits how long something may take to become true. It is generous, so a
+// correct queue never reaches it.
 const patience = 3 * time.Minute
 
-// moment is how long a queue is watched that should give nothing.
+// moment is how long a test checks that a queue hands out nothing.
 const moment = 200 * time.Millisecond
 
 var program = runner.ProgramID{Name: "echo.v/1 größe", Version: "1.0"}
 
-// Run checks a queue. It calls open for an empty queue in each of its tests.
+// Run checks a queue. Each of its tests calls open, which must return an empty queue.
 func Run(t *testing.T, open func(t *testing.T) runner.Queue) {
 	for _, test := range []struct {
 		name string
@@ -42,7 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) runner.Queue) {
 }
 
 // RunOrdered checks that a queue gives the entries that are due by their priority, the
-// highest first. It calls open for an empty queue.
+// highest first. open must return an empty queue.
 func RunOrdered(t *testing.T, open func(t *testing.T) runner.Queue) {
 	f := &fixture{t, open(t)}
 	for i, priority := range []int{0, 5, -1, 3, 5, 0} {
@@ -55,12 +56,13 @@ func RunOrdered(t *testing.T, open func(t *testing.T) runner.Queue) {
 		f.must(l.Done(f.Context()))
 	}
 	if want := []int{5, 5, 3, 0, 0, -1}; !slices.Equal(got, want) {
-		f.Errorf("the priorities come as %v, not %v", got, want)
+		f.Errorf("runs were taken with the priorities %v, want %v", got, want)
 	}
 }
 
-// RunShared checks a queue that several processes have. It calls open for an empty queue in
-// each of its tests, and what that returns for each process.
+// RunShared checks a queue that several processes share. Each of its tests calls open,
+// which must create an empty queue, and calls the function that open returns for the queue
+// of each process.
 func RunShared(t *testing.T, open func(t *testing.T) (another func() runner.Queue)) {
 	for _, test := range []struct {
 		name string
@@ -90,13 +92,13 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// add adds an entry that is not there.
+// add adds an entry for a run that has none.
 func (f *fixture) add(e runner.Entry) {
 	f.Helper()
 	added, err := f.queue.Add(f.Context(), e)
 	f.must(err)
 	if !added {
-		f.Fatalf("Add of run %s reports false, and it has no entry", e.RunID)
+		f.Fatalf("Add of run %s reports false, but the run has no entry", e.RunID)
 	}
 }
 
@@ -112,7 +114,7 @@ func (f *fixture) takeUpTo(ctx context.Context, n int) []runner.Lease {
 	taken, err := f.queue.Take(ctx, []runner.ProgramID{program}, n)
 	f.must(err)
 	if len(taken) == 0 || len(taken) > n {
-		f.Fatalf("taken were %d runs, want 1 to %d", len(taken), n)
+		f.Fatalf("Take returned %d runs, want 1 to %d", len(taken), n)
 	}
 	return taken
 }
@@ -126,7 +128,7 @@ func (f *fixture) takesNothing(programs ...runner.ProgramID) {
 	}
 	taken, err := f.queue.Take(ctx, programs, 10)
 	if err == nil {
-		f.Fatalf("taken was %+v, and nothing is due", taken[0].Entry())
+		f.Fatalf("Take returned %+v, but nothing is due", taken[0].Entry())
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		f.Fatalf("Take: got %v, want the cause of its context", err)
@@ -143,12 +145,12 @@ func takenOnce(f *fixture) {
 	}
 	l := f.take()
 	if got := l.Entry(); got.RunID != e.RunID || got.Program != e.Program || got.Priority != e.Priority {
-		f.Errorf("taken was %+v, not %+v", got, e)
+		f.Errorf("Take returned %+v, want %+v", got, e)
 	}
 	f.takesNothing()
 	f.must(l.Done(f.Context()))
 	f.takesNothing()
-	f.add(e) // since it no longer has one
+	f.add(e) // the run has no entry now
 }
 
 func notBeforeDue(f *fixture) {
@@ -169,7 +171,7 @@ func wakes(f *fixture) {
 	f.must(f.queue.Wake(f.Context(), e))
 	f.must(f.take().Done(f.Context()))
 	f.takesNothing()
-	f.must(f.queue.Wake(f.Context(), e)) // which has no entry
+	f.must(f.queue.Wake(f.Context(), e)) // the run has no entry
 	f.must(f.take().Done(f.Context()))
 	f.takesNothing()
 }
@@ -179,7 +181,7 @@ func wakesTaken(f *fixture) {
 	f.add(e)
 	first := f.take()
 	f.must(f.queue.Wake(f.Context(), e))
-	f.must(first.Done(f.Context())) // this does not end what has arrived since
+	f.must(first.Done(f.Context())) // must not remove the entry that Wake has added
 	f.must(f.take().Done(f.Context()))
 	f.takesNothing()
 }
@@ -190,7 +192,7 @@ func parks(f *fixture) {
 	f.must(f.take().Park(f.Context(), due))
 	l := f.take()
 	if time.Now().Before(due) {
-		f.Errorf("it was taken %v before it is due", time.Until(due))
+		f.Errorf("the run was taken %v before it is due", time.Until(due))
 	}
 	f.must(l.Done(f.Context()))
 	f.takesNothing()
@@ -228,13 +230,13 @@ func manyTakers(f *fixture) {
 	}
 	wait.Wait()
 	if len(taken) != n {
-		f.Errorf("taken were %d runs, not %d: %v", len(taken), n, taken)
+		f.Errorf("Take returned %d runs, want %d: %v", len(taken), n, taken)
 	}
 	f.takesNothing()
 }
 
-// severalTogether: those that were taken together end one by one. How many come together is
-// the queue's affair.
+// severalTogether checks that runs that were taken together end separately. The queue may
+// decide how many it returns together.
 func severalTogether(f *fixture) {
 	for i := range 5 {
 		f.add(runner.Entry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
@@ -250,7 +252,7 @@ func severalTogether(f *fixture) {
 		}
 	}
 	if len(taken) != 5 {
-		f.Errorf("taken were %v, want five runs", taken)
+		f.Errorf("Take returned %v, want five runs", taken)
 	}
 	due := time.Now().Add(time.Second)
 	f.must(all[0].Park(ctx, due))
@@ -259,7 +261,7 @@ func severalTogether(f *fixture) {
 	}
 	again := f.take()
 	if again.Entry().RunID != all[0].Entry().RunID {
-		f.Errorf("%s was taken, not %s, which was parked", again.Entry().RunID, all[0].Entry().RunID)
+		f.Errorf("Take returned %s, want %s, which was parked", again.Entry().RunID, all[0].Entry().RunID)
 	}
 	f.must(again.Done(ctx))
 	f.takesNothing()
@@ -279,7 +281,7 @@ func takeEnds(f *fixture) {
 	}
 }
 
-// awaits waits until the queue counts that many entries.
+// awaits waits until the queue counts the given numbers of entries.
 func (f *fixture) awaits(due, parked int) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), patience)
@@ -334,7 +336,7 @@ func clockRuns(f *fixture) {
 	after, err := f.queue.Now(f.Context())
 	f.must(err)
 	if after.Sub(before) < moment/2 {
-		f.Errorf("in %v the clock went on by %v", moment, after.Sub(before))
+		f.Errorf("in %v the clock advanced by %v", moment, after.Sub(before))
 	}
 }
 

@@ -40,7 +40,7 @@ func TestSignalsThatARunCannotTakeAreRefused(t *testing.T) {
 		{"completed", `{"name":"called","value":1,"to":"x"}`, 400, "to"},
 		{"completed", `{"name":"` + strings.Repeat("n", 1000) + `","value":1}`, 400, "name"},
 	} {
-		for end := false; !end; { // its end is stored a moment after it is shown
+		for end := false; !end; { // the end of a run is shown a moment before it is stored
 			status, body = do(t, http.MethodPost, url+"api/runs/"+c.run+"/signal", c.body)
 			end = status != http.StatusOK
 		}
@@ -59,7 +59,7 @@ func TestThreadsWithOddNamesAreRefused(t *testing.T) {
 	} {
 		path := address + "api/threads/" + url.PathEscape(name)
 		status, body := do(t, http.MethodPost, path, `{"text":"hi"}`)
-		if status == http.StatusCreated { // it is a name as any other
+		if status == http.StatusCreated { // the name is valid
 			status, _ = do(t, http.MethodGet, path, "")
 			assert.Equal(t, 200, status, "%q", name)
 			continue

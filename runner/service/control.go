@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// A Control lets a streamer's handler start, stop and answer the runs of a
-// runner. It is safe for many goroutines.
+// A Control lets a streamer's handler start, stop and answer the runs of a runner.
+// It is safe for concurrent use.
 type Control struct{ runner *runner.Runner }
 
 // NewControl returns the control over the runs of r.
@@ -163,7 +163,7 @@ func known(err error) error {
 		kind = streamer.ErrTooMany
 	case isAny(err, runner.ErrStopping):
 		kind = streamer.ErrUnavailable
-	case isAny(err, snapshot.ErrUnavailable): // whose text may contain host names
+	case isAny(err, snapshot.ErrUnavailable): // its text may contain host names
 		return fmt.Errorf("%w: the store cannot be reached", streamer.ErrUnavailable)
 	default:
 		return err

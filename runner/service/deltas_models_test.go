@@ -13,15 +13,15 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// What a run of the benchmark is: an answer of so many words, one each wordEvery, as that
-// of a fast model.
+// The runs of the benchmark: how many there are, and the words of each answer, one every
+// wordEvery, like those of a fast model.
 const (
 	watchedRuns = 200
 	words       = 100
 	wordEvery   = 20 * time.Millisecond
 )
 
-// followRuns follows all runs of a service, with deltas or without, to their ends.
+// followRuns follows all runs of a service to their ends, with or without deltas.
 func followRuns(args ...string) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: watchedRuns}}
 	var following sync.WaitGroup
@@ -39,7 +39,7 @@ func followRuns(args ...string) error {
 	return nil
 }
 
-// serveModels is a service of models that streams its answers if it is asked to, until its
+// serveModels serves a model that streams its answers if it is asked to, until its
 // standard input ends.
 func serveModels(...string) error {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")

@@ -30,7 +30,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// fenced returns the blocks of a document in a language.
+// fenced returns the code blocks of a document that are in a language.
 func fenced(t *testing.T, name, language string) (blocks []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
@@ -48,7 +48,7 @@ func fenced(t *testing.T, name, language string) (blocks []string) {
 	}
 }
 
-// curls returns the lines of curl of a document, each as its arguments.
+// curls returns the arguments of each curl command in a document.
 func curls(t *testing.T, name string) (all [][]string) {
 	t.Helper()
 	for _, block := range fenced(t, name, "sh") {
@@ -69,7 +69,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// curl makes the request of a line, to the service at the URL.
+// curl makes the request of a curl command, to the service at the URL.
 func curl(t *testing.T, url string, args []string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost", http.NoBody)
@@ -91,7 +91,7 @@ func curl(t *testing.T, url string, args []string) (int, string) {
 			req.Method, req.Body = http.MethodPost, io.NopCloser(strings.NewReader(args[i]))
 		default:
 			path, ok := strings.CutPrefix(arg, "localhost:8080/")
-			require.True(t, ok, "%q is no flag that this test knows, and no URL of the service", arg)
+			require.True(t, ok, "%q is neither a flag that this test knows, nor a URL of the service", arg)
 			req.URL, err = req.URL.Parse(url + path)
 			require.NoError(t, err)
 			req.Host = req.URL.Host
@@ -100,7 +100,7 @@ func curl(t *testing.T, url string, args []string) (int, string) {
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // which goes on
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // the stream does not end
 		line := make([]byte, 6)
 		_, err = io.ReadFull(resp.Body, line)
 		require.NoError(t, err)
@@ -111,8 +111,8 @@ func curl(t *testing.T, url string, args []string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// documented serves the programs that the documents speak of, with the tokens of a file or
-// for this machine alone.
+// documented serves the programs that the documents mention, with a file of tokens, or
+// without one for this machine only.
 func documented(t *testing.T, tokens string) string {
 	t.Helper()
 	store := memstore.New()
@@ -149,7 +149,7 @@ func documented(t *testing.T, tokens string) string {
 	return url
 }
 
-// Every line of curl in the documents is one that the service takes, in their order.
+// The service accepts every curl command in the documents, in order.
 func TestCurlLinesOfTheDocumentsWork(t *testing.T) {
 	tokens := regexp.MustCompile(`(?s)A file of tokens:\s+` + "```" + `\n(.*?)` + "```").FindStringSubmatch(document(t, "deploy.md"))
 	require.NotNil(t, tokens)
@@ -157,12 +157,12 @@ func TestCurlLinesOfTheDocumentsWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url := documented(t, tokens)
 			lines := curls(t, name)
-			require.Len(t, lines, len(regexp.MustCompile(`(?m)^\s*curl `).FindAllString(document(t, name), -1)), "each is in a block of a shell")
+			require.Len(t, lines, len(regexp.MustCompile(`(?m)^\s*curl `).FindAllString(document(t, name), -1)), "every curl command is in a shell block")
 			require.NotEmpty(t, lines)
 			for _, args := range lines {
 				status, body := curl(t, url, args)
 				assert.Less(t, status, 300, "curl %q: %s", args, body)
-				if strings.Contains(strings.Join(args, " "), "threads/ann -H") { // the turn ends before the next
+				if strings.Contains(strings.Join(args, " "), "threads/ann -H") { // wait for the end of the turn
 					until(t, url, "ann-0001", "run_completed")
 				}
 			}
@@ -177,7 +177,7 @@ func document(t *testing.T, name string) string {
 	return string(data)
 }
 
-// Each flag and each path that a service has is in its document, and nothing else is.
+// The document has each flag and each path of a service, and no others.
 func TestDocumentHasTheSettingsAndRequests(t *testing.T) {
 	var help bytes.Buffer
 	_, err := parse([]string{"agents", "-h"}, Options{}, func(string) (string, bool) { return "", false }, &help)
@@ -191,7 +191,7 @@ func TestDocumentHasTheSettingsAndRequests(t *testing.T) {
 	url := documented(t, "")
 	for _, m := range regexp.MustCompile("`(GET|POST) (/[^` ]*)`").FindAllStringSubmatch(text, -1) {
 		path := strings.NewReplacer("{run}", "ticket-7", "{thread}", "nobody").Replace(strings.TrimSuffix(m[2], "?run=ID"))
-		if path == "/hooks/stripe" || strings.HasPrefix(path, "/events") { // which goes on
+		if path == "/hooks/stripe" || strings.HasPrefix(path, "/events") { // the stream does not end
 			continue
 		}
 		status, body := do(t, m[1], strings.TrimSuffix(url, "/")+path, "")
@@ -200,7 +200,7 @@ func TestDocumentHasTheSettingsAndRequests(t *testing.T) {
 	}
 }
 
-// The image is built from a binary that needs nothing else, and does not run as root.
+// The container has a static binary, and does not run as root.
 func TestContainerHasAStaticBinaryAndNoRoot(t *testing.T) {
 	blocks := fenced(t, "deploy.md", "dockerfile")
 	require.Len(t, blocks, 1)
@@ -217,7 +217,7 @@ func TestContainerHasAStaticBinaryAndNoRoot(t *testing.T) {
 	libraries, err := file.ImportedLibraries()
 	require.NoError(t, err)
 	assert.Empty(t, libraries)
-	assert.False(t, slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }), "it needs no loader")
+	assert.False(t, slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }), "the binary needs no loader")
 	assert.Regexp(t, `(?m)^USER [1-9][0-9]*:[1-9][0-9]*$`, blocks[0])
 	for _, m := range regexp.MustCompile(`REPRISE_[A-Z_]+`).FindAllString(blocks[0], -1) {
 		assert.True(t, isSetting(m), m)
@@ -257,14 +257,14 @@ func TestUnitIsOneOfSystemd(t *testing.T) {
 	assert.Equal(t, "yes", values["DynamicUser"])
 	verify, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		return // only systemd itself knows more
+		return // without systemd, nothing more can be checked
 	}
 	path := filepath.Join(t.TempDir(), "agents.service")
-	here := strings.Replace(unit, args[0], "/bin/true", 1) // which is there
+	here := strings.Replace(unit, args[0], "/bin/true", 1) // an executable that exists
 	require.NoError(t, os.WriteFile(path, []byte(here), 0o600))
 	out, err := exec.CommandContext(t.Context(), verify, "verify", "--man=no", path).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	assert.NotContains(t, string(out), "agents.service:", "it warns of nothing in the unit")
+	assert.NotContains(t, string(out), "agents.service:", "systemd-analyze warns about the unit")
 }
 
 type (
@@ -340,7 +340,7 @@ func TestManifestIsADeploymentOfTheContainer(t *testing.T) {
 	assert.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Metadata.Labels)
 	assert.Equal(t, "RollingUpdate", d.Spec.Strategy.Type)
 	assert.Equal(t, 1, d.Spec.Replicas)
-	assert.Zero(t, d.Spec.Strategy.RollingUpdate.MaxSurge, "two pods cannot have the volume")
+	assert.Zero(t, d.Spec.Strategy.RollingUpdate.MaxSurge, "two pods cannot share the volume")
 	pod := d.Spec.Template.Spec
 	assert.True(t, pod.SecurityContext.RunAsNonRoot)
 	require.Len(t, pod.Containers, 1)
@@ -361,7 +361,7 @@ func TestManifestIsADeploymentOfTheContainer(t *testing.T) {
 		status, _ := do(t, http.MethodGet, strings.TrimSuffix(url, "/")+p.HTTPGet.Path, "")
 		assert.Equal(t, 200, status, p.HTTPGet.Path)
 	}
-	assert.NotEqual(t, c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, "a service that stops is alive")
+	assert.NotEqual(t, c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, "a service that is stopping must count as alive")
 	volumes := make(map[string]bool)
 	for _, v := range pod.Volumes {
 		volumes[v.Name] = true

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/runner/service"
 )
 
-// A program calls Main; Serve is for those with more to do.
+// A program calls Main, or Serve if it needs more control.
 func Example() {
 	support := decorators.Agent("support", "Answers tickets.", func(context.Context, struct{}) (string, error) {
 		return "Thank you.", nil

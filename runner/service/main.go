@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Main is the main function of a program that serves the programs which register registers. It
-// returns when the program is to end. After an error, such as that of register, it ends the program
-// with status 1.
+// Main is the main function of a service with the programs that register registers. It returns
+// when the service has stopped. After an error, such as one of register, it exits with status
+// 1.
 func Main(register func(*runner.Runner) error) { MainWith(Options{}, register) }
 
 // MainWith is Main for a service with its own options. Flags and variables that are set replace
@@ -26,11 +26,11 @@ func MainWith(o Options, register func(*runner.Runner) error) {
 	}
 }
 
-// An OpenStore opens the store that a URL names, and its queue. Done is called when the
-// program ends.
+// An OpenStore opens the store that a URL names, and its queue. The service calls done
+// when it ends.
 type OpenStore func(ctx context.Context, url string) (store snapshot.Store, queue runner.Queue, done func() error, err error)
 
-// run returns the status to end with.
+// run returns the exit status.
 func run(args []string, o Options, register func(*runner.Runner) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{
 		"main": func(...string) error {
-			os.Stderr = os.Stdout // where tests read
+			os.Stderr = os.Stdout // tests read the standard output
 			Main(register)
 			return nil
 		},
@@ -24,14 +24,14 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// A program is one that calls Main.
+// A program is a process that calls Main.
 type program struct {
 	*process.Process
 	cmd *exec.Cmd
 	url string
 }
 
-// begun starts the program on a directory, and returns it when it serves.
+// begun starts the program with a directory, and returns it when it serves.
 func begun(t *testing.T, dir string) *program {
 	cmd := process.Command(t, "main", "-dir", dir, "-addr", "127.0.0.1:0", "-grace", "10ms")
 	p := &program{process.Start(t, cmd), cmd, ""}
@@ -43,7 +43,7 @@ func begun(t *testing.T, dir string) *program {
 	return p
 }
 
-// terminate ends the program as a service is ended, and returns its exit code.
+// terminate ends the program with SIGTERM, and returns its exit code.
 func (p *program) terminate(t *testing.T) int {
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	return p.Wait()

@@ -58,10 +58,10 @@ const (
 
 func metricsOf(s *runner.Stats, d *streamer.Stats) []metric {
 	ended := func(status string, n int64) metric {
-		return metric{"reprise_runs_closed_total", `{status="` + status + `"}`, counter, "Runs that were closed, by their status then.", float64(n)}
+		return metric{"reprise_runs_closed_total", `{status="` + status + `"}`, counter, "Runs that were closed, by their status at that time.", float64(n)}
 	}
 	return []metric{
-		{"reprise_runs_queued", "", gauge, "Runs that wait for a slot, at any process that shares the queue.", float64(s.Queued)},
+		{"reprise_runs_queued", "", gauge, "Runs that wait for a slot, in all processes that share the queue.", float64(s.Queued)},
 		{"reprise_runs_parked", "", gauge, "Runs that wait for their time, of all processes that share the queue.", float64(s.Parked)},
 		{"reprise_runs_open", "", gauge, "Runs that are open.", float64(s.Open)},
 		{"reprise_runs_limit", "", gauge, "How many runs may be open at once.", float64(s.Limit)},
@@ -72,7 +72,7 @@ func metricsOf(s *runner.Stats, d *streamer.Stats) []metric {
 		{"reprise_runs_crashed_total", "", counter, "Runs whose process ended without closing them.", float64(s.Crashed)},
 		{"reprise_runs_set_aside_total", "", counter, "Runs that were set aside after crashes.", float64(s.SetAside)},
 		{"reprise_runs_removed_total", "", counter, "Runs that retention has removed.", float64(s.Removed)},
-		{"reprise_troubles_total", "", counter, "Errors of the store, the queue and of runs that cannot continue.", float64(s.Troubles)},
+		{"reprise_troubles_total", "", counter, "Errors of the store and the queue, and runs that cannot continue.", float64(s.Troubles)},
 		{"reprise_attempts_total", "", counter, "Attempts of calls that began.", float64(s.Calls)},
 		{"reprise_retries_total", "", counter, "Attempts of calls after a failed one.", float64(s.Retries)},
 		{"reprise_exhausted_total", "", counter, "Calls that failed because no attempt, no time or no retry budget was left.", float64(s.Exhausted)},

@@ -108,13 +108,13 @@ func TestTokensOfAFileAreAdmitted(t *testing.T) {
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"api/runs", nil)
 	require.NoError(t, err)
-	req.SetBasicAuth("anybody", read) // as a browser
+	req.SetBasicAuth("anybody", read) // as a browser does
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	assert.Equal(t, 200, resp.StatusCode)
 	until := time.After(10 * time.Second)
-	for { // who cancels a run is its principal
+	for { // the run is cancelled in the name of the principal
 		resp, body := fetch(t, http.DefaultClient, http.MethodPost, url+"api/runs/a/cancel", control, `{}`)
 		if resp.StatusCode == 200 {
 			break
@@ -146,7 +146,8 @@ func TestFilesOfTokensThatAreWrongAreRefused(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate and its key as files, by the issuer, or by itself.
+// certificate writes a certificate and its key to files. It is signed by the issuer, or
+// self-signed if that is nil.
 func certificate(t *testing.T, dir, name string, issuer *tls.Certificate) (cert, key string, pair tls.Certificate) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -176,8 +177,8 @@ func certificate(t *testing.T, dir, name string, issuer *tls.Certificate) (cert,
 	return cert, key, pair
 }
 
-// TestClientsAreAdmittedByTheirCertificates: a client without one, or with that of
-// somebody else's, gets nothing.
+// TestClientsAreAdmittedByTheirCertificates: a client without a certificate, or
+// with one of another issuer, is refused.
 func TestClientsAreAdmittedByTheirCertificates(t *testing.T) {
 	dir := t.TempDir()
 	ca, _, issuer := certificate(t, dir, "ca", nil)
@@ -206,7 +207,7 @@ func TestClientsAreAdmittedByTheirCertificates(t *testing.T) {
 	}
 }
 
-// inPrometheus is a line of its text format.
+// inPrometheus matches a line of the text format of Prometheus.
 var inPrometheus = regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+="[a-z]+"\})? [0-9.e+]+)$`)
 
 func TestMetricsAreInTheFormatOfPrometheus(t *testing.T) {
@@ -215,7 +216,7 @@ func TestMetricsAreInTheFormatOfPrometheus(t *testing.T) {
 	require.Equal(t, 201, status, body)
 	until(t, url, "e", "run_completed")
 	var text string
-	for !strings.Contains(text, `reprise_runs_closed_total{status="completed"} 1`) { // which is counted after it
+	for !strings.Contains(text, `reprise_runs_closed_total{status="completed"} 1`) { // the run is counted after its last record
 		require.NoError(t, t.Context().Err())
 		resp, body := fetch(t, http.DefaultClient, http.MethodGet, url+"metrics", "", "")
 		require.Equal(t, "text/plain; version=0.0.4; charset=utf-8", resp.Header.Get("Content-Type"))
@@ -227,7 +228,7 @@ func TestMetricsAreInTheFormatOfPrometheus(t *testing.T) {
 		require.Regexp(t, inPrometheus, line)
 		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			name, kind, _ := strings.Cut(name, " ")
-			require.False(t, described[name], "%s is described once", name)
+			require.False(t, described[name], "%s is described more than once", name)
 			require.Equal(t, kind == "counter", strings.HasSuffix(name, "_total"), name)
 			described[name] = true
 		} else if !strings.HasPrefix(line, "#") {
@@ -284,7 +285,8 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns: and answers meanwhile.
+// TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns: it still serves requests
+// meanwhile.
 func TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready := make(chan string, 1)
@@ -312,14 +314,14 @@ func TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns(t *testing.T) {
 	resp, _ = fetch(t, http.DefaultClient, http.MethodGet, url+"readyz", "", "")
 	require.Equal(t, 200, resp.StatusCode)
 	cancel()
-	for resp.StatusCode == 200 { // the runner hears of the end in its own time
+	for resp.StatusCode == 200 { // the runner notices the end some time later
 		resp, body = fetch(t, http.DefaultClient, http.MethodGet, url+"readyz", "", "")
 	}
 	assert.Equal(t, 503, resp.StatusCode)
 	assert.Equal(t, "not ready\n", body)
 	resp, body = start("b")
 	assert.Equal(t, 503, resp.StatusCode)
-	assert.Contains(t, body, "it is stopping")
+	assert.Contains(t, body, "is stopping")
 	assert.NotEmpty(t, resp.Header.Get("Retry-After"))
 	for _, path := range []string{"healthz", "api/runs/a", "metrics"} {
 		resp, _ = fetch(t, http.DefaultClient, http.MethodGet, url+path, "", "")
@@ -334,8 +336,8 @@ func TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns(t *testing.T) {
 	assert.ErrorIs(t, err, snapshot.ErrNotFound)
 }
 
-// TestThousandsOfStartsAtOnceAreBounded: over real connections, those beyond MaxQueued are
-// told to come back later, and none of the others is lost.
+// TestThousandsOfStartsAtOnceAreBounded uses real connections. Starts beyond MaxQueued are
+// told to try again later, and no other start is lost.
 func TestThousandsOfStartsAtOnceAreBounded(t *testing.T) {
 	const starts, queued, limit = 4000, 1000, 4
 	gate := make(chan struct{})

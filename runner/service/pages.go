@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/aisdk"
 )
 
-// pages serve threads in the protocols of front ends.
+// pages serves threads in the protocols of front ends.
 type pages struct {
 	agui  *agui.Handler
 	aisdk *aisdk.Handler

@@ -22,9 +22,9 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A service with many threads, in which nobody says anything, takes less than a kilobyte of
-// memory for each, of which the index of its store is the most. REPRISE_THREADS says how
-// many there are, and TMPDIR where.
+// A service takes less than a kilobyte of memory for each idle thread, most of it for the
+// index of its store. REPRISE_THREADS sets how many threads there are, and TMPDIR where the
+// store is.
 func TestThreadsAtRestCostNoMemory(t *testing.T) {
 	threads := 200
 	if text := os.Getenv("REPRISE_THREADS"); text != "" {
@@ -38,13 +38,13 @@ func TestThreadsAtRestCostNoMemory(t *testing.T) {
 	t.Logf("%d threads have had a turn in %v", threads, time.Since(began).Round(time.Millisecond))
 	empty, _ := restingHeap(t, t.TempDir())
 	full, turns := restingHeap(t, dir)
-	t.Logf("%d bytes of memory for each", (full-empty)/threads)
+	t.Logf("%d bytes of memory per thread", (full-empty)/threads)
 	assert.Less(t, full-empty, 1<<10*threads+1<<20)
-	assert.Len(t, turns, 2, "a thread goes on after its rest")
+	assert.Len(t, turns, 2, "an idle thread can be continued")
 }
 
-// speakInEach makes a turn in each of so many threads: in the first of them, of which the
-// others are copies.
+// speakInEach stores the given number of threads with one turn. It makes the turn of the
+// first thread, and copies it to the others.
 func speakInEach(t *testing.T, dir string, threads int) {
 	t.Helper()
 	store, err := filestore.New(dir)
@@ -70,7 +70,7 @@ func speakInEach(t *testing.T, dir string, threads int) {
 	require.NoError(t, store.Close())
 }
 
-// inThread is a copy of a turn of the thread thread-0 in another.
+// inThread returns a copy of a turn of the thread thread-0 for another thread.
 func inThread(t *testing.T, first *snapshot.Run, thread string) *snapshot.Run {
 	renamed := strings.NewReplacer("thread-0", thread)
 	info := first.Info.Clone()
@@ -91,8 +91,8 @@ func registerAssistant(r *runner.Runner) error {
 	return nil
 }
 
-// restingHeap returns the memory of a service on a directory that has found its runs, and
-// then the turns of a thread in which somebody speaks.
+// restingHeap returns the memory of a service that has read its directory. It then sends
+// a message to a thread, and returns the turns of the thread.
 func restingHeap(t *testing.T, dir string) (bytes int, turns []streamer.ThreadTurn) {
 	t.Helper()
 	before := heap()
@@ -105,7 +105,7 @@ func restingHeap(t *testing.T, dir string) (bytes int, turns []streamer.ThreadTu
 		}
 	}
 	client := &streamer.Client{URL: url}
-	_, err = client.Runs(t.Context(), 1) // which reads the index
+	_, err = client.Runs(t.Context(), 1) // reads the index
 	require.NoError(t, err)
 	http.DefaultClient.CloseIdleConnections()
 	bytes = heap() - before
@@ -119,7 +119,7 @@ func restingHeap(t *testing.T, dir string) (bytes int, turns []streamer.ThreadTu
 	return bytes, turns
 }
 
-// heap is how many bytes are in use after what is not needed was collected.
+// heap returns the number of heap bytes in use after a garbage collection.
 func heap() int {
 	runtime.GC()
 	runtime.GC()

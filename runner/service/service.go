@@ -22,8 +22,8 @@ import (
 
 // Options configure [Serve].
 type Options struct {
-	// Dir is where runs are kept. Defaults to "reprise-data", as that of
-	// the command reprise does.
+	// Dir is the directory in which runs are kept. Defaults to "reprise-data", like
+	// the flag --dir of the command reprise.
 	Dir string
 
 	// Store keeps the runs instead of Dir, for example a store on JetStream, whose queue is then
@@ -34,12 +34,13 @@ type Options struct {
 	// records like those of this process.
 	Shared bool
 
-	// OpenStore opens the store that the flag -store of [MainWith] names, such as a database that
-	// many processes share; without the flag, runs are in Dir. If it is nil, there is no such flag.
+	// OpenStore opens the store that the flag -store of [MainWith] names, such as a database
+	// that many processes share; without the flag, runs are kept in Dir. If OpenStore is nil,
+	// there is no such flag.
 	OpenStore OpenStore
 
 	// Addr is where HTTP is served. Without Streamer.Authorize it must be a
-	// loopback address. Defaults to 127.0.0.1:8080; port 0 is any that is free.
+	// loopback address. Defaults to 127.0.0.1:8080; port 0 means any free port.
 	Addr string
 
 	Runner   runner.Options
@@ -137,10 +138,10 @@ type service struct {
 	runner    *runner.Runner
 	dashboard *streamer.Handler
 	server    *http.Server
-	files     *filestore.Store // nil for a store of the user's
+	files     *filestore.Store // nil if the store is an option
 	stored    *stored.Runs
 	pages     *pages
-	shared    *stored.Runs // those of all processes; nil if this one has all runs
+	shared    *stored.Runs // the runs of all processes; nil if this process has all runs
 	log       *slog.Logger // nil for none
 }
 
@@ -161,7 +162,7 @@ func newService(o *Options, register func(*runner.Runner) error) (*service, erro
 }
 
 func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) error) (*service, error) {
-	control := new(Control) // it gets the runner before anything is served
+	control := new(Control) // its runner is set before anything is served
 	o.Streamer.Threads = &threads{control, o.Thread}
 	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer, o.Streamer.Forker = control, control, control, stored.NewControl(store)
 	o.Streamer.Queue = func() streamer.Queue {
@@ -263,8 +264,8 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// follow publishes the records of all processes until ctx ends. It continues after the store could
-// not be reached.
+// follow publishes the records of all processes until ctx ends. If the store cannot be reached,
+// it tries again.
 func (s *service) follow(ctx context.Context, follow func() error) {
 	for ctx.Err() == nil {
 		if err := follow(); ctx.Err() == nil && s.log != nil {

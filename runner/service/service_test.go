@@ -32,7 +32,7 @@ type ticket struct {
 	Text string `json:"text"`
 }
 
-// register registers programs that answer, ask and fail.
+// register registers programs that answer, ask, fail and wait.
 func register(r *runner.Runner) error {
 	runner.Register(r, decorators.Agent("echo", "", func(_ context.Context, in ticket) (ticket, error) { return in, nil }))
 	runner.Register(r, decorators.Agent("ask", "", func(ctx context.Context, _ ticket) (string, error) {
@@ -48,7 +48,8 @@ func register(r *runner.Runner) error {
 	return nil
 }
 
-// begin serves the directory, and returns its URL and what stops it.
+// begin serves the directory, and returns the URL of the service and a function that
+// stops it.
 func begin(t *testing.T, dir string) (url string, stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready := make(chan string, 1)
@@ -65,7 +66,7 @@ func begin(t *testing.T, dir string) (url string, stop func()) {
 	return <-ready, stop
 }
 
-// do makes a request and returns status and body.
+// do makes a request, and returns the status and the body of the response.
 func do(t *testing.T, method, url, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -81,10 +82,10 @@ func do(t *testing.T, method, url, body string) (int, string) {
 	return resp.StatusCode, strings.TrimSpace(string(data))
 }
 
-// until follows the run until an event of that name has come.
+// until follows the run until an event with the name arrives.
 func until(t *testing.T, url, run, event string) { t.Helper(); untilIn(t, url, run, event, "") }
 
-// untilIn is until for an event of a generation of the run.
+// untilIn is like until, for an event in a generation of the run.
 func untilIn(t *testing.T, url, run, event, generation string) {
 	t.Helper()
 	client := &streamer.Client{URL: url, Run: run}
@@ -176,16 +177,16 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 
 	stop()
 	url, _ = begin(t, dir)
-	untilIn(t, url, "w", "started", "3-") // it goes on
+	untilIn(t, url, "w", "started", "3-") // the run continues
 	_, body = do(t, "GET", url+"api/runs/e/result", "")
 	assert.Contains(t, body, "hi")
 }
 
-// nested is a JSON array that is nested that deeply.
+// nested returns a JSON array that is nested to the given depth.
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 
-// TestARunOfAServiceStreams: a client sees what a call produces while it goes on, redacted,
-// beside what the program watches itself.
+// TestARunOfAServiceStreams: a client receives the deltas of a call while it runs,
+// redacted, even if the program watches the call itself.
 func TestARunOfAServiceStreams(t *testing.T) {
 	seen := make(chan struct{})
 	watched := make(chan string, 10)
@@ -203,7 +204,7 @@ func TestARunOfAServiceStreams(t *testing.T) {
 		assert.NoError(t, Serve(ctx, o, func(r *runner.Runner) error {
 			runner.Register(r, decorators.Agent("talk", "", func(ctx context.Context, _ ticket) (string, error) {
 				live.Emit(ctx, live.Delta{Part: live.PartProgress, Text: "the key is s3cret"})
-				<-seen // so that it goes on while the client looks
+				<-seen // the call continues once the client has seen the first part
 				return "done", nil
 			}))
 			return nil
@@ -234,14 +235,14 @@ func TestRequestThatIsCutOffDoesNothing(t *testing.T) {
 	until(t, url, "w", "started")
 	start := `{"program":"echo","input":{"text":""}}`
 	for name, request := range map[string]string{
-		"in the middle":                  "api/runs\n" + fmt.Sprintf("Content-Length: %d\n\n%s", len(start), start[:20]),
-		"behind the object":              "api/runs\n" + fmt.Sprintf("Content-Length: %d\n\n%s", len(start)+1, start),
-		"in the middle of a chunk":       "api/runs\n" + fmt.Sprintf("Transfer-Encoding: chunked\n\n%x\n%s", len(start), start[:20]),
-		"between two chunks":             "api/runs\n" + fmt.Sprintf("Transfer-Encoding: chunked\n\n%x\n%s\n", len(start), start),
-		"a cancel, before its body":      "api/runs/w/cancel\nContent-Length: 2\n\n",
-		"a cancel, before its chunks":    "api/runs/w/cancel\nTransfer-Encoding: chunked\n\n",
-		"a cancel, behind its object":    "api/runs/w/cancel\nContent-Length: 3\n\n{}",
-		"an interrupt, behind its chunk": "api/runs/w/interrupt\nTransfer-Encoding: chunked\n\n2\n{}\n",
+		"in the middle":                 "api/runs\n" + fmt.Sprintf("Content-Length: %d\n\n%s", len(start), start[:20]),
+		"after the object":              "api/runs\n" + fmt.Sprintf("Content-Length: %d\n\n%s", len(start)+1, start),
+		"in the middle of a chunk":      "api/runs\n" + fmt.Sprintf("Transfer-Encoding: chunked\n\n%x\n%s", len(start), start[:20]),
+		"between two chunks":            "api/runs\n" + fmt.Sprintf("Transfer-Encoding: chunked\n\n%x\n%s\n", len(start), start),
+		"a cancel, before its body":     "api/runs/w/cancel\nContent-Length: 2\n\n",
+		"a cancel, before its chunks":   "api/runs/w/cancel\nTransfer-Encoding: chunked\n\n",
+		"a cancel, after its object":    "api/runs/w/cancel\nContent-Length: 3\n\n{}",
+		"an interrupt, after its chunk": "api/runs/w/interrupt\nTransfer-Encoding: chunked\n\n2\n{}\n",
 	} {
 		conn, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(url, "http://"), "/"))
 		require.NoError(t, err)
@@ -348,7 +349,7 @@ func TestFlags(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, o.Log)
 	o.Log = nil
-	assert.Equal(t, Options{Dir: "d", Addr: "localhost:0", Runner: runner.Options{Limit: 7, Grace: 3 * time.Second, MaxQueued: 9}}, o.Options, "a flag counts more than its variable")
+	assert.Equal(t, Options{Dir: "d", Addr: "localhost:0", Runner: runner.Options{Limit: 7, Grace: 3 * time.Second, MaxQueued: 9}}, o.Options, "a flag overrides its variable")
 	_, err = parse([]string{"agents", "more"}, Options{}, lookup, &out)
 	assert.ErrorContains(t, err, "takes no arguments")
 	for _, args := range []string{"-log-level loud", "-log-format xml", "-tls-cert x", "-client-ca x", "-tls-cert x -tls-key y", "-tokens nowhere"} {

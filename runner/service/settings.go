@@ -39,7 +39,7 @@ func parse(args []string, o Options, lookup func(string) (string, bool), out io.
 		flags.StringVar(&s.store, "store", "", "the `URL` of the store where runs are kept, instead of -dir")
 	}
 	flags.Usage = func() {
-		fmt.Fprintf(out, "Usage of %s; a variable such as %s sets what its flag does not:\n", flags.Name(), variable("max-queued"))
+		fmt.Fprintf(out, "Usage of %s; an environment variable such as %s sets a flag that is not given:\n", flags.Name(), variable("max-queued"))
 		flags.PrintDefaults()
 	}
 	if err := fromEnvironment(flags, lookup); err != nil {
@@ -63,14 +63,14 @@ func (s *settings) define(flags *flag.FlagSet) {
 	flags.StringVar(&s.Dir, "dir", cmp.Or(s.Dir, defaultDir), "the `directory` where runs are kept")
 	flags.StringVar(&s.Addr, "addr", cmp.Or(s.Addr, "127.0.0.1:8080"), "the `address` where HTTP is served; without -tokens or -client-ca, it must be a loopback address")
 	flags.IntVar(&s.Runner.Limit, "limit", cmp.Or(s.Runner.Limit, 100), "how many runs may be open at once")
-	flags.DurationVar(&s.Runner.Grace, "grace", s.Runner.Grace, "how long runs may continue after the program was told to end (default 10s)")
+	flags.DurationVar(&s.Runner.Grace, "grace", s.Runner.Grace, "how long runs may continue after the program was told to stop (default 10s)")
 	flags.IntVar(&s.Runner.MaxQueued, "max-queued", s.Runner.MaxQueued, "how many runs may wait for a slot; 0 for no limit")
 	flags.IntVar(&s.Runner.MaxQueuedPerPrincipal, "max-queued-per-principal", s.Runner.MaxQueuedPerPrincipal, "how many runs of one principal may wait to begin; 0 for no limit")
 	flags.StringVar(&s.tokens, "tokens", "", "the `file` of the tokens that are admitted, a line for each: principal, token, and control or read")
 	flags.StringVar(&s.cert, "tls-cert", "", "the `file` of the certificate of the service, for HTTPS")
 	flags.StringVar(&s.key, "tls-key", "", "the `file` of its key")
 	flags.StringVar(&s.clients, "client-ca", "", "the `file` of the CA certificates that must have issued the certificates of clients; without -tokens, a client is the common name of its certificate and may control runs")
-	flags.StringVar(&s.logLevel, "log-level", "info", "the `level` from which on lines are logged: debug, info, warn or error")
+	flags.StringVar(&s.logLevel, "log-level", "info", "the lowest `level` that is logged: debug, info, warn or error")
 	flags.StringVar(&s.logFormat, "log-format", "text", "the `format` of the log: text or json")
 }
 
@@ -92,7 +92,7 @@ func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) (e
 	return err
 }
 
-// complete makes the options that are not single values.
+// complete sets the options that need more than one value.
 func (s *settings) complete(out io.Writer) (err error) {
 	if s.Log, err = newLog(out, s.logLevel, s.logFormat); err != nil {
 		return err
@@ -127,13 +127,13 @@ func newLog(out io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("-log-format is %q; want text or json", format)
 }
 
-// newTLS returns nil for no files.
+// newTLS returns the configuration for the files, or nil if there are none.
 func newTLS(cert, key, clients string) (*tls.Config, error) {
 	switch {
 	case cert == "" && key == "" && clients == "":
 		return nil, nil
 	case cert == "" || key == "":
-		return nil, errors.New("-tls-cert and -tls-key belong together, and -client-ca needs both")
+		return nil, errors.New("-tls-cert and -tls-key must be given together, and -client-ca needs both")
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestFlagStoreIsThereWhereAStoreCanBeOpened(t *testing.T) {
 	require.ErrorContains(t, err, "not defined: -store")
 }
 
-// What another process records reaches those who watch the dashboard of this one.
+// Records of another process reach the clients of this process's dashboard.
 func TestSharedStoreIsFollowed(t *testing.T) {
 	store := memstore.New()
 	ctx, stop := context.WithCancel(t.Context())

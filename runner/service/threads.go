@@ -18,8 +18,8 @@ import (
 
 // threads are the conversations of a runner's programs.
 type threads struct {
-	control *Control // which has the runner
-	program string   // that answers in new threads; empty for none
+	control *Control // has the runner
+	program string   // the program that answers in new threads; empty for none
 }
 
 var _ streamer.Threads = (*threads)(nil)
@@ -52,8 +52,8 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 	return streamer.ThreadTurn{Turn: next.Number, RunID: next.RunID, Program: program, Status: string(info.Status), ID: m.ID}, isNew, nil
 }
 
-// answers returns the program that answers: the one that is asked for, the one of the turn
-// before, or that of new threads.
+// answers returns the program that answers: the one that is asked for, that of the
+// previous turn, or that for new threads.
 func (t *threads) answers(ctx context.Context, thread, asked string, number int) (string, error) {
 	if asked == "" && number > 1 {
 		turns, err := conversation.Read(ctx, t.control.runner.Store(), thread, 1)

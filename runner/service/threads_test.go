@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// assistant is an agent whose model says how many messages it got, and asks for approval
-// or fails if it is told to.
+// assistant returns an agent whose model says how many messages it got, and asks for
+// approval or fails if it is told to.
 func assistant(asked *atomic.Int64) conversation.Agent {
 	refund := decorators.Tool("refund", "", func(ctx context.Context, _ struct{}) (string, error) {
 		ok, err := core.Await[bool](ctx, "refund?")
@@ -67,9 +67,9 @@ func TestConversationsAreRunsOfTheService(t *testing.T) {
 			require.NoError(t, err)
 		}
 		if turn.Turn == 1 {
-			return // who has seen the answer may go on at once
+			return // after the answer, the next turn may begin at once
 		}
-		for { // which is stored a moment later
+		for { // the end is stored a moment later
 			turns, err := client.Thread(t.Context(), "ann")
 			require.NoError(t, err)
 			if s := turns[len(turns)-1].Status; s == "completed" || s == "failed" || s == "cancelled" {
@@ -78,14 +78,14 @@ func TestConversationsAreRunsOfTheService(t *testing.T) {
 		}
 	}
 	ended(say("hello"))
-	ended(say("fail")) // leaves nothing in the history
+	ended(say("fail")) // a failed turn leaves nothing in the history
 	second := say("refund")
 	until(t, url, second.RunID, "run_paused")
 	_, err := client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "meanwhile"})
 	require.ErrorIs(t, err, streamer.ErrConflict)
 	turns, err := client.Thread(t.Context(), "ann")
 	require.NoError(t, err)
-	require.Len(t, turns, 3, "the history is there while a turn is pending")
+	require.Len(t, turns, 3, "the history can be read while a turn is pending")
 	require.NoError(t, client.Answer(t.Context(), second.RunID, "assistant/refund?1", "", true))
 	ended(second)
 
@@ -110,7 +110,7 @@ func TestConversationsAreRunsOfTheService(t *testing.T) {
 	assert.Equal(t, `completed|again|"again" is message 7, with 0 bytes|`, lines[4])
 	assert.Len(t, lines, 5)
 
-	// The same conversation outside.
+	// The same conversation outside the service.
 	chat, err := conversation.Open(t.Context(), store, "ann", assistant(&asked))
 	require.NoError(t, err)
 	assert.Equal(t, 5, chat.Turns())
@@ -147,7 +147,7 @@ func TestMessagesThatAThreadCannotTakeAreRefused(t *testing.T) {
 		{"..%2fann", `{"text":"hi","program":"assistant"}`, 400, "not allowed"},
 		{strings.Repeat("a", 200), `{"text":"hi","program":"assistant"}`, 400, "bytes"},
 		{"ann", `{"text":"hi","program":"echo"}`, 400, "does not fit program"},
-		{"ann", `{"text":"hi","program":"bare"}`, 400, "does not fit program"}, // which has no history
+		{"ann", `{"text":"hi","program":"bare"}`, 400, "does not fit program"}, // the program takes no history
 	} {
 		status, body := do(t, http.MethodPost, url+"api/threads/"+c.path, c.body)
 		assert.Equal(t, c.status, status, "%s: %s", c.body, body)
