@@ -14,12 +14,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Agent is an actor that calls others. It is immutable and safe for many
-// goroutines. Make one with [NewAgent], decorators.Agent or [DefineAgent];
-// calling the zero Agent is an error.
+// An Agent is an actor that calls others. It is immutable and safe for concurrent
+// use. Make one with [NewAgent], decorators.Agent or [DefineAgent]; calling the
+// zero Agent is an error.
 //
-// By default an agent is not retried: its calls are. An agent that is retried
-// makes its calls again.
+// By default an agent itself is not retried, only its calls are. An agent that is
+// retried makes its calls again.
 type Agent[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
@@ -59,8 +59,8 @@ func (a Agent[In, Out]) Ensure(condition func(context.Context, In, Out) error) A
 	return a
 }
 
-// Compensate returns a copy whose completed calls f undoes, see
-// [Tool.Compensate]. The calls that a completed agent made are then left to f.
+// Compensate returns a copy whose completed calls f undoes, see [Tool.Compensate].
+// f must also undo the calls that a completed agent made.
 func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent[In, Out] {
 	a.definition = a.definition.Compensate(f)
 	return a
@@ -119,8 +119,8 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, voiding(l.run))), o.identity), promptSchema{}, calledBy(llm, o.functions)}
 }
 
-// voiding is the handler of an agent. A later attempt says that what the calls of earlier ones
-// have shown is void: its own calls have other addresses.
+// voiding returns the handler of an agent. A later attempt reports that the output of calls of
+// earlier attempts is void, since its own calls have other addresses.
 func voiding[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
 		if core.ScopeOf(ctx).Attempt() > 0 {
@@ -175,8 +175,8 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 	return l, o
 }
 
-// isSomething is the postcondition that an answer is not empty. Answers that
-// were cut off are checked later.
+// isSomething is the postcondition that an answer is not empty. Truncated answers
+// are checked later.
 func isSomething(_ context.Context, _ Request, resp Response) error {
 	switch resp.finish() {
 	case FinishStop, FinishOther:
@@ -187,21 +187,21 @@ func isSomething(_ context.Context, _ Request, resp Response) error {
 	return nil
 }
 
-// WithTools gives an agent tools, or other agents as tools. They are sent to
-// the model in this order.
+// WithTools gives an agent tools, or other agents as tools. They are sent to the
+// model in the given order.
 func WithTools(functions ...Function) Option {
 	return agentOption("WithTools", func(o *options) { o.functions = append(o.functions, functions...) })
 }
 
-// WithToolsFunc gives an agent tools that it takes inside each of its calls, such as those
-// of a server that lists them. They follow the tools of [WithTools], and those of an earlier
+// WithToolsFunc gives an agent tools that are determined inside each of its calls, such as
+// those that a server lists. They follow the tools of [WithTools], and those of an earlier
 // WithToolsFunc.
 //
-// take is called whenever the handler of the agent is entered, so also when its run is
-// resumed. What it reads from outside must come from a [core.Step]: the list is then on
-// record, the model is shown the same tools after a resume, and a replay needs no server. An
-// error fails the call, and so do two tools of one name. The compensations of such tools are
-// not among those of [Agent.Compensations].
+// take is called whenever the handler of the agent is entered, and so also when its run is
+// resumed. What it reads from outside must come from a [core.Step]: the list is then
+// recorded, the model is shown the same tools after a resume, and a replay needs no server.
+// An error fails the call, and so do two tools with the same name. The compensations of such
+// tools are not among those of [Agent.Compensations].
 func WithToolsFunc(take func(context.Context) ([]Function, error)) Option {
 	return agentOption("WithToolsFunc", func(o *options) {
 		if take == nil {
@@ -231,9 +231,9 @@ func WithInstructionParts(parts ...Part) Option {
 }
 
 // WithInstructionsFunc builds the system message for each call of the agent, such as one that
-// contains the date. If the text is empty, there is no message. Build is called once for each
-// call: the text is recorded as the step "instructions", and is the same when the call is resumed.
-// An error fails the call.
+// contains the date. If the text is empty, there is no message. build is called once for each
+// call: the text is recorded as the step "instructions", and is the same when the call is
+// resumed. An error fails the call.
 func WithInstructionsFunc(build func(context.Context, Prompt) (string, error)) Option {
 	return agentOption("WithInstructionsFunc", func(o *options) { o.instructions = instructions{build: build} })
 }
@@ -249,10 +249,10 @@ func WithDescription(text string) Option {
 	return agentOption("WithDescription", func(o *options) { o.spec.Description = text })
 }
 
-// WithMaxTurns limits how often an agent asks its LLM before it fails with
-// [ErrTurnLimit]: for the answer, after each call of tools, and again for an answer of
-// a typed agent that does not fit. Defaults to 10. A request that is refused for its format and
-// made again with a tool counts once.
+// WithMaxTurns limits how often an agent asks its LLM before it fails with [ErrTurnLimit]: for
+// the answer, after each call of tools, and again for an answer of a typed agent that does not
+// fit. Defaults to 10. A request that is refused because of its format, and repeated with a
+// tool, counts once.
 func WithMaxTurns(n int) Option {
 	return agentOption("WithMaxTurns", func(o *options) {
 		if n < 1 {

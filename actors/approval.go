@@ -16,10 +16,10 @@ var ErrNotApproved = errors.New("not approved")
 
 func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 
-// WithApproval makes calls of a tool wait for the approval of a human: the run is
-// paused with a question that shows the tool and the arguments, and
-// continues when it is answered with an [Approval] (see state.Answer).
-// Preconditions are checked before the question is asked.
+// WithApproval makes calls of a tool wait for the approval of a person: the run is
+// paused with a question that shows the tool and the arguments, and continues when
+// it is answered with an [Approval] (see state.Answer). Preconditions are checked
+// before the question is asked.
 //
 // The question is asked by a call around that of the tool, whose name is
 // approve_ and the name of the tool. An approved call runs with the tool's
@@ -54,12 +54,12 @@ func WithApproval(how ...ApprovalOption) Option {
 // An ApprovalOption configures [WithApproval].
 type ApprovalOption func(*approval)
 
-// approval is how a tool asks for approval.
+// approval has the options of WithApproval.
 type approval struct {
 	needed   any // a func(In) bool; nil for always
 	question any // a func(In) string; nil for the default
 	after    time.Duration
-	answer   Approval // used after that time
+	answer   Approval // the answer after that time
 }
 
 // ApprovalIf makes only those calls wait for approval for whose arguments needed returns true, such
@@ -140,7 +140,7 @@ func (a *approvalOf[In]) text(tool string, in In) (string, error) {
 type Approval struct {
 	Approved  bool            `json:"approved"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // instead of those of the model; checked in the same way
-	Reason    string          `json:"reason,omitempty"`    // of a refusal, for the model to see
+	Reason    string          `json:"reason,omitempty"`    // of a refusal, for the model
 }
 
 // Approve allows the call with the arguments of the model.

@@ -24,7 +24,7 @@ type mail struct {
 	Text string `json:"text"`
 }
 
-// office runs an agent that sends mail after approval, and resumes it.
+// office runs and resumes an agent that sends mail after approval.
 type office struct {
 	t     *testing.T
 	store *memstore.Store
@@ -108,7 +108,7 @@ func TestAnApprovalCanChangeTheArguments(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The answer of another program is JSON.
+// The answer comes from another program, as JSON.
 func TestChangedArgumentsThatDoNotFitAreAskedAgain(t *testing.T) {
 	o := newOffice(t)
 	_, questions, _ := o.run()
@@ -288,7 +288,7 @@ func TestBadOptionsOfAnApprovalPanic(t *testing.T) {
 	assert.Panics(t, func() { actors.ApprovalQuestion[wire](nil) })
 }
 
-// A condition that panics has not said that no approval is needed.
+// If the condition panics, it is not known that no approval is needed.
 func TestConditionOfAnApprovalThatPanicsFailsTheCall(t *testing.T) {
 	var made []wire
 	_, err := bank(t, memstore.New(), &made, wire{1, "ada"}, actors.ApprovalIf(func(wire) bool { panic("boom") }))

@@ -18,8 +18,8 @@ func conversationOf(n int) []Message {
 	return messages
 }
 
-// TestAKnownConversationIsNotEncodedAgain is why a turn costs the same however many there were
-// before it.
+// TestAKnownConversationIsNotEncodedAgain: therefore the cost of a turn does not depend on the
+// number of turns before it.
 func TestAKnownConversationIsNotEncodedAgain(t *testing.T) {
 	messages := conversationOf(500)
 	messages[1].Extra = Extra{"": {"cache_control": true}}

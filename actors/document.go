@@ -6,15 +6,15 @@ import (
 )
 
 // Models are told to answer with a JSON document only. If nothing enforces that, many put the
-// document into a fence, write something before it, or think aloud in <think> tags. If the document
-// can be read, the model need not be paid for another answer.
+// document into a fence, write something before it, or think aloud in <think> tags. If the
+// document can be found, the model need not be asked, and paid, for another answer.
 
 // maxDocuments is how many documents are looked for in an answer.
 const maxDocuments = 32
 
-// documentIn returns the document in an answer that check accepts: the whole text, or else the last
-// such document in it. The problem is that of the last document in the text, or of the whole text
-// if there is none.
+// documentIn returns the document in an answer that check accepts: the whole text, or else the
+// last such document in it. problem says what is wrong with the last document in the text, or
+// with the whole text if there is none.
 func documentIn(text string, check func(string) error) (document string, problem error) {
 	whole := strings.TrimSpace(text)
 	if problem = check(whole); problem == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The text of an error says each thing once: live, after a resume, and where
-// everything went through its recorded form.
+// The text of an error says each thing once: in the first execution, after a
+// resume, and if every error was encoded and decoded.
 func TestErrorOfACallSaysNothingTwice(t *testing.T) {
 	weather := testkit.Tool(t, "weather", core.RetryConfig{Disabled: true}, testkit.Fail(errBoom))
 	flaky := testkit.Tool(t, "flaky", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errBoom)))
@@ -89,7 +89,7 @@ func TestErrorOfACallSaysNothingTwice(t *testing.T) {
 	}
 }
 
-// failWith fails with an error of that text.
+// failWith returns a function that fails with the text.
 func failWith(text string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return "", fmt.Errorf("%s", text) }
 }

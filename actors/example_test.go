@@ -57,7 +57,7 @@ func Example() {
 	// assistant completed
 }
 
-// What a trip has booked is given back when the trip fails.
+// When a trip fails, its bookings are given back.
 func ExampleTool_Compensate() {
 	type Seat struct {
 		Number int `json:"number"`
@@ -77,7 +77,8 @@ func ExampleTool_Compensate() {
 		return "", errors.New("the hotel is full")
 	})
 
-	// A stored run is told what it may have to undo: after a crash it goes on.
+	// A stored run must know what it may have to undo, since it continues after a
+	// crash.
 	st, err := state.Open(context.Background(), memstore.New(), "trip-1", state.WithCompensations(book))
 	if err != nil {
 		fmt.Println(err)
@@ -92,7 +93,7 @@ func ExampleTool_Compensate() {
 	// trip: permanent: the hotel is full
 }
 
-// The service did not answer in time: whether the seat is booked is not known.
+// The service did not answer in time, so nobody knows whether the seat is booked.
 func ExampleTool_CompensateInDoubt() {
 	type Seat struct {
 		Number int `json:"number"`
@@ -134,7 +135,7 @@ func ExampleMap() {
 	// Output: [4 4 6] <nil>
 }
 
-// What a model says is shown word by word; the answer is there at the end.
+// The words of a model are shown as they arrive; the answer is complete at the end.
 func ExampleStream() {
 	llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range []string{"It ", "is ", "4 °C."} {
@@ -160,8 +161,8 @@ func ExampleStream() {
 	// "It is 4 °C." after 1 turn
 }
 
-// The answer of the agent is a value; a first try that does not fit is fed
-// back to the model.
+// The answer of the agent is a value. A first answer that does not fit is sent back
+// to the model.
 func ExampleNewTypedAgent() {
 	type Weather struct {
 		City  string  `json:"city"`

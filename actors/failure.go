@@ -34,7 +34,7 @@ func (e *UnfinishedError) Error() string {
 	case FinishRefusal:
 		return fmt.Sprintf("%v: %s", ErrRefused, record.Truncate(e.Partial, 200))
 	}
-	return fmt.Sprintf("the service broke the answer off after %d bytes", len(e.Partial))
+	return fmt.Sprintf("the service broke off the answer after %d bytes", len(e.Partial))
 }
 
 // Is matches [ErrFiltered] and [ErrRefused].

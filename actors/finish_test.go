@@ -25,7 +25,8 @@ func finished(f actors.Finish, r actors.Response) actors.Response {
 	return r
 }
 
-// Also when it is recalled: an agent that branches on it takes the same way.
+// This also holds when the answer is recalled: an agent that checks for the error takes
+// the same branch.
 func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
 	for _, tc := range []struct {
 		finish actors.Finish
@@ -34,7 +35,7 @@ func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
 	}{
 		{actors.FinishLength, false, "cut off by the limit on tokens after 11 bytes"},
 		{actors.FinishFilter, true, "withheld"},
-		{actors.FinishError, false, "broke the answer off after 11 bytes"},
+		{actors.FinishError, false, "broke off the answer after 11 bytes"},
 	} {
 		t.Run(string(tc.finish), func(t *testing.T) {
 			store := memstore.New()
@@ -97,7 +98,7 @@ func TestToolCallsThatWereCutOffAreAnsweredWithAnError(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/refused_echo", "assistant/refused_echo#2", "assistant/model#2"}, addresses(t, st))
 	sent := model.asked()[1].Messages[1].ToolCalls
-	assert.Equal(t, []string{`{"n":1}`, `{}`, `{}`}, []string{sent[0].Arguments, sent[1].Arguments, sent[2].Arguments}, "services parse what goes back")
+	assert.Equal(t, []string{`{"n":1}`, `{}`, `{}`}, []string{sent[0].Arguments, sent[1].Arguments, sent[2].Arguments}, "services parse the arguments that are sent back")
 }
 
 func TestEnsureOfAnLLMLetsToolTurnsPass(t *testing.T) {
@@ -137,7 +138,7 @@ func TestOptionsOfThePromptWinOverThoseOfTheAgent(t *testing.T) {
 	})
 }
 
-// A model that had to call tools for ever could never answer.
+// A model that had to call a tool in every turn could never answer.
 func TestAToolThatMustBeCalledIsCalledFirst(t *testing.T) {
 	for _, choice := range []string{"required", "echo"} {
 		model := newScript(asks(call("echo", `{"n":1}`)), says("done"))
@@ -169,7 +170,7 @@ func TestAToolThatMustBeCalledIsOneOfTheAgents(t *testing.T) {
 	assert.Empty(t, model.asked())
 }
 
-// A changed option is a changed input, which a resumed run notices.
+// A changed option changes the input, which a resumed run notices.
 func TestOptionsArePartOfTheInput(t *testing.T) {
 	hash := func(o actors.Options) record.Hash {
 		h, err := record.HashOf(actors.Request{Messages: []actors.Message{actors.User("?")}, Options: o})
@@ -189,12 +190,12 @@ func TestInstructionsAreBuiltForEachCallAndOnceOnly(t *testing.T) {
 			built++
 			return "It is " + time.Now().String() + "; asked: " + p.Text, nil
 		}))
-	for range 2 { // the second time all of it is recalled
+	for range 2 { // the second time all calls are recalled
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
 		answer, err := agent.Call(st.Context(t.Context()), actors.Ask("?"))
 		require.NoError(t, err)
-		assert.Equal(t, actors.RoleUser, answer.Messages[0].Role, "instructions are no part of the conversation")
+		assert.Equal(t, actors.RoleUser, answer.Messages[0].Role, "instructions are not part of the conversation")
 		require.NoError(t, st.Close())
 	}
 	assert.Equal(t, 1, built)

@@ -64,7 +64,7 @@ func prepare[In, Out any](ctx context.Context, name string, d *core.Definition[I
 	}
 	raw := json.RawMessage(arguments)
 	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}") // what models send for a function without parameters
+		raw = json.RawMessage("{}") // models send an empty text for a function without parameters
 	}
 	in, err := decodeInput[In](name, schema, raw)
 	if err != nil {
@@ -110,7 +110,7 @@ func toolOutput(name string, out any) (ToolOutput, error) {
 // resultText returns an output as text for a model.
 func resultText(name string, out any) (text string, err error) {
 	defer func() {
-		if p := recover(); p != nil { // in a method of the user's type
+		if p := recover(); p != nil { // a method of the user's type has panicked
 			err = fmt.Errorf("actors: the output of %s as text: panic: %v", name, p)
 		}
 	}()
@@ -140,8 +140,8 @@ type ToolSet struct {
 }
 
 // NewToolSet returns a set of the functions. It returns an error for a nil
-// function, for a name that LLM services refuse, and for two functions of one
-// name.
+// function, for a name that LLM services refuse, and for two functions with the
+// same name.
 func NewToolSet(functions ...Function) (ToolSet, error) {
 	return ToolSet{}.With(functions...)
 }
@@ -182,7 +182,7 @@ func (ts ToolSet) With(functions ...Function) (ToolSet, error) {
 // Describe returns the descriptions of the functions, in the order of the set.
 func (ts ToolSet) Describe() []FunctionSpec { return slices.Clone(ts.specs) }
 
-// Lookup returns the function of the name.
+// Lookup returns the function with the name.
 func (ts ToolSet) Lookup(name string) (Function, bool) {
 	i, ok := ts.byName[name]
 	if !ok {

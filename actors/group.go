@@ -77,7 +77,7 @@ type BranchError struct {
 // the group. A branch whose error begins with its address is not numbered.
 func (e *GroupError) Error() string { return e.text((*BranchError).line) }
 
-// text lists the failures, each by its line.
+// text lists the failures, each with the text that line returns.
 func (e *GroupError) text(line func(*BranchError) string) string {
 	var b strings.Builder
 	if e.Err != nil {
@@ -138,13 +138,12 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 	})
 }
 
-// Parallel runs the branches in parallel and returns their results in the order
-// of submission, as [Map] does. Each branch is a call of kind
-// [record.KindBranch], and its calls belong to it. When the run is resumed, a
-// branch that has completed does not run again: its result is recalled. Only a
-// branch that called an actor marked NoStore runs again, since its result may be
-// what that actor returned. A T that cannot be stored is an error, and nothing
-// runs.
+// Parallel runs the branches in parallel and returns their results in the order of
+// submission, as [Map] does. Each branch is a call of kind [record.KindBranch], and
+// its calls belong to it. When the run is resumed, a branch that has completed does
+// not run again: its result is recalled. Only a branch that called an actor with
+// WithNoStore runs again, since its result may be the output of that actor. If T
+// cannot be stored, Parallel returns an error and runs nothing.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
 	prepare, err := branchesOf(g, branches)
 	if err != nil {
@@ -206,7 +205,7 @@ func parallel[In, Out any](ctx context.Context, g Group, n int, prepare preparin
 	return results, err
 }
 
-// group makes the call of the group. Run makes its n branches.
+// group makes the call of the group. run executes its n branches.
 func group(ctx context.Context, g Group, n int, run func(context.Context) error) error {
 	if err := g.check(); err != nil {
 		return err
@@ -235,8 +234,8 @@ type branches[In, Out any] struct {
 	mu          sync.Mutex
 	errs        []error
 	notFinished []int // branches, from 1, in no order
-	suspended   error // the error of a branch that was suspended although the group was not ended
-	failed      bool  // the group fails, because a branch did
+	suspended   error // the error of a branch that was suspended although nothing had ended the group
+	failed      bool  // the group fails because a branch has failed
 
 	closed       bool        // branches without a recorded outcome do not begin
 	succeeded    func(i int) // called by the goroutine of a branch that succeeded; may be nil
@@ -366,13 +365,13 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 		return failed
 	case b.suspended != nil:
 		return b.suspended
-	case len(b.notFinished) > 0: // something around the group ended
+	case len(b.notFinished) > 0: // a call around the group has ended
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// groupEnd returns why the group itself was ended, nil if it was not.
+// groupEnd returns why the group itself has ended, or nil if it has not.
 func groupEnd(ctx context.Context) error {
 	var e *core.InterruptedError
 	if errors.As(context.Cause(ctx), &e) && e.Reason == record.InterruptGroup {

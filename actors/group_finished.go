@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Ended is a branch that has ended.
+// An Ended is a branch that has ended.
 type Ended[T any] struct {
 	Branch int // from 1; 0 with the error of the group
 	Output T   // zero if the branch failed
@@ -62,7 +62,7 @@ func onlyBranches(err error) bool {
 // finishing yields the branches of a group as they end.
 type finishing[In, Out any] struct {
 	*branches[In, Out]
-	ctx      context.Context // of the group's handler
+	ctx      context.Context // the context of the group's handler
 	failFast bool
 	ended    chan int // branches that succeeded or failed, each once
 	arrived  []int    // received from ended, not yielded yet
@@ -86,7 +86,7 @@ func (f *finishing[In, Out]) run(yield func(Ended[Out], error) bool) error {
 		defer close(f.ended)
 		err = f.branches.run(f.ctx)
 	})
-	left := true // by a panic or runtime.Goexit of the caller's loop
+	left := true // set unless each returns: a panic or runtime.Goexit in the caller's loop
 	defer func() {
 		if left {
 			engine.EndGroup(f.ctx, nil)

@@ -51,12 +51,12 @@ func First[T any](ctx context.Context, g Group, branches ...func(context.Context
 
 // first finds the winner of a group.
 type first[T any] struct {
-	ctx    context.Context // of the group's handler
+	ctx    context.Context // the context of the group's handler
 	choice *core.PreparedCall[struct{}, int]
 
 	mu     sync.Mutex
-	winner int   // -1 for none yet
-	err    error // of recording the winner
+	winner int   // -1 if there is none yet
+	err    error // the error of recording the winner
 }
 
 // succeeded makes the first branch that succeeds the winner, and ends the group.

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// after succeeds, or fails with err, after d.
+// after returns a branch that succeeds, or fails with err, after d.
 func after(d time.Duration, err error) func(context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		if stopped := testkit.Pause(ctx, d); stopped != nil {
@@ -29,7 +29,7 @@ func after(d time.Duration, err error) func(context.Context) (time.Duration, err
 	}
 }
 
-// deaf takes its time, whatever its context says.
+// deaf returns a branch that ignores its context and takes d.
 func deaf(d time.Duration) func(context.Context) (time.Duration, error) {
 	return func(context.Context) (time.Duration, error) {
 		<-time.After(d)
@@ -52,8 +52,8 @@ func TestGroupTimeoutInterruptsTheBranchesThatAreLeft(t *testing.T) {
 			require.ErrorIs(t, failed.Err, core.ErrGroupTimeout)
 			assert.Empty(t, failed.Failed)
 			assert.Equal(t, []int{2, 3, 4, 5}, failed.NotEnded)
-			assert.Equal(t, time.Second, out[0], "what was finished is kept")
-			assert.Equal(t, 7*time.Second, time.Since(start), "a branch that does not listen is waited for")
+			assert.Equal(t, time.Second, out[0], "finished results are kept")
+			assert.Equal(t, 7*time.Second, time.Since(start), "the group waits for a branch that ignores its context")
 			assert.Contains(t, call.Error(), "group timeout")
 			r := recordOf(t, st, "group:g")
 			assert.Equal(t, record.StatusFailed, r.Status)
@@ -97,9 +97,9 @@ func TestFirstSuccessInterruptsTheOthers(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, record.StatusCompleted, recordOf(t, st, "group:g").Status)
 		assert.Equal(t, record.StatusInterrupted, recordOf(t, st, "group:g/1").Status)
-		assert.NotContains(t, addresses(t, st), "group:g/3", "it waited for a worker")
+		assert.NotContains(t, addresses(t, st), "group:g/3", "the branch waited for a worker")
 		_, err = echo().Call(ctx, number{1})
-		require.NoError(t, err, "the run goes on")
+		require.NoError(t, err, "the run continues")
 	})
 }
 
@@ -133,8 +133,8 @@ func TestResultsByName(t *testing.T) {
 	})
 }
 
-// asFinished are the branches in the order in which they were yielded; failed ones
-// are negative, and the error of the group is 0.
+// asFinished returns the branches in the order in which they are yielded. Failed
+// ones are negative, and the error of the group is 0.
 func asFinished(ctx context.Context, g actors.Group, actor actors.Tool[number, int], inputs []number) (order []int, err error) {
 	for f, failure := range actors.AsEnded(ctx, g, actor, inputs) {
 		n := f.Branch
@@ -208,12 +208,12 @@ func TestBreakingOffALoopInterruptsTheRest(t *testing.T) {
 		assert.Equal(t, record.StatusCompleted, recordOf(t, st, "group:g").Status)
 		assert.Equal(t, record.StatusInterrupted, recordOf(t, st, "group:g/1").Status)
 		_, err := echo().Call(ctx, number{1})
-		require.NoError(t, err, "the run goes on")
+		require.NoError(t, err, "the run continues")
 	})
 }
 
 func TestPanicInALoopLeavesNothingBehind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which finds goroutines that are left
+	synctest.Test(t, func(t *testing.T) { // synctest finds leaked goroutines
 		_, ctx := testkit.Run(t)
 		assert.NotEmpty(t, testkit.PanicText(t, func() {
 			for range actors.AsEnded(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
@@ -223,8 +223,8 @@ func TestPanicInALoopLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Work items: the first attempts of all items, two at a time, and each waits an
-// hour for its second. A slot that is given up lets the next begin.
+// Two workers make the first attempts of all items, and each item waits an hour for
+// its second. A slot that is released lets the next item begin.
 func TestItemThatWaitsGivesUpItsSlot(t *testing.T) {
 	for _, yields := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestItemsFailFastOrAllEnd(t *testing.T) {
 			require.Len(t, failed.Failed, 1)
 			assert.Equal(t, 2, failed.Failed[0].Branch)
 			if collect {
-				assert.Equal(t, map[int]int{1: 3, 2: 2, 3: 3, 4: 3}, attempts, "each with attempts of its own")
+				assert.Equal(t, map[int]int{1: 3, 2: 2, 3: 3, 4: 3}, attempts, "each item has its own attempts")
 				assert.Equal(t, []int{1, 0, 3, 4}, out)
 			} else {
 				assert.NotEmpty(t, failed.NotEnded)
@@ -293,7 +293,7 @@ func TestTenThousandItemsInFiftySlots(t *testing.T) {
 		seen := make([]bool, 10_001)
 		item := decorators.Tool("item", "", func(ctx context.Context, in number) (int, error) {
 			defer inside.enter()()
-			again := seen[in.N] // only its own attempts touch it
+			again := seen[in.N] // only the attempts of this item access it
 			seen[in.N] = true
 			if err := testkit.Pause(ctx, time.Millisecond); err != nil {
 				return 0, err
@@ -329,7 +329,7 @@ func ExampleAsEnded() {
 			return
 		}
 		fmt.Println(f.Branch, f.Output)
-		if next < len(ready) { // each is ready after the one before
+		if next < len(ready) { // each report is ready after the previous one
 			close(ready[next])
 			next++
 		}

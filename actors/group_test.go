@@ -21,14 +21,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// slowest takes the longer the smaller its number is.
+// slowest returns a tool that takes longer for smaller numbers.
 func slowest() actors.Tool[number, int] {
 	return decorators.Tool("slowest", "", func(ctx context.Context, in number) (int, error) {
 		return in.N * 10, testkit.Pause(ctx, time.Duration(100-in.N)*time.Second)
 	})
 }
 
-// picky fails for even numbers, and takes n seconds for odd ones.
+// picky returns a tool that fails for even numbers, and takes n seconds for odd ones.
 func picky() actors.Tool[number, int] {
 	return decorators.Tool("picky", "", func(ctx context.Context, in number) (int, error) {
 		if in.N%2 == 0 {
@@ -38,7 +38,7 @@ func picky() actors.Tool[number, int] {
 	})
 }
 
-// failsLater is a branch that fails when the others are under way.
+// failsLater is a branch that fails while the others are running.
 func failsLater(ctx context.Context) (int, error) {
 	if err := testkit.Pause(ctx, time.Second); err != nil {
 		return 0, err
@@ -70,7 +70,7 @@ func TestParallelReturnsResultsInTheOrderOfSubmission(t *testing.T) {
 func TestWorkersLimitHowManyBranchesRunAtOnce(t *testing.T) {
 	for _, tc := range []struct {
 		workers    int
-		most, want int64 // branches at once, seconds
+		most, want int64 // concurrent branches, seconds
 	}{
 		{0, 10, 1}, {1, 1, 10}, {3, 3, 4}, {10, 10, 1}, {1000, 10, 1},
 	} {
@@ -130,7 +130,7 @@ func TestFirstFailureInterruptsTheOtherBranches(t *testing.T) {
 			r := recordOf(t, st, address)
 			assert.Equal(t, record.StatusInterrupted, r.Status, address)
 			assert.Equal(t, record.InterruptGroup, r.Interrupt().Reason, address)
-			require.ErrorIs(t, r.Err, errBoom, "the cause is the failure")
+			require.ErrorIs(t, r.Err, errBoom, "the failure is the cause of the context")
 		}
 	})
 }
@@ -163,7 +163,7 @@ func TestParentThatHandlesTheErrorOfAGroupCompletes(t *testing.T) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "g"},
 				func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) }, failsLater)
 			if err == nil {
-				return "", errors.New("the group did not fail")
+				return "", errors.New("the group should have failed")
 			}
 			if err := ctx.Err(); err != nil {
 				return "", err
@@ -418,7 +418,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 				var inGroup error
 				parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) (string, error) {
 					_, inGroup = actors.Map(ctx, g, block(), upTo(4))
-					return "never said", nil // swallowed
+					return "never said", nil // the interrupt is swallowed
 				})
 				time.AfterFunc(time.Second, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"}) })
 				out, err := parent.Call(ctx, number{})
@@ -429,7 +429,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 						failed      *actors.GroupError
 					)
 					require.ErrorAs(t, err, &interrupted)
-					require.NotErrorAs(t, err, &failed, "an interrupt is no failure")
+					require.NotErrorAs(t, err, &failed, "an interrupt is not a failure")
 					assert.Equal(t, record.InterruptUser, interrupted.Reason)
 					assert.Equal(t, "deploy", interrupted.Message)
 				}

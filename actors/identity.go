@@ -12,10 +12,10 @@ type turn struct {
 	IsError    bool       `json:",omitempty"`
 }
 
-// Identity implements core.Identifier. It is the conversation without
-// instructions, texts of tool results, tools and options. So a reworded
-// instruction, a new tool or a new field in the output of a tool does not make
-// it another request: the recorded answer of the model is then used.
+// Identity implements core.Identifier. It is the conversation without instructions,
+// texts of tool results, tools and options. So a reworded instruction, a new tool
+// or a new field in the output of a tool does not change the identity, and the
+// recorded answer of the model is used.
 func (r Request) Identity() any { return turns(r.Messages) }
 
 // Identity implements core.Identifier. It is the text and the history, as for a
@@ -40,7 +40,7 @@ func turns(messages []Message) []turn {
 
 func turnOf(m *Message) turn {
 	t := turn{Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, IsError: m.IsError}
-	if m.Role != RoleTool { // the text of a tool is made from a recorded output, whose type may have gained a field
+	if m.Role != RoleTool { // the text of a tool result is made from a recorded output, whose type may have gained a field
 		t.Text, t.Parts = m.Text, withoutExtra(m.Parts)
 	}
 	return t

@@ -16,9 +16,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run under way goes on with other instructions and another tool, and is
-// refused for another question.
-func TestRewordedInstructionsDoNotStopARunUnderWay(t *testing.T) {
+// A run continues with changed instructions and a new tool, but not with another
+// question.
+func TestRewordedInstructionsDoNotStopARun(t *testing.T) {
 	asked := 0
 	assistant := func(instructions string, stop bool, tools ...actors.Function) actors.Actor[actors.Prompt, actors.Answer] {
 		llm := decorators.LLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
@@ -52,10 +52,11 @@ func TestRewordedInstructionsDoNotStopARunUnderWay(t *testing.T) {
 	answer, err := run(assistant("Please call echo, and be brief.", false, other), "how many?")
 	require.NoError(t, err)
 	assert.Equal(t, "it is 7", answer.Text)
-	assert.Equal(t, 3, asked, "the first turn is recalled, the second was interrupted")
+	assert.Equal(t, 3, asked, "the first turn is recalled, the second is made again")
 }
 
-// parcel is what the actors of the tests take; a trace does not make it another.
+// parcel is the input of the actors of these tests. Its trace is not part of its
+// identity.
 type parcel struct {
 	Order string `json:"order"`
 	Trace string `json:"trace"`
@@ -82,7 +83,7 @@ func TestIdentityIsWhatTheActorSays(t *testing.T) {
 		if err := run(parcel{"7", "a"}); err != nil {
 			require.ErrorIs(t, err, core.ErrAwaiting, name)
 		}
-		if err := run(parcel{"7", "b"}); err != nil { // what a human was shown is another question
+		if err := run(parcel{"7", "b"}); err != nil { // a human was shown another question
 			require.ErrorContains(t, err, "the question of approve_send: recorded", name)
 		}
 		require.ErrorIs(t, run(parcel{"8", "a"}), core.ErrDivergence, name)

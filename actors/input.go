@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 )
 
-// DecodeInput decodes an input of the agent from JSON. For an input that the
-// schema of the agent does not allow, the error is an *[ArgumentsError] that
-// names the field. An agent without a schema accepts what encoding/json does.
+// DecodeInput decodes an input of the agent from JSON. For an input that the schema
+// of the agent does not allow, the error is an *[ArgumentsError] that names the
+// field. An agent without a schema accepts whatever encoding/json accepts.
 func (a Agent[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
 	return decodeInput[In](a.Name(), a.schema, input)
 }
@@ -18,14 +18,14 @@ func (t Tool[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
 	return decodeInput[In](t.Name(), t.schema, input)
 }
 
-// Description returns what the agent is for; empty for none.
+// Description returns the description of the agent, which may be empty.
 func (a Agent[In, Out]) Description() string { return a.definition.Spec().Description }
 
-// Description returns what the tool is for; empty for none.
+// Description returns the description of the tool, which may be empty.
 func (t Tool[In, Out]) Description() string { return t.definition.Spec().Description }
 
-// InputSchema returns the JSON schema of what DecodeInput takes, nil for an agent without
-// one.
+// InputSchema returns the JSON schema of the input of DecodeInput, or nil for an agent
+// without one.
 func (a Agent[In, Out]) InputSchema() json.RawMessage {
 	return describe(a.definition, a.schema).Parameters
 }

@@ -12,15 +12,17 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A transfer is worded by a model, which does not say the same thing twice.
+// The text of a transfer is written by a model, which does not use the same words
+// twice.
 type transfer struct {
 	Words string `json:"words"`
 }
 
-// The agent transfers money, and the confirmation fails: it is tried again, and words
-// the transfer anew. Without WithIrreversible that is another call, and the money goes out
-// twice (ACRFence, arXiv 2603.20625, found this in all of twelve frameworks). With it the
-// run asks, and the second attempt gets the receipt of the first.
+// The agent transfers money, and then the confirmation fails. The agent is retried, and
+// words the transfer differently. Without WithIrreversible this is another call, and the
+// money is sent twice (ACRFence, arXiv 2603.20625, found this in all of twelve
+// frameworks). With WithIrreversible the run asks, and the second attempt gets the receipt
+// of the first.
 func ExampleWithIrreversible() {
 	assistant := func(options ...actors.Option) actors.Agent[struct{}, string] {
 		send := decorators.Tool("send", "Sends money.", func(_ context.Context, t transfer) (string, error) {

@@ -10,19 +10,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An LLM is a language model: it continues a conversation. It is immutable and
-// safe for many goroutines. Make one with openai.New, decorators.LLM or
-// [NewLLM]; calling the zero LLM is an error.
+// An LLM is a language model: it continues a conversation. It is immutable and safe
+// for concurrent use. Make one with openai.New, decorators.LLM or [NewLLM]; calling
+// the zero LLM is an error.
 type LLM struct {
 	definition *core.Definition[Request, Response]
 }
 
-// NewLLM returns an LLM with a handler. The usage of each response is counted
-// for the call, unless the handler asks another LLM, for which it was counted
-// already. The attempt gets attributes (see [core.Annotate]): those of
-// [Options.Annotate] from the request, model, response_id and finish from the response,
-// and first_token, in seconds, if the answer is streamed. NewLLM panics if the name or an
-// option is invalid or the handler is nil.
+// NewLLM returns an LLM with a handler. The usage of each response is counted for the
+// call, unless the handler asks another LLM, whose call has counted it already. The
+// attempt gets attributes (see [core.Annotate]): those of [Options.Annotate] from the
+// request, model, response_id and finish from the response, and first_token, in seconds,
+// if the answer is streamed. NewLLM panics if the name or an option is invalid or the
+// handler is nil.
 func NewLLM(name, description string, handler core.Handler[Request, Response], opts ...Option) LLM {
 	observed := handler
 	if handler != nil {
@@ -45,8 +45,8 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 	return LLM{define(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, observed, opts)}
 }
 
-// shown calls the handler of an LLM and emits deltas of its attempt: that it
-// begins and ends, and the answer if the handler itself has emitted none.
+// shown calls the handler of an LLM and emits deltas of its attempt: the begin, the
+// end, and the answer if the handler itself has emitted no deltas.
 func shown(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
 	emit := live.Emitter(ctx)
 	if emit == nil {
@@ -111,7 +111,7 @@ func (l LLM) Compensate(f func(context.Context, Request, Response) error) LLM {
 	return LLM{l.definition.Compensate(f)}
 }
 
-// CompensateInDoubt returns a copy whose calls in doubt f undoes, too, see
+// CompensateInDoubt returns a copy whose calls in doubt are undone by f, too; see
 // [Tool.CompensateInDoubt].
 func (l LLM) CompensateInDoubt(f func(context.Context, Request) error) LLM {
 	return LLM{l.definition.CompensateInDoubt(f)}

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrTurnLimit is found by errors.Is in the failure of an agent whose model still asked for tools in
-// its last turn, or gave an answer that does not fit.
+// ErrTurnLimit is found by errors.Is in the failure of an agent whose model still asked for
+// tools in its last turn, or gave an answer that does not fit its type.
 var ErrTurnLimit = errors.New("turn limit reached")
 
 // loop is the handler of an agent made by NewAgent or NewTypedAgent.
@@ -71,7 +71,7 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	}
 	first := len(conversation) - len(prompt.History) - 1
 	var answer Answer
-	var problem error // of the last answer
+	var problem error // what is wrong with the last answer
 	corrections, turns := 0, l.maxTurns
 	known := new(digests)
 	for answer.Turns < turns {
@@ -105,7 +105,7 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 			}
 			conversation = append(conversation, results...)
 			if options.forcesTools() {
-				options.ToolChoice = "" // it has called the tools; otherwise it could never answer
+				options.ToolChoice = "" // it has called a tool; if it had to call one again, it could never answer
 			}
 			continue
 		}
@@ -126,8 +126,8 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	return Answer{}, core.Permanent(l.outOfTurns(&answer, problem))
 }
 
-// outOfTurns returns the failure of an agent whose last turn did not end it. The problem is that
-// of its answer; nil if there was none.
+// outOfTurns returns the failure of an agent whose last turn did not end it. problem says what
+// is wrong with its answer; it is nil if there was none.
 func (l *loop) outOfTurns(answer *Answer, problem error) error {
 	const format = "actors: %s after %d turns: %w; raise it with WithMaxTurns"
 	switch {
@@ -140,8 +140,8 @@ func (l *loop) outOfTurns(answer *Answer, problem error) error {
 	return fmt.Errorf(format, "the model still asks for tools", l.maxTurns, ErrTurnLimit)
 }
 
-// checkOptions checks options of a call, or outside of one those of the agent, whose tools may
-// not be known yet.
+// checkOptions checks the options of a call or, outside of a call, those of the agent, whose
+// tools may not be known yet.
 func (l *loop) checkOptions(o Options, inCall bool) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -265,8 +265,8 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	return prepared, err
 }
 
-// refused returns a call that fails because of the reason, so that there is a record of what the
-// model asked for and was told. Its name differs from the names of all tools, whose calls keep
+// refused returns a call that fails with the reason, so that there is a record of the model's
+// request and of the answer. Its name differs from the names of all tools, whose calls keep
 // their addresses.
 func refused(ctx context.Context, call ToolCall, reason error) PreparedFunction {
 	name := call.Name
@@ -299,9 +299,9 @@ func errorResult(callID string, err error) Message {
 }
 
 // plainText returns the text of an error for a model, without addresses and
-// attempts, and with each branch of a group that failed. A recorded error has
-// the same text: an error that wraps the error of a call in words of its own is
-// shown in those words.
+// attempts, and with each branch of a group that failed. A recorded error has the
+// same text. An error that wraps the error of a call with a text of its own is
+// shown with that text.
 func plainText(err error) string {
 	text := fmt.Sprint(err)
 	var call *core.CallError

@@ -53,7 +53,7 @@ func TestAgentCallsAToolAndTellsTheModel(t *testing.T) {
 
 		requests := model.asked()
 		require.Len(t, requests, 2)
-		assert.Equal(t, told[:1], requests[0].Messages, "what was asked first must not change later")
+		assert.Equal(t, told[:1], requests[0].Messages, "the first request must not change later")
 		assert.Equal(t, told, requests[1].Messages)
 		for _, req := range requests {
 			assert.Equal(t, []actors.FunctionSpec{echo().Describe()}, req.Tools)
@@ -352,7 +352,7 @@ func TestInstructionsComeFirstAndAreNoPartOfTheAnswer(t *testing.T) {
 	assert.Equal(t, told[:2], model.asked()[0].Messages)
 	assert.Equal(t, told, model.asked()[1].Messages)
 	assert.Equal(t, append(told[1:], actors.Assistant("no")), second.Messages)
-	assert.Equal(t, 1, second.Turns, "turns are those of this call")
+	assert.Equal(t, 1, second.Turns, "only turns of this call are counted")
 }
 
 func TestSystemMessageOfTheHistoryIsAPartOfTheAnswer(t *testing.T) {
@@ -455,7 +455,7 @@ func TestAgentIsAToolOfAnother(t *testing.T) {
 
 	require.NoError(t, err)
 	assert.Equal(t, "Wear a coat.", answer.Text)
-	assert.Equal(t, []actors.Message{actors.ToolResult("1", "It is 4 °C.")}, boss.results(), "the text and nothing else")
+	assert.Equal(t, []actors.Message{actors.ToolResult("1", "It is 4 °C.")}, boss.results(), "the model gets only the text")
 	assert.Equal(t, []actors.Message{actors.User("How warm is it?")}, researcher.asked()[0].Messages)
 	assert.Equal(t, "Finds things out.", boss.asked()[0].Tools[0].Description)
 	assert.Equal(t, []string{

@@ -51,15 +51,15 @@ type Message struct {
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	IsError    bool   `json:"is_error,omitempty"`
 
-	// Opaque is data that the service needs back unchanged. Nil for none.
+	// Opaque is data that the service needs back unchanged. Nil if there is none.
 	Opaque *Opaque `json:"opaque,omitempty"`
 
 	Extra Extra `json:"extra,omitempty"` // further fields of the message
 }
 
-// Extra contains fields in the form of one service. The key is the host of the service, or a domain
-// that contains the host. The fields are sent to no other service; those of the key "" are sent to
-// all. They are not part of the identity of a conversation.
+// Extra contains additional fields for particular services. The key is the host of the service,
+// or a domain that contains the host. The fields are sent to no other service; those of the key
+// "" are sent to all. They are not part of the identity of a conversation.
 //
 //	actors.Part{Text: manual, Extra: actors.Extra{"openrouter.ai": {"cache_control": map[string]string{"type": "ephemeral"}}}}
 type Extra map[string]map[string]any
@@ -68,17 +68,17 @@ type Extra map[string]map[string]any
 type Citation struct {
 	URL    string `json:"url,omitempty"`
 	Title  string `json:"title,omitempty"`
-	FileID string `json:"file_id,omitempty"` // of a file at the service
+	FileID string `json:"file_id,omitempty"` // the ID of a file at the service
 	Text   string `json:"text,omitempty"`    // what is cited, if the service says so
-	Begin  int    `json:"begin,omitempty"`   // of the place in the text, as the service counts
-	End    int    `json:"end,omitempty"`     // of that place; 0 if the service names none
+	Begin  int    `json:"begin,omitempty"`   // where the place in the text begins, as the service counts
+	End    int    `json:"end,omitempty"`     // where that place ends; 0 if the service does not say
 }
 
 // A Logprob is the logarithm of the probability of a token.
 type Logprob struct {
 	Token   string    `json:"token"`
 	Logprob float64   `json:"logprob"`
-	Top     []Logprob `json:"top,omitempty"` // the most likely tokens at its place
+	Top     []Logprob `json:"top,omitempty"` // the most likely tokens at that position
 }
 
 // A Part is a piece of the content of a message: text, data of a MIME type, or
@@ -106,7 +106,7 @@ func File(name, mime string, data []byte) Part { return Part{Name: name, MIME: m
 // Opaque is data in the form of a service, which needs it back verbatim, such as signed or
 // encrypted reasoning. An LLM sends it back only to the service that it came from.
 type Opaque struct {
-	Wire string          `json:"wire"` // where it came from, in the words of the LLM
+	Wire string          `json:"wire"` // the API and service it came from, as identified by the LLM
 	Data json.RawMessage `json:"data"`
 }
 
@@ -133,8 +133,8 @@ func ToolResult(callID, text string, parts ...Part) Message {
 	return Message{Role: RoleTool, ToolCallID: callID, Text: text, Parts: parts}
 }
 
-// A Request is the input of an [LLM]: the conversation so far, the functions
-// that the model may call, and how to answer. All of it is hashed with the
+// A Request is the input of an [LLM]: the conversation so far, the functions that
+// the model may call, and how to answer. All fields are part of the hash of the
 // input of the call.
 //
 // The requests of an agent share their messages: a handler that changes a message must
@@ -151,9 +151,9 @@ type Request struct {
 type Response struct {
 	Message      Message    `json:"message"`
 	Finish       Finish     `json:"finish,omitempty"`
-	FinishReason string     `json:"finish_reason,omitempty"` // as the service names it
-	ID           string     `json:"id,omitempty"`            // of the answer, at the service
-	Model        string     `json:"model,omitempty"`         // that answered
+	FinishReason string     `json:"finish_reason,omitempty"` // the name that the service uses
+	ID           string     `json:"id,omitempty"`            // the ID of the answer at the service
+	Model        string     `json:"model,omitempty"`         // the model that answered
 	Usage        core.Usage `json:"usage,omitzero"`
 
 	// Raw is the reply of the service, unchanged, if Options.Raw asks for it: for a stream, an
@@ -175,7 +175,8 @@ const (
 	FinishError     Finish = "error"      // the service failed in the middle: the text is cut off
 
 	// FinishMalformedCall says that the model asked for a tool in a way that the service could
-	// not read. Text is what it wrote. An agent tells the model, and asks again.
+	// not read. Text is what the model wrote. An agent reports the problem to the model, and
+	// asks again.
 	FinishMalformedCall Finish = "malformed_call"
 	FinishOther         Finish = "other" // see Response.FinishReason
 )
@@ -183,7 +184,7 @@ const (
 // finish returns the Finish of the response; it is never empty.
 func (r Response) finish() Finish {
 	switch {
-	case r.Finish == FinishToolCalls && len(r.Message.ToolCalls) == 0: // it asks for none
+	case r.Finish == FinishToolCalls && len(r.Message.ToolCalls) == 0: // the model asks for no tool
 		return FinishStop
 	case r.Finish != "":
 		return r.Finish
@@ -203,8 +204,8 @@ func (r Response) finish() Finish {
 type Prompt struct {
 	Text    string    `json:"text"`
 	Parts   []Part    `json:"parts,omitempty"`   // images and files, in addition to the text
-	History []Message `json:"history,omitempty"` // what was said before
-	Before  []Message `json:"-"`                 // what was said before History
+	History []Message `json:"history,omitempty"` // earlier messages
+	Before  []Message `json:"-"`                 // messages before History; see below
 	Options Options   `json:"options,omitzero"`  // take precedence over those of the agent, field by field
 }
 

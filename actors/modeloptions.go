@@ -15,8 +15,8 @@ import (
 // ToolChoice is not sent without tools. An agent that must call a tool
 // ("required", or the name of one) may answer after it has called some.
 type Options struct {
-	Model           string   `json:"model,omitempty"`       // another model of the same service
-	MaxTokens       int      `json:"max_tokens,omitempty"`  // of one answer, reasoning included
+	Model           string   `json:"model,omitempty"`       // name of another model of the same service
+	MaxTokens       int      `json:"max_tokens,omitempty"`  // of one answer, including reasoning
 	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2; see [Ptr]
 	TopP            *float64 `json:"top_p,omitempty"`       // 0 to 1
 	Seed            *int64   `json:"seed,omitempty"`
@@ -28,16 +28,16 @@ type Options struct {
 
 	Raw bool `json:"raw,omitempty"` // Response.Raw contains the unchanged reply
 
-	// Extra are fields of the body of the request in the service's own form,
-	// for what the fields above do not cover. They take precedence, and nil
-	// removes a field; but "tools" are added to those of the request, such as the
-	// tools that the service itself runs.
+	// Extra has additional fields for the body of the request, in the form of the
+	// service, for settings without a field above. They take precedence, and nil
+	// removes a field. As an exception, "tools" are added to those of the request,
+	// such as tools that the service itself runs.
 	Extra map[string]any `json:"extra,omitempty"`
 }
 
 // A Format makes the model answer with a JSON document.
 type Format struct {
-	Name   string          `json:"name"`             // as a function's
+	Name   string          `json:"name"`             // a valid function name
 	Schema json.RawMessage `json:"schema"`           // JSON schema of an object
 	Strict bool            `json:"strict,omitempty"` // the service enforces the schema, which must then have a restricted form
 
@@ -45,8 +45,8 @@ type Format struct {
 	// services do not enforce. It is not sent.
 	Loose string `json:"loose,omitempty"`
 
-	// ByTool makes the model give its answer as the arguments of a tool of that
-	// name, for services that have tools but no formats.
+	// ByTool makes the model give its answer as the arguments of a tool named Name,
+	// for services that have tools but no formats.
 	ByTool bool `json:"by_tool,omitempty"`
 }
 

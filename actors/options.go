@@ -36,12 +36,12 @@ func WithAttemptTimeout(d time.Duration) Option {
 	}
 }
 
-// WithInDoubt sets what happens to a call of which nobody knows whether it took effect: because its
-// process ended, or its run was interrupted, while its handler ran, or because the handler says so
-// with [core.InDoubt]. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an
-// irreversible actor. For calls that must not happen twice and have no idempotency key,
-// [core.InDoubtFail] makes the call fail with core.ErrInDoubt, and [core.InDoubtAsk] pauses the run
-// with a question that is answered with a state.InDoubtAnswer. An attempt that timed out is not in
+// WithInDoubt sets what happens to a call in doubt, which may or may not have taken effect: its
+// process ended or its run was interrupted while its handler ran, or the handler returned
+// [core.InDoubt]. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an irreversible
+// actor. For calls that must not happen twice and have no idempotency key, [core.InDoubtFail]
+// makes the call fail with core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a
+// question that is answered with a state.InDoubtAnswer. An attempt that timed out is not in
 // doubt: the retry configuration decides about it. [Tool.CompensateInDoubt] undoes possible
 // effects. For an agent WithInDoubt has no effect: agents are always entered again.
 func WithInDoubt(d core.InDoubtPolicy) Option {
@@ -81,9 +81,10 @@ func WithIrreversible() Option {
 	return func(o *options) { o.spec.Irreversible = true }
 }
 
-// WithInterceptors calls the interceptors around the attempts of the actor's
-// calls, inside those of the run. The first is outermost, also among the options:
-// each of [WithBreaker], [WithRetryBudget] and [WithCache] adds one.
+// WithInterceptors calls the interceptors around the attempts of the actor's calls,
+// inside those of the run. The first interceptor is the outermost. Each of the
+// options [WithBreaker], [WithRetryBudget] and [WithCache] adds one, too, in the
+// order of the options.
 func WithInterceptors(i ...core.Interceptor) Option {
 	return func(o *options) { o.spec.Interceptors = append(slices.Clip(o.spec.Interceptors), i...) }
 }
@@ -127,11 +128,11 @@ func WithCache(c *cache.Cache, version string, ttl time.Duration) Option {
 	}
 }
 
-// WithNoStore keeps outputs out of records and artifacts, for outputs that must not be stored. A
-// completed call then runs again whenever its run is resumed; an agent is entered again, and its
-// own calls are recalled. The calls after it must be the recorded ones. Only if the output differs
-// this time, other calls may be made; but then too, the call around them must not end before it has
-// made every recorded call that has an outcome.
+// WithNoStore keeps outputs out of records and artifacts, for outputs that must not be stored.
+// A completed call then runs again whenever its run is resumed; an agent is entered again, and
+// its own calls are recalled. If the output is the same as before, the calls after it must be
+// the recorded ones. If it differs, other calls may be made, but the call around them must not
+// end before it has made every recorded call that has an outcome.
 func WithNoStore() Option {
 	return func(o *options) { o.spec.NoStore = true }
 }
@@ -244,9 +245,9 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 	return identified(must(core.NewDefinition(o.spec, handler)), o.identity)
 }
 
-// identified returns the definition with that identity of its inputs, a
-// func(In) any, or nil for the default. It panics if inputs could not be told
-// apart.
+// identified returns the definition with the identity of its inputs, which is a
+// func(In) any, or nil for the default. It panics if different inputs could have
+// the same identity.
 func identified[In, Out any](d *core.Definition[In, Out], identity any) *core.Definition[In, Out] {
 	if identity == nil {
 		return must(d, d.Check())

@@ -9,10 +9,10 @@ import (
 // partsKey is the key of the function of [WithParts] in a context.
 type partsKey struct{}
 
-// WithParts returns a context in which LLMs get the data of parts that are stored elsewhere: parts
-// with a URL that fetch recognizes. Fetch returns the data for the URL, and reports whether it
-// recognizes it. It is called for each attempt of a call of an LLM, and its result is not recorded.
-// Recorded and compared requests contain the URLs.
+// WithParts returns a context in which LLMs get the data of parts that are stored elsewhere:
+// parts with a URL that fetch recognizes. fetch returns the data for the URL, and reports
+// whether it recognizes the URL. It is called for each attempt of a call of an LLM, and its
+// result is not recorded. Recorded and compared requests contain the URLs.
 func WithParts(ctx context.Context, fetch func(ctx context.Context, url string) (data []byte, isOurs bool, err error)) context.Context {
 	return context.WithValue(ctx, partsKey{}, fetch)
 }

@@ -81,7 +81,7 @@ func TestBranchThatLeavesItsGoroutineHasFailed(t *testing.T) {
 	var failed *actors.GroupError
 	require.ErrorAs(t, err, &failed)
 	assert.Equal(t, 1, failed.Failed[0].Branch)
-	assert.Equal(t, []int{0, 2}, out, "another goroutine goes on with the rest")
+	assert.Equal(t, []int{0, 2}, out, "another goroutine makes the other branches")
 }
 
 func TestPrepareOfTheZeroToolIsAnError(t *testing.T) {

@@ -31,10 +31,10 @@ type Schema interface {
 // [encoding/json.RawMessage] and map[string]any take all of them, a struct
 // takes those that it has fields for.
 //
-// Drafts 2020-12 and 7 are supported; format is not checked. The root must have
-// the type "object". ParseSchema returns an error for a document that is not a
-// JSON schema, for a $ref that leaves the document or leads back to itself, and
-// for anchors and $dynamicRef.
+// Drafts 2020-12 and 7 are supported; format is not checked. The root must have the
+// type "object". ParseSchema returns an error for a document that is not a JSON
+// schema, for a $ref that leaves the document or leads back to itself, and for one
+// with anchors or $dynamicRef.
 func ParseSchema(document []byte) (Schema, error) {
 	s, err := schema.Parse(document)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 func ExampleParseSchema() {
-	// The tool of another server, as that describes it.
+	// The schema of the tool of another server, as the server describes it.
 	parameters, err := actors.ParseSchema([]byte(`{
 		"type": "object",
 		"properties": {
@@ -33,7 +33,7 @@ func ExampleParseSchema() {
 			return "sent to the server: " + string(arguments), nil
 		})
 
-	// What a model may make of it.
+	// Arguments that a model may send.
 	for _, arguments := range []string{`{"query":"tea","limit":5}`, `{"query":"tea","limit":500}`} {
 		call, err := search.Prepare(context.Background(), arguments)
 		if err != nil {
@@ -123,8 +123,8 @@ func TestDocumentThatCannotBeUsedIsAnError(t *testing.T) {
 	}
 }
 
-// A document can make the validator try each of so many alternatives that it
-// would run for years.
+// A document can have so many combinations of alternatives that trying them all
+// would take years.
 func TestArgumentsThatTakeTooMuchWorkAreRefused(t *testing.T) {
 	document := `{"type":"object","anyOf":[
 		{"required":["x"],"properties":{"v":{"$ref":"#"}}},
@@ -143,7 +143,7 @@ func TestArgumentsThatTakeTooMuchWorkAreRefused(t *testing.T) {
 }
 
 func TestToolWithoutSchemaPanicsAndNamesBothWays(t *testing.T) {
-	assert.PanicsWithValue(t, `actors: tool "f" has no schema; decorators.Tool infers one, ParseSchema makes one of a document`, func() {
+	assert.PanicsWithValue(t, `actors: tool "f" has no schema; decorators.Tool infers one, ParseSchema makes one from a document`, func() {
 		actors.NewTool("f", "", nil, func(context.Context, string) (string, error) { return "", nil })
 	})
 }

@@ -22,8 +22,8 @@ import (
 // errBoom is the cause that tests look for at the other end.
 var errBoom = errors.New("boom")
 
-// script is a fake LLM: it answers with its responses, one after the other,
-// and keeps what it was asked.
+// script is a fake LLM that answers with its responses, one after the other, and
+// records its requests.
 type script struct {
 	mu        sync.Mutex
 	responses []actors.Response
@@ -32,7 +32,7 @@ type script struct {
 
 func newScript(responses ...actors.Response) *script { return &script{responses: responses} }
 
-// llm is the actor, named "model".
+// llm returns the actor, named "model".
 func (s *script) llm(opts ...actors.Option) actors.LLM {
 	return actors.NewLLM("model", "", s.respond, opts...)
 }
@@ -55,7 +55,7 @@ func (s *script) asked() []actors.Request {
 	return slices.Clone(s.requests)
 }
 
-// results is what the model was told after the latest message of its own.
+// results returns the messages to the model after its own latest message.
 func (s *script) results() []actors.Message {
 	requests := s.asked()
 	messages := requests[len(requests)-1].Messages
@@ -71,7 +71,7 @@ func says(text string) actors.Response {
 	return actors.Response{Message: actors.Assistant(text)}
 }
 
-// asks is a model that wants the calls, which get the IDs 1, 2, ….
+// asks returns a response that asks for the calls, which get the IDs 1, 2, …
 func asks(calls ...actors.ToolCall) actors.Response {
 	for i := range calls {
 		calls[i].ID = strconv.Itoa(i + 1)
@@ -88,7 +88,7 @@ func using(u core.Usage, r actors.Response) actors.Response {
 	return r
 }
 
-// errorResult is what the model is told of a failure.
+// errorResult returns the message that tells the model of a failure.
 func errorResult(id, text string) actors.Message {
 	return actors.Message{Role: actors.RoleTool, ToolCallID: id, Text: "error: " + text, IsError: true}
 }
@@ -107,19 +107,19 @@ func upTo(n int) []number {
 	return inputs
 }
 
-// echo returns its number, at once.
+// echo returns a tool that returns its number.
 func echo() actors.Tool[number, int] {
 	return decorators.Tool("echo", "", func(_ context.Context, in number) (int, error) { return in.N, nil })
 }
 
-// block waits until its context ends, or for an hour.
+// block returns a tool that waits until its context ends, at most an hour.
 func block() actors.Tool[number, int] {
 	return decorators.Tool("block", "", func(ctx context.Context, in number) (int, error) {
 		return in.N, testkit.Pause(ctx, time.Hour)
 	})
 }
 
-// gauge counts how many are inside at once.
+// gauge counts how many goroutines are inside at the same time.
 type gauge struct{ now, most, total atomic.Int64 }
 
 func (g *gauge) enter() (leave func()) {
@@ -131,8 +131,7 @@ func (g *gauge) enter() (leave func()) {
 	return func() { g.now.Add(-1) }
 }
 
-// settled lists how the calls ended, in the order in which they did, as
-// "address status".
+// settled lists the calls in the order in which they ended, as "address status".
 func settled(t testing.TB, st *state.ExecutionState) []string {
 	var lines []string
 	for _, r := range testkit.Records(t, st) {
@@ -143,7 +142,7 @@ func settled(t testing.TB, st *state.ExecutionState) []string {
 	return lines
 }
 
-// addresses lists the calls, in the order in which they were begun.
+// addresses lists the calls in the order in which they began.
 func addresses(t testing.TB, st *state.ExecutionState) []string {
 	var all []string
 	for _, r := range testkit.Records(t, st) {
@@ -162,12 +161,11 @@ func recordOf(t *testing.T, st *state.ExecutionState, address string) record.Rec
 			return r
 		}
 	}
-	t.Fatalf("%s has no ending; there are %q", address, settled(t, st))
+	t.Fatalf("call %s has not ended; the calls that have ended are %q", address, settled(t, st))
 	return record.Record{}
 }
 
-// both runs a claim outside a run and in one, each time in a bubble with a
-// clock of its own.
+// both runs a claim outside a run and in a run, each time in a bubble of synctest.
 func both(t *testing.T, claim func(t *testing.T, ctx context.Context)) {
 	t.Helper()
 	t.Run("outside a run", func(t *testing.T) {

@@ -2,10 +2,10 @@ package actors
 
 const stackOfRequest = 12 << 10 // bytes that encoding a request and reading its reply take
 
-// growStack grows the goroutine's stack to what a request of a model takes. An attempt
-// runs on a goroutine of its own, which begins with a small stack; the runtime would
-// double it several times and copy ever deeper frames. An agent of ten turns (LLMAgent in
-// module bench) takes 6 % less processor time with it.
+// growStack grows the goroutine's stack to the size that a request to a model takes. An
+// attempt runs on a goroutine of its own, which begins with a small stack; the runtime
+// would double it several times and copy ever deeper frames. An agent of ten turns
+// (LLMAgent in module bench) takes 6 % less processor time with it.
 //
 //go:noinline
 func growStack(i int) byte {

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// Stream calls actor with in, and yields the deltas that it and the calls
-// inside it emit meanwhile, as [live.Watch] does:
+// Stream calls actor with in, and yields the deltas that the call and the calls
+// inside it emit, as [live.Watch] does:
 //
 //	var answer actors.Answer
 //	for delta, err := range actors.Stream(ctx, assistant, actors.Ask("Hello"), &answer) {

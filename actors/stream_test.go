@@ -23,8 +23,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// talking is an LLM that says words, one each second, and then answers with
-// them.
+// talking returns an LLM that emits the words, one each second, and then answers
+// with them.
 func talking(words ...string) actors.LLM {
 	return actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range words {
@@ -98,7 +98,7 @@ func TestLeavingTheLoopFailsNoCall(t *testing.T) {
 		assert.Equal(t, 3*time.Second, time.Since(begin))
 		assert.Equal(t, "a b c", answer.Text)
 		assert.Equal(t, []string{"assistant/model completed", "assistant completed"}, settled(t, st))
-	}) // and no goroutine stays: the bubble would not end
+	}) // if a goroutine were left, the bubble would not end
 }
 
 func TestALoopThatPanicsLeavesNoGoroutine(t *testing.T) {
@@ -134,8 +134,8 @@ func TestASlowLoopHoldsUpNoCallAndLosesNothing(t *testing.T) {
 			pieces++
 			require.NoError(t, testkit.Pause(t.Context(), time.Hour))
 		}
-		assert.Equal(t, begin, ended.Load(), "the call took no time")
-		assert.Less(t, pieces, 1000, "neighbours are joined")
+		assert.Equal(t, begin, ended.Load(), "the loop must not slow down the call")
+		assert.Less(t, pieces, 1000, "adjacent deltas are joined")
 		assert.True(t, strings.HasPrefix(shown.String(), "0 1 2 ") && strings.HasSuffix(shown.String(), "998 999 "))
 		assert.Len(t, strings.Fields(shown.String()), 1000)
 	})
@@ -177,8 +177,8 @@ func TestParallelToolsShowTheirProgress(t *testing.T) {
 	assert.Equal(t, map[string]string{"assistant/work": "1", "assistant/work#2": "2"}, progress)
 }
 
-// The calls of a later attempt have other addresses, so that nothing that they show replaces
-// what those of the first have shown.
+// The calls of a later attempt have other addresses, so their deltas would not replace those
+// of the first attempt.
 func TestAttemptOfAnAgentVoidsWhatCallsOfEarlierOnesHaveShown(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	model := newScript(says("half"), says("whole"))

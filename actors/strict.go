@@ -8,14 +8,14 @@ import (
 )
 
 // WithStrict makes services enforce the schema of a tool, or of the answer of a typed
-// agent: the model cannot give anything else. The schema is sent in the form that
-// services demand for that, in which each property is required, and one that is optional
-// may be null instead. A null that stands for an absent property is left out before the
-// arguments are checked and decoded.
+// agent, so that the model cannot give anything else. The schema is sent in the form
+// that services demand for that: every property is required, and an optional one may be
+// null. A null for an optional property is removed before the arguments are checked and
+// decoded.
 //
-// Typed agents do so without the option, where the type of the answer allows it. With the
-// option the constructor panics if it does not, and says why: services do not enforce
-// objects whose keys are not known, such as maps, or values of any type.
+// Typed agents do so without the option if the type of the answer allows it. With the
+// option, the constructor panics if the type does not, and says why: services do not
+// enforce objects whose keys are not known, such as maps, or values of any type.
 func WithStrict() Option {
 	return func(o *options) { o.strict = true }
 }

@@ -93,7 +93,7 @@ func TestADocumentIsReadWhereverItIsInTheAnswer(t *testing.T) {
 			got, err := actors.NewTypedAgent[string, report]("writer", model.llm()).Call(ctx, "?")
 			require.NoError(t, err)
 			assert.Equal(t, report{Title: "T", Points: []string{"a {b}"}}, got)
-			assert.Equal(t, []string{"writer", "writer/model"}, addresses(t, st), "no turn is paid for")
+			assert.Equal(t, []string{"writer", "writer/model"}, addresses(t, st), "no additional turn is needed")
 		})
 	}
 }
@@ -116,7 +116,7 @@ func TestTheAnswerByToolCanBeChosen(t *testing.T) {
 
 func TestTheTurnLimitOfATypedAgentSaysWhatIsTrue(t *testing.T) {
 	store, model := memstore.New(), newScript(says("no"), says("no"))
-	for range 2 { // live and recalled
+	for range 2 { // first executed, then recalled
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
 		_, err = actors.NewTypedAgent[string, report]("writer", model.llm(), actors.WithMaxTurns(2), actors.WithMaxCorrections(5)).Call(st.Context(t.Context()), "?")

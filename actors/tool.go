@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Tool is a typed function that agents and models call. It is immutable and
-// safe for many goroutines. Make one with decorators.Tool or [NewTool]; calling
-// the zero Tool is an error.
+// A Tool is a typed function that agents and models call. It is immutable and safe
+// for concurrent use. Make one with decorators.Tool or [NewTool]; calling the zero
+// Tool is an error.
 type Tool[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
@@ -33,7 +33,7 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 		panic(err)
 	}
 	if schema == nil {
-		panic(fmt.Sprintf("actors: tool %q has no schema; decorators.Tool infers one, ParseSchema makes one of a document", name))
+		panic(fmt.Sprintf("actors: tool %q has no schema; decorators.Tool infers one, ParseSchema makes one from a document", name))
 	}
 	spec := core.Spec{Kind: record.KindTool, Name: name, Description: description}
 	t := Tool[In, Out]{definition: define(spec, handler, opts), schema: schema}
@@ -84,8 +84,8 @@ func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) To
 	return t
 }
 
-// Compensate returns a copy whose completed calls f undoes when the call around
-// them fails for good, or their run is cancelled, see
+// Compensate returns a copy whose completed calls are undone by f when the call
+// around them fails for good, or their run is cancelled; see
 // [core.Definition.Compensate]. A call that did not complete is not undone: see
 // [Tool.CompensateInDoubt]. A stored run must know the tool:
 // state.WithCompensations.
@@ -97,11 +97,11 @@ func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[I
 	return t
 }
 
-// CompensateInDoubt returns a copy whose calls in doubt f undoes, too, by their
-// input: calls that were cut off by a crash, an interrupt or a timeout, so that
-// nobody knows whether they took effect, see [core.Definition.CompensateInDoubt].
-// So f must accept that there is nothing to undo. It panics if Compensate was not
-// called before.
+// CompensateInDoubt returns a copy whose calls in doubt are undone by f, too: calls
+// that were cut off by a crash, an interrupt or a timeout, so that nobody knows
+// whether they took effect; see [core.Definition.CompensateInDoubt]. f gets the
+// input of the call, and must accept that there may be nothing to undo. It panics
+// if Compensate was not called before.
 func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool[In, Out] {
 	t.definition = t.definition.CompensateInDoubt(f)
 	if t.approval != nil {
@@ -110,8 +110,8 @@ func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool
 	return t
 }
 
-// LookUp returns a copy whose calls f looks up before they fail or somebody is asked,
-// although they may have taken effect, see [core.Definition.LookUp].
+// LookUp returns a copy for whose calls in doubt f finds out whether they took
+// effect, before they fail or somebody is asked; see [core.Definition.LookUp].
 func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) Tool[In, Out] {
 	t.definition = t.definition.LookUp(f)
 	if t.approval != nil {

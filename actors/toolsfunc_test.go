@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// listed returns tools of the names that list returns, which are on record. The tool
-// "ask" waits for an answer.
+// listed returns a function for WithToolsFunc. It returns tools with the names that
+// list returns, which a step records. The tool "ask" waits for an answer.
 func listed(list func() ([]string, error)) func(context.Context) ([]actors.Function, error) {
 	return func(ctx context.Context) ([]actors.Function, error) {
 		names, err := core.Step(ctx, "tools", func(context.Context) ([]string, error) { return list() })
@@ -63,7 +63,7 @@ func TestToolsThatAnAgentTakesInsideItsCallAreOnRecord(t *testing.T) {
 	out, err := run(second, func() ([]string, error) { return nil, errors.New("the server is away") })
 	require.NoError(t, err)
 	assert.Equal(t, "done", out.Text)
-	assert.Equal(t, []string{"own", "find", "book"}, names(second.Requests()[0]), "the list that is on record")
+	assert.Equal(t, []string{"own", "find", "book"}, names(second.Requests()[0]), "the recorded list")
 }
 
 func TestToolsThatAnAgentCannotTakeFailItsCall(t *testing.T) {
@@ -81,7 +81,7 @@ func TestToolsThatAnAgentCannotTakeFailItsCall(t *testing.T) {
 	})
 }
 
-// A tool that must be called may be one that the agent does not know yet.
+// A tool that must be called may be one that is known only inside the call.
 func TestToolChoiceOfAToolThatIsTakenInsideTheCall(t *testing.T) {
 	take := actors.WithToolsFunc(listed(func() ([]string, error) { return []string{"find"}, nil }))
 	script := actorstest.NewScript(t, actorstest.Say("done"))

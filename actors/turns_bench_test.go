@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// BenchmarkTurns shows what a turn costs in conversations of different lengths: the time
-// for a turn must not depend on how many came before it.
+// BenchmarkTurns measures the cost of a turn in conversations of different lengths: it
+// must not depend on the number of turns before.
 func BenchmarkTurns(b *testing.B) {
 	for _, stored := range []bool{false, true} {
 		for _, turns := range []int{100, 300, 900} {

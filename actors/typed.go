@@ -13,14 +13,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// NewTypedAgent returns an agent like that of [NewAgent] whose answer is an
-// Out. The model gets the JSON schema of Out, as the format of its answer if
-// the service has such formats, and otherwise as a tool. Its answer is checked
-// against the schema either way. An answer that does not fit is sent back to
-// the model with what is wrong, and it is asked again, as often as
-// [WithMaxCorrections] allows; after that the agent fails with an
-// *[AnswerError]. Each question to the model is a recorded call. A document that is in
-// a fence, or follows other text or <think> tags, is read.
+// NewTypedAgent returns an agent like that of [NewAgent] whose answer is an Out. The
+// model gets the JSON schema of Out, as the format of its answer if the service has
+// such formats, and otherwise as a tool. Its answer is checked against the schema
+// either way. An answer that does not fit is sent back to the model with the problem,
+// as often as [WithMaxCorrections] allows; after that the agent fails with an
+// *[AnswerError]. Each request to the model is a recorded call. A document in a fence,
+// or after other text or <think> tags, is found.
 //
 // Services that can enforce the schema are asked to do so, see [WithStrict]; Format.Loose in the
 // requests says what in the schema prevents that.

@@ -51,7 +51,7 @@ func TestAnAnswerThatDoesNotFitIsFedBack(t *testing.T) {
 	got, err := actors.NewTypedAgent[string, report]("writer", model.llm()).Call(ctx, "?")
 	require.NoError(t, err)
 	assert.Equal(t, report{Title: "T", Points: []string{}}, got)
-	assert.Equal(t, []string{"writer", "writer/model", "writer/model#2", "writer/model#3"}, addresses(t, st), "each ask is a call on record")
+	assert.Equal(t, []string{"writer", "writer/model", "writer/model#2", "writer/model#3"}, addresses(t, st), "each request is a recorded call")
 	last := model.asked()[2].Messages
 	require.Len(t, last, 5)
 	assert.Equal(t, actors.Assistant(`{"title":7,"points":[]}`), last[3])
@@ -70,7 +70,7 @@ func TestFeedbackHasABound(t *testing.T) {
 		if opt > 0 {
 			opts = append(opts, actors.WithMaxCorrections(opt))
 		}
-		for range 2 { // live and recalled
+		for range 2 { // first executed, then recalled
 			st, err := state.Open(t.Context(), store, "r")
 			require.NoError(t, err)
 			_, err = actors.NewTypedAgent[string, report]("writer", model.llm(), opts...).Call(st.Context(t.Context()), "?")
@@ -86,7 +86,7 @@ func TestFeedbackHasABound(t *testing.T) {
 	assert.Panics(t, func() { actors.WithMaxCorrections(0)(nil) })
 }
 
-// A service that has no formats says so once; then the answer is a tool call.
+// A service without formats refuses one request; after that the answer is a tool call.
 func TestWithoutFormatsTheAnswerIsAToolCall(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	var formats []bool
@@ -107,7 +107,7 @@ func TestARefusalIsNoTypedAnswer(t *testing.T) {
 	refusal := says("I cannot.")
 	refusal.Message.Refusal = true
 	store, model := memstore.New(), newScript(refusal)
-	for range 2 { // the second time it is recalled
+	for range 2 { // the second time the answer is recalled
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
 		_, err = actors.NewTypedAgent[string, report]("writer", model.llm()).Call(st.Context(t.Context()), "?")

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// shipment has a part that no hash could see.
+// shipment has a part that no hash could include.
 type shipment struct {
 	ID   string  `json:"id"`
 	Seal *seal   `json:"seal"`

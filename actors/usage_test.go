@@ -41,10 +41,10 @@ func TestLLMThatAsksAnLLMAddsNothing(t *testing.T) {
 	assert.Equal(t, used, total)
 }
 
-// The answer has what sub-agents consumed, those that a resumed run recalls
-// and failed attempts included.
+// The usage of an answer includes that of sub-agents, also of recalled ones and of
+// failed attempts.
 func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
-	for stopAt := range 6 { // before the call of a model with that number
+	for stopAt := range 6 { // interrupt the run before the model call with this number
 		s, asked, failed := memstore.New(), 0, false
 		model := func(name string, script ...actors.Response) actors.LLM {
 			return decorators.LLM(name, "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
@@ -96,7 +96,7 @@ func TestUsageInsideIsNoneOfTheAttemptsOwn(t *testing.T) {
 	}
 }
 
-// What a model says of its answer is on record with the attempt.
+// What a model reports about its answer is recorded with the attempt.
 func TestAttemptOfAModelHasAttributes(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {

@@ -37,12 +37,12 @@ func CheckCalls(t T, records []record.Record, want ...string) {
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("actorstest: the calls ended otherwise:\ngot\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+		t.Errorf("actorstest: the calls ended differently:\ngot\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 	}
 }
 
-// Usage returns the sum of what the attempts of a run consumed, according to
-// the records: that of models, and what tools and steps have added.
+// Usage returns the sum of what the attempts of a run consumed, according to the
+// records: the usage of models, and what tools and steps have added.
 func Usage(records []record.Record) core.Usage {
 	var l record.Ledger
 	for i := range records {

@@ -53,9 +53,9 @@ func Calls(calls ...actors.ToolCall) Step {
 	}
 }
 
-// Call returns a call of the tool of that name. Arguments that are a string are
-// sent unchanged, well-formed or not; any other value as JSON. Call panics if
-// it cannot be encoded.
+// Call returns a call of the tool with the name. Arguments that are a string are
+// sent unchanged, well-formed or not; any other value as JSON. Call panics if it
+// cannot be encoded.
 func Call(name string, arguments any) actors.ToolCall {
 	if text, ok := arguments.(string); ok {
 		return actors.ToolCall{Name: name, Arguments: text}
@@ -84,8 +84,8 @@ func (s Step) Using(u core.Usage) Step {
 // ErrScriptEnded is the error of a request after the last step.
 var ErrScriptEnded = errors.New("actorstest: the script has ended")
 
-// A Script is a language model that answers each request with its next step. It
-// is safe for many goroutines, which share the steps.
+// A Script is a language model that answers each request with its next step. It is
+// safe for concurrent use; all goroutines share the steps.
 type Script struct {
 	t T
 
@@ -98,10 +98,10 @@ type Script struct {
 // NewScript returns a script. A request after its last step fails for good and
 // is reported to t; so are steps that are left when the test ends.
 //
-// Steps are taken in the order in which requests arrive, whatever they contain.
-// A resumed run makes no request that has a recorded outcome, so a script for
-// it has only the remaining steps. One that begins with the first step again
-// makes the agent call its tools again.
+// Steps are taken in the order in which requests arrive, whatever they contain. A
+// resumed run makes no request that has a recorded outcome, so a script for it has
+// only the remaining steps. A script that began with the first step again would
+// make the agent call its tools again.
 func NewScript(t T, steps ...Step) *Script {
 	t.Helper()
 	s := &Script{t: t, steps: slices.Clone(steps)}
@@ -124,7 +124,7 @@ func (s *Script) LLM(name string, opts ...actors.Option) actors.LLM {
 func (s *Script) respond(ctx context.Context, req actors.Request) (actors.Response, error) {
 	step := s.take(req)
 	if step == nil {
-		s.t.Errorf("%v, and it is asked again", ErrScriptEnded)
+		s.t.Errorf("%v, but there is another request", ErrScriptEnded)
 		return actors.Response{}, core.Permanent(ErrScriptEnded)
 	}
 	return step(ctx, req)

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// slowStore stores the ends of its runs when it is let.
+// slowStore stores the end of a run only when the test allows it.
 type slowStore struct {
 	snapshot.Store
 	let chan struct{}
@@ -48,8 +48,9 @@ func (j *slowJournal) Close(ctx context.Context, end snapshot.End) error {
 	return j.Journal.Close(ctx, end)
 }
 
-// Who has seen the end of a turn, such as run_cancelled in its stream, may say the next
-// thing before the end is stored: it waits for that.
+// A client that has seen the end of a turn, such as run_cancelled in its stream, may
+// send the next message before the end is stored. The next turn waits until it is
+// stored.
 func TestNextTurnWaitsUntilTheEndOfTheLastIsStored(t *testing.T) {
 	for name, end := range map[string]func(r *runner.Runner) error{
 		"cancelled": func(r *runner.Runner) error { return r.Cancel(t.Context(), "ann-0001", snapshot.Stop{By: "ann"}) },
@@ -101,8 +102,8 @@ func start(t *testing.T, r *runner.Runner, text string) {
 	require.NoError(t, err)
 }
 
-// dieAtTheEnd makes a turn in a directory, and ends its process when it has shown that the
-// turn completed, before it has stored that.
+// dieAtTheEnd makes a turn in a directory, and ends its process after it has published
+// that the turn completed, before that is stored.
 func dieAtTheEnd(args ...string) error {
 	dies := publisher(func(rec record.Record) {
 		if rec.Kind == record.KindRun && rec.Status == record.StatusCompleted {

@@ -21,8 +21,7 @@ var ErrPending = errors.New("conversation: the last turn has not ended; Continue
 // ended.
 var ErrNothingPending = errors.New("conversation: no turn is pending")
 
-// Agent is the kind of agent that a conversation is with; [actors.NewAgent] makes
-// one.
+// Agent is the type of the agent in a conversation; [actors.NewAgent] makes one.
 type Agent = actors.Agent[actors.Prompt, actors.Answer]
 
 // A Conversation is a sequence of turns. It is for one goroutine. Make one
@@ -34,8 +33,8 @@ type Conversation struct {
 
 	history []actors.Message
 	turns   int            // that have begun
-	after   int            // the last turn that completed, 0 for none
-	pending *actors.Prompt // of the last turn, if it has not ended
+	after   int            // the last turn that completed; 0 if there is none
+	pending *actors.Prompt // the prompt of the last turn, if that has not ended
 }
 
 // An Option configures a conversation.
@@ -72,7 +71,7 @@ func optionsOf(opts []Option) options {
 	return o
 }
 
-// Open begins the conversation with that ID, or restores it. The run of turn n has
+// Open begins the conversation with the ID, or restores it. The run of turn n has
 // the ID id-n, with n in four digits or more, so id must be a valid beginning of a
 // run ID. Turns that a runner has made belong to it, see [NewProgram].
 func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opts ...Option) (*Conversation, error) {
@@ -95,8 +94,8 @@ func (c *Conversation) RunID() string {
 	return c.runID(c.turns)
 }
 
-// restore finds out what became of the last turn. A turn whose process ended
-// before its agent was called does not count as a turn.
+// restore finds out how the last turn ended, or that it has not. A turn whose
+// process ended before its agent was called does not count as a turn.
 func (c *Conversation) restore(ctx context.Context) (err error) {
 	c.pending = nil
 	if c.turns, err = c.last(ctx); err != nil {
@@ -128,8 +127,8 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 	return c.recall(ctx)
 }
 
-// recall ends a turn whose agent has ended, and whose process ended before it could say
-// so: nothing runs again.
+// recall ends a turn whose agent has ended, but whose process ended before the end of
+// the turn was stored. Nothing runs again.
 func (c *Conversation) recall(ctx context.Context) error {
 	info, _, err := c.info(ctx, c.turns)
 	if err != nil || info.Open || info.Stop.Reason == record.InterruptUser {
@@ -145,9 +144,10 @@ func (c *Conversation) recall(ctx context.Context) error {
 	return nil
 }
 
-// History returns the messages of the turns that have ended, within the bound. They
-// are sent to the model before those of the next turn. They are there while a turn is
-// pending, too. The data of large parts is an artifact of the store, which the URL names.
+// History returns the messages of the turns that have ended, within the bound. They are
+// sent to the model before those of the next turn. They are also available while a turn
+// is pending. The data of a large part is an artifact of the store, and the part has a
+// URL that refers to it.
 func (c *Conversation) History() []actors.Message { return append([]actors.Message(nil), c.history...) }
 
 // Turns returns the number of turns that have begun.
@@ -172,10 +172,10 @@ func (c *Conversation) Ask(ctx context.Context, text string, parts ...actors.Par
 	return c.Send(ctx, actors.Ask(text, parts...))
 }
 
-// Send is Ask with a whole prompt, which may have options. A history in the prompt
-// is replaced by that of the conversation.
+// Send is like Ask, with a whole prompt, which may have options. A history in the
+// prompt is replaced by that of the conversation.
 func (c *Conversation) Send(ctx context.Context, prompt actors.Prompt) (actors.Answer, error) {
-	if c.turns > 0 { // another process may have gone on with it
+	if c.turns > 0 { // another process may have continued the conversation
 		if err := c.restore(ctx); err != nil {
 			return actors.Answer{}, fmt.Errorf("conversation %q: turn %d: %w", c.id, c.turns, err)
 		}
@@ -227,7 +227,7 @@ func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.A
 	return answer, errors.Join(err, closeErr)
 }
 
-// They are found in errors of calls that were recorded, too.
+// errors.Is finds these in recorded errors of calls, too.
 func init() {
 	record.RegisterError("conversation.ErrPending", ErrPending)
 	record.RegisterError("conversation.ErrNothingPending", ErrNothingPending)

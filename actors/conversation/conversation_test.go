@@ -22,8 +22,8 @@ import (
 
 type nothing struct{}
 
-// model is an LLM that counts what it was asked, calls the tool once in each
-// turn and then says how many messages it was sent.
+// model is an LLM that counts its requests. In each turn it calls the tool once,
+// and then answers with the number of messages that it was sent.
 type model struct {
 	asked int
 	fail  error
@@ -43,7 +43,7 @@ func (m *model) respond(_ context.Context, req actors.Request) (actors.Response,
 	return actors.Response{Message: actors.Assistant(fmt.Sprint("after ", len(req.Messages)))}, nil
 }
 
-// setup makes an agent whose tool does what look does.
+// setup returns an agent whose tool calls look.
 func setup(m *model, look func(ctx context.Context) (string, error)) conversation.Agent {
 	tool := decorators.Tool("look", "", func(ctx context.Context, _ nothing) (string, error) { return look(ctx) })
 	return actors.NewAgent("assistant", actors.NewLLM("model", "", m.respond), actors.WithTools(tool), actors.WithInstructions("Be brief."))
@@ -56,7 +56,7 @@ func TestEachTurnHasTheHistoryOfThoseBefore(t *testing.T) {
 	var chat *conversation.Conversation
 	for turn := 1; turn <= 4; turn++ {
 		var err error
-		if turn != 3 { // opened anew for each but one
+		if turn != 3 { // opened again for each turn but one
 			chat, err = conversation.Open(t.Context(), store, "alice", setup(m, sees))
 			require.NoError(t, err)
 		}
@@ -67,7 +67,7 @@ func TestEachTurnHasTheHistoryOfThoseBefore(t *testing.T) {
 		assert.Equal(t, turn, chat.Turns())
 		assert.Equal(t, fmt.Sprintf("alice-%04d", turn), chat.RunID())
 	}
-	assert.Equal(t, 8, m.asked, "each turn once, and none when it is opened")
+	assert.Equal(t, 8, m.asked, "each turn is made once, and none when the conversation is opened")
 	history := chat.History()
 	assert.Equal(t, actors.User("question 1"), history[0])
 	assert.Equal(t, actors.ToolResult("c1", "seen"), history[2])
@@ -165,7 +165,7 @@ func TestATurnThatFailsLeavesNoTrace(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, chat.History(), 4)
 	_, pending := chat.Pending()
-	assert.False(t, pending, "a failure is an outcome")
+	assert.False(t, pending, "a failed turn is not pending")
 	_, err = chat.Ask(t.Context(), "three?")
 	require.NoError(t, err)
 	assert.Equal(t, "erin-0003", chat.RunID())
@@ -195,7 +195,7 @@ func (p publisher) Publish(r record.Record) { p(r) }
 
 func TestWhatCannotBeRestoredIsAnError(t *testing.T) {
 	_, err := conversation.Open(t.Context(), memstore.New(), "../x", setup(new(model), sees))
-	if err == nil { // the store says so when the first run begins
+	if err == nil { // the store returns the error when the first run begins
 		chat, openErr := conversation.Open(t.Context(), memstore.New(), "../x", setup(new(model), sees))
 		require.NoError(t, openErr)
 		_, err = chat.Ask(t.Context(), "?")
@@ -208,7 +208,7 @@ func Example() {
 		return actors.Response{Message: actors.Assistant(fmt.Sprintf("That was message %d.", len(req.Messages)))}, nil
 	})
 	store := memstore.New()
-	for range 2 { // as two programs, one after the other
+	for range 2 { // as in two programs, one after the other
 		chat, err := conversation.Open(context.Background(), store, "alice", actors.NewAgent("assistant", llm))
 		if err != nil {
 			fmt.Println(err)

@@ -10,7 +10,8 @@
 // turn that failed or was cancelled is not part of the history of later ones.
 //
 // [NewProgram] makes the turns runs of a runner, and [Next] and [Read] start and list them:
-// a service serves them as threads. The same conversation can be opened inside and outside.
+// a service serves them as threads. The same conversation can be opened inside and outside
+// of a service.
 //
 // After a program has ended for any reason, it opens the conversation again: a turn
 // that has ended is not asked again, and [Conversation.Continue] continues one that has not.

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 
 const turns = 50
 
-// converse goes on with the turn that is pending, and begins the next. In that
-// the tool kills the process.
+// converse continues the pending turn, and begins the next, in which the tool kills
+// the process.
 func converse(args ...string) error {
 	ctx := context.Background()
 	store, err := filestore.New(args[0])
@@ -44,7 +44,7 @@ func converse(args ...string) error {
 			return "", err
 		}
 		_ = self.Kill()
-		select {} // until the kill has come
+		select {} // wait for the kill
 	})
 	agent := actors.NewAgent("assistant", openai.New("m"), actors.WithTools(look))
 	chat, err := conversation.Open(ctx, store, "chat", agent, conversation.WithMaxMessages(40))

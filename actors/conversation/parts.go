@@ -47,7 +47,8 @@ func keepParts(ctx context.Context, store snapshot.ArtifactStore, parts []actors
 	return kept, nil
 }
 
-// data returns the data of a part by its URL.
+// data returns the data of a part from the store, and whether its URL refers to the
+// store.
 func data(ctx context.Context, store snapshot.ArtifactStore, url string) (data []byte, isOurs bool, err error) {
 	reference, isOurs := strings.CutPrefix(url, artifactURL)
 	if !isOurs {

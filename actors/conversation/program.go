@@ -16,7 +16,7 @@ import (
 // Input is the input of a [Program]: a prompt without history.
 type Input actors.Prompt
 
-// A Program makes turns as runs of a runner:
+// A Program makes turns of conversations as runs of a runner:
 //
 //	runner.Register(r, conversation.NewProgram(r.Store(), assistant))
 //
@@ -28,8 +28,8 @@ type Program struct {
 	options options
 }
 
-// NewProgram returns the program of conversations with an agent in a store. Of the
-// options, WithRunOptions does not count: those of the runner do. It panics as [Open] does.
+// NewProgram returns the program of conversations with an agent in a store. WithRunOptions
+// is ignored; the options of the runner apply instead. It panics as [Open] does.
 func NewProgram(store snapshot.Store, agent Agent, opts ...Option) *Program {
 	return &Program{store, agent, optionsOf(opts)}
 }
@@ -37,7 +37,7 @@ func NewProgram(store snapshot.Store, agent Agent, opts ...Option) *Program {
 // Name returns the name of the agent.
 func (p *Program) Name() string { return p.agent.Name() }
 
-// Description returns what the agent is for; empty for none.
+// Description returns the description of the agent, which may be empty.
 func (p *Program) Description() string { return p.agent.Description() }
 
 // DecodeInput decodes a prompt in JSON, such as {"text": "hello"}.
@@ -46,13 +46,14 @@ func (p *Program) DecodeInput(input json.RawMessage) (Input, error) {
 	return Input(prompt), err
 }
 
-// InputSchema returns the JSON schema of what DecodeInput takes, nil if it has none.
+// InputSchema returns the JSON schema of the input of DecodeInput, or nil if there is
+// none.
 func (p *Program) InputSchema() json.RawMessage { return p.agent.InputSchema() }
 
-// Compensations returns what undoes the calls of the agent.
+// Compensations returns the compensations of the calls of the agent.
 func (p *Program) Compensations() []*core.Compensation { return p.agent.Compensations() }
 
-// Call makes the turn that the run is.
+// Call makes the turn whose run ctx belongs to.
 func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 	prompt := actors.Prompt(in)
 	h := state.From(ctx)
@@ -73,17 +74,17 @@ func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 // A Turn is a run to start.
 type Turn struct {
 	RunID    string
-	Number   int // of the turn, from 1
+	Number   int // the number of the turn, from 1
 	Input    Input
 	Metadata snapshot.Metadata
 }
 
-// Next returns the next turn of a conversation, which begins with it if there is none. The
-// data of large parts of the prompt is stored. Number is the turn that the caller means,
-// so that a turn whose start was not acknowledged can be started again; 0 for the one
-// after the last. While the last turn has not ended, the error of the next one is
-// [ErrPending], as it is for a turn that two callers start at the same time when a runner
-// starts it.
+// Next returns the next turn of a conversation, or the first turn of a new one. The data
+// of large parts of the prompt is stored. number is the number of the turn that the caller
+// means, so that a turn whose start was not acknowledged can be started again; 0 means the
+// turn after the last. While the last turn has not ended, the error for the next one is
+// [ErrPending]. If two callers start the same turn at the same time, one of them gets
+// ErrPending when a runner starts it.
 func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Prompt, number int) (Turn, error) {
 	next, err := nextTurn(ctx, thread{store, id}, prompt, number)
 	if err != nil {
@@ -92,10 +93,11 @@ func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Pr
 	return next, nil
 }
 
-// ErrTurn is returned by [Next] for a number that is not that of a turn, nor of the next.
+// ErrTurn is returned by [Next] for a number that is neither that of an existing turn
+// nor that of the next.
 var ErrTurn = errors.New("there is no such turn")
 
-// maxID is how much of the ID of a conversation is repeated.
+// maxID limits how much of the ID of a conversation is repeated in errors.
 const maxID = 128
 
 func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (Turn, error) {
@@ -103,7 +105,7 @@ func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (
 		return Turn{}, err
 	}
 	if len(prompt.History) > 0 {
-		return Turn{}, errors.New("the prompt has a history, which is that of the conversation")
+		return Turn{}, errors.New("the prompt has a history; the history is that of the conversation")
 	}
 	last, err := t.last(ctx)
 	if err != nil {
@@ -116,7 +118,7 @@ func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (
 	switch {
 	case number < 1 || number > last+1:
 		return Turn{}, fmt.Errorf("%w: %d; the next is %d", ErrTurn, number, last+1)
-	case number <= last: // it was started
+	case number <= last: // the turn was started before
 		info, found, err := t.info(ctx, number)
 		if err != nil || !found {
 			return Turn{}, errors.Join(err, fmt.Errorf("%w: %d", ErrTurn, number))
@@ -138,16 +140,16 @@ func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (
 	return Turn{t.runID(number), number, Input(prompt), t.metadata(after, "")}, nil
 }
 
-// A State is how a turn stands.
+// A State is the state of a turn.
 type State struct {
 	Number  int             `json:"turn"`
 	RunID   string          `json:"run_id"`
 	Program string          `json:"program,omitempty"`
 	Status  snapshot.Status `json:"status"`
-	Text    string          `json:"text"`              // that was asked
-	Answer  string          `json:"answer,omitempty"`  // if it completed
-	Error   string          `json:"error,omitempty"`   // if it failed or was cancelled
-	Message string          `json:"message,omitempty"` // the value of MessageKey in its metadata
+	Text    string          `json:"text"`              // the text of the prompt
+	Answer  string          `json:"answer,omitempty"`  // the answer, if the turn completed
+	Error   string          `json:"error,omitempty"`   // why the turn failed or was cancelled
+	Message string          `json:"message,omitempty"` // the value of MessageKey in the metadata of the run
 }
 
 // Read returns the last turns of a conversation in a store, at most limit of them, or all
@@ -181,7 +183,7 @@ func read(ctx context.Context, t thread, limit int) ([]State, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !found { // it was removed
+		if !found { // the turn was removed
 			continue
 		}
 		one := State{Number: n, RunID: info.RunID, Program: info.Program, Status: info.Status, Message: info.Metadata.Custom[MessageKey]}
@@ -210,7 +212,7 @@ func (t thread) fill(ctx context.Context, s *State) error {
 		s.Answer = answer.Text
 		return err
 	}
-	if err != nil { // which the run ended with
+	if err != nil { // the error with which the run ended
 		s.Error = err.Error()
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// size is how many bytes of the files of a directory are data.
+// size returns the number of bytes in the files of a directory.
 func size(t *testing.T, dir string) (bytes int64) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
@@ -32,8 +32,8 @@ func size(t *testing.T, dir string) (bytes int64) {
 	return bytes
 }
 
-// A picture in the first of 20 turns is stored once, and garbage collection keeps it; a
-// long text in each turn is not stored again with each later one.
+// A picture in the first of 20 turns is stored once, and garbage collection keeps it. A
+// long text in each turn is not stored again with later turns.
 func TestWhatWasSaidIsStoredOnce(t *testing.T) {
 	const turns, picture, text = 20, 1 << 20, 10_000
 	data := make([]byte, picture)
@@ -73,11 +73,12 @@ func TestWhatWasSaidIsStoredOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	later := (size(t, dir) - first) / (turns - 1)
-	t.Logf("%d bytes after the first turn, and %d for each later one", first, later)
-	assert.Less(t, later, int64(60_000), "of a text of 10,000")
+	t.Logf("%d bytes after the first turn, and %d for each later turn", first, later)
+	assert.Less(t, later, int64(60_000), "bytes for a text of 10,000 bytes")
 }
 
-// A turn that was cancelled takes no more part; the next one has the history of before.
+// A cancelled turn is not part of the history: the next turn has the history from
+// before it.
 func TestTurnAfterACancelledOneIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
@@ -96,13 +97,13 @@ func TestTurnAfterACancelledOneIsTaken(t *testing.T) {
 	require.NoError(t, err)
 	_, err = chat.Ask(t.Context(), "two?")
 	require.Error(t, err)
-	assert.Len(t, chat.History(), 4, "it is there while the turn is pending")
+	assert.Len(t, chat.History(), 4, "the history is available while the turn is pending")
 	require.NoError(t, state.Cancel(t.Context(), store, chat.RunID(), snapshot.Stop{By: "ann"}))
 
 	_, err = chat.Continue(t.Context())
 	require.ErrorIs(t, err, state.ErrCancelled)
-	answer, err := chat.Ask(t.Context(), "three?") // of the conversation that was open
-	require.Error(t, err, answer)                  // which is the waiting agent's
+	answer, err := chat.Ask(t.Context(), "three?") // in the conversation that was already open
+	require.Error(t, err, answer)                  // the agent of that conversation waits
 	require.NoError(t, state.Cancel(t.Context(), store, chat.RunID(), snapshot.Stop{By: "ann"}))
 	chat, err = conversation.Open(t.Context(), store, "ann", setup(m, sees))
 	require.NoError(t, err)

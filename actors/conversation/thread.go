@@ -22,7 +22,7 @@ const (
 	afterKey  = "conversation.after"
 )
 
-// MessageKey is the key of the metadata of a turn for the ID that the sender gave the
+// MessageKey is the key of the metadata of a turn that has the sender's ID of the
 // message, see [State]. The starter of a [Turn] may set it.
 const MessageKey = "conversation.message"
 
@@ -37,7 +37,7 @@ func (t thread) tag() string { return "conversation:" + t.id }
 
 func (t thread) runID(turn int) string { return fmt.Sprintf("%s-%04d", t.id, turn) }
 
-// turnOf is the number of the turn that a run is, 0 for none.
+// turnOf returns the number of the turn whose run has the ID, or 0 if it is not a turn.
 func (t thread) turnOf(runID string) int {
 	digits, ok := strings.CutPrefix(runID, t.id+"-")
 	turn, err := strconv.Atoi(digits)
@@ -63,7 +63,7 @@ func (t thread) info(ctx context.Context, turn int) (info snapshot.Info, found b
 	case err != nil:
 		return info, false, err
 	case !slices.Contains(info.Metadata.Tags, t.tag()):
-		return info, false, fmt.Errorf("run %s exists and is no turn of it", info.RunID)
+		return info, false, fmt.Errorf("run %s exists and is not a turn of it", info.RunID)
 	}
 	return info, true, nil
 }
@@ -104,9 +104,9 @@ func (t thread) last(ctx context.Context) (int, error) {
 	return low, nil
 }
 
-// lastListed is last for a conversation whose first turn is not there.
+// lastListed is like last, for a conversation whose first turn was removed.
 func (t thread) lastListed(ctx context.Context) (last int, err error) {
-	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // a store need not look at all runs
+	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // the filter spares the store looking at all runs
 	for info, err := range snapshot.Runs(ctx, t.store, snapshot.Filter{Tags: []string{t.tag()}, Only: isTurn}) {
 		if err != nil {
 			return 0, err
@@ -116,8 +116,7 @@ func (t thread) lastListed(ctx context.Context) (last int, err error) {
 	return last, nil
 }
 
-// hasEnded reports whether a turn takes no more part: it completed, failed or was
-// cancelled.
+// hasEnded reports whether a turn completed, failed or was cancelled.
 func hasEnded(info *snapshot.Info) bool {
 	switch info.Status {
 	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled:
@@ -126,8 +125,8 @@ func hasEnded(info *snapshot.Info) bool {
 	return false
 }
 
-// afterOf returns the last turn that completed, as the turn after a turn that ended sees
-// it: that turn, or the one that it saw itself.
+// afterOf returns the last completed turn before the turn that follows an ended one: the
+// ended turn itself if it completed, or else the one that it followed.
 func (t thread) afterOf(info *snapshot.Info) int {
 	if info.Status == snapshot.StatusCompleted {
 		return t.turnOf(info.RunID)
@@ -144,9 +143,9 @@ func seenBy(metadata *snapshot.Metadata) int {
 // closeTime is the longest time that a run takes to be closed.
 const closeTime = 2 * time.Second
 
-// closed returns the info of a turn. One that ends is waited for: who has seen its answer,
-// or its end, may go on before the end is stored, and before another process has closed
-// the run of one that was killed meanwhile.
+// closed returns the info of a turn. It waits for a turn that is just ending, since a
+// client that has seen the answer may continue before the end is stored, or before another
+// process has closed the run after a kill.
 func (t thread) closed(ctx context.Context, turn int) (snapshot.Info, error) {
 	info, _, err := t.info(ctx, turn)
 	if err != nil || hasEnded(&info) || !info.Open && info.Stop.Reason != record.InterruptCrash {
@@ -194,7 +193,7 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 		if err != nil {
 			return nil, err
 		}
-		if !found { // retention has removed it, and those before
+		if !found { // retention has removed this turn and the earlier ones
 			break
 		}
 		answer, err := state.Result[actors.Answer](ctx, t.store, info.RunID)
@@ -218,8 +217,8 @@ func bounded(messages []actors.Message, most int) []actors.Message {
 	return messages[first:]
 }
 
-// prompt returns the prompt of a turn, nil if its process ended before it was recorded,
-// and whether the agent has ended.
+// prompt returns the prompt of a turn, and whether the agent has ended. The prompt is
+// nil if the process ended before it was recorded.
 func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, ended bool, err error) {
 	run, err := t.store.Load(ctx, t.runID(turn))
 	if err != nil {
@@ -241,7 +240,7 @@ func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, en
 			agent = rec.Address
 		}
 		if !agent.IsZero() && rec.Address == agent {
-			ended = rec.IsOutcome() // unless it was tried again
+			ended = rec.IsOutcome() // false if the agent is tried again
 		}
 	}
 	return prompt, ended, nil

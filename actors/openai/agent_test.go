@@ -46,7 +46,7 @@ func TestATypedAnswerIsCheckedWhateverTheServiceDoes(t *testing.T) {
 				got, err := agent.Call(st.Context(t.Context()), "Where?")
 				require.NoError(t, err)
 				require.Equal(t, place{"Oslo", 7}, got)
-				require.Len(t, srv.Requests(), c.asked, "each ask is a call")
+				require.Len(t, srv.Requests(), c.asked, "each request is a call")
 			})
 		})
 	}
@@ -86,11 +86,11 @@ func TestStreamingLeavesTheSameRecords(t *testing.T) {
 		streamed = runWithFailures(t, func(ctx context.Context) context.Context { return live.Watch(ctx, s.watch) })
 	})
 	require.Equal(t, "Let me look.It is fine.", s.part(live.PartText, 1), "the second attempts of both calls")
-	require.Equal(t, plain, strings.ReplaceAll(streamed, "   \"first_token\": 0,\n", ""), "but for what only a stream can tell")
+	require.Equal(t, plain, strings.ReplaceAll(streamed, "   \"first_token\": 0,\n", ""), "except for what only a stream shows")
 }
 
-// The stream is over HTTP. The call ends normally, and no goroutine is left in the
-// bubble.
+// The loop over a stream is left early. The call ends normally, and no goroutine is
+// left in the bubble.
 func TestAnAbandonedLoopLeavesNothing(t *testing.T) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		synctest.Test(t, func(t *testing.T) {

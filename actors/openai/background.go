@@ -46,7 +46,7 @@ func isBackground(w wire, req *actors.Request) bool {
 // The step that creates it records its ID. It returns the last exchange.
 func (c *caller) inBackground(ctx context.Context, x *exchange, w wire, a *answer, name string) (*exchange, error) {
 	var sent bool
-	var failure error // unlike that of the step, with the type that explain needs
+	var failure error // has the type that explain needs, unlike the error of the step
 	id, err := core.Step(ctx, createStep, func(ctx context.Context) (string, error) {
 		sent, failure = true, c.send(ctx, x, w, a, name, nil)
 		if pending := (*pendingError)(nil); errors.As(failure, &pending) {
@@ -64,11 +64,11 @@ func (c *caller) inBackground(ctx context.Context, x *exchange, w wire, a *answe
 	case failure != nil:
 		return x, failure
 	case err != nil:
-		x.hint = "" // the recorded error has it
+		x.hint = "" // the recorded error already has the hint
 		return x, err
 	case sent && a.finish != "":
-		return x, nil // complete at once
-	case id == "": // it was, without an ID, and the answer is lost
+		return x, nil // the response was complete at once
+	case id == "": // it was complete at once without an ID, and the answer is lost
 		return x, c.send(ctx, x, w, a, name, nil)
 	}
 	return c.poll(ctx, w, a, id)

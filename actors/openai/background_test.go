@@ -34,8 +34,8 @@ func inBackgroundMode() actors.Request {
 	return req
 }
 
-// A call is interrupted while it polls, and continued: the response is created once. When
-// the run is opened again, the service is not asked at all.
+// A call is interrupted while it polls, and then continued: the response is created only
+// once. When the run is opened once more, the service gets no request.
 func TestAResponseThatIsPolledIsPolledOnAfterAnInterruption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
@@ -82,8 +82,8 @@ func TestARetryInBackgroundModeCreatesANewResponse(t *testing.T) {
 	})
 }
 
-// The service refuses the first request, and answers the second one at once. Neither is
-// in a stream, although somebody watches.
+// The service refuses the first request, and answers the second one at once. Neither
+// uses a stream, although the call is watched.
 func TestRequestsInBackgroundModeFailAndSucceedAsOthersDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		replies := []*http.Response{

@@ -40,7 +40,7 @@
 // or whose process ends, while it polls is continued with the same response. A retry
 // creates a new one.
 //
-// # Beside the text
+// # Content other than text
 //
 // Tools that the service runs itself, such as web search, are set as Options.Extra
 // "tools" and added to the tools of the agent. Citations, log probabilities, images and

@@ -399,7 +399,7 @@ func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 	_, err := llm.Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
 	require.Equal(t, record.ClassTimeout, records(t, st, record.StatusFailed)[0].Class)
-	require.Zero(t, st.Stats().Abandoned, "the request ends with its attempt")
+	require.Zero(t, st.Stats().Abandoned, "the request must end with its attempt")
 }
 
 func TestATimeoutOfTheHTTPClientIsRetried(t *testing.T) {
@@ -432,7 +432,7 @@ func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
 	case err := <-done:
 		require.ErrorIs(t, err, core.ErrInterrupted)
 	case <-time.After(time.Minute):
-		t.Fatal("the request goes on")
+		t.Fatal("the request should have ended")
 	}
 	require.Len(t, records(t, st, record.StatusInterrupted), 1)
 	require.Empty(t, records(t, st, record.StatusFailed))

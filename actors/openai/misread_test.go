@@ -96,7 +96,7 @@ func TestGooglesListOfErrorsIsAnErrorInAStreamToo(t *testing.T) {
 	var failure *openai.Error
 	require.ErrorAs(t, err, &failure)
 	require.Equal(t, []any{400, "INVALID_ARGUMENT", "no"}, []any{failure.Status, failure.Type, failure.Message})
-	require.Len(t, srv.Requests(), 2, "the first was retried, the second not")
+	require.Len(t, srv.Requests(), 2, "the first error is retried, the second is not")
 }
 
 func TestGroqsUsageIsFound(t *testing.T) {
@@ -231,7 +231,7 @@ func TestEncryptedReasoningIsAskedForUnlessTheServiceHasNone(t *testing.T) {
 		_, err := llm.Call(t.Context(), question)
 		require.NoError(t, err)
 	}
-	require.Equal(t, []string{"reasoning.encrypted_content", "", ""}, includes, "what the service refuses is not asked for again")
+	require.Equal(t, []string{"reasoning.encrypted_content", "", ""}, includes, "the request is not repeated with what the service has refused")
 }
 
 func TestPiecesOfCallsWithMadeUpIDsArePairedByTheirOrder(t *testing.T) {
@@ -293,11 +293,12 @@ func TestTheKeyOfTheEnvironmentIsSentToOthersOnlyIfAskedFor(t *testing.T) {
 
 	t.Setenv("OPENAI_BASE_URL", "https://a.example/v1")
 	status = 200
-	require.NoError(t, ask(""), "who sets both means both")
+	require.NoError(t, ask(""), "a key and a base URL of the environment belong together")
 	require.Equal(t, "Bearer sk-of-the-environment", header)
 }
 
-// Perplexity itemizes the cost. All of its answers were refused, and paid for.
+// Perplexity sends the cost as an object. Such answers were once rejected, although
+// they had to be paid.
 func TestACostThatIsNoNumberDoesNotLoseTheAnswer(t *testing.T) {
 	for cost, want := range map[string]float64{
 		`0.25`: 0.25,

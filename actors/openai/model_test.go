@@ -272,7 +272,7 @@ func TestKeyAndBaseURLComeFromOptionsBeforeTheEnvironment(t *testing.T) {
 	require.Len(t, option.Requests(), 2)
 
 	t.Setenv("OPENAI_API_KEY", "")
-	require.Empty(t, ask(openai.New("m")), "a service of one's own may need no key")
+	require.Empty(t, ask(openai.New("m")), "another service may need no key")
 }
 
 func TestAMissingKeyFailsTheFirstCallAndSaysWhatToDo(t *testing.T) {

@@ -9,8 +9,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A server is the service that a model is called at, as attributes of its attempts name
-// it.
+// A server is the service of a model, as named in attributes of its attempts.
 type server struct {
 	provider string // as OpenTelemetry names it, or the host
 	address  string

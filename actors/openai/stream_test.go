@@ -49,8 +49,8 @@ func (s *seen) part(part live.Part, attempt int) string {
 	return s.parts[fmt.Sprintf("%v@%d", part, attempt)]
 }
 
-// onWires creates the model for each of the APIs, with our client and with a client of
-// the user.
+// onWires runs the test for each of the APIs, with the client of the package and with
+// a client of the user.
 func onWires(t *testing.T, test func(t *testing.T, model func(srv *openaitest.Server) openai.Model)) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		for _, external := range []bool{false, true} {
@@ -216,8 +216,8 @@ func (l *pipes) Close() error {
 
 func (*pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// The end of a response may take 50 ms, which do not pass on the clock of a bubble
-// during the request.
+// A call waits up to 50 ms for the end of a response. In a bubble, that time does
+// not pass while a request is in progress.
 func TestStreamsUseOneConnectionOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -550,7 +550,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// go-openai does not expose the headers of a refused stream.
+// This also works with go-openai, which does not expose the headers of a refused
+// stream.
 func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, api := range []openai.API{openai.Chat, openai.Responses} {

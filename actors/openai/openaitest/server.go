@@ -18,8 +18,8 @@ const (
 	responsesPath = basePath + "/responses"
 )
 
-// apiOf reports whether a path of OpenAI or Azure is one of the Responses API, and whether the
-// server knows it.
+// apiOf reports whether a path of OpenAI or Azure belongs to the Responses API, and whether
+// the server serves it.
 func apiOf(path string) (responses, known bool) {
 	azure := strings.HasPrefix(path, "/openai/deployments/") && strings.HasSuffix(path, "/chat/completions")
 	responses = path == responsesPath || path == "/openai/responses"
