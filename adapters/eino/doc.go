@@ -1,7 +1,7 @@
 // Package eino makes agents of github.com/cloudwego/eino durable: calls of the models and
 // tools of a graph are calls of a run. They are recorded, retried, limited and shown like
-// those of package actors, and recalled when the run is resumed. The graph itself does not
-// change.
+// those of package actors, and recalled when the run is resumed. The graph itself is not
+// changed.
 //
 //	model, err := eino.Model("gpt-4o-mini", chatModel)
 //	tools, err := eino.Tools(ctx, []tool.BaseTool{search, book})

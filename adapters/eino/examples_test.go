@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// examples is a checkout of github.com/cloudwego/eino-examples, which is no module that can be
-// had by its name.
+// examples is the environment variable with the path of a checkout of
+// github.com/cloudwego/eino-examples, which is not a module that can be downloaded by its
+// name.
 const examples = "REPRISE_EINO_EXAMPLES"
 
-// What is changed in an example: its context is that of a run, its tools are durable, and
-// packages that need an account or a network are testdata/examples, where its model is made
-// durable.
+// changes are the changes to an example: its context is that of a run, its tools are
+// durable, and packages that need an account or a network are replaced by
+// testdata/examples, which makes its model durable.
 var changes = []struct {
 	from *regexp.Regexp
 	to   string
@@ -29,7 +30,7 @@ var changes = []struct {
 	{regexp.MustCompile(`(\w+ )?"github\.com/(cloudwego/eino-ext/.*|coze-dev/.*|cloudwego/eino-examples/devops/.*)"`), ""},
 }
 
-// names are how examples call the packages that are replaced.
+// names has the names under which examples import the replaced packages.
 var names = map[string]string{"callbacks/cozeloop": "clc", "cozeloop-go": "cozeloop", "duckduckgo/v2": "duckduckgo", "model/ark": "ark", "model/openai": "openai", "visualize": "visualize"}
 
 // changed returns the source of an example that runs in a run.
@@ -52,8 +53,8 @@ func changed(source string) string {
 	return strings.Replace(source, "import (", "import (\n\t"+stub+"\n", 1)
 }
 
-// The examples of eino itself run inside runs. A process that opens the run again asks neither
-// the model nor the tools.
+// The examples of eino run inside runs. A process that opens the run again calls neither the
+// model nor the tools.
 func TestExamplesOfEinoRunInsideRuns(t *testing.T) {
 	checkout := os.Getenv(examples)
 	if checkout == "" {
@@ -119,7 +120,7 @@ func TestExamplesOfEinoRunInsideRuns(t *testing.T) {
 				assert.Contains(t, string(out), c.want)
 				done, err := os.ReadFile(ledger)
 				require.NoError(t, err)
-				assert.ElementsMatch(t, c.ledger, strings.Split(strings.TrimSpace(string(done)), "\n"), "what is on record is not done again")
+				assert.ElementsMatch(t, c.ledger, strings.Split(strings.TrimSpace(string(done)), "\n"), "recorded calls are not made again")
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func durable(t *testing.T, name string, m model.ToolCallingChatModel) model.Tool
 	return made
 }
 
-// The chain of eino's own test of chains: a template, a model and a function.
+// chain returns the chain of eino's own tests: a template, a model and a function.
 func chain(t *testing.T, m model.ToolCallingChatModel) *compose.Chain[map[string]any, string] {
 	return compose.NewChain[map[string]any, string]().
 		AppendChatTemplate(prompt.FromMessages(schema.FString, schema.SystemMessage("You are a {role}."), schema.UserMessage("{input}"))).
@@ -85,7 +85,8 @@ func TestChainIsResumedWithItsModel(t *testing.T) {
 	assert.Equal(t, 1, e.asked)
 }
 
-// A graph with a branch and a loop, which ends when the model has been asked three times.
+// The graph has a branch and a loop, which ends when the model has been asked three
+// times.
 func TestGraphWithALoopIsResumedAtAnyRecord(t *testing.T) {
 	build := func(e *echo) compose.Runnable[[]*schema.Message, *schema.Message] {
 		g := compose.NewGraph[[]*schema.Message, *schema.Message]()
@@ -124,8 +125,8 @@ func TestGraphWithALoopIsResumedAtAnyRecord(t *testing.T) {
 	})
 }
 
-// parallel asks three models at the same time. The gates decide in which order they are
-// asked.
+// parallel returns a graph that asks three models at the same time. Gates set the order
+// in which they are asked.
 func parallel(t *testing.T, order []int, models [3]*echo) func(context.Context) (map[string]any, error) {
 	p, gates := compose.NewParallel(), [4]chan struct{}{}
 	for i := range gates {

@@ -27,8 +27,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A guide is a model that has the greet tool called for two names at a time, and then says
-// goodbye. It notes each question that it is asked.
+// A guide is a model that asks for two calls of the greet tool at a time, twice, and then
+// says goodbye. It notes its requests.
 type guide struct {
 	mu    *sync.Mutex
 	asked *[]string
@@ -102,7 +102,8 @@ func (g *guide) Stream(ctx context.Context, input []*schema.Message, opts ...mod
 	return schema.StreamReaderFromArray(append(pieces, last)), nil
 }
 
-// greet is a tool that notes whom it greets. Of two calls, the second returns first.
+// greet is a tool that notes the names that it greets. Of two calls, the second returns
+// first.
 type greet struct {
 	mu      sync.Mutex
 	greeted []string
@@ -138,7 +139,7 @@ func reactAgent(t testing.TB, m model.ToolCallingChatModel, tools ...tool.BaseTo
 
 var quick = actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})
 
-// ask is the question to agents.
+// ask is the input of agents.
 var ask = []*schema.Message{schema.SystemMessage("Be polite."), schema.UserMessage("Greet everybody.")}
 
 // opened opens the run in the store, makes the call in it and closes it.
@@ -150,8 +151,8 @@ func opened[Out any](t testing.TB, store snapshot.Store, call func(context.Conte
 	return out, st, err
 }
 
-// cuts yields the run as a crash after each of its records leaves it, and the calls that had
-// an outcome then.
+// cuts calls each with a copy of the run as a crash after each of its records would leave
+// it, and with the calls that had an outcome then.
 func cuts(t *testing.T, store snapshot.Store, each func(cut *memstore.Store, outcomes map[string]bool)) {
 	whole, err := store.Load(t.Context(), "a")
 	require.NoError(t, err)
@@ -181,7 +182,8 @@ func sorted(list []string) []string {
 	return list
 }
 
-// endings returns the outcomes on record, each as its address and how often it was tried.
+// endings returns the recorded outcomes, each as the address, the status and the number
+// of attempts.
 func endings(t *testing.T, st *state.ExecutionState) (all []string) {
 	records, err := st.Records(t.Context())
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// requestOf returns the request in the form that is recorded. It is used to tell calls
-// apart and to show them to people. The model itself gets the request of the graph.
+// requestOf returns the request in the form that is recorded. It is used to compare
+// calls and to show them to people. The model itself gets the request of the graph.
 func requestOf(input []*schema.Message, tools []*schema.ToolInfo, opts []model.Option) (req actors.Request, err error) {
 	req.Messages = make([]actors.Message, len(input))
 	for i, m := range input {

@@ -134,7 +134,8 @@ func (m *chatModel) GetType() string {
 // itself, it does so in each attempt; otherwise the graph runs them around the call.
 func (m *chatModel) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(m.inner) }
 
-// collect returns the message of a stream. It emits the pieces to those who watch the run.
+// collect returns the message of a stream. It emits the pieces as deltas for those who
+// watch the run.
 func collect(ctx context.Context, stream *schema.StreamReader[*schema.Message]) (*schema.Message, error) {
 	defer stream.Close()
 	emit := live.Emitter(ctx)

@@ -62,13 +62,13 @@ var ways = map[string]func(t testing.TB, g *guide, greeter *greet) func(context.
 	},
 }
 
-// inAgent returns the call as an agent of the program makes it.
+// inAgent returns a function that makes the call inside an agent of the program.
 func inAgent(call func(context.Context) (string, error)) func(context.Context) (string, error) {
 	agent := decorators.Agent("assistant", "", func(ctx context.Context, _ person) (string, error) { return call(ctx) })
 	return func(ctx context.Context) (string, error) { return agent.Call(ctx, person{"everybody"}) }
 }
 
-// The tools of one message are executed at the same time by eino.
+// eino executes the tools of one message concurrently.
 func TestReactAgentThatIsCutAtAnyRecordAsksNothingTwice(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestInterruptedGraphContinuesWhereItWas(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "bye", out)
 	assert.Equal(t, snapshot.StatusCompleted, st.Status())
-	assert.Equal(t, []string{"turn 1", "turn 2", "turn 3"}, *g.asked, "the second had answered")
+	assert.Equal(t, []string{"turn 1", "turn 2", "turn 3"}, *g.asked, "the second tool had answered")
 }
 
 func TestAToolOfAGraphAsksSomebody(t *testing.T) {
@@ -250,8 +250,8 @@ func TestOutsideARunAGraphIsAsItWas(t *testing.T) {
 	assert.Equal(t, "bye", out)
 }
 
-// killable runs the agent in a directory, and hangs in the second turn of its model if that
-// is asked the first time.
+// killable runs the agent in a directory. It hangs in the second turn of its model, when
+// that is asked for the first time.
 func killable(args ...string) error {
 	dir, ledger, mode := args[0], args[1], args[2]
 	t := new(fatal)
@@ -300,10 +300,11 @@ func TestKilledProcessWithAReactAgentIsResumedByTheNext(t *testing.T) {
 	p.Await("bye")
 	require.Zero(t, p.Wait())
 	assert.Equal(t, []string{"turn 1", "turn 2", "turn 2", "turn 3", "max 1 0", "max 1 1"}, sortedTail(lines(t, ledger), 4),
-		"the turn that was cut off is asked again, and what had an answer is not")
+		"only the turn that was cut off is asked again")
 }
 
-// sortedTail sorts what follows the first n: tools are executed at the same time.
+// sortedTail sorts the elements after the first n, since tools are executed
+// concurrently.
 func sortedTail(list []string, n int) []string {
 	return append(list[:n:n], sorted(list[n:])...)
 }

@@ -116,7 +116,7 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	p := d.tool.Event().Prepare(ctx, arguments)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.prepared) > d.many { // some belong to attempts that are over, whose graphs did not make the calls
+	if len(d.prepared) > d.many { // some belong to ended attempts whose graphs did not make the calls
 		maps.DeleteFunc(d.prepared, func(at place, _ *core.PreparedCall[string, string]) bool { return at.scope.Closed() })
 		d.many = 2*len(d.prepared) + 16
 	}

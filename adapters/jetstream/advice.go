@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// advice says what to do about an error of the server whose text does not say it. It returns an
-// empty string for other errors.
+// advice returns a text that says what to do about an error of the server, or an empty string
+// if it knows none.
 func advice(err error) string {
 	var api *jetstream.APIError
 	switch {
@@ -28,7 +28,7 @@ var advices = map[jetstream.ErrorCode]string{
 	10027: "; raise max_streams of the account: a store has four streams",
 	10028: "; raise max_mem of the account, and max_memory_store of the server: consumers of readers are in memory",
 	10047: moreStorage,
-	10059: "; it was deleted: open the store again or call `reprise-jetstream repair`, which make it anew",
+	10059: "; it was deleted: open the store again or call `reprise-jetstream repair`, both of which create it again",
 	10074: "; want Options.Replicas of 1, or a cluster",
 	10077: "; raise the limits of the stream, such as with `nats stream edit --max-bytes`, or remove runs",
 	10113: "; make the stream with `reprise-jetstream init` for an account without max_bytes_required",

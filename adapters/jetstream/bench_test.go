@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The servers of benchmarks are in their process, and share its cores.
+// The server of a benchmark runs in the process of the benchmark and shares its cores.
 func BenchmarkSyncedRecord(b *testing.B) {
 	for name, o := range map[string][]jstest.Option{"sync=default": nil, "sync=always": {jstest.WithSyncAlways()}} {
 		for _, parallel := range []int{1, 16} {
@@ -42,8 +42,8 @@ func benchStore(b *testing.B, o []jstest.Option) *jetstream.Store {
 	return s
 }
 
-// each calls do with every number below n, on as many goroutines as parallel says.
-// A goroutine stops at its first error, which fails the benchmark.
+// each calls do with every number below n, on the given number of goroutines. A
+// goroutine stops at its first error, which fails the benchmark.
 func each(b *testing.B, n, parallel int, do func(i int) error) {
 	b.Helper()
 	var begun atomic.Int64
@@ -171,8 +171,8 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// BenchmarkSweep looks for runs to continue beside many that have ended, and 100 that are
-// queued. REPRISE_ENDED is how many have ended.
+// BenchmarkSweep looks for runs to continue in a store with many ended runs and 100
+// queued ones. REPRISE_ENDED sets the number of ended runs.
 func BenchmarkSweep(b *testing.B) {
 	ended := 10_000
 	if set := os.Getenv("REPRISE_ENDED"); set != "" {
@@ -209,7 +209,8 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has taken, with the server in it.
+// processorTime returns the processor time that this process has used, including its
+// server.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
@@ -256,9 +257,10 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeover kills workers in the middle of a step, while another waits for jobs or before
-// another begins, and reports how long after the kill that one has the run, and how much of that,
-// at most, is after the lease. Use it with -benchtime=20x.
+// BenchmarkTakeover kills workers in the middle of a step, while another worker waits for jobs,
+// or before another one starts. It reports how long after the kill the other worker has the
+// run, and how much of that time is after the end of the lease, at most. Use it with
+// -benchtime=20x.
 func BenchmarkTakeover(b *testing.B) {
 	url := jstest.Start(b).URL()
 	b.Run("worker=standing by", func(b *testing.B) { benchmarkTakeover(b, url, true) })
@@ -300,8 +302,8 @@ func benchmarkTakeover(b *testing.B, url string, standsBy bool) {
 	b.ReportMetric((longest-lease).Seconds()*1000, "ms-after-lease")
 }
 
-// BenchmarkWait reports how long after a run has returned in one process another process, which
-// serves nothing, knows that it has ended.
+// BenchmarkWait reports how long it takes until another process, which does not serve, knows
+// that a run has ended.
 func BenchmarkWait(b *testing.B) {
 	server := jstest.Start(b)
 	open := func() *runner.Runner {
@@ -316,7 +318,7 @@ func BenchmarkWait(b *testing.B) {
 	}
 	returned := make(chan time.Time, 1)
 	program := decorators.Agent("trivial", "", func(context.Context, word) (string, error) {
-		<-time.After(100 * time.Millisecond) // the other waits by then
+		<-time.After(100 * time.Millisecond) // until the other process waits
 		returned <- time.Now()
 		return "", nil
 	})
@@ -340,7 +342,7 @@ func BenchmarkWait(b *testing.B) {
 }
 
 // BenchmarkDurableCall makes calls whose outcomes are synced, in a run in a
-// directory and in one on a server that syncs always.
+// directory, and in a run on a server with sync_interval always.
 func BenchmarkDurableCall(b *testing.B) {
 	for _, parallel := range []int{1, 16} {
 		b.Run(fmt.Sprintf("directory/parallel=%d", parallel), func(b *testing.B) {

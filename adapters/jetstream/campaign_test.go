@@ -21,14 +21,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestCampaign does random things to three workers and their server while runs
-// are started: workers are killed, stopped beyond their lease and continued, cut
-// off, and lose what the server answers; the server is killed, takes only small messages for
-// a while, and has no room for artifacts. With REPRISE_CLUSTER there are three servers, of which
-// one is killed, stopped or cut off from the others, or all are killed at once. With
-// REPRISE_CLOCKS, one worker is an hour ahead and one an hour behind, which builds the test with
-// another clock. In the end each run has ended, its history is without gaps, each generation is
-// of one process, and what has an outcome has not run again.
+// TestCampaign injects random faults into three workers and their server while runs are
+// started. Workers are killed, are stopped for longer than their lease and continued, are cut
+// off, and lose answers of the server. The server is killed, accepts only small messages for a
+// while, and has no room for artifacts. With REPRISE_CLUSTER there are three servers, one of
+// which is killed, stopped or cut off from the others, or all are killed at once. With
+// REPRISE_CLOCKS, the clock of one worker is an hour ahead and that of another an hour behind;
+// for this, the test is built with a changed clock. In the end each run has ended, its history
+// has no gaps, each generation belongs to one process, and no call with an outcome has run
+// again.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestCampaign(t *testing.T) {
@@ -70,15 +71,15 @@ type campaign struct {
 	done    map[string]int // faults by name
 }
 
-// A campaigner is a worker behind a proxy for each server.
+// A campaigner is a worker that reaches each server through a proxy.
 type campaigner struct {
 	process *process.Process
 	command *exec.Cmd
 	proxies []*proxy
-	clock   string // by how many seconds it is ahead
+	clock   string // how many seconds its clock is ahead
 }
 
-// set does to all ways of the worker what [kit.Proxy.Set] does.
+// set calls [kit.Proxy.Set] for all proxies of the worker.
 func (w *campaigner) set(cut, deaf bool) {
 	for _, p := range w.proxies {
 		p.Set(cut, deaf)
@@ -127,7 +128,8 @@ func (c *campaign) begin(w *campaigner) {
 
 func (c *campaign) pause() { <-time.After(kit.Pause(c.rng, lease)) }
 
-// restart kills all servers, and starts them with a limit of messages, or with the default.
+// restart kills all servers, and starts them again with a limit for the size of
+// messages, or with the default.
 func (c *campaign) restart(maxPayload int32) {
 	c.stops++
 	c.group.kill(c.group.all()...)
@@ -138,19 +140,19 @@ func (c *campaign) restart(maxPayload int32) {
 	c.awaitLeader()
 }
 
-// awaitLeader waits until the servers do what they are asked for.
+// awaitLeader waits until the servers carry out requests.
 func (c *campaign) awaitLeader() {
 	if len(c.group.servers) > 1 {
 		c.group.leaderOf(c.site.conn)
 	}
 }
 
-// limitBucket sets what the bucket of the artifacts may have, in bytes.
+// limitBucket sets the maximum size of the bucket of the artifacts, in bytes.
 func (c *campaign) limitBucket(bytes int64) {
 	js, err := njs.New(c.site.conn)
 	require.NoError(c.t, err)
 	c.site.patiently("limit the bucket", func(ctx context.Context) error {
-		once, cancel := context.WithTimeout(ctx, 5*time.Second) // a request is lost with the leader
+		once, cancel := context.WithTimeout(ctx, 5*time.Second) // a request is lost if the leader fails
 		defer cancel()
 		stream, err := js.Stream(once, "OBJ_RPA_reprise")
 		if err == nil {
@@ -165,7 +167,7 @@ func (c *campaign) limitBucket(bytes int64) {
 	})
 }
 
-// fault does one thing, and undoes it after a while.
+// fault injects one fault, and removes it after a while.
 func (c *campaign) fault() {
 	w := c.workers[c.rng.IntN(len(c.workers))]
 	name := "kill a worker"
@@ -207,8 +209,8 @@ func (c *campaign) fault() {
 	c.done[name]++
 }
 
-// attackServer kills the server, or all; or it does something to one of a cluster, which may
-// lead the records.
+// attackServer kills one or all servers, or injects another fault into one server of a
+// cluster, which may be the leader of the records.
 func (c *campaign) attackServer() (name string) {
 	c.stops++
 	i := c.rng.IntN(len(c.group.servers))

@@ -21,7 +21,7 @@ import (
 )
 
 // A later dials connections to a server whose clock seems to be ahead of that of this
-// process by as much.
+// process by the duration.
 type later time.Duration
 
 func (d later) Dial(network, address string) (net.Conn, error) {
@@ -32,7 +32,7 @@ func (d later) Dial(network, address string) (net.Conn, error) {
 	return &laterConn{Conn: conn, lines: bufio.NewReader(conn), by: time.Duration(d)}, nil
 }
 
-// A laterConn reads lines: a message ends with a line.
+// A laterConn reads whole lines, since a message ends at the end of a line.
 type laterConn struct {
 	net.Conn
 	lines *bufio.Reader
@@ -76,15 +76,15 @@ func TestSchedulesFollowTheClockOfTheServer(t *testing.T) {
 	}
 }
 
-// A job that is due only in an hour by the clock of the server is not taken by a worker
-// whose clock is ahead of it.
+// A job that is due in an hour by the clock of the server is not taken by a worker
+// whose clock is ahead.
 func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
 	server := jstest.Start(t)
 	right := newWorker(t, server, longLease)
 	store := open(t, server.Connect(nats.SetCustomDialer(later(-2*time.Hour))), jetstream.Options{Lease: longLease})
 	queue, err := jetstream.OpenQueue(t.Context(), store)
 	require.NoError(t, err)
-	added, err := queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID, Due: time.Now().Add(-time.Hour)}) // the server says it is an hour before
+	added, err := queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID, Due: time.Now().Add(-time.Hour)}) // by the clock of the server, it is due in an hour
 	require.NoError(t, err)
 	require.True(t, added)
 	now, err := queue.Now(t.Context())
@@ -93,12 +93,12 @@ func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
 	due, parked, err := right.queue.Waiting(t.Context(), []runner.ProgramID{echoID})
 	require.NoError(t, err)
 	assert.Equal(t, 1, due+parked)
-	require.NoError(t, right.take(t, echoID).Done(t.Context()), "the server, whose clock is right, has found it due")
+	require.NoError(t, right.take(t, echoID).Done(t.Context()), "the job is due by the clock of the server")
 }
 
-// The lease of a killed worker is over when it is over by the clock of the server, also for a
-// worker that has just begun and has seen no other life sign of it. Here the server seems to be an
-// hour later.
+// The lease of a killed worker ends by the clock of the server, even for a worker that has just
+// started and has seen only one life sign of it. The clock of the server seems to be an hour
+// ahead.
 func TestLeaseIsOverForAWorkerThatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

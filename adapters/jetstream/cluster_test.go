@@ -27,7 +27,7 @@ import (
 
 func TestStoreInAClusterKeepsTheRulesOfSharedStores(t *testing.T) {
 	t.Parallel()
-	g := startGroup(t) // the race detector finds races among servers of a cluster in one process
+	g := startGroup(t) // in processes of their own, since several servers in one process have data races
 	g.await()
 	n := 0
 	storetest.RunShared(t, func(t *testing.T) func() snapshot.Store {
@@ -37,7 +37,7 @@ func TestStoreInAClusterKeepsTheRulesOfSharedStores(t *testing.T) {
 	})
 }
 
-// A group is servers in processes of their own: a cluster of three, or one.
+// A group is one server or a cluster of three, in processes of their own.
 type group struct {
 	t        *testing.T
 	settings []serverSettings
@@ -72,7 +72,7 @@ func startGroup(t *testing.T) *group {
 
 func (g *group) start(i int) { g.servers[i], g.commands[i], _ = startServer(g.t, g.settings[i]) }
 
-// all are the numbers of the servers.
+// all returns the numbers of the servers.
 func (g *group) all() (all []int) {
 	for i := range g.servers {
 		all = append(all, i)
@@ -86,7 +86,7 @@ func (g *group) kill(servers ...int) {
 	}
 }
 
-// revive starts servers side by side, which need each other.
+// revive starts servers at the same time, since they need each other.
 func (g *group) revive(servers ...int) {
 	g.t.Helper()
 	for _, i := range servers {
@@ -101,7 +101,7 @@ func (g *group) revive(servers ...int) {
 	}
 }
 
-// url is that of all servers.
+// url returns the URLs of all servers.
 func (g *group) url() string {
 	var urls []string
 	for i := range g.servers {
@@ -112,7 +112,7 @@ func (g *group) url() string {
 
 func (g *group) urlOf(i int) string { return fmt.Sprint("nats://127.0.0.1:", g.settings[i].Port) }
 
-// part cuts a server off from the others, or connects it again.
+// part cuts a server off from the others, or reconnects it.
 func (g *group) part(i int, cut bool) {
 	g.ways[i][0].Set(cut, false)
 	g.ways[i][1].Set(cut, false)
@@ -120,7 +120,7 @@ func (g *group) part(i int, cut bool) {
 	g.ways[(i+2)%3][0].Set(cut, false)
 }
 
-// await waits for a cluster in which streams can be made.
+// await waits until streams can be created in the cluster.
 func (g *group) await() {
 	js, err := njs.New(jstest.Connect(g.t, g.url()))
 	require.NoError(g.t, err)
@@ -132,10 +132,11 @@ func (g *group) await() {
 	}, patience, 50*time.Millisecond)
 }
 
-// leaderOf is the server that leads the records.
+// leaderOf returns the server that leads the records.
 func (g *group) leaderOf(conn *nats.Conn) int { return g.awaitAnother(conn, -1) }
 
-// awaitAnother waits until a server leads the records that is not the one given.
+// awaitAnother waits until another server than the given one leads the records, and
+// returns it.
 func (g *group) awaitAnother(conn *nats.Conn, than int) int {
 	js, err := njs.New(conn)
 	require.NoError(g.t, err)
@@ -185,7 +186,7 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 			g.start(leader)
 		case runs / 2:
 			leader := g.leaderOf(s.conn)
-			beside := jstest.Connect(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3)) // others may wait for it
+			beside := jstest.Connect(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3)) // others may wait for the stopped server
 			require.NoError(t, g.commands[leader].Process.Signal(syscall.SIGSTOP))
 			g.awaitAnother(beside, leader)
 			require.NoError(t, g.commands[leader].Process.Signal(syscall.SIGCONT))
@@ -206,8 +207,8 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 }
 
 // TestLeaderLostDuringAStart: the leader of the records is killed while a run is started, at
-// another moment each time. The start is repeated until it is acknowledged, and makes one
-// run. With REPRISE_LONG there are more.
+// a different moment each time. The start is repeated until it is acknowledged, and creates
+// one run. With REPRISE_LONG there are more starts.
 func TestLeaderLostDuringAStart(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
@@ -249,18 +250,18 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// TestMessageThatWaitsForAMajorityIsNotTakenForAnother: it is sent again while the
-// leader waits for the others, who are stopped for a while.
+// TestMessageThatWaitsForAMajorityIsNotTakenForAnother: a message is sent again
+// while the leader waits for the other servers, which are stopped for a while.
 func TestMessageThatWaitsForAMajorityIsNotTakenForAnother(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
 	g.await()
 	conn := jstest.Connect(t, g.url())
 	o := jetstream.Options{Lease: longLease, Replicas: 3}
-	open(t, conn, o) // which makes the streams
+	open(t, conn, o) // creates the streams
 	leader := g.leaderOf(conn)
 	others := []*exec.Cmd{g.commands[(leader+1)%3], g.commands[(leader+2)%3]}
-	direct := jstest.Connect(t, g.urlOf(leader)) // the others will not answer
+	direct := jstest.Connect(t, g.urlOf(leader)) // the other servers will not answer
 	s := open(t, direct, o)
 	j := begin(t, s, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
@@ -283,13 +284,13 @@ func TestMessageThatWaitsForAMajorityIsNotTakenForAnother(t *testing.T) {
 	assert.Equal(t, 2, run.Len())
 }
 
-// TestMinorityOfAClusterWritesNothing: the server that leads the records is cut
-// off from the others, with a worker in the middle of a step. The others go on.
+// TestMinorityOfAClusterWritesNothing: the server that leads the records is cut off
+// from the others, with a worker in the middle of a step. The others continue.
 func TestMinorityOfAClusterWritesNothing(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
 	g.await()
-	all := newSite(t, g.url(), jetstream.Options{Lease: lease, Replicas: 3}) // which makes the streams
+	all := newSite(t, g.url(), jetstream.Options{Lease: lease, Replicas: 3}) // creates the streams
 	leader := g.leaderOf(all.conn)
 	s := newSite(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3), jetstream.Options{Lease: lease, Replicas: 3})
 	between := newProxy(t, g.urlOf(leader))
@@ -298,12 +299,12 @@ func TestMinorityOfAClusterWritesNothing(t *testing.T) {
 		func() { g.part(leader, false) })
 }
 
-// follow follows a run to its end, without gap or duplicate.
+// follow follows a run to its end, and checks that no record is missing or repeated.
 func (s *site) follow(ctx context.Context, id string) {
 	for cursor := (snapshot.Cursor{}); ; {
 		for rec, err := range s.client.Store().Follow(ctx, id, cursor) {
 			if errors.Is(err, snapshot.ErrUnavailable) {
-				break // and again, from the cursor
+				break // follow again, from the cursor
 			}
 			if !assert.NoError(s.t, err, "run %s, after record %d", id, cursor.Seq) || !assert.Equal(s.t, cursor.Seq+1, rec.Seq, "run %s", id) {
 				return
@@ -316,8 +317,8 @@ func (s *site) follow(ctx context.Context, id string) {
 	}
 }
 
-// TestOpenWaitsForALeader: the store is opened while a server is alone, and is there
-// when the others are back.
+// TestOpenWaitsForALeader: Open is called while the server has no majority, and
+// returns when the other servers are back.
 func TestOpenWaitsForALeader(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
@@ -333,7 +334,7 @@ func TestOpenWaitsForALeader(t *testing.T) {
 		defer cancel()
 		_, err := js.AccountInfo(ctx)
 		return err != nil
-	}, patience, 10*time.Millisecond, "it has noticed that it is alone")
+	}, patience, 10*time.Millisecond, "the server has noticed that it is alone")
 	type result struct {
 		store *jetstream.Store
 		err   error

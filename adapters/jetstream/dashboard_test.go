@@ -26,12 +26,12 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// A trip is what the programs of the dashboard's tests get.
+// A trip is the input of the programs of the dashboard's tests.
 type trip struct {
 	To string `json:"to"`
 }
 
-// travel makes a run with so many calls, which fails, asks or completes.
+// travel makes a run with the given number of calls, which fails, asks or completes.
 func travel(t *testing.T, s *jetstream.Store, id, end string, calls int) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, id, state.WithPayloads(), state.WithMetadata(snapshot.Metadata{Description: "a trip that " + end + "s", Tags: []string{end}}))
@@ -55,9 +55,9 @@ func travel(t *testing.T, s *jetstream.Store, id, end string, calls int) {
 	require.NoError(t, st.Close())
 }
 
-// TestADashboardShowsWhatAStoreHas: the list with its filters, orders and totals, open
-// questions and answers to them, inputs and outputs, and runs that are followed, deleted and
-// made anew, of all processes.
+// TestADashboardShowsWhatAStoreHas checks the list with its filters, orders and totals, open
+// questions and answers to them, inputs and outputs, and runs of other processes that are
+// followed, deleted and created again.
 func TestADashboardShowsWhatAStoreHas(t *testing.T) {
 	t.Parallel()
 	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: lease})
@@ -128,7 +128,7 @@ func TestADashboardShowsWhatAStoreHas(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	assert.Equal(t, http.StatusOK, resp.StatusCode)
 
-	// What comes is followed, up to the end of the run and beyond.
+	// Follow the run, up to its end and beyond.
 	next := make(chan streamer.Event)
 	events, leave := context.WithCancel(t.Context())
 	defer leave()
@@ -175,7 +175,7 @@ func TestADashboardShowsWhatAStoreHas(t *testing.T) {
 	until("run_completed", "new")
 	for e, err := range (&streamer.Client{URL: server.URL, Run: "new", After: cursor, UntilEnd: true}).Events(t.Context()) {
 		require.NoError(t, err)
-		assert.Equal(t, "reset", e.Name, "the cursor is of the run that was deleted")
+		assert.Equal(t, "reset", e.Name, "the cursor belongs to the deleted run")
 		break
 	}
 }

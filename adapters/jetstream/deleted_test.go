@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// deleteStreams deletes all that a store has on a server.
+// deleteStreams deletes everything that a store has on a server.
 func deleteStreams(t *testing.T, server *jstest.Server) {
 	t.Helper()
 	js, err := njs.New(server.Connect())
@@ -29,8 +29,8 @@ func deleteStreams(t *testing.T, server *jstest.Server) {
 	require.NoError(t, names.Err())
 }
 
-// TestStoreThatIsDeletedUnderAWorkerIsAnErrorAtOnce: nothing is taken for stored,
-// and nobody waits.
+// TestStoreThatIsDeletedUnderAWorkerIsAnErrorAtOnce: nothing counts as stored, and
+// nobody waits.
 func TestStoreThatIsDeletedUnderAWorkerIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -55,7 +55,8 @@ func TestStoreThatIsDeletedUnderAWorkerIsAnErrorAtOnce(t *testing.T) {
 	}
 }
 
-// readers returns, for each way to read on, how it ends. All of them have begun.
+// readers begins to read in each way that follows changes. It returns a channel for
+// each, which receives the error when reading ends.
 func readers(t *testing.T, s *jetstream.Store) map[string]<-chan error {
 	t.Helper()
 	ended := make(map[string]<-chan error)
@@ -95,7 +96,7 @@ func endOf(t *testing.T, name string, ended <-chan error) error {
 	case err := <-ended:
 		return err
 	case <-time.After(patience):
-		t.Fatalf("%s waits for what cannot come", name)
+		t.Fatalf("%s waits for messages that cannot arrive", name)
 		return nil
 	}
 }
@@ -114,15 +115,15 @@ func TestReadersOfAStoreThatIsDeletedGetAnError(t *testing.T) {
 		require.ErrorIs(t, err, snapshot.ErrUnavailable, name)
 		require.ErrorContains(t, err, "stream not found", name)
 	}
-	select { // its messages would not be noticed either
+	select { // it could not notice messages for the run either
 	case <-j.Lost():
 	case <-time.After(patience):
-		t.Fatal("the journal keeps its run")
+		t.Fatal("the journal still has its run")
 	}
 }
 
-// TestReadersOfAStoreThatWasMadeAnewGetAnError: they were cut off meanwhile. What
-// they continue with is another stream, whose messages have other numbers.
+// TestReadersOfAStoreThatWasMadeAnewGetAnError: the readers were cut off meanwhile,
+// and would continue with another stream, whose messages have other numbers.
 func TestReadersOfAStoreThatWasMadeAnewGetAnError(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -143,13 +144,13 @@ func TestReadersOfAStoreThatWasMadeAnewGetAnError(t *testing.T) {
 	j = begin(t, s, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	require.NoError(t, j.Sync(t.Context(), 1))
-	for name, ended := range readers(t, s) { // they read the stream of today
+	for name, ended := range readers(t, s) { // new readers, of the new stream
 		assert.Empty(t, ended, name)
 	}
 }
 
-// TestQueueThatIsDeletedIsAnError: Take returns an error, and a job after the queue
-// was opened again.
+// TestQueueThatIsDeletedIsAnError: Take returns an error, and works again after the
+// queue was opened again.
 func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -174,7 +175,7 @@ func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	for {
 		jobs, err := w.queue.Take(t.Context(), []runner.ProgramID{echoID}, 1)
 		if errors.Is(err, snapshot.ErrUnavailable) {
-			continue // it was noticed before
+			continue // the deletion was noticed before
 		}
 		require.NoError(t, err)
 		require.NoError(t, jobs[0].Done(t.Context()))
@@ -182,8 +183,8 @@ func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	}
 }
 
-// TestRunOfAStoreThatWasMadeAnewDoesNotGoOnInTheMiddle: without the records
-// before, those that come now are of no run.
+// TestRunOfAStoreThatWasMadeAnewDoesNotGoOnInTheMiddle: without the earlier
+// records, new records belong to no run.
 func TestRunOfAStoreThatWasMadeAnewDoesNotGoOnInTheMiddle(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

@@ -18,8 +18,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// worksThrough has a worker on one connection execute a run that a client on another
-// starts and answers, with an output that is an artifact and a wait.
+// worksThrough lets a client on one connection start and answer a run, and a worker
+// on the other connection execute it. The run has an output that is an artifact, and
+// a wait.
 func worksThrough(t *testing.T, client, own *nats.Conn, o jetstream.Options, ownOptions jetstream.Options) {
 	t.Helper()
 	of := func(conn *nats.Conn, o jetstream.Options) worker {
@@ -80,7 +81,7 @@ func TestStoreOfADomainWorksThroughALeaf(t *testing.T) {
 	require.NoError(t, err)
 	answer, err := conn.Request("$JS.leaf.API.STREAM.INFO.RP_reprise", nil, patience)
 	require.NoError(t, err)
-	assert.Contains(t, string(answer.Data), "stream not found", "the leaf keeps nothing")
+	assert.Contains(t, string(answer.Data), "stream not found", "the leaf must not store anything")
 }
 
 // TestStoreOfAnotherAccountWorksThroughAPrefix: the account of the client has no JetStream.
@@ -119,12 +120,12 @@ accounts: {
 	require.ErrorContains(t, err, "has no JetStream for this account")
 }
 
-// TestWrongDomainAndPrefixAreNamed: with what to do.
+// TestWrongDomainAndPrefixAreNamed: the errors also say what to do.
 func TestWrongDomainAndPrefixAreNamed(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
 	for want, o := range map[string]jetstream.Options{
-		`Domain is "a" and APIPrefix is "b"; want one of them`:                             {Domain: "a", APIPrefix: "b"},
+		`Domain is "a" and APIPrefix is "b"; want only one of them`:                        {Domain: "a", APIPrefix: "b"},
 		`Domain is "a.b"; want a name without dots`:                                        {Domain: "a.b"},
 		`APIPrefix is "a.>"; want a subject without blanks and wildcards`:                  {APIPrefix: "a.>"},
 		`APIPrefix is "a."; want a subject without blanks and wildcards`:                   {APIPrefix: "a."},

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Two processes share a store. A run goes on in the second where the first has
-// left it.
+// Two processes share a store. The second continues a run where the first has left
+// it.
 func Example() {
 	url, stop := serve()
 	defer stop()
@@ -53,7 +53,7 @@ func Example() {
 	// second process, opened before: 1
 }
 
-// serve starts a server, which is nats-server -js otherwise.
+// serve starts a server, instead of nats-server -js.
 func serve() (url string, stop func()) {
 	dir, err := os.MkdirTemp("", "jetstream")
 	if err != nil {
@@ -65,7 +65,7 @@ func serve() (url string, stop func()) {
 	}
 	s.Start()
 	if !s.ReadyForConnections(10 * time.Second) {
-		panic("the server takes no connections")
+		panic("the server does not accept connections")
 	}
 	return s.ClientURL(), func() {
 		s.Shutdown()

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Fence opens a run although its owner lives, and leaves it open.
+// Fence opens a run although its owner is alive, and leaves it open.
 func Fence(ctx context.Context, s *Store, runID string) error {
 	own, err := s.session(ctx)
 	if err != nil {
@@ -33,8 +33,8 @@ func DeleteOnly(ctx context.Context, s *Store, runID string) error {
 	return err
 }
 
-// RemoveArtifacts removes all artifacts, as [Store.GC] does those that it may, and
-// calls f after it has looked and before it removes.
+// RemoveArtifacts removes all artifacts in the way of [Store.GC]. It calls f after
+// it has listed them, before it removes them.
 func RemoveArtifacts(ctx context.Context, s *Store, f func()) error {
 	bucket, err := s.js.Stream(ctx, s.names.bucket())
 	if err != nil {
@@ -50,14 +50,14 @@ func RemoveArtifacts(ctx context.Context, s *Store, f func()) error {
 	return err
 }
 
-// PutHalf stores the data of an artifact, as a process does that is killed before
-// it has said whose they are.
+// PutHalf stores the data of an artifact without the object that names them, as if
+// the process was killed in between.
 func PutHalf(ctx context.Context, s *Store, data []byte) error {
 	_, err := s.js.Publish(ctx, s.names.objectData("half"), data)
 	return err
 }
 
-// Bucket is how many messages the bucket of the artifacts has.
+// Bucket returns the number of messages in the bucket of the artifacts.
 func Bucket(ctx context.Context, s *Store) (uint64, error) {
 	stream, err := s.js.Stream(ctx, s.names.bucket())
 	if err != nil {

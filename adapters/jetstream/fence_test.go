@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream"
 )
 
-// fence takes a run over from an owner who lives, as another whose clock is wrong
-// would.
+// fence takes over a run from a living owner, as a process with a wrong clock
+// might.
 func fence(t *testing.T, s *jetstream.Store, runID string) {
 	t.Helper()
 	require.NoError(t, jetstream.Fence(t.Context(), s, runID))

@@ -15,9 +15,9 @@ import (
 )
 
 // consume yields the messages of the records on some subjects, beginning at a sequence: the
-// existing messages, and then each new one. It continues after the server was away. It ends with
-// the cause of ctx, or with an error if the stream is no longer the one that was created at that
-// time.
+// existing messages, and then each new one. It continues after the server was unavailable. It
+// ends with the cause of ctx, or with an error if the stream was deleted or replaced by a newer
+// one.
 func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[jetstream.Msg, error] {
 	return func(yield func(jetstream.Msg, error) bool) {
 		pause := time.NewTimer(0)
@@ -53,8 +53,8 @@ func (s *Store) consume(ctx context.Context, created time.Time, subjects []strin
 // errEnough is returned if the caller wants no more messages.
 var errEnough = errors.New("jetstream: enough")
 
-// The server reports every pullHeartbeat that it is alive. If two reports are missing, the consumer
-// is created again, on another server of a cluster.
+// The server sends a heartbeat every pullHeartbeat. If two are missing, the consumer is created
+// again, on another server of a cluster.
 const (
 	pullExpiry    = 10 * time.Second
 	pullHeartbeat = time.Second
@@ -91,7 +91,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 				return from, err
 			}
 			continue
-		case err != nil: // such as a heartbeat that did not come
+		case err != nil: // such as a missing heartbeat
 			return from, denied(s.api + "CONSUMER.")
 		}
 		meta, err := msg.Metadata()
@@ -118,8 +118,8 @@ func (s *Store) nextOf(ctx context.Context, messages jetstream.MessagesContext) 
 	return messages.Next(jetstream.NextContext(ctx))
 }
 
-// verify returns an error if the stream of the records is not the one that was created at that
-// time, or no longer has the message before next.
+// verify returns an error if the stream of the records was not created at the given time, or
+// no longer has the message before next.
 func (s *Store) verify(ctx context.Context, created time.Time, next uint64) error {
 	info, err := s.streamInfo(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) verify(ctx context.Context, created time.Time, next uint64) erro
 	}
 	if info.State.LastSeq+1 < next {
 		s.noteDamage()
-		return fmt.Errorf("%w: the stream %s has lost messages: it ends at %d, and had %d", snapshot.ErrReset, s.names.records(), info.State.LastSeq, next-1)
+		return fmt.Errorf("%w: the stream %s has lost messages: it ends at %d, but had message %d", snapshot.ErrReset, s.names.records(), info.State.LastSeq, next-1)
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, e
 		return created, 0, err
 	}
 	if f.after.Seq > h.last {
-		return created, 0, fmt.Errorf("%w: run %s: the cursor is at record %d, and the run has %d", snapshot.ErrReset, f.runID, f.after.Seq, h.last)
+		return created, 0, fmt.Errorf("%w: run %s: the cursor is at record %d, but the run has %d", snapshot.ErrReset, f.runID, f.after.Seq, h.last)
 	}
 	f.born = h.born
 	from, err = f.store.place(ctx, h, f.after.Seq)
@@ -225,7 +225,7 @@ func (f *follower) take(ctx context.Context, msg jetstream.Msg) error {
 func (f *follower) pass(ctx context.Context, rec *record.Record) error {
 	switch {
 	case rec.Seq == f.after.Seq && f.after.Generation > 0 && rec.Generation != f.after.Generation:
-		return fmt.Errorf("%w: run %s: the cursor is at record %d of generation %d, and that record is of generation %d",
+		return fmt.Errorf("%w: run %s: the cursor is at record %d of generation %d, but that record has generation %d",
 			snapshot.ErrReset, f.runID, rec.Seq, f.after.Generation, rec.Generation)
 	case rec.Seq <= f.last:
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// FuzzMessage reads what somebody else may have stored on the subject of a run:
-// it is an error, or what is written again.
+// FuzzMessage decodes data that somebody else may have stored on the subject of a
+// run: the result is an error, or a message that encodes to the same data.
 func FuzzMessage(f *testing.F) {
 	f.Add("open", "1", "0", "", "3", []byte("abc"))
 	f.Add("records", "2", "7", "5", "", []byte("abc"))
@@ -39,7 +39,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzJob reads what somebody else may have put into the queue.
+// FuzzJob decodes data that somebody else may have put into the queue.
 func FuzzJob(f *testing.F) {
 	f.Add([]byte(`{"run_id":"r","program":"p","version":"1","priority":3,"due":"2026-01-01T00:00:00Z"}`))
 	f.Add([]byte(`{"run_id":""}`))
@@ -51,7 +51,7 @@ func FuzzJob(f *testing.F) {
 		}
 		encoded, err := encodeJob(&e)
 		if err != nil {
-			return // a time that JSON does not have
+			return // a time that JSON cannot represent
 		}
 		again, err := decodeJob(encoded)
 		if err != nil || again.RunID != e.RunID || again.Program != e.Program || !again.Due.Equal(e.Due) {
@@ -60,7 +60,8 @@ func FuzzJob(f *testing.F) {
 	})
 }
 
-// FuzzSubject: a run is found again in its subjects, and names stay apart.
+// FuzzSubject checks that the run can be decoded from its subjects, and that different
+// names have different subjects.
 func FuzzSubject(f *testing.F) {
 	f.Add("run-1.a_b", "agent v1")
 	f.Add("-", "größe.*>")

@@ -20,11 +20,11 @@ import (
 //
 // It reads all messages of all runs, and a message of each artifact: see [Store.GCCost].
 //
-// Grace is the longest time between the beginning of Put and the storing of a record that names the
-// artifact: an hour is plenty. Times are those of the server. Put renews the time of an existing
-// artifact, and GC removes an artifact only if it has not changed since it was examined: if both
-// happen at the same time, the later one begins again. A fork names artifacts without putting them,
-// so it must not begin while its original is being deleted.
+// grace must be longer than the time between the beginning of Put and the storing of a record
+// that names the artifact: an hour is plenty. Times are those of the server. Put renews the
+// time of an existing artifact, and GC removes an artifact only if it has not changed since it
+// was examined: if both happen at the same time, the later one starts over. A fork names
+// artifacts without putting them, so it must not begin while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	g, err := s.garbage(ctx, grace)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 
 // A GCCost is what [Store.GC] has to read.
 type GCCost struct {
-	Messages  uint64 // of all runs
-	Bytes     uint64 // of those
+	Messages  uint64 // number of messages of all runs
+	Bytes     uint64 // size of these messages
 	Artifacts uint64 // in the bucket; reading each takes one request
 }
 
@@ -90,11 +90,11 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 	return references, nil
 }
 
-// garbage is what no run refers to.
+// garbage lists what no run refers to.
 type garbage struct {
 	bucket    jetstream.Stream
 	artifacts []object
-	data      []string // subjects with the data of an unfinished Put
+	data      []string // subjects that hold data of an unfinished Put
 }
 
 // An object is an entry of the bucket for an artifact.
@@ -179,7 +179,7 @@ func (s *Store) references(ctx context.Context) (map[string]bool, error) {
 	named := make(map[string]bool)
 	for subject := range info.State.Subjects {
 		_, runID := parse(subject)
-		if err := s.addReferences(ctx, named, runID); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // deleted
+		if err := s.addReferences(ctx, named, runID); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // the run was deleted
 			return nil, fmt.Errorf("artifacts that are still referred to are not known: %w", err)
 		}
 	}

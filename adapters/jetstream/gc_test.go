@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// endRun writes a run that has ended, with records that name the artifacts.
+// endRun stores an ended run with records that name the artifacts.
 func endRun(t *testing.T, s *jetstream.Store, id string, preview string, artifacts ...string) {
 	t.Helper()
 	j, err := s.Open(t.Context(), id, snapshot.OpenOptions{Create: true})
@@ -32,7 +32,7 @@ func endRun(t *testing.T, s *jetstream.Store, id string, preview string, artifac
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// putText returns what puts a text as an artifact.
+// putText returns a function that puts a text as an artifact.
 func putText(t *testing.T, s *jetstream.Store) func(text string) string {
 	return func(text string) string {
 		t.Helper()
@@ -49,20 +49,20 @@ func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
 	kept, shared, gone, never := put("kept"), put("shared"), put("gone"), put("never named")
 	endRun(t, s, "one", "", kept, shared)
 	endRun(t, s, "two", "", gone, shared)
-	large := strings.Repeat("large", 1<<20) // more than a message holds: an artifact of its own
+	large := strings.Repeat("large", 1<<20) // too large for a message, and therefore an artifact of its own
 	endRun(t, s, "three", large)
 	require.NoError(t, s.Delete(t.Context(), "two"))
 	require.NoError(t, jetstream.PutHalf(t.Context(), s, []byte("half")))
 
 	references, err := s.Garbage(t.Context(), time.Hour)
 	require.NoError(t, err)
-	assert.Empty(t, references, "they are young")
+	assert.Empty(t, references, "the artifacts are too new")
 	references, err = s.Garbage(t.Context(), 0)
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{gone, never}, references)
 	removed, err := s.GC(t.Context(), time.Hour)
 	require.NoError(t, err)
-	assert.Zero(t, removed, "they are young")
+	assert.Zero(t, removed, "the artifacts are too new")
 
 	removed, err = s.GC(t.Context(), 0)
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
 	require.NoError(t, err)
 	rec, err := run.Record(1)
 	require.NoError(t, err)
-	assert.Equal(t, large, string(rec.Detail.Input), "what holds records is no garbage")
+	assert.Equal(t, large, string(rec.Detail.Input), "an artifact that holds records is not garbage")
 
 	for _, id := range []string{"one", "three"} {
 		require.NoError(t, s.Delete(t.Context(), id))
@@ -88,8 +88,8 @@ func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
 	require.NoError(t, err)
 	left, err := jetstream.Bucket(t.Context(), s)
 	require.NoError(t, err)
-	assert.Zero(t, left, "nothing of them stays")
-	assert.Equal(t, gone, put("gone"), "it can be put again")
+	assert.Zero(t, left, "nothing of the artifacts remains")
+	assert.Equal(t, gone, put("gone"), "the artifact can be put again")
 	_, err = s.Get(t.Context(), gone)
 	require.NoError(t, err)
 }
@@ -123,8 +123,8 @@ func TestWhatIsPutAgainIsNotRemoved(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrNotFound)
 }
 
-// TestPutAndRemovalAtOnceLeaveWholeArtifacts has several processes put artifacts
-// while another removes them all the time.
+// TestPutAndRemovalAtOnceLeaveWholeArtifacts lets several processes put artifacts
+// while another one removes them continuously.
 func TestPutAndRemovalAtOnceLeaveWholeArtifacts(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -167,5 +167,5 @@ func TestPutAndRemovalAtOnceLeaveWholeArtifacts(t *testing.T) {
 	assert.Equal(t, 4, removed)
 	left, err := jetstream.Bucket(t.Context(), s)
 	require.NoError(t, err)
-	assert.Zero(t, left, "of two who put the same, the data of one is left until then")
+	assert.Zero(t, left, "if two put the same artifact, the data of one remains until GC")
 }

@@ -33,13 +33,13 @@ type stamp struct {
 type Repaired struct {
 	Shown  int // runs that the list did not show, or showed in an old state
 	Hidden int // runs that the list showed although they did not exist
-	Queued int // jobs that no worker would have received; only if the queue of the store was opened
+	Queued int // jobs that no worker would have received; counted only if the queue of the store was opened
 }
 
-// Repair compares the list of runs with their records, and corrects it where they disagree, as they
-// may after the server has lost power. The store does the same by itself when it is opened and
-// after its server was restarted. Runs may continue meanwhile. Repair reads a header of each run,
-// and needs a hundred bytes of memory for it.
+// Repair compares the list of runs with their records, and corrects it where they disagree, as
+// they may after the server has lost power. The store does the same automatically when it is
+// opened and after its server was restarted. Runs may continue meanwhile. Repair reads a header
+// of each run, and needs a hundred bytes of memory for it.
 func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
 	defer func() { s.noteRepaired(r) }()
 	stored, err := s.storedStamps(ctx)
@@ -106,7 +106,7 @@ func (s *Store) noteRepaired(r Repaired) {
 // storedStamp contains the stamps of the newest messages of a run.
 type storedStamp struct {
 	run, free stamp
-	opening   uint64 // of a run with records since it was opened, which the index does not contain
+	opening   uint64 // the opening of a run that has records since it was opened, which the index does not contain
 }
 
 // isShown reports whether the index shows the current state of the run.
@@ -316,14 +316,14 @@ func (s *Store) healOften() {
 		select {
 		case <-connected:
 			now := s.conn.ConnectedServerId()
-			if now == server { // the same server, and so the same streams
+			if now == server { // the same server, and therefore the same streams
 				continue
 			}
 			server = now
 			if s.hasLost(s.ctx) {
 				s.finishSession()
 			}
-		case <-s.damaged: // runs that this process has open may be gone
+		case <-s.damaged: // runs that this process has open may be lost
 			s.finishSession()
 		case <-s.ctx.Done():
 			return
@@ -343,7 +343,7 @@ type written struct {
 	mu     sync.Mutex
 	last   stamp
 	server string
-	before stamp // not compared yet
+	before stamp // the last message on the previous server that was not compared yet
 }
 
 func (w *written) add(is stamp, server string) {

@@ -29,7 +29,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	if err != nil {
 		return err
 	}
-	m.Record.RunID, m.Record.Seq = "", 1 // as stored records have
+	m.Record.RunID, m.Record.Seq = "", 1 // as in stored records
 	data, err := snapshot.AppendRecord(nil, &m.Record)
 	if err != nil {
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)

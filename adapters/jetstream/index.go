@@ -14,15 +14,16 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The index has one message for each run; the run that changed last is at its end. The process that
-// changes a run writes its message, with the stamp of the message of the run that it shows: an
-// older one never replaces a newer one.
+// The index has one message for each run; the run that changed last is at its end. The process
+// that changes a run writes its message, with the stamp of the state that it shows: an older
+// state never replaces a newer one.
 //
-// The subject of the message contains the status of the run and when it is due, so that the server
-// can select runs. If the status changes, the run moves: its new message is stored before the old
-// one is removed, so the run is never missing, and for a moment it is there twice. If a process is
-// killed in between, whoever lists the old message corrects that: its process has ended, or its
-// status differs from its subject.
+// The subject of the message contains the status of the run and when it is due, so that the
+// server can select runs. If the status changes, the run moves: its new message is stored
+// before the old one is removed, so the run is never missing, but is in the index twice for a
+// moment. If a process is killed in between, a process that lists the old message corrects the
+// index, since the process of the old message has ended, or its status differs from its
+// subject.
 
 // An entry is the place of a run in the index. The zero entry means that the index does not contain
 // the run.
@@ -34,7 +35,8 @@ type entry struct {
 // unread represents an entry that was not read.
 var unread = entry{seq: ^uint64(0)}
 
-// freeChanged reports whether fields changed that may change at any time.
+// freeChanged reports whether the free fields, which may change at any time, have
+// changed.
 func freeChanged(a, b *snapshot.Info) bool {
 	return !reflect.DeepEqual(a.Metadata, b.Metadata) || a.Pinned != b.Pinned || !a.Expires.Equal(b.Expires)
 }
@@ -55,8 +57,8 @@ func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 	return now
 }
 
-// showNow does what show does, after the fields that may change at any time were read again: if two
-// processes change a run at once, the later one shows both changes.
+// showNow is like show, but reads the free fields again first: if two processes change a run at
+// once, the later one shows both changes.
 func (s *Store) showNow(ctx context.Context, h *head, was entry) entry {
 	if err := s.readFree(ctx, h); err != nil {
 		s.lag(h.info.RunID)
@@ -76,7 +78,7 @@ func (s *Store) lag(runID string) {
 	}
 }
 
-// mendLater corrects the index until nothing lags.
+// mendLater corrects the index until it shows all runs in their current state.
 func (s *Store) mendLater() {
 	tick := time.NewTicker(s.options.renewal())
 	defer tick.Stop()
@@ -225,9 +227,9 @@ func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err er
 	}
 }
 
-// mend does what reindex does; after an error it is tried again later.
+// mend is like reindex, but tries again later after an error.
 func (s *Store) mend(ctx context.Context, runID string) {
-	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // other processes may be allowed to do it
+	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // without the permission, other processes have to do it
 		s.lag(runID)
 	}
 }

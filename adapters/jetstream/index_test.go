@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// create creates a run that nobody has open.
+// create creates a closed run.
 func create(t testing.TB, s *jetstream.Store, id string, status snapshot.Status, due time.Time) {
 	t.Helper()
 	run, err := snapshot.NewRun(snapshot.Info{RunID: id, Status: status, Due: due, Created: time.Now()}, nil)
@@ -36,7 +36,7 @@ func ids(page snapshot.Page) []string {
 	return all
 }
 
-// sweeping is the filter of a sweep.
+// sweeping returns the filter of a sweep.
 func sweeping() snapshot.Filter {
 	return snapshot.Filter{DueBy: time.Now(), Status: []snapshot.Status{
 		snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning,
@@ -44,7 +44,7 @@ func sweeping() snapshot.Filter {
 }
 
 // TestListsReadWhatTheyShow: a sweep does not read runs that have ended or wait, and a list
-// of a status none of another.
+// of one status does not read runs with another status.
 func TestListsReadWhatTheyShow(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -112,8 +112,8 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved: in the index, from one status to
-// another. That is done here by a user who may not remove the old message.
+// TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved in the index, from one status to
+// another. Instead of a kill, the test has a user that may not remove the old message.
 func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t, withConfig(t, authorization(user(t, "some", jetstream.RoleWorker, "$JS.API.STREAM.MSG.DELETE.RPI_reprise"))))
@@ -146,11 +146,11 @@ func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 		_, err := some.Update(t.Context(), "cancelled", func(i *snapshot.Info) error { i.Status = snapshot.StatusCancelled; return nil })
 		require.NoError(t, err)
 	})
-	require.EqualValues(t, 2, messages(), "it is there twice")
+	require.EqualValues(t, 2, messages(), "the run is in the index twice")
 	assert.Empty(t, listed(snapshot.StatusPaused))
 	assert.Equal(t, "cancelled", listed(snapshot.StatusCancelled))
 	assert.Equal(t, "cancelled", listed())
-	require.Eventually(t, func() bool { return messages() == 1 }, patience, 10*time.Millisecond, "who lists it mends that")
+	require.Eventually(t, func() bool { return messages() == 1 }, patience, 10*time.Millisecond, "listing the run corrects the index")
 
 	create(t, s, "ended", snapshot.StatusQueued, time.Time{})
 	killed(func(some *jetstream.Store) {
@@ -160,7 +160,7 @@ func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 	})
 	require.EqualValues(t, 3, messages())
 	assert.Equal(t, "cancelled ended", listed())
-	require.Eventually(t, func() bool { // it may have to end without its last life sign
+	require.Eventually(t, func() bool { // the process may end without a last life sign
 		_, err := s.List(t.Context(), sweeping())
 		return assert.NoError(t, err) && messages() == 2
 	}, patience, 10*time.Millisecond)
@@ -178,7 +178,7 @@ func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 	assert.EqualValues(t, 3, messages())
 }
 
-// TestDashboardThatMayNotMendOpensAStoreThatNeedsIt: a worker mends it.
+// TestDashboardThatMayNotMendOpensAStoreThatNeedsIt: a worker corrects the store later.
 func TestDashboardThatMayNotMendOpensAStoreThatNeedsIt(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t, withConfig(t, authorization(user(t, "some", jetstream.RoleDashboard, ""))))

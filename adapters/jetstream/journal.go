@@ -11,13 +11,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A journal is one run that this process has open. Append queues, and one goroutine sends them, one
-// message at a time: only the acknowledgement of a message says what the next one is compared with.
+// A journal is one run that this process has open. Append queues records, and one goroutine
+// sends them, one message at a time: the sequence that the next message is compared with is in
+// the acknowledgement of the previous one.
 type journal struct {
 	store   *Store
 	session *session
 	runID   string
-	marker  message       // with which it was opened
+	marker  message       // the message that opened the run
 	known   snapshot.Info // the current info
 	indexed entry         // its place in the index
 
@@ -31,13 +32,13 @@ type journal struct {
 
 	mu      sync.Mutex
 	queue   []batch // not sent yet
-	queued  uint64  // the number of the last that was appended
-	stored  uint64  // of the last that the server has acknowledged
+	queued  uint64  // the number of the last record that was appended
+	stored  uint64  // the number of the last record that the server has acknowledged
 	changed chan struct{}
 	err     error // the error that broke it
 	closed  bool
 	ended   chan struct{} // closed when Close has ended
-	endErr  error         // what Close returned
+	endErr  error         // the error that Close returned
 }
 
 // A batch contains records that were appended together, encoded.
@@ -54,7 +55,7 @@ func newJournal(s *Store, own *session, m *message, now snapshot.Info) *journal 
 	}
 }
 
-// begin begins to send.
+// begin starts the sender.
 func (j *journal) begin(restored *snapshot.Run) {
 	j.restored = restored
 	j.queued, j.stored = j.marker.last, j.marker.last
@@ -77,7 +78,7 @@ func (j *journal) ring() {
 	}
 }
 
-// fail breaks the journal. The lock is held.
+// fail breaks the journal. j.mu must be held.
 func (j *journal) fail(err error) error {
 	if j.err == nil {
 		j.err = err
@@ -203,7 +204,7 @@ func (j *journal) sendOne(ctx context.Context, m *message, info *snapshot.Info) 
 		return j.fail(j.lease(snapshot.ErrFenced))
 	case j.session.ctx.Err() != nil:
 		return j.fail(fmt.Errorf("%w: %w", j.lease(snapshot.ErrMaybeStored), err))
-	case context.Cause(ctx) != nil: // of Close
+	case context.Cause(ctx) != nil: // the context of Close has ended
 		return err
 	}
 	return j.fail(fmt.Errorf("snapshot: run %s: %w", j.runID, err))

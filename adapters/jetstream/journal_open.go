@@ -44,14 +44,14 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	}
 }
 
-// tryOpen returns errConflict if the run changed meanwhile. It fences first: after its message, the
-// process that had the run before can append nothing, and everything before the message can be
-// read.
+// tryOpen returns errConflict if the run changed meanwhile. It fences first: once its message
+// is stored, the previous owner of the run can append nothing, and everything before the
+// message can be read.
 func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string, o *snapshot.OpenOptions) (snapshot.Journal, error) {
 	if h.info.Open {
 		return nil, &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
 	}
-	if h.kind == "" { // it is created
+	if h.kind == "" { // the run does not exist, and is created
 		h.born = nuid.Next()
 		h.info = storekit.Begun(runID, o)
 	}
@@ -153,8 +153,8 @@ func (s *Store) recordsOf(ctx context.Context, m *message) ([]byte, error) {
 	return s.Get(ctx, m.artifact)
 }
 
-// Load implements [snapshot.Reader]. The result contains what this process has appended, and what
-// others have synced.
+// Load implements [snapshot.Reader]. The result contains what this process has appended and
+// what other processes have synced.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	if err := check(ctx, runID); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *head, e
 		}
 		if now, headErr := s.head(ctx, runID); headErr != nil || now.born == h.born {
 			return nil, nil, errors.Join(err, headErr)
-		} // it was deleted meanwhile, and created again
+		} // the run was deleted meanwhile, and created again
 	}
 }
 
@@ -204,7 +204,8 @@ func (s *Store) ownJournal(runID string) *journal {
 	return own.journal(runID)
 }
 
-// consumerIdle is how long the server keeps a consumer of a client that is gone.
+// consumerIdle is how long the server keeps the consumer of a client that has
+// disconnected.
 const consumerIdle = 30 * time.Second
 
 // awaitClosed returns when a run that was open may be closed.

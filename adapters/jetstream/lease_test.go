@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// here and there are two workers, of which one reaches the server through a
+// hereAndThere returns two workers, one of which reaches the server through a
 // proxy.
 func hereAndThere(t *testing.T, lease time.Duration) (here, there *jetstream.Store, between *proxy) {
 	server := jstest.Start(t)
@@ -51,10 +51,10 @@ func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {
 		opened <- opening{j, err}
 	}()
 	between.Set(true, false)
-	require.NoError(t, j.Append(storetest.Records(3, 1)...)) // it is queued, and nobody knows
+	require.NoError(t, j.Append(storetest.Records(3, 1)...)) // it is only queued, since the worker is cut off
 	require.ErrorIs(t, j.Sync(t.Context(), 3), snapshot.ErrMaybeStored)
 	<-j.Lost()
-	assert.Empty(t, opened, "it stops before others go on")
+	assert.Empty(t, opened, "the worker stops before others continue its run")
 	require.ErrorIs(t, j.Append(storetest.Records(4, 1)...), snapshot.ErrMaybeStored)
 
 	taken := <-opened
@@ -111,8 +111,8 @@ func TestConnectionThatComesBackInTimeLosesNothing(t *testing.T) {
 	assert.EqualValues(t, 1, run.Generation)
 }
 
-// TestRunThatCouldNotBeClosedIsOpenedAgain: the process lives, and its lease is
-// not over.
+// TestRunThatCouldNotBeClosedIsOpenedAgain: the process is alive, and its lease has
+// not expired.
 func TestRunThatCouldNotBeClosedIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	here, there, between := hereAndThere(t, longLease)
@@ -126,7 +126,7 @@ func TestRunThatCouldNotBeClosedIsOpenedAgain(t *testing.T) {
 	between.Set(false, false)
 	info, err := there.Info(t.Context(), "run")
 	require.NoError(t, err)
-	assert.True(t, info.Open, "another process does not know")
+	assert.True(t, info.Open, "another process does not know that the run may be opened")
 	_, err = there.Open(t.Context(), "run", snapshot.OpenOptions{})
 	require.ErrorIs(t, err, snapshot.ErrLocked)
 
@@ -135,11 +135,11 @@ func TestRunThatCouldNotBeClosedIsOpenedAgain(t *testing.T) {
 	assert.Equal(t, snapshot.StatusInterrupted, next.Restored().Status)
 	assert.Equal(t, 2, next.Restored().Len())
 	_, err = here.Open(t.Context(), "run", snapshot.OpenOptions{})
-	require.ErrorIs(t, err, snapshot.ErrLocked, "it is open now")
+	require.ErrorIs(t, err, snapshot.ErrLocked, "the run is open now")
 	require.NoError(t, next.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// TestLostAcknowledgementStoresNothingTwice: the server stores what comes, and its
+// TestLostAcknowledgementStoresNothingTwice: the server stores messages, but its
 // answers are lost for a time.
 func TestLostAcknowledgementStoresNothingTwice(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestLostAcknowledgementStoresNothingTwice(t *testing.T) {
 		return err == nil && info.LastSeq == 4
 	}
 	require.Eventually(t, stored, patience, 5*time.Millisecond)
-	between.Set(false, false) // the client has to connect again
+	between.Set(false, false) // the client has to reconnect
 	require.NoError(t, j.Sync(t.Context(), 4))
 	require.NoError(t, j.Append(storetest.Records(5, 1)...))
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusPaused}))
@@ -193,8 +193,8 @@ func TestStoreThatIsClosedLetsOthersGoOnAtOnce(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestPositionIsGoodInAnyProcess: a watcher goes on elsewhere, without gap or
-// duplicate.
+// TestPositionIsGoodInAnyProcess: a watcher continues in another process, without a
+// gap or a duplicate.
 func TestPositionIsGoodInAnyProcess(t *testing.T) {
 	here, there, _ := hereAndThere(t, longLease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
@@ -212,7 +212,7 @@ func TestPositionIsGoodInAnyProcess(t *testing.T) {
 		}
 		for e, err := range s.Watch(ctx, snapshot.WatchOptions{After: position, Records: true}) {
 			require.NoError(t, err)
-			if position = e.Position; position == "" { // nothing has one before something happens
+			if position = e.Position; position == "" { // events of existing runs have no position
 				require.NoError(t, j.Append(storetest.Records(seq, 1)...))
 				last = 1
 				continue

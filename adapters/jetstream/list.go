@@ -140,7 +140,7 @@ func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []stri
 	return page, nil
 }
 
-// once leaves out the older of two messages of a run that is moving in the index.
+// once removes the older of two messages of a run that is moving in the index.
 func once(runs []snapshot.Info) []snapshot.Info {
 	newest := make(map[string]*snapshot.Info, len(runs))
 	for i := range runs {
@@ -168,7 +168,7 @@ func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, erro
 	}
 	waiting := make(map[string]bool)
 	err = s.lastMessages(ctx, s.records, []string{s.names.all("m")}, true, func(msg jetstream.Msg, _ uint64) error {
-		if msg.Headers().Get(headerBorn) != "" { // else it was removed
+		if msg.Headers().Get(headerBorn) != "" { // otherwise the message was removed
 			_, id := parse(msg.Subject())
 			waiting[id] = true
 		}
@@ -204,7 +204,7 @@ func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, erro
 type foundRun struct {
 	info  snapshot.Info
 	seq   uint64 // in the index
-	shown stamp  // of the state that the index shows
+	shown stamp  // the stamp of the state that the index shows
 }
 
 // find reads all that the index has on some subjects.
@@ -287,7 +287,7 @@ func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*
 	return nil
 }
 
-// before returns the sequence of the index before which a page begins.
+// before returns the sequence of the index before which a page is read.
 func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	if position != "" {
 		seq, err := strconv.ParseUint(position, 10, 64)
@@ -358,8 +358,8 @@ type lister struct {
 
 func newLister(s *Store) *lister { return &lister{store: s, alive: make(map[string]bool)} }
 
-// look returns what a message of the index shows; nil if the run does not exist any more. If the
-// message should not exist in this form, the run is corrected.
+// look returns what a message of the index shows; nil if the run no longer exists. If the
+// message is outdated, the index is corrected.
 func (l *lister) look(ctx context.Context, subject string, seq uint64, h nats.Header, data []byte) (*foundRun, error) {
 	info, err := snapshot.DecodeInfo(data)
 	if err != nil {
@@ -390,7 +390,7 @@ func (l *lister) look(ctx context.Context, subject string, seq uint64, h nats.He
 	return l.lookAgain(ctx, is)
 }
 
-// lookAt is look for a message that was read directly.
+// lookAt is like look, for a message that was read directly.
 func (l *lister) lookAt(ctx context.Context, msg *nats.Msg) (*foundRun, error) {
 	seq, _ := sequenceOf(msg)
 	return l.look(ctx, msg.Header.Get(jetstream.SubjectHeader), seq, msg.Header, msg.Data)

@@ -17,23 +17,24 @@ type kind string
 
 const (
 	opened   kind = "open"    // a generation begins
-	appended kind = "records" // of the generation that is open
+	appended kind = "records" // records of the open generation
 	settled  kind = "set"     // nobody has the run open: it was created, closed or updated
 	deleted  kind = "deleted"
 )
 
-// A message is a message on the subject of a run. The last one says everything about the run, and a
-// process that appends the next one by comparison with it has seen all earlier ones.
+// A message is a message on the subject of a run. The last message on the subject has the
+// current state of the run. A process may append the next message only if it knows the last
+// one, and so it has seen all earlier ones.
 type message struct {
-	seq  uint64 // in the stream
+	seq  uint64 // sequence in the stream
 	kind kind
-	id   string // of this message alone
+	id   string // unique ID of this message
 
 	generation uint64
-	last       uint64 // the number of the newest record, with this message
+	last       uint64 // the number of the newest record, including this message
 
 	session string // opened, appended: who has the run open
-	opening uint64 // appended: the sequence of the opened
+	opening uint64 // appended: the sequence of the message of kind opened
 	born    string // all kinds but appended: distinguishes the run from a deleted one with the same ID
 
 	info     []byte // all kinds but appended: the info of the run
@@ -54,7 +55,7 @@ const (
 	headerArtifact   = "Rp-Artifact"
 	headerVersion    = "Rp-Version" // index: the sequence of the message that it was derived from
 	headerVersionID  = "Rp-Version-Id"
-	headerLease      = "Rp-Lease" // life sign: how long it counts
+	headerLease      = "Rp-Lease" // life sign: how long it is valid
 )
 
 // deletedTTL is how long the message about the deletion of a run is kept for followers of the run.

@@ -29,9 +29,9 @@ const minPayload = 32 << 10
 //
 // If the server is too old or has no JetStream, or if streams with the names of the store have
 // other settings, Open returns an error that says so, and creates nothing. If servers do not
-// answer, as in a cluster that elects a leader, Open asks again until ctx ends, or for 30 seconds
-// if ctx has no deadline; then the error is snapshot.ErrUnavailable. If the ends of the streams do
-// not agree, as after a loss of power, Open repairs the store, see [Store.Repair].
+// answer, as in a cluster that elects a leader, Open tries again until ctx ends, or for 30
+// seconds if ctx has no deadline; then the error is snapshot.ErrUnavailable. If the ends of the
+// streams do not agree, as after a loss of power, Open repairs the store, see [Store.Repair].
 func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	if conn == nil {
 		return nil, errors.New("jetstream: Open needs a connection, such as nats.Connect(url, nats.MaxReconnects(-1))")
@@ -70,7 +70,7 @@ func connect(ctx context.Context, conn *nats.Conn, o *Options) (js jetstream.Jet
 			conn.ConnectedUrlRedacted(), cmp.Or(version, "unknown"), minVersion[0], minVersion[1])
 	}
 	if most := conn.MaxPayload(); most < minPayload {
-		return nil, fmt.Errorf("jetstream: the server at %s takes messages of %d bytes; want a max_payload of %d or more", conn.ConnectedUrlRedacted(), most, minPayload)
+		return nil, fmt.Errorf("jetstream: the server at %s accepts messages of at most %d bytes; want a max_payload of %d or more", conn.ConnectedUrlRedacted(), most, minPayload)
 	}
 	switch {
 	case o.Domain != "":
@@ -121,7 +121,7 @@ func isTooOld(version string) bool {
 func (s *Store) streams() []jetstream.StreamConfig {
 	return []jetstream.StreamConfig{
 		{
-			Name: s.names.records(), Subjects: []string{"rp." + s.names.store + ".>"}, Description: "Reprise: what happened to runs",
+			Name: s.names.records(), Subjects: []string{"rp." + s.names.store + ".>"}, Description: "Reprise: the records of runs",
 			Discard: jetstream.DiscardNew, MaxBytes: cmp.Or(s.options.MaxBytes, -1), Replicas: s.options.Replicas,
 			AllowDirect: true, AllowRollup: true, AllowMsgTTL: true, DenyDelete: true,
 		},
@@ -163,12 +163,12 @@ func (s *Store) makeStreams(ctx context.Context) (err error) {
 	return err
 }
 
-// makeBucket makes the bucket of the artifacts, as the client of object stores does.
+// makeBucket creates the bucket of the artifacts as the client for object stores does.
 func (s *Store) makeBucket(ctx context.Context) error {
 	bucket := jetstream.ObjectStoreConfig{Bucket: s.names.artifacts(), Description: "Reprise: large outputs", Replicas: s.options.Replicas}
 	err := setUp(ctx, s.conn, func(ctx context.Context) error {
 		_, err := s.js.CreateObjectStore(ctx, bucket)
-		if errors.Is(err, jetstream.ErrBucketExists) { // another process was faster
+		if errors.Is(err, jetstream.ErrBucketExists) { // another process has created it meanwhile
 			return nil
 		}
 		return err
@@ -179,7 +179,8 @@ func (s *Store) makeBucket(ctx context.Context) error {
 	return nil
 }
 
-// stream returns a stream with the required configuration, nil if it does not exist.
+// stream returns a stream and checks its configuration. It returns nil if the stream
+// does not exist.
 func (s *Store) stream(ctx context.Context, want *jetstream.StreamConfig) (stream jetstream.Stream, err error) {
 	err = setUp(ctx, s.conn, func(ctx context.Context) error {
 		stream, err = s.js.Stream(ctx, want.Name)
@@ -205,8 +206,8 @@ func (s *Store) makeStream(ctx context.Context, want *jetstream.StreamConfig) (s
 	return stream, nil
 }
 
-// notMade returns the error for a stream that cannot be created, mostly for lack of storage or of
-// servers.
+// notMade returns the error for a stream that cannot be created, usually because of missing
+// storage or servers.
 func notMade(what string, err error) error {
 	return fmt.Errorf("jetstream: %s cannot be created: %w", what, unavailable(err))
 }
@@ -226,7 +227,7 @@ func compare(want, have *jetstream.StreamConfig) error {
 	differs("storage", have.Storage, want.Storage)
 	differs("max_age", have.MaxAge, want.MaxAge)
 	differs("max_msgs_per_subject", max(have.MaxMsgsPerSubject, 0), want.MaxMsgsPerSubject)
-	if want.Discard == jetstream.DiscardOld { // it would drop the oldest messages
+	if want.Discard == jetstream.DiscardOld { // a limit would drop the oldest messages
 		differs("max_bytes", max(have.MaxBytes, 0), int64(0))
 	}
 	differs("max_msgs", max(have.MaxMsgs, 0), max(want.MaxMsgs, 0))

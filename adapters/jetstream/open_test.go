@@ -28,7 +28,7 @@ func TestServerThatIsTooOldIsRefused(t *testing.T) {
 	}
 }
 
-// oldServer says that it is of a version, and no more.
+// oldServer starts a server that only reports its version.
 func oldServer(t *testing.T, version string) (url string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 		"Lease is 1ms; want 1s or more":           {Lease: time.Millisecond},
 		"Replicas is 7; want 1 to 5":              {Replicas: 7},
 		"MaxBytes is -1; want 0 or more":          {MaxBytes: -1},
-		"stream RP_reprise cannot be created: sn": {Replicas: 3}, // there is one server
+		"stream RP_reprise cannot be created: sn": {Replicas: 3}, // there is only one server
 	} {
 		_, err := jetstream.Open(t.Context(), conn, o)
 		require.ErrorContains(t, err, want)
@@ -74,7 +74,7 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "Open needs a connection")
 }
 
-// TestStreamOfSomebodyElseIsRefused: and nothing is made beside it.
+// TestStreamOfSomebodyElseIsRefused, and no other stream is created.
 func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
 	for name, config := range map[string]njs.StreamConfig{
 		"subjects is orders.>, want rpi.reprise.>": {Name: "RPI_reprise", Subjects: []string{"orders.>"}},
@@ -91,7 +91,7 @@ func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
 			SubjectTransform: &njs.SubjectTransformConfig{Source: "rpi.reprise.a.>", Destination: "rpi.reprise.b.>"},
 		},
 		"allow_rollup_hdrs is false, want true": {Name: "RP_reprise", Subjects: []string{"rp.reprise.>"}},
-		"max_age is 24h0m0s, want 0s": { // artifacts would go by themselves
+		"max_age is 24h0m0s, want 0s": { // artifacts would expire
 			Name: "OBJ_RPA_reprise", Subjects: []string{"$O.RPA_reprise.C.>", "$O.RPA_reprise.M.>"}, MaxAge: 24 * time.Hour,
 			Discard: njs.DiscardNew, AllowRollup: true, AllowDirect: true,
 		},
@@ -108,11 +108,11 @@ func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
 		for name := range js.StreamNames(t.Context()).Name() {
 			names = append(names, name)
 		}
-		assert.Equal(t, []string{config.Name}, names, "nothing was made")
+		assert.Equal(t, []string{config.Name}, names, "no stream was created")
 	}
 }
 
-// TestLimitsOfAnAccountAreNamed: with what to do.
+// TestLimitsOfAnAccountAreNamed: the errors also say what to do.
 func TestLimitsOfAnAccountAreNamed(t *testing.T) {
 	t.Parallel()
 	for limits, want := range map[string][]string{
@@ -165,7 +165,7 @@ func useStore(t *testing.T, conn *nats.Conn, o jetstream.Options) error {
 func TestServerThatTakesOnlySmallMessagesIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := jetstream.Open(t.Context(), jstest.Start(t, jstest.WithMaxPayload(8<<10)).Connect(), jetstream.Options{})
-	require.ErrorContains(t, err, "takes messages of 8192 bytes; want a max_payload of 32768 or more")
+	require.ErrorContains(t, err, "accepts messages of at most 8192 bytes; want a max_payload of 32768 or more")
 }
 
 // TestQueueOfSomebodyElseIsRefused: one that drops old jobs when it is full.
@@ -184,7 +184,8 @@ func TestQueueOfSomebodyElseIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "the stream RQ_reprise exists and does not fit: max_bytes is 1048576, want 0")
 }
 
-// TestEachStreamThatIsDeletedIsNamedAndMadeAnew: the list and the queue from the records.
+// TestEachStreamThatIsDeletedIsNamedAndMadeAnew: the list and the queue are rebuilt
+// from the records.
 func TestEachStreamThatIsDeletedIsNamedAndMadeAnew(t *testing.T) {
 	t.Parallel()
 	for stream, use := range map[string]func(*jetstream.Store, *jetstream.Queue) error{
@@ -218,7 +219,7 @@ func TestEachStreamThatIsDeletedIsNamedAndMadeAnew(t *testing.T) {
 			queue, err := jetstream.OpenQueue(t.Context(), again)
 			require.NoError(t, err)
 			require.NoError(t, use(again, queue))
-			require.NoError(t, use(s, q), "for those who had it open, too")
+			require.NoError(t, use(s, q), "also for processes that had the store open")
 			page, err := s.List(t.Context(), snapshot.Filter{})
 			require.NoError(t, err)
 			assert.Equal(t, []string{"before"}, ids(page))
@@ -226,8 +227,8 @@ func TestEachStreamThatIsDeletedIsNamedAndMadeAnew(t *testing.T) {
 	}
 }
 
-// TestStoreWithoutStorageFailsClearly: what was stored stays, and the run goes on
-// when there is storage again.
+// TestStoreWithoutStorageFailsClearly: what was stored remains, and the run
+// continues when there is storage again.
 func TestStoreWithoutStorageFailsClearly(t *testing.T) {
 	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: lease, MaxBytes: 64 << 10})
 	j := begin(t, s, snapshot.OpenOptions{Create: true})
@@ -250,7 +251,7 @@ func TestStoreWithoutStorageFailsClearly(t *testing.T) {
 	_, err = s.Open(t.Context(), "other", snapshot.OpenOptions{Create: true})
 	require.ErrorIs(t, err, snapshot.ErrUnavailable)
 	_, err = s.Info(t.Context(), "other")
-	require.ErrorIs(t, err, snapshot.ErrNotFound, "nothing is half begun")
+	require.ErrorIs(t, err, snapshot.ErrNotFound, "no run is incomplete")
 }
 
 func TestServerThatIsGoneIsAnErrorInTime(t *testing.T) {

@@ -15,25 +15,25 @@ type Options struct {
 	Name string
 
 	// Domain is the JetStream domain of the servers that keep the store, if the connection
-	// is to others that are connected to them, such as a leaf node. Defaults to the domain
-	// of the connection.
+	// goes to other servers that are connected to them, such as a leaf node. Defaults to
+	// the domain of the connection.
 	Domain string
 
-	// APIPrefix is what the requests to JetStream begin with instead of "$JS.API", if the
-	// account of the connection imports JetStream of another account under it. It must
-	// import the subjects of the store and $JS.ACK.> as services, too. Not both Domain
-	// and APIPrefix may be set.
+	// APIPrefix is the prefix of requests to JetStream instead of "$JS.API", if the
+	// account of the connection imports JetStream of another account under that prefix.
+	// The account must also import the subjects of the store and $JS.ACK.> as services.
+	// Domain and APIPrefix must not both be set.
 	APIPrefix string
 
 	// Replicas is the number of servers of a cluster that keep each message. It is
 	// used when the store is created. Defaults to 1; 3 survives the loss of a server.
 	Replicas int
 
-	// MaxBytes limits what the records of all runs may take on a server. When it is
+	// MaxBytes limits the size of the records of all runs on a server. When it is
 	// reached, nothing can be stored: calls fail with snapshot.ErrUnavailable, runs
 	// are interrupted, and runs cannot be deleted either. Everything continues when
 	// the limit of the stream is raised. MaxBytes is used when the store is created.
-	// Zero means no limit but that of the server.
+	// Zero means no limit other than that of the server.
 	MaxBytes int64
 
 	// Lease is how long a process keeps its runs without renewing its lease. After a process was
@@ -57,7 +57,7 @@ func (o Options) check() error {
 	case !isName(o.Name):
 		return fmt.Errorf("jetstream: Name is %q; want 1 to 32 letters, digits, dashes and underscores", o.Name)
 	case o.Domain != "" && o.APIPrefix != "":
-		return fmt.Errorf("jetstream: Domain is %q and APIPrefix is %q; want one of them", o.Domain, o.APIPrefix)
+		return fmt.Errorf("jetstream: Domain is %q and APIPrefix is %q; want only one of them", o.Domain, o.APIPrefix)
 	case strings.ContainsAny(o.Domain, " \t\r\n.*>"):
 		return fmt.Errorf("jetstream: Domain is %q; want a name without dots, blanks and wildcards", o.Domain)
 	case strings.ContainsAny(o.APIPrefix, " \t\r\n*>") || strings.HasPrefix(o.APIPrefix, ".") || strings.HasSuffix(o.APIPrefix, ".") || strings.Contains(o.APIPrefix, ".."):

@@ -9,7 +9,7 @@ import (
 // A Role is a kind of process that uses a store.
 type Role string
 
-// The roles. Each may do what those before it may.
+// The roles. Each may do everything that the roles before it may.
 const (
 	RoleDashboard Role = "dashboard" // lists and reads runs, and follows them
 	RoleClient    Role = "client"    // starts runs, answers and cancels them
@@ -19,9 +19,9 @@ const (
 
 var roles = []Role{RoleDashboard, RoleClient, RoleWorker, RoleAdmin}
 
-// Permissions returns the subjects that the user of a role must be allowed to publish and to
-// subscribe to, and no others. They are those of o.Name, o.Domain and o.APIPrefix. Inboxes
-// have the prefix _INBOX; with nats.CustomInboxPrefix, replace it.
+// Permissions returns exactly the subjects that the user of a role must be allowed to
+// publish and to subscribe to. They depend on o.Name, o.Domain and o.APIPrefix. Inboxes have
+// the prefix _INBOX; with nats.CustomInboxPrefix, replace it.
 func Permissions(o Options, role Role) (publish, subscribe []string, err error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// withConfig has a server read a configuration, as one that is written for production.
+// withConfig makes a server read a configuration like one for production.
 func withConfig(t *testing.T, text string) jstest.Option {
 	file := filepath.Join(t.TempDir(), "nats.conf")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -39,7 +39,8 @@ func withConfig(t *testing.T, text string) jstest.Option {
 	}
 }
 
-// user is one in the configuration of a server, with the permissions of a role but for one.
+// user returns a user for the configuration of a server, with all permissions of a role
+// except one.
 func user(t *testing.T, name string, role jetstream.Role, without string) string {
 	text, err := jetstream.PermissionsConfig(jetstream.Options{}, role)
 	require.NoError(t, err)
@@ -54,7 +55,8 @@ func authorization(users ...string) string {
 	return "authorization: { users: [\n{user: root, password: secret}\n" + strings.Join(users, "") + "] }\n"
 }
 
-// violations are what servers have said to connections.
+// violations collects the permission violations that servers have reported to
+// connections.
 type violations struct {
 	mu  sync.Mutex
 	all []string
@@ -68,9 +70,10 @@ func (v *violations) connect(t *testing.T, s *jstest.Server, name string) *nats.
 	}))
 }
 
-// TestEachRoleDoesItsWorkWithItsPermissions: the streams are made by an admin; a client
+// TestEachRoleDoesItsWorkWithItsPermissions: an admin creates the streams; a client
 // starts, answers, interrupts and cancels runs; a worker executes them, with artifacts,
-// waits and priorities, and removes them; a dashboard reads all, and may change nothing.
+// waits and priorities, and removes them; a dashboard reads everything and may change
+// nothing.
 func TestEachRoleDoesItsWorkWithItsPermissions(t *testing.T) {
 	t.Parallel()
 	s := jstest.Start(t, withConfig(t, authorization(user(t, "admin", jetstream.RoleAdmin, ""), user(t, "worker", jetstream.RoleWorker, ""),
@@ -159,7 +162,8 @@ func TestEachRoleDoesItsWorkWithItsPermissions(t *testing.T) {
 	require.ErrorContains(t, err, "reprise-jetstream permissions")
 }
 
-// TestMissingPermissionIsNamed: of each role, what it does without one of its permissions.
+// TestMissingPermissionIsNamed lets each role work without one of its permissions, for
+// each permission.
 func TestMissingPermissionIsNamed(t *testing.T) {
 	t.Parallel()
 	record := func(s *jetstream.Store) error {

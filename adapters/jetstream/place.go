@@ -15,9 +15,9 @@ import (
 // several requests.
 const worthSearching = 100
 
-// place returns the sequence of the stream at which to begin reading the messages of a run, to get
-// the record with that number and those after it. The record must exist; 0 means all. Messages
-// before the place belong to another run, or hold only earlier records.
+// place returns the sequence of the stream at which to begin reading the messages of a run, to
+// get the record with that number and those after it. The record must exist; 0 means all.
+// Messages before that sequence belong to another run, or hold only earlier records.
 func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) {
 	if seq <= worthSearching {
 		seq = 0
@@ -50,11 +50,11 @@ func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) 
 type placer struct {
 	store *Store
 	head  *head
-	since uint64 // a message of the run; those after it are of the run, too
+	since uint64 // the sequence of a message of the run; later ones belong to the run, too
 }
 
-// from returns the sequence of the first message from there on, and whether it is
-// of the run and holds that record or a later one.
+// from returns the sequence of the first message at or after the given one, and
+// whether it belongs to the run and holds the record or a later one.
 func (p *placer) from(ctx context.Context, at, record uint64) (seq uint64, is bool, err error) {
 	subject := p.store.names.run(p.head.info.RunID)
 	m, err := p.store.message(ctx, subject, query{Next: subject, Seq: at})
@@ -78,7 +78,7 @@ func (p *placer) isOfRun(ctx context.Context, m *message) (bool, error) {
 	born, since := m.born, m.seq
 	if m.kind == appended {
 		opening, err := p.store.message(ctx, p.store.names.run(p.head.info.RunID), query{Seq: m.opening})
-		if errors.Is(err, errNone) { // what was deleted is being removed
+		if errors.Is(err, errNone) { // messages of a deleted run are being removed
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -92,8 +92,8 @@ func (p *placer) isOfRun(ctx context.Context, m *message) (bool, error) {
 	return true, nil
 }
 
-// Records implements [snapshot.Reader]. It reads the messages from that on which
-// has the first of the records.
+// Records implements [snapshot.Reader]. It begins with the message that has the
+// first of the records.
 func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		if err := s.yieldRecords(ctx, runID, after, yield); err != nil {
@@ -102,7 +102,8 @@ func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Se
 	}
 }
 
-// yieldRecords returns nil when all were yielded, or when the caller left the loop.
+// yieldRecords returns nil when all records were yielded, or when the caller has left
+// the loop.
 func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yield func(record.Record, error) bool) error {
 	if err := check(ctx, runID); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// write writes records to a run, in messages of a few, and opens it anew from
-// time to time. Between them are messages of another run.
+// write writes records to a run, a few in each message, and opens the run again
+// from time to time. It writes messages of another run between them.
 func write(t *testing.T, s *jetstream.Store, runID string, records uint64) {
 	t.Helper()
 	between, err := s.Open(t.Context(), runID+"-other", snapshot.OpenOptions{Create: true})
@@ -43,7 +43,8 @@ func write(t *testing.T, s *jetstream.Store, runID string, records uint64) {
 	require.NoError(t, between.Close(t.Context(), snapshot.End{Status: snapshot.StatusPaused}))
 }
 
-// first are the numbers of the first n records, or of all before the first error.
+// first returns the numbers of the first n records, or of all records before the first
+// error.
 func first(n int, records iter.Seq2[record.Record, error]) (seqs []uint64, err error) {
 	for rec, err := range records {
 		if err != nil {
@@ -56,8 +57,8 @@ func first(n int, records iter.Seq2[record.Record, error]) (seqs []uint64, err e
 	return seqs, nil
 }
 
-// TestPlaceOfEachRecordIsFound: also in a run that was deleted and begun again,
-// when what it had before could not be removed.
+// TestPlaceOfEachRecordIsFound, even in a run that was deleted and created again
+// while the old messages could not be removed.
 func TestPlaceOfEachRecordIsFound(t *testing.T) {
 	t.Parallel()
 	s := open(t, jstest.Start(t).Connect(), jetstream.Options{})
@@ -71,7 +72,7 @@ func TestPlaceOfEachRecordIsFound(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	afters := []uint64{0, 1, 2, 50}
-	for after := uint64(98); after <= records+1; after++ { // which are searched
+	for after := uint64(98); after <= records+1; after++ { // far enough to be searched
 		afters = append(afters, after)
 	}
 	for _, after := range afters {
@@ -105,8 +106,8 @@ func TestPlaceOfEachRecordIsFound(t *testing.T) {
 	require.ErrorIs(t, err, ended)
 }
 
-// TestTailIsReadAlone: of a long run, a client that goes on near its end does not
-// read what is before.
+// TestTailIsReadAlone: a client that continues near the end of a long run does not
+// read the earlier messages.
 func TestTailIsReadAlone(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

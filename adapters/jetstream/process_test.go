@@ -37,14 +37,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The tests wait rather than compute, so that more of them run at once than there
-// are processors. The flag -parallel says otherwise.
+// The tests mostly wait, so more of them run at the same time than there are
+// processors, unless the flag -parallel is given.
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "4")
 	process.Main(m, process.Programs{"work": work, "server": serverProcess})
 }
 
-// serverProcess is a server that can be killed, until its standard input ends.
+// serverProcess runs a server in a process that can be killed, until its standard input
+// ends.
 func serverProcess(args ...string) error {
 	var set serverSettings
 	if err := json.Unmarshal([]byte(args[0]), &set); err != nil {
@@ -54,7 +55,7 @@ func serverProcess(args ...string) error {
 		ServerName: set.Name, Host: "127.0.0.1", Port: set.Port, NoLog: true, NoSigs: true,
 		JetStream: true, SyncAlways: true, StoreDir: set.Dir, MaxPayload: set.MaxPayload,
 	}
-	if set.Cluster > 0 { // nobody learns of ways but those that are given: they may be cut
+	if set.Cluster > 0 { // servers only use the given routes, which tests may cut
 		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: set.Cluster, Advertise: "127.0.0.1:1", NoAdvertise: true}
 	}
 	for _, route := range set.Routes {
@@ -70,7 +71,7 @@ func serverProcess(args ...string) error {
 	}
 	s.Start()
 	if !s.ReadyForConnections(30 * time.Second) {
-		return errors.New("it takes no connections")
+		return errors.New("the server does not accept connections")
 	}
 	fmt.Println(s.ClientURL())
 	ctx, cancel := process.UntilStdinEnds()
@@ -85,13 +86,13 @@ type serverSettings struct {
 	Name    string
 	Port    int
 	Dir     string
-	Cluster int      // the port for routes of others; 0 for no cluster
-	Routes  []string // the URLs of others
+	Cluster int      // the port for routes of other servers; 0 for no cluster
+	Routes  []string // the URLs of other servers
 
 	MaxPayload int32 // of a message, in bytes; 0 for the default of a server
 }
 
-// oneServer are the settings of a server that may be killed and started again.
+// oneServer returns the settings of a server that may be killed and started again.
 func oneServer(t *testing.T) serverSettings {
 	return serverSettings{Name: "one", Port: freePorts(t, 1)[0], Dir: t.TempDir()}
 }
@@ -125,10 +126,10 @@ type step struct {
 	N   int    `json:"n"`
 }
 
-// work runs tasks until its standard input ends. What a step does outside is a
-// line in the ledger, which it returns. It kills itself before the
-// effect of step 1, after it, or after its outcome was recorded, as the point says;
-// or it holds there until there is a file "go".
+// work runs tasks until its standard input ends. The effect of a step is a line in
+// the ledger, which the step returns. At the given point (before the effect of step
+// 1, after it, or after its outcome was recorded) the process kills itself, or
+// waits until there is a file "go".
 func work(args ...string) error {
 	url, dir, point := args[0], args[1], args[2]
 	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
@@ -151,7 +152,7 @@ func work(args ...string) error {
 		return err
 	}
 	fmt.Println("ready")
-	for err = snapshot.ErrUnavailable; errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil; { // there may be an election
+	for err = snapshot.ErrUnavailable; errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil; { // the cluster may be electing a leader
 		err = serveWork(ctx, store, queue, dir, point)
 	}
 	return errors.Join(err, store.Close())
@@ -211,7 +212,7 @@ func registerWork(r *runner.Runner, dir, point string) {
 			}
 			pass("recorded", step{in.Run, n})
 			all = append(all, line)
-			if strings.HasPrefix(in.Run, "large") { // a record, and what is more than one
+			if strings.HasPrefix(in.Run, "large") { // a large record, or several messages
 				if _, err := pad.Call(ctx, step{in.Run, n}); err != nil {
 					return "", err
 				}
@@ -235,7 +236,7 @@ func appendTo(dir, file, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// A site is a server, a ledger, and a client that starts runs and looks.
+// A site has a server, a ledger, and a client that starts and reads runs.
 type site struct {
 	t      testing.TB
 	url    string
@@ -244,7 +245,7 @@ type site struct {
 	client *runner.Runner
 	queue  *jetstream.Queue
 
-	options jetstream.Options // of the store, here and in workers
+	options jetstream.Options // the options of the store, in this process and in workers
 }
 
 func newSite(t testing.TB, url string, o jetstream.Options) *site {
@@ -260,7 +261,7 @@ func newSite(t testing.TB, url string, o jetstream.Options) *site {
 	return s
 }
 
-// worker starts a worker, through a URL of its own where it is given.
+// worker starts a worker, which connects to url if one is given.
 func (s *site) worker(point string, url ...string) *process.Process {
 	s.t.Helper()
 	p := process.Start(s.t, s.workerCommand(point, url...))
@@ -274,8 +275,8 @@ func (s *site) workerCommand(point string, url ...string) *exec.Cmd {
 	return process.Command(s.t, "work", append(url, s.url)[0], s.dir, point, string(o))
 }
 
-// start starts a run. Where no server answers, it is started again, which makes no
-// other.
+// start starts a run. If no server answers, it tries again, which does not create
+// another run.
 func (s *site) start(id string, steps int) {
 	s.t.Helper()
 	s.patiently("start run "+id, func(ctx context.Context) error {
@@ -284,7 +285,7 @@ func (s *site) start(id string, steps int) {
 	})
 }
 
-// patiently does something until a server answers.
+// patiently repeats do until a server answers.
 func (s *site) patiently(what string, do func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
@@ -328,13 +329,13 @@ func (s *site) ended(id string) []string {
 	return strings.Split(result.(string), "\n")
 }
 
-// explain logs how a run stands that has not ended, its jobs, and what went wrong in
-// workers last.
+// explain logs the state of a run that has not ended, its jobs, and the last errors
+// of workers.
 func (s *site) explain(id string) {
 	info, err := s.client.Info(s.t.Context(), id)
 	s.t.Logf("run %s is %+v, %v", id, info, err)
 	run, err := s.client.Store().Load(s.t.Context(), id)
-	s.t.Logf("it is read with %v", err)
+	s.t.Logf("loading it returned %v", err)
 	if err == nil {
 		for rec, err := range run.Records() {
 			s.t.Logf("%+v, %v", rec, err)
@@ -342,9 +343,9 @@ func (s *site) explain(id string) {
 	}
 	page, err := s.client.Store().List(s.t.Context(), snapshot.Filter{})
 	i := slices.IndexFunc(page.Runs, func(i snapshot.Info) bool { return i.RunID == id })
-	s.t.Logf("of %d runs in the list it is number %d, %v", len(page.Runs), i, err)
+	s.t.Logf("the list has %d runs, and the run at index %d, %v", len(page.Runs), i, err)
 	if i >= 0 {
-		s.t.Logf("in the list it is %+v", page.Runs[i])
+		s.t.Logf("the list shows it as %+v", page.Runs[i])
 	}
 	trouble, err := os.ReadFile(filepath.Join(s.dir, "trouble"))
 	s.t.Logf("workers: %s, %v", trouble[max(0, len(trouble)-20_000):], err)
@@ -354,7 +355,7 @@ func (s *site) explain(id string) {
 	require.NoError(s.t, err)
 	for _, subject := range []string{"rq.reprise.j.0.work.1." + id, "rq.reprise.w." + id} {
 		msg, err := stream.GetLastMsgForSubject(s.t.Context(), subject)
-		s.t.Logf("on %s there is %+v, %v", subject, msg, err)
+		s.t.Logf("the last message on %s is %+v, %v", subject, msg, err)
 	}
 	for consumer := range stream.ListConsumers(s.t.Context()).Info() {
 		s.t.Logf("consumer %+v", *consumer)
@@ -368,9 +369,9 @@ func (s *site) ledger() []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// check compares the outcomes of a run with the ledger: what has an outcome has
-// not run again. Each of the late may have one line after the outcome of another,
-// as a process that was stopped in the middle of an effect has.
+// check compares the outcomes of a run with the ledger: no step with an outcome has
+// run again. As an exception, up to late steps may have one line after their
+// outcome, written by a process that was stopped in the middle of the effect.
 func (s *site) check(id string, steps, late int) {
 	s.t.Helper()
 	outcomes := s.ended(id)
@@ -384,7 +385,7 @@ func (s *site) check(id string, steps, late int) {
 	}
 	wrong := 0
 	for n, outcome := range outcomes {
-		assert.True(s.t, seen[outcome], "%s is not in the ledger", outcome)
+		assert.True(s.t, seen[outcome], "the outcome %s is not in the ledger", outcome)
 		if last[fmt.Sprintf("%s %d", id, n)] != outcome {
 			wrong++
 		}
@@ -393,8 +394,8 @@ func (s *site) check(id string, steps, late int) {
 	s.checkHistory(id)
 }
 
-// checkHistory looks at the messages of a run: their records follow each other,
-// and each generation is of one process.
+// checkHistory checks the messages of a run: no record is missing, and each
+// generation was written by one process.
 func (s *site) checkHistory(id string) {
 	s.t.Helper()
 	sessions := map[uint64]string{}
@@ -419,14 +420,14 @@ func (s *site) checkHistory(id string) {
 			require.Equal(s.t, generation+1, now, "run %s: message %d", id, seq)
 			sessions[now] = h.Get("Rp-Session")
 		case "records":
-			require.Equal(s.t, sessions[now], h.Get("Rp-Session"), "run %s: message %d is of another process", id, seq)
+			require.Equal(s.t, sessions[now], h.Get("Rp-Session"), "run %s: message %d was written by another process", id, seq)
 		default:
 			require.Equal(s.t, generation, now, "run %s: message %d", id, seq)
 		}
 		generation = now
 		info, _ := strconv.Atoi(h.Get("Rp-Info"))
 		records := msg.Data[info:]
-		if ref := h.Get("Rp-Artifact"); ref != "" { // they were too large
+		if ref := h.Get("Rp-Artifact"); ref != "" { // the records were too large for a message
 			s.patiently("read artifact "+ref, func(ctx context.Context) (err error) {
 				records, err = s.client.Store().Get(ctx, ref)
 				return err
@@ -441,8 +442,8 @@ func (s *site) checkHistory(id string) {
 	}
 }
 
-// next is the next message on a subject, in whatever state the servers are. At the
-// end of a run there may be none.
+// next returns the next message on a subject, whatever the state of the servers. At
+// the end of a run there may be none.
 func (s *site) next(subject string, seq uint64, end bool) (msg *njs.RawStreamMsg, ok bool) {
 	s.t.Helper()
 	js, err := njs.New(s.conn)
@@ -481,7 +482,7 @@ func TestRunOfAKilledWorkerGoesOnInAnother(t *testing.T) {
 					n++
 				}
 			}
-			assert.Equal(t, times, n, "how often the step ran outside")
+			assert.Equal(t, times, n, "how often the step had an effect")
 			info, err := s.client.Info(t.Context(), id)
 			require.NoError(t, err)
 			assert.Equal(t, uint64(2), min(info.Generation, 2))
@@ -510,9 +511,10 @@ func TestWorkerThatWasCutOffWritesNothingWhenItIsBack(t *testing.T) {
 		func() { between.Set(false, false) })
 }
 
-// checkAbsence starts a worker that is away from the middle of a step on, until
-// another has ended its run. When it is back, it has the outcome of the step, and
-// writes nothing and acknowledges nothing. Between is its way to the server.
+// checkAbsence starts a worker that goes away in the middle of a step, until
+// another worker has ended its run. When it is back, it has the outcome of the
+// step, but must neither write nor acknowledge anything. between is the proxy
+// between the worker and the server.
 func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) {
 	s.t.Helper()
 	p := process.Start(s.t, first)
@@ -520,7 +522,7 @@ func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) 
 	s.start("r", 4)
 	p.Await("holding")
 	ack := s.acknowledgement("r")
-	require.Eventually(s.t, func() bool { return ack.Match(between.Sent()) }, patience, 10*time.Millisecond, "it renews its lease on the job")
+	require.Eventually(s.t, func() bool { return ack.Match(between.Sent()) }, patience, 10*time.Millisecond, "the worker renews its lease on the job")
 	second := s.worker("")
 	away()
 	since := time.Now()
@@ -533,10 +535,10 @@ func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) 
 	between.Forget()
 	back()
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
-	for { // it finds out, and goes on to work
+	for { // it notices the loss, and continues to work
 		line, ok := p.Line()
 		require.True(s.t, ok)
-		if strings.Contains(line, " run r ") { // that it ended, or what went wrong with that
+		if strings.Contains(line, " run r ") { // the run has ended, or closing it has failed
 			break
 		}
 	}
@@ -547,18 +549,18 @@ func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) 
 	assert.Equal(s.t, run.Info, now.Info)
 	assert.Equal(s.t, run.Len(), now.Len())
 	assert.Equal(s.t, before, s.ledger()[:len(before)])
-	assert.Len(s.t, s.ledger(), len(before)+1, "it began nothing of the run")
+	assert.Len(s.t, s.ledger(), len(before)+1, "the worker has begun no further step of the run")
 	assert.Equal(s.t, outcomes, s.ended("r"))
 	s.check("r", 4, 0)
 	second.Stop()
 	p.Stop()
 	sent := between.Sent()
-	assert.Contains(s.t, string(sent), "PUB ", "it was back")
-	assert.NotRegexp(s.t, ack, string(sent), "it said nothing about the job")
+	assert.Contains(s.t, string(sent), "PUB ", "the worker was back")
+	assert.NotRegexp(s.t, ack, string(sent), "the worker must not acknowledge the job")
 }
 
-// acknowledgement is what a worker publishes to acknowledge the job of a run, or to
-// renew its lease on it.
+// acknowledgement matches what a worker publishes to acknowledge the job of a run,
+// or to renew its lease on it.
 func (s *site) acknowledgement(id string) *regexp.Regexp {
 	s.t.Helper()
 	js, err := njs.New(s.conn)
@@ -570,8 +572,8 @@ func (s *site) acknowledgement(id string) *regexp.Regexp {
 	return regexp.MustCompile(fmt.Sprintf(`\$JS\.ACK\.(\w+\.)*RQ_reprise\.\w+\.\d+\.%d\.`, job.Sequence))
 }
 
-// TestDuplicateStartsAreOneRun: inside the time for which the server finds
-// duplicates by itself, and after it.
+// TestDuplicateStartsAreOneRun both within the time in which the server itself
+// detects duplicates, and after it.
 func TestDuplicateStartsAreOneRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: longLease})
@@ -592,11 +594,11 @@ func TestDuplicateStartsAreOneRun(t *testing.T) {
 	}
 	starting.Wait()
 	<-time.After(2 * window)
-	s.start("r", 3) // it waits
+	s.start("r", 3) // the run waits
 	w := s.worker("")
 	s.check("r", 3, 0)
 	<-time.After(2 * window)
-	for range 5 { // it has ended
+	for range 5 { // the run has ended
 		s.start("r", 3)
 	}
 	_, err = s.client.Start(t.Context(), "work", "r", task{"r", 9}, runner.StartOptions{})

@@ -7,7 +7,8 @@ import (
 	kit "github.com/reprise-go/reprise/internal/testkit/campaign"
 )
 
-// A proxy stands between clients and a server on loopback, both of which are named by URL.
+// A proxy is a proxy between clients and a server on loopback, with URLs instead of
+// addresses.
 type proxy struct{ *kit.Proxy }
 
 func newProxy(t *testing.T, url string) *proxy {

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream"
 )
 
-// TestClusterHealsAfterAStreamWasPutBackOnOneServer: the others have everything, so nothing
-// is lost.
+// TestClusterHealsAfterAStreamWasPutBackOnOneServer: the other servers have everything, so
+// nothing is lost.
 func TestClusterHealsAfterAStreamWasPutBackOnOneServer(t *testing.T) {
 	t.Parallel()
 	p := newGroupPutBack(t)
@@ -29,13 +29,13 @@ func TestClusterHealsAfterAStreamWasPutBackOnOneServer(t *testing.T) {
 	p.restore(one)
 	p.revive(one)
 	p.begin(8, 10)
-	require.Len(t, p.stored(10), 10, "the others have them")
+	require.Len(t, p.stored(10), 10, "the other servers have the runs")
 	p.check(10)
 	p.end()
 }
 
-// TestClusterHealsAfterAStreamWasPutBackOnAllServers: as after a loss of power of all of them. With
-// REPRISE_LONG each of the streams, one after the other.
+// TestClusterHealsAfterAStreamWasPutBackOnAllServers: as after a loss of power on all of them.
+// With REPRISE_LONG, for each of the streams, one after the other.
 func TestClusterHealsAfterAStreamWasPutBackOnAllServers(t *testing.T) {
 	t.Parallel()
 	streams := []string{"RP_reprise"}
@@ -63,7 +63,7 @@ func TestClusterHealsAfterAStreamWasPutBackOnAllServers(t *testing.T) {
 	}
 }
 
-// A groupPutBack puts the files of a stream back that servers of a cluster have.
+// A groupPutBack restores old files of a stream on servers of a cluster.
 type groupPutBack struct {
 	putBack
 	group  *group
@@ -88,14 +88,14 @@ func (p *groupPutBack) revive(servers []int) {
 	p.group.leaderOf(p.site.conn)
 }
 
-// dirs are the files of the stream and of its log on a server.
+// dirs returns the directories of the stream and of its log on a server.
 func (p *groupPutBack) dirs(server int) []string {
 	root := filepath.Join(p.group.settings[server].Dir, "jetstream")
 	return []string{filepath.Join(root, "$G", "streams", p.stream), filepath.Join(root, "$SYS", "_js_", p.log(server))}
 }
 
-// log is the name of the log of the stream: the only one that is that of a stream with as
-// many messages, so the server is asked when it runs.
+// log returns the name of the log of the stream. It asks the server while that is
+// running, and stores the name.
 func (p *groupPutBack) log(server int) string {
 	p.t.Helper()
 	name, err := os.ReadFile(filepath.Join(p.kept, "log"))
@@ -115,7 +115,7 @@ func (p *groupPutBack) log(server int) string {
 	return answer.Cluster.Log
 }
 
-// begin begins runs, and learns the name of the log.
+// begin starts runs, and finds out the name of the log.
 func (p *groupPutBack) begin(from, to int) {
 	p.putBack.begin(from, to)
 	p.log(0)
@@ -125,7 +125,7 @@ func (p *groupPutBack) copyOf(server, i int) string {
 	return filepath.Join(p.kept, fmt.Sprint(server, "-", i))
 }
 
-// keep keeps the files that servers have, which do not run.
+// keep copies the files of servers that are not running.
 func (p *groupPutBack) keep(servers []int) {
 	p.t.Helper()
 	for _, server := range servers {

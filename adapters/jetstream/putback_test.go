@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A server syncs its streams apart. After a loss of power, each of them may end seconds
-// before the others.
+// A server syncs each stream separately. After a loss of power, the end of one stream
+// may be seconds older than those of the others.
 func TestStoreHealsAfterAStreamWasPutBack(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []string{"RP_reprise", "RPI_reprise", "RQ_reprise"} {
@@ -39,14 +39,14 @@ func TestStoreHealsAfterAStreamWasPutBack(t *testing.T) {
 	}
 }
 
-// A putBack puts the files of a stream back.
+// A putBack restores old files of a stream.
 type putBack struct {
 	t         *testing.T
 	settings  serverSettings
 	server    *process.Process
 	workers   []*process.Process
 	site      *site
-	dir, then string // the files of the stream, and those that they had
+	dir, then string // the directory of the stream, and the copy of its files
 }
 
 func newPutBack(t *testing.T, stream string) *putBack {
@@ -67,14 +67,14 @@ func (p *putBack) begin(from, to int) {
 	}
 }
 
-// copy keeps the files of the stream.
+// copy copies the files of the stream.
 func (p *putBack) copy() {
 	p.server.Kill()
 	require.NoError(p.t, os.CopyFS(p.then, os.DirFS(p.dir)))
 	p.server, _, _ = startServer(p.t, p.settings)
 }
 
-// back kills the server, and puts the files back.
+// back kills the server, and restores the copied files.
 func (p *putBack) back() {
 	p.server.Kill()
 	require.NoError(p.t, os.RemoveAll(p.dir))
@@ -82,8 +82,7 @@ func (p *putBack) back() {
 	p.server, _, _ = startServer(p.t, p.settings)
 }
 
-// check waits until each run that is stored has ended, and compares the list with the
-// runs.
+// check waits until each stored run has ended, and compares the list with the runs.
 func (p *putBack) check(runs int) {
 	store := p.site.client.Store()
 	stored := p.stored(runs)
@@ -110,7 +109,7 @@ func (p *putBack) check(runs int) {
 	}, patience, 50*time.Millisecond)
 }
 
-// stored are the runs that are there.
+// stored returns the runs that exist.
 func (p *putBack) stored(runs int) (stored []string) {
 	for i := range runs {
 		id := fmt.Sprint("r", i)

@@ -19,11 +19,11 @@ import (
 // taken is hidden while its process renews the lease, and is offered again when the lease has
 // expired. A Queue is safe for concurrent use; make one with [OpenQueue].
 //
-// Jobs are taken by their priority, and those of one priority in the order in which they came.
-// Priorities from -100 to 100 are distinguished; a priority beyond counts as the nearest of these.
-// Each priority in use costs each worker one request for jobs per half a lease. The other workers
-// learn of a new priority a moment after its first job; until then they may take a job with a lower
-// priority.
+// Jobs are taken by priority, and jobs of the same priority in the order in which they were
+// added. Priorities from -100 to 100 are distinguished; a priority beyond this range counts as
+// the nearest in it. Each priority in use costs each worker one request for jobs per half a
+// lease. The other workers learn of a new priority a moment after its first job; until then
+// they may take a job with a lower priority.
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
@@ -35,13 +35,13 @@ type Queue struct {
 	learned *session                   // the session in which the levels in use were read
 	takers  int                        // goroutines that wait in Take
 	wanted  chan struct{}              // closed while there are takers
-	changed chan struct{}              // closed when those who wait may find something new
+	changed chan struct{}              // closed when goroutines that wait should look again
 }
 
 var _ runner.Queue = (*Queue)(nil)
 
-// OpenQueue opens the queue of a store, and creates it if it does not exist. It ends with the
-// store.
+// OpenQueue opens the queue of a store, and creates it if it does not exist. It is closed
+// with the store.
 func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 	q := &Queue{
 		store: s, pulls: make(map[puller]*pull), levels: make(map[runner.ProgramID][]int), noted: make(map[puller]bool),
@@ -134,8 +134,9 @@ func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error)
 	return err == nil, err
 }
 
-// Wake implements [runner.Queue]. The job replaces one that somebody may have taken: ending that
-// one then removes nothing. A job that waits for its time is removed, unless it is newer.
+// Wake implements [runner.Queue]. The new job replaces one that a process may have taken; if
+// that process ends its lease, nothing is removed. A job that waits for its time is removed,
+// unless it is newer.
 func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 	e.Due = time.Time{}
 	seq, err := q.put(ctx, &e)
@@ -165,7 +166,7 @@ func (q *Queue) message(ctx context.Context, e *runner.Entry) (*nats.Msg, error)
 	if err != nil {
 		return nil, err
 	}
-	now, err := q.store.now.Latest(ctx) // a job that is due now must not wait, and so get behind others
+	now, err := q.store.now.Latest(ctx) // a job that is due now must not be delayed behind others
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func (l *lease) Done(ctx context.Context) error {
 		return errOver
 	}
 	if !l.queue.store.conn.IsConnected() { // otherwise the connection would send it when it is back, when the job may belong to another process
-		return unavailable(fmt.Errorf("the end of the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
+		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.queue.store.options.patience())
 	defer cancel()
@@ -209,7 +210,7 @@ func (l *lease) Done(ctx context.Context) error {
 		if refused := denied("$JS.ACK."); refused != nil {
 			err = refused
 		}
-		return unavailable(fmt.Errorf("the end of the job of run %s: %w", l.entry.RunID, err))
+		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, err))
 	}
 	return nil
 }
@@ -231,8 +232,8 @@ func (l *lease) Park(ctx context.Context, due time.Time) error {
 
 func (l *lease) Abandon() { l.release() }
 
-// giveBack causes the job to be offered to others at once. If the session was lost, it does
-// nothing: the job may belong to another process.
+// giveBack makes the server offer the job to others at once. If the session was lost, it
+// does nothing: the job may belong to another process.
 func (l *lease) giveBack() {
 	l.release()
 	if !errors.Is(context.Cause(l.session.ctx), errOver) {

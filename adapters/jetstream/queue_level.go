@@ -10,15 +10,15 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A consumer delivers its jobs in the order in which they came. So each priority of a program, its
-// level, has its own consumer, and jobs are pulled from the highest level first. Workers do not ask
-// for levels that nobody uses: before the first job of a level other than 0, a note announces the
-// level. Workers read the notes, and listen for new ones.
+// A consumer delivers its jobs in the order in which they were added. So each priority of a
+// program, its level, has its own consumer, and jobs are pulled from the highest level first.
+// Workers do not ask for levels that nobody uses: before the first job of a level other than 0,
+// a note announces the level. Workers read the notes, and listen for new ones.
 
 // maxLevel is the highest level, and -maxLevel the lowest.
 const maxLevel = 100
 
-// levelOf is the level of the jobs of a priority.
+// levelOf returns the level of jobs with the priority.
 func levelOf(priority int) int { return max(-maxLevel, min(priority, maxLevel)) }
 
 // levelTTL is how long a note remains. It is renewed with the jobs of its level, and with those
@@ -52,15 +52,15 @@ func (q *Queue) note(ctx context.Context, e *runner.Entry) error {
 	return nil
 }
 
-// forgetNotes causes the notes to be written again: the server may have lost them, or will soon
-// remove them.
+// forgetNotes makes this process write its notes again, since the server may have lost them, or
+// will soon remove them.
 func (q *Queue) forgetNotes() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	clear(q.noted)
 }
 
-// learn notes that a level is in use. The lock is held.
+// learn notes that a level is in use. q.mu must be held.
 func (q *Queue) learn(p puller) {
 	known := q.levelsOf(p.program)
 	if !slices.Contains(known, p.level) {
@@ -71,7 +71,7 @@ func (q *Queue) learn(p puller) {
 	q.signal()
 }
 
-// inUse are the levels of programs that are known to be in use.
+// inUse returns the levels of programs that are known to be in use.
 func (q *Queue) inUse(programs []runner.ProgramID) (all []puller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,8 +83,8 @@ func (q *Queue) inUse(programs []runner.ProgramID) (all []puller) {
 	return all
 }
 
-// levelsOf are the levels of a program that are known to be in use, the highest first. The
-// lock is held.
+// levelsOf returns the levels of a program that are known to be in use, the highest first.
+// The lock must be held.
 func (q *Queue) levelsOf(program runner.ProgramID) []int {
 	if known := q.levels[program]; len(known) > 0 {
 		return known
@@ -96,14 +96,15 @@ func (q *Queue) levelsOf(program runner.ProgramID) []int {
 func (q *Queue) learnFrom(data []byte) {
 	e, err := decodeJob(data)
 	if err != nil {
-		return // it is not about our programs
+		return // the note is not about our programs
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.learn(puller{e.Program, levelOf(e.Priority)})
 }
 
-// learnAll reads all notes, once in each session: later ones are received as they come.
+// learnAll reads all notes, once in each session: later ones are received as they
+// arrive.
 func (q *Queue) learnAll(ctx context.Context, own *session) error {
 	q.mu.Lock()
 	done := q.learned == own

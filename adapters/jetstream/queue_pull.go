@@ -23,9 +23,9 @@ type puller struct {
 // A pull is the state of a puller, and the jobs that it has. The lock of the queue guards it.
 type pull struct {
 	held    []*lease  // jobs that nobody has taken yet
-	waits   bool      // the server has no waiting job, and knows that the next one is wanted
-	err     error     // why the server delivers none
-	failing time.Time // since when the server does not answer; zero if it does
+	waits   bool      // the server has no waiting job, and will send the next one
+	err     error     // why the server delivers no jobs
+	failing time.Time // when the server stopped answering; zero if it answers
 }
 
 // asks reports whether a job may be waiting at the server. Until that is known, no job of a lower
@@ -104,7 +104,7 @@ func (q *Queue) pick(programs []runner.ProgramID) (next *lease, err error) {
 	}
 	next, from.held = from.held[0], from.held[1:]
 	if len(from.held) == 0 {
-		q.signal() // for its puller
+		q.signal() // wake its puller
 	}
 	return next, nil
 }
@@ -115,7 +115,7 @@ func (q *Queue) signal() {
 	q.changed = make(chan struct{})
 }
 
-// want has the pullers pull.
+// want makes the pullers of the programs pull, until the caller leaves.
 func (q *Queue) want() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,7 +159,8 @@ func (q *Queue) set(now *pull, held []*lease, waits bool, err error) {
 	q.signal()
 }
 
-// fail notes that the server does not answer. Other levels do not wait long for this one.
+// fail notes that the server does not answer, so that other levels do not wait long for
+// this one.
 func (q *Queue) fail(now *pull) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,7 +172,7 @@ func (q *Queue) fail(now *pull) {
 }
 
 // pullOften pulls until the store is closed. If the server refuses a consumer permanently, for
-// example because the stream is missing, those who wait for jobs get the error.
+// example because the stream is missing, the callers of Take get the error.
 func (q *Queue) pullOften(p puller, now *pull) {
 	ctx := q.store.ctx
 	pause := time.NewTimer(0)
@@ -221,16 +222,17 @@ func (q *Queue) filter(p puller) string {
 // version. The next worker creates it again, and finds the waiting jobs.
 const consumerUnused = 24 * time.Hour
 
-// maxLeases limits how many jobs of one program are taken at once.
+// maxLeases limits how many jobs of one program can be taken at the same time.
 const maxLeases = 1_000_000
 
-// pullFor is how long one request for a job waits at the server. It ends before the jobs of a
-// process that was stopped are offered again, so that none is offered to that process.
+// pullFor is how long one request for a job waits at the server. It is shorter than the time
+// after which jobs of a stopped process are offered again, so that none is offered to the
+// stopped process.
 func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
 
-// pullFrom pulls jobs until something fails, and returns a permanent error. It takes the waiting
-// jobs, or else the next one. It only does so while somebody wants jobs: a worker without a free
-// slot leaves them to others.
+// pullFrom pulls jobs until something fails, and returns a permanent error. It takes the
+// waiting jobs, or else the next one. It pulls only while somebody wants jobs, so a worker
+// without a free slot leaves them to others.
 func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pull) error {
 	for {
 		select {
@@ -297,7 +299,7 @@ func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstr
 	return []jetstream.Msg{msg}, nil
 }
 
-// offer holds jobs for those who want some, until all are taken. If nobody wants one, they are
+// offer holds jobs for the callers of Take until all are taken. If nobody wants one, they are
 // given back.
 func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pull) {
 	q.set(now, q.hold(own, jobs), false, nil)
@@ -324,7 +326,7 @@ func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pull) {
 	}
 }
 
-// heldFor is how long jobs wait for somebody who wants the next.
+// heldFor is how long jobs are held until somebody wants the next one.
 const heldFor = 100 * time.Millisecond
 
 // hold keeps jobs hidden from others.
@@ -333,7 +335,7 @@ func (q *Queue) hold(own *session, jobs []jetstream.Msg) []*lease {
 	for _, msg := range jobs {
 		e, err := decodeJob(msg.Data())
 		if err != nil {
-			_ = msg.Term() // nobody can run it, now or later
+			_ = msg.Term() // nobody can ever run the job
 			continue
 		}
 		l := &lease{queue: q, session: own, msg: msg, entry: e}
@@ -343,7 +345,7 @@ func (q *Queue) hold(own *session, jobs []jetstream.Msg) []*lease {
 	return held
 }
 
-// giveBack has the jobs that a puller has offered to others.
+// giveBack makes the server offer the jobs of a puller to others.
 func (q *Queue) giveBack(now *pull) {
 	q.mu.Lock()
 	left := now.held

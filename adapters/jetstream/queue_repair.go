@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A server syncs a consumer and its stream separately. So if it is killed, it may have stored that
-// a job was acknowledged, but not that it was removed. Such a job is never delivered again, and
-// keeps another of its run from being added.
+// A server syncs a consumer and its stream separately. So if it is killed, it may have stored
+// that a job was acknowledged, but not that it was removed. Such a job is never delivered
+// again, and prevents another job of its run from being added.
 
-// repair publishes such jobs again, and returns how many. A job of a run that has ended since does
-// no harm: whoever takes it finds that out.
+// repair publishes such jobs again, and returns how many. A job of a run that has ended
+// meanwhile does no harm: the worker that takes it finds that out.
 func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	q.forgetNotes()
 	consumers, err := q.consumers(ctx)
@@ -30,8 +30,8 @@ func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	return queued, nil
 }
 
-// repairBelow publishes the jobs on a subject again whose sequence is not above floor, up to which
-// all were acknowledged.
+// repairBelow publishes again the jobs on a subject whose sequence is at most floor, up to
+// which all jobs were acknowledged.
 func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (queued int, err error) {
 	for at := uint64(1); ; {
 		m, err := q.store.get(ctx, q.config().Name, query{Next: subject, Seq: at})
@@ -43,7 +43,7 @@ func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (
 		at = m.Seq + 1
 		e, err := decodeJob(m.Data)
 		if err != nil {
-			continue // nobody can run it
+			continue // nobody can run the job
 		}
 		e.Due = time.Time{}
 		if _, err := q.put(ctx, &e); err != nil {

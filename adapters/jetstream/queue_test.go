@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	// lease is for tests in which one has to be over. A busy machine gives a
-	// process no time for a second or two, which must not end it.
+	// lease is for tests in which a lease must expire. On a busy machine a process
+	// may get no time for a second or two, which must not end its lease.
 	lease = 3 * time.Second
 
-	// longLease is for tests in which none is over.
+	// longLease is for tests in which no lease must expire.
 	longLease = 20 * time.Second
 
-	// patience is how long something may take to become true. It is not reached.
+	// patience limits how long something may take to become true. It is generous enough
+	// never to be reached.
 	patience = 3 * time.Minute
 )
 
@@ -53,7 +54,8 @@ func (w worker) take(t *testing.T, programs ...runner.ProgramID) runner.Lease {
 	return taken[0]
 }
 
-// takesNothing is for a time much shorter than a lease.
+// takesNothing checks that there is no job to take, for a time much shorter than a
+// lease.
 func (w worker) takesNothing(t *testing.T, programs ...runner.ProgramID) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -95,7 +97,7 @@ func TestWakeIsNotLostWhileSomebodyHasTheRun(t *testing.T) {
 	require.NoError(t, w.queue.Wake(t.Context(), e))
 	first := w.take(t, echoID)
 	require.NoError(t, w.queue.Wake(t.Context(), e))
-	require.NoError(t, first.Done(t.Context())) // which is not the end of the second
+	require.NoError(t, first.Done(t.Context())) // must not end the second job
 	require.NoError(t, w.take(t, echoID).Done(t.Context()))
 	w.takesNothing(t, echoID)
 }
@@ -110,7 +112,7 @@ func TestParkedJobComesWhenItIsDue(t *testing.T) {
 	due := time.Now().Add(1500 * time.Millisecond)
 	require.NoError(t, taken.Park(t.Context(), due))
 	l := w.take(t, echoID)
-	assert.False(t, time.Now().Before(due), "it came too early")
+	assert.False(t, time.Now().Before(due), "the job came too early")
 	require.NoError(t, l.Done(t.Context()))
 
 	added, err := w.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID, Due: time.Now().Add(time.Hour)})
@@ -118,7 +120,7 @@ func TestParkedJobComesWhenItIsDue(t *testing.T) {
 	assert.True(t, added)
 	added, err = w.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID, Due: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
-	assert.False(t, added, "it waits already")
+	assert.False(t, added, "the job waits already")
 	w.takesNothing(t, echoID)
 }
 
@@ -129,7 +131,7 @@ func TestJobOfAWorkerThatIsGoneIsOfferedAgain(t *testing.T) {
 	_, err := a.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
 	require.NoError(t, err)
 	l := a.take(t, echoID)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*lease) // it is kept for longer than a lease
+	ctx, cancel := context.WithTimeout(t.Context(), 2*lease) // keep the job for longer than a lease
 	defer cancel()
 	_, err = b.queue.Take(ctx, []runner.ProgramID{echoID}, 1)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -137,8 +139,9 @@ func TestJobOfAWorkerThatIsGoneIsOfferedAgain(t *testing.T) {
 	require.NoError(t, b.take(t, echoID).Done(t.Context()))
 }
 
-// TestPrioritiesOfAnotherProcessAreTakenInOrder: the worker learns which are in use, those
-// beyond the bounds count as the bound, and jobs of one priority come in their order.
+// TestPrioritiesOfAnotherProcessAreTakenInOrder: the worker learns which priorities are in
+// use, priorities beyond the limits count as the limit, and jobs of one priority are taken
+// in order.
 func TestPrioritiesOfAnotherProcessAreTakenInOrder(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -168,7 +171,8 @@ func TestPrioritiesOfAnotherProcessAreTakenInOrder(t *testing.T) {
 	assert.Equal(t, []int{100, 100, 7, 7, 6, 0, 0, -3, -3, -100}, got)
 }
 
-// TestFirstJobOfAPriorityReachesWhoWaits: the worker asks for those that were in use before.
+// TestFirstJobOfAPriorityReachesWhoWaits: the worker asks only for priorities that were
+// already in use.
 func TestFirstJobOfAPriorityReachesWhoWaits(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -192,7 +196,7 @@ type word struct {
 	Text string `json:"text"`
 }
 
-// serving runs a runner until the function it returns is called.
+// serving runs a runner until the returned function is called.
 func (w worker) serving(t *testing.T, register func(*runner.Runner)) (*runner.Runner, func()) {
 	t.Helper()
 	r, err := runner.New(w.store, runner.Options{Queue: w.queue, ParkAfter: time.Millisecond, Grace: -1, Observe: func(e runner.Notice) {
@@ -247,7 +251,7 @@ func TestRunsGoOnInAnyWorker(t *testing.T) {
 	assert.Equal(t, "first", <-entered)
 	second, stopSecond := newWorker(t, server, longLease).serving(t, register("second"))
 	defer stopSecond()
-	stopFirst() // its run is interrupted, and goes on in the other
+	stopFirst() // its run is interrupted, and continues in the other worker
 	assert.Equal(t, "second", <-entered)
 	wait := func(runID string) any {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -273,8 +277,8 @@ func TestRunsGoOnInAnyWorker(t *testing.T) {
 	}
 }
 
-// A server removes the consumer of a version that no worker has taken jobs of for a day. Whoever
-// works for it again finds its jobs.
+// A server removes the consumer of a version whose jobs no worker has taken for a day. The next
+// worker for that version finds its jobs.
 func TestConsumerOfAVersionWithoutWorkersMayGo(t *testing.T) {
 	server := jstest.Start(t)
 	w := newWorker(t, server, longLease)
@@ -284,7 +288,7 @@ func TestConsumerOfAVersionWithoutWorkersMayGo(t *testing.T) {
 	}
 	add("before")
 	require.NoError(t, w.take(t, echoID).Done(t.Context()))
-	_, _, err := w.queue.Waiting(t.Context(), []runner.ProgramID{echoID}) // which has one, too
+	_, _, err := w.queue.Waiting(t.Context(), []runner.ProgramID{echoID}) // the queue creates a consumer for counting, too
 	require.NoError(t, err)
 	js, err := njs.New(server.Connect())
 	require.NoError(t, err)
@@ -293,7 +297,7 @@ func TestConsumerOfAVersionWithoutWorkersMayGo(t *testing.T) {
 	gone := 0
 	for consumer := range stream.ListConsumers(t.Context()).Info() {
 		assert.Equal(t, 24*time.Hour, consumer.Config.InactiveThreshold, consumer.Config.FilterSubject)
-		require.NoError(t, stream.DeleteConsumer(t.Context(), consumer.Name)) // as the server does then
+		require.NoError(t, stream.DeleteConsumer(t.Context(), consumer.Name)) // as the server does after a day
 		gone++
 	}
 	assert.Equal(t, 2, gone)

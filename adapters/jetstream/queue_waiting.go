@@ -36,8 +36,8 @@ func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// Waiting implements [runner.Queue]. The server counts the jobs; processes report with their life
-// signs how many of them were taken, so the result lags by the interval of these.
+// Waiting implements [runner.Queue]. The server counts the jobs. Processes report with their
+// life signs how many of them were taken, so the result may be as old as the last life signs.
 func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
 	own, err := q.store.session(ctx)
 	if err == nil {
@@ -74,10 +74,10 @@ func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, 
 	return due, parked, nil
 }
 
-// programToken is a program as a part of a subject.
+// programToken returns a program as a part of a subject.
 func programToken(p runner.ProgramID) string { return safe(p.Name) + "." + safe(p.Version) }
 
-// waits is the subject of all jobs that wait for their time.
+// waits returns the subject of all jobs that wait for their time.
 func (q *Queue) waits() string { return "rq." + q.store.names.store + ".w.*" }
 
 // programOf returns the program of the jobs that a consumer delivers, if it delivers any.
@@ -133,7 +133,7 @@ func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, pro
 	return all, nil
 }
 
-// takenJobs returns how many jobs of each program processes have that are alive.
+// takenJobs returns how many jobs of each program living processes have.
 func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 	own, err := q.store.session(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 			given, _ := time.Parse(time.RFC3339Nano, sign.Header.Get(jetstream.TimeStampHeaer))
 			lease, _ := time.ParseDuration(sign.Header.Get(headerLease))
 			if _, id := parse(sign.Header.Get(jetstream.SubjectHeader)); id == own.id || now.Sub(given) > lease {
-				continue // it is counted, or over
+				continue // the session was counted already, or is over
 			}
 			var jobs map[string]int
 			if err := json.Unmarshal(sign.Data, &jobs); err != nil {

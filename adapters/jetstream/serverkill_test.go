@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A mortal is a server that is killed and started again, reached by some through a
-// proxy and by others directly.
+// A mortal is a server that is killed and started again. Some clients reach it
+// through a proxy, and others directly.
 type mortal struct {
 	t       *testing.T
 	set     serverSettings
@@ -67,7 +67,7 @@ func (m *mortal) await(stream, subject string) uint64 {
 }
 
 // TestServerKilledBeforeItAcknowledgesARecord: the record is stored once, and the
-// run goes on.
+// run continues.
 func TestServerKilledBeforeItAcknowledgesARecord(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -87,7 +87,7 @@ func TestServerKilledBeforeItAcknowledgesARecord(t *testing.T) {
 	m.die()
 	m.between.Set(false, false)
 	require.NoError(t, j.Sync(t.Context(), 3))
-	require.Equal(t, messages, m.await("RP_reprise", "rp.reprise.r.run"), "it is stored once")
+	require.Equal(t, messages, m.await("RP_reprise", "rp.reprise.r.run"), "the record is stored once")
 	require.NoError(t, j.Append(storetest.Records(4, 1)...))
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 	run, err := there.Load(t.Context(), "run")
@@ -96,8 +96,7 @@ func TestServerKilledBeforeItAcknowledgesARecord(t *testing.T) {
 	m.process.Stop()
 }
 
-// TestServerKilledBeforeItAcknowledgesAStart: the run is there once, and so is its
-// job.
+// TestServerKilledBeforeItAcknowledgesAStart: there is one run, and one job.
 func TestServerKilledBeforeItAcknowledgesAStart(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -119,7 +118,7 @@ func TestServerKilledBeforeItAcknowledgesAStart(t *testing.T) {
 	m.process.Stop()
 }
 
-// TestServerKilledWhileAWorkerHasAJob: it was delivered, and is not acknowledged.
+// TestServerKilledWhileAWorkerHasAJob: the job was delivered, but not acknowledged.
 // Nothing runs twice, although another worker waits for jobs.
 func TestServerKilledWhileAWorkerHasAJob(t *testing.T) {
 	t.Parallel()
@@ -138,8 +137,8 @@ func TestServerKilledWhileAWorkerHasAJob(t *testing.T) {
 	m.process.Stop()
 }
 
-// TestServerKilledBeforeItAcknowledgesASchedule: the job is parked, and comes once,
-// when it is due.
+// TestServerKilledBeforeItAcknowledgesASchedule: the job is parked, and is
+// delivered once, when it is due.
 func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -163,15 +162,15 @@ func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
 	m.between.Set(false, false)
 	require.NoError(t, <-parked)
 	again := there.take(t, echoID)
-	assert.False(t, time.Now().Before(due), "it came too early")
+	assert.False(t, time.Now().Before(due), "the job came too early")
 	require.NoError(t, again.Done(t.Context()))
 	there.takesNothing(t, echoID)
 	here.takesNothing(t, echoID)
 	m.process.Stop()
 }
 
-// TestKilledServerLosesNothing: it is killed while runs are started and work, and
-// started again.
+// TestKilledServerLosesNothing: the server is killed and restarted while runs are
+// started and executed.
 func TestKilledServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	set := oneServer(t)
@@ -195,9 +194,9 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	running.Stop()
 }
 
-// TestDelayedJobOutlivesItsServer: of two jobs that wait for their time, one comes
-// at it, and one at once for which it passed while the server was away. No sweep
-// helps.
+// TestDelayedJobOutlivesItsServer: of two jobs that wait for their time, one is
+// delivered on time, and the other, whose time passed while the server was away, at
+// once. No sweep is involved.
 func TestDelayedJobOutlivesItsServer(t *testing.T) {
 	t.Parallel()
 	set := oneServer(t)
@@ -214,12 +213,12 @@ func TestDelayedJobOutlivesItsServer(t *testing.T) {
 	running.Kill()
 	<-time.After(time.Until(due["missed"]))
 	running, _, _ = startServer(t, set)
-	for len(due) > 0 { // in their order, unless the start of the server took longer
+	for len(due) > 0 { // in order, unless the start of the server took longer
 		l := w.take(t, echoID)
 		id := l.Entry().RunID
 		require.Contains(t, due, id)
-		t.Logf("run %s comes %v after its time", id, time.Since(due[id]).Round(time.Millisecond))
-		assert.False(t, time.Now().Before(due[id]), "it came too early")
+		t.Logf("run %s was taken %v after its time", id, time.Since(due[id]).Round(time.Millisecond))
+		assert.False(t, time.Now().Before(due[id]), "the run was taken too early")
 		require.NoError(t, l.Done(t.Context()))
 		delete(due, id)
 	}

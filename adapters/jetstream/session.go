@@ -16,9 +16,10 @@ import (
 )
 
 // A session is the lease of a process on the runs that it has open. It renews a life sign. For
-// others, a session is over if it has not renewed the sign for the length of a lease; for itself,
-// after three quarters of that, by its own monotonic clock. A session that is over cannot continue:
-// the process begins another for the runs that it opens next.
+// other processes, a session is over if its life sign was not renewed for the length of a
+// lease; for the process itself, after three quarters of that, by its monotonic clock. A
+// session that is over cannot continue: the process begins another for the runs that it opens
+// next.
 type session struct {
 	store *Store
 	id    string
@@ -26,10 +27,10 @@ type session struct {
 	end   context.CancelCauseFunc
 
 	mu       sync.Mutex
-	until    time.Time // trusted until then; the zero Time when it is over
+	until    time.Time // the session is trusted until then; zero when it is over
 	journals map[string]*journal
 	leases   map[*lease]bool   // jobs, and whether they were handed to somebody
-	left     map[string]uint64 // runs that could not be closed, by the sequence of their opening
+	left     map[string]uint64 // the runs that could not be closed, with the sequence of their opening
 }
 
 var errOver = errors.New("jetstream: the lease of this process is over")
@@ -54,7 +55,7 @@ func (s *session) finish() {
 	s.end(errOver)
 }
 
-// lost is closed when the session is over.
+// lost returns a channel that is closed when the session is over.
 func (s *session) lost() <-chan struct{} { return s.ctx.Done() }
 
 // add registers a journal, so that it is notified of messages.
@@ -94,7 +95,7 @@ func (s *session) journal(runID string) *journal {
 	return s.journals[runID]
 }
 
-// hold keeps a job hidden from others until it is released, or the session is
+// hold keeps a job hidden from others until the job is released or the session is
 // over.
 func (s *session) hold(l *lease) {
 	s.mu.Lock()
@@ -130,7 +131,7 @@ func (s *session) keep() {
 		if s.isOver() || !s.store.conn.IsConnected() {
 			return
 		}
-		_ = l.msg.InProgress() // if this fails, the job is offered to another, who finds the run open
+		_ = l.msg.InProgress() // if this fails, the job is offered to another process, which finds the run open
 	}
 }
 
@@ -180,8 +181,8 @@ func (s *session) begin(ctx context.Context) error {
 	return nil
 }
 
-// sign publishes the life sign. There is one message of it, which expires some time after the last
-// renewal.
+// sign publishes the life sign. There is one message with it, which expires some time after the
+// last renewal.
 func (s *session) sign(ctx context.Context) error {
 	lease := s.store.options.Lease
 	return s.publishSign(ctx, lease, 2*lease+time.Second)
@@ -199,8 +200,8 @@ func (s *session) publishSign(ctx context.Context, lease, stays time.Duration) e
 	return err
 }
 
-// renewOften renews the life sign until that comes too late, or the store is closed. It trusts the
-// session from before it asked, so that no other clock matters.
+// renewOften renews the life sign until a renewal is too late, or the store is closed. The new
+// lease counts from before the request was sent, so no other clock matters.
 func (s *session) renewOften() {
 	defer s.finish()
 	timer := time.NewTimer(s.store.options.renewal())
@@ -219,7 +220,7 @@ func (s *session) renewOften() {
 	}
 }
 
-// renew renews once, and returns when to do it again.
+// renew renews the life sign once, and returns the wait until the next renewal.
 func (s *session) renew() time.Duration {
 	s.mu.Lock()
 	until := s.until
@@ -231,7 +232,7 @@ func (s *session) renew() time.Duration {
 		return retryPause
 	}
 	s.mu.Lock()
-	if time.Now().Before(s.until) { // otherwise it was over when the answer came
+	if time.Now().Before(s.until) { // otherwise the session was over when the answer arrived
 		s.until = at.Add(s.store.options.trusted())
 	}
 	s.mu.Unlock()
@@ -246,17 +247,17 @@ func minTime(a, b time.Time) time.Time {
 	return b
 }
 
-// resign publishes a last life sign, which says that there is no lease any more, so that nobody has
-// to wait for it.
+// resign publishes a last life sign, which says that the lease has ended, so that nobody has to
+// wait for its expiry.
 func (s *session) resign() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.store.options.patience())
 	defer cancel()
-	_ = s.publishSign(ctx, 0, time.Second) // if this fails, it expires
+	_ = s.publishSign(ctx, 0, time.Second) // if this fails, the life sign expires
 }
 
 // listen notifies the owners of runs of messages, notes the life signs of others, and tells the
-// queue which priorities are in use. It reads stored messages, so nobody is notified of a message
-// that cannot be read yet.
+// queue which priorities are in use. It reads stored messages, so nobody is notified of a
+// message before it can be read.
 func (s *session) listen(ctx context.Context) error {
 	info, err := s.store.streamInfo(ctx)
 	if err != nil {
@@ -305,9 +306,10 @@ func (s *session) hear(msg jetstream.Msg) {
 	}
 }
 
-// A sighting is when a life sign was first seen, by the clock of this process. The first one of a
-// process that has just begun to look counts as seen when the server stored it: otherwise the runs
-// of a killed process would wait for another lease, counted from the beginning of this one.
+// A sighting is the time at which a life sign was first seen, by the clock of this process. The
+// first life sign that this process sees of another counts as seen when the server stored it.
+// Otherwise, after a restart of this process, the runs of a killed process would wait for
+// another full lease.
 type sighting struct {
 	seq uint64
 	at  time.Time
@@ -325,7 +327,7 @@ func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast 
 		return was.at
 	}
 	now := time.Now()
-	for id, was := range s.sightings { // of processes that are long gone
+	for id, was := range s.sightings { // forget processes that ended long ago
 		if now.Sub(was.at) > time.Hour {
 			delete(s.sightings, id)
 		}
@@ -338,8 +340,9 @@ func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast 
 	return at
 }
 
-// ageOf returns the age of a life sign by the clock of the server, which has given it its time. If
-// this process has seen an earlier one, it was just renewed, and no clock is asked.
+// ageOf returns the age of a life sign by the clock of the server, which has set its time. If
+// this process has seen an earlier sign of the session, the sign was just renewed, and the
+// server is not asked.
 func (s *Store) ageOf(ctx context.Context, session string, sign *stored) time.Duration {
 	s.mu.Lock()
 	_, isKnown := s.sightings[session]
@@ -371,12 +374,12 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	since := s.firstSeen(id, sign.Seq, s.ageOf(ctx, id, sign), h.Get(headerLease) == noLease)
 	lease, err := time.ParseDuration(h.Get(headerLease))
 	if err != nil {
-		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the life sign "+strconv.Quote(id)+" says no lease"))
+		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the life sign "+strconv.Quote(id)+" does not name a lease"))
 	}
 	return time.Since(since) <= lease, nil
 }
 
-// mayLive returns how long it takes until a session that is not renewed is over.
+// mayLive returns how long it takes until a session is over if it is not renewed.
 func (s *Store) mayLive(id string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// fill appends records to runs until the server refuses them, and returns the
-// error.
+// fill appends records to runs until the server refuses one, and returns the error.
 func fill(t *testing.T, s *jetstream.Store, id string) error {
 	t.Helper()
 	j, err := s.Open(t.Context(), id, snapshot.OpenOptions{Create: true})
@@ -36,8 +35,9 @@ func fill(t *testing.T, s *jetstream.Store, id string) error {
 	return err
 }
 
-// TestRunGoesOnWhenThereIsStorageAgain: it runs out in the middle of a step, whose
-// outcome cannot be stored. Everything goes on by itself when there is some.
+// TestRunGoesOnWhenThereIsStorageAgain: the storage is full in the middle of a
+// step, whose outcome cannot be stored. Everything continues by itself when there
+// is storage again.
 func TestRunGoesOnWhenThereIsStorageAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: lease, MaxBytes: 64 << 10})
@@ -49,7 +49,7 @@ func TestRunGoesOnWhenThereIsStorageAgain(t *testing.T) {
 	for {
 		line, ok := worker.Line()
 		require.True(t, ok)
-		if strings.Contains(line, " run r ") { // that it ended, or what went wrong with that
+		if strings.Contains(line, " run r ") { // the run has ended, or closing it has failed
 			break
 		}
 	}
@@ -62,11 +62,11 @@ func TestRunGoesOnWhenThereIsStorageAgain(t *testing.T) {
 	_, err = js.UpdateStream(t.Context(), config)
 	require.NoError(t, err)
 	s.check("r", 4, 0)
-	assert.Len(t, s.ledger(), 5, "the step whose outcome could not be stored ran again, and no other")
+	assert.Len(t, s.ledger(), 5, "only the step whose outcome could not be stored ran again")
 	worker.Stop()
 }
 
-// TestServerWithoutStorageSaysSo: nothing is half begun on it.
+// TestServerWithoutStorageSaysSo: Open leaves nothing incomplete on it.
 func TestServerWithoutStorageSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t, jstest.WithMaxStore(256<<10)).URL(), jetstream.Options{Lease: lease})
@@ -83,12 +83,12 @@ func TestServerWithoutStorageSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrUnavailable)
 	require.ErrorContains(t, err, "insufficient resources")
 	run, err := store.Load(ctx, "filler")
-	require.NoError(t, err, "what was stored can be read")
+	require.NoError(t, err, "stored runs can be read")
 	assert.Positive(t, run.Len())
 }
 
-// A server may take smaller messages than it does by default. Outputs and the artifacts
-// that hold them fit into those that it takes.
+// A server may have a lower limit for messages than by default. Outputs, and the
+// artifacts that hold them, are split accordingly.
 func TestOutputsFitTheLargestMessageOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t, jstest.WithMaxPayload(32<<10))

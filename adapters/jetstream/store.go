@@ -30,18 +30,18 @@ type Store struct {
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
-	running sync.WaitGroup // what Close waits for; added to with the lock, while it is not closed
+	running sync.WaitGroup // the goroutines that Close waits for; started with mu held while the store is not closed
 
 	mu        sync.Mutex
 	closed    bool
-	current   *session // of this process; nil before it opens a run
-	refused   error    // why the last session could not listen; nil once that was told
+	current   *session // the session of this process; nil before it opens a run
+	refused   error    // why the last session could not listen; nil once the error was returned
 	sightings map[string]sighting
-	lagging   map[string]bool   // runs that the index does not show as they are
-	mending   bool              // somebody corrects that
+	lagging   map[string]bool   // runs whose current state the index does not show
+	mending   bool              // a goroutine is correcting the index
 	queue     *Queue            // nil if none was opened
-	repaired  Repaired          // since the store was opened
-	looked    map[string]uint64 // runs whose process has ended, by the message of the index that was mended
+	repaired  Repaired          // what was repaired since the store was opened
+	looked    map[string]uint64 // the message of the index that was last corrected, for runs whose process has ended
 
 	damaged chan struct{} // has a value if a stream may have lost messages
 	written written
@@ -51,8 +51,8 @@ type Store struct {
 var _ snapshot.Store = (*Store)(nil)
 
 // Close ends the session of this process: it loses the runs that it has open, and others can
-// continue them at once. Close returns when nothing of the store runs any more. It leaves the
-// connection open. It may be called twice.
+// continue them at once. Close returns when all goroutines of the store have ended. It leaves
+// the connection open. It may be called twice.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -84,9 +84,9 @@ func noRun(runID string) error { return fmt.Errorf("%w: no run %s", snapshot.Err
 
 // A head is the state of a run.
 type head struct {
-	message               // the last one
+	message               // the last message
 	info    snapshot.Info // what is known of the run
-	free    stamp         // of what may change at any time; zero if that is in the info
+	free    stamp         // the stamp of the free fields, which may change at any time; zero if they are in the info
 }
 
 // stamp returns the stamp of the info: a higher sequence is newer.
@@ -146,7 +146,7 @@ func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	return h, nil
 }
 
-// hasLeft reports whether this process has opened the run last, and could not
+// hasLeft reports whether this process was the last to open the run, and could not
 // close it.
 func (s *Store) hasLeft(h *head) bool {
 	s.mu.Lock()
@@ -187,7 +187,7 @@ func (s *Store) readFree(ctx context.Context, h *head) error {
 	}
 	h.free = stamp{m.Seq, header.Get(headerID)}
 	if header.Get(headerBorn) != h.born {
-		return nil // of a run that was deleted
+		return nil // the fields belong to a deleted run
 	}
 	free, err := snapshot.DecodeInfo(m.Data)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	for {
 		found, err := s.head(ctx, info.RunID)
 		if err == nil {
-			s.mend(ctx, info.RunID) // in case its process was killed before the index had it
+			s.mend(ctx, info.RunID) // in case its process was killed before the index was written
 			return snapshot.Info{}, fmt.Errorf("%w: run %s", snapshot.ErrExists, info.RunID)
 		} else if !errors.Is(err, snapshot.ErrNotFound) {
 			return snapshot.Info{}, err
@@ -334,8 +334,8 @@ func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.
 	return after, storekit.CheckUpdate(before, after)
 }
 
-// putFree stores the fields that may change at any time. If somebody else was faster, only these
-// fields are changed again.
+// putFree stores the fields that may change at any time. If another process has changed them
+// first, only these fields are changed again.
 func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, change func(*snapshot.Info) error, settled bool) error {
 	for {
 		data, err := snapshot.AppendInfo(nil, &h.info)

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// stores opens stores of their own on one server.
+// stores returns a function that opens a new store on one server each time.
 func stores(t *testing.T, o ...jstest.Option) func(t *testing.T) snapshot.Store {
 	conn := jstest.Start(t, o...).Connect()
 	var n atomic.Int32
@@ -37,8 +37,8 @@ func TestStoreKeepsTheRulesOfSharedStores(t *testing.T) {
 	storetest.RunShared(t, shared(t))
 }
 
-// TestStoreKeepsTheRulesOfCrashes: the session of a store that is closed is over,
-// and its journals are not closed.
+// TestStoreKeepsTheRulesOfCrashes: closing a store ends its session without closing
+// its journals, as a crash does.
 func TestStoreKeepsTheRulesOfCrashes(t *testing.T) {
 	t.Parallel()
 	processes := shared(t)
@@ -60,8 +60,8 @@ func TestArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
 	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore { return open(t) })
 }
 
-// shared opens stores of their own on one server, each several times, with a
-// connection of its own each time.
+// shared returns a function that creates a new store on one server each time. The
+// function that it returns opens that store with another connection each time.
 func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 	server := jstest.Start(t)
 	var n atomic.Int32
@@ -73,8 +73,9 @@ func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 	}
 }
 
-// open opens a store until the end of the test. While the server still removes the files
-// of a deleted stream of its name, it refuses that, and open tries again.
+// open opens a store until the end of the test. While the server is still removing the
+// files of a deleted stream with the same name, it refuses the request, and open tries
+// again.
 func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
 	t.Helper()
 	var s *jetstream.Store
@@ -94,7 +95,7 @@ func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
 	return s
 }
 
-// isBeingRemoved reports the server's JSStreamCreateErrF.
+// isBeingRemoved reports whether err is the server's JSStreamCreateErrF.
 func isBeingRemoved(err error) bool {
 	var refused *njs.APIError
 	return errors.As(err, &refused) && refused.ErrorCode == 10049

@@ -20,8 +20,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// dashboard serves the runs of all workers on a node of its own, and returns its
-// URL.
+// dashboard serves the runs of all workers as a separate node, and returns its URL.
 func dashboard(t *testing.T, url string) string {
 	t.Helper()
 	runs := stored.New(open(t, jstest.Connect(t, url), jetstream.Options{Lease: longLease}))
@@ -33,7 +32,7 @@ func dashboard(t *testing.T, url string) string {
 	following.Go(func() {
 		pause := time.NewTimer(0)
 		defer pause.Stop()
-		for ctx.Err() == nil { // the server may be gone
+		for ctx.Err() == nil { // the server may be away
 			_ = runs.Follow(ctx, handler.Publish)
 			pause.Reset(10 * time.Millisecond)
 			select {
@@ -52,8 +51,8 @@ func dashboard(t *testing.T, url string) string {
 }
 
 // TestClientOfADashboardMissesNothingAcrossFaults: a client follows a run from its
-// beginning to its end, while its worker and twice the server are killed, and goes on
-// at another node half-way.
+// beginning to its end, while the worker is killed once and the server twice, and
+// half-way it continues at another node.
 func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	t.Parallel()
 	set := oneServer(t)
@@ -93,7 +92,7 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	}
 	held := 0
 	follow(nodes[0], func() bool {
-		if len(ids) == 3 { // it is in the step that holds soon
+		if len(ids) == 3 { // soon it reaches the step that waits
 			first.Await("holding")
 			restart()
 			first.Kill()
@@ -115,9 +114,9 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	running.Stop()
 }
 
-// eventIDs are the IDs of the events of a run that a client of a dashboard gets, to
-// the end of the run. If the worker that recorded the end could not close the run,
-// another opens it again, and records follow.
+// eventIDs returns the IDs of the events that a client of a dashboard receives, up
+// to the end of the run. If the worker that recorded the end could not close the
+// run, another opens it again, and records follow.
 func (s *site) eventIDs(run string) []string {
 	s.t.Helper()
 	ids := []string{}

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// names are those of the streams and subjects of a store.
+// names builds the names of the streams and subjects of a store.
 //
 //	RP_<store>   rp.<store>.r.<run>       what happened to a run, in order
 //	             rp.<store>.f.<run>       what may change of it at any time
@@ -58,10 +58,10 @@ func (n names) level(p puller) string {
 }
 func (n names) all(class string) string { return "rp." + n.store + "." + class + ".>" }
 
-// bucket is the stream of the artifacts.
+// bucket returns the name of the stream of the artifacts.
 func (n names) bucket() string { return "OBJ_" + n.artifacts() }
 
-// object is the subject of an artifact, * that of all.
+// object returns the subject of an artifact, or of all artifacts for *.
 func (n names) object(ref string) string {
 	if ref != "*" {
 		ref = base64.URLEncoding.EncodeToString([]byte(ref))
@@ -69,16 +69,16 @@ func (n names) object(ref string) string {
 	return "$O." + n.artifacts() + ".M." + ref
 }
 
-// objectData is the subject of the data that an object names.
+// objectData returns the subject of the data that an object names.
 func (n names) objectData(nuid string) string { return "$O." + n.artifacts() + ".C." + nuid }
 
-// firstYear is the first of which a due time is told from earlier ones.
+// firstYear is the first year in the subjects: due times before it count as due in it.
 const firstYear = 2020
 
 // noHour represents a missing due time in a subject.
 const noHour = "0.0.0.0"
 
-// hourOf is the hour in a subject when a run is due, if it waits.
+// hourOf returns the hour at which a run is due, as in a subject, if it waits.
 func hourOf(i *snapshot.Info) string {
 	due := i.Due.UTC()
 	if i.Due.IsZero() || i.Status != snapshot.StatusQueued && i.Status != snapshot.StatusPaused && i.Status != snapshot.StatusInterrupted {
@@ -92,7 +92,7 @@ func hourOf(i *snapshot.Info) string {
 	return due.Format("2006.01.02.15")
 }
 
-// hoursUntil are the hours up to that of a time, as few wildcards.
+// hoursUntil returns the hours up to that of a time, with as few wildcards as possible.
 func hoursUntil(t time.Time) (hours []string) {
 	t = t.UTC()
 	for year := firstYear; year < min(t.Year(), 9999); year++ {
@@ -110,8 +110,8 @@ func hoursUntil(t time.Time) (hours []string) {
 	return hours
 }
 
-// active is the status in the subjects of runs that are queued or running: most runs that
-// are queued soon run, and do not move then.
+// active is the status in the subjects of runs that are queued or running: most queued
+// runs soon run, and then need not move in the index.
 const active = "active"
 
 // notActive are the other statuses.
@@ -119,7 +119,7 @@ var notActive = []snapshot.Status{
 	snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 }
 
-// indexedAs is a status in a subject of the index.
+// indexedAs returns a status in the form that it has in a subject of the index.
 func indexedAs(status snapshot.Status) string {
 	if status == snapshot.StatusQueued || status == snapshot.StatusRunning {
 		return active
@@ -127,7 +127,7 @@ func indexedAs(status snapshot.Status) string {
 	return string(status)
 }
 
-// statusIn is the status in a subject of the index.
+// statusIn returns the status in a subject of the index.
 func statusIn(subject string) string {
 	parts := strings.SplitN(subject, ".", 4)
 	if len(parts) < 4 {
@@ -136,16 +136,16 @@ func statusIn(subject string) string {
 	return parts[2]
 }
 
-// indexedRun is the run of a subject of the index.
+// indexedRun returns the run in a subject of the index.
 func indexedRun(subject string) string {
 	return strings.ReplaceAll(subject[strings.LastIndexByte(subject, '.')+1:], "~", ".")
 }
 
-// token is a run ID as a part of a subject, where a dot separates.
+// token returns a run ID as a part of a subject, in which dots are separators.
 func token(runID string) string { return strings.ReplaceAll(runID, ".", "~") }
 
-// parse returns what a subject of the records is about: its class, and the run
-// or the session.
+// parse splits a subject of the records into its class and the ID of the run or the
+// session.
 func parse(subject string) (class, id string) {
 	parts := strings.Split(subject, ".")
 	if len(parts) < 4 {

@@ -11,8 +11,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestHoursUntilATimeAreThoseThatHaveCome: each is in one of the wildcards, and no later one
-// is, so that no run that is due is missed, and none is found twice.
+// TestHoursUntilATimeAreThoseThatHaveCome: each past hour matches exactly one of the
+// wildcards, and no later hour matches one. So no due run is missed, and none is found
+// twice.
 func TestHoursUntilATimeAreThoseThatHaveCome(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	at := func() time.Time {

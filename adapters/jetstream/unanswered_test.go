@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestWatcherEndsWhileTheServerDoesNotAnswer: its connection came back, and the
-// answer to what makes its consumer anew is lost.
+// TestWatcherEndsWhileTheServerDoesNotAnswer: the connection is back, but the
+// answer to the request that creates the consumer again is lost.
 func TestWatcherEndsWhileTheServerDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	here, there, between := hereAndThere(t, longLease)
@@ -37,7 +37,7 @@ func TestWatcherEndsWhileTheServerDoesNotAnswer(t *testing.T) {
 	case err := <-ended:
 		require.ErrorIs(t, err, context.Canceled)
 	case <-time.After(patience):
-		t.Fatal("it goes on")
+		t.Fatal("the watcher should have ended")
 	}
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }

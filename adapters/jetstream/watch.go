@@ -48,7 +48,7 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 type watcher struct {
 	store   *Store
 	options snapshot.WatchOptions
-	created time.Time                // when the stream of the records was
+	created time.Time                // when the stream of the records was created
 	open    map[string]snapshot.Info // runs whose records are watched
 	stopped bool                     // the caller wants no more
 }
@@ -97,7 +97,7 @@ func (s *Store) streamInfo(ctx context.Context) (info *jetstream.StreamInfo, err
 	return info, nil
 }
 
-// after is the sequence that follows a position.
+// after returns the sequence that follows a position.
 func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
 	stream, at, ok := strings.Cut(w.options.After, "-")
 	seq, err := strconv.ParseUint(at, 10, 64)
@@ -105,18 +105,19 @@ func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
 	case !ok || err != nil:
 		return 0, fmt.Errorf("%w: After %.80q; want the Position of an event of this store", snapshot.ErrReset, w.options.After)
 	case stream != epoch(info.Created):
-		return 0, fmt.Errorf("%w: After %.80q belongs to a stream that does not exist any more", snapshot.ErrReset, w.options.After)
+		return 0, fmt.Errorf("%w: After %.80q belongs to a stream that no longer exists", snapshot.ErrReset, w.options.After)
 	case seq > info.State.LastSeq:
 		return 0, fmt.Errorf("%w: After %.80q is beyond the end of the stream, which is at %d", snapshot.ErrReset, w.options.After, info.State.LastSeq)
 	}
 	return seq + 1, nil
 }
 
-// epoch distinguishes a stream from others with its name.
+// epoch returns a string that distinguishes a stream from others with its name.
 func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
-// list yields the existing runs, as they are after the message of the records with sequence last,
-// or later. Their events have no positions, since not all of them were seen yet.
+// list yields the existing runs, in their state after the message of the records with sequence
+// last, or later. Their events have no positions, since a watcher could not continue between
+// them.
 func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Change, error) bool) error {
 	if id := w.options.RunID; id != "" {
 		info, err := w.store.Info(ctx, id)
@@ -140,8 +141,8 @@ func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Cha
 	return w.correct(ctx, last, shown, yield)
 }
 
-// correct yields the runs whose changes up to the message with sequence last are not in what the
-// index has shown. The index is written after the records; later messages are read anyway.
+// correct yields the runs with changes up to the message with sequence last that the index did
+// not show: the index is written after the records. Later messages are read anyway.
 func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]stamp, yield func(snapshot.Change, error) bool) error {
 	stored, err := w.store.storedStamps(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -155,7 +156,7 @@ func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]sta
 			continue
 		}
 		info, err := w.store.Info(ctx, id)
-		if errors.Is(err, snapshot.ErrNotFound) { // it was deleted meanwhile
+		if errors.Is(err, snapshot.ErrNotFound) { // the run was deleted meanwhile
 			continue
 		} else if err != nil {
 			return err
@@ -182,7 +183,7 @@ func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snaps
 	subject := w.store.names.run(id)
 	m, err := w.store.message(ctx, subject, query{Last: subject})
 	switch {
-	case errors.Is(err, errNone): // its message is kept for a while only
+	case errors.Is(err, errNone): // the message about the deletion is kept only for a while
 		return snapshot.Change{Info: snapshot.Info{RunID: id}, Deleted: true}, true, nil
 	case err != nil || m.kind != deleted || m.seq > last:
 		return e, false, err
@@ -210,7 +211,7 @@ func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Chan
 	return e, isEvent, err
 }
 
-// ofRun is the event of a message of a run.
+// ofRun returns the event for a message of a run.
 func (w *watcher) ofRun(ctx context.Context, id string, msg jetstream.Msg) (e snapshot.Change, isEvent bool, err error) {
 	m, err := messageOf(msg)
 	if err != nil {
@@ -237,7 +238,7 @@ func (w *watcher) ofRun(ctx context.Context, id string, msg jetstream.Msg) (e sn
 	return e, err == nil, err
 }
 
-// ofRecords is the event of records that were appended, if those are wanted.
+// ofRecords returns the event for records that were appended, if they are wanted.
 func (w *watcher) ofRecords(ctx context.Context, id string, m *message) (e snapshot.Change, isEvent bool, err error) {
 	if !w.options.Records {
 		return e, false, nil

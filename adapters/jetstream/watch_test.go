@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The index is written after the records. Here Watch begins between the two writes: the index does
-// not have one run yet, shows another as it was before it ended, and still has one that was deleted.
+// The index is written after the records. In this test Watch begins between the two writes: the
+// index lacks one run, shows another in the state before its end, and still has a deleted one.
 func TestWatchDoesNotMissWhatTheIndexDoesNotShowYet(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -48,7 +48,7 @@ func TestWatchDoesNotMissWhatTheIndexDoesNotShowYet(t *testing.T) {
 	for _, id := range []string{"ended", "gone"} {
 		msg := &nats.Msg{Subject: before[id].Subject, Header: nats.Header{}, Data: before[id].Data}
 		for name, values := range before[id].Header {
-			if strings.HasPrefix(name, "Rp-") { // others are of the server
+			if strings.HasPrefix(name, "Rp-") { // the other headers were set by the server
 				msg.Header[name] = values
 			}
 		}
@@ -73,5 +73,5 @@ func TestWatchDoesNotMissWhatTheIndexDoesNotShowYet(t *testing.T) {
 	assert.Equal(t, map[string]snapshot.Status{
 		"same": snapshot.StatusQueued, "new": snapshot.StatusQueued, "ended": snapshot.StatusCompleted,
 	}, got)
-	assert.Equal(t, 6, events, "each run, and two corrections and a deletion")
+	assert.Equal(t, 6, events, "each run, two corrections and a deletion")
 }

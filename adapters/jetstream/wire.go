@@ -30,7 +30,7 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: %w%s", snapshot.ErrUnavailable, err, advice(err))
 }
 
-// isPassing reports whether trying again may help, because no server has answered.
+// isPassing reports whether a retry may help, because no server has answered.
 func isPassing(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
@@ -53,8 +53,8 @@ var lasting = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 // retry calls f until it succeeds, fails for good, or time is up: at the end of ctx, or
 // after the length of a lease if ctx has no deadline.
 //
-// Subject is what f publishes to, or how that begins: a missing permission for it is an error
-// at once.
+// subject is the subject that f publishes to, or a prefix of it: if the permission for it is
+// missing, retry returns an error at once.
 func (s *Store) retry(ctx context.Context, subject string, f func(context.Context) error) error {
 	return retryFor(ctx, s.conn, subject, s.options.Lease, s.options.patience(), f)
 }
@@ -199,9 +199,9 @@ func (s *Store) read(ctx context.Context, stream, subject string, from, to uint6
 				continue
 			}
 			if _, err := s.get(ctx, stream, query{Seq: to}); errors.Is(err, errNone) {
-				return // it was removed meanwhile, with all earlier ones
+				return // the last message was removed meanwhile, with all earlier ones
 			}
-			pause.Reset(retryPause) // a replica that lags has answered
+			pause.Reset(retryPause) // a replica that lags behind has answered
 			select {
 			case <-pause.C:
 			case <-ctx.Done():
@@ -230,7 +230,7 @@ func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error
 	return 1 + after, nil
 }
 
-// headerPending is the number of messages on the subject after that one.
+// headerPending is the header with the number of later messages on the subject.
 const headerPending = "Nats-Num-Pending"
 
 // readNext asks any replica for the next n messages.
@@ -261,10 +261,10 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 			switch status := msg.Header.Get("Status"); status {
 			case "":
 				batch = append(batch, msg)
-			case "204", "404": // the end, or nothing was found
+			case "204", "404": // there are no more messages, or none at all
 				return nil
 			default:
-				return fmt.Errorf("jetstream: the server answers %s %s", status, msg.Header.Get("Description"))
+				return fmt.Errorf("jetstream: the server answered %s %s", status, msg.Header.Get("Description"))
 			}
 		}
 	})
@@ -288,8 +288,8 @@ func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expec
 	return s.publishAfter(ctx, stream, msg, expected, jetstream.WithExpectLastSequencePerSubject(expected))
 }
 
-// publishAfter is publish with another condition, under which no message after expected is on
-// the subject of the message.
+// publishAfter is like publish, with another condition that implies that no later message
+// than expected is on the subject.
 func (s *Store) publishAfter(ctx context.Context, stream string, msg *nats.Msg, expected uint64, condition jetstream.PublishOpt) (seq uint64, err error) {
 	err = s.retry(ctx, msg.Subject, func(ctx context.Context) error {
 		seq, err = s.publishOnce(ctx, stream, msg, condition)
@@ -308,8 +308,7 @@ func (s *Store) publishAfter(ctx context.Context, stream string, msg *nats.Msg, 
 }
 
 // publishAny publishes a message to a stream, whatever the last message is, and returns its
-// sequence. One whose
-// acknowledgement is lost may be stored twice.
+// sequence. A message whose acknowledgement is lost may be stored twice.
 func (s *Store) publishAny(ctx context.Context, stream string, msg *nats.Msg) (seq uint64, err error) {
 	err = s.retry(ctx, msg.Subject, func(ctx context.Context) error {
 		seq, err = s.publishOnce(ctx, stream, msg)
@@ -341,9 +340,9 @@ func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o
 	return ack.Sequence, nil
 }
 
-// stored notes the sequence of a message of the records. Before is the newest one that was known
-// when the message was sent: if the new one is not newer, the stream has lost messages, and the
-// open runs of this process may be gone.
+// stored notes the sequence of a message of the records. before is the newest sequence that was
+// known when the message was sent: if the new one is not higher, the stream has lost messages,
+// and the open runs of this process may be lost.
 func (s *Store) stored(before, seq uint64) {
 	for newest := s.newest.Load(); newest < seq && !s.newest.CompareAndSwap(newest, seq); {
 		newest = s.newest.Load()
@@ -354,7 +353,7 @@ func (s *Store) stored(before, seq uint64) {
 }
 
 // published reports whether a refused message was stored by an earlier attempt: then it is
-// the first one after expected.
+// the first message after expected.
 func (s *Store) published(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (uint64, error) {
 	first, err := s.get(ctx, stream, query{Next: msg.Subject, Seq: expected + 1})
 	if errors.Is(err, errNone) {

@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestWhatWasWrittenBeforeAServerStartedAgainIsCompared: also if more was written to it
-// before somebody compares.
+// TestWhatWasWrittenBeforeAServerStartedAgainIsCompared, even if more was written to
+// the restarted server before the comparison.
 func TestWhatWasWrittenBeforeAServerStartedAgainIsCompared(t *testing.T) {
 	var w written
 	assert.Zero(t, w.take("one"))
 	w.add(stamp{7, "a"}, "one")
-	assert.Zero(t, w.take("one"), "it is the same server")
+	assert.Zero(t, w.take("one"), "the server is the same")
 	assert.Equal(t, stamp{7, "a"}, w.take("two"))
 	w.add(stamp{8, "b"}, "two")
 	w.add(stamp{9, "c"}, "two")
@@ -20,5 +20,5 @@ func TestWhatWasWrittenBeforeAServerStartedAgainIsCompared(t *testing.T) {
 	assert.Zero(t, w.take("two"))
 	w.add(stamp{3, "d"}, "three")
 	w.add(stamp{4, "e"}, "four")
-	assert.Equal(t, stamp{9, "c"}, w.take("four"), "the oldest that was not compared")
+	assert.Equal(t, stamp{9, "c"}, w.take("four"), "the oldest message that was not compared")
 }

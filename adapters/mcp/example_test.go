@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A program of a runner is a tool of an agent elsewhere.
+// A program of a runner becomes a tool of an agent in another process.
 func Example() {
 	type person struct {
 		Name string `json:"name"`
@@ -35,7 +35,7 @@ func Example() {
 	defer server.Close()
 
 	far := mcp.HTTP("far", server.URL, mcp.Options{})
-	defer func() { _ = far.Close() }() // the example ends
+	defer func() { _ = far.Close() }() // nothing depends on it
 	llm := decorators.LLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == actors.RoleTool {
@@ -52,7 +52,7 @@ func Example() {
 	// Output: It says: Hello, Ada <nil>
 }
 
-// A tool that may destroy something waits for the approval of a human.
+// A destructive tool waits for the approval of a person.
 func ExampleOptions() {
 	o := mcp.Options{ToolOptions: func(t mcp.Listed) []actors.Option {
 		if !t.Destructive {

@@ -24,9 +24,10 @@ import (
 )
 
 // The examples of the SDK that are built: servers that our client uses, and clients that use
-// our server. With REPRISE_LONG, all of those that talk with another process; basic,
-// completion, custom-method, elicitation and middleware are a server and a client in one, proxy
-// listens on fixed ports, sse speaks the transport of 2024, and those of auth need accounts.
+// our server. With REPRISE_LONG, these are all examples that talk to another process. Left out
+// are basic, completion, custom-method, elicitation and middleware, which are a server and a
+// client in one process, proxy, which listens on fixed ports, sse, which uses the transport of
+// 2024, and those of auth, which need accounts.
 var (
 	exampleServers = []string{"server/everything"}
 	exampleClients = []string{"client/listfeatures"}
@@ -34,7 +35,8 @@ var (
 	moreClients    = []string{"client/loadtest", "http"}
 )
 
-// builtExamples builds examples of the SDK, as this test was built, and returns where.
+// builtExamples builds examples of the SDK in the way this test was built, and returns
+// their directory.
 func builtExamples(t *testing.T, few, more []string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -42,7 +44,7 @@ func builtExamples(t *testing.T, few, more []string) (dir string) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "-race" && s.Value == "true" {
-				args = append(args, "-race") // so that what is built already is used
+				args = append(args, "-race") // so that cached packages are used
 			}
 		}
 	}
@@ -57,11 +59,11 @@ func builtExamples(t *testing.T, few, more []string) (dir string) {
 	return dir
 }
 
-// An exampleCall is a call of a tool of an example, and what comes of it.
+// An exampleCall is a call of a tool of an example, and the expected result.
 type exampleCall struct {
 	tool, arguments string
-	text            string // that the result has
-	err             string // that the error has
+	text            string // expected in the result
+	err             string // expected in the error
 }
 
 func TestToolsOfTheExamplesOfTheSDK(t *testing.T) {
@@ -102,7 +104,7 @@ func TestToolsOfTheExamplesOfTheSDK(t *testing.T) {
 	} {
 		program = filepath.Join(dir, program)
 		if _, err := os.Stat(program); err != nil {
-			continue // it is not built
+			continue // the example was not built
 		}
 		t.Run(filepath.Base(program), func(t *testing.T) {
 			client := mcp.Command("sdk", exec.Command(program, c.args...), mcp.Options{})
@@ -112,7 +114,7 @@ func TestToolsOfTheExamplesOfTheSDK(t *testing.T) {
 	}
 }
 
-// callExamples makes the calls, of tools by their names at the server.
+// callExamples makes the calls, with the names of tools on the server.
 func callExamples(t *testing.T, c *mcp.Client, calls []exampleCall) {
 	t.Helper()
 	listed, err := c.List(t.Context())
@@ -135,7 +137,8 @@ func callExamples(t *testing.T, c *mcp.Client, calls []exampleCall) {
 	}
 }
 
-// The example is a proxy before two servers without sessions: each request may go to another.
+// The example is a proxy in front of two servers without sessions: each request may go
+// to either server.
 func TestAnExampleOfTheSDKOverHTTPWithoutSessions(t *testing.T) {
 	if os.Getenv("REPRISE_LONG") == "" {
 		t.Skip("skipped: set REPRISE_LONG=1")
@@ -162,7 +165,7 @@ func TestAnExampleOfTheSDKOverHTTPWithoutSessions(t *testing.T) {
 	}
 }
 
-// The clients of the SDK's examples use our server.
+// The clients among the SDK's examples use our server.
 func TestClientsOfTheExamplesOfTheSDKUseThePrograms(t *testing.T) {
 	t.Parallel()
 	dir := builtExamples(t, exampleClients, moreClients)
@@ -187,7 +190,7 @@ func TestClientsOfTheExamplesOfTheSDKUseThePrograms(t *testing.T) {
 	} {
 		program = filepath.Join(dir, program)
 		if _, err := os.Stat(program); err != nil {
-			continue // it is not built
+			continue // the example was not built
 		}
 		out, err := exec.Command(program, c.args...).CombinedOutput()
 		require.NoError(t, err, "%s", out)

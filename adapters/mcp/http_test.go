@@ -22,9 +22,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// flaky is an office over HTTP whose calls of tools can be spoiled.
+// flaky is an office over HTTP whose tool calls can be made to fail.
 type flaky struct {
-	spoil  atomic.Pointer[func(w http.ResponseWriter, r *http.Request, office http.Handler)] // once
+	spoil  atomic.Pointer[func(w http.ResponseWriter, r *http.Request, office http.Handler)] // replaces the next tool call
 	office atomic.Pointer[http.Handler]
 }
 
@@ -53,7 +53,7 @@ func (f *flaky) spoilNext(how func(w http.ResponseWriter, r *http.Request, offic
 	f.spoil.Store(&how)
 }
 
-// at once retries without waiting.
+// atOnce returns options that retry without waiting.
 func atOnce(mcp.Listed) []actors.Option {
 	return []actors.Option{actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})}
 }
@@ -69,7 +69,7 @@ func flakyOffice(t *testing.T, stateless bool) (dir string, f *flaky, c *mcp.Cli
 	return dir, f, c, server
 }
 
-// The ways in which a call over HTTP is lost after the tool has run.
+// losses has ways in which a call over HTTP is lost after the tool has run.
 var losses = map[string]func(w http.ResponseWriter, r *http.Request, office http.Handler){
 	"before the response": func(_ http.ResponseWriter, r *http.Request, office http.Handler) {
 		office.ServeHTTP(httptest.NewRecorder(), r)
@@ -102,7 +102,7 @@ func TestACallThatIsLostOverHTTPIsInDoubt(t *testing.T) {
 				out, err := call(t, t.Context(), c, "office_read", `{"to":"Ada"}`)
 				require.NoError(t, err)
 				assert.Equal(t, "a letter to Ada", out.Text)
-				assert.Equal(t, []string{"Ada", "Ada"}, lines(t, dir+"/read"), "a read is made again")
+				assert.Equal(t, []string{"Ada", "Ada"}, lines(t, dir+"/read"), "a read is repeated")
 			})
 		}
 	}
@@ -145,8 +145,8 @@ func TestASessionThatAServerHasForgottenIsBegunAnew(t *testing.T) {
 	assert.Equal(t, []string{"Ada", "Bob"}, lines(t, dir+"/sent"))
 }
 
-// The SDK sends arguments as headers for tools that the session has listed. A session that is
-// begun in a call, as after a restart, has listed none.
+// The SDK sends arguments as headers for tools that the session has listed. A session that
+// begins with a call, as after a restart, has not listed any.
 func TestHeadersOfAToolAreSentInASessionThatHasNotListedIt(t *testing.T) {
 	s := sdk.NewServer(&sdk.Implementation{Name: "regions", Version: "1"}, nil)
 	s.AddTool(&sdk.Tool{Name: "move", InputSchema: json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)},
@@ -160,7 +160,7 @@ func TestHeadersOfAToolAreSentInASessionThatHasNotListedIt(t *testing.T) {
 	t.Cleanup(server.Close)
 	c := mcp.HTTP("regions", server.URL, mcp.Options{ToolOptions: atOnce})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
-	f.spoilNext(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusNotFound) }) // the session is gone
+	f.spoilNext(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusNotFound) }) // the server has forgotten the session
 	out, err := call(t, t.Context(), c, "regions_move", `{"region":"north"}`)
 	require.NoError(t, err)
 	assert.Equal(t, "moved to north", out.Text)

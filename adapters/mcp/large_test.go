@@ -24,8 +24,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// sizes returns the size of a message that is too large, and the limit: of 100 MB, and that of
-// the zero Options, with REPRISE_LONG.
+// sizes returns the size of a message that is too large, and the limit. With REPRISE_LONG they
+// are 100 MB and the default limit.
 func sizes() (size, limit int) {
 	if os.Getenv("REPRISE_LONG") != "" {
 		return 100 << 20, 16 << 20
@@ -33,7 +33,8 @@ func sizes() (size, limit int) {
 	return 512 << 10, 256 << 10
 }
 
-// memory returns the bytes that were allocated, and what the process has from the system.
+// memory returns the number of bytes that were allocated, and the memory that the
+// process has obtained from the system.
 func memory() (allocated, system uint64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -65,7 +66,7 @@ func TestAResultThatIsTooLargeIsRefusedAndOneThatMayBeArrives(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrPermanent)
 			require.ErrorContains(t, err, fmt.Sprintf("a message of the server is larger than Options.MaxResult, %d bytes", limit))
 			out, err := call(t, t.Context(), c, "office_big", `{"bytes":1000}`)
-			require.NoError(t, err, "it fails its call alone")
+			require.NoError(t, err, "only the call of the large message fails")
 			assert.Len(t, out.Text, 1000)
 
 			before, _ := memory()
@@ -73,12 +74,12 @@ func TestAResultThatIsTooLargeIsRefusedAndOneThatMayBeArrives(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, out.Text, size)
 			after, system := memory()
-			t.Logf("%d MB: refused with %d MB allocated, taken with %d; %d MB from the system", size>>20, (refused-began)>>20, (after-before)>>20, system>>20)
+			t.Logf("%d MB: refused with %d MB allocated, accepted with %d; %d MB from the system", size>>20, (refused-began)>>20, (after-before)>>20, system>>20)
 		})
 	}
 }
 
-// A result of our server is as large as the output of its program.
+// A result of our server may be as large as the output of its program.
 func TestALargeOutputOfAProgramIsAResult(t *testing.T) {
 	size, _ := sizes()
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{TaskAfter: time.Minute}, func(r *runner.Runner) {
@@ -94,7 +95,7 @@ func TestALargeOutputOfAProgramIsAResult(t *testing.T) {
 	t.Logf("%d MB: %d MB allocated by both sides, %d MB from the system", size>>20, (after-before)>>20, system>>20)
 }
 
-// padded is a request of so many bytes that begins as one does.
+// padded returns the beginning of a request, padded to the given number of bytes.
 func padded(size int) io.Reader {
 	const head, tail = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"name":"`, `"}}}` + "\n"
 	return io.MultiReader(strings.NewReader(head), io.LimitReader(endless{}, int64(size)), strings.NewReader(tail))
@@ -122,7 +123,7 @@ func TestARequestThatIsTooLargeIsAnErrorOfTheProtocol(t *testing.T) {
 	assert.JSONEq(t, want, w.Body.String())
 
 	w, request = httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", padded(size))
-	request.RemoteAddr, request.ContentLength = "127.0.0.1:1", -1 // it does not say
+	request.RemoteAddr, request.ContentLength = "127.0.0.1:1", -1 // the length is not known
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, text/event-stream")
 	mcp.NewHandler(r, mcp.ServerOptions{MaxRequest: limit}).ServeHTTP(w, request)
@@ -132,7 +133,7 @@ func TestARequestThatIsTooLargeIsAnErrorOfTheProtocol(t *testing.T) {
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- mcp.ServeIO(t.Context(), r, in, out, mcp.ServerOptions{MaxRequest: limit}) }()
-	go func() { _, _ = io.Copy(toServer, padded(size)) }() // the server does not read all of it
+	go func() { _, _ = io.Copy(toServer, padded(size)) }() // the server reads only a part
 	line, err := bufio.NewReader(fromServer).ReadString('\n')
 	require.NoError(t, err)
 	assert.JSONEq(t, want, line)

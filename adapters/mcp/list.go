@@ -25,10 +25,10 @@ type Listed struct {
 	Schema      string `json:"schema"` // the schema of the arguments, as received from the server
 
 	ReadOnly    bool `json:"read_only,omitempty"`
-	Destructive bool `json:"destructive,omitempty"` // true unless the server says otherwise
+	Destructive bool `json:"destructive,omitempty"` // true unless the server declares that it is not
 	Idempotent  bool `json:"idempotent,omitempty"`
 
-	LeftOut string `json:"left_out,omitempty"` // why the tool is hidden from models; empty if it is not
+	LeftOut string `json:"left_out,omitempty"` // why the tool is hidden from models; empty if it is shown
 }
 
 // A listing is the recorded result of listing the tools.
@@ -52,7 +52,8 @@ type rawTool struct {
 	} `json:"execution"`
 }
 
-// maxTools is the largest number of tools that a server may list. Models take far fewer.
+// maxTools is the largest number of tools that a server may list. Models support far
+// fewer.
 const maxTools = 10_000
 
 // list asks the server for its tools.

@@ -17,7 +17,8 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// The test binary is also the servers that the tests start: serverEnv says which.
+// The test binary also acts as the servers that the tests start. serverEnv selects
+// which one.
 const serverEnv = "REPRISE_MCP_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// started returns a command that is such a server.
+// started returns a command that starts such a server.
 func started(t *testing.T, server string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -65,7 +66,7 @@ func officeOf(t *testing.T, dir string, o mcp.Options) *mcp.Client {
 	return c
 }
 
-// lines returns the lines of a file of the office; none if there is no file.
+// lines returns the lines of a file of the office, or none if there is no file.
 func lines(t *testing.T, file string) []string {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -92,7 +93,7 @@ func office(dir string) *sdk.Server {
 			panic(err)
 		}
 	}
-	// dies ends the process if a file says so, once.
+	// dies ends the process once, if there is a file that asks for it.
 	dies := func(file string) {
 		if os.Remove(dir+"/"+file) == nil {
 			fmt.Fprintln(os.Stderr, "out of ink")
@@ -139,7 +140,8 @@ func office(dir string) *sdk.Server {
 	return s
 }
 
-// serveRaw answers each method with the raw result that a file has for it, in JSON by method.
+// serveRaw answers each method with its raw result in a file, which is a JSON object by
+// method.
 func serveRaw(file string) {
 	data, err := os.ReadFile(file)
 	if err != nil {

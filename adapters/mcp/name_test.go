@@ -39,7 +39,7 @@ func FuzzToolName(f *testing.F) {
 	})
 }
 
-// Results come from servers that anybody may have written.
+// Results come from servers that may send anything.
 func FuzzReadResult(f *testing.F) {
 	for _, seed := range []string{
 		`{"content":[{"type":"text","text":"a"}]}`, `{"content":[{"type":"image","mimeType":"image/png","data":"QUI="}],"isError":true}`,

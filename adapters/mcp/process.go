@@ -39,7 +39,7 @@ func newProcess(template *exec.Cmd, maxBytes int) *process {
 	if template.Stderr != nil {
 		p.cmd.Stderr = io.MultiWriter(template.Stderr, p.stderr)
 	}
-	p.cmd.WaitDelay = exitGrace // in case a child keeps its standard error open
+	p.cmd.WaitDelay = exitGrace // in case a child process keeps the standard error open
 	return p
 }
 

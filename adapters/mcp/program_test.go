@@ -22,8 +22,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// programMain is the process of a run that calls a tool of the server at a URL, which answers
-// with a task. It is killed, and started again. The argument is the directory and the URL.
+// programMain is the main function of a process whose run calls a tool of a server, which
+// answers with a task. The process is killed and started again. The argument has the
+// directory and the URL of the server.
 func programMain(argument string) {
 	dir, url, _ := strings.Cut(argument, " ")
 	if err := runProgram(context.Background(), dir, url); err != nil {
@@ -58,7 +59,7 @@ func runProgram(ctx context.Context, dir, url string) error {
 	return st.Close()
 }
 
-// telling tells that the task has begun.
+// telling prints that the task has begun.
 type telling struct{}
 
 func (telling) Publish(r record.Record) {
@@ -67,8 +68,8 @@ func (telling) Publish(r record.Record) {
 	}
 }
 
-// A process is killed while it polls a task. The next one polls the task, and does not begin
-// another.
+// A process is killed while it polls a task. The next process polls the same task, and does
+// not begin another.
 func TestAProcessThatIsKilledInATaskPollsItAgain(t *testing.T) {
 	store, release := memstore.New(), make(chan struct{})
 	url, _, _ := served(t, store, mcp.ServerOptions{PollInterval: 100 * 1e6}, func(r *runner.Runner) {
@@ -99,5 +100,5 @@ func TestAProcessThatIsKilledInATaskPollsItAgain(t *testing.T) {
 	assert.Equal(t, "the server says: done\n", string(again))
 	page, err := store.List(t.Context(), snapshot.Filter{})
 	require.NoError(t, err)
-	assert.Len(t, page.Runs, 1, "it was begun once")
+	assert.Len(t, page.Runs, 1, "the task was begun once")
 }

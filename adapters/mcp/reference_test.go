@@ -42,7 +42,7 @@ func TestToolsOfTheServerEverything(t *testing.T) {
 	c := reference(t, nil, "everything")
 	listed, err := c.List(t.Context())
 	require.NoError(t, err)
-	assert.Len(t, listed, 13, "as for a client that declares nothing")
+	assert.Len(t, listed, 13, "the tools for a client without capabilities")
 	for _, l := range listed {
 		if l.ServerName == "simulate-research-query" {
 			assert.Contains(t, l.LeftOut, "it requires a task as of protocol version 2025-11-25")
@@ -98,7 +98,8 @@ func TestToolsOfTheServerFilesystem(t *testing.T) {
 	require.ErrorContains(t, err, "Access denied")
 }
 
-// The server is killed in an edit, which is not idempotent, after the file has changed.
+// The server is killed in an edit, which is not idempotent, after it has changed the
+// file.
 func TestAnEditDuringWhichTheServerFilesystemIsKilledIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	dir, kill, store := t.TempDir(), t.TempDir()+"/kill", memstore.New()

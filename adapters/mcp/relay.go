@@ -83,7 +83,7 @@ func pass(ctx context.Context, near, far sdk.Connection, m jsonrpc.Message) {
 	if errors.As(err, &wire) && wire.Code != codeRejected {
 		refused = wire
 	}
-	_ = near.Write(ctx, &jsonrpc.Response{ID: request.ID, Error: refused}) // the client may be gone
+	_ = near.Write(ctx, &jsonrpc.Response{ID: request.ID, Error: refused}) // the client may have disconnected
 }
 
 // codeRejected is the code that the SDK uses for requests that its transport rejects.

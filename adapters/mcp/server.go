@@ -82,7 +82,7 @@ type server struct {
 	options ServerOptions
 
 	mu     sync.Mutex
-	of     string      // the programs that served was made for
+	of     string      // the programs for which served was made
 	served *sdk.Server // nil before the first request
 }
 
@@ -149,7 +149,7 @@ func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
 // ServeIO is like [ServeStdio], but uses a reader and a writer, and closes both.
 func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.WriteCloser, o ServerOptions) error {
 	s := &server{runner: r, options: o.withDefaults()}
-	defer func() { _ = out.Close() }() // the client has all that was written
+	defer func() { _ = out.Close() }() // everything was written before
 	err := s.current().Run(ctx, &sdk.IOTransport{Reader: in, Writer: unclosed{out}, MaxLineLength: s.options.MaxRequest})
 	switch {
 	case errors.Is(err, io.EOF) || ctx.Err() != nil || err == nil:

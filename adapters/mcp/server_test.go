@@ -66,8 +66,8 @@ func register(r *runner.Runner) error {
 	return nil
 }
 
-// served returns the URL of a server of the programs whose runs are in the store. stop ends its
-// process, as it were.
+// served returns the URL of a server for the programs, with runs in the store. stop ends it as
+// if its process had ended.
 func served(t *testing.T, store snapshot.Store, o mcp.ServerOptions, more ...func(*runner.Runner)) (url string, r *runner.Runner, stop func()) {
 	t.Helper()
 	r, err := runner.New(store, runner.Options{Grace: -1})
@@ -80,7 +80,7 @@ func served(t *testing.T, store snapshot.Store, o mcp.ServerOptions, more ...fun
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = r.Serve(ctx) // of the end of its context
+		_ = r.Serve(ctx) // returns the error of its context
 	}()
 	server := httptest.NewServer(mcp.NewHandler(r, o))
 	var stopped atomic.Bool
@@ -96,7 +96,8 @@ func served(t *testing.T, store snapshot.Store, o mcp.ServerOptions, more ...fun
 	return server.URL, r, stop
 }
 
-// connected returns a session of the client of the SDK. elicit is nil for one that does not ask its user.
+// connected returns a session of the SDK's client. elicit is nil for a client that
+// cannot ask its user.
 func connected(t *testing.T, transport sdk.Transport, version string, elicit func(*sdk.ElicitParams) *sdk.ElicitResult) *sdk.ClientSession {
 	t.Helper()
 	o := &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}}
@@ -105,7 +106,7 @@ func connected(t *testing.T, transport sdk.Transport, version string, elicit fun
 	}
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = session.Close() }) // the server may have gone
+	t.Cleanup(func() { _ = session.Close() }) // the server may have ended
 	return session
 }
 
@@ -113,7 +114,7 @@ func overHTTP(url string) sdk.Transport {
 	return &sdk.StreamableClientTransport{Endpoint: url, DisableStandaloneSSE: true}
 }
 
-// overPipe returns the transport to a server over pipes.
+// overPipe returns a transport to a server over pipes.
 func overPipe(t *testing.T, r *runner.Runner, o mcp.ServerOptions) sdk.Transport {
 	t.Helper()
 	in, toServer := io.Pipe()
@@ -176,7 +177,7 @@ func TestProgramsAreTools(t *testing.T) {
 	}
 }
 
-// user answers what the programs ask.
+// user returns a function that answers the questions of the programs.
 func user(t *testing.T) func(*sdk.ElicitParams) *sdk.ElicitResult {
 	return func(p *sdk.ElicitParams) *sdk.ElicitResult {
 		switch {
@@ -234,7 +235,7 @@ func TestAClientThatCannotAskLearnsHowToAnswer(t *testing.T) {
 	said := textOf(t, callTool(t, connected(t, overHTTP(url), modern, nil), "plan", person{"Ada"}))
 	assert.Contains(t, said, `question "plan?1": Where to, Ada?`)
 	id := runIn(t, said)
-	stop() // and it is found after a restart
+	stop() // the run is found after a restart
 	url, _, _ = served(t, store, mcp.ServerOptions{})
 	s := connected(t, overHTTP(url), older, nil)
 	wrong := callTool(t, s, "run_answer", map[string]any{"run": id, "question": "plan?1", "answer": 7})
@@ -296,7 +297,7 @@ func TestRunsAreFoundByThoseWhoStartedThemAlone(t *testing.T) {
 	require.ErrorContains(t, err, "not authorized: who are you?")
 }
 
-// Two halves of this package: a run calls a run elsewhere, as a task.
+// Client and server together: a run calls a run of another process as a task.
 func TestATaskIsPolledAcrossRestartsOfBothSides(t *testing.T) {
 	store, runs := memstore.New(), memstore.New()
 	url, r, _ := served(t, store, mcp.ServerOptions{PollInterval: 100 * time.Millisecond})
@@ -308,7 +309,7 @@ func TestATaskIsPolledAcrossRestartsOfBothSides(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	st, err := state.Open(t.Context(), runs, "r")
 	require.NoError(t, err)
-	go func() { // the process ends when the task is under way
+	go func() { // the process ends while the task is running
 		for e, err := range runs.Watch(ctx, snapshot.WatchOptions{RunID: "r", Records: true}) {
 			if err != nil || slices.ContainsFunc(e.Records, func(r record.Record) bool {
 				return r.Name == "begin" && r.Status == record.StatusCompleted
@@ -333,11 +334,11 @@ func TestATaskIsPolledAcrossRestartsOfBothSides(t *testing.T) {
 	assert.Equal(t, "error: the task was cancelled: enough", out.Messages[2].Text)
 	page, err = store.List(t.Context(), snapshot.Filter{})
 	require.NoError(t, err)
-	assert.Len(t, page.Runs, 1, "it is not begun again")
+	assert.Len(t, page.Runs, 1, "the task is not begun again")
 }
 
-// A run that ends before it is watched has its progress, too: the second call finds one that
-// has ended.
+// A run that ends before it is watched reports its progress, too: the second call finds a
+// run that has ended.
 func TestRecordsOfARunAreItsProgress(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
 	told := make(chan *sdk.ProgressNotificationParams, 100)
@@ -346,7 +347,7 @@ func TestRecordsOfARunAreItsProgress(t *testing.T) {
 	}})
 	s, err := client.Connect(t.Context(), overHTTP(url), nil)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() }) // the server may have gone
+	t.Cleanup(func() { _ = s.Close() }) // the server may have ended
 	for _, token := range []string{"first", "second"} {
 		p := &sdk.CallToolParams{Meta: sdk.Meta{"io.github.reprise-go/idempotencyKey": "k"}, Name: "greet", Arguments: person{"Ada"}}
 		p.SetProgressToken(token)
@@ -356,7 +357,7 @@ func TestRecordsOfARunAreItsProgress(t *testing.T) {
 		for last := 0.0; !slices.Contains(messages, "tool greet completed"); {
 			progress := <-told
 			if progress.ProgressToken != token {
-				continue // of the end of the run
+				continue // the end of the run
 			}
 			assert.Greater(t, progress.Progress, last)
 			last, messages = progress.Progress, append(messages, progress.Message)

@@ -25,7 +25,7 @@ func TestAProgramThatIsKilledGoesOnForTheNextClient(t *testing.T) {
 	s = connected(t, &sdk.CommandTransport{Command: started(t, "main "+dir)}, older, nil)
 	said = textOf(t, callTool(t, s, "run_answer", map[string]any{"run": id, "question": "plan?1", "answer": "Rome"}))
 	assert.Contains(t, said, "How many days?")
-	require.NoError(t, s.Close(), "the program ends with its input, with status 0")
+	require.NoError(t, s.Close(), "the program exits with status 0 at the end of its input")
 }
 
 func TestARelayPassesTheMessagesOfAClientOn(t *testing.T) {

@@ -20,10 +20,10 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// A tap sees the messages of a session before the SDK does. It keeps the raw responses to the
-// requests that it is told about, because the SDK loses large numbers, the order of properties,
-// and anything that it does not know, such as tasks. It also knows whether each request was sent
-// and whether a response came, which the errors of the SDK do not tell.
+// A tap sees the messages of a session before the SDK does. It keeps the raw responses to
+// registered requests, because the SDK loses large numbers, the order of properties, and
+// anything that it does not know, such as tasks. It also knows whether each request was sent
+// and whether a response arrived, which the errors of the SDK do not show.
 type tap struct {
 	sdk.Connection
 
@@ -208,7 +208,7 @@ func (t *tap) end(r *jsonrpc.Response) {
 	}
 	e := t.pending[r.ID]
 	var wire *jsonrpc.Error
-	if e == nil || r.Error != nil && !errors.As(r.Error, &wire) { // an error that the SDK makes up for a stream that has ended
+	if e == nil || r.Error != nil && !errors.As(r.Error, &wire) { // an error that the SDK creates when a stream has ended
 		return
 	}
 	delete(t.pending, r.ID)

@@ -23,14 +23,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// wire is a client that sends what it is told, over HTTP.
+// wire is a client that sends raw requests over HTTP.
 type wire struct {
 	url  string
 	bare bool   // without the capability for tasks
-	can  string // more capabilities, in JSON
+	can  string // additional capabilities, in JSON
 }
 
-// named sets the header Mcp-Name, as requests about a task have it.
+// named sets the header Mcp-Name, which requests about a task need.
 type named string
 
 func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -80,7 +80,7 @@ func (w wire) send(t *testing.T, method, params string) (result map[string]any, 
 	return result, nil
 }
 
-// task waits until a task has another state than working.
+// task waits until the state of a task is not working.
 func (w wire) task(t *testing.T, id string) map[string]any {
 	t.Helper()
 	for {
@@ -113,15 +113,15 @@ func TestARunIsATask(t *testing.T) {
 	assert.Equal(t, "elicitation/create", asked["method"])
 	assert.Equal(t, "Where to, Ada?", asked["params"].(map[string]any)["message"])
 
-	// A wrong answer is refused, and the question stays.
+	// A wrong answer is refused, and the question stays open.
 	_, failed = w.send(t, "tasks/update", `{"taskId":"`+id+`","inputResponses":{"plan?1":{"action":"accept","content":{"answer":7}}}}`)
 	require.NotNil(t, failed)
 	assert.Contains(t, failed.Message, "want a string")
-	// An answer to no question is ignored.
+	// An answer to an unknown question is ignored.
 	_, failed = w.send(t, "tasks/update", `{"taskId":"`+id+`","inputResponses":{"plan?9":{"action":"accept","content":{"answer":7}}}}`)
 	require.Nil(t, failed)
 
-	stop() // the task is found by another process
+	stop() // another process finds the task
 	url, _, _ = served(t, store, mcp.ServerOptions{})
 	w.url = url
 	asks = w.task(t, id)
@@ -187,7 +187,7 @@ func TestRequestsAboutTasksThatCannotBeMade(t *testing.T) {
 	assert.Equal(t, "complete", made["resultType"], "never a task for a client that knows none")
 }
 
-// Proxies route by the header: it must not say something else than the request.
+// Proxies route by the header, so it must match the request.
 func TestARequestAboutATaskWhoseHeaderNamesAnotherIsRefused(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
 	made, failed := wire{url: url}.send(t, "tools/call", `{"name":"plan","arguments":{"name":"Ada"}}`)
@@ -210,7 +210,8 @@ func TestARequestAboutATaskWhoseHeaderNamesAnotherIsRefused(t *testing.T) {
 	}
 }
 
-// What belongs to no open question is ignored, whatever it is; what belongs to one must be an answer.
+// Responses that belong to no open question are ignored, whatever they are; a response
+// to an open question must be an answer.
 func TestResponsesToNoQuestionAreIgnoredAndWrongOnesAreRefused(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
 	w := wire{url: url}
@@ -224,7 +225,7 @@ func TestResponsesToNoQuestionAreIgnoredAndWrongOnesAreRefused(t *testing.T) {
 	require.NotNil(t, failed)
 	assert.EqualValues(t, jsonrpc.CodeInvalidParams, failed.Code)
 	assert.Contains(t, failed.Message, "question plan?1")
-	require.Contains(t, w.task(t, id)["inputRequests"], "plan?1", "the question stays")
+	require.Contains(t, w.task(t, id)["inputRequests"], "plan?1", "the question stays open")
 }
 
 func TestAProgramThatPanicsIsATaskThatHasFailed(t *testing.T) {
@@ -249,11 +250,11 @@ func TestARunThatEndsSoonIsNoTaskIfTheServerMayWait(t *testing.T) {
 	assert.Equal(t, "complete", made["resultType"])
 	made, failed = wire{url: url}.send(t, "tools/call", `{"name":"plan","arguments":{"name":"Ada"}}`)
 	require.Nil(t, failed)
-	assert.Equal(t, "task", made["resultType"], "at once: it asks")
+	assert.Equal(t, "task", made["resultType"], "at once, because the run asks")
 }
 
-// The state of a request that goes on is the client's to send: it finds no run of another, and
-// answers to no question, or a second time, change nothing.
+// The state of a continued request is sent by the client. It must not give access to a run of
+// another client, and answers to no question, or repeated answers, must change nothing.
 func TestAStateThatIsNoneIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
 	asks := `{"elicitation":{}}`
@@ -271,7 +272,7 @@ func TestAStateThatIsNoneIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
 	}
 	again, failed := goOn(state, `"plan?9":{"action":"accept","content":{"answer":"Rome"}}`)
 	require.Nil(t, failed)
-	assert.Contains(t, again["inputRequests"], "plan?1", "it is asked again")
+	assert.Contains(t, again["inputRequests"], "plan?1", "the question is asked again")
 	for range 2 {
 		again, failed = goOn(state, `"plan?1":{"action":"accept","content":{"answer":"Rome"}}`)
 		require.Nil(t, failed)
@@ -283,7 +284,7 @@ func TestAStateThatIsNoneIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
 	assert.Equal(t, map[string]any{"city": "Rome", "days": 3.0}, done["structuredContent"])
 }
 
-// A server whose tasks end in every way, as a client sees it.
+// The server has tasks that end in every way.
 func TestEndsOfATask(t *testing.T) {
 	for name, c := range map[string]struct{ task, want string }{
 		"completed":       {`{"status":"completed","result":{"content":[{"type":"text","text":"done"}]}}`, ""},

@@ -46,7 +46,7 @@ func WithServers(clients ...*Client) actors.Option {
 }
 
 // Tools returns the tools of the server. Inside a run the list is a step: it is recorded, and a
-// resumed run does not ask the server again. Options.OnSchema says what happens to a tool whose
+// resumed run does not request it again. Options.OnSchema says what happens to a tool whose
 // schema cannot be used. Two tools with the same name are an error.
 //
 // What happens to a lost call depends on the tool, and on whether its hints are trusted:
@@ -143,8 +143,9 @@ func (c *Client) call(ctx context.Context, l *Listed, arguments json.RawMessage)
 }
 
 // learnHeaders lists the tools in a session that has not listed them yet, if some arguments of
-// the tool must be sent as headers too. The SDK takes the headers from the list. A resumed run has
-// the list on record, so it would call the tool without them, and the server would refuse the call.
+// the tool must be sent as headers too. The SDK takes the headers from the list. A resumed run
+// uses the recorded list, so it would call the tool without the headers, and the server would
+// refuse the call.
 func (c *Client) learnHeaders(ctx context.Context, l *Listed) error {
 	if !strings.Contains(l.Schema, `"x-mcp-header"`) {
 		return nil

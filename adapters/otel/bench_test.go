@@ -65,7 +65,8 @@ func BenchmarkAttempt(b *testing.B) {
 	}
 }
 
-// BenchmarkTwoSpans measures what the SDK takes for the spans of an attempt and its call.
+// BenchmarkTwoSpans measures the cost of the SDK for the spans of an attempt and its
+// call.
 func BenchmarkTwoSpans(b *testing.B) {
 	tracer := sdk.NewTracerProvider(sdk.WithSyncer(discard{})).Tracer("test")
 	ctx, run := tracer.Start(b.Context(), "run")

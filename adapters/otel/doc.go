@@ -18,7 +18,7 @@
 //	    attempt                an attempt of it
 //	      chat MODEL           a call of a model, of kind client
 //	        attempt
-//	          HTTP POST        what the HTTP client makes of the context of the handler
+//	          HTTP POST        the span of an HTTP client that uses the context of the handler
 //	      execute_tool NAME    a call of a tool
 //	      step NAME, compensate NAME
 //
@@ -71,6 +71,6 @@
 //	reprise.call.exhausted       calls without an attempt, time or retry budget left, by kind, name and reason
 //	reprise.call.duration        total time of ended calls, including waits, in seconds
 //
-// A provider, processor or exporter that panics in a call of this package changes nothing
-// in the run: the error handler of OpenTelemetry is told.
+// If a provider, processor or exporter panics in a call of this package, the run is not
+// affected, and the error handler of OpenTelemetry is called.
 package otel

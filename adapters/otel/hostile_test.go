@@ -57,7 +57,7 @@ func (p processor) OnEnd(sdk.ReadOnlySpan) {
 
 func TestTelemetryThatPanicsChangesNothing(t *testing.T) {
 	var reported atomic.Int64
-	global.SetErrorHandler(global.ErrorHandlerFunc(func(err error) { // for the process: it cannot be restored
+	global.SetErrorHandler(global.ErrorHandlerFunc(func(err error) { // for the whole process; the previous handler cannot be restored
 		if strings.HasPrefix(err.Error(), "otel: telemetry panicked: no ") {
 			reported.Add(1)
 		}
@@ -111,7 +111,8 @@ func TestRunWithoutTracesIsNotGivenOne(t *testing.T) {
 	}
 }
 
-// What others have stored in the metadata, or in the attributes of an opening, is no trace.
+// The metadata, and the attributes of an opening, may have been written by others and
+// be invalid.
 func TestDamagedTraceContextIsIgnored(t *testing.T) {
 	k := newKit(t, otel.Options{})
 	store := memstore.New()
@@ -150,7 +151,8 @@ func TestOptionsOfTheRunnerAreKept(t *testing.T) {
 	assert.EqualValues(t, 1, described.Load())
 }
 
-// An error that is not UTF-8 would keep an exporter from sending the spans beside it.
+// An error text that is not UTF-8 would prevent an exporter from sending any of the
+// spans in the batch.
 func TestTextThatIsNotUTF8IsExported(t *testing.T) {
 	collector := newReceiver(t)
 	_, options, shut := collector.process(t)
@@ -173,7 +175,7 @@ run error.type=_OTHER ERROR
 	}
 }
 
-// Whatever becomes of an opening, its spans end.
+// The spans of an opening end, however the opening ends.
 func TestSpansOfOpeningsThatDoNothingEnd(t *testing.T) {
 	asks := decorators.Tool("asks", "", func(ctx context.Context, _ in) (string, error) { return core.Await[string](ctx, "Well?") })
 	store := memstore.New()
@@ -182,7 +184,7 @@ func TestSpansOfOpeningsThatDoNothingEnd(t *testing.T) {
 		assert.NotEmpty(t, k.spans.Started())
 		assert.Len(t, k.spans.Ended(), len(k.spans.Started()))
 	}
-	for range 3 { // the second and the third record nothing
+	for range 3 { // the second and the third opening record nothing
 		k := newKit(t, otel.Options{})
 		st, err := state.Open(t.Context(), store, "a", k.telemetry.Run()...)
 		require.NoError(t, err)
@@ -198,7 +200,8 @@ func TestSpansOfOpeningsThatDoNothingEnd(t *testing.T) {
 	assert.Len(t, k.spans.Ended(), len(k.spans.Started()))
 }
 
-// A run that was not closed, such as one of another store with the same ID, leaves no span.
+// A run that was not closed before another one with the same ID is opened, such as one
+// of another store, leaves no span open.
 func TestRunThatIsOpenedTwiceLeavesNoSpan(t *testing.T) {
 	k := newKit(t, otel.Options{})
 	tool := decorators.Tool("tool", "", func(ctx context.Context, in in) (string, error) {

@@ -68,7 +68,7 @@ func (k *kit) serve(t *testing.T, o runner.Options, register func(*runner.Runner
 	return r
 }
 
-// span returns the ended span of that name, of which there must be one.
+// span returns the ended span with the name, of which there must be exactly one.
 func (k *kit) span(t *testing.T, name string) sdk.ReadOnlySpan {
 	t.Helper()
 	var found []sdk.ReadOnlySpan
@@ -164,8 +164,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// process returns telemetry with an exporter of its own, as a process has. Shut exports
-// what has ended.
+// process returns telemetry with an exporter of its own, like that of a separate
+// process. shut exports the ended spans.
 func (r *receiver) process(t *testing.T) (provider *sdk.TracerProvider, options []state.Option, shut func()) {
 	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(r.url))
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func (r *receiver) process(t *testing.T) (provider *sdk.TracerProvider, options 
 }
 
 // tree returns the received spans, each below its parent, with the attributes that f
-// chooses, and their links.
+// selects and their links.
 func (r *receiver) tree(f func(key string) bool) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -94,8 +94,8 @@ func (t *Telemetry) RunnerOptions(o runner.Options) runner.Options {
 }
 
 // Run returns the options for a run that is opened without a runner, by state.New or
-// state.Open. Put them before other interceptors, so that the waits of those are inside
-// the spans.
+// state.Open. Put them before other interceptors, so that waits of other interceptors
+// are inside the spans.
 func (t *Telemetry) Run() []state.Option {
 	return []state.Option{
 		state.WithOpening(t.open),
@@ -126,8 +126,8 @@ func extract(carrier map[string]string) trace.SpanContext {
 	return trace.SpanContextFromContext(ctx)
 }
 
-// guard recovers a panic of a provider, a processor or an exporter, because telemetry must
-// not affect a run. It must be deferred.
+// guard recovers from a panic of a provider, a processor or an exporter, because telemetry
+// must not affect a run. It must be deferred.
 func guard() {
 	if p := recover(); p != nil {
 		global.Handle(fmt.Errorf("otel: telemetry panicked: %v", p))

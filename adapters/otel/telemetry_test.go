@@ -80,12 +80,12 @@ func TestRunsCallsAndRetriesAreCountedAndTraced(t *testing.T) {
 			assert.InDelta(t, want, number, 0, name)
 		}
 		for name := range got {
-			assert.False(t, strings.HasPrefix(name, "reprise.call.exhausted{") && !strings.Contains(name, "=down,"), "%s: it had no retry", name)
+			assert.False(t, strings.HasPrefix(name, "reprise.call.exhausted{") && !strings.Contains(name, "=down,"), "%s: there was no retry", name)
 		}
 
 		flakySpan := k.span(t, "execute_tool flaky")
 		assert.True(t, begin.Equal(flakySpan.StartTime()))
-		assert.True(t, begin.Add(3*time.Second).Equal(flakySpan.EndTime()), "with the wait")
+		assert.True(t, begin.Add(3*time.Second).Equal(flakySpan.EndTime()), "including the wait")
 		assert.Equal(t, codes.Unset, flakySpan.Status().Code)
 		require.Len(t, flakySpan.Events(), 1)
 		assert.Equal(t, "reprise.retrying", flakySpan.Events()[0].Name)
@@ -96,7 +96,7 @@ func TestRunsCallsAndRetriesAreCountedAndTraced(t *testing.T) {
 		assert.Equal(t, []string{
 			"reprise.run.id=a", "reprise.run.generation=1", "reprise.program=agent", "reprise.version=1", "reprise.status=failed", "error.type=_OTHER",
 		}, texts(run.Attributes()))
-		assert.Len(t, k.spans.Ended(), len(k.spans.Started()), "nothing is left open")
+		assert.Len(t, k.spans.Ended(), len(k.spans.Started()), "no span is left open")
 		require.NoError(t, stop())
 		assert.NotContains(t, k.metrics(t), "reprise.runs{reprise.state=open}")
 	})
@@ -158,13 +158,13 @@ func TestParkedRunContinuesInItsTrace(t *testing.T) {
 		assert.Equal(t, []string{
 			"POST /runs", "attempt", "attempt", "attempt", "attempt", "execute_tool before", "invoke_agent nap", "invoke_agent nap", "invoke_agent nap",
 			"run nap", "run nap", "run nap",
-		}, k.names(), "what is recalled has no span")
+		}, k.names(), "recalled calls have no span")
 		var runs []sdk.ReadOnlySpan
 		for _, s := range k.spans.Ended() {
 			if s.Name() == "run nap" {
 				runs = append(runs, s)
 			}
-			assert.Equal(t, s.Name() == "POST /runs", s.SpanContext().TraceID() == request.SpanContext().TraceID(), "the request has a trace of its own")
+			assert.Equal(t, s.Name() == "POST /runs", s.SpanContext().TraceID() == request.SpanContext().TraceID(), "the request has its own trace")
 		}
 		require.Len(t, runs, 3)
 		for i, s := range runs {
@@ -238,7 +238,7 @@ func TestModelIsTracedByTheConventions(t *testing.T) {
 	}
 	assert.False(t, attributes.HasValue("error.type"), "it completed")
 	for _, kv := range span.Attributes() {
-		assert.NotContains(t, kv.Value.String(), "secret", "content is not asked for")
+		assert.NotContains(t, kv.Value.String(), "secret", "Options.Content is not set")
 	}
 	for _, s := range k.spans.Ended() {
 		if s.Name() == "attempt" && s.Status().Code == codes.Error {
@@ -292,7 +292,7 @@ func TestAttributesOfAttemptsAreThoseOfSpans(t *testing.T) {
 		core.Annotate(ctx, "model", "m")
 		core.Annotate(ctx, "finish", "stop")
 		core.Annotate(ctx, "first_token", 1500*time.Millisecond)
-		core.Annotate(ctx, "temperature", "hot") // no number
+		core.Annotate(ctx, "temperature", "hot") // not a number
 		core.Annotate(ctx, "top_k", 3)
 		core.Annotate(ctx, "stop", "no JSON")
 		core.Annotate(ctx, "n", 3)
@@ -321,7 +321,7 @@ func TestAttributesOfAttemptsAreThoseOfSpans(t *testing.T) {
 	}
 	for _, s := range k.spans.Ended() {
 		if s.Name() == "attempt" && s.Status().Code == codes.Error {
-			assert.Contains(t, s.Attributes(), attribute.String("reprise.attribute.response_id", "r1"), "of the attempt that failed")
+			assert.Contains(t, s.Attributes(), attribute.String("reprise.attribute.response_id", "r1"), "the attributes of the failed attempt")
 		}
 	}
 }

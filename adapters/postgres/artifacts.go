@@ -13,7 +13,7 @@ import (
 )
 
 // Put implements [snapshot.ArtifactStore]. An artifact is a value of a row: it may have
-// 1 GB at most, less the memory that the server has for it.
+// at most 1 GB, or less if the server lacks the memory.
 func (s *Store) Put(ctx context.Context, data []byte) (reference string, err error) {
 	reference = storekit.Reference(data)
 	_, err = storekit.Again(ctx, func() (int, error) {
@@ -50,9 +50,9 @@ func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
 // clock of the server, and returns how many. Runs may continue meanwhile, in any process. If a run
 // cannot be read, GC removes nothing, since the run may refer to any artifact.
 //
-// Grace is the longest time between the beginning of Put and the storing of a record that names the
-// artifact: an hour is plenty. A fork names artifacts without putting them, so it must not begin
-// while its original is being deleted.
+// grace must be longer than the time between the beginning of Put and the storing of a record
+// that names the artifact: an hour is plenty. A fork names artifacts without putting them, so
+// it must not begin while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	if grace < 0 {
 		return 0, fmt.Errorf("postgres: the grace is %v; want 0 or more", grace)
@@ -65,12 +65,12 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	for _, reference := range old {
 		unused[reference] = true
 	}
-	runIDs, err := query(ctx, s.db, pgx.RowTo[string], `select id from reprise.runs`) // a list would read its pages at different times
+	runIDs, err := query(ctx, s.db, pgx.RowTo[string], `select id from reprise.runs`) // a list would be read page by page, at different times
 	if err != nil {
 		return 0, err
 	}
 	for _, id := range runIDs {
-		if err := s.dropUsed(ctx, unused, id); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // deleted meanwhile
+		if err := s.dropUsed(ctx, unused, id); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // the run was deleted meanwhile
 			return 0, fmt.Errorf("artifacts that are still referred to are not known: %w", err)
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	return s.db.change(ctx, `delete from reprise.artifacts where ref = any($1::text[]) and put < clock_timestamp() - $2::interval`, references, grace)
 }
 
-// dropUsed removes the artifacts of a run from those that are unused.
+// dropUsed removes the artifacts that a run refers to from unused.
 func (s *Store) dropUsed(ctx context.Context, unused map[string]bool, runID string) error {
 	for rec, err := range s.Records(ctx, runID, 0) {
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// BenchmarkDurable compares records that are appended and synced with bare inserts of as many
-// bytes, each by so many at a time.
+// BenchmarkDurable compares records that are appended and synced with plain inserts of the
+// same size, each with several numbers of concurrent writers.
 func BenchmarkDurable(b *testing.B) {
 	schema := newSchema(b)
 	admin, err := pgx.Connect(b.Context(), serverURL(b))
@@ -75,7 +75,7 @@ func BenchmarkDurable(b *testing.B) {
 	})
 }
 
-// together does something b.N times, by n goroutines.
+// together calls do b.N times, in n goroutines.
 func together(b *testing.B, n int, do func(i int) error) {
 	b.ResetTimer()
 	var wait sync.WaitGroup
@@ -121,9 +121,9 @@ func BenchmarkRuns(b *testing.B) {
 	require.NoError(b, <-served)
 }
 
-// BenchmarkTakeover ends workers as a kill does, while another waits for jobs or before another
-// begins, and reports how long after that another has the job, and how much of that, at most, is
-// after the lease. Use it with -benchtime=20x.
+// BenchmarkTakeover ends workers as a kill does, while another worker waits for jobs, or before
+// another one starts. It reports how long after the kill the other worker has the job, and how
+// much of that time is after the end of the lease, at most. Use it with -benchtime=20x.
 func BenchmarkTakeover(b *testing.B) {
 	b.Run("worker=standing by", func(b *testing.B) { benchmarkTakeover(b, true) })
 	b.Run("worker=started after", func(b *testing.B) { benchmarkTakeover(b, false) })

@@ -28,11 +28,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// lease is for tests in which one has to be over. A busy machine gives a process no time for
-// a second or two, which must not end it.
+// lease is for tests in which a lease must expire. On a busy machine a process may get no
+// time for a second or two, which must not end its lease.
 const lease = 3 * time.Second
 
-// A settings is what a worker is started with.
+// A settings has the settings of a worker.
 type settings struct {
 	URL, Dir, Schema string
 	Lease            time.Duration
@@ -63,7 +63,8 @@ func work(args ...string) error {
 	return err
 }
 
-// workOf has each step add a row to a table, by Once, and a line to a ledger outside.
+// workOf returns work whose steps each add a row to a table, with Once, and a line to a
+// ledger outside of the database.
 func workOf(s *postgres.Store, dir string) campaign.Work {
 	return campaign.Work{
 		Store: s, Queue: s.Queue(), Dir: dir,
@@ -77,17 +78,18 @@ func workOf(s *postgres.Store, dir string) campaign.Work {
 	}
 }
 
-// TestCampaign does random things to three workers and their server while runs are started:
-// workers are killed, stopped beyond their lease and continued, cut off, and lose what the
-// server answers; the server is killed and restarted, lets nobody in, is full, ends
-// connections and transactions that wait, and others lock what the workers write, in an order
-// that makes deadlocks. In the end each run has ended, its history is without gaps, what has an
-// outcome has not run again, and the table of Once has each step once, as its record has it.
+// TestCampaign injects random faults into three workers and their server while runs are
+// started. Workers are killed, are stopped for longer than their lease and continued, are cut
+// off, and lose answers of the server. The server is killed and restarted, refuses connections,
+// is full, and ends connections and waiting transactions; other clients lock rows that the
+// workers write, in an order that leads to deadlocks. In the end each run has ended, its
+// history has no gaps, no call with an outcome has run again, and the table of Once has each
+// step once, as in its record.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestCampaign(t *testing.T) {
 	t.Parallel()
-	serverURL(t) // it skips the test, or not
+	serverURL(t) // skips the test if there is no server
 	rng, runs, faults := campaign.Length(t, 24, 8)
 	v := newVictim(t, rng, lease)
 	also := campaign.Run(t, campaign.Options{
@@ -97,8 +99,8 @@ func TestCampaign(t *testing.T) {
 	log, err := os.ReadFile(filepath.Join(v.dir, "log"))
 	require.NoError(t, err)
 	deadlocks, full, idle := strings.Count(string(log), "deadlock detected"), strings.Count(string(log), "No space left"), strings.Count(string(log), "idle-in-transaction timeout")
-	t.Logf("the server noticed %d deadlocks, that it is full %d times, and %d transactions that waited", deadlocks, full, idle)
-	if faults >= 100 { // few may come at a moment when nobody writes
+	t.Logf("the server reported %d deadlocks, a full disk %d times, and %d waiting transactions", deadlocks, full, idle)
+	if faults >= 100 { // with few faults, all may occur while nobody writes
 		assert.Positive(t, deadlocks)
 		assert.True(t, full > 0 || v.small == "")
 	}
@@ -112,7 +114,7 @@ type victim struct {
 	small  string // a small file system that has the tables; empty if none can be mounted
 	port   int
 	server *pgserver.Server
-	app    string // the URL of the role that may do little
+	app    string // the URL of the role with few privileges
 	work   campaign.Work
 }
 
@@ -149,7 +151,7 @@ func (v *victim) start() {
 	require.NoError(v.t, err)
 }
 
-// pool is one of the role that may do little, until the end of the test.
+// pool returns a pool of the role with few privileges, until the end of the test.
 func (v *victim) pool(connections int32) *pgxpool.Pool {
 	v.t.Helper()
 	pool, err := poolOf(v.app, connections)
@@ -167,7 +169,7 @@ func (v *victim) backup(dir string, standby bool) {
 	v.start()
 }
 
-// worker is a command that runs tasks, through a proxy.
+// worker returns a command that executes runs, and reaches the server through a proxy.
 func (v *victim) worker(address string) *exec.Cmd {
 	u, err := url.Parse(v.app)
 	require.NoError(v.t, err)
@@ -177,12 +179,12 @@ func (v *victim) worker(address string) *exec.Cmd {
 	return process.Command(v.t, "work", string(set))
 }
 
-// mount puts the tables that are made from now on into a small file system.
+// mount puts tables that are created from now on into a small file system.
 func (v *victim) mount() {
 	small := v.dir + "-small"
 	require.NoError(v.t, os.Mkdir(small, 0o755)) //nolint:gosec // the server reaches it
 	if out, err := exec.CommandContext(v.t.Context(), "mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", small).CombinedOutput(); err != nil {
-		v.t.Logf("no file system can be mounted here, so none is full: %v: %s", err, out)
+		v.t.Logf("no file system can be mounted here, so there is no full one: %v: %s", err, out)
 		require.NoError(v.t, os.Remove(small))
 		return
 	}
@@ -202,7 +204,7 @@ func (v *victim) unmount() {
 	}
 }
 
-// fill takes all the room of the small file system, for a while.
+// fill uses up all space of the small file system, for a while.
 func (v *victim) fill() {
 	if v.small != "" {
 		remove := v.takeAllRoom()
@@ -211,7 +213,7 @@ func (v *victim) fill() {
 	}
 }
 
-// takeAllRoom takes all the room of the small file system, until remove is called.
+// takeAllRoom uses up all space of the small file system, until remove is called.
 func (v *victim) takeAllRoom() (remove func()) {
 	v.t.Helper()
 	name := filepath.Join(v.small, "filler")
@@ -236,7 +238,7 @@ func (v *victim) moveTables() {
 
 func (v *victim) pause() { <-time.After(campaign.Pause(v.rng, lease)) }
 
-// asAdmin does statements as a superuser. They may fail: others are in the way on purpose.
+// asAdmin executes statements as a superuser. They may fail because of other faults.
 func (v *victim) asAdmin(statements ...string) {
 	v.t.Helper()
 	conn, err := pgx.Connect(v.t.Context(), v.server.URL)
@@ -262,14 +264,14 @@ func (v *victim) faults() []campaign.Fault {
 			v.start()
 		}},
 		{Name: "end all connections", Do: func() { v.asAdmin(endAll) }},
-		{Name: "let nobody in", Do: func() {
+		{Name: "refuse connections", Do: func() {
 			v.asAdmin(`alter role reprise_app connection limit 0`, endAll)
 			v.pause()
 			v.asAdmin(`alter role reprise_app connection limit -1`)
 		}},
 		{Name: "fill the disk", Do: v.fill},
 		{Name: "lock rows", Do: func() {
-			for range 10 { // the workers lock them in ascending order, and find the deadlock
+			for range 10 { // the workers lock the rows in ascending order, and detect the deadlock
 				v.asAdmin(`set deadlock_timeout = '10s'`, `do $$ declare locked text; begin
 					for locked in select uid from reprise.runs where status in ('running', 'queued', 'paused') order by uid desc limit 30 loop
 						perform 1 from reprise.runs where uid = locked for update;
@@ -280,7 +282,8 @@ func (v *victim) faults() []campaign.Fault {
 	}
 }
 
-// check compares the rows of the steps with their records, and looks for what belongs to no run.
+// check compares the rows of the steps with their records, and looks for rows that
+// belong to no run.
 func (v *victim) check(also map[string][]string) {
 	v.t.Helper()
 	conn, err := pgx.Connect(v.t.Context(), v.server.URL)
@@ -307,5 +310,5 @@ func (v *victim) check(also map[string][]string) {
 	require.NoError(v.t, conn.QueryRow(v.t.Context(), `select count(*) from reprise.runs r where not exists (select from reprise.figures f where r.uid = f.uid) or not exists (select from reprise.words w where r.uid = w.uid)`).Scan(&without))
 	assert.Zero(v.t, without)
 	require.NoError(v.t, conn.QueryRow(v.t.Context(), `select count(*) from reprise.jobs`).Scan(&jobs))
-	v.t.Logf("%d jobs are left of %d runs", jobs, len(also))
+	v.t.Logf("%d jobs are left after %d runs", jobs, len(also))
 }

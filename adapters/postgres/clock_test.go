@@ -15,9 +15,8 @@ import (
 	"github.com/reprise-go/reprise/runner/queuetest"
 )
 
-// later returns a pool for whose connections the clock of the server is ahead of that of
-// this process by as much: functions of a schema of that name come before those of the
-// server.
+// later returns a pool whose connections see the clock of the server ahead of that of
+// this process: functions in the given schema take precedence over those of the server.
 func later(t *testing.T, schema string, by time.Duration) *pgxpool.Pool {
 	t.Helper()
 	in := pgx.Identifier{schema}.Sanitize()
@@ -57,7 +56,7 @@ func TestSchedulesFollowTheClockOfTheServer(t *testing.T) {
 			stats := queuetest.RunAhead(t, store, store.Queue(), ahead, func(ctx context.Context, _ struct{}) (string, error) {
 				return "", core.Sleep(ctx, time.Second)
 			})
-			assert.LessOrEqual(t, stats.Opened, int64(3), "it is not opened again and again")
+			assert.LessOrEqual(t, stats.Opened, int64(3), "the run is not opened repeatedly")
 		})
 	}
 }

@@ -22,12 +22,12 @@ import (
 type database struct {
 	pool    *pgxpool.Pool
 	in      names
-	process atomic.Int64 // of this process; replaced after its lease has expired
+	process atomic.Int64 // the lease ID of this process; replaced after the lease has expired
 	lease   time.Duration
 	queue   *Queue
 	few     int
 
-	statements storekit.Gate // of the statements that several callers share
+	statements storekit.Gate // for statements that several callers share
 	finds      storekit.Combiner[string, []storekit.Head]
 	readings   storekit.Combiner[reading, []storekit.Batch]
 	inboxes    storekit.Combiner[string, map[string][]byte]
@@ -38,8 +38,9 @@ type database struct {
 	ends       storekit.Combiner[ending, bool]
 }
 
-// The number of statements of a kind that run at a time. If there are fewer, each does more at
-// once, which costs the server less. Runs are read one by one, since they can have any size.
+// The number of statements of a kind that run at a time. The fewer there are, the more each of
+// them does at once, which costs the server less. Runs are read one by one, since they can
+// have any size.
 const (
 	one     = 1
 	some    = 2

@@ -16,13 +16,13 @@ import (
 
 type number struct{ N int }
 
-// The second process finds what the first has done. It needs a server.
+// The second process finds the calls of the first. The example needs a server.
 func Example() {
 	ctx := context.Background()
 	url, stop := serverOfExample(ctx)
 	defer stop()
 	if url == "" {
-		fmt.Println("42 <nil> 0\n42 <nil> 1") // where there is no server
+		fmt.Println("42 <nil> 0\n42 <nil> 1") // without a server
 		return
 	}
 	pool, err := pgxpool.New(ctx, url)
@@ -57,7 +57,7 @@ func Example() {
 	// 42 <nil> 1
 }
 
-// serverOfExample is a server of its own, so that each example begins without runs.
+// serverOfExample starts a server, so that each example begins without runs.
 func serverOfExample(ctx context.Context) (url string, stop func()) {
 	dir, err := os.MkdirTemp("", "reprise-postgres")
 	if err != nil {

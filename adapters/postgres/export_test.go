@@ -10,13 +10,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// TakeAway ends the lease of a process that goes on as if nothing had happened.
+// TakeAway ends the lease of a process that does not notice it.
 func TakeAway(ctx context.Context, zombie, by *Store) error {
 	_, err := by.db.change(ctx, `delete from reprise.processes where id = $1`, zombie.db.process.Load())
 	return err
 }
 
-// Crash ends what a store does in the background, as if its process was killed.
+// Crash ends the background work of a store, as if its process was killed.
 func Crash(s *Store) {
 	s.stop()
 	s.lease.Close()
@@ -24,7 +24,7 @@ func Crash(s *Store) {
 	s.closed.Do(func() {})
 }
 
-// AwaitOver waits until the lease of a process is over.
+// AwaitOver waits until the lease of a process has expired.
 func AwaitOver(ctx context.Context, s, killed *Store) error {
 	for {
 		n, err := s.db.change(ctx, `select from reprise.processes where id = $1 and expires > clock_timestamp()`, killed.db.process.Load())
@@ -34,19 +34,19 @@ func AwaitOver(ctx context.Context, s, killed *Store) error {
 	}
 }
 
-// ProcessOf is the number of the lease of a process.
+// ProcessOf returns the lease ID of a process.
 func ProcessOf(s *Store) int64 { return s.db.process.Load() }
 
-// Reap frees what expired leases have held.
+// Reap frees the jobs of expired leases.
 func Reap(ctx context.Context, s *Store) (int, error) { return s.reap(ctx) }
 
-// OpenFaulty opens a store of which each statement fails as next says.
+// OpenFaulty opens a store whose statements fail as next returns for each.
 func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() storetest.Fault) (*Store, error) {
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return storetest.OnBadConnection(d, next) })
 }
 
-// SetFew has a store take so many runs for few.
+// SetFew sets the limit up to which a store considers runs few.
 func SetFew(s *Store, few int) { s.db.few = few }
 
-// Words are the texts that are searched of a run, as they are stored.
+// Words returns the searched texts of a run, as they are stored.
 func Words(i *snapshot.Info) string { return words(i) }

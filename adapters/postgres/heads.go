@@ -98,12 +98,13 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 	return d.updates.Ask(going, s)
 }
 
-// columns are the columns of a swap, in the order of rowsOf; each statement adds some.
+// columns are the columns of a swap, in the order of rowsOf. Each statement adds some
+// more.
 const columns = `uid text, version bigint, opening text, swaps text, process bigint, info bytea,
 	status text, program text, program_version text, pipeline text, parent text, error_class text, asking bool, tags text, created bigint, updated bigint,
 	ended bigint, cost bigint, tokens bigint, retries bigint, words text, last bigint, data bytea, `
 
-// rows selects from arrays: the statement has one argument for each column.
+// rows returns a subquery that selects from arrays, with one argument for each column.
 func rows(columns string) string {
 	var names, arrays []string
 	for column := range strings.SplitSeq(columns, ",") {
@@ -184,12 +185,12 @@ func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// insertAll creates runs. A queued run gets its job at the same time.
+// insertAll creates runs. A queued run gets its job in the same statement.
 func (d *database) insertAll(ctx context.Context, all []swap) ([]bool, error) {
 	jobs := make([]bool, len(all))
 	priorities, dues := make([]int64, len(all)), make([]int64, len(all))
 	for i := range all {
-		if info := &all[i].after.Info; d.queue.has(info) {
+		if info := &all[i].after.Info; d.queue.hasJob(info) {
 			jobs[i], priorities[i], dues[i] = true, int64(info.Priority), dueOf(info)
 		}
 	}
@@ -225,8 +226,8 @@ func (d *database) updateAll(ctx context.Context, all []swap) ([]bool, error) {
 	return d.changeAll(ctx, swaps, updateRuns, append(rowsOf(all), was, prev, differ, other)...)
 }
 
-// sameFigures reports whether both infos have the same program and the same place in lists that are
-// sorted by values which only change at the end of a run.
+// sameFigures reports whether both infos have the same program, and the same place in lists
+// sorted by values that change only at the end of a run.
 func sameFigures(a, b *snapshot.Info) bool {
 	for _, sort := range []snapshot.Sort{snapshot.SortEnded, snapshot.SortCost, snapshot.SortTokens, snapshot.SortRetries} {
 		if sort.Value(a) != sort.Value(b) {
@@ -260,8 +261,8 @@ func (d *database) deleteAll(ctx context.Context, all []swap) ([]bool, error) {
 		column(all, func(s *swap) int64 { return int64(s.before.Version) }), column(all, func(s *swap) int64 { return int64(s.before.Info.LastSeq) }))
 }
 
-// deleteRuns also compares the last record: otherwise records would remain that a previous owner of
-// the run has appended since.
+// deleteRuns also compares the last record: otherwise records that a previous owner of the run
+// has appended meanwhile would remain.
 var deleteRuns = `with k as (` + rows(`uid text, version bigint, last_seq bigint`) + `), gone as (
 		delete from reprise.runs r using k where r.uid = k.uid and r.version = k.version and r.last_seq = k.last_seq returning r.uid, r.id, r.version, r.last_seq, r.info
 	), batches as (
@@ -277,8 +278,9 @@ var deleteRuns = `with k as (` + rows(`uid text, version bigint, last_seq bigint
 	) insert into reprise.deleted (uid, id, version, last_seq, info) select uid, id, version, last_seq, info from gone returning uid`
 
 // Changes implements [storekit.Heads]. A position is a horizon: all transactions before it
-// had ended, and what they have changed was seen. So a change that is committed late is
-// seen late, and never missed; one is seen again while a transaction before it lasts.
+// had ended, and their changes were seen. So a change that is committed late is seen late,
+// but never missed. A change is seen again as long as an earlier transaction is still
+// running.
 func (d *database) Changes(ctx context.Context, runID string, since uint64) (changes []storekit.Change, position uint64, err error) {
 	type horizon struct{ Now, Next, Forgotten int64 }
 	found, err := query(ctx, d, pgx.RowToStructByPos[horizon], `select pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint, changed::text::bigint
@@ -291,7 +293,7 @@ func (d *database) Changes(ctx context.Context, runID string, since uint64) (cha
 	case since == 0:
 		changes, err = query(ctx, d, scanChange, `select `+head+` from reprise.runs r where $1::text = '' or r.id = $1::text`, runID)
 	case from < h.Forgotten || from > h.Next:
-		return nil, 0, errkind.New(snapshot.ErrReset, "postgres: the changes since %d are not known any more", since)
+		return nil, 0, errkind.New(snapshot.ErrReset, "postgres: the changes since %d are no longer known", since)
 	case runID != "":
 		changes, err = query(ctx, d, scanChange, `select `+head+` from reprise.runs r where r.id = $1::text union all `+changesDeleted+` and d.id = $1::text`, runID, strconv.FormatUint(since, 10))
 	default:
@@ -303,8 +305,8 @@ func (d *database) Changes(ctx context.Context, runID string, since uint64) (cha
 
 const changesDeleted = `select d.uid, d.version, '', '', d.last_seq, d.info, false, true from reprise.deleted d where d.changed >= $2::text::xid8`
 
-// forget deletes the rows of runs that were deleted a while ago. Only rows before the horizon are
-// deleted: every watcher that has looked since then no longer needs them.
+// forget deletes the rows of runs that were deleted a while ago. Only rows before the horizon
+// are deleted: watchers that have looked since then no longer need them.
 func (d *database) forget(ctx context.Context) error {
 	_, err := d.change(ctx, `with gone as (
 			delete from reprise.deleted where at < clock_timestamp() - interval '1 hour' and changed < pg_snapshot_xmin(pg_current_snapshot()) returning changed

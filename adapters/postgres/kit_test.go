@@ -20,7 +20,8 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// patience is how long something may take to become true. It is not reached.
+// patience limits how long something may take to become true. It is generous enough
+// never to be reached.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -35,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is the server of all tests of the package: that of DATABASE_URL, whose role must be
-// a superuser, or one that the first test starts.
+// shared is the server for all tests of the package: the one in DATABASE_URL, whose role
+// must be a superuser, or one that the first test starts.
 var shared sharedServer
 
 type sharedServer struct {
@@ -46,11 +47,11 @@ type sharedServer struct {
 	dir    string
 	server *pgserver.Server
 
-	pool *pgxpool.Pool // of the role that may do little
+	pool *pgxpool.Pool // for the role with few privileges
 
 	mu     sync.Mutex
 	admin  *pgx.Conn
-	free   []string // schemas that tests have left
+	free   []string // schemas that earlier tests have left
 	schema int
 }
 
@@ -92,18 +93,19 @@ func (s *sharedServer) stop() error {
 	return errors.Join(s.server.Stop(), os.RemoveAll(s.dir))
 }
 
-// serverURL is the URL of the superuser. The test is skipped where there is no server.
+// serverURL returns the URL of the superuser. The test is skipped if there is no
+// server.
 func serverURL(t testing.TB) string {
 	t.Helper()
 	shared.once.Do(shared.start)
 	if errors.Is(shared.err, pgserver.ErrNotInstalled) {
-		t.Skipf("%v, and DATABASE_URL names no server", shared.err)
+		t.Skipf("%v, and DATABASE_URL is not set", shared.err)
 	}
 	require.NoError(t, shared.err)
 	return shared.url
 }
 
-// asApp is a URL of a role that may do no more than Migrate says.
+// asApp returns the URL for a role that has only the privileges that Migrate documents.
 func asApp(of string) (string, error) {
 	u, err := url.Parse(of)
 	if err != nil {
@@ -113,7 +115,7 @@ func asApp(of string) (string, error) {
 	return u.String(), nil
 }
 
-// tables are those of a schema, in an order in which they can be emptied.
+// tables are the tables of a schema, in an order in which they can be emptied.
 var tables = []string{"jobs", "processes", "runs", "batches", "inbox", "artifacts", "deleted", "effects", "figures", "words"}
 
 // newSchema returns an empty schema that no other test has.

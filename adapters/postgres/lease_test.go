@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// After the end of its lease a process gives up its runs and jobs by itself, and goes on with
-// another lease.
+// After the end of its lease a process gives up its runs and jobs by itself, and continues
+// with another lease.
 func TestALeaseThatIsOverIsFollowedByAnother(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -30,7 +30,7 @@ func TestALeaseThatIsOverIsFollowedByAnother(t *testing.T) {
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	require.NoError(t, postgres.TakeAway(t.Context(), s, other))
-	again, err := other.Queue().Take(t.Context(), []runner.ProgramID{program}, 1) // at once, for its process is gone
+	again, err := other.Queue().Take(t.Context(), []runner.ProgramID{program}, 1) // at once, since its process has ended
 	require.NoError(t, err)
 	assert.Equal(t, "run", again[0].Entry().RunID)
 
@@ -64,8 +64,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// What a process has abandoned, or has ended without the answer that it did, does not stay
-// its own while it lives.
+// A process does not keep jobs that it has abandoned, or whose end it has requested
+// without getting an answer, as long as it lives.
 func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -83,7 +83,8 @@ func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	require.NoError(t, taken[0].Done(ctx))
 }
 
-// A run whose end could not be stored is not locked while its process lives.
+// A run whose end could not be stored does not stay locked as long as its process
+// lives.
 func TestARunThatCouldNotBeClosedIsContinued(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -111,12 +112,12 @@ func TestARunThatCouldNotBeClosedIsContinued(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, j.Restored().Len())
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
-	require.NoError(t, appendTo(t.Context(), kept, 3, 1), "what is open stays open")
+	require.NoError(t, appendTo(t.Context(), kept, 3, 1), "open runs stay open")
 	require.NoError(t, kept.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// A process that takes no jobs, such as a dashboard, may be the first to notice that a worker was
-// killed: workers are told, and need not poll.
+// A process that takes no jobs, such as a dashboard, may be the first to notice that a worker
+// was killed: workers are notified, and need not poll.
 func TestWorkersAreToldOfTheJobsOfAKilledOne(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -139,7 +140,7 @@ func TestWorkersAreToldOfTheJobsOfAKilledOne(t *testing.T) {
 		}
 		taken <- err
 	}()
-	for len(taken) == 0 && ctx.Err() == nil { // it reaps before the worker, which does so now and then
+	for len(taken) == 0 && ctx.Err() == nil { // the dashboard reaps before the worker, which does so from time to time
 		_, err := postgres.Reap(ctx, dashboard)
 		require.NoError(t, err)
 	}

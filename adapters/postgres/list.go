@@ -33,7 +33,7 @@ func isExact(f *snapshot.Filter) bool {
 // List implements [storekit.Heads]. For a program or a pipeline it queries each status separately:
 // the indexes contain the runs of one status in the order of lists.
 func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
-	f.Sort, f.Ascending = snapshot.SortUpdated, false // whatever the list is sorted by in the end
+	f.Sort, f.Ascending = snapshot.SortUpdated, false // the order of Heads.List
 	isAfter := after != (storekit.Place{})
 	if f.Text != "" || len(f.Tags) > 0 || len(f.Status) == 0 && f.Program == "" && f.Pipeline == "" {
 		return d.next(ctx, &f, after.Updated.UnixNano(), after.RunID, isAfter, n)
@@ -55,8 +55,8 @@ var every = []snapshot.Status{
 	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 }
 
-// statuses are those that the filter selects, as they are stored: a run that a crash has
-// left is stored as running, and counts as interrupted.
+// statuses returns the stored statuses that the filter selects: a run that a crash has
+// left is stored as running, but counts as interrupted.
 func statuses(f *snapshot.Filter) []string {
 	selected := f.Status
 	if len(selected) == 0 {
@@ -94,13 +94,13 @@ func (q *listing) status(f *snapshot.Filter) {
 	}
 }
 
-// filter adds the conditions of the filter except the status. Times are not timestamps, since they
-// have nanoseconds.
+// filter adds the conditions of the filter except the status. Times are integers, since
+// timestamps lack nanoseconds.
 func (q *listing) filter(f *snapshot.Filter) {
 	for column, value := range map[string]string{
 		"program": f.Program, "program_version": f.Version, "pipeline": f.Pipeline, "parent": f.Parent, "error_class": f.ErrorClass,
 	} {
-		if value != "" { // the indexes only contain runs that have one
+		if value != "" { // the indexes only contain runs with a value
 			q.and("r."+column+" <> ''", "r."+column+" = "+q.arg(text(value)))
 		}
 	}
@@ -160,11 +160,11 @@ func (d *database) sorted(ctx context.Context, f snapshot.Filter) (snapshot.Page
 	}
 }
 
-// few is up to how many selected runs all are read and sorted. If there are more, some of them come
-// soon in any order.
+// few is the number of selected runs up to which all of them are read and sorted. If there are
+// more, reading in the order of an index soon finds some of them.
 const few = 5000
 
-// candidates are all runs that a filter may select, if they are few.
+// candidates returns all runs that a filter may select, if they are few.
 func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []string, areFew bool, err error) {
 	limit := ` limit ` + strconv.Itoa(d.few+1)
 	if f.Text != "" {
@@ -185,13 +185,13 @@ func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []s
 
 // An order is the order of a list, and where the next page begins.
 type order struct {
-	table, alias string // whose index has the order
+	table, alias string // the table whose index has the order
 	by           string
 	ascending    bool
 	also         string // selects rows of the table by their program, which the index also contains
-	value        int64  // of the run before
+	value        int64  // the value of the last run of the previous page
 	runID        string
-	isAfter      bool // there is one
+	isAfter      bool // there is a previous page
 }
 
 func orderOf(f *snapshot.Filter, value int64, runID string, isAfter bool) order {
@@ -209,7 +209,7 @@ func (o *order) direction() string {
 	return " desc"
 }
 
-// next returns the n runs after one in the order of the filter.
+// next returns the n runs that follow the given one in the order of the filter.
 func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, runID string, isAfter bool, n int) ([]storekit.Head, error) {
 	uids, areFew, err := d.candidates(ctx, f)
 	if err != nil {
@@ -231,8 +231,8 @@ func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, ru
 	return query(ctx, d, scanHead, `select `+head+` from `+from+` order by r.by`+o.direction()+`, r.id`+limit, q.args...)
 }
 
-// among selects those candidates that the filter selects and that come after the run before the
-// page.
+// among selects from the candidates the runs that the filter selects and that follow the
+// previous page.
 func (q *listing) among(o *order, uids []string) string {
 	figures := ``
 	if o.alias == "f" {
@@ -270,7 +270,7 @@ func (q *listing) inOrder(o *order, limit string) string {
 }
 
 // scan reads a table in an order, and leaves out what the filter does not select. A subquery
-// with an offset is done as it is written: whatever the statistics say, nothing else is read.
+// with an offset is executed as written, whatever the statistics, so nothing else is read.
 func (q *listing) scan(o *order, place, by, limit string) string {
 	order := ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + o.also + ` order by ` + by + ` offset 0)`
 	if o.alias == "f" { // only the index is read
@@ -281,7 +281,7 @@ func (q *listing) scan(o *order, place, by, limit string) string {
 }
 
 // Count implements [storekit.Heads]. Each status is counted alone, in the smallest index that
-// has it. Those that are stored as running are few.
+// has it. Few runs are stored as running.
 func (d *database) Count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
 	if !isExact(&f) {
 		return nil, nil

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// randomFilter is one that selects some of the runs of TestFiltersAreThoseOfEveryStore.
+// randomFilter returns a filter that selects some of the given runs.
 func randomFilter(rng *rand.Rand, all []snapshot.Info) snapshot.Filter {
 	var f snapshot.Filter
 	statuses := []snapshot.Status{
@@ -69,13 +69,13 @@ var sorts = []snapshot.Sort{
 	snapshot.SortUpdated, snapshot.SortCreated, snapshot.SortEnded, snapshot.SortDuration, snapshot.SortCost, snapshot.SortTokens, snapshot.SortRetries,
 }
 
-// searched are texts that are looked for in others.
+// searched are texts to search for.
 var searched = []string{"run-", "RUN-01", "a", "A%", "\xff", "\uFFFD", "\uFFFF", "_", `\`, "Ä", "why", "no such text", "it's\x00"}
 
-// texts are some that a database might take for others, or not keep.
+// texts are strings that a database might confuse with others, or might not store.
 var texts = []string{"", "a", "A", "ä", "a%", "it's", "a\x00b", "a\xffb", "\uFFFD", `a\"b`, "a,b}"}
 
-// randomRun is one for randomFilter.
+// randomRun returns a run for randomFilter.
 func randomRun(rng *rand.Rand, i int) snapshot.Info {
 	text := func() string { return texts[rng.IntN(len(texts))] }
 	info := snapshot.Info{RunID: fmt.Sprintf("run-%03d", i), Program: text(), Version: text()}
@@ -91,7 +91,7 @@ func randomRun(rng *rand.Rand, i int) snapshot.Info {
 	return info
 }
 
-// end closes a run with some figures.
+// end closes a run with random figures.
 func end(t *testing.T, s *postgres.Store, rng *rand.Rand, runID string) {
 	j, err := s.Open(t.Context(), runID, snapshot.OpenOptions{})
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func end(t *testing.T, s *postgres.Store, rng *rand.Rand, runID string) {
 	require.NoError(t, j.Close(t.Context(), e))
 }
 
-// Lists that the database makes are those of a store in memory.
+// Lists of the database are the same as those of a store in memory.
 func TestListsAreThoseOfEveryStore(t *testing.T) {
 	t.Parallel()
 	s, rng := open(t, postgres.Options{Schema: newSchema(t), Mute: true}), rand.New(rand.NewPCG(1, 1))
@@ -118,7 +118,7 @@ func TestListsAreThoseOfEveryStore(t *testing.T) {
 		_, err = s.Create(t.Context(), run)
 		require.NoError(t, err)
 		switch rng.IntN(4) {
-		case 0: // and stays open
+		case 0: // the run stays open
 			_, err := s.Open(t.Context(), info.RunID, snapshot.OpenOptions{})
 			require.NoError(t, err)
 		case 1, 2:
@@ -159,7 +159,7 @@ func runIDs(all []snapshot.Info) (ids []string) {
 	return ids
 }
 
-// TestRunsThatACrashHasLeftAreListedAsInterrupted: they are stored as running.
+// TestRunsThatACrashHasLeftAreListedAsInterrupted, although they are stored as running.
 func TestRunsThatACrashHasLeftAreListedAsInterrupted(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -179,7 +179,7 @@ func TestRunsThatACrashHasLeftAreListedAsInterrupted(t *testing.T) {
 	assert.Equal(t, 1, list(snapshot.StatusInterrupted))
 }
 
-// BenchmarkList lists 50 of many runs: REPRISE_RUNS, or 10,000.
+// BenchmarkList lists 50 of REPRISE_RUNS runs, or of 10,000.
 func BenchmarkList(b *testing.B) {
 	runs := 10_000
 	if set := os.Getenv("REPRISE_RUNS"); set != "" {
@@ -190,7 +190,7 @@ func BenchmarkList(b *testing.B) {
 	schema := newSchema(b)
 	app, err := asApp(serverURL(b))
 	require.NoError(b, err)
-	pool, err := poolOf(app+"&options=-c%20max_parallel_workers_per_gather%3D0", 4) // others would not be counted
+	pool, err := poolOf(app+"&options=-c%20max_parallel_workers_per_gather%3D0", 4) // the time of parallel workers would not be counted
 	require.NoError(b, err)
 	b.Cleanup(pool.Close)
 	s := openOn(b, pool, postgres.Options{Schema: schema, Mute: true})
@@ -224,7 +224,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// listedRun is one of many for BenchmarkList.
+// listedRun returns a run for BenchmarkList.
 func listedRun(i, runs int) snapshot.Info {
 	at := time.Unix(1700000000, 0).UTC().Add(time.Duration(i) * time.Millisecond)
 	info := snapshot.Info{RunID: fmt.Sprint("run-", i), Status: snapshot.StatusCompleted, Program: fmt.Sprint("program-", i%20), Version: "1", Created: at, Updated: at.Add(time.Duration(i % 997))}
@@ -276,8 +276,8 @@ func fill(b *testing.B, conn *pgx.Conn, schema string, runs int) {
 	})
 }
 
-// serverTime is the time of a processor that the connections of the tests have taken in a server
-// on this machine, as Linux counts it, in hundredths of a second.
+// serverTime returns the processor time that the connections of the tests have used in a server
+// on this machine, as counted by Linux in hundredths of a second.
 func serverTime(b *testing.B, conn *pgx.Conn) time.Duration {
 	b.Helper()
 	rows, err := conn.Query(b.Context(), `select pid from pg_stat_activity where usename = 'reprise_app'`)

@@ -17,7 +17,7 @@ var migrations embed.FS
 // schemaVersion is the number of the last migration.
 const schemaVersion = 1
 
-// versions is where a schema keeps which migrations it has.
+// versions creates the table in which a schema records its migrations.
 const versions = `create table if not exists reprise.migrations (version int primary key, applied timestamptz not null default clock_timestamp())`
 
 // Errors of a schema, for errors.Is.
@@ -26,10 +26,10 @@ var (
 	ErrSchemaNew = errors.New("postgres: the schema is newer than this version of Reprise: use a newer Reprise")
 )
 
-// Migrate brings a schema to the version of this package, and makes it if it does not exist; "" is
-// that of [Options]. It does so in one transaction, or not at all. Several migrations at the same
-// time wait for each other. The tables belong to the role of the connection; the role of the
-// processes that use them needs only
+// Migrate brings a schema to the version of this package, and creates it if it does not exist;
+// "" means the default of [Options]. It runs in one transaction. Concurrent migrations wait for
+// each other. The tables belong to the role of the connection; the role of the processes that
+// use them needs only
 //
 //	grant usage on schema reprise to app;
 //	grant select, insert, update, delete on all tables in schema reprise to app;
@@ -56,7 +56,7 @@ func migrate(ctx context.Context, tx pgx.Tx, in names) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('reprise', 0))`); err != nil {
 		return err
 	}
-	var exists bool // a role without the right to create schemas may have one
+	var exists bool // a role without the privilege to create schemas may use an existing one
 	if err := tx.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, string(in)).Scan(&exists); err != nil {
 		return err
 	}
@@ -72,14 +72,14 @@ func migrate(ctx context.Context, tx pgx.Tx, in names) error {
 	if err := tx.QueryRow(ctx, in.sql(`select coalesce(max(version), 0) from reprise.migrations`)).Scan(&version); err != nil {
 		return err
 	} else if version > schemaVersion {
-		return fmt.Errorf("%w: it has version %d, and this one knows %d", ErrSchemaNew, version, schemaVersion)
+		return fmt.Errorf("%w: it has version %d, this package knows %d", ErrSchemaNew, version, schemaVersion)
 	}
 	steps, err := in.steps(version)
 	if err != nil {
 		return err
 	}
 	for _, step := range steps {
-		if _, err := tx.Conn().PgConn().Exec(ctx, step).ReadAll(); err != nil { // of several statements
+		if _, err := tx.Conn().PgConn().Exec(ctx, step).ReadAll(); err != nil { // the migration has several statements
 			return err
 		}
 	}
@@ -106,7 +106,8 @@ func MigrationSQL(schema string, from int) (string, error) {
 	return strings.Join(steps, "\n"), nil
 }
 
-// steps are the migrations after a version, each with the note that it was applied.
+// steps returns the migrations after a version, each with the statement that records
+// it.
 func (in names) steps(after int) ([]string, error) {
 	var steps []string
 	for version := after + 1; version <= schemaVersion; version++ {
@@ -137,7 +138,8 @@ func (d *database) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// names is the schema of a store. Statements are written for that of the name reprise.
+// names is the name of the schema of a store. Statements are written for a schema with
+// the name reprise.
 type names string
 
 const maxSchema = 40
@@ -159,7 +161,7 @@ const defaultSchema = "reprise"
 
 func (in names) quoted() string { return pgx.Identifier{string(in)}.Sanitize() }
 
-// sql is a statement for the schema.
+// sql returns a statement for the schema.
 func (in names) sql(statement string) string {
 	if in == defaultSchema {
 		return statement

@@ -16,7 +16,7 @@ import (
 // disk. If they are lost, polling finds the changes.
 type news struct {
 	db   *database
-	wake chan struct{} // there is something to tell
+	wake chan struct{} // has a value if there is something to send
 
 	mu   sync.Mutex
 	runs map[string]bool
@@ -41,7 +41,7 @@ func (n *news) tellJobs() {
 	signal(n.wake)
 }
 
-// signal wakes the one who receives from a channel with room for one.
+// signal wakes the receiver of a channel that has a buffer of one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -79,7 +79,8 @@ func pause(ctx context.Context, length time.Duration) bool {
 	}
 }
 
-// channel is the name for notifications, of at most 63 bytes.
+// channel returns the name of the channel for notifications, which has at most 63
+// bytes.
 func (d *database) channel() string { return "reprise:" + string(d.in) }
 
 // A payload contains the process that sends it, "jobs" if the queue has changed, and the runs that

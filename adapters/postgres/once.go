@@ -73,7 +73,7 @@ func LookUp[In, Out any](s *Store) func(context.Context, In) (Out, bool, error) 
 type effect struct {
 	db           *database
 	key          string
-	uid, opening string // of its run; empty for one in another store
+	uid, opening string // of its run; empty for a run in another store
 }
 
 func (s *Store) effectOf(ctx context.Context) (effect, error) {
@@ -83,7 +83,7 @@ func (s *Store) effectOf(ctx context.Context) (effect, error) {
 	return e, err
 }
 
-// commitError says that it is not known whether a transaction was committed.
+// commitError reports that it is not known whether a transaction was committed.
 type commitError struct{ err error }
 
 func (e *commitError) Error() string { return e.err.Error() }

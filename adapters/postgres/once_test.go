@@ -49,7 +49,7 @@ func newBank(t *testing.T) *bank {
 	return b
 }
 
-// move is a transfer in a transaction.
+// move makes a transfer in a transaction.
 func (b *bank) move(ctx context.Context, s *postgres.Store, in transfer) (int, error) {
 	return postgres.Once(ctx, s, func(tx pgx.Tx) (id int, err error) {
 		err = tx.QueryRow(ctx, `insert into `+b.table+` (run, n) values ($1, $2) returning id`, in.Run, in.N).Scan(&id)
@@ -57,7 +57,8 @@ func (b *bank) move(ctx context.Context, s *postgres.Store, in transfer) (int, e
 	})
 }
 
-// moved are the transfers of a run by their numbers; one that was made twice fails the test.
+// moved returns the transfers of a run by number. It fails the test if a transfer was
+// made twice.
 func (b *bank) moved(run string) map[int]int {
 	b.t.Helper()
 	rows, err := b.admin.Query(context.Background(), `select n, id from `+b.table+` where run = $1`, run)
@@ -85,12 +86,12 @@ func TestAnEffectIsMadeOncePerCall(t *testing.T) {
 	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) {
 		attempts++
 		id, err := b.move(ctx, s, in)
-		if err == nil && attempts < 3 { // the answer is lost
+		if err == nil && attempts < 3 { // as if the answer was lost
 			return 0, core.Retryable(errCutOff)
 		}
 		return id, err
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: time.Millisecond}))
-	for run := range 2 { // begun, and begun again after it was deleted
+	for run := range 2 { // the run, and another one with its ID after it was deleted
 		st, err := state.Open(t.Context(), s, "run")
 		require.NoError(t, err)
 		attempts = 0
@@ -126,7 +127,8 @@ func TestATransactionThatFailsLeavesNothing(t *testing.T) {
 	_ = st.Close()
 }
 
-// A function that commits by itself takes the output out of the transaction: its call fails at once.
+// A function that commits by itself separates its effect from the output, so the call
+// fails at once.
 func TestAFunctionThatCommitsByItselfIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -144,7 +146,8 @@ func TestAFunctionThatCommitsByItselfIsNotRepeated(t *testing.T) {
 	_ = st.Close()
 }
 
-// What was committed just before an attempt ended is not failed, and not asked about.
+// If a transaction was committed just before its attempt ended, the call does not fail,
+// and nobody is asked.
 func TestACommitThatCameTooLateIsFound(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -217,8 +220,9 @@ func TestATransactionIsFenced(t *testing.T) {
 	_ = st.Close()
 }
 
-// TestKilledTransactionsAreMadeOnce ends connections amid transfers of many calls: the table has
-// what the records say, row by row. REPRISE_KILLS is how many, 40 by default.
+// TestKilledTransactionsAreMadeOnce ends connections during the transfers of many calls.
+// Afterwards the rows of the table match the records. REPRISE_KILLS sets how many connections
+// are ended, by default 40.
 func TestKilledTransactionsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	kills := 40
@@ -282,7 +286,7 @@ func (b *bank) moveOften(ctx context.Context, s *postgres.Store, run string, out
 	assert.NoError(b.t, st.Close())
 }
 
-// kill ends connections, some at a time.
+// kill ends connections, a few at a time.
 func (b *bank) kill(kills int) {
 	for killed := 0; killed < kills; {
 		var n int

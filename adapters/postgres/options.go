@@ -28,8 +28,8 @@ type Options struct {
 	// does.
 	Listen *pgx.ConnConfig
 
-	// Mute neither sends notifications nor listens: other processes see what this one does
-	// when they poll. It saves a connection.
+	// Mute makes the store neither send nor receive notifications: processes then see each
+	// other's changes only when they poll. It saves a connection.
 	Mute bool
 }
 

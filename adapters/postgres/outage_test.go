@@ -47,7 +47,7 @@ func TestAWrongURLSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// opened is a store with a server of its own, and a run that is open with three records.
+// opened returns a store with a server of its own, and an open run with three records.
 func opened(t *testing.T) (*victim, *postgres.Store, snapshot.Journal) {
 	t.Helper()
 	serverURL(t)
@@ -59,12 +59,13 @@ func opened(t *testing.T) (*victim, *postgres.Store, snapshot.Journal) {
 	return v, s, j
 }
 
-// appendTo appends n records from a number on, until they are durable.
+// appendTo appends n records, beginning with a number, and waits until they are
+// durable.
 func appendTo(ctx context.Context, j snapshot.Journal, from uint64, n int) error {
 	return errors.Join(j.Append(storetest.Records(from, n)...), j.Sync(ctx, from+uint64(n)-1))
 }
 
-// until waits for something, and fails the test with the last error.
+// until repeats do until it succeeds, and fails the test with the last error.
 func until(t *testing.T, do func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -80,7 +81,7 @@ func until(t *testing.T, do func() error) {
 	require.NoError(t, err)
 }
 
-// What a full server does not take is not stored, and what it has confirmed is.
+// A full server does not store what it has refused, and keeps what it has confirmed.
 func TestAFullServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	v, s, j := opened(t)
@@ -95,7 +96,7 @@ func TestAFullServerLosesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "No space left on device")
 	require.Error(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 	remove()
-	until(t, func() error { // when the lease of the run is over, if it could not be closed
+	until(t, func() error { // after the end of the lease, if the run could not be closed
 		j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
 		if err != nil {
 			return err
@@ -108,7 +109,7 @@ func TestAFullServerLosesNothing(t *testing.T) {
 	assert.Equal(t, 4, run.Len())
 }
 
-// A replica can be read, and is nothing to work with.
+// A replica can be read, but not used for work.
 func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	t.Parallel()
 	v, _, _ := opened(t)
@@ -146,17 +147,17 @@ func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `select pg_promote()`)
 	require.NoError(t, errors.Join(err, conn.Close(t.Context())))
-	require.NoError(t, appendTo(t.Context(), j, 4, 2), "the writer goes on with the server that took over")
+	require.NoError(t, appendTo(t.Context(), j, 4, 2), "the writer continues with the server that took over")
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 	run, err := s.Load(t.Context(), "over")
 	require.NoError(t, err)
 	assert.Equal(t, 5, run.Len())
-	v.start() // for what ends with the test
+	v.start() // cleanups of the test need a server
 	v.asAdmin(`alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
 }
 
-// A backup is restored in which a run is older than what was confirmed, and another is not
-// there: what is listed and queued is what is there.
+// A backup is restored in which one run is older than what was confirmed, and another does
+// not exist. Afterwards only what the backup has is listed and queued.
 func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	t.Parallel()
 	v, s, j := opened(t)
@@ -164,7 +165,7 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	backup := v.dir + "-backup"
 	v.backup(backup, false)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(backup)) })
-	forgotten := openOn(t, v.pool(8), postgres.Options{}) // the backup does not know it
+	forgotten := openOn(t, v.pool(8), postgres.Options{}) // its lease is not in the backup
 	watching, stop := context.WithCancel(ctx)
 	seen := make(chan snapshot.Change, 100)
 	watched := make(chan error, 1)
@@ -195,10 +196,10 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	v.start()
 	require.NoError(t, j.Append(storetest.Records(6, 1)...))
 	err = j.Sync(ctx, 6)
-	require.Error(t, err, "what came before is gone")
+	require.Error(t, err, "records from after the backup are lost")
 	require.NotErrorIs(t, err, snapshot.ErrUnavailable)
 	_ = j.Close(ctx, snapshot.End{Status: snapshot.StatusCompleted})
-	assert.NotEqual(t, postgres.ProcessOf(forgotten), postgres.ProcessOf(openOn(t, v.pool(8), postgres.Options{})), "both are alive")
+	assert.NotEqual(t, postgres.ProcessOf(forgotten), postgres.ProcessOf(openOn(t, v.pool(8), postgres.Options{})), "both processes are alive")
 	run, err := s.Load(ctx, "run")
 	require.NoError(t, err)
 	assert.Equal(t, 3, run.Len())
@@ -207,7 +208,7 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	page, err := s.List(ctx, snapshot.Filter{Count: true})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"run"}, runIDs(page.Runs))
-	for event := range seen { // who watched before is told
+	for event := range seen { // a watcher from before is notified
 		if event.Info.RunID == "gone" && event.Deleted {
 			break
 		}
@@ -226,7 +227,7 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 		var jobs int
 		err := conn.QueryRow(ctx, `select count(*) from reprise.jobs where run = 'gone'`).Scan(&jobs)
 		if err == nil && jobs > 0 {
-			err = errors.New("the job of a run that is gone is there")
+			err = errors.New("the job of a lost run exists")
 		}
 		return err
 	})

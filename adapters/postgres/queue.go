@@ -33,7 +33,7 @@ type Queue struct {
 	held map[int64]bool // stamps of the jobs that this process has, or is about to take
 	news chan struct{}  // closed when the queue may have changed
 
-	used atomic.Bool // runs that are stored get a job
+	used atomic.Bool // set once the queue is used: stored runs then get a job
 }
 
 var _ runner.Queue = (*Queue)(nil)
@@ -75,8 +75,8 @@ func (q *Queue) change(ctx context.Context, statement string, args ...any) (bool
 	return n > 0, err
 }
 
-// has reports whether a run gets a job when it is stored.
-func (q *Queue) has(info *snapshot.Info) bool {
+// hasJob reports whether a run gets a job when it is stored.
+func (q *Queue) hasJob(info *snapshot.Info) bool {
 	return q.used.Load() && info.Status == snapshot.StatusQueued && info.Program != ""
 }
 
@@ -93,7 +93,7 @@ func dueOf(info *snapshot.Info) int64 {
 func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
-	} else if e.Fresh { // it was stored with its job
+	} else if e.Fresh { // the run was stored with its job
 		q.hasChanged()
 		return true, nil
 	}
@@ -110,7 +110,8 @@ func microseconds(t time.Time) time.Time {
 	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond).UTC()
 }
 
-// Wake implements [runner.Queue]. Whoever has taken the job no longer has it: its stamp changes.
+// Wake implements [runner.Queue]. A process that has taken the job loses it, since its
+// stamp changes.
 func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 	_, err := q.change(ctx, `insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, '-infinity')
 		on conflict (run) do update set program = $2, version = $3, priority = $4, due = '-infinity', process = null, stamp = 0`,
@@ -184,7 +185,8 @@ const levels = `with recursive levels (program, version, priority) as (
 		from levels l where l.priority is not null
 	)`
 
-// of joins levels with the first of their jobs, which a condition may restrict.
+// of returns a clause that joins levels with their first jobs, which a condition may
+// restrict.
 func of(order, condition string) string {
 	return ` from (select * from levels where priority is not null ` + order + `) l cross join lateral (
 		select j.run, j.due from reprise.jobs j where j.process is null and j.program = l.program and j.version = l.version and j.priority = l.priority ` + condition + `) c`
@@ -199,7 +201,8 @@ var (
 	nextDue = levels + ` select least(extract(epoch from min(c.due) - now()), 1e6)::float8` + of(``, `order by j.due limit 1`)
 )
 
-// Runs that are due at once have a time that Go cannot represent.
+// jobColumns lists the columns of a job. For a run that is due at once, due is
+// -infinity, which Go cannot represent.
 const jobColumns = `j.run, j.program, j.version, j.priority, case when isfinite(j.due) then j.due else now() end, j.stamp`
 
 func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
@@ -208,7 +211,7 @@ func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
 	return l, row.Scan(&l.entry.RunID, &l.entry.Program.Name, &l.entry.Program.Version, &l.entry.Priority, &l.entry.Due, &l.stamp, &setting)
 }
 
-// takenMost is how many jobs a statement takes.
+// takenMost is how many jobs one statement takes at most.
 const takenMost = 256
 
 // take takes up to n jobs that are due, and none while the process has no lease. Jobs that were
@@ -234,7 +237,7 @@ func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]ru
 		return taken, err
 	})
 	var refused *pgconn.PgError
-	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // the server said so
+	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // the server has reported it
 	if isOver || isClosed(lost) {                                          // the jobs belong to others, or are given back
 		taken, err = nil, nil
 	}
@@ -256,7 +259,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// nextDue returns how long there will be nothing to take, if nothing changes.
+// nextDue returns the time until the next job is due, if nothing changes.
 func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Duration, error) {
 	found, err := storekit.Again(ctx, func() ([]*float64, error) {
 		return query(ctx, q.db, pgx.RowTo[*float64], nextDue, names, versions)
@@ -267,7 +270,7 @@ func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Dur
 	return max(0, min(q.poll, time.Duration(*found[0]*float64(time.Second)))), nil
 }
 
-// hold notes the n stamps after base.
+// hold notes that this process holds the n stamps after base.
 func (q *Queue) hold(base int64, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -276,7 +279,7 @@ func (q *Queue) hold(base int64, n int) {
 	}
 }
 
-// releaseAfter releases those stamps of hold that no job has.
+// releaseAfter releases those of the stamps that no job has.
 func (q *Queue) releaseAfter(base int64, n, taken int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -339,7 +342,7 @@ func (l *lease) Done(ctx context.Context) error {
 	})
 }
 
-// endAll removes jobs. Jobs that others have by now remain.
+// endAll removes jobs. Jobs that other processes have by now remain.
 func (d *database) endAll(ctx context.Context, all []ending) ([]bool, error) {
 	runs := column(all, func(e *ending) string { return e.run })
 	return d.changeAll(ctx, runs, `with done as (delete from reprise.jobs j using (`+rows(`run text, stamp bigint`)+`) k where j.run = k.run and j.stamp = k.stamp`+notWaiting,

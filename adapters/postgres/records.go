@@ -27,19 +27,20 @@ func (d *database) appendAll(ctx context.Context, all []storekit.Batch) ([]bool,
 		column(all, func(b *storekit.Batch) int64 { return int64(b.Last) }), column(all, func(b *storekit.Batch) []byte { return b.Data }))
 }
 
-// appendBatches fences: the update locks the row of a run while it compares. A process that has
-// lost the run waits for the process that takes it, and then finds another opening.
+// appendBatches prevents writes by a previous owner: the update locks the row of a run while it
+// compares. A process that has lost the run waits for the process that takes it, and then finds
+// another opening.
 var appendBatches = `with b as (` + rows(`uid text, opening text, before bigint, last bigint, data bytea`) + `
 	), own as (
 		update reprise.runs r set last_seq = b.last from b
 		where r.uid = b.uid and r.opening = b.opening and r.last_seq = b.before returning r.uid, b.last, b.data
 	) insert into reprise.batches (uid, last, data) select uid, last, data from own returning uid`
 
-// appendBatch is appendBatches for one batch, in two thirds of the time.
+// appendBatch is like appendBatches, for one batch, and takes two thirds of the time.
 const appendBatch = `with own as (update reprise.runs set last_seq = $4 where uid = $1 and opening = $2 and last_seq = $3 returning 1)
 	insert into reprise.batches (uid, last, data) select $1, $4, $5 from own`
 
-// A reading is which records of a run are read.
+// A reading selects the records of a run to read.
 type reading struct {
 	uid   string
 	after int64
@@ -67,8 +68,8 @@ func (d *database) readAll(ctx context.Context, all []reading) ([][]storekit.Bat
 	return found, err
 }
 
-// changeRun begins a statement that changes the messages of a run: who has it open is to see
-// that something has changed.
+// changeRun begins a statement that changes the messages of a run, and marks the run as
+// changed, so that the process that has it open notices.
 const changeRun = `with run as (update reprise.runs set version = version + 1, changed = pg_current_xact_id() where id = $1 returning uid)`
 
 // Post implements [storekit.Messages].

@@ -34,7 +34,7 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 		s, err := postgres.Open(ctx, shared.pool, o)
 		if err == nil {
 			_ = s.Close()
-			t.Fatal("it is opened")
+			t.Fatal("the store was opened")
 		}
 		return err
 	}
@@ -81,7 +81,8 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	assert.ErrorContains(t, err, "the database has the encoding LATIN1; want UTF8")
 }
 
-// A pooler in transaction mode gives a connection to others, who have not prepared the same.
+// A pooler in transaction mode shares a connection between clients, which have prepared
+// different statements.
 func TestAPoolerThatForgetsWhatWasPreparedIsNamed(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -99,7 +100,7 @@ func TestAPoolerThatForgetsWhatWasPreparedIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "add default_query_exec_mode=cache_describe to the URL")
 }
 
-// Of several who migrate at once, one does, and the others wait.
+// Of several concurrent migrations, one migrates, and the others wait.
 func TestMigrationsAreLocked(t *testing.T) {
 	t.Parallel()
 	url := serverURL(t)

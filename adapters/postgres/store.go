@@ -15,27 +15,28 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Store keeps runs in a database, for many processes. It is for many goroutines; make one
-// with [Open].
+// A Store keeps runs in a database, for many processes. It is safe for concurrent use; make
+// one with [Open].
 type Store struct {
 	*storekit.Store
 	db     *database
 	lease  *storekit.Lease
-	news   *news // nil if it is mute
+	news   *news // nil if the store is mute
 	queue  *Queue
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
 	closed sync.Once
-	err    error // of Close
+	err    error // the error of Close
 }
 
 var _ snapshot.Store = (*Store)(nil)
 
-// Open opens a store with the connections of a pool, which stays the caller's. The schema
-// must have been migrated: see [Migrate]. Close the store before the pool.
+// Open opens a store with the connections of a pool, which remains owned by the caller.
+// The schema must have been migrated: see [Migrate]. Close the store before the pool.
 //
 // The store uses up to 16 connections of the pool for its runs, some more for lists and the
-// queue, and one of its own for notifications. With fewer it is slower, and works as well.
+// queue, and a separate one for notifications. With fewer connections it is slower, but
+// works.
 func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return d })
 }
@@ -77,15 +78,16 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, backend func(*data
 	return s, nil
 }
 
-// Queue returns the queue of the store, for [runner.Options]. It ends with the store. A store
-// whose queue is used adds the job of a queued run in the statement that stores the run.
+// Queue returns the queue of the store, for [runner.Options]. The queue is closed with the
+// store. Once the queue is used, the store adds the job of a queued run in the statement that
+// stores the run.
 func (s *Store) Queue() *Queue {
 	s.queue.used.Store(true)
 	return s.queue
 }
 
-// Close ends what the store does in the background, and has other processes open at once
-// what it has left open. A second Close returns the same error.
+// Close ends the background work of the store. Other processes can then open at once the
+// runs that it has left open. A second Close returns the same error.
 func (s *Store) Close() error {
 	s.closed.Do(func() {
 		s.stop()
@@ -97,7 +99,7 @@ func (s *Store) Close() error {
 	return s.err
 }
 
-// begin looks whether the database can be used, and takes the lease of this process.
+// begin checks whether the database can be used, and takes the lease of this process.
 func (d *database) begin(ctx context.Context) error {
 	if err := d.checkSchema(ctx); err != nil {
 		return err
@@ -109,7 +111,7 @@ func (d *database) begin(ctx context.Context) error {
 	case encoding != "UTF8":
 		return fmt.Errorf("postgres: the database has the encoding %s; want UTF8", encoding)
 	case commit == "off":
-		return errors.New("postgres: synchronous_commit is off for this role and database: what is committed could be lost; want on, or what replicas need")
+		return errors.New("postgres: synchronous_commit is off for this role and database, so committed data could be lost; want on, or a stricter setting for replicas")
 	}
 	if err := d.take(ctx); err != nil {
 		return err
@@ -117,8 +119,8 @@ func (d *database) begin(ctx context.Context) error {
 	return d.renumber(ctx)
 }
 
-// take takes a lease with a random ID: those of a sequence would be given again after a backup was
-// restored, while processes from before still run.
+// take takes a lease with a random ID: IDs of a sequence would be repeated after a backup was
+// restored, while earlier processes are still running.
 func (d *database) take(ctx context.Context) error {
 	process := rand.Int64()
 	_, err := d.change(ctx, `insert into reprise.processes (id, expires) values ($1, clock_timestamp() + $2::interval)`, process, d.lease)
@@ -141,12 +143,13 @@ func (d *database) renew(ctx context.Context) error {
 }
 
 const (
-	reapEvery   = 500 * time.Millisecond // work of a killed process continues then at the latest
+	reapEvery   = 500 * time.Millisecond // the longest delay of the work of a killed process after its lease
 	forgetEvery = time.Minute
 )
 
-// keep frees what processes have that are over, gives back the jobs that this one does not
-// know to have, and forgets old news, until ctx ends. What fails is tried again.
+// keep repeats background work until ctx ends: it frees the jobs of dead processes, gives
+// back jobs and runs that this process has according to the database only, and deletes old
+// rows. After an error it tries again.
 func (s *Store) keep(ctx context.Context) {
 	reap, give, forget := time.Tick(reapEvery), time.Tick(s.db.lease/2), time.Tick(forgetEvery)
 	for {
@@ -164,8 +167,8 @@ func (s *Store) keep(ctx context.Context) {
 	}
 }
 
-// reap frees the jobs of processes whose leases have expired, and tells those who wait for jobs, in
-// all processes: this one may take none.
+// reap frees the jobs of processes whose leases have expired, and wakes callers of Take in all
+// processes, since this process may take none.
 func (s *Store) reap(ctx context.Context) (reaped int, err error) {
 	reaped, err = s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`)
 	if reaped > 0 {
@@ -175,8 +178,8 @@ func (s *Store) reap(ctx context.Context) (reaped int, err error) {
 	return reaped, err
 }
 
-// giveBack lets others open the runs that this process is said to have open, and has not: those
-// whose end could not be stored.
+// giveBack lets other processes open the runs that this process has open only according to the
+// database, because their end could not be stored.
 func (s *Store) giveBack(ctx context.Context) error {
 	type opened struct{ ID, Opening string }
 	process := s.db.process.Load()

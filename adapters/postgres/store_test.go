@@ -133,7 +133,8 @@ func TestRecordsOfConcurrentCallsShareAStatement(t *testing.T) {
 	assert.Less(t, all.n.Load(), int64(callers*calls/2))
 }
 
-// A run is stored with its job: its process may be killed before it adds one.
+// A run is stored together with its job, since its process may be killed before it adds
+// one.
 func TestARunIsStoredWithItsJob(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -159,7 +160,7 @@ func TestARunIsStoredWithItsJob(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, added)
 	require.NoError(t, taken[0].Done(t.Context()))
-	added, err = queue.Add(t.Context(), taken[0].Entry()) // for it has none any more
+	added, err = queue.Add(t.Context(), taken[0].Entry()) // the run has no job now
 	require.NoError(t, err)
 	assert.True(t, added)
 	taken, err = other.Queue().Take(t.Context(), []runner.ProgramID{program}, 10)

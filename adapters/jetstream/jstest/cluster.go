@@ -51,7 +51,7 @@ func StartCluster(t testing.TB, options ...Option) *Cluster {
 	return c
 }
 
-// freePorts are ports that nobody listens to now.
+// freePorts returns ports that nobody listens on now.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	free, err := ports.Free(n)
@@ -76,7 +76,7 @@ func (c *Cluster) Connect(options ...nats.Option) *nats.Conn {
 	return Connect(c.t, c.URL(), options...)
 }
 
-// Leader returns the server that leads a stream, and waits for there to be one.
+// Leader waits until a stream has a leader, and returns that server.
 func (c *Cluster) Leader(stream string) *Server {
 	c.t.Helper()
 	var leader *Server
@@ -92,7 +92,7 @@ func (c *Cluster) Leader(stream string) *Server {
 	return leader
 }
 
-// await looks until it is so. The servers give no signal for this.
+// await polls until isSo returns true, since the servers give no signal.
 func (c *Cluster) await(what string, isSo func() bool) {
 	c.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

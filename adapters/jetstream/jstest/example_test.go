@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
 )
 
-// A test starts a server for itself. What was published is there after the
-// server has started again.
+// A test starts a server of its own. A published message is still there after the
+// server was restarted.
 func TestMessageOutlivesTheServer(t *testing.T) {
 	server := jstest.Start(t)
 	js, err := jetstream.New(server.Connect())
@@ -56,7 +56,7 @@ func TestClusterGoesOnWithoutItsLeader(t *testing.T) {
 	leader := cluster.Leader("S")
 	leader.Stop()
 	if next := cluster.Leader("S"); next == leader {
-		t.Error("the leader that was stopped leads")
+		t.Error("the stopped server is still the leader")
 	}
 	patiently(t, func(ctx context.Context) error {
 		_, err := js.Publish(ctx, "s.1", []byte("kept"))
@@ -76,8 +76,8 @@ func TestClusterGoesOnWithoutItsLeader(t *testing.T) {
 	})
 }
 
-// patiently does something until it succeeds: servers do not answer while they
-// elect a leader, which takes a busy machine long.
+// patiently repeats do until it succeeds. Servers do not answer while they elect a
+// leader, which may take long on a busy machine.
 func patiently(t *testing.T, do func(context.Context) error) {
 	t.Helper()
 	all, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

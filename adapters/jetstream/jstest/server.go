@@ -18,9 +18,9 @@ const ready = 3 * time.Minute
 // An Option configures the servers of a test.
 type Option func(*server.Options)
 
-// WithSyncAlways has a server sync each message to the disk before it
-// acknowledges it, which is what production needs where one server must survive
-// a loss of power.
+// WithSyncAlways makes a server sync each message to the disk before it
+// acknowledges it. In production this is needed if a single server must survive a
+// loss of power.
 func WithSyncAlways() Option { return func(o *server.Options) { o.SyncAlways = true } }
 
 // WithMaxStore bounds what JetStream may store, in bytes.
@@ -72,7 +72,7 @@ func start(t testing.TB, o server.Options) *Server {
 }
 
 func (s *Server) run() error {
-	o := s.options // the server changes its own
+	o := s.options // a copy, since the server changes its options
 	running, err := server.NewServer(&o)
 	if err != nil {
 		return fmt.Errorf("jstest: %w", err)
@@ -80,7 +80,7 @@ func (s *Server) run() error {
 	running.Start()
 	s.server = running
 	if !running.ReadyForConnections(ready) {
-		return errors.New("jstest: the server takes no connections")
+		return errors.New("jstest: the server does not accept connections")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (s *Server) Restart() {
 }
 
 // Connect connects to the server, until the end of the test. The connection
-// comes back by itself, however often the server is gone.
+// reconnects by itself, however often the server goes away.
 func (s *Server) Connect(options ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	return Connect(s.t, s.URL(), options...)

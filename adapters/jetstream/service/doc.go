@@ -9,5 +9,6 @@
 //	}
 //
 // Such a program has the flag -store, the URL of the servers, such as
-// nats://a:4222,nats://b:4222?store=support&replicas=3. [Open] says what it may have.
+// nats://a:4222,nats://b:4222?store=support&replicas=3. See [Open] for its
+// parameters.
 package service

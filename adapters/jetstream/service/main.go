@@ -24,13 +24,14 @@ func Main(register func(*runner.Runner) error) {
 }
 
 // Open opens the store of a URL and its queue, with a connection of its own, for
-// [service.Options]. Done closes them. The URL has the servers, separated by commas, and
+// [service.Options]. done closes them. The URL has the servers, separated by commas, and
 // may have parameters:
 //
 //	nats://a:4222,nats://b:4222?store=support&replicas=3&lease=10s&creds=/etc/agents/nats.creds
 //
-// Store, replicas, lease, domain and api_prefix are those of [jetstream.Options], and creds
-// is the file of the credentials of a user. All processes that share a store have the same store and lease.
+// The parameters store, replicas, lease, domain and api_prefix set the fields of
+// [jetstream.Options], and creds is the file with the credentials of a user. All processes that
+// share a store must use the same store and lease.
 func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue runner.Queue, done func() error, err error) {
 	servers, o, connect, err := parse(storeURL)
 	if err != nil {
@@ -56,8 +57,8 @@ func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue run
 	return s, q, done, nil
 }
 
-// reconnectWait is short, so that runs are not lost with their leases because of a server
-// that was started again.
+// reconnectWait is short, so that a restart of the server does not last longer than the
+// leases of runs.
 const reconnectWait = 250 * time.Millisecond
 
 // parse reads the URL of a store. Its errors show no password.
@@ -66,7 +67,7 @@ func parse(storeURL string) (servers string, o jetstream.Options, connect []nats
 	for server := range strings.SplitSeq(servers, ",") {
 		u, err := url.Parse(strings.TrimSpace(server))
 		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			return "", o, nil, errors.New("its URL is not one of NATS servers; want one such as nats://a:4222,nats://b:4222")
+			return "", o, nil, errors.New("its URL does not name NATS servers; want one such as nats://a:4222,nats://b:4222")
 		}
 	}
 	values, err := url.ParseQuery(query)

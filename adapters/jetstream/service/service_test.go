@@ -32,19 +32,19 @@ import (
 func Example() {
 	_, _, _, err := service.Open(context.Background(), "redis://127.0.0.1:6379")
 	fmt.Println(err)
-	// Output:
-	// the store: its URL is not one of NATS servers; want one such as nats://a:4222,nats://b:4222
+	// Output: the store: its URL does not name NATS servers; want one such as
+	// nats://a:4222,nats://b:4222
 }
 
 func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"server": serveNATS, "agents": func(...string) error {
-		os.Stderr = os.Stdout // where tests read
+		os.Stderr = os.Stdout // tests read the standard output
 		service.Main(register)
 		return nil
 	}})
 }
 
-// serveNATS is a server, until its standard input ends.
+// serveNATS runs a server until its standard input ends.
 func serveNATS(args ...string) error {
 	port, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -58,7 +58,7 @@ func serveNATS(args ...string) error {
 	}
 	s.Start()
 	if !s.ReadyForConnections(30 * time.Second) {
-		return errors.New("it takes no connections")
+		return errors.New("the server does not accept connections")
 	}
 	fmt.Println("ready")
 	ctx, cancel := process.UntilStdinEnds()
@@ -70,10 +70,10 @@ func serveNATS(args ...string) error {
 }
 
 type task struct {
-	Go string `json:"go"` // a file that says that the tool may end
+	Go string `json:"go"` // the tool ends when this file exists
 }
 
-// register makes an agent known whose tool says something, and waits for a file.
+// register registers an agent whose tool emits a text, and waits for a file.
 func register(r *runner.Runner) error {
 	wait := decorators.Tool("wait", "", func(ctx context.Context, in task) (string, error) {
 		live.Emit(ctx, live.Delta{Part: live.PartText, Text: "so far"})
@@ -124,8 +124,8 @@ func startServer(t *testing.T) string {
 	return fmt.Sprintf("nats://127.0.0.1:%d?store=agents&lease=1s", free[0])
 }
 
-// Two processes share a store on a server: a run of the one is seen and started at the
-// other, and goes on there when the first is killed.
+// Two processes share a store on a server: a run of the first can be seen and started
+// through the second, and continues there when the first is killed.
 func TestServicesOnAServerTakeOverFromEachOther(t *testing.T) {
 	store := startServer(t)
 	first := begun(t, store)
@@ -138,7 +138,7 @@ func TestServicesOnAServerTakeOverFromEachOther(t *testing.T) {
 	_, _, err = (&streamer.Client{URL: first.url}).Start(t.Context(), streamer.Start{Program: "work", RunID: "later", Input: input, At: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	second := begun(t, store)
-	require.Eventually(t, func() bool { // it counts the queue of both
+	require.Eventually(t, func() bool { // it counts the queue of both processes
 		response, err := http.Get(second.url + "metrics")
 		if err != nil {
 			return false
@@ -156,7 +156,7 @@ func TestServicesOnAServerTakeOverFromEachOther(t *testing.T) {
 	for e, err := range stream.Events(t.Context()) {
 		require.NoError(t, err)
 		switch e.Name {
-		case "elsewhere": // the first process executes it
+		case "elsewhere": // the first process executes the run
 			assert.Contains(t, string(e.Data), "not available here")
 			first.Kill()
 		case "delta":
@@ -192,9 +192,9 @@ func awaitLine(t *testing.T, w *worker, text string) {
 
 func TestWhatIsNoStoreIsRefused(t *testing.T) {
 	for url, want := range map[string]string{
-		"postgres://db/app":                          "not one of NATS servers",
-		"nats://app:secret@%zz:4222":                 "not one of NATS servers",
-		"nats://app:secret@127.0.0.1:4222,127.0.0.1": "not one of NATS servers",
+		"postgres://db/app":                          "does not name NATS servers",
+		"nats://app:secret@%zz:4222":                 "does not name NATS servers",
+		"nats://app:secret@127.0.0.1:4222,127.0.0.1": "does not name NATS servers",
 		"nats://127.0.0.1:1?replicas=many":           `replicas is "many"`,
 		"nats://127.0.0.1:1?replicas=0":              `replicas is "0"`,
 		"nats://127.0.0.1:1?lease=10":                `lease is "10"`,

@@ -8,7 +8,6 @@
 //		})
 //	}
 //
-// Such a program has the flag -store, the URL of the database, such as
-// postgres://app@db/app. The parameter schema of the URL is that of the store, which must have
-// been migrated.
+// Such a program has the flag -store, the URL of the database, such as postgres://app@db/app.
+// The parameter schema of the URL is the schema of the store, which must have been migrated.
 package service

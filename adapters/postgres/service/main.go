@@ -20,11 +20,11 @@ func Main(register func(*runner.Runner) error) {
 }
 
 // Open opens the store of a URL such as postgres://app@db/app?schema=runs, with a pool of
-// its own, for [service.Options]. Done closes both.
+// its own, for [service.Options]. done closes both.
 func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue runner.Queue, done func() error, err error) {
 	u, err := url.Parse(storeURL)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" { // an error of Parse may show a password
-		return nil, nil, nil, errors.New("the URL of the store is not one of PostgreSQL; want one such as postgres://app@db/app")
+		return nil, nil, nil, errors.New("the URL of the store is not a PostgreSQL URL; want one such as postgres://app@db/app")
 	}
 	parameters := u.Query()
 	schema := parameters.Get("schema")

@@ -1,6 +1,6 @@
-// Package stub stands for what the examples of eino import and what needs an account or a
-// network, and makes their models and tools durable. The examples import it in place of
-// packages of eino-ext, see examples_test.go.
+// Package stub replaces packages that the examples of eino import and that need an
+// account or a network, and makes their models and tools durable. The examples import it
+// in place of packages of eino-ext, see examples_test.go.
 package stub
 
 import (
@@ -42,7 +42,7 @@ func check(err error) {
 	}
 }
 
-// note writes a line to the ledger of what was really done.
+// note writes a line to the ledger of calls that were really made.
 func note(line string) {
 	f, err := os.OpenFile(os.Getenv("RUN_LEDGER"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	check(err)
@@ -51,28 +51,28 @@ func note(line string) {
 	check(f.Close())
 }
 
-// ChatModelConfig stands for those of eino-ext.
+// ChatModelConfig replaces those of eino-ext.
 type ChatModelConfig struct {
 	APIKey, BaseURL, Model string
 	Temperature            *float32
 }
 
-// ChatModel is a durable model that says what SCRIPT has.
+// ChatModel is a durable model that answers with the messages in SCRIPT.
 type ChatModel struct{ model.ToolCallingChatModel }
 
-// NewChatModel stands for those of eino-ext.
+// NewChatModel replaces those of eino-ext.
 func NewChatModel(context.Context, *ChatModelConfig) (*ChatModel, error) {
 	m, err := eino.Model("model", scripted{})
 	return &ChatModel{m}, err
 }
 
-// BindTools is what older examples call.
+// BindTools is called by older examples.
 func (m *ChatModel) BindTools(tools []*schema.ToolInfo) (err error) {
 	m.ToolCallingChatModel, err = m.WithTools(tools)
 	return err
 }
 
-// scripted answers the n-th time with the n-th message of SCRIPT.
+// scripted answers the n-th request with the n-th message in SCRIPT.
 type scripted struct{}
 
 func (s scripted) WithTools([]*schema.ToolInfo) (model.ToolCallingChatModel, error) { return s, nil }
@@ -114,7 +114,7 @@ func (n noting) InvokableRun(ctx context.Context, arguments string, opts ...tool
 	return n.InvokableTool.InvokableRun(ctx, arguments, opts...)
 }
 
-// Config and NewTextSearchTool stand for the search of DuckDuckGo.
+// Config and NewTextSearchTool replace the search of DuckDuckGo.
 type Config struct{}
 
 func NewTextSearchTool(context.Context, *Config) (tool.InvokableTool, error) {
@@ -124,7 +124,7 @@ func NewTextSearchTool(context.Context, *Config) (tool.InvokableTool, error) {
 	return utils.InferTool("duckduckgo_text_search", "", func(_ context.Context, q query) (string, error) { return "found " + q.Query, nil })
 }
 
-// The rest stands for traces, which are off, and for a picture of the graph.
+// The rest replaces traces, which are off, and a picture of the graph.
 type client struct{}
 
 func (client) Close(context.Context)          {}

@@ -11,7 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// export writes a run to a file, which is replaced when the new one is whole.
+// export writes a run to a file. An existing file is replaced when the new one is
+// complete.
 func export(ctx context.Context, s snapshot.Store, id, file string) error {
 	run, err := s.Load(ctx, id)
 	if err != nil {
@@ -20,7 +21,8 @@ func export(ctx context.Context, s snapshot.Store, id, file string) error {
 	return run.WriteFile(file)
 }
 
-// importRuns stores the runs of files. One that cannot be stored stops no other.
+// importRuns stores the runs in files. If one cannot be stored, the others are stored
+// nevertheless.
 func importRuns(ctx context.Context, s snapshot.Store, files []string, out io.Writer) error {
 	var all error
 	for _, file := range files {
@@ -31,13 +33,14 @@ func importRuns(ctx context.Context, s snapshot.Store, files []string, out io.Wr
 		}
 		fmt.Fprintf(out, "run %s is imported\n", run.RunID)
 		if missing > 0 {
-			fmt.Fprintf(out, "run %s: %d of its artifacts are not in this store; copy-from and copy-to copy them, too\n", run.RunID, missing)
+			fmt.Fprintf(out, "run %s: %d of its artifacts are not in this store; copy-from and copy-to copy artifacts, too\n", run.RunID, missing)
 		}
 	}
 	return all
 }
 
-// importRun returns how many artifacts of the run the store does not have.
+// importRun stores the run in a file. It returns how many artifacts of the run the
+// store lacks.
 func importRun(ctx context.Context, s snapshot.Store, file string) (run *snapshot.Run, missing int, err error) {
 	document, err := os.ReadFile(file)
 	if err != nil {
@@ -58,7 +61,7 @@ func importRun(ctx context.Context, s snapshot.Store, file string) (run *snapsho
 		if errors.Is(err, snapshot.ErrNotFound) {
 			missing++
 		} else if err != nil {
-			return nil, 0, fmt.Errorf("run %s is stored, and its artifacts cannot be looked at: %w", run.RunID, err)
+			return nil, 0, fmt.Errorf("run %s is stored, but its artifacts cannot be checked: %w", run.RunID, err)
 		}
 	}
 	return run, missing, nil

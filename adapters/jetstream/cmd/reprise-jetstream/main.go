@@ -39,8 +39,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	name := flags.String("store", "reprise", "the `name` of the store")
 	credentials := flags.String("creds", "", "a `file` with credentials of the servers")
 	domain := flags.String("domain", "", "the JetStream `domain` of the servers that keep the store")
-	prefix := flags.String("api-prefix", "", "what requests to JetStream begin with instead of $JS.API, where it is imported from another `account`")
-	replicas := flags.Int("replicas", 1, "on how many servers a store that does not exist yet keeps each run")
+	prefix := flags.String("api-prefix", "", "the prefix of requests to JetStream instead of $JS.API, if JetStream is imported from another `account`")
+	replicas := flags.Int("replicas", 1, "the number of servers that keep each run, for a store that does not exist yet")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "reprise-jetstream [flags] "+usage)
 		flags.PrintDefaults()
@@ -74,8 +74,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	return errors.Join(do(ctx, store), store.Close())
 }
 
-// command is the command in the arguments. Errors in the arguments are reported
-// before any connection is made.
+// command returns the command in the arguments. Errors in the arguments are
+// reported before any connection is made.
 func command(args []string, out io.Writer) (func(context.Context, *jetstream.Store) error, error) {
 	if len(args) == 0 {
 		args = []string{""}
@@ -104,7 +104,7 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 		return func(ctx context.Context, s *jetstream.Store) error {
 			_, err := jetstream.OpenQueue(ctx, s)
 			if err == nil {
-				fmt.Fprintln(out, "the streams of the store are there")
+				fmt.Fprintln(out, "the streams of the store exist")
 			}
 			return err
 		}, nil
@@ -114,13 +114,13 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 	return nil, fmt.Errorf("got %q, want %s", args, usage)
 }
 
-// repair mends the list of runs and the queue, and says what it did.
+// repair corrects the list of runs and the queue, and prints what it has changed.
 func repair(ctx context.Context, s *jetstream.Store, out io.Writer) error {
 	if _, err := jetstream.OpenQueue(ctx, s); err != nil {
 		return err
 	}
 	_, err := s.Repair(ctx)
-	r := s.Repaired() // Open may have done it
-	fmt.Fprintf(out, "%d runs are shown that were not, or not as they were\n%d runs are no longer shown that do not exist\n%d runs are queued anew\n", r.Shown, r.Hidden, r.Queued)
+	r := s.Repaired() // Open may have repaired the store already
+	fmt.Fprintf(out, "%d runs were missing from the list, or outdated in it\n%d runs that do not exist were removed from the list\n%d runs were queued again\n", r.Shown, r.Hidden, r.Queued)
 	return err
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestRunsMoveBetweenStores: from a directory to a server, to a file, and to
-// another directory; with an output that is an artifact, and an answer that waits.
+// TestRunsMoveBetweenStores moves a run from a directory to a server, to a file,
+// and to another directory. The run has an output that is an artifact, and an
+// answer that waits.
 func TestRunsMoveBetweenStores(t *testing.T) {
 	url := jstest.Start(t).URL()
 	dir, other, file := t.TempDir(), filepath.Join(t.TempDir(), "other"), filepath.Join(t.TempDir(), "run")
@@ -47,7 +48,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	var out bytes.Buffer
 	err = run(t.Context(), []string{"-url", url, "import", file}, &out, &out)
 	require.ErrorIs(t, err, snapshot.ErrExists)
-	assert.Equal(t, "run run-1 is imported\nrun run-1: 1 of its artifacts are not in this store; copy-from and copy-to copy them, too\n", do("-store", "second", "import", file))
+	assert.Equal(t, "run run-1 is imported\nrun run-1: 1 of its artifacts are not in this store; copy-from and copy-to copy artifacts, too\n", do("-store", "second", "import", file))
 
 	const reads = `^reading [1-9]\d* messages of runs, [1-9]\d* bytes, and the entries of `
 	assert.Regexp(t, reads+`1 artifacts\nartifacts removed: 0\n$`, do("gc"))
@@ -55,9 +56,9 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	assert.Regexp(t, reads+`0 artifacts\nartifacts removed: 0\n$`, do("-store", "second", "gc", "0s"))
 
 	conn := jstest.Connect(t, url)
-	_, err = conn.Request("$JS.API.STREAM.PURGE.RPI_reprise", nil, time.Minute) // the list is lost
+	_, err = conn.Request("$JS.API.STREAM.PURGE.RPI_reprise", nil, time.Minute) // removes the list of runs
 	require.NoError(t, err)
-	assert.Equal(t, "1 runs are shown that were not, or not as they were\n0 runs are no longer shown that do not exist\n0 runs are queued anew\n", do("repair"))
+	assert.Equal(t, "1 runs were missing from the list, or outdated in it\n0 runs that do not exist were removed from the list\n0 runs were queued again\n", do("repair"))
 	assert.Contains(t, do("runs"), "run-1\tcompleted\t")
 
 	to, err := filestore.New(other)
@@ -76,7 +77,8 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestPermissionsAreThoseOfTheStore: of its name, and where its JetStream is.
+// TestPermissionsAreThoseOfTheStore: they depend on the name, the domain and the
+// prefix.
 func TestPermissionsAreThoseOfTheStore(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-store", "mine", "-domain", "hub", "permissions", "worker"}, &out, &out))
@@ -92,7 +94,7 @@ func TestPermissionsAreThoseOfTheStore(t *testing.T) {
 	url := jstest.Start(t).URL()
 	out.Reset()
 	require.NoError(t, run(t.Context(), []string{"-url", url, "init"}, &out, &out))
-	assert.Equal(t, "the streams of the store are there\n", out.String())
+	assert.Equal(t, "the streams of the store exist\n", out.String())
 }
 
 func TestWrongArgumentsAreNamed(t *testing.T) {
@@ -104,7 +106,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	err := run(t.Context(), []string{"permissions", "boss"}, &bytes.Buffer{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, `no role "boss"; want one of ["dashboard" "client" "worker" "admin"]`)
 	err = run(t.Context(), []string{"-domain", "a", "-api-prefix", "b", "permissions", "worker"}, &bytes.Buffer{}, &bytes.Buffer{})
-	require.ErrorContains(t, err, `Domain is "a" and APIPrefix is "b"; want one of them`)
+	require.ErrorContains(t, err, `Domain is "a" and APIPrefix is "b"; want only one of them`)
 	for _, grace := range []string{"soon", "-1h"} {
 		err := run(t.Context(), []string{"gc", grace}, &bytes.Buffer{}, &bytes.Buffer{})
 		require.ErrorContains(t, err, "want a duration of 0 or more")

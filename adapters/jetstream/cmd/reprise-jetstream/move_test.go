@@ -34,7 +34,7 @@ const (
 	nap      = 2 * time.Second
 )
 
-// ledger keeps which effects happened.
+// ledger records the effects that have happened.
 type ledger struct {
 	mu    sync.Mutex
 	lines []string
@@ -63,8 +63,8 @@ type job struct {
 	Kind string `json:"kind"`
 }
 
-// register registers a program of two effects, with something between them that the
-// kind of the job says. The output of the first is an artifact.
+// register registers a program with two effects, and something between them that
+// depends on the kind of the job. The output of the first effect is an artifact.
 func (l *ledger) register(r *runner.Runner) {
 	runner.Register(r, decorators.Agent("job", "", func(ctx context.Context, in job) (string, error) {
 		large, err := core.Step(ctx, "first", func(context.Context) ([]byte, error) {
@@ -113,7 +113,7 @@ func (l *ledger) runner(t *testing.T, store snapshot.Store) *runner.Runner {
 	return r
 }
 
-// serve runs the runs of a store until the function that it returns is called.
+// serve executes the runs of a store until the returned function is called.
 func (l *ledger) serve(t *testing.T, store snapshot.Store) (*runner.Runner, func()) {
 	t.Helper()
 	r := l.runner(t, store)
@@ -141,8 +141,8 @@ func await(t *testing.T, s snapshot.Store, id string, status snapshot.Status) {
 	}
 }
 
-// fill makes runs of every kind in a store, and an archive of one. Nobody has them
-// open then.
+// fill creates runs of every kind in a store, all of them closed, and an archive of
+// one of them.
 func (l *ledger) fill(t *testing.T, s snapshot.Store) (archive string) {
 	t.Helper()
 	r, stop := l.serve(t, s)
@@ -199,15 +199,15 @@ func questionOf(t *testing.T, r *runner.Runner, id string) string {
 	return questions[0].ID
 }
 
-// copied are the runs of fill, with what they are in either store.
+// copied lists the runs of fill, with their status in both stores.
 var copied = map[string]snapshot.Status{
 	"completed": snapshot.StatusCompleted, "pinned": snapshot.StatusCompleted, "failed": snapshot.StatusFailed,
 	"asked": snapshot.StatusPaused, "answered": snapshot.StatusPaused, "cancelled": snapshot.StatusCancelled,
 	"later": snapshot.StatusQueued, "parked": snapshot.StatusPaused, "queued": snapshot.StatusQueued, "forked": snapshot.StatusInterrupted,
 }
 
-// check compares runs with those they were copied from, lets them run to their ends,
-// and looks at the ledger: what has an outcome does not run again.
+// check compares runs with their originals, lets them continue to their ends, and
+// checks in the ledger that no call with an outcome has run again.
 func (l *ledger) check(t *testing.T, to, from snapshot.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -254,7 +254,7 @@ func (l *ledger) check(t *testing.T, to, from snapshot.Store) {
 	for _, id := range []string{"pinned", "asked", "answered", "parked", "queued", "archived"} {
 		assert.Equal(t, 1, l.count(id+" last"), id)
 	}
-	assert.Equal(t, 2, l.count("completed last"), "once more, in the fork")
+	assert.Equal(t, 2, l.count("completed last"), "one more, in the fork")
 	assert.Zero(t, l.count("later first"))
 }
 
@@ -267,8 +267,8 @@ func openStore(t *testing.T, conn *nats.Conn, name string) *jetstream.Store {
 	return s
 }
 
-// TestRunsOfEveryKindGoOnInAnotherStore: from a directory on a server, and from a
-// server in a directory. All is copied twice, which changes nothing.
+// TestRunsOfEveryKindGoOnInAnotherStore: from a directory to a server, and from a
+// server to a directory. Everything is copied twice, which must change nothing.
 func TestRunsOfEveryKindGoOnInAnotherStore(t *testing.T) {
 	server := jstest.Start(t)
 	command := func(t *testing.T, args ...string) {
@@ -305,7 +305,8 @@ func TestRunsOfEveryKindGoOnInAnotherStore(t *testing.T) {
 	})
 }
 
-// An interrupted store fails after some changes, before or after it makes one.
+// An interrupted store fails after a number of changes, either before or after it makes
+// the last one.
 type interrupted struct {
 	snapshot.Store
 	left  int
@@ -340,7 +341,7 @@ func (s *interrupted) Post(ctx context.Context, id string, m snapshot.Message) e
 	return s.change(func() error { return s.Store.Post(ctx, id, m) })
 }
 
-// waiting makes a run with an artifact and two messages that wait for it.
+// waiting creates a run with an artifact and two messages that wait for it.
 func waiting(t *testing.T, s snapshot.Store) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, "run-1")
@@ -393,7 +394,8 @@ func TestCopyThatWasInterruptedIsContinued(t *testing.T) {
 	}
 }
 
-// TestCopyOntoAnotherRunIsRefused: one that has gone on, or that only has its ID.
+// TestCopyOntoAnotherRunIsRefused: the copy has continued, or is a different run with
+// the same ID.
 func TestCopyOntoAnotherRunIsRefused(t *testing.T) {
 	from, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
@@ -413,7 +415,7 @@ func TestCopyOntoAnotherRunIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, before.Info, now.Info)
 	}
-	refused() // while it is open
+	refused() // while the run is open
 	require.NoError(t, st.Close())
 	refused()
 	require.NoError(t, to.Delete(t.Context(), "run-1"))
@@ -424,7 +426,7 @@ func TestCopyOntoAnotherRunIsRefused(t *testing.T) {
 	refused()
 }
 
-// TestDamagedDocumentIsNotImported: nor one that was cut, whatever is missing.
+// TestDamagedDocumentIsNotImported, nor is a truncated one, whatever is missing.
 func TestDamagedDocumentIsNotImported(t *testing.T) {
 	server := jstest.Start(t)
 	s := openStore(t, server.Connect(), "reprise")
@@ -446,7 +448,7 @@ func TestDamagedDocumentIsNotImported(t *testing.T) {
 		var out bytes.Buffer
 		err := importRuns(t.Context(), to, []string{file, filepath.Join(t.TempDir(), "none")}, &out)
 		require.ErrorContains(t, err, file+" is not imported")
-		require.ErrorIs(t, err, os.ErrNotExist, "and the other")
+		require.ErrorIs(t, err, os.ErrNotExist, "the other file is imported")
 		assert.Empty(t, out.String())
 		_, err = to.Info(t.Context(), "run-1")
 		require.ErrorIs(t, err, snapshot.ErrNotFound)

@@ -26,14 +26,14 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestRunsOutliveEveryProcess: of the processes that it prints, a worker and the
-// server are killed while runs are under way.
+// TestRunsOutliveEveryProcess kills a worker and the server, of the processes that
+// the program prints, while runs are in progress.
 func TestRunsOutliveEveryProcess(t *testing.T) {
-	free, err := ports.Free(2) // where the server and the dashboard come back
+	free, err := ports.Free(2) // ports that the server and the dashboard keep when they are restarted
 	require.NoError(t, err)
 	cmd := process.Command(t, "cluster", "-dir", t.TempDir(), "-port", strconv.Itoa(free[0]), "-addr", fmt.Sprint("127.0.0.1:", free[1]))
 	cmd.Stderr = os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its processes
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // on which it ends its processes
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

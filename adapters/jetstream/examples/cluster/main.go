@@ -42,7 +42,7 @@ func run(ctx context.Context, role string, args []string, out io.Writer) error {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q; it takes flags only, see -help", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q; want only flags, see -help", flags.Arg(0))
 	}
 	switch role {
 	case "server":

@@ -32,7 +32,7 @@ type Count struct {
 	To int `json:"to"`
 }
 
-// A Number is a number on the way.
+// A Number is a number that is counted.
 type Number struct {
 	Number int `json:"number"`
 }
@@ -85,7 +85,7 @@ func (c *cluster) open(ctx context.Context) (*nats.Conn, *jetstream.Store, *jets
 	for ctx.Err() == nil && !conn.IsConnected() {
 		select {
 		case <-conn.StatusChanged(nats.CONNECTED):
-		case <-time.After(100 * time.Millisecond): // it may have connected just before
+		case <-time.After(100 * time.Millisecond): // it may have connected just before the wait
 		case <-ctx.Done():
 		}
 	}
@@ -153,7 +153,7 @@ func (c *cluster) serveDashboard(ctx context.Context) error {
 	return errors.Join(err, store.Close())
 }
 
-// follow publishes the records of all workers, and continues after the server was
+// follow publishes the records of all workers, and tries again if the server is
 // unavailable.
 func follow(ctx context.Context, runs *stored.Runs, dashboard *streamer.Handler) {
 	for ctx.Err() == nil {

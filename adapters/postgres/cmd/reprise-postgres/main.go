@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 		return err
 	}
 	if *url == "" {
-		return errors.New("which database? Give -store, or DATABASE_URL in the environment, such as postgres://app@localhost/app")
+		return errors.New("no database is given; want -store, or DATABASE_URL in the environment, such as postgres://app@localhost/app")
 	}
 	pool, err := pgxpool.New(ctx, *url)
 	if err != nil {
@@ -75,8 +75,8 @@ func printMigrations(schema string, args []string, out io.Writer) error {
 	return err
 }
 
-// command is the command in the arguments. Errors in the arguments are reported before any
-// connection is made.
+// command returns the command in the arguments. Errors in the arguments are reported
+// before any connection is made.
 func command(args []string, schema string, out io.Writer) (func(context.Context, *pgxpool.Pool) error, error) {
 	if len(args) == 0 {
 		args = []string{""}

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestRunsMoveBetweenStores: from a directory into a database, and to another directory; with
-// an output that is an artifact, and an answer that waits.
+// TestRunsMoveBetweenStores moves a run from a directory into a database, and to another
+// directory. The run has an output that is an artifact, and an answer that waits.
 func TestRunsMoveBetweenStores(t *testing.T) {
 	url := pgtest.Start(t)
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
@@ -47,7 +47,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	do("migrate")
 	do("migrate")
 	assert.Equal(t, "run run-1 was copied\n", do("copy-from", dir))
-	assert.Equal(t, "run run-1 was copied\n", do("copy-from", dir), "which continues it")
+	assert.Equal(t, "run run-1 was copied\n", do("copy-from", dir), "copying again continues the copy")
 	assert.Contains(t, do("runs"), "run-1\tcompleted\t")
 	assert.Equal(t, "ok       run-1: 4 records\n", do("verify"))
 	assert.Equal(t, "artifacts removed: 0\n", do("gc", "0s"), "a run refers to it")
@@ -76,7 +76,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	assert.Equal(t, "artifacts removed: 1\n", do("gc", "0s"))
 }
 
-// Another tool can apply what is printed.
+// Another tool can apply the printed statements.
 func TestPrintedMigrationsAreThoseThatAreApplied(t *testing.T) {
 	url := pgtest.Start(t)
 	var out bytes.Buffer

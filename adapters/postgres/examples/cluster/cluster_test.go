@@ -25,14 +25,14 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestRunsOutliveAWorker: of the processes that it prints, one is killed while runs are
-// under way, on the server that DATABASE_URL names.
+// TestRunsOutliveAWorker kills one of the processes that the program prints while runs
+// are in progress, on the server in DATABASE_URL.
 func TestRunsOutliveAWorker(t *testing.T) {
 	database := pgtest.Start(t)
 	cmd := process.Command(t, "cluster")
 	cmd.Env = append(cmd.Env, "DATABASE_URL="+database)
 	cmd.Stderr = os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its processes
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // on which it ends its processes
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

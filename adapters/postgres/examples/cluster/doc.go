@@ -5,6 +5,6 @@
 //
 //	DATABASE_URL=postgres://app@db/app go run ./examples/cluster
 //
-// Without DATABASE_URL it starts a server in -dir, where PostgreSQL is installed: that one can
+// Without DATABASE_URL it starts a server in -dir, if PostgreSQL is installed. That server can
 // be killed, too.
 package main

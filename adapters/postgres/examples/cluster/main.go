@@ -49,12 +49,12 @@ type Count struct {
 	To int `json:"to"`
 }
 
-// A Number is one of those on the way.
+// A Number is a number that is counted.
 type Number struct {
 	Number int `json:"number"`
 }
 
-// register makes the agent known. Each number takes a second, and is counted again by another
+// register registers the agent. Each number takes a second, and is counted again by another
 // worker if the first is killed meanwhile.
 func register(r *runner.Runner, worker string) {
 	number := decorators.Tool("number", "Waits for a second.", func(ctx context.Context, in Number) (string, error) {
@@ -78,10 +78,11 @@ func register(r *runner.Runner, worker string) {
 	}))
 }
 
-// run runs the server, if it has to, and the workers, each again when it ends, until ctx does.
+// run runs the server, if necessary, and the workers until ctx ends. It restarts each
+// process that ends.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("cluster", flag.ContinueOnError)
-	dir := flags.String("dir", filepath.Join(os.TempDir(), "reprise-postgres-cluster"), "the `directory` of a server that is started")
+	dir := flags.String("dir", filepath.Join(os.TempDir(), "reprise-postgres-cluster"), "the `directory` of the server, if one is started")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (c *cluster) print(format string, args ...any) {
 	fmt.Fprintf(c.out, format, args...)
 }
 
-// keepServer starts a server again that was killed.
+// keepServer restarts the server when it was killed.
 func (c *cluster) keepServer(ctx context.Context, server *pgserver.Server, dir string, port int) {
 	for {
 		c.print("server    kill -9 %d\n", server.PID())
@@ -175,7 +176,7 @@ func (c *cluster) keepWorker(ctx context.Context, name, addr string) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.print("%s  has ended (%v) and is started again in %v\n", name, ended, again)
+		c.print("%s  ended (%v) and will be restarted in %v\n", name, ended, again)
 		select {
 		case <-time.After(again):
 		case <-ctx.Done():

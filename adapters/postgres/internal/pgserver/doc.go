@@ -1,3 +1,4 @@
 // Package pgserver starts servers of an installed PostgreSQL, for tests and examples. Their
-// directories survive them; connections are not authenticated, from this machine alone.
+// directories remain. Connections are accepted only from this machine, without
+// authentication.
 package pgserver

@@ -16,19 +16,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrNotInstalled is that there is no PostgreSQL on this machine.
+// ErrNotInstalled is returned if PostgreSQL is not installed on this machine.
 var ErrNotInstalled = errors.New("pgserver: PostgreSQL is not installed: no initdb on PATH or in /usr/lib/postgresql")
 
-// A Server is a process of PostgreSQL. Its methods are for one goroutine.
+// A Server is a PostgreSQL server in a process. Its methods must not be called
+// concurrently.
 type Server struct {
 	URL  string // for the superuser postgres
 	cmd  *exec.Cmd
 	dead chan struct{}
 }
 
-// Start starts a server on a port of 127.0.0.1 whose data is in a directory, which is made
-// if it does not exist; others must be able to reach it. A server refuses to run as root:
-// there it runs as the user postgres. It waits until the server takes connections.
+// Start starts a server on a port of 127.0.0.1, with its data in a directory, which is
+// created if it does not exist and must be accessible to other users. Since a server
+// refuses to run as root, it runs as the user postgres if the caller is root. Start waits
+// until the server accepts connections.
 func Start(ctx context.Context, dir string, port int, settings ...string) (*Server, error) {
 	bin, err := directory()
 	if err != nil {
@@ -49,7 +51,7 @@ func Start(ctx context.Context, dir string, port int, settings ...string) (*Serv
 		args = append(args, "-c", set)
 	}
 	s := &Server{URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)}
-	for { // one that was killed leaves memory, which the next waits for
+	for { // a killed server leaves shared memory, whose release the next one must await
 		again, err := s.start(ctx, filepath.Join(bin, "postgres"), filepath.Join(dir, "log"), args, as)
 		if err == nil || !again {
 			return s, err
@@ -57,9 +59,9 @@ func Start(ctx context.Context, dir string, port int, settings ...string) (*Serv
 	}
 }
 
-// Backup copies the data of a server that was stopped into another directory, from which Start starts
-// another one; a standby that follows the server if it is asked for. That is only read, until
-// pg_promote is called there.
+// Backup copies the data of a stopped server into another directory, from which Start can start
+// another server. If standby is set, the other server follows this one, and is read-only until
+// pg_promote is called on it.
 func (s *Server) Backup(ctx context.Context, dir string, standby bool) error {
 	as, uid, err := owner()
 	if err != nil {
@@ -80,7 +82,7 @@ func (s *Server) Backup(ctx context.Context, dir string, standby bool) error {
 	return errors.Join(err, settings.Close(), os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644)) //nolint:gosec // the server reads it
 }
 
-// run runs a program of PostgreSQL to its end.
+// run runs a program of PostgreSQL and waits until it ends.
 func run(ctx context.Context, as *syscall.SysProcAttr, dir, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.SysProcAttr, cmd.Dir = as, dir
@@ -90,7 +92,8 @@ func run(ctx context.Context, as *syscall.SysProcAttr, dir, program string, args
 	return nil
 }
 
-// directory is where the programs of PostgreSQL are: those of the newest that is installed.
+// directory returns the directory with the programs of the newest PostgreSQL that is
+// installed.
 func directory() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		path, err = filepath.EvalSymlinks(path)
@@ -103,15 +106,16 @@ func directory() (string, error) {
 	return filepath.Dir(slices.Max(found)), nil
 }
 
-// owner is who runs the server; nil for the present user.
+// owner returns the attributes and the ID of the user that runs the server; nil for the
+// current user.
 func owner() (*syscall.SysProcAttr, int, error) {
-	attributes := &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is not for it
+	attributes := &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must not reach the server
 	if os.Getuid() != 0 {
 		return attributes, -1, nil
 	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, 0, fmt.Errorf("pgserver: a server does not run as root: %w", err)
+		return nil, 0, fmt.Errorf("pgserver: a server cannot run as root: %w", err)
 	}
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {
@@ -132,7 +136,7 @@ func initialize(ctx context.Context, bin, dir, data string, as *syscall.SysProcA
 	return run(ctx, as, dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
 }
 
-// start reports whether it may be tried again.
+// start starts the process. It reports whether a failed start may be tried again.
 func (s *Server) start(ctx context.Context, program, logFile string, args []string, as *syscall.SysProcAttr) (again bool, err error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/internal/ports"
 )
 
-// Start starts a server until the end of the test, which is skipped where PostgreSQL is not
+// Start starts a server until the end of the test. The test is skipped if PostgreSQL is not
 // installed. It returns the URL of the superuser.
 func Start(t testing.TB) string {
 	t.Helper()
