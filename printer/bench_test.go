@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// busyRun returns an endless sequence of records as a run with retries publishes them:
-// of calls in an agent and in branches of a group, each with its own address.
+// busyRun returns an endless sequence of records like that of a run with retries. The
+// calls are in an agent and in branches of a group, each with its own address.
 func busyRun(b *testing.B) func() record.Record {
 	b.Helper()
 	var records []record.Record

@@ -45,7 +45,7 @@ func (t *text) call(r *record.Record) {
 		t.ending(r)
 	}
 	t.finish(r)
-	if r.Reason == record.ReasonPermanent && r.Message() != "" { // the message says how to have it retried
+	if r.Reason == record.ReasonPermanent && r.Message() != "" { // the message says how to make it retried
 		t.beginContinuation(mark{t.note, faint})
 		t.message("", r.Message())
 		t.end()

@@ -80,8 +80,8 @@ func TestLinesOfConcurrentRunsNeverMix(t *testing.T) {
 	}
 }
 
-// hundredCalls makes a hundred calls at once. Each fails twice; every seventh fails for
-// good. The names of the calls and their errors contain a number.
+// hundredCalls makes a hundred concurrent calls. Each fails twice; every seventh fails
+// for good. The names of the calls and their errors contain a number.
 func hundredCalls(ctx context.Context, p *printer.Printer) error {
 	const calls = 100
 	type number struct{ N int }
@@ -111,7 +111,7 @@ func hundredCalls(ctx context.Context, p *printer.Printer) error {
 	}()...)
 	var failed *actors.GroupError
 	if !errors.As(err, &failed) || len(failed.Failed) != 15 {
-		return fmt.Errorf("not as expected: %w", err)
+		return fmt.Errorf("unexpected result: %w", err)
 	}
 	return nil
 }
@@ -150,13 +150,13 @@ func TestEveryLineOfAHundredConcurrentCallsBelongsToOneOfThem(t *testing.T) {
 					if m := shape.FindStringSubmatch(line); m != nil {
 						matched = true
 						if len(m) == 3 && strings.HasPrefix(line, "  ✖") {
-							require.Equal(t, m[1], m[2], "the error is that of the call: %s", line)
+							require.Equal(t, m[1], m[2], "the error belongs to another call: %s", line)
 						}
 					}
 				}
-				require.True(t, matched, "line %d is of no call: %q", i+1, line)
+				require.True(t, matched, "line %d belongs to no call: %q", i+1, line)
 				if strings.Contains(line, "↻ Retrying") {
-					require.Contains(t, lines[i-1], "[FAILED]", "a wait is written below its failure")
+					require.Contains(t, lines[i-1], "[FAILED]", "a wait must follow its failure")
 				}
 				if strings.Contains(line, "↻ Recovered") {
 					require.Contains(t, lines[i-1], "[COMPLETED after")

@@ -43,7 +43,7 @@ func TestCountsAreBoundedWhereNothingEnds(t *testing.T) {
 	assert.Equal(t, Summary{Counts: record.Counts{Tools: record.Stock{Running: limit}, Attempts: limit, Begun: limit}}, counts.total())
 	add(record.StatusCompleted, 1000)
 	s := counts.total()
-	assert.Equal(t, 1000, s.Tools.Completed, "what was not followed counts by its outcome")
+	assert.Equal(t, 1000, s.Tools.Completed, "calls that are not tracked count when they end")
 	assert.Zero(t, s.Tools.Running)
 }
 
@@ -65,7 +65,7 @@ func TestRepublishedRecordsCountOnce(t *testing.T) {
 	for range 2 {
 		counts.add(rec(0, 1, record.StatusRecovered))
 		want.Restored = 1
-		assert.Equal(t, want, counts.total().Tools, "that of generation 1 was not")
+		assert.Equal(t, want, counts.total().Tools, "the outcome of generation 1 was not counted")
 	}
 }
 
@@ -86,5 +86,5 @@ func TestRecordsAfterUnstoredOnesCount(t *testing.T) {
 	counts.add(rec(5, 3, record.StatusCompleted))
 	assert.Equal(t, record.Stock{Completed: 1}, counts.total().Tools)
 	counts.add(rec(5, 3, record.StatusCompleted))
-	assert.Equal(t, record.Stock{Completed: 1}, counts.total().Tools, "it was counted")
+	assert.Equal(t, record.Stock{Completed: 1}, counts.total().Tools, "the record was counted before")
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew, from what is printed now")
+var update = flag.Bool("update", false, "rewrite the golden files with the current output")
 
 // golden compares got with a file.
 func golden(t *testing.T, name, got string) {
@@ -31,7 +31,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err, "go test ./printer -update writes it")
-	assert.Equal(t, string(want), got, "%s; go test ./printer -update writes it anew", path)
+	assert.Equal(t, string(want), got, "%s; go test ./printer -update rewrites it", path)
 }
 
 // story builds a run with every kind of record that a printer shows.
@@ -101,7 +101,7 @@ func everything(t testing.TB) []record.Record {
 	s.add(0, record.Record{Kind: record.KindRun, Status: started, Name: "trips", Detail: &record.Detail{Message: "a trip to Oslo"}})
 	s.call(0, agent, started, 0, a, a, with(record.Detail{Input: encoded(map[string]any{"to": "Oslo"})}))
 
-	// The compact example of the specification, in an agent.
+	// The specification's compact example, in an agent.
 	s.call(0, tool, started, 0, a+"/fetch_data", "fetch_data")
 	s.call(half, tool, failed, 0, a+"/fetch_data", "fetch_data", again(2*sec, backoff))
 	s.call(2*sec, tool, started, 1, a+"/fetch_data", "fetch_data")
@@ -109,7 +109,7 @@ func everything(t testing.TB) []record.Record {
 	s.call(1700*ms, tool, started, 2, a+"/fetch_data", "fetch_data")
 	s.call(half, tool, completed, 2, a+"/fetch_data", "fetch_data", func(r *record.Record) { r.Elapsed = 5200 * ms }, with(record.Detail{Output: encoded("data")}))
 
-	// Its detailed example.
+	// The specification's detailed example.
 	s.call(0, tool, started, 0, a+"/fetch_data#2", "fetch_data")
 	s.call(half, tool, failed, 0, a+"/fetch_data#2", "fetch_data", again(2*sec, backoff))
 	s.call(2*sec, tool, started, 1, a+"/fetch_data#2", "fetch_data")
@@ -117,7 +117,7 @@ func everything(t testing.TB) []record.Record {
 	s.call(4*sec, tool, started, 2, a+"/fetch_data#2", "fetch_data")
 	s.call(half, tool, failed, 2, a+"/fetch_data#2", "fetch_data", because(errTimeout, record.ReasonExhausted), func(r *record.Record) { r.Elapsed = 7 * sec })
 
-	// Other ends of a call.
+	// Other ways in which a call ends.
 	s.call(0, tool, failed, 0, a+"/read_file", "read_file", because(errors.New(`"../x" is outside`), record.ReasonPrecondition),
 		func(r *record.Record) { r.Stage = record.StagePrecondition })
 	s.call(0, tool, started, 0, a+"/pay", "pay")

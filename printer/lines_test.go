@@ -125,7 +125,7 @@ func TestCompactFormHasTheTextsOfTheSpecification(t *testing.T) {
 ✔ fetch_data [COMPLETED after 3 attempts] (5.2s total)
   ↻ Recovered after 2 retries
 `, printed(recovering(t), printer.WithCompact()))
-	assert.Equal(t, printed(exhausting(t)), printed(exhausting(t), printer.WithCompact()), "a failure has all its attempts")
+	assert.Equal(t, printed(exhausting(t)), printed(exhausting(t), printer.WithCompact()), "a failure shows all its attempts")
 }
 
 func TestCompactFormWritesACallWhenItsOutcomeIsKnown(t *testing.T) {
@@ -135,7 +135,7 @@ func TestCompactFormWritesACallWhenItsOutcomeIsKnown(t *testing.T) {
 	publish(p, records[:len(records)-1]...)
 	assert.Empty(t, out)
 	publish(p, records[len(records)-1])
-	assert.Len(t, out, 1, "and then whole")
+	assert.Len(t, out, 1, "and then all lines of the call")
 }
 
 func TestCompactFormKeepsTheLatestOfVeryManyAttempts(t *testing.T) {
@@ -570,7 +570,7 @@ func TestFirstWriteErrorIsKept(t *testing.T) {
 		p.Publish(completed(t, 0, half))
 	}
 	require.ErrorIs(t, p.Err(), errTimeout)
-	assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED] (0.5s)\n", f.String(), "the printer goes on after an error")
+	assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED] (0.5s)\n", f.String(), "the printer continues after an error")
 }
 
 // retrying returns the record that follows a failed record.

@@ -49,11 +49,11 @@ func TestTextIsShownBelowItsCallWhileItComes(t *testing.T) {
 
 		publish(p, now(failing(t, 0, 10*sec)...)...)
 		pass(sec)
-		assert.Empty(t, e.texts(), "the attempt is over")
+		assert.Empty(t, e.texts(), "the attempt has ended")
 		assert.Empty(t, show(0, live.PartEnd, ""))
 		publish(p, now(tool(t, record.StatusStarted, 1))...)
 		assert.Equal(t, []string{"  It"}, show(1, live.PartText, "It"))
-		assert.Equal(t, []string{"  It"}, show(0, live.PartText, "late"), "of an attempt that was abandoned")
+		assert.Equal(t, []string{"  It"}, show(0, live.PartText, "late"), "the output of an abandoned attempt")
 		publish(p, now(completed(t, 1, 3*sec))...)
 		pass(sec)
 		assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED after\n2 attempts] (3.0s total)\n  ↻ Recovered after 1 retry", e.shown())
@@ -82,7 +82,7 @@ func TestToolCallsAndProgressHaveTheirNames(t *testing.T) {
 		d.Name = "pages"
 		assert.Equal(t, []string{"  pages 3 of 9"}, show(d))
 		d.Text = "4 of 9"
-		assert.Equal(t, []string{"  pages 4 of 9"}, show(d), "progress replaces what it was")
+		assert.Equal(t, []string{"  pages 4 of 9"}, show(d), "progress replaces earlier progress")
 		require.NoError(t, p.Close())
 		p.Delta(d)
 		e.atRest(t)
@@ -158,11 +158,11 @@ func TestAnswerOfAModelIsShownWhileItComes(t *testing.T) {
 		require.Len(t, lines, 5, e.shown())
 		assert.Regexp(t, "^# run r1 \\[STARTED\\]\n@ assistant . 1.[45]s\n`- > model . 1.[45]s$", strings.Join(lines[:3], "\n"))
 		assert.Equal(t, "     The token is (redacted). All is well in Oslo. All is well in Oslo. All is", lines[3])
-		assert.Regexp(t, "^     well in Oslo\\. All is well in Oslo\\. All is well in Oslo\\. All( is)?$", lines[4], "what has come, and no word is held back")
+		assert.Regexp(t, "^     well in Oslo\\. All is well in Oslo\\. All is well in Oslo\\. All( is)?$", lines[4], "the whole text, and no word is held back")
 		pass(10 * sec)
 		require.NoError(t, <-done)
 		require.NoError(t, st.Close())
-		assert.NotContains(t, e.shown(), "The token", "it has vanished")
+		assert.NotContains(t, e.shown(), "The token", "the live lines have disappeared")
 		e.atRest(t)
 	})
 }

@@ -67,7 +67,7 @@ func TestLogWritesRecordsWithTheirTimesAndAttributes(t *testing.T) {
 			"original_error": "Connection timeout", "usage": map[string]any{"input_tokens": 12.0, "output_tokens": 5.0, "cost": 0.5},
 		}),
 	}, logged(t, slog.LevelDebug, records...))
-	assert.Len(t, logged(t, slog.LevelWarn, records...), 2, "the handler's level counts")
+	assert.Len(t, logged(t, slog.LevelWarn, records...), 2, "the level of the handler applies")
 }
 
 func TestLogKeepsLogLinesAsTheyAre(t *testing.T) {

@@ -98,7 +98,7 @@ func (s *script) merge(branches [][]record.Record) []record.Record {
 		}
 		n := 1
 		if branches[i][0].WillRetry {
-			n = 2 // two records that belong together
+			n = 2 // keep two records together
 		}
 		n = min(n, len(branches[i]))
 		merged, branches[i] = append(merged, branches[i][:n]...), branches[i][n:]
@@ -167,7 +167,7 @@ func (s *script) callAt(around, path string, deeper int) []record.Record {
 	}
 }
 
-// linesOf returns the lines of each call, by its name, and all log lines.
+// linesOf returns the lines of each call, by the name of the call, and all log lines.
 func linesOf(output string) (calls map[string][]int, lines []string) {
 	calls = map[string][]int{}
 	latest := ""
@@ -187,7 +187,7 @@ func linesOf(output string) (calls map[string][]int, lines []string) {
 
 const recoveredTag = "[RECOVERED from history]"
 
-// recalledIn returns the number of recalled calls according to the lines.
+// recalledIn returns the number of recalled calls that the lines report.
 func recalledIn(t *testing.T, output string) (n int) {
 	for line := range strings.Lines(output) {
 		if !strings.Contains(line, recoveredTag) {
@@ -238,15 +238,15 @@ func TestCompactFormShowsTheSameAsPlainInCallOrder(t *testing.T) {
 			}
 			switch {
 			case call.explained:
-				require.Equal(t, want, got, "seed %d: a call that did not succeed is shown whole", seed)
+				require.Equal(t, want, got, "seed %d: a call that did not succeed must have all its lines", seed)
 			case call.ended:
 				require.Equal(t, want[0], got[0], "seed %d", seed)
 				require.Equal(t, want[len(want)-1], got[len(got)-1], "seed %d", seed)
 				require.Subset(t, want, got, "seed %d", seed)
 			}
 			if around := calls[call.around]; call.around != "" && len(calls[name]) > 0 {
-				require.Less(t, around[0], calls[name][0], "seed %d: %s begins after the call around it", seed, name)
-				require.Greater(t, around[len(around)-1], calls[name][len(calls[name])-1], "seed %d: %s ends before the call around it", seed, name)
+				require.Less(t, around[0], calls[name][0], "seed %d: %s must begin after the call around it", seed, name)
+				require.Greater(t, around[len(around)-1], calls[name][len(calls[name])-1], "seed %d: %s must end before the call around it", seed, name)
 			}
 		}
 	}

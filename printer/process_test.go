@@ -172,7 +172,7 @@ func (s *session) await(what string, wanted func(shown string) bool) string {
 			}
 			s.t.Fatalf("the process ended; wanted %s:\n%s", what, s.shown())
 		case <-over:
-			s.t.Fatalf("waited in vain for %s:\n%s", what, s.shown())
+			s.t.Fatalf("timed out waiting for %s:\n%s", what, s.shown())
 		}
 	}
 }
@@ -251,7 +251,7 @@ func TestProcessFollowsTheSizeOfItsTerminal(t *testing.T) {
 	s.Resize(36, 24)
 	require.NoError(t, pty.Setsize(s.tty, &pty.Winsize{Cols: 36, Rows: 24}))
 	shown := s.await("short lines", contains("└─ 🔧 fetch_data ↻ 2/3 in 59m"))
-	assert.Equal(t, 1, strings.Count(shown, "assistant"), "nothing is left of the lines before:\n%s", shown)
+	assert.Equal(t, 1, strings.Count(shown, "assistant"), "nothing is left of the earlier lines:\n%s", shown)
 }
 
 func TestCtrlCLeavesTheTerminalAsItWas(t *testing.T) {
@@ -263,8 +263,8 @@ func TestCtrlCLeavesTheTerminalAsItWas(t *testing.T) {
 		require.NoError(t, err)
 		<-s.ended
 		s.atRest()
-		assert.Contains(t, s.shown(), "\n└─ 🔧 fetch_data ↻ Retrying (attempt 2/3) in 59m", "what was going on stays to be seen")
-		assert.Equal(t, strings.Count(strings.ReplaceAll(s.shown(), "\n^C", ""), "\n")+1, s.Cursor().Y, "the cursor is below it")
+		assert.Contains(t, s.shown(), "\n└─ 🔧 fetch_data ↻ Retrying (attempt 2/3) in 59m", "the running calls stay visible")
+		assert.Equal(t, strings.Count(strings.ReplaceAll(s.shown(), "\n^C", ""), "\n")+1, s.Cursor().Y, "the cursor is below the output")
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		s := startSession(t, 100, 24, sceneCommand(t, "interrupted"))
@@ -303,7 +303,7 @@ func TestTerminalsThatCannotDrawGetPlainLines(t *testing.T) {
 			require.NoError(t, cmd.Wait())
 			assert.Contains(t, withoutSequences(string(out)), "\r\n  🔧 fetch_data [STARTED] (retry 2/3)\r\n")
 			assert.NotContains(t, string(out), "\x1b[?")
-			assert.Equal(t, variable == "CI=true", strings.Contains(string(out), "\x1b[31m"), "colours are not for what is dumb")
+			assert.Equal(t, variable == "CI=true", strings.Contains(string(out), "\x1b[31m"), "dumb terminals get no colors")
 		})
 	}
 	out, err := sceneCommand(t, "fails").Output()
@@ -330,7 +330,7 @@ type multiplexer struct {
 func startMultiplexer(t *testing.T, columns, rows int, cmd *exec.Cmd) *multiplexer {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("tmux is not installed: this test looks at live lines in a window of it")
+		t.Skip("tmux is not installed: this test needs it for live lines in a window")
 	}
 	m := &multiplexer{t: t, socket: t.TempDir() + "/tmux", changed: make(chan struct{}, 1)}
 	// The shell outlives the process, and cat keeps the window open.
@@ -389,7 +389,7 @@ func (m *multiplexer) await(what string, wanted func(string) bool) string {
 		select {
 		case <-m.changed:
 		case <-over:
-			m.t.Fatalf("waited in vain for %s:\n%s", what, m.shown())
+			m.t.Fatalf("timed out waiting for %s:\n%s", what, m.shown())
 		}
 	}
 }
@@ -420,11 +420,11 @@ func TestWindowOfTmuxIsRedrawnWhenItsWidthChanges(t *testing.T) {
 			m.await("the wait", contains("└─ 🔧 fetch_data ↻ Retrying (attempt 2/3) in 59m"))
 			m.do("resize-window", "-x", columns)
 			shown := m.await("narrow lines", contains(wanted))
-			assert.Equal(t, 1, strings.Count(shown, "assistant"), "nothing is left of the lines before:\n%s", shown)
+			assert.Equal(t, 1, strings.Count(shown, "assistant"), "nothing is left of the earlier lines:\n%s", shown)
 			m.do("resize-window", "-x", "90")
 			shown = m.await("wide lines", contains("\n└─ 🔧 fetch_data ↻ Retrying (attempt 2/3) in 59m"))
 			assert.Equal(t, 1, strings.Count(shown, "assistant"), shown)
-			assert.Equal(t, 1, strings.Count(shown, "run scene"), "what was written stays")
+			assert.Equal(t, 1, strings.Count(shown, "run scene"), "the written lines stay")
 			m.do("send-keys", "C-c")
 			shown = m.await("the end", contains("after the run"))
 			assert.Contains(t, shown, "│ ⏸ fetch_data [INTERRUPTED] user by terminal: Ctrl-C\n⏸ assistant [INTERRUPTED] user by terminal: Ctrl-C\n⏸ run scene [INTERRUPTED]")

@@ -42,7 +42,7 @@ func asking(t *testing.T, store snapshot.Store, options ...printer.Option) strin
 
 const (
 	howToAnswer      = "· answer true or false: reprise answer r1 'clerk/refund?1' true\n"
-	howToAnswerAgain = "· how to answer: reprise questions r1\n" // if the question was asked in an earlier run of the process
+	howToAnswerAgain = "· how to answer: reprise questions r1\n" // if an earlier process asked the question
 )
 
 func TestResumedWaitShowsHowToAnswerAgain(t *testing.T) {
@@ -105,7 +105,7 @@ func TestHintHasTheCommandOfTheUser(t *testing.T) {
 	assert.Contains(t, printed([]record.Record{question}), " answer r1 'prüfer?1' JSON\n")
 	for _, id := range []string{"it's", "$x", "a\x1b", "a\u202eb", "-x", ""} {
 		question.Name = id
-		assert.NotContains(t, printed([]record.Record{question}), " answer ", "it is not the same in every shell")
+		assert.NotContains(t, printed([]record.Record{question}), " answer ", "the quoting is not the same in every shell")
 	}
 }
 

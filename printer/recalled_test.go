@@ -60,7 +60,7 @@ func TestResumeWritesOneLineForRecalledCalls(t *testing.T) {
 			require.NoError(t, run())
 			assert.Equal(t, 1, strings.Count(out.String(), "RECOVERED"), "%s", &out)
 			assert.Contains(t, out.String(), "calls [RECOVERED from history] (1 failure)\n")
-			require.NoError(t, run(), "the whole agent is one call")
+			require.NoError(t, run(), "the whole agent counts as one call")
 			assert.Equal(t, 1, strings.Count(out.String(), "agent [RECOVERED from history]"), "%s", &out)
 		})
 	}

@@ -75,7 +75,7 @@ func (s *scheduler) call(r *record.Record, text *rendered) {
 		n = s.tree.enter(r)
 	}
 	switch {
-	case n == nil: // there is no room, or the status is unknown
+	case n == nil: // too many calls are tracked, or the status is unknown
 		parent, depth := s.tree.nearest(r.RunID, r.Address)
 		s.open(parent)
 		s.out.addIndented(depth, text.lines)

@@ -81,7 +81,7 @@ func checkTree(t testing.TB, tree *tree) {
 			require.Same(t, n, below.parent)
 			require.Equal(t, before, below.prev)
 			if below.call == nil {
-				require.NotNil(t, below.first, "an empty run is not kept")
+				require.NotNil(t, below.first, "a run without calls must not be kept")
 				require.Same(t, below, tree.runs[below.run.id])
 				count(below)
 				continue
@@ -165,7 +165,7 @@ func TestTreeIsBounded(t *testing.T) {
 		require.LessOrEqual(t, p.scheduler.tree.nodes, limit)
 	}
 	checkTree(t, &p.scheduler.tree)
-	assert.Equal(t, 91, strings.Count(out.String(), "[STARTED]"), "what is not followed is written as it comes")
+	assert.Equal(t, 91, strings.Count(out.String(), "[STARTED]"), "calls that are not tracked are written immediately")
 	require.NoError(t, p.Close())
 	assert.Equal(t, 100, strings.Count(out.String(), "[STARTED]"))
 }
@@ -199,5 +199,5 @@ func TestRewrapCountsTheRowsOfLinesThatNoLongerFit(t *testing.T) {
 	assert.Equal(t, []int{17, 24, 24, 24, 3, 0, 24, 24, 1}, s.drawn)
 	s = screen{columns: 100, drawn: []int{75}}
 	s.rewrap(24)
-	assert.Len(t, s.drawn, 1, "this one cuts lines")
+	assert.Len(t, s.drawn, 1, "this terminal cuts off lines")
 }

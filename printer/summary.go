@@ -28,8 +28,8 @@ type SlowCall struct {
 	Attempts int
 }
 
-// Summary returns the counts of all records published so far, over all runs. It also
-// works for records that were restored.
+// Summary returns the counts of all records published so far, over all runs. Records
+// of a restored run can be published, too.
 //
 // Groups and their branches are not counted as calls. A record that is published twice,
 // with the same sequence number in its run, counts once. A recalled call counts as

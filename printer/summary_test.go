@@ -157,7 +157,7 @@ func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
 	publish(4, interrupted)
 	want := ofTools(record.Stock{Stopped: 1}, record.Counts{Attempts: 1, Begun: 1, Promised: 1, Waited: sec})
 	want.Interrupts = map[record.InterruptReason]int{record.InterruptUser: 1}
-	assert.Equal(t, want, p.Summary(), "the wait was cut short, the retry not begun")
+	assert.Equal(t, want, p.Summary(), "the wait was cut short, so the retry did not begin")
 	publish(5, tool(t, record.StatusStarted, 1))
 	publish(6, completed(t, 1, 3*sec))
 	assert.Equal(t, ofTools(record.Stock{Completed: 1}, record.Counts{
@@ -232,7 +232,7 @@ func TestTotalTimeExcludesIdleTime(t *testing.T) {
 	assert.Equal(t, 3*sec, p.Summary().Took)
 	at = at.Add(-time.Minute)
 	rec(0, record.KindTool, record.StatusCompleted)
-	assert.Equal(t, 3*sec, p.Summary().Took, "an old record, published again")
+	assert.Equal(t, 3*sec, p.Summary().Took, "an old record that is published again")
 }
 
 func TestTotalTimeExcludesAnAnsweredPause(t *testing.T) {
@@ -289,7 +289,7 @@ func TestSlowestCallsAreTheFiveSlowest(t *testing.T) {
 	for _, c := range p.Summary().Slowest {
 		got = append(got, c.Elapsed)
 	}
-	assert.Equal(t, []time.Duration{10 * sec, 9 * sec, 8 * sec, 7 * sec, 6 * sec}, got, "an agent's time is that of its calls")
+	assert.Equal(t, []time.Duration{10 * sec, 9 * sec, 8 * sec, 7 * sec, 6 * sec}, got, "the time of an agent is spent in its calls")
 }
 
 func TestSlowestCallsHaveTheirActorsWhereAddressesDoNot(t *testing.T) {

@@ -107,7 +107,7 @@ func TestWaitCountsDownAndCollapsesIntoTheTextsOfTheSpecification(t *testing.T) 
 		pass(sec)
 		assert.Equal(t, "🔧 fetch_data ↻ Retrying (attempt 2/3) in 0.4s... - Connection timeout", e.shown())
 		pass(sec)
-		assert.Equal(t, "🔧 fetch_data ↻ Retrying (attempt 2/3) at once... - Connection timeout", e.shown(), "it is late")
+		assert.Equal(t, "🔧 fetch_data ↻ Retrying (attempt 2/3) at once... - Connection timeout", e.shown(), "the retry is late")
 		publish(p, now(tool(t, record.StatusStarted, 1))...)
 		pass(200 * time.Millisecond)
 		assert.Equal(t, "🔧 fetch_data (retry 2/3) ⠹ 3.3s", strings.Replace(e.shown(), e.spinner(), "⠹", 1))
@@ -203,8 +203,8 @@ func TestCallsAreATreeOnATerminal(t *testing.T) {
 		done.Attempt = 1
 		publish(p, now(again, done)...)
 		pass(sec)
-		assert.NotContains(t, e.shown(), "| % cities 3 of 6 done", "the group goes on")
-		assert.NotContains(t, e.shown(), "x cities/3", "its call says what failed")
+		assert.NotContains(t, e.shown(), "| % cities 3 of 6 done", "the group is still running")
+		assert.NotContains(t, e.shown(), "x cities/3", "the line of its call shows the failure")
 		assert.Contains(t, e.shown(), "- % cities ####.. 3 of 6 done, 1 failed\n")
 		stopped := call(t, record.KindGroup, record.StatusFailed, "assistant/group:cities", "cities")
 		stopped.Err, stopped.Reason = errTimeout, record.ReasonPermanent
@@ -283,7 +283,7 @@ func TestLiveLinesFitIntoAnyWindow(t *testing.T) {
 			}
 			assert.LessOrEqual(t, strings.Count(last, "\n"), 26)
 			if columns == 40 {
-				assert.Contains(t, last, "↻ 2/3 in 9.0s", "the wait is shown, the name is cut")
+				assert.Contains(t, last, "↻ 2/3 in 9.0s", "the wait is shown, and the name is truncated")
 			}
 			require.NoError(t, p.Close())
 		})
@@ -399,7 +399,7 @@ func TestEachFrameIsOneWriteOfBoundedLength(t *testing.T) {
 		}
 		pass(10 * sec)
 		require.NoError(t, p.Close())
-		require.Len(t, out.all, 101, "ten frames a second, and the end")
+		require.Len(t, out.all, 101, "ten frames a second, and a last one")
 		for _, frame := range out.all[:100] {
 			assert.True(t, strings.HasPrefix(frame, "\x1b[?2026h") && strings.HasSuffix(frame, "\x1b[?7h\x1b[?2026l"), "%q", frame)
 			assert.Less(t, len(frame), 80*24*2)
@@ -456,7 +456,7 @@ func TestColorsAreFewAndCanBeTurnedOff(t *testing.T) {
 		pass(sec)
 		require.NoError(t, p.Close())
 	})
-	assert.NotRegexp(t, `\x1b\[[0-9;]*m`, e.raw.String(), "live lines have no colours either")
+	assert.NotRegexp(t, `\x1b\[[0-9;]*m`, e.raw.String(), "live lines have no colors either")
 
 	e = newEmulator(t, 100, 24)
 	publish(e.printer(printer.WithTerminal(nil)), exhausting(t)...)

@@ -65,10 +65,10 @@ func TestARunThatIsExportedInABackoffEndsInAnotherStore(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "sunny", out)
 		assert.Equal(t, 2, calls, "the first attempt is not made again")
-		assert.Equal(t, time.Hour, time.Since(began).Round(time.Minute), "the wait goes on where it was")
+		assert.Equal(t, time.Hour, time.Since(began).Round(time.Minute), "the wait continues with the rest")
 		call(t, other, "verify").text(t)
 		assert.Regexp(t, `(?m)^oslo +completed `, call(t, other, "runs").text(t))
-		assert.Regexp(t, `(?m)^oslo +interrupted `, call(t, one, "runs").text(t), "where it was exported it is as it was")
+		assert.Regexp(t, `(?m)^oslo +interrupted `, call(t, one, "runs").text(t), "the exported run has not changed")
 	})
 }
 
@@ -148,7 +148,7 @@ func TestIncompleteRunIsNotImported(t *testing.T) {
 	assert.Equal(t, exitFailure, call(t, other, "import", file+".gone").code)
 	entries, err := os.ReadDir(filepath.Join(other, "runs"))
 	if err == nil {
-		assert.Empty(t, entries, "nothing is left of what was refused")
+		assert.Empty(t, entries, "nothing is left of a refused import")
 	}
 }
 

@@ -110,7 +110,7 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	assert.Equal(t, "removed 0 artifacts\n", call(t, dir, "gc", "--grace", "0s").text(t))
 	call(t, dir, "delete", "-y", "oslo").text(t)
-	assert.Equal(t, "removed 0 artifacts\n", call(t, dir, "gc").text(t), "it is too young")
+	assert.Equal(t, "removed 0 artifacts\n", call(t, dir, "gc").text(t), "the artifact is too new")
 	dry := call(t, dir, "gc", "--grace", "0s", "--dry-run")
 	assert.Equal(t, exitOK, dry.code)
 	assert.Regexp(t, `^[0-9a-f]{64}\n$`, dry.stdout)

@@ -238,7 +238,7 @@ func TestALimitedListHasWhatIsBehindManyRunsThatCrashed(t *testing.T) {
 			_ = j.Close(context.WithoutCancel(t.Context()), snapshot.End{Status: snapshot.StatusCompleted})
 		})
 	}
-	require.NoError(t, os.CopyFS(copied, os.DirFS(dir))) // no process has the runs open there
+	require.NoError(t, os.CopyFS(copied, os.DirFS(dir))) // in the copy, no process has the runs open
 	assert.Contains(t, call(t, copied, "runs", "--status", "failed", "--limit", "1").text(t), "failed")
 	assert.Equal(t, 4, strings.Count(call(t, copied, "runs", "--limit", "3").text(t), "\n"))
 }

@@ -41,7 +41,7 @@ func TestProgramAsAProcess(t *testing.T) {
 	execute("delete", "oslo").stderrIs(t, exitFailure, "Delete run oslo permanently? [y/N] \nreprise: nothing was deleted\n") // stdin is the null device
 	assert.Contains(t, execute("completion", "zsh").text(t), "#compdef reprise")
 
-	t.Run("says nothing when nobody reads it", func(t *testing.T) {
+	t.Run("a closed output is not an error", func(t *testing.T) {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
@@ -59,7 +59,7 @@ func TestProgramAsAProcess(t *testing.T) {
 func TestSignalInterruptsTheProcess(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
-		t.Skipf("there is no terminal to ask at: %v", err)
+		t.Skipf("there is no terminal for the question: %v", err)
 	}
 	defer terminal.Close()
 	for name, signal := range map[string]os.Signal{"Ctrl-C": os.Interrupt, "kill": syscall.SIGTERM} {

@@ -26,6 +26,6 @@ func TestProgramEndsWithARunnerThatIsKilled(t *testing.T) {
 	s, err := filestore.New(dir)
 	require.NoError(t, err)
 	j, err := s.Open(t.Context(), "r", snapshot.OpenOptions{})
-	require.NoError(t, err, "nobody has the run open")
+	require.NoError(t, err, "no process has the run open")
 	assert.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusPaused}))
 }

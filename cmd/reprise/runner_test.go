@@ -79,7 +79,7 @@ func TestRunnerServesTheAgentsOfAProgram(t *testing.T) {
 	p.until(t, "r", "run_paused")
 	said, code := p.end(t)
 	for line := range strings.Lines(said) {
-		assert.Contains(t, line, " level=INFO ", "nothing is wrong")
+		assert.Contains(t, line, " level=INFO ", "no errors")
 	}
 	assert.Zero(t, code)
 

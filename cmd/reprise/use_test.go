@@ -65,7 +65,7 @@ func TestEveryCommandNeedsTheDirectoryOfAStore(t *testing.T) {
 	}
 	entries, err := os.ReadDir(empty)
 	require.NoError(t, err)
-	assert.Empty(t, entries, "nothing is made")
+	assert.Empty(t, entries, "no directory is created")
 	call(t, "", "runs", "--dir=").failed(t, exitUsage, "--dir is empty; name the directory that the program gave to filestore.New")
 }
 

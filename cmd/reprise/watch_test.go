@@ -88,7 +88,7 @@ func TestWatchSaysWhatWasMissed(t *testing.T) {
 	assert.Contains(t, got.stdout, "COMPLETED")
 }
 
-// The output of a model is shown on a terminal; elsewhere only records are shown.
+// The output of a model is shown on a terminal. Elsewhere only records are shown.
 func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
 	dash, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
 	}
 }
 
-// A program that runs beside the test.
+// A beside is a program that runs beside the test.
 type beside struct {
 	*exec.Cmd
 	out *bufio.Reader
@@ -148,12 +148,12 @@ func (p *beside) until(t *testing.T, text string) (lines []string) {
 	}
 }
 
-// interrupt sends what Ctrl-C sends.
+// interrupt sends the signal of Ctrl-C.
 func (p *beside) interrupt(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Process.Signal(os.Interrupt))
 	_, _ = io.Copy(io.Discard, p.out)
-	require.NoError(t, p.Wait(), "Ctrl-C is a good end")
+	require.NoError(t, p.Wait(), "Ctrl-C is not an error")
 }
 
 // freeAddress returns an address at which a server can be restarted.
@@ -199,7 +199,7 @@ func TestWatchSurvivesARestartOfTheServer(t *testing.T) {
 	lines = append(lines, watch.until(t, "✔ three")...)
 	require.NoError(t, st.Close())
 	lines = append(lines, watch.until(t, "run r [COMPLETED]")...)
-	require.NoError(t, watch.Wait(), "it ends with the run")
+	require.NoError(t, watch.Wait(), "the command ends with the run")
 	text := strings.Join(lines, "\n")
 	for _, name := range []string{"one", "two", "three"} {
 		assert.Equal(t, 1, strings.Count(text, name+" [STARTED]\n"), text)
@@ -208,8 +208,8 @@ func TestWatchSurvivesARestartOfTheServer(t *testing.T) {
 	server.interrupt(t)
 }
 
-// TestWatchSurvivesARestartOfTheExample does the same for a server whose runs are in
-// memory.
+// TestWatchSurvivesARestartOfTheExample is like
+// TestWatchSurvivesARestartOfTheServer, for a server whose runs are in memory.
 func TestWatchSurvivesARestartOfTheExample(t *testing.T) {
 	address := freeAddress(t)
 	example := filepath.Join(t.TempDir(), "dashboard")

@@ -89,7 +89,7 @@ func TestHintsContainTheDirectory(t *testing.T) {
 			assert.Contains(t, call(t, "", "--dir", name, "show", "r7").text(t), " "+command+" answer r7 'refund?1' true\n")
 			assert.Contains(t, call(t, "", "questions", "r7", "--dir="+name).text(t), " "+command+" answer r7 'refund?1' true\n")
 			assert.Contains(t, call(t, "", "show", "r8", "--dir", name).stderr, "; `"+command+" runs` lists")
-			assert.Contains(t, call(t, name, "show", "r7").text(t), " reprise answer r7 ", "REPRISE_DIR is still set then")
+			assert.Contains(t, call(t, name, "show", "r7").text(t), " reprise answer r7 ", "the hint need not name the directory, since REPRISE_DIR is set")
 		})
 	}
 }
@@ -144,7 +144,7 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	asked := call(t, dir, "questions", "r7").text(t)
 	assert.Contains(t, asked, "step:pay?in-doubt1")
-	assert.Contains(t, asked, `answer r7 'step:pay?in-doubt1' '{"decision": "DECISION"}'`, "it tells how to answer")
+	assert.Contains(t, asked, `answer r7 'step:pay?in-doubt1' '{"decision": "DECISION"}'`, "the output says how to answer")
 	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "DECISION"}`).failed(t, exitFailure,
 		"the answer does not fit: decision: got \"DECISION\", want one of \"completed\", \"run_again\", \"failed\", and \"take_over\" for an effect;"+
 			" nothing was recorded, and question step:pay?in-doubt1 is still open: `reprise questions r7` shows how to answer it")
@@ -178,7 +178,7 @@ func TestForkBeginsBeforeTheCall(t *testing.T) {
 	weather(t, dir, "old", true, snapshot.Metadata{})
 	assert.Regexp(t, `^run new begins before agent/tell of run old, with \d+ records; open it to continue\n$`,
 		call(t, dir, "fork", "old", "agent/tell", "new").text(t))
-	assert.Contains(t, call(t, dir, "runs").text(t), "old", "the fork says what it is one of")
+	assert.Contains(t, call(t, dir, "runs").text(t), "old", "the fork names its parent")
 	weather(t, dir, "new", false, snapshot.Metadata{}) // resumes: only agent/tell is called
 
 	call(t, dir, "fork", "old", "agent/tell", "new").failed(t, exitFailure, "run new already exists; choose another ID")
@@ -324,7 +324,7 @@ func TestCancelEndsARunPermanently(t *testing.T) {
 	refund(t, dir, "r7")
 	assert.Equal(t, "run r7 is cancelled (by ops: not\\x1b[31m now)\n", call(t, dir, "cancel", "r7", "--by", "ops", "--message", "not\x1b[31m now").text(t))
 	assert.JSONEq(t, `{"run_id": "r7", "status": "cancelled", "by": "reprise", "message": ""}`, call(t, dir, "cancel", "r7", "--json").text(t))
-	assert.Equal(t, exitFailure, call(t, dir, "answer", "r7", "refund?1", "true").code, "nobody waits for it any more")
+	assert.Equal(t, exitFailure, call(t, dir, "answer", "r7", "refund?1", "true").code, "no call waits for an answer now")
 	_, err := state.Open(t.Context(), newStore(t, dir), "r7")
 	require.ErrorIs(t, err, state.ErrCancelled)
 	assert.Contains(t, call(t, dir, "show", "r7").text(t), "CANCELLED")

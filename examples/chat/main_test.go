@@ -30,7 +30,7 @@ func TestInterruptedTurnContinues(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &cancelAfter{after: "Nice", cancel: cancel}
 	require.NoError(t, run(ctx, dir, "chat", "", strings.NewReader("My name is Ada\n"), out))
-	assert.NotContains(t, out.String(), "Ada!", "it was ended in the middle of the answer")
+	assert.NotContains(t, out.String(), "Ada!", "the program was stopped in the middle of the answer")
 
 	var again bytes.Buffer
 	require.NoError(t, run(t.Context(), dir, "chat", "", strings.NewReader("What is my name?\n"), &again))

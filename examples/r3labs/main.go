@@ -22,7 +22,7 @@ import (
 
 func main() {
 	if len(os.Args) > 1 {
-		fmt.Fprintf(os.Stderr, "r3labs: unexpected argument %q; it takes none\n", os.Args[1])
+		fmt.Fprintf(os.Stderr, "r3labs: unexpected argument %q; want none\n", os.Args[1])
 		os.Exit(2)
 	}
 	if err := run(context.Background()); err != nil {

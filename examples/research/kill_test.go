@@ -80,7 +80,7 @@ func TestResumesAfterAKillAtAnyPoint(t *testing.T) {
 	took := time.Since(begin)
 	turns := len(undisturbed.Requests())
 	require.Len(t, published(t, dir), 1)
-	assert.Equal(t, 7, turns, "one at a time: a kill repeats one at most")
+	assert.Equal(t, 7, turns, "the turns are sequential, so a kill repeats at most one of them")
 
 	for run := 1; kills > 0; run++ {
 		dir, server := t.TempDir(), brain(t)
@@ -131,7 +131,7 @@ func TestARepeatedPublicationLeavesNoDraft(t *testing.T) {
 	after, err := os.Stat(report)
 	require.NoError(t, err)
 	assert.True(t, os.SameFile(before, after))
-	assert.Equal(t, before.ModTime(), after.ModTime(), "nobody wrote to it")
+	assert.Equal(t, before.ModTime(), after.ModTime(), "the report has not changed")
 	text, err := os.ReadFile(report)
 	require.NoError(t, err)
 	assert.Equal(t, "# T\n\ntext\n", string(text))

@@ -112,7 +112,7 @@ func TestKilledChatAnswersInTheEnd(t *testing.T) {
 			break
 		}
 	}
-	require.NotContains(t, text, "about it", "it is not the whole answer")
+	require.NotContains(t, text, "about it", "the answer is not complete")
 	require.NoError(t, first.Process.Kill())
 	_ = first.Wait()
 

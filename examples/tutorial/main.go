@@ -21,7 +21,7 @@ type Table struct {
 	At     string `json:"at" jsonschema:"the time, such as 19:30"`
 }
 
-// reserve has an effect outside: a line in a file.
+// reserve has an external effect: it adds a line to a file.
 func reserve(_ context.Context, in Table) (string, error) {
 	f, err := os.OpenFile("reservations.txt", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

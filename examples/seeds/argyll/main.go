@@ -27,7 +27,7 @@ var step []byte
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) > 1 {
-		log.Fatalf("argyll: unexpected argument %q; it takes none", os.Args[1])
+		log.Fatalf("argyll: unexpected argument %q; want none", os.Args[1])
 	}
 	if err := run(context.Background()); err != nil {
 		log.Fatal(err)

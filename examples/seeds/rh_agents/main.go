@@ -25,7 +25,7 @@ var retry []byte
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) > 1 {
-		log.Fatalf("rh_agents: unexpected argument %q; it takes none", os.Args[1])
+		log.Fatalf("rh_agents: unexpected argument %q; want none", os.Args[1])
 	}
 	if err := run(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)

@@ -22,7 +22,7 @@ var step []byte
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) > 1 {
-		log.Fatalf("tasker: unexpected argument %q; it takes none", os.Args[1])
+		log.Fatalf("tasker: unexpected argument %q; want none", os.Args[1])
 	}
 	if err := run(context.Background()); err != nil {
 		log.Fatal(err)
