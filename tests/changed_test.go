@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A program that changed while its run was under way, in a process of its own:
-// what a user deploys.
+// These tests change a program while its run is in progress, as a deployment does.
+// Each release runs in a separate process.
 
 type journey struct {
 	City string `json:"city"`
@@ -36,11 +36,11 @@ type offer struct {
 
 type costlyOffer struct {
 	Name string `json:"name"`
-	Cost int    `json:"cost"` // was the price
+	Cost int    `json:"cost"` // named Price in offer
 }
 
-// changedProgram is an agent as a release has it. It is interrupted at its end
-// if it is to stop. What its tools do is in a ledger.
+// changedProgram is a release of an agent. If stop is true, it is interrupted at
+// its end. Its tools write what they do to the ledger.
 type changedProgram struct {
 	release, ledger string
 	stop            bool
@@ -72,8 +72,8 @@ func (p changedProgram) search(ctx context.Context, in journey) error {
 	return err
 }
 
-// goroutines calls two tools from goroutines of the program's own, which happen
-// to come in this order.
+// goroutines calls two tools from goroutines that the program starts itself, in an
+// order that happens to be this one.
 func (p changedProgram) goroutines(ctx context.Context, in journey, names ...string) error {
 	errs := make(chan error)
 	for _, name := range names {
@@ -123,7 +123,7 @@ func (p changedProgram) run(ctx context.Context, in journey) (string, error) {
 	return "done", err
 }
 
-// TestChangedProgramProcess is no test, but the process of the one below.
+// TestChangedProgramProcess is not a test, but the process that the test below starts.
 func TestChangedProgramProcess(t *testing.T) {
 	dir := os.Getenv("REPRISE_CHANGED_DIR")
 	if dir == "" {
@@ -144,7 +144,8 @@ func TestChangedProgramProcess(t *testing.T) {
 	fmt.Printf("outcome: %s, %v, %v, diverged: %v\n", out, err, st.Status(), errors.Is(err, core.ErrDivergence))
 }
 
-// processOf runs a release in a process of its own, and returns what it came to.
+// processOf runs a release in a separate process, and returns the outcome that it
+// prints.
 func processOf(t *testing.T, dir, runID, release, policy, stop string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChangedProgramProcess$", "-test.v")
@@ -158,7 +159,7 @@ func processOf(t *testing.T, dir, runID, release, policy, stop string) string {
 	return outcome
 }
 
-// done is how often each thing was done, as the ledger has it.
+// done returns how often each entry is in the ledger.
 func done(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "ledger"))
@@ -178,8 +179,8 @@ func TestChangedProgramIsRefusedAndEachWayOutWorks(t *testing.T) {
 	finished := map[string]int{"search Oslo": 1, "weather Oslo": 1, "news Oslo": 1, "book Oslo": 1, "pay Oslo": 1}
 
 	for release, tc := range map[string]struct {
-		want string // of the error
-		fork string // the call before which a fork makes the changed program go on
+		want string // part of the error
+		fork string // the call before which to fork, so that the changed program can continue; "" for a new run
 	}{
 		"question":   {`city: recorded "Oslo", now "Rome"`, ""},
 		"inserted":   {`city: recorded "Oslo", now "Bergen"`, "trip/search"},
@@ -200,11 +201,12 @@ func TestChangedProgramIsRefusedAndEachWayOutWorks(t *testing.T) {
 				assert.Contains(t, outcome, tc.want)
 				assert.Contains(t, outcome, "interrupted, diverged: true")
 				assert.Less(t, len(outcome), 500, outcome)
-				assert.NotRegexp(t, "[0-9a-f]{32}", outcome, "hashes are in the fields of the error")
-				assert.Less(t, strings.Index(outcome, tc.want), 160, "what differs comes first: %s", outcome)
-				assert.Equal(t, begun, done(t, dir), "nothing of it ran")
+				assert.NotRegexp(t, "[0-9a-f]{32}", outcome, "hashes are only in the fields of the error")
+				assert.Less(t, strings.Index(outcome, tc.want), 160, "the difference is near the beginning: %s", outcome)
+				assert.Equal(t, begun, done(t, dir), "no tool has run")
 			}
-			// The program of before goes on, and so does one that asks for a version.
+			// The old program continues the run, and so does one that checks for a
+			// version.
 			for _, mended := range []string{"old", "versioned"} {
 				again := filepath.Join(t.TempDir(), "copy")
 				require.NoError(t, os.CopyFS(again, os.DirFS(dir)))
@@ -224,8 +226,8 @@ func TestChangedProgramIsRefusedAndEachWayOutWorks(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, state.Fork(t.Context(), store, "trip-1", at, id, state.ForkOptions{}))
 			}
-			assert.Equal(t, "done, <nil>, completed, diverged: false", processOf(t, dir, id, release, "", ""), "fork, or another run")
-			assert.Equal(t, "done, <nil>, completed, diverged: false", processOf(t, dir, "trip-1", "old", "", ""), "the run itself")
+			assert.Equal(t, "done, <nil>, completed, diverged: false", processOf(t, dir, id, release, "", ""), "the fork or new run")
+			assert.Equal(t, "done, <nil>, completed, diverged: false", processOf(t, dir, "trip-1", "old", "", ""), "the original run")
 		})
 	}
 }

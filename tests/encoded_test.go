@@ -27,7 +27,8 @@ type stamped struct {
 	Rest []any     `json:"rest,omitempty"`
 }
 
-// encodedValues are values that have to be read for ever, with their names.
+// encodedValues returns values that all later versions must be able to read, with their
+// names.
 func encodedValues() (names []string, values []any) {
 	at := time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC)
 	for _, v := range []struct {

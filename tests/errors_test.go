@@ -40,8 +40,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// exportedErrors are all errors that a program can look for, by the name of
-// their package and their own.
+// exportedErrors has all errors that a program can look for, by their qualified
+// names.
 var exportedErrors = map[string]error{
 	"actors.ErrContextTooLong": actors.ErrContextTooLong, "actors.ErrFiltered": actors.ErrFiltered,
 	"actors.ErrFormatUnsupported": actors.ErrFormatUnsupported, "actors.ErrNotApproved": actors.ErrNotApproved,
@@ -108,26 +108,27 @@ var exportedErrors = map[string]error{
 	"streamer.StatusError":    &streamer.StatusError{Code: 409, Message: "not now"},
 }
 
-// notOfCalls are never found in the error of a call that failed.
+// notOfCalls has the errors that are never found in the error of a failed call, with
+// the reason.
 var notOfCalls = map[string]string{
-	"core.ErrInterrupted":      "a suspension is no failure",
-	"record.ErrInterrupted":    "a suspension is no failure",
-	"record.InterruptedError":  "a suspension is no failure",
-	"record.Error":             "it is what a recorded error is itself",
-	"openaitest.ErrUnexpected": "it is reported to the test, by a server that imports no other package",
-	"openaitest.ErrUnplayed":   "it is reported to the test, by a server that imports no other package",
+	"core.ErrInterrupted":      "a suspension is not a failure",
+	"record.ErrInterrupted":    "a suspension is not a failure",
+	"record.InterruptedError":  "a suspension is not a failure",
+	"record.Error":             "it is the type of recorded errors",
+	"openaitest.ErrUnexpected": "reported to the test by a server that imports no other package",
+	"openaitest.ErrUnplayed":   "reported to the test by a server that imports no other package",
 }
 
-var errInner = fs.ErrNotExist // which is found in what wraps it
+var errInner = fs.ErrNotExist // can be found in an error that wraps it
 
-// TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive fails also for an error
-// that a package has gained and this file does not know.
+// TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive also fails if a package
+// exports an error that is missing in exportedErrors.
 func TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive(t *testing.T) {
 	known := slices.Sorted(maps.Keys(exportedErrors))
 	for name := range notOfCalls {
 		known = append(known, name)
 	}
-	assert.ElementsMatch(t, errorsInSource(t), known, "the errors in the source, and those of this file")
+	assert.ElementsMatch(t, errorsInSource(t), known, "the errors in the source and those in exportedErrors")
 
 	for name, err := range exportedErrors {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +139,7 @@ func TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive(t *testing.T) {
 				as      bool
 				text    string
 				inner   bool // errInner
-				child   bool // the tool's failure in that of the agent
+				child   bool // the tool's error in that of the agent
 				address string
 			}
 			look := func(got error) seen {
@@ -147,7 +148,7 @@ func TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive(t *testing.T) {
 				if reflect.TypeOf(err) == reflect.TypeOf(fs.ErrNotExist) { // a sentinel
 					assert.True(t, s.is, "errors.Is")
 				} else {
-					s.is = false // it is another value after a resume
+					s.is = false // a different value after a resume
 					s.as = errors.As(got, target.Interface())
 					assert.True(t, s.as, "errors.As")
 					if found, ok := target.Elem().Interface().(error); ok && s.as && !isCallError(err) {
@@ -222,7 +223,8 @@ func TestAgentTakesTheSameBranchOnErrorsOfTheStandardLibrary(t *testing.T) {
 
 func isCallError(err error) bool { _, ok := err.(*core.CallError); return ok } //nolint:errorlint // itself
 
-// errorsInSource are the exported sentinels and error types of all packages.
+// errorsInSource returns the names of the exported sentinels and error types of all
+// packages.
 func errorsInSource(t *testing.T) []string {
 	t.Helper()
 	found := make(map[string]bool)

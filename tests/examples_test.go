@@ -11,11 +11,11 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// TestLinkedExamples tests examples that have no tests of their own, except the program of the
-// README, which has no arguments.
+// TestLinkedExamples tests the examples that the README links and that have no tests of their
+// own, except the first program of the README, which has no arguments.
 func TestLinkedExamples(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it links examples")
+		t.Skip("the README links examples")
 	}
 	dir := t.TempDir()
 	link := func(args ...string) string {
@@ -40,7 +40,7 @@ func TestLinkedExamples(t *testing.T) {
 	// methods, which made programs larger by a fifth. A type that embeds reflect.Type and is
 	// converted to an interface is enough.
 	t.Run("DropMethodsThatNobodyCalls", func(t *testing.T) {
-		require.Contains(t, dependencies, "main.main -> ", "the linker prints what depends on what")
+		require.Contains(t, dependencies, "main.main -> ", "the linker prints the dependencies")
 		for line := range strings.Lines(dependencies) {
 			if strings.Contains(line, "<ReflectMethod>") {
 				t.Errorf("reflect can call any method here, so the linker keeps them all: %s", line)

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// section is the text of docs/format.md under a heading.
+// section returns the text of docs/format.md below a heading.
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	data, err := os.ReadFile("../docs/format.md")
@@ -38,7 +38,7 @@ func TestFormatDocumentHasEveryNumber(t *testing.T) {
 	} {
 		want := make(map[string]string)
 		for n := range uint8(255) {
-			if s := name(n); s != "" && !strings.Contains(s, "(") { // "kind(12)" is none
+			if s := name(n); s != "" && !strings.Contains(s, "(") { // "kind(12)" is not a name
 				want[fmt.Sprint(n)] = s
 			}
 		}

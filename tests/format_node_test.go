@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// readByNode runs a program that knows docs/format.md and a msgpack library, and
-// nothing of Reprise.
+// readByNode runs a JavaScript program that implements docs/format.md with a
+// msgpack library, without any code of Reprise.
 func readByNode(t *testing.T, args ...string) []byte {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -34,7 +34,7 @@ func readByNode(t *testing.T, args ...string) []byte {
 	return bytes.TrimSpace(out)
 }
 
-// asJSON has nothing but its JSON.
+// asJSON is a value that is only encoded as JSON.
 type asJSON struct{ text string }
 
 func (a asJSON) MarshalJSON() ([]byte, error)     { return []byte(a.text), nil }
@@ -63,7 +63,7 @@ func TestSnapshotsAreReadByAnotherLanguage(t *testing.T) {
 			data, err := os.ReadFile(file)
 			require.NoError(t, err)
 			want := exported(t, data)
-			want["header"].(map[string]any)["standing"] = nil // none of them was closed by state
+			want["header"].(map[string]any)["standing"] = nil // none of the runs was closed by package state
 			lines := bytes.Split(readByNode(t, file), []byte("\n"))
 			parts := append([]any{want["header"]}, want["records"].([]any)...)
 			require.Len(t, lines, len(parts))

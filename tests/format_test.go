@@ -24,10 +24,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-var addGolden = flag.Bool("add-golden", false, "write testdata/vN.snapshot and vN.json for the current version of the format, unless they are there")
+var addGolden = flag.Bool("add-golden", false, "write testdata/vN.snapshot and vN.json for the current version of the format, unless they exist")
 
-// goldenSnapshots are the snapshots of every released version. They are added
-// when a version is made, and never edited.
+// goldenSnapshots returns the snapshot files of all released versions. A file is
+// added for each new version, and never edited.
 func goldenSnapshots(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/v*.snapshot")
@@ -80,7 +80,7 @@ func TestAddGoldenSnapshot(t *testing.T) {
 	add(t, goldenJSON(file), append(text, '\n'))
 }
 
-// add writes a file that is not there yet: golden files are never edited.
+// add writes a file that must not exist: golden files are never edited.
 func add(t *testing.T, name string, data []byte) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -113,7 +113,7 @@ func isRefused(err error, code int) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// sample is a snapshot with records of every kind and status.
+// sample returns a snapshot with records of every kind and status.
 func sample(t *testing.T) *snapshot.Snapshot {
 	t.Helper()
 	begin := time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC)
@@ -239,8 +239,8 @@ func sample(t *testing.T) *snapshot.Snapshot {
 	return s
 }
 
-// exported is a snapshot in JSON, with the names of docs/format.md: what
-// formatreader prints too.
+// exported returns a snapshot as JSON with the names of docs/format.md, as
+// formatreader prints it.
 func exported(t *testing.T, data []byte) map[string]any {
 	t.Helper()
 	s := decoded(t, data)
@@ -392,8 +392,8 @@ func nanoseconds(t time.Time) any {
 	return strconv.FormatInt(t.UnixNano(), 10)
 }
 
-// portable is v as JavaScript has it: with integers that a float64 does not
-// hold as text, and times in milliseconds.
+// portable returns v as JavaScript represents it: with times in milliseconds, and
+// with integers as text if a float64 cannot hold them.
 func portable(v any) any {
 	switch v := v.(type) {
 	case int64:

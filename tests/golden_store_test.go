@@ -26,8 +26,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// goldenStore is a directory of the file store as version 1 writes it, with
-// the runs of one program that ended in different ways:
+// goldenStore is a directory of the file store as version 1 writes it. It has runs
+// of one program that ended in different ways:
 //
 //	completed    with groups, retries, a step, an answer and an artifact
 //	interrupted  while a call waited for its next attempt
@@ -40,11 +40,11 @@ const goldenStore = "testdata/store-v1"
 
 var goldenRuns = []string{"answered", "completed", "interrupted", "killed"}
 
-// trip is the program of the golden store. Its tools note what they do.
+// trip is the program of the golden store. Its tools record what they do.
 type trip struct {
 	mu   sync.Mutex
 	did  []string
-	hold func(ctx context.Context) error // in the second attempt for Oslo
+	hold func(ctx context.Context) error // called in the second attempt for Oslo
 }
 
 func (p *trip) note(what string) {
@@ -53,7 +53,8 @@ func (p *trip) note(what string) {
 	p.did = append(p.did, what)
 }
 
-// effects are what the tools did, in alphabetical order, for a group has none.
+// effects returns what the tools did, in alphabetical order, because the order in a
+// group is random.
 func (p *trip) effects() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,8 +155,8 @@ func TestAddGoldenStore(t *testing.T) {
 	goldenInfo(t, store)
 }
 
-// othersDone returns a channel that is closed when Rome and Bern have their
-// quotes on record.
+// othersDone returns a channel that is closed when the quotes of Rome and Bern are
+// recorded.
 func othersDone() (state.Option, <-chan struct{}) {
 	done := make(chan struct{})
 	left := 2
@@ -177,8 +178,8 @@ func callTrip(ctx context.Context, store snapshot.Store, id string, p *trip) (st
 	return out, errors.Join(err, st.Close())
 }
 
-// killTrip keeps the run "killed" as it is on the disk in the middle of an
-// attempt, less some bytes of the last frame.
+// killTrip leaves the run "killed" as it is on disk in the middle of an attempt,
+// without some bytes of the last frame.
 func killTrip(t *testing.T, store snapshot.Store) {
 	t.Helper()
 	dir, alive := filepath.Join(goldenStore, "runs", "killed"), filepath.Join(t.TempDir(), "killed")
@@ -204,7 +205,7 @@ func killTrip(t *testing.T, store snapshot.Store) {
 	require.NoError(t, os.WriteFile(journals[0], data[:written+512], 0o600))
 }
 
-// goldenInfo writes what a reader finds in the golden store.
+// goldenInfo writes the runs of the golden store as JSON, for comparison.
 func goldenInfo(t *testing.T, store snapshot.Store) {
 	t.Helper()
 	for _, id := range goldenRuns {
@@ -272,7 +273,7 @@ func TestGoldenRunsGoOnWhereTheyWere(t *testing.T) {
 				require.NoError(t, err)
 			} else {
 				require.NoError(t, err)
-				assert.Empty(t, left, "it was not asked")
+				assert.Empty(t, left, "the run did not ask its question")
 			}
 			assert.Equal(t, id+" Oslo Rome sealed", out)
 			assert.Equal(t, left, p.effects())

@@ -25,11 +25,11 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// numbers are those of one run that report, printer and API have in common.
+// numbers are the numbers of a run that report, printer and API have in common.
 type numbers struct{ calls, completed, failed, asking, attempts, retries int }
 
-// TestReportPrinterAndAPIHaveOneSetOfNumbers: of a run with a call of each kind, in
-// its first opening, and over both.
+// TestReportPrinterAndAPIHaveOneSetOfNumbers compares the numbers of a run with a
+// call of each kind after its first opening, and the totals of both openings.
 func TestReportPrinterAndAPIHaveOneSetOfNumbers(t *testing.T) {
 	store, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestReportPrinterAndAPIHaveOneSetOfNumbers(t *testing.T) {
 	assert.Equal(t, api, printed)
 	assert.Equal(t, numbers{completed: 4, failed: 3, attempts: 12, retries: 5},
 		numbers{completed: report.Executed - 3, failed: 3, attempts: report.Attempts, retries: report.Retries})
-	assert.Equal(t, report.Waited, console.Summary().Waited, "as long as they waited")
+	assert.Equal(t, report.Waited, console.Summary().Waited, "the total waiting time")
 	assert.Equal(t, report.Usage, console.Summary().Usage)
 
 	questions, err := state.Questions(t.Context(), store, "r1")
@@ -57,7 +57,7 @@ func TestReportPrinterAndAPIHaveOneSetOfNumbers(t *testing.T) {
 	require.ErrorContains(t, err, "and yet")
 	require.NoError(t, second.st.Close())
 	again, api, printed := second.st.Report(), second.numbers(t), numbersOf(console.Summary())
-	assert.Equal(t, numbers{calls: 9, completed: 5, failed: 4, attempts: 14, retries: 5}, api, "the agent is entered again, and what it did is compensated")
+	assert.Equal(t, numbers{calls: 9, completed: 5, failed: 4, attempts: 14, retries: 5}, api, "the agent is entered again, and its effect is compensated")
 	assert.Equal(t, api, printed)
 	assert.Equal(t, api.attempts, report.Attempts+again.Attempts)
 	assert.Equal(t, api.completed+api.failed, report.Executed+again.Executed)
@@ -101,10 +101,10 @@ func numbersOf(s printer.Summary) numbers {
 	return numbers{all.Calls(), all.Completed, all.Failed, all.Asking, s.Attempts, s.Retries}
 }
 
-// order is what the calls get.
+// order is the input of the calls.
 type order struct{ Item string }
 
-// oneOfEach is an agent that makes a call of each kind, asks, and fails.
+// oneOfEach returns an agent that makes a call of each kind, asks, and fails.
 func oneOfEach() (actors.Agent[order, string], state.Compensable) {
 	once := true
 	short := core.RetryConfig{MaxAttempts: 3, InitialDelay: 2 * time.Millisecond, Jitter: core.NoJitter}

@@ -25,7 +25,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What stands between the two marks is the program of docs/features.md.
+// The code between the two marks is the program in docs/features.md.
 
 type City struct {
 	Name string `json:"name"`
@@ -55,7 +55,7 @@ func ask(ctx context.Context, llm actors.LLM, question string) (string, error) {
 
 var requests atomic.Int64
 
-// fetchWeather fails twice, as a service that is overloaded would.
+// fetchWeather fails twice, like an overloaded service.
 func fetchWeather(_ context.Context, city string) (string, error) {
 	if requests.Add(1) <= 2 {
 		return "", unavailable{}
@@ -100,15 +100,16 @@ func TestFeaturesShowTheProgramThatIsTested(t *testing.T) {
 	assert.Contains(t, string(features), "```go\n"+strings.TrimSpace(program)+"\n```", "docs/features.md shows another program")
 }
 
-// TestReadmeIsReadInFiveMinutes: it is the first thing that somebody sees.
+// TestReadmeIsReadInFiveMinutes limits the length of the README, which is the first
+// thing that users read.
 func TestReadmeIsReadInFiveMinutes(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(strings.Fields(string(readme))), 1200, "words")
 }
 
-// TestLinksOfTheDocumentationLeadSomewhere: to a file of the repository and a heading of it, or
-// elsewhere.
+// TestLinksOfTheDocumentationLeadSomewhere checks that links inside the repository lead to
+// existing files and headings.
 func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "examples/*/*.md"} {
@@ -132,13 +133,13 @@ func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
 			}
 			_, err := os.Stat(target)
 			if assert.NoError(t, err, "%s links to %s", file, found[1]) && found[2] != "" {
-				assert.Contains(t, headings(t, target), found[2], "%s links to a heading of %s", file, target)
+				assert.Contains(t, headings(t, target), found[2], "%s links to a missing heading of %s", file, target)
 			}
 		}
 	}
 }
 
-// headings returns the names by which links find the headings of a document.
+// headings returns the anchors of the headings of a document.
 func headings(t *testing.T, file string) []string {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -160,10 +161,10 @@ func TestHelloWorldIsTheFirstProgramOfTheReadmeAndSmall(t *testing.T) {
 	first, _, _ = strings.Cut(first, "```")
 	assert.Equal(t, string(program), first)
 	assert.LessOrEqual(t, strings.Count(first, "\n"), 30, "lines")
-	assert.LessOrEqual(t, strings.Count(first, "reprise-go/reprise/"), 4, "packages of ours")
+	assert.LessOrEqual(t, strings.Count(first, "reprise-go/reprise/"), 4, "packages of Reprise")
 }
 
-// The program as a user runs it: the environment alone says whom it asks.
+// The program runs as for a user, with only environment variables as its configuration.
 func TestHelloWorldRuns(t *testing.T) {
 	server := openaitest.New(t,
 		openaitest.ToolCalls(openaitest.Call("get_weather", City{Name: "Oslo"})),

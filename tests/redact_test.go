@@ -26,7 +26,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What a run shows is redacted, and what it keeps is not.
+// These tests check that everything shown of a run is redacted, and that everything
+// stored is not.
 
 const secret = "4111-1111"
 
@@ -37,7 +38,7 @@ type card struct {
 	Notes  map[string]string `json:"notes"`
 }
 
-// leaking shows the secret in every way that there is.
+// leaking exposes the secret in all possible ways.
 func leaking(ctx context.Context) (string, error) {
 	pay, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", Retry: &core.RetryConfig{InitialDelay: core.NoDelay}}, func(ctx context.Context, in card) (card, error) {
 		state.From(ctx).Log(slog.LevelWarn, "paying with "+secret, map[string]any{
@@ -59,13 +60,13 @@ func leaking(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if _, err := calling(ctx, record.KindTool, "refused", func(context.Context, string) (string, error) { return "", &refusedError{7} }); err == nil {
-		return "", errors.New("it was not refused")
+		return "", errors.New("the call of refused did not fail")
 	}
 	approved, err := core.Await[string](ctx, "charge "+secret+"?")
 	return out.Number + " " + approved, err
 }
 
-// calling makes a call that is not tried again.
+// calling makes a call without retries.
 func calling(ctx context.Context, kind record.Kind, name string, h core.Handler[string, string]) (string, error) {
 	d, err := core.NewDefinition(core.Spec{Kind: kind, Name: name, Retry: &core.RetryConfig{Disabled: true}}, h)
 	if err != nil {
@@ -96,7 +97,7 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 	_, err = p(st.Context(t.Context()))
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	require.Len(t, testkit.Questions(t, st), 1)
-	assert.Equal(t, "charge "+secret+"?", testkit.Questions(t, st)[0].Text, "whoever answers sees what is asked")
+	assert.Equal(t, "charge "+secret+"?", testkit.Questions(t, st)[0].Text, "the question is not redacted for the person who answers")
 	found := make(map[string]bool)
 	for _, r := range testkit.Records(t, st) {
 		data, err := json.Marshal(r)
@@ -124,7 +125,7 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 	out, err := p(st.Context(t.Context()))
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
-	assert.Equal(t, secret+" to charge "+secret+"?", out, "what is replayed is not redacted")
+	assert.Equal(t, secret+" to charge "+secret+"?", out, "recalled values are not redacted")
 	b.Close()
 
 	for name, shown := range map[string]string{"console": console.String(), "wire": wire.String()} {
@@ -151,7 +152,7 @@ func TestSecretAtTheEndOfAPreviewIsRedactedBeforeItIsCut(t *testing.T) {
 		assert.NotContains(t, preview, secret[:2])
 		assert.LessOrEqual(t, len([]rune(preview)), record.PreviewLimit)
 		twice := r.Redacted(hide)
-		assert.Equal(t, preview, record.Preview(twice.Encoded()), "twice is once")
+		assert.Equal(t, preview, record.Preview(twice.Encoded()), "redacting twice is the same as once")
 	}
 }
 
@@ -171,8 +172,8 @@ func TestSecretsInBytesAreRedacted(t *testing.T) {
 	assert.JSONEq(t, `{"Doc":{"token":"****"},"Text":"it is ****"}`, record.Preview(redacted.Encoded()))
 }
 
-// TestNoFormOfASecretIsShown: neither as JSON escapes it, nor in bytes, keys and
-// what is nested, nor a part of it where a preview ends.
+// TestNoFormOfASecretIsShown checks secrets that JSON escapes, secrets in bytes,
+// keys and nested values, and a secret that is cut at the end of a preview.
 func TestNoFormOfASecretIsShown(t *testing.T) {
 	long := "tok_" + strings.Repeat("S", 40)
 	for name, test := range map[string]struct {
@@ -200,7 +201,7 @@ func TestNoFormOfASecretIsShown(t *testing.T) {
 			escaped, err := json.Marshal(test.secret)
 			require.NoError(t, err)
 			for what, text := range map[string]string{"record": string(shown), "preview": record.Preview(redacted.Encoded())} {
-				if name != "binary" { // which is shown in base64, without it
+				if name != "binary" { // shown in base64, which does not contain the secret
 					assert.Contains(t, text, "****", what)
 				}
 				assert.NotContains(t, text, test.secret, what)
@@ -246,7 +247,7 @@ func TestRedactionThatPanicsShowsNothing(t *testing.T) {
 	assert.Contains(t, string(data), "(redacted)")
 	before, err := json.Marshal(r)
 	require.NoError(t, err)
-	assert.Contains(t, string(before), secret, "the record itself is as it was")
+	assert.Contains(t, string(before), secret, "the record itself is unchanged")
 	assert.Equal(t, r, r.Redacted(nil))
 }
 

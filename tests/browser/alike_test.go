@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// clerks makes runs that look up a customer and then ask whether to pay.
+// clerks makes runs that look up a customer and then ask the question.
 func clerks(t *testing.T, store *memstore.Store, runs int, question string) {
 	t.Helper()
 	lookUp := decorators.Tool("look_up", "finds a customer", func(_ context.Context, in City) (string, error) { return "a customer in " + in.Name, nil })
@@ -36,7 +36,7 @@ func clerks(t *testing.T, store *memstore.Store, runs int, question string) {
 	}
 }
 
-// answersOf returns how many runs have an answer that waits for a program.
+// answersOf returns how many runs have an answer that no program has read yet.
 func answersOf(t *testing.T, store *memstore.Store, runs int) (n int) {
 	t.Helper()
 	for i := range runs {
@@ -52,8 +52,9 @@ func answersOf(t *testing.T, store *memstore.Store, runs int) (n int) {
 	return n
 }
 
-// TestManyAlikeQuestionsAreAnsweredAtOnce, but for those that somebody leaves out, and under
-// the name that is asked for where nobody signs in.
+// TestManyAlikeQuestionsAreAnsweredAtOnce answers similar questions together, except one
+// that is left out. Since nobody has signed in, the page asks for a name and the answers
+// carry it.
 func TestManyAlikeQuestionsAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -80,7 +81,8 @@ func TestManyAlikeQuestionsAreAnsweredAtOnce(t *testing.T) {
 	p.waitText(".question:not(.answered)", "Pay 20 euros?")
 }
 
-// TestMoreQuestionsComeWhenTheFirstAreAnswered: the server sends 1,000 at once.
+// TestMoreQuestionsComeWhenTheFirstAreAnswered has more questions than the 1,000 that
+// the server sends in one response.
 func TestMoreQuestionsComeWhenTheFirstAreAnswered(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -97,11 +99,12 @@ func TestMoreQuestionsComeWhenTheFirstAreAnswered(t *testing.T) {
 	p.waitText("#alike-said", fmt.Sprint(shown, " questions are answered."))
 	p.click("#alike-no")
 	p.wait(fmt.Sprintf(`document.querySelector(".questions-head .count").textContent === "%d"`, 1100-shown))
-	p.wait(`document.querySelector(".question:not(.answered)")`) // one of those has a card
+	p.wait(`document.querySelector(".question:not(.answered)")`) // one of the remaining questions is shown
 	assert.Len(t, c.requests(), shown)
 }
 
-// TestAnAnswerThatIsRefusedIsSaidBesideItsQuestion: another person was faster.
+// TestAnAnswerThatIsRefusedIsSaidBesideItsQuestion answers several questions, one of
+// which somebody else has already answered.
 func TestAnAnswerThatIsRefusedIsSaidBesideItsQuestion(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -117,8 +120,8 @@ func TestAnAnswerThatIsRefusedIsSaidBesideItsQuestion(t *testing.T) {
 	p.waitText("#alike-rows li:nth-child(2) .error", "answered")
 }
 
-// TestAQuestionShowsWhatTheRunDidBefore, since when it waits and until when, and who may
-// answer.
+// TestAQuestionShowsWhatTheRunDidBefore checks that a question also shows how long it
+// has been waiting, when it expires, and who may answer.
 func TestAQuestionShowsWhatTheRunDidBefore(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -149,7 +152,7 @@ func TestAQuestionShowsWhatTheRunDidBefore(t *testing.T) {
 			p.wait(`document.querySelector("#questions").offsetParent === null`)
 			p.load("about:blank")
 			p.load(s.url())
-			p.wait(`document.querySelector(".questions-head .fold") && document.querySelector("#questions").offsetParent === null`) // it is remembered
+			p.wait(`document.querySelector(".questions-head .fold") && document.querySelector("#questions").offsetParent === null`) // the folded state is remembered
 			p.click(".questions-head .fold")
 			p.wait(`document.querySelector("#questions .question").offsetParent !== null`)
 			p.click(card + " .before summary")

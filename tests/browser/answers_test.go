@@ -25,7 +25,7 @@ type verdict struct {
 	Limit    int8   `json:"limit,omitempty"`
 }
 
-// An order is an answer with objects in it.
+// An order is an answer with nested objects.
 type order struct {
 	Customer customer `json:"customer"`
 	Items    []item   `json:"items"`
@@ -53,11 +53,11 @@ type size string
 // JSONSchemaEnum lists the sizes.
 func (size) JSONSchemaEnum() []any { return []any{"small", "large"} }
 
-// door is one of the ways to answer the question of a run. It returns what is
-// said to a wrong answer, and "" to a right one.
+// door is a way to answer the question of a run. It returns the message for a
+// refused answer, or "" if the answer was accepted.
 type door func(t *testing.T, dir, value string) (refused string)
 
-// throughGo answers as a program does.
+// throughGo answers with the Go API.
 func throughGo(t *testing.T, dir, value string) string {
 	v, err := state.JSONAnswer([]byte(value))
 	require.NoError(t, err)
@@ -71,13 +71,13 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// throughHTTP answers as a client of a server does.
+// throughHTTP answers with the HTTP API.
 func throughHTTP(t *testing.T, dir, value string) string {
 	s := siteOf(t, dir)
 	return textOf((&streamer.Client{URL: s.url()}).Answer(t.Context(), "r", "ask?1", "", json.RawMessage(value)))
 }
 
-// throughCommand answers by the command, in a process of its own.
+// throughCommand answers with the command reprise, in a separate process.
 func throughCommand(program string) door {
 	return func(t *testing.T, dir, value string) string {
 		out, err := exec.CommandContext(t.Context(), program, "--dir", dir, "answer", "r", "ask?1", "--", value).CombinedOutput()
@@ -102,46 +102,47 @@ func siteOf(t *testing.T, dir string) *site {
 	return newSite(t, stored.New(store), streamer.Options{Control: stored.NewControl(store)}, nil)
 }
 
-// asked is a run that waits for a T; goOn makes it go on, and returns the answer.
-func asked[T any](t *testing.T) (dir string, goOn func() (T, error)) {
+// asked returns the directory of a run that waits for an answer of type T, and a
+// function that continues the run and returns the answer.
+func asked[T any](t *testing.T) (dir string, continueRun func() (T, error)) {
 	t.Helper()
 	dir = t.TempDir()
 	ask := decorators.Tool("ask", "asks", func(ctx context.Context, _ City) (T, error) { return core.Await[T](ctx, "well \x1b[31m\u202etxt?") })
-	goOn = func() (T, error) {
+	continueRun = func() (T, error) {
 		st, err := state.Open(t.Context(), newStore(t, dir), "r")
 		require.NoError(t, err)
 		defer func() { require.NoError(t, st.Close()) }()
 		return ask.Call(st.Context(t.Context()), City{})
 	}
-	_, err := goOn()
+	_, err := continueRun()
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	return dir, goOn
+	return dir, continueRun
 }
 
-// fourDoors answers wrong and right by each door.
+// fourDoors gives a wrong answer and then a right one in each of the four ways.
 func fourDoors[T any](t *testing.T, program string, wrong, says, right string, want T, page func(p *tab)) {
 	for name, through := range map[string]door{"Go": throughGo, "HTTP": throughHTTP, "command": throughCommand(program)} {
 		t.Run(name, func(t *testing.T) {
-			dir, goOn := asked[T](t)
+			dir, continueRun := asked[T](t)
 			before, err := newStore(t, dir).Info(t.Context(), "r")
 			require.NoError(t, err)
 			assert.Contains(t, through(t, dir, wrong), says)
 			assertNothingRecorded(t, dir, before)
 			assert.Empty(t, through(t, dir, right))
-			got, err := goOn()
+			got, err := continueRun()
 			require.NoError(t, err)
 			assert.Equal(t, want, got)
 		})
 	}
 	t.Run("page", func(t *testing.T) {
-		dir, goOn := asked[T](t)
+		dir, continueRun := asked[T](t)
 		p := open(t, siteOf(t, dir).url())
 		p.wait(`document.querySelector(".question .answer")`)
 		p.waitText(".question-text", `well \x1b[31m\u202etxt?`)
 		p.settle()
 		page(p)
 		p.waitText(".question .answer", "Answered. No program has continued the run yet")
-		got, err := goOn()
+		got, err := continueRun()
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	})
@@ -195,7 +196,7 @@ func TestQuestionsAreAnsweredFromFourDoors(t *testing.T) {
 	})
 	t.Run("object", func(t *testing.T) {
 		fourDoors(t, program, `{"aproved": true, "level": "low"}`, "approved: required field is missing", `{"approved": true, "level": "high"}`, verdict{Approved: true, Level: "high"}, func(p *tab) {
-			p.expectOutages() // the browser writes a 400 to the console
+			p.expectOutages() // the browser logs the status 400 to the console
 			p.click(".question .send")
 			p.waitProblem("approved", "this is needed")
 			p.choose(".question .field:nth-of-type(1) select", "yes")
@@ -212,7 +213,7 @@ func TestQuestionsAreAnsweredFromFourDoors(t *testing.T) {
 		want := order{Customer: customer{Name: "Ada", Address: &address{City: "Oslo", Zip: 150}}, Items: []item{{"tea", 2}, {"pot", 1}}}
 		fourDoors(t, program, `{"customer": {"name": "Ada", "address": {"city": "Oslo"}}, "items": [], "note": null}`, "customer.address.zip: required field is missing",
 			`{"customer": {"name": "Ada", "address": {"city": "Oslo", "zip": 150}}, "items": [{"sku": "tea", "count": 2}, {"sku": "pot", "count": 1}], "note": null}`, want, func(p *tab) {
-				p.expectOutages() // the browser writes a 400 to the console
+				p.expectOutages() // the browser logs the status 400 to the console
 				field := func(label string, n int, text string) {
 					p.t.Helper()
 					require.True(p.t, eval[bool](p, `(() => {

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// violations are what axe-core finds wrong with what the page shows.
+// violations returns the accessibility violations that axe-core finds on the page.
 func (p *tab) violations() []string {
 	p.t.Helper()
 	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")
@@ -30,8 +30,9 @@ func (p *tab) violations() []string {
 		violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ": " + node.html.slice(0, 160) + " " + node.failureSummary.replaceAll("\n", " "))))`)
 }
 
-// inspect checks what the page shows, in light and dark, on a desktop and on phones: that it
-// has no barrier and is not wider than the screen. With -look it keeps pictures, too.
+// inspect checks that the page has no accessibility violations and is not wider than the
+// screen, in the light and the dark theme, on a desktop and on phones. With -look it also
+// saves pictures.
 func (p *tab) inspect(name string) {
 	p.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
@@ -39,7 +40,7 @@ func (p *tab) inspect(name string) {
 			p.colours(scheme)
 			p.size(width, 800)
 			p.wait(fmt.Sprintf(`innerWidth === %d`, width))
-			// Colours fade in.
+			// Wait until colours have faded in.
 			eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 300))`)
 			assert.LessOrEqual(p.t, eval[float64](p, `document.documentElement.scrollWidth - innerWidth`), float64(0), "%s: %s, %d", name, scheme, width)
 			if width != 320 {
@@ -54,8 +55,8 @@ func (p *tab) inspect(name string) {
 	p.size(1280, 800)
 }
 
-// widths are those of a desktop and of phones, on which a view is checked in the colours of a
-// scheme: one phone for each scheme, and all with -long.
+// widths returns the widths at which a view is checked in a colour scheme: that of a desktop
+// and that of one phone, or of all phones with -long.
 func widths(scheme string) []int64 {
 	switch {
 	case *long:
@@ -66,7 +67,7 @@ func widths(scheme string) []int64 {
 	return []int64{1280, 390}
 }
 
-// keep keeps a picture of the tab with -look.
+// keep saves a picture of the tab if the flag -look is set.
 func (p *tab) keep(name string) {
 	p.t.Helper()
 	if *look == "" {
@@ -76,7 +77,8 @@ func (p *tab) keep(name string) {
 	require.NoError(p.t, os.WriteFile(filepath.Join(*look, name), shot.Data, 0o600))
 }
 
-// TestNoViewHasABarrier, in dark and light, wide and narrow.
+// TestNoViewHasABarrier checks each view with axe-core, in dark and light, wide and
+// narrow.
 func TestNoViewHasABarrier(t *testing.T) {
 	t.Parallel()
 	c := new(control)
@@ -110,7 +112,7 @@ func TestNoViewHasABarrier(t *testing.T) {
 	} {
 		t.Run(view.name, func(t *testing.T) {
 			p := newTab(t)
-			p.expectOutages() // of the run that is not there
+			p.expectOutages() // the request for the missing run
 			p.load(s.url() + view.at)
 			p.wait(view.ready)
 			if view.keys != "" {
@@ -121,7 +123,7 @@ func TestNoViewHasABarrier(t *testing.T) {
 				for _, width := range widths(scheme) {
 					p.colours(scheme)
 					p.size(width, 800)
-					// Colours fade in.
+					// Wait until colours have faded in.
 					eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 300))`)
 					assert.Empty(t, p.violations(), "%s, %d", scheme, width)
 				}
@@ -130,8 +132,8 @@ func TestNoViewHasABarrier(t *testing.T) {
 	}
 }
 
-// TestFormsOfAnswersHaveNoBarrier: those of objects, lists and calls in doubt, with
-// an error in them, and the card of a question that was answered.
+// TestFormsOfAnswersHaveNoBarrier checks the forms for objects, lists and calls in
+// doubt, with an error message in them, and an answered question.
 func TestFormsOfAnswersHaveNoBarrier(t *testing.T) {
 	t.Parallel()
 	c := new(control)

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-const mostElements = 12_000 // on the page, however much happens
+const mostElements = 12_000 // on the page, regardless of the number of events
 
 func TestThePageStaysSmallWithManyRuns(t *testing.T) {
 	t.Parallel()
@@ -47,17 +47,17 @@ func TestThePageStaysSmallWithManyRuns(t *testing.T) {
 
 func TestThePageStaysSmallWithOneLongRun(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil, streamer.Options{History: 30_000}, nil) // no gap, however slow the machine
+	s := newSite(t, nil, streamer.Options{History: 30_000}, nil) // no gap even on a slow machine
 	st := begin(t, s.dash, "long")
 	p := open(t, s.url()+"#run=long")
 	failures := 0
-	tool := decorators.Tool("get_map", "fails each third time", func(ctx context.Context, in City) (string, error) {
+	tool := decorators.Tool("get_map", "fails every third time", func(ctx context.Context, in City) (string, error) {
 		if failures++; failures%3 != 0 {
 			return "", core.Retryable(errBusy)
 		}
 		return in.Name, nil
 	}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
-	const calls = 2600 // of 8 records each
+	const calls = 2600 // 8 records each
 	for range calls {
 		_, err := tool.Call(st.Context(t.Context()), City{"Oslo"})
 		require.NoError(t, err)

@@ -11,17 +11,18 @@ import (
 )
 
 var (
-	programs string   // a directory that is removed after all tests
-	builds   sync.Map // of them by package, each a func() (string, error)
+	programs string   // directory of the programs, removed after all tests
+	builds   sync.Map // by package, each a func() (string, error)
 )
 
-// built returns the program of a package of the root module, which is built once.
+// built returns the path of the program built from a package of the root module. Each
+// package is built once.
 func built(t *testing.T, pkg string) string {
 	t.Helper()
 	build, _ := builds.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
 		program := filepath.Join(programs, filepath.Base(pkg))
 		cmd := exec.Command("go", "build", "-o", program, pkg)
-		cmd.Dir = filepath.Join("..", "..") // which is another module
+		cmd.Dir = filepath.Join("..", "..") // the root module
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("go build %s: %w: %s", pkg, err, out)
 		}

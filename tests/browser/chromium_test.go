@@ -18,8 +18,8 @@ var (
 	long        = flag.Bool("long", false, "make each gesture at more speeds")
 )
 
-// chromium is the browser of all tests. Each opens tabs of its own, which
-// share nothing.
+// chromium is the browser of all tests. Each test opens its own tabs, which share
+// no data.
 var chromium context.Context
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(programs)
 	path := find()
 	if path == "" {
-		return m.Run() // each test says why it is skipped
+		return m.Run() // each test reports why it is skipped
 	}
 	profile, err := os.MkdirTemp("", "chromium-")
 	if err != nil {
@@ -59,7 +59,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// find returns the path of a Chromium, empty if there is none.
+// find returns the path of Chromium, or "" if it is not installed.
 func find() string {
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(cmp.Or(name, "chromium")); err == nil {

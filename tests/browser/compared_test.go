@@ -23,8 +23,9 @@ type judgement struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// TestWhatAModelWasShownAndGaveIsRead: pictures, the answer of a typed agent against its
-// schema, and what differs from the call before and from the run of the fork.
+// TestWhatAModelWasShownAndGaveIsRead checks that the page shows pictures, checks the
+// answer of a typed agent against its schema, and shows the differences from the
+// previous call and from the run that was forked.
 func TestWhatAModelWasShownAndGaveIsRead(t *testing.T) {
 	t.Parallel()
 	var picture bytes.Buffer

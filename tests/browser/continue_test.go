@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// failedTrip is a store with a run of a program that has paid and then failed.
+// failedTrip returns a store with a run that has paid and then failed.
 func failedTrip(t *testing.T) *memstore.Store {
 	t.Helper()
 	store := memstore.New()
@@ -40,8 +40,8 @@ func failedTrip(t *testing.T) *memstore.Store {
 	return store
 }
 
-// TestAFailedRunGoesOnFromThePage: what failed is tried again, and a fork says which calls
-// have had effects before it begins.
+// TestAFailedRunGoesOnFromThePage retries a failed run, and forks it: before the fork, the
+// page lists the calls that have had effects.
 func TestAFailedRunGoesOnFromThePage(t *testing.T) {
 	t.Parallel()
 	store := failedTrip(t)
@@ -76,7 +76,8 @@ func TestAFailedRunGoesOnFromThePage(t *testing.T) {
 	assert.Equal(t, snapshot.StatusQueued, info.Status)
 }
 
-// TestThePageSaysTheCommandForWhatItMayNot, quoted for a shell.
+// TestThePageSaysTheCommandForWhatItMayNot checks that the page shows the commands,
+// quoted for a shell, if it has no permission.
 func TestThePageSaysTheCommandForWhatItMayNot(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, stored.New(failedTrip(t)), streamer.Options{}, nil)
@@ -89,7 +90,8 @@ func TestThePageSaysTheCommandForWhatItMayNot(t *testing.T) {
 	assert.True(t, eval[bool](p, `document.querySelector("#fork-yes").hidden`))
 }
 
-// TestThePageSaysHowToStopWhatItMayNot, and to answer, with a button that copies it.
+// TestThePageSaysHowToStopWhatItMayNot checks that the page shows the commands to stop
+// a run and to answer, each with a button that copies it, if it has no permission.
 func TestThePageSaysHowToStopWhatItMayNot(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// vote is a call that asks two people at once. It may be made by several
-// openings of the run.
+// vote opens the run and calls an agent that asks two people at once. It may be
+// called several times for one run.
 func vote(ctx context.Context, t *testing.T, store *filestore.Store) (done bool) {
 	t.Helper()
 	st, err := state.Open(ctx, store, "r")
@@ -34,7 +34,8 @@ func vote(ctx context.Context, t *testing.T, store *filestore.Store) (done bool)
 	return err == nil
 }
 
-// followed serves a store, whatever process writes to it, as reprise serve does.
+// followed serves the store in a directory to which other processes may write, like the
+// command reprise serve.
 func followed(t *testing.T, dir string) *site {
 	t.Helper()
 	store, err := filestore.New(dir)
@@ -49,8 +50,8 @@ func followed(t *testing.T, dir string) *site {
 	return s
 }
 
-// TestThePageSaysWhetherAProgramGoesOn after an answer, and corrects itself when
-// one does.
+// TestThePageSaysWhetherAProgramGoesOn checks what the page says after an answer,
+// and that it updates the text when a program continues the run.
 func TestThePageSaysWhetherAProgramGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -72,7 +73,8 @@ func TestThePageSaysWhetherAProgramGoesOn(t *testing.T) {
 	p.waitText(".question:nth-child(2) .answer", "Answered. A program continues the run.")
 }
 
-// TestPageAndCommandSayThatAProgramWaitsForTheAnswer, and has gone on.
+// TestPageAndCommandSayThatAProgramWaitsForTheAnswer checks that page and command say
+// that a waiting program has received the answer and continued the run.
 func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,7 +97,7 @@ func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
 	p := open(t, followed(t, dir).url())
 	p.wait(`document.querySelectorAll(".question").length === 2`)
 	p.settle()
-	const first, second = `[data-question="group:people/1?1"]`, `[data-question="group:people/2?1"]` // asked at once, in any order
+	const first, second = `[data-question="group:people/1?1"]`, `[data-question="group:people/2?1"]` // asked at the same time, in any order
 	p.click(first + " .yes")
 	p.waitText(first+" .answer", "Answered. ")
 	command := built(t, "./cmd/reprise")
@@ -107,8 +109,8 @@ func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
 	p.waitText(second+" .answer", "No longer asked.")
 }
 
-// TestAnAnsweredQuestionIsNotOfferedAgainAfterAReload: the answer waits for a program
-// to open the run, and the page of the run says so.
+// TestAnAnsweredQuestionIsNotOfferedAgainAfterAReload checks that, after a reload,
+// the page of the run says that the answer waits for a program to open the run.
 func TestAnAnsweredQuestionIsNotOfferedAgainAfterAReload(t *testing.T) {
 	dir := t.TempDir()
 	store := newStore(t, dir)
@@ -131,5 +133,5 @@ func TestAnAnsweredQuestionIsNotOfferedAgainAfterAReload(t *testing.T) {
 	p.wait(`document.querySelectorAll("#run-questions .question").length === 2`)
 	assert.Equal(t, asked, p.text("#run-questions .question.answered .question-text"))
 	p.waitText("#run-questions .question.answered .answer", "Answered. The run waits for 1 more answer.")
-	assert.Equal(t, 1, p.count("#run-questions .question .yes"), "only the other is asked")
+	assert.Equal(t, 1, p.count("#run-questions .question .yes"), "only the other question can be answered")
 }

@@ -33,7 +33,7 @@ func TestAQuestionIsAnsweredFromThePage(t *testing.T) {
 
 	p.click(".question:nth-child(3) textarea")
 	p.keys("{")
-	p.settle() // what became of the first two answers is said below them
+	p.settle() // the results of the first two answers are shown below them
 	p.click(".question:nth-child(3) .send")
 	p.waitText(".question:nth-child(3) .error", "that is not JSON")
 	p.click(".question:nth-child(3) textarea")
@@ -52,7 +52,7 @@ func TestAnAnswerThatIsRefusedSaysWhy(t *testing.T) {
 	asking(t, begin(t, s.dash, "ticket-1"), "Refund?")
 	c.failWith(fmt.Errorf("%w: the first answer counts", streamer.ErrConflict))
 	p := open(t, s.url())
-	p.expectOutages() // the browser writes a 409 to the console
+	p.expectOutages() // the browser logs the status 409 to the console
 	p.wait(`document.querySelector(".question")`)
 	p.settle()
 	p.click(".question .no")

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A payment is what a call in doubt may have produced.
+// A payment is the output of the call in doubt.
 type payment struct {
 	ID   int `json:"id"`
 	Card struct {
@@ -21,13 +21,13 @@ type payment struct {
 	} `json:"card"`
 }
 
-// inDoubt is a run whose payment had begun when the run stopped. goOn makes it go
-// on, and says how often money was paid.
-func inDoubt(t *testing.T) (dir string, goOn func() (got payment, paid int, err error)) {
+// inDoubt returns the directory of a run that stopped during its payment, and a
+// function that continues the run and returns how often the payment was made.
+func inDoubt(t *testing.T) (dir string, continueRun func() (got payment, paid int, err error)) {
 	t.Helper()
 	dir = t.TempDir()
 	paid := 0
-	goOn = func() (payment, int, error) {
+	continueRun = func() (payment, int, error) {
 		st, err := state.Open(t.Context(), newStore(t, dir), "r")
 		require.NoError(t, err)
 		defer func() { require.NoError(t, st.Close()) }()
@@ -39,18 +39,18 @@ func inDoubt(t *testing.T) (dir string, goOn func() (got payment, paid int, err 
 		}, core.StepInDoubt(core.InDoubtAsk), core.StepInput(City{"Oslo"}))
 		return got, paid, err
 	}
-	_, _, err := goOn()
+	_, _, err := continueRun()
 	require.ErrorIs(t, err, core.ErrInterrupted)
-	_, _, err = goOn()
+	_, _, err = continueRun()
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	return dir, goOn
+	return dir, continueRun
 }
 
-// TestACallInDoubtIsDecidedOnThePage: it says what the call was, and takes each of
-// the decisions, with an output that fits.
+// TestACallInDoubtIsDecidedOnThePage checks that the page shows the call in doubt
+// and accepts each of the possible decisions, and only an output that fits.
 func TestACallInDoubtIsDecidedOnThePage(t *testing.T) {
 	t.Parallel()
-	const out = ".question .answer > fieldset > fieldset" // the output of the call
+	const out = ".question .answer > fieldset > fieldset" // the field of the call's output
 	for name, c := range map[string]struct {
 		decide func(p *tab)
 		want   payment
@@ -85,7 +85,7 @@ func TestACallInDoubtIsDecidedOnThePage(t *testing.T) {
 		}, payment{}, 1, "the bank says no"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, goOn := inDoubt(t)
+			dir, continueRun := inDoubt(t)
 			p := open(t, siteOf(t, dir).url())
 			p.wait(`document.querySelector(".question .answer select")`)
 			p.wait(`document.querySelector(".question .answer select")`)
@@ -95,7 +95,7 @@ func TestACallInDoubtIsDecidedOnThePage(t *testing.T) {
 			p.settle()
 			c.decide(p)
 			p.waitText(".question .answer", "Answered. No program has continued the run yet")
-			got, paid, err := goOn()
+			got, paid, err := continueRun()
 			if c.fails == "" {
 				require.NoError(t, err)
 				assert.Equal(t, c.want, got)

@@ -14,8 +14,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestAnEffectIsTakenOverOnThePage: an agent is tried again, and words its payment anew.
-// The page says which effect that might repeat, and the run gets the receipt that there is.
+// TestAnEffectIsTakenOverOnThePage retries an agent, which then words its payment
+// differently. The page says which effect might be repeated, and the run takes over the
+// existing receipt.
 func TestAnEffectIsTakenOverOnThePage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -33,13 +34,13 @@ func TestAnEffectIsTakenOverOnThePage(t *testing.T) {
 		}
 		return "", core.Retryable(errors.New("no confirmation"))
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 2, InitialDelay: 1}))
-	goOn := func() (string, error) {
+	continueRun := func() (string, error) {
 		st, err := state.Open(t.Context(), newStore(t, dir), "r")
 		require.NoError(t, err)
 		defer func() { require.NoError(t, st.Close()) }()
 		return assistant.Call(st.Context(t.Context()), struct{}{})
 	}
-	_, err := goOn()
+	_, err := continueRun()
 	require.ErrorIs(t, err, core.ErrAwaiting)
 
 	p := open(t, siteOf(t, dir).url())
@@ -49,7 +50,7 @@ func TestAnEffectIsTakenOverOnThePage(t *testing.T) {
 	p.choose(".question .answer select", "take the effect over")
 	p.click(".question .send")
 	p.waitText(".question .answer", "Answered. No program has continued the run yet")
-	got, err := goOn()
+	got, err := continueRun()
 	require.NoError(t, err)
 	assert.Equal(t, "receipt 1", got)
 	assert.Equal(t, []string{"send 10 to Ada"}, paid)

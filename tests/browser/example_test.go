@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// example starts examples/dashboard, and returns the address that it prints.
-// stop is Ctrl-C, and returns how it ended.
+// example starts examples/dashboard and returns the address that it prints. stop
+// sends the signal of Ctrl-C and returns the error of the process.
 func example(t *testing.T, flags ...string) (url string, stop func() error) {
 	t.Helper()
 	cmd := exec.Command(built(t, "./examples/dashboard"), append([]string{"-addr", "127.0.0.1:0"}, flags...)...)
@@ -44,7 +44,7 @@ func example(t *testing.T, flags ...string) (url string, stop func() error) {
 func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 	t.Parallel()
 	if chromium == nil {
-		newTab(t) // which skips
+		newTab(t) // skips the test if there is no Chromium
 	}
 	url, stop := example(t, "-seed", "7", "-rate", "120")
 	p := open(t, url)
@@ -61,7 +61,7 @@ func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 
 	p.load(url + "#")
 	p.wait(`document.querySelectorAll(".wait").length > 5`)
-	p.load(url + "#run=" + eval[string](p, `[...document.querySelectorAll(".wait .of")].at(-1).textContent`)) // that waits longest
+	p.load(url + "#run=" + eval[string](p, `[...document.querySelectorAll(".wait .of")].at(-1).textContent`)) // the one that waits longest
 	p.click("#interrupt")
 	p.wait(`document.querySelector("#interrupt-dialog").open`)
 	p.keys("enough\r")
@@ -72,7 +72,8 @@ func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
 }
 
-// The pictures in docs: what the example shows in the middle of a storm.
+// TestScreenshots retakes the pictures in docs, which show the example while many calls
+// are retried.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	if !*screenshots {
@@ -96,19 +97,19 @@ func TestScreenshots(t *testing.T) {
 	p.load(url + "#run=" + eval[string](p, `busy.dataset.run`))
 	p.wait(`document.querySelectorAll("[data-call]").length > 8`)
 	p.wait(`globalThis.row = [...document.querySelectorAll(".callrow.s-waiting:not([aria-expanded])")].find((row) =>
-		parseFloat(row.textContent.split(" in ")[1]) > 4)`) // long enough for a picture
+		parseFloat(row.textContent.split(" in ")[1]) > 4)`) // enough time to take the picture
 	p.load(url + "#run=" + eval[string](p, `busy.dataset.run + "&call=" + encodeURIComponent(row.dataset.call)`))
 	p.waitText("#detail", "next attempt")
-	p.wait(`[...document.querySelectorAll(".produced p")].some((p) => p.textContent.length < 16) && (scrollTo(0, 0), true)`) // there is more to come
+	p.wait(`[...document.querySelectorAll(".produced p")].some((p) => p.textContent.length < 16) && (scrollTo(0, 0), true)`) // the text is still growing
 	p.picture("dashboard-dark-run.png")
 	require.NoError(t, stop())
 	p.expectOutages()
 }
 
-// picture keeps what the tab shows in docs, once it has been drawn.
+// picture saves a picture of the tab in docs after the page has been drawn.
 func (p *tab) picture(name string) {
 	p.t.Helper()
-	// Four drawings later nothing of another size or colour is left.
+	// Wait until all sizes and colours are final.
 	eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 400))`)
 	shot := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{})
 	picture, err := png.Decode(bytes.NewReader(shot.Data))
@@ -119,9 +120,9 @@ func (p *tab) picture(name string) {
 	assert.Less(p.t, small.Len(), 200<<10, name)
 }
 
-// fewColours is the picture in 256 colours: the page has few, and shades of
-// them around letters. The most frequent of each kind come first, so that a
-// colour that is seldom is there, too.
+// fewColours reduces the picture to 256 colours. The page has few colours, and
+// shades of them around letters. The most frequent colours of each kind come first,
+// so that rare colours are included.
 func fewColours(picture image.Image) image.Image {
 	counts := make(map[color.RGBA]int)
 	area := picture.Bounds()

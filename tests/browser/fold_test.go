@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// foldRecords takes a snapshot and folds the events after it into its runs.
-// Then compare() says in what they differ from what the server says.
+// foldRecords takes a snapshot and folds the following events into its runs. Then
+// compare() returns the differences from the server's state.
 const foldRecords = `(async () => {
 	const fold = await import(new URL("fold.js", document.baseURI));
 	const first = await (await fetch("api/runs?limit=1000")).json();
@@ -79,8 +79,9 @@ type comparison struct {
 	Differences                       []string
 }
 
-// The page makes of records what the server does, wherever its snapshot was
-// taken, and a record that comes twice changes nothing.
+// TestThePageFoldsAsTheServerDoes checks that page and server compute the same
+// state from the same records, regardless of when the snapshot was taken, and that
+// a repeated record changes nothing.
 func TestThePageFoldsAsTheServerDoes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -91,8 +92,8 @@ func TestThePageFoldsAsTheServerDoes(t *testing.T) {
 	c.begin(t, s.dash, 20)
 
 	var found comparison
-	// What the runs do ends some time, at the latest in a wait for the end of
-	// the test; only then do server and page speak of the same.
+	// The runs come to rest at the latest when they wait for the end of the test.
+	// Only then do server and page have the same records.
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if found = eval[comparison](p, `compare()`); len(found.Differences) == 0 && found.Runs == 60 {
 			break
@@ -105,7 +106,7 @@ func TestThePageFoldsAsTheServerDoes(t *testing.T) {
 	assert.NotZero(t, found.Questions)
 }
 
-// crowd is runs that do one thing and another.
+// crowd makes runs that do random things.
 type crowd struct {
 	mu    sync.Mutex
 	dice  *rand.Rand
@@ -124,7 +125,7 @@ func (c *crowd) begin(t *testing.T, publisher state.Publisher, n int) {
 		c.count++
 		st := begin(t, publisher, fmt.Sprintf("run-%d", c.count))
 		background(t, func() {
-			if c.roll(4) == 0 { // somebody stops it, for now or for good
+			if c.roll(4) == 0 { // interrupt or cancel it
 				reason := []record.InterruptReason{record.InterruptUser, record.InterruptCancel}[c.roll(2)]
 				defer time.AfterFunc(time.Duration(c.roll(20))*time.Millisecond, func() { st.Interrupt(snapshot.Stop{Reason: reason, By: "ops", Message: "enough"}) }).Stop()
 			}
@@ -135,8 +136,8 @@ func (c *crowd) begin(t *testing.T, publisher state.Publisher, n int) {
 	}
 }
 
-// agent is one that calls tools, one after the other and in parallel, and then
-// ends somehow.
+// agent returns an agent that calls tools, sequentially and in parallel, and then
+// ends in a random way.
 func (c *crowd) agent() actors.Agent[City, string] {
 	short := decorators.Tool("short", "fails now and then", func(ctx context.Context, _ City) (string, error) {
 		core.AddUsage(ctx, core.Usage{InputTokens: 3, OutputTokens: 1, Estimated: c.roll(8) == 0})

@@ -23,10 +23,10 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// guarded is a run with everything that guards calls in it: an answer of a cache,
-// a circuit breaker that opens, a retry budget that is used up, a model whose
-// instructions changed between two openings, and in the end a compensation that
-// is retried, and one that fails.
+// guarded makes a run with all guards of calls: an answer from a cache, a circuit
+// breaker that opens, a retry budget that is exhausted, a model whose instructions
+// changed between two openings and, at the end, a compensation that is retried and
+// one that fails.
 func guarded(t *testing.T, dash *streamer.Handler) {
 	t.Helper()
 	var (
@@ -103,8 +103,9 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 	}
 }
 
-// TestWhatGuardsCallsIsShown: compensations, answers of caches, circuit breakers,
-// retry budgets and changed instructions, in words and not by icons alone.
+// TestWhatGuardsCallsIsShown checks that compensations, answers from caches,
+// circuit breakers, retry budgets and changed instructions are shown in words, not
+// only as icons.
 func TestWhatGuardsCallsIsShown(t *testing.T) {
 	s := newSite(t, nil, streamer.Options{}, nil)
 	guarded(t, s.dash)
@@ -145,7 +146,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 		assert.Contains(t, records, text)
 	}
 	p.choose("#run-kind", "compensations")
-	p.wait(`document.querySelectorAll("[data-call] .lane-state").length === 7`) // with the calls around them
+	p.wait(`document.querySelectorAll("[data-call] .lane-state").length === 7`) // and the calls around them
 
 	for _, view := range []struct{ call, text string }{
 		{"trip/book_hotel@undo/book_hotel", "Kindcompensation"},

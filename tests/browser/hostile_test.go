@@ -19,12 +19,12 @@ import (
 
 const planted = `<script>globalThis.pwned = true</script><img src=x onerror="globalThis.pwned = true">`
 
-// Whatever a tool returns, logs or fails with stays text, wherever it is shown.
+// Outputs, log messages and errors of tools are shown as text everywhere.
 func TestWhatIsPlantedStaysText(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1", state.WithMetadata(snapshot.Metadata{Pipeline: planted, Description: planted}))
-	// The names of tools are checked, those of steps are anything.
+	// Names of tools are validated, but a step can have any name.
 	_, err := core.Step(st.Context(t.Context()), planted, func(ctx context.Context) (string, error) {
 		state.From(ctx).Log(slog.LevelWarn, planted, map[string]any{planted: planted})
 		return planted, nil
@@ -56,10 +56,10 @@ func TestWhatIsPlantedStaysText(t *testing.T) {
 	assert.Zero(t, p.count(`main script, main img, main [onerror]`))
 }
 
-const turned = "a\u202eb\x07c\u2066d" // which would turn the text around it, and ring
+const turned = "a\u202eb\x07c\u2066d" // would reverse the direction of text, and ring the bell
 
-// Characters that nobody sees, or that turn texts around, are shown as what they are, wherever
-// a text comes from.
+// Invisible characters and characters that change the direction of text are shown visibly, in
+// texts from all sources.
 func TestCharactersThatAreNotSeenAreShownAsWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -95,12 +95,12 @@ func TestCharactersThatAreNotSeenAreShownAsWhatTheyAre(t *testing.T) {
 	assert.Equal(t, 3, p.count("#legend > :not([hidden])"), "colours that are there: completed, failed and tried again, backoff")
 }
 
-// A run ID cannot be anything, but the address of the page can.
+// Run IDs are validated, but the address of the page can be any text.
 func TestAnAddressThatIsPlantedStaysText(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := newTab(t)
-	p.expectOutages() // there is no such run
+	p.expectOutages() // the run does not exist
 	p.load(s.url() + `#run=..%2F..%2F%3Cimg%20src%3Dx%20onerror%3DglobalThis.pwned%3Dtrue%3E&call=%3Cscript%3E&q=%3Cb%3E&range=x&records=x&only=x`)
 	p.wait(`document.querySelector("#connection").dataset.state === "missing"`)
 	p.waitText("#run-title", "../../<img src=x")

@@ -21,8 +21,9 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestThePageShowsRunsInJetStream, which another process executes: the list with its totals, a
-// retry while it happens, a question that is answered, and what came in and out.
+// TestThePageShowsRunsInJetStream checks the page with runs that another process executes: the
+// list with its totals, a retry, a question that is answered, and the inputs and outputs of
+// calls.
 func TestThePageShowsRunsInJetStream(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -70,7 +71,7 @@ func TestThePageShowsRunsInJetStream(t *testing.T) {
 		}
 		return core.Await[bool](ctx, "Is it to be paid?")
 	})
-	// execute is what a program does each time that it opens the run.
+	// execute opens the run and executes the agent.
 	execute := func() (bool, error) {
 		st, err := state.Open(t.Context(), worker, "trip", state.WithPayloads())
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestTheDetailPanelCoversNoOther, however wide the page is.
+// TestTheDetailPanelCoversNoOther checks several widths of the page.
 func TestTheDetailPanelCoversNoOther(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

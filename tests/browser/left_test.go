@@ -6,7 +6,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestAPageThatIsLeftLetsItsStreamGo, and has it again when somebody comes back to it.
+// TestAPageThatIsLeftLetsItsStreamGo checks that the page closes its stream when the
+// user leaves it, and opens it again when the user comes back.
 func TestAPageThatIsLeftLetsItsStreamGo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

@@ -84,7 +84,7 @@ func TestTheCountdownCountsByTheServersClock(t *testing.T) {
 	s := newSite(t, nil, streamer.Options{}, nil)
 	waiting(t, begin(t, s.dash, "trip-1"), "get_weather", 50*time.Second, core.Retryable(errBusy))
 	p := newTab(t)
-	p.before(`{ const real = Date.now; Date.now = () => real() - 3600_000; }`) // its clock is an hour slow
+	p.before(`{ const real = Date.now; Date.now = () => real() - 3600_000; }`) // the browser's clock is an hour slow
 	p.load(s.url())
 	p.waitLive()
 	left := func() float64 {
@@ -185,7 +185,8 @@ func TestEverythingIsReachedFromTheKeyboard(t *testing.T) {
 	p.wait(`document.documentElement.dataset.theme === "dark"`)
 }
 
-// The page that a browser has is asked for again, and not sent again.
+// The browser revalidates the page that it has cached, and the server does not send it
+// again.
 func TestThePageIsSentOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -224,7 +225,7 @@ func TestNothingIsWiderThanThePage(t *testing.T) {
 	}
 }
 
-// A group says how many branches it has from its beginning on.
+// A group shows its number of branches from the beginning.
 func TestAGroupShowsItsProgress(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestAnAttemptThatWasLostIsTold: the page says of it that its process ended, and
-// that it was made again.
+// TestAnAttemptThatWasLostIsTold checks that the page says of a lost attempt that
+// its process ended during it, and shows the attempt that replaced it.
 func TestAnAttemptThatWasLostIsTold(t *testing.T) {
 	t.Parallel()
 	before, after := memstore.New(), memstore.New()
@@ -33,7 +33,7 @@ func TestAnAttemptThatWasLostIsTold(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, st.Close())
 	}
-	killed = func(ctx context.Context) { // what a process leaves that ends here
+	killed = func(ctx context.Context) { // copies the store as a process that ends here would leave it
 		found, err := before.Load(ctx, "trip")
 		require.NoError(t, err)
 		found.Status = snapshot.StatusInterrupted

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// following checks that the page at the URL follows a run.
+// following opens the page at the URL and checks that it shows the progress of a run.
 func following(t *testing.T, s *site, url string) *tab {
 	t.Helper()
 	st := begin(t, s.dash, "trip-1")
@@ -39,7 +39,7 @@ func stripPrefix(dash http.Handler) http.Handler {
 func TestThePageWorksUnderAPrefix(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, stripPrefix)
-	p := following(t, s, s.url()+"ops/runs") // the slash comes by a redirect
+	p := following(t, s, s.url()+"ops/runs") // a redirect adds the slash
 	assert.Contains(t, eval[string](p, "location.href"), "/ops/runs/#run=trip-1")
 }
 
@@ -61,8 +61,8 @@ func TestThePageWorksBehindGzip(t *testing.T) {
 	following(t, s, s.url())
 }
 
-// compressed is what gzip middlewares do: each flush of the handler flushes
-// the compressor too.
+// compressed is a gzip middleware: each flush of the handler also flushes the
+// compressor.
 func compressed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !strings.Contains(req.Header.Get("Accept-Encoding"), "gzip") {

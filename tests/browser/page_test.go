@@ -21,20 +21,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long something may take to be true. It is not reached where
-// the page is right.
+// patience is how long to wait for a condition to become true. It is never reached
+// if the page is correct.
 var patience = 2 * time.Minute
 
-// tab is a tab of the browser that shows the dashboard. When the test ends
-// nothing must have gone wrong in it: no error on the console, no breach of
-// the content security policy, nothing loaded from elsewhere.
+// tab is a browser tab that shows the dashboard. The test fails if the console has
+// an error, if the content security policy was violated, or if anything was loaded
+// from another server.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 
 	mu       sync.Mutex
 	troubles []string // on the console
-	outages  bool     // requests may fail: the test cuts connections
+	outages  bool     // requests may fail
 	requests []string // URLs
 }
 
@@ -74,7 +74,7 @@ func (p *tab) waitLive() {
 	p.wait(`document.querySelector("#connection").dataset.state === "live"`)
 }
 
-// listen is called for what happens in the tab.
+// listen is called for each event of the tab.
 func (p *tab) listen(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,15 +108,16 @@ func description(o *runtime.RemoteObject) string {
 	return string(o.Value) + o.Description
 }
 
-// expectOutages lets requests fail from now on, which the browser writes to
-// the console.
+// expectOutages allows requests to fail from now on. The browser logs such failures
+// to the console.
 func (p *tab) expectOutages() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.outages = true
 }
 
-// requested counts the requests for a path; if it has no query, whatever their query.
+// requested returns the number of requests for a path. A path without a query matches
+// requests with any query.
 func (p *tab) requested(path string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,16 +132,16 @@ func (p *tab) requested(path string) (n int) {
 	return n
 }
 
-// waitRequested waits until a path was asked for so often.
+// waitRequested waits until there have been n requests for a path.
 func (p *tab) waitRequested(path string, n int) {
 	p.t.Helper()
 	for p.requested(path) < n {
 		require.NoError(p.t, p.ctx.Err())
-		p.wait(`true`) // a round through the browser, which tells of its requests
+		p.wait(`true`) // a round trip, after which the browser has reported its requests
 	}
 }
 
-// offline takes the network from the tab, or gives it back.
+// offline disconnects the tab from the network, or connects it again.
 func (p *tab) offline(offline bool) {
 	p.t.Helper()
 	call(p, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
@@ -155,18 +156,18 @@ func (p *tab) check() {
 	assert.Empty(p.t, p.troubles, "the console of the page")
 	origin := ""
 	for _, url := range p.requests {
-		if strings.HasPrefix(url, "about:") || strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "blob:"+origin) && origin != "" { // which come from nowhere
+		if strings.HasPrefix(url, "about:") || strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "blob:"+origin) && origin != "" { // not loaded from the network
 			continue
 		}
 		parts := strings.SplitN(url, "/", 4)
 		if origin == "" {
 			origin = parts[0] + "//" + parts[2]
 		}
-		assert.Equal(p.t, origin, parts[0]+"//"+parts[2], "the page loads from its own server alone, and has asked for %s", url)
+		assert.Equal(p.t, origin, parts[0]+"//"+parts[2], "the page must load only from its own server, but requested %s", url)
 	}
 }
 
-// do takes steps that return nothing.
+// do runs actions that return no value.
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -174,7 +175,7 @@ func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	require.NoError(p.t, chromedp.Do(ctx, steps...))
 }
 
-// call sends a command of the protocol.
+// call sends a command of the Chrome DevTools Protocol and returns its result.
 func call[P, R any](p *tab, command cdp.Command[P, R], params P) R {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -184,7 +185,7 @@ func call[P, R any](p *tab, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// eval returns the value of a JavaScript expression; a promise is awaited.
+// eval returns the value of a JavaScript expression. It awaits promises.
 func eval[T any](p *tab, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -194,8 +195,8 @@ func eval[T any](p *tab, expression string) T {
 	return value
 }
 
-// wait waits until a JavaScript expression is true. chromedp's own Poll makes
-// code of a string, which the page's policy forbids.
+// wait waits until a JavaScript expression is true. chromedp's Poll evaluates a
+// string as code, which the page's content security policy forbids.
 func (p *tab) wait(expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -208,11 +209,11 @@ func (p *tab) wait(expression string) {
 		look();
 	})`, chromedp.EvalAwaitPromise))
 	if err != nil {
-		require.FailNow(p.t, "this has not become true: "+expression, "%v\nThe page shows:\n%s", err, p.shown())
+		require.FailNow(p.t, "this condition has not become true: "+expression, "%v\nThe page shows:\n%s", err, p.shown())
 	}
 }
 
-// shown is the text that the page shows, for messages.
+// shown returns the text of the page, for error messages.
 func (p *tab) shown() string {
 	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
 	defer cancel()
@@ -223,21 +224,22 @@ func (p *tab) shown() string {
 	return text
 }
 
-// waitText waits until the first element that the selector finds has the text
-// in it.
+// waitText waits until the first element that matches the selector contains the
+// text.
 func (p *tab) waitText(selector, text string) {
 	p.t.Helper()
 	p.wait(fmt.Sprintf("document.querySelector(%s)?.textContent.includes(%s)", quote(selector), quote(text)))
 }
 
-// waitProblem waits until a field of a question says what is wrong with it.
+// waitProblem waits until the named field of a question shows an error message that
+// contains the text.
 func (p *tab) waitProblem(field, text string) {
 	p.t.Helper()
 	p.wait(fmt.Sprintf(`[...document.querySelectorAll(".question .field-problem")].some((problem) =>
 		problem.closest(".field")?.querySelector(".field-name").textContent.replace(" (optional)", "") === %s && problem.textContent.includes(%s))`, quote(field), quote(text)))
 }
 
-// text is that of the first element.
+// text returns the text of the first element that matches the selector.
 func (p *tab) text(selector string) string {
 	p.t.Helper()
 	return eval[string](p, "document.querySelector("+quote(selector)+")?.textContent ?? ''")
@@ -248,29 +250,29 @@ func (p *tab) count(selector string) int {
 	return eval[int](p, "document.querySelectorAll("+quote(selector)+").length")
 }
 
-// click clicks the first element as a mouse does, once it is there.
+// click waits for the first element that matches the selector and clicks it with the
+// mouse.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// fill puts a text into the first control, as typing does.
+// fill sets the value of the first matching control, with the event that typing causes.
 func (p *tab) fill(selector, text string) {
 	p.t.Helper()
 	p.wait("document.querySelector(" + quote(selector) + ")")
 	eval[bool](p, `((control) => { control.value = `+quote(text)+`; control.dispatchEvent(new Event("input", { bubbles: true })); return true })(document.querySelector(`+quote(selector)+`))`)
 }
 
-// settle waits until the questions on the page take clicks: those that have
-// just appeared or moved do not.
+// settle waits until the questions on the page accept clicks: a question that has
+// just appeared or moved ignores them.
 func (p *tab) settle() {
 	p.t.Helper()
 	p.wait(`[...document.querySelectorAll(".question")].every((card) => performance.now() - card.movedAt > 900 &&
 		Math.abs(card.parentElement.getBoundingClientRect().top + scrollY + card.offsetTop - card.place) <= 2)`)
 }
 
-// keys presses keys, as a keyboard does: what the page makes of a key decides
-// whether it is typed.
+// keys presses keys. A key is typed only if the page does not handle it.
 func (p *tab) keys(keys string) {
 	p.t.Helper()
 	for _, r := range keys {
@@ -302,13 +304,13 @@ func (p *tab) colours(scheme string) {
 	})
 }
 
-// before runs a script in the page before any of its own.
+// before runs a script in the page before the page's own scripts.
 func (p *tab) before(script string) {
 	p.t.Helper()
 	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 }
 
-// quote makes a JavaScript string.
+// quote returns the text as a JavaScript string literal.
 func quote(text string) string {
 	data, _ := json.Marshal(text)
 	return string(data)

@@ -18,8 +18,9 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestWhatWentInAndCameOutIsReadWhole: JSON folds and is searched, a request to a model is
-// a conversation, and an error has its lines.
+// TestWhatWentInAndCameOutIsReadWhole checks that the page shows complete inputs and
+// outputs: JSON can be folded and searched, a request to a model is shown as a
+// conversation, and an error keeps its line breaks.
 func TestWhatWentInAndCameOutIsReadWhole(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

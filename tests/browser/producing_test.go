@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// speaker is a model that says what it is given, until that is closed. After
-// an empty word its attempt fails.
+// speaker is a model that streams the words sent on the channel until the channel
+// is closed. An empty word makes the attempt fail.
 type speaker chan string
 
 func (s speaker) answer(ctx context.Context, _ actors.Request) (actors.Response, error) {
@@ -33,8 +33,8 @@ func (s speaker) answer(ctx context.Context, _ actors.Request) (actors.Response,
 	return actors.Response{Message: actors.Assistant(said.String())}, nil
 }
 
-// converse begins a run in which an agent asks the speaker. It ends with the
-// test.
+// converse begins a run in which an agent asks the speaker. The run ends at the end
+// of the test at the latest.
 func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end func()) {
 	st := begin(t, dash, id)
 	llm := actors.NewLLM("model", "", s.answer, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
@@ -55,7 +55,8 @@ func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end f
 	return end
 }
 
-// A run that another process executes says that its output is not available here.
+// The page of a run that another process executes says that the partial output is not
+// available here.
 func TestOutputOfARunElsewhereIsSaidToBeThere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{Elsewhere: func(context.Context, string) bool { return true }}, nil)
@@ -86,8 +87,8 @@ func TestTheAnswerOfAModelGrowsWhileItComes(t *testing.T) {
 	p.waitText(produced, "The first words, <b>and</b> more.")
 	late.waitText(produced, "The first words, <b>and</b> more.")
 
-	words <- ""                               // the attempt fails, and the next begins
-	p.waitText("#run-facts", "~12 in, 5 out") // the service does not report what that has cost
+	words <- ""                               // the attempt fails, and the next one begins
+	p.waitText("#run-facts", "~12 in, 5 out") // the service does not report the tokens of the failed attempt
 	words <- "Anew."
 	p.wait(`document.querySelector('` + produced + `')?.textContent === "Anew."`)
 	p.wait(`document.querySelectorAll('[data-call="assistant/model"] .b-retried').length === 1`)
@@ -97,7 +98,7 @@ func TestTheAnswerOfAModelGrowsWhileItComes(t *testing.T) {
 	end()
 	p.waitText("#run-status", "completed")
 	p.wait(`document.querySelector("#producing").hidden && !document.querySelector("[data-producing]")`)
-	p.waitText("#detail", "Anew.") // of the record
+	p.waitText("#detail", "Anew.") // from the record
 	p.waitText("#detail", "~12 in, 5 out")
 	all := open(t, s.url())
 	all.waitText(`[data-run="chat-1"] .usage`, "~17")

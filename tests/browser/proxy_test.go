@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between the browser and a server, and is where the network
-// fails.
+// proxy is between the browser and a server, and simulates failures of the network.
 type proxy struct {
 	t        *testing.T
 	listener net.Listener
@@ -21,14 +20,14 @@ type proxy struct {
 	mu      sync.Mutex
 	links   map[*link]struct{}
 	refuse  bool // cut every new connection
-	swallow bool // nothing comes through, and nobody is told
+	swallow bool // drop all data silently
 	heads   []string
 }
 
-// link is a connection from the browser, and the one to the server.
+// link is a connection from the browser with its connection to the server.
 type link struct {
 	browser, server *net.TCPConn
-	dead            chan struct{} // closed when nothing comes through any more
+	dead            chan struct{} // closed when all further data is dropped
 }
 
 func newProxy(t *testing.T, target string) *proxy {
@@ -77,8 +76,8 @@ func (p *proxy) accept() {
 	}
 }
 
-// carry copies from one side to the other until either ends. What comes after
-// the link is dead goes nowhere.
+// carry copies data from one side to the other until either is closed. When the
+// link is dead, it drops the data.
 func (p *proxy) carry(l *link, to, from *net.TCPConn, requests bool) {
 	defer p.end(l)
 	buffer := make([]byte, 64<<10)
@@ -101,8 +100,8 @@ func (p *proxy) carry(l *link, to, from *net.TCPConn, requests bool) {
 	}
 }
 
-// note keeps the heads of requests. One comes in one piece from a browser on
-// this machine.
+// note stores the headers of requests. A browser on this machine sends each of them
+// in one piece.
 func (p *proxy) note(data []byte) {
 	if i := bytes.Index(data, []byte("\r\n\r\n")); i >= 0 {
 		p.mu.Lock()
@@ -111,7 +110,7 @@ func (p *proxy) note(data []byte) {
 	}
 }
 
-// lastEventIDs are those that requests had in their heads.
+// lastEventIDs returns the Last-Event-ID headers of the requests.
 func (p *proxy) lastEventIDs() (ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +131,7 @@ func (p *proxy) end(l *link) {
 	_, _ = l.browser.Close(), l.server.Close()
 }
 
-// cut ends every connection: with an RST, as a crash does, or a FIN.
+// cut closes all connections, with an RST as after a crash, or with a FIN.
 func (p *proxy) cut(rst bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,8 +143,8 @@ func (p *proxy) cut(rst bool) {
 	}
 }
 
-// sleep makes every connection that there is dead without a word, as the way
-// home of a laptop does. New ones work, or not.
+// sleep makes all existing connections silently dead, as when a laptop changes
+// networks. New connections work if newOnes is true.
 func (p *proxy) sleep(newOnes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +165,7 @@ func (p *proxy) wake() {
 	p.swallow, p.refuse = false, false
 }
 
-// block cuts every connection there is and every one that comes.
+// block cuts all existing and all new connections.
 func (p *proxy) block() {
 	p.mu.Lock()
 	p.refuse = true

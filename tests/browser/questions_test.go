@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// ask publishes a run that waits for an answer. An answer goes on record at
-// once, as it does where the run goes on.
+// ask publishes runs that wait for an answer. An answer is recorded at once, as by
+// a program that continues the run.
 func ask(s *site, c *control, runs int) {
 	rec := func(runID string, seq uint64, kind record.Kind, status record.Status, text string) {
 		r := record.Record{RunID: runID, Seq: seq, Generation: 1, Time: time.Now(), Kind: kind, Status: status, Detail: &record.Detail{Message: text}}
@@ -33,7 +33,7 @@ func ask(s *site, c *control, runs int) {
 	}
 }
 
-// press presses and releases the mouse at a place of the page.
+// press presses and releases the mouse button at a position on the page.
 func (p *tab) press(x, y float64) {
 	p.t.Helper()
 	for _, kind := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseReleased} {
@@ -41,7 +41,7 @@ func (p *tab) press(x, y float64) {
 	}
 }
 
-// TestADoubleClickAnswersOneQuestion, however slow it is, on a real mouse.
+// TestADoubleClickAnswersOneQuestion checks slow double-clicks too.
 func TestADoubleClickAnswersOneQuestion(t *testing.T) {
 	t.Parallel()
 	delays := []time.Duration{50, 300, 500}
@@ -70,7 +70,8 @@ func TestADoubleClickAnswersOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatMovedUnderThePointerTakesNoClick, but the next one.
+// TestAQuestionThatMovedUnderThePointerTakesNoClick checks that the question ignores
+// the first click and accepts the next one.
 func TestAQuestionThatMovedUnderThePointerTakesNoClick(t *testing.T) {
 	t.Parallel()
 	c := new(control)
@@ -83,8 +84,8 @@ func TestAQuestionThatMovedUnderThePointerTakesNoClick(t *testing.T) {
 		const { x, y, width, height } = document.querySelector(".question .yes").getBoundingClientRect();
 		return { X: x + width / 2, Y: y + height / 2 };
 	})()`)
-	// Something above goes, and the second question is where the first was. The clock
-	// of the page stands until the click has come, however long that takes.
+	// The second question moves to where the first one was. The clock of the page is
+	// stopped until the click has arrived, however long that takes.
 	eval[bool](p, `(() => {
 		const now = performance.now();
 		performance.now = () => now;

@@ -72,7 +72,7 @@ func TestAServerThatWasRestartedIsReadAnew(t *testing.T) {
 	succeed(t, st, "get_map")
 	p := open(t, s.url())
 	p.expectOutages()
-	succeed(t, st, "get_weather") // the page has an event, and so a cursor of this server
+	succeed(t, st, "get_weather") // the page has received an event, and so has a cursor of this server
 	p.waitText(`[data-run="before"] .calls`, "2 ok")
 
 	s.stop()
@@ -85,7 +85,7 @@ func TestAServerThatWasRestartedIsReadAnew(t *testing.T) {
 	p.waitText(`[data-notice="reset"]`, "Everything was reloaded")
 }
 
-// A laptop that slept finds its connections dead, and nobody told it.
+// After sleep, a laptop's connections are dead, but it has not been notified.
 func TestALaptopThatSleptConnectsAnew(t *testing.T) {
 	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{})
@@ -96,12 +96,11 @@ func TestALaptopThatSleptConnectsAnew(t *testing.T) {
 	p.waitLive()
 }
 
-// Nothing tells the page that its connection is dead but that events are
-// missing.
+// The page can notice that its connection is dead only by the missing events.
 func TestAConnectionThatIsDeadIsFoundOut(t *testing.T) {
 	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{})
-	// Time runs five times as fast, so that nobody waits for so long.
+	// Time runs five times as fast, to shorten the test.
 	eval[bool](p, `{ const real = Date.now, begun = real(); Date.now = () => begun + 5 * (real() - begun); true }`)
 	n.sleep(true)
 	succeed(t, st, "get_weather")
@@ -112,12 +111,12 @@ func TestAConnectionThatIsDeadIsFoundOut(t *testing.T) {
 func TestAQuietConnectionIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	_, n, p, _ := viaProxy(t, streamer.Options{})
-	// Time runs three times as fast, and no faster: a busy machine lets the page wait
-	// for a second or two, which must not look to it like hours of sleep.
+	// Time runs only three times as fast: on a busy machine the page may be delayed
+	// by a second or two, which must not look like sleep.
 	eval[bool](p, `{ const real = Date.now, begun = real(); Date.now = () => begun + 3 * (real() - begun); true }`)
 	streams := p.requested("events")
 	p.waitRequested("health", 2)
-	assert.Equal(t, streams, p.requested("events"), "it was asked whether it lives, twice, and not made again")
+	assert.Equal(t, streams, p.requested("events"), "the connection was checked twice and was not replaced")
 	assert.Empty(t, n.lastEventIDs())
 }
 
@@ -172,7 +171,8 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	assert.Zero(t, p.count("#trouble"))
 }
 
-// The browser gives up for ever where the answer is not 200. The page does not.
+// A browser never reconnects an EventSource after a status other than 200, but the page
+// tries again.
 func TestAServerThatIsFullIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	s, n, p, st := viaProxy(t, streamer.Options{Clients: 1})
@@ -187,8 +187,8 @@ func TestAServerThatIsFullIsAskedAgain(t *testing.T) {
 	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
 }
 
-// occupy takes the only place at the server, as soon as it is free, until leave
-// is called.
+// occupy opens the only stream that the server allows, as soon as it is free, and
+// keeps it open until leave is called.
 func occupy(t *testing.T, url string) (leave func()) {
 	t.Helper()
 	for {
@@ -204,7 +204,8 @@ func occupy(t *testing.T, url string) (leave func()) {
 	}
 }
 
-// Browsers have few connections for a server, and other pages need them.
+// A hidden page closes its connection, because browsers allow only a few connections to
+// a server and other pages need them.
 func TestAPageThatNobodySeesLetsItsConnectionGo(t *testing.T) {
 	t.Parallel()
 	s, _, p, st := viaProxy(t, streamer.Options{})

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// watched has a site told of runs that are deleted, until the test ends.
+// watched notifies the site of deleted runs until the test ends.
 func watched(t *testing.T, s *site, store *memstore.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -22,7 +22,7 @@ func watched(t *testing.T, s *site, store *memstore.Store) {
 	t.Cleanup(cancel)
 }
 
-// recorded makes a run of calls, and ends it.
+// recorded makes a run with calls of the named tools, and ends it.
 func recorded(t *testing.T, s *site, store *memstore.Store, id string, names []string) {
 	t.Helper()
 	st, err := state.Open(t.Context(), store, id, state.WithPublisher(s.dash))
@@ -35,7 +35,8 @@ func recorded(t *testing.T, s *site, store *memstore.Store, id string, names []s
 	require.NoError(t, st.Close())
 }
 
-// TestARunThatIsMadeAnewIsShownAsAnother, at once, on the page of it and in the list.
+// TestARunThatIsMadeAnewIsShownAsAnother deletes a run and makes another one with its
+// ID. The run's page and the list show the new run at once.
 func TestARunThatIsMadeAnewIsShownAsAnother(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -60,10 +61,10 @@ func TestARunThatIsMadeAnewIsShownAsAnother(t *testing.T) {
 	list.wait(`(location.hash = "#q=trip", true)`)
 	list.waitText("#runs-total", "1")
 	recorded(t, s, store, "trip-2", short)
-	list.waitText("#runs-total", "2") // without a search
+	list.waitText("#runs-total", "2") // also without a search
 	list.wait(`(location.hash = "", true)`)
 
-	// Also where the page has seen nothing of its end.
+	// This also works if the page was not notified of the deletion.
 	p.expectOutages()
 	p.offline(true)
 	p.wait(`document.querySelector("#connection").dataset.state !== "live"`)

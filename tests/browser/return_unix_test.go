@@ -21,8 +21,9 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestThirtyClientsHaveTheirRowsAtOnceAfterARestart: what the server does for as many pages, without
-// the browsers. With -long there are 10,000 runs, in memory and in a directory, and it prints times.
+// TestThirtyClientsHaveTheirRowsAtOnceAfterARestart makes the requests of 30 pages without a
+// browser. With -long there are 10,000 runs, in memory and in a directory, and the test prints
+// the times.
 func TestThirtyClientsHaveTheirRowsAtOnceAfterARestart(t *testing.T) {
 	const clients = 30
 	runs := 50
@@ -48,7 +49,7 @@ func TestThirtyClientsHaveTheirRowsAtOnceAfterARestart(t *testing.T) {
 			}
 			s.stop()
 			if name == "directory" {
-				store, err = filestore.New(dir) // what the process before knew is gone
+				store, err = filestore.New(dir) // without the state in memory of the previous process
 				require.NoError(t, err)
 			}
 			s.start(stored.New(store), streamer.Options{}, nil)
@@ -96,7 +97,7 @@ func getJSON[T any](t *testing.T, url string) (body T) {
 	return body
 }
 
-// processorTime is what this process has taken so far.
+// processorTime returns the processor time that this process has used.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage

@@ -14,12 +14,12 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// City is what the tools of the tests are asked for.
+// City is the input of the tools.
 type City struct {
 	Name string `json:"name"`
 }
 
-// begin begins a run that the publisher is told of, and ends it with the test.
+// begin opens a run with the publisher, and closes it at the end of the test.
 func begin(t *testing.T, publisher state.Publisher, id string, options ...state.Option) *state.ExecutionState {
 	t.Helper()
 	st := state.New(append([]state.Option{state.WithRunID(id), state.WithPublisher(publisher), state.WithPayloads()}, options...)...)
@@ -27,8 +27,8 @@ func begin(t *testing.T, publisher state.Publisher, id string, options ...state.
 	return st
 }
 
-// background runs f until it returns, which it does at the latest when the
-// test ends.
+// background runs f in a goroutine. f must return at the end of the test at the
+// latest.
 func background(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -39,7 +39,7 @@ func background(t *testing.T, f func()) {
 	t.Cleanup(func() { <-done })
 }
 
-// succeed is one call of a tool that returns at once.
+// succeed calls a tool that returns at once.
 func succeed(t *testing.T, st *state.ExecutionState, name string) {
 	t.Helper()
 	tool := decorators.Tool(name, "returns", func(_ context.Context, in City) (string, error) { return "fine in " + in.Name, nil })
@@ -49,7 +49,7 @@ func succeed(t *testing.T, st *state.ExecutionState, name string) {
 
 var errBusy = errors.New("the service is busy")
 
-// waiting is a call that fails once and then waits to try again until the run
+// waiting makes a call that fails once and then waits for its retry until the run
 // ends.
 func waiting(t *testing.T, st *state.ExecutionState, name string, delay time.Duration, err error) {
 	t.Helper()
@@ -67,7 +67,7 @@ func waiting(t *testing.T, st *state.ExecutionState, name string, delay time.Dur
 	<-failed
 }
 
-// busy is a call that runs until the run is interrupted or the test ends.
+// busy makes a call that runs until the run is interrupted or the test ends.
 func busy(t *testing.T, st *state.ExecutionState, name string) {
 	t.Helper()
 	begun := make(chan struct{})
@@ -81,13 +81,13 @@ func busy(t *testing.T, st *state.ExecutionState, name string) {
 	<-begun
 }
 
-// asking is an agent that asks, with which the run is paused.
+// asking runs an agent that asks a question, which pauses the run.
 func asking(t *testing.T, st *state.ExecutionState, question string) {
 	t.Helper()
 	askingFor[bool](t, st, question)
 }
 
-// askingFor is asking for an answer of a type.
+// askingFor is like asking, for an answer of type T.
 func askingFor[T any](t *testing.T, st *state.ExecutionState, question string) {
 	t.Helper()
 	agent := decorators.Agent("clerk", "asks", func(ctx context.Context, _ City) (string, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// site is a server with a dashboard, which can end and begin again on the same
-// port.
+// site is a server with a dashboard. It can be stopped and started again on the
+// same port.
 type site struct {
 	t    *testing.T
 	addr string
@@ -25,8 +25,8 @@ type site struct {
 	stop func()
 }
 
-// newSite serves a dashboard. wrap, if not nil, is what the user's server puts
-// around it.
+// newSite serves a dashboard. If wrap is not nil, it is the user's middleware
+// around the dashboard.
 func newSite(t *testing.T, source streamer.Source, options streamer.Options, wrap func(http.Handler) http.Handler) *site {
 	t.Helper()
 	free, err := ports.Free(1)
@@ -68,12 +68,12 @@ func (s *site) start(source streamer.Source, options streamer.Options, wrap func
 
 func (s *site) url() string { return "http://" + s.addr + "/" }
 
-// control remembers what the page asks for, and answers with err.
+// control records the requests of the page, and returns err for each.
 type control struct {
 	mu        sync.Mutex
 	err       error
 	asked     []string
-	interrupt func(runID, message string) // does what is asked, if it is set
+	interrupt func(runID, message string) // called for an interrupt, if not nil
 	cancel    func(runID, message string)
 	answer    func(runID, question string, value json.RawMessage)
 }

@@ -44,8 +44,8 @@ func serving(t *testing.T, o streamer.Options, register func(*runner.Runner) err
 	return <-ready
 }
 
-// TestAProgramIsStartedWithAFormOfItsSchema, and what does not fit is said at its field, by
-// the page and by the server.
+// TestAProgramIsStartedWithAFormOfItsSchema checks that errors found by the page and by the
+// server are shown next to the field.
 func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 	t.Parallel()
 	url := serving(t, streamer.Options{}, func(r *runner.Runner) error {
@@ -55,7 +55,7 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 		return cook.Schedule(dinner{Dish: "soup"}, runner.Schedule{Name: "lunch", Cron: "0 12 * * *"})
 	})
 	p := open(t, url)
-	p.expectOutages() // requests that are refused are on the console
+	p.expectOutages() // the browser logs refused requests to the console
 	p.waitText("#work-total", "0 wait for a slot · 0 wait for their time · 0 of ")
 	p.click("#work .fold")
 	p.waitText("#work-programs", "lunch: 0 12 * * * (UTC), next ")
@@ -92,7 +92,7 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 
 	p.load("about:blank")
 	p.load(url)
-	p.waitText("#work-total", "0 of ") // it moves the button when it comes
+	p.waitText("#work-total", "0 of ") // it moves the button when it appears
 	p.click("#start")
 	p.wait(`document.querySelectorAll("#start-program option").length === 2`)
 	p.choose("#start-program", "old")
@@ -103,7 +103,8 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 	p.waitText("#start-error", "dinner-1")
 }
 
-// TestNothingIsStartedWhereThePageMayNot.
+// TestNothingIsStartedWhereThePageMayNot checks that a page without permission offers
+// no form.
 func TestNothingIsStartedWhereThePageMayNot(t *testing.T) {
 	t.Parallel()
 	url := serving(t, streamer.Options{Authorize: func(*http.Request) (streamer.Access, error) { return streamer.Access{}, nil }}, func(*runner.Runner) error { return nil })
@@ -112,8 +113,8 @@ func TestNothingIsStartedWhereThePageMayNot(t *testing.T) {
 	assert.True(t, eval[bool](p, `document.querySelector("#start").hidden`))
 }
 
-// TestTheLastHourIsShownByClass, with the currency that somebody sets, and what a run has
-// consumed by call, model and agent.
+// TestTheLastHourIsShownByClass checks the statistics of the last hour with the
+// configured currency, and the consumption of a run by call, model and agent.
 func TestTheLastHourIsShownByClass(t *testing.T) {
 	t.Parallel()
 	url := serving(t, streamer.Options{}, func(r *runner.Runner) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestStoredRunsShowTrueFigures: totals are those of all runs, and each run has its figures
-// without being read.
+// TestStoredRunsShowTrueFigures checks that the totals count all stored runs, and that the
+// figures of each run are shown without reading its records.
 func TestStoredRunsShowTrueFigures(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -29,7 +29,7 @@ func TestStoredRunsShowTrueFigures(t *testing.T) {
 		}
 		return in.Name, nil
 	})
-	const runs, failed = 600, 150 // the oldest have failed
+	const runs, failed = 600, 150 // the oldest runs failed
 	for i := range runs {
 		st, err := state.Open(t.Context(), store, fmt.Sprintf("run-%03d", i), state.WithSync(state.SyncNever))
 		require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// manyRuns is a store with so many runs, of which the oldest asks.
+// manyRuns returns a store with n runs, the oldest of which asks a question.
 func manyRuns(t *testing.T, n int) *memstore.Store {
 	t.Helper()
 	store := memstore.New()
@@ -50,8 +50,8 @@ func manyRuns(t *testing.T, n int) *memstore.Store {
 
 const rowIDs = `[...document.querySelectorAll("#run-rows [data-run]")].map((row) => row.dataset.run)`
 
-// TestAnyOfTenThousandRunsIsFound: by its text, the order of the list, a filter, and what
-// it asks.
+// TestAnyOfTenThousandRunsIsFound finds runs by their text, the order of the list,
+// filters, and their questions.
 func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	t.Parallel()
 	store := manyRuns(t, 10_000)
@@ -85,13 +85,13 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p.waitText("#run-rows", "the card was refused")
 	p.wait(`((select) => { select.value = "cheap"; select.dispatchEvent(new Event("change")); return true })(document.querySelector("#views"))`)
 	p.wait(rowIDs + `[0] === "order-00001"`)
-	p.click("#order") // each order can be turned over
+	p.click("#order") // reverse the order
 	p.wait(rowIDs + `[0] === "order-09997"`)
 	p.waitText("#order", "highest first")
 	p.keys("\x1b")
 	p.waitText("#runs-total", "10.0k") // Esc clears the filters too
 	assert.Equal(t, "#sort=tokens", eval[string](p, `location.hash`))
-	p.wait(`(location.hash = "#until=2026-01-02 15:04", true)`) // by this machine's clock
+	p.wait(`(location.hash = "#until=2026-01-02 15:04", true)`) // in the time zone of this machine
 	p.waitText("#runs-total", "0 of 10.0k")
 	assert.Empty(t, p.text("#runs-problem"))
 	p.wait(`(location.hash = "#since=2026-01-02&sort=tokens", true)`)

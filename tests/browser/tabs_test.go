@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// another opens another tab of the same browser, which shares with the first what tabs
-// share.
+// another opens another tab in the same browser context, so that both can share a
+// worker.
 func (p *tab) another(url string) *tab {
 	p.t.Helper()
 	ctx, cancel := chromedp.NewContext(p.ctx)
@@ -34,7 +34,7 @@ func (p *tab) another(url string) *tab {
 	return other
 }
 
-// protocols are what the requests to a site came with.
+// protocols counts the requests to a site by protocol.
 type protocols struct {
 	mu  sync.Mutex
 	all map[string]int
@@ -49,9 +49,10 @@ func (p *protocols) note(next http.Handler) http.Handler {
 	})
 }
 
-// TestManyTabsShareOneStream over HTTP/1.1, of which browsers have six connections: of all
-// runs, and of single ones with what their calls produce. The ninth opens as the first, and
-// the stream ends with the last of them.
+// TestManyTabsShareOneStream uses HTTP/1.1, over which browsers open at most six
+// connections to a server. The tabs show all runs, or single runs with the output of their
+// calls. The ninth tab works like the first one, and the stream ends when the last tab is
+// closed.
 func TestManyTabsShareOneStream(t *testing.T) {
 	t.Parallel()
 	seen := &protocols{all: make(map[string]int)}
@@ -85,7 +86,8 @@ func TestManyTabsShareOneStream(t *testing.T) {
 	assert.LessOrEqual(t, int(s.dash.Stats().Accepted), 3*len(tabs))
 	assert.Zero(t, int(s.dash.Stats().Gaps+s.dash.Stats().Resets))
 
-	// What one tab leaves, the others keep; what it comes back to, it reads on.
+	// When one tab leaves the page, the others keep the stream. When it comes back, it
+	// receives events again.
 	tabs[1].load("about:blank")
 	tabs[3].load(s.url() + "#run=trip-1")
 	tabs[3].waitText("#producing-rows", "word 1")
@@ -97,7 +99,8 @@ func TestManyTabsShareOneStream(t *testing.T) {
 	require.Eventually(t, func() bool { return s.dash.Stats().Clients == 0 }, patience, 10*time.Millisecond)
 }
 
-// TestTabsComeBackTogether after a restart of their server, each with what the new one knows.
+// TestTabsComeBackTogether restarts the server. Afterwards each tab shows the runs of
+// the new server.
 func TestTabsComeBackTogether(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -126,7 +129,8 @@ func TestTabsComeBackTogether(t *testing.T) {
 	assert.Equal(t, 1, s.dash.Stats().Clients)
 }
 
-// TestATabWithoutSharingHasAStreamOfItsOwn, and lets it go at once when it is hidden.
+// TestATabWithoutSharingHasAStreamOfItsOwn checks a tab without shared workers, which
+// closes its stream as soon as it is hidden.
 func TestATabWithoutSharingHasAStreamOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -147,8 +151,8 @@ func TestATabWithoutSharingHasAStreamOfItsOwn(t *testing.T) {
 	p.wait(`document.querySelectorAll("[data-call]").length === 3`)
 }
 
-// TestARunThatAsksIsToldToThoseWhoWantIt, also while the tab is hidden for long; a run that
-// failed too. Nobody is told who has not asked for it.
+// TestARunThatAsksIsToldToThoseWhoWantIt checks notifications of runs that ask or fail,
+// also while the tab is hidden for a long time. Without the user's consent there are none.
 func TestARunThatAsksIsToldToThoseWhoWantIt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

@@ -22,7 +22,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// beginChat starts a program, and returns it when it serves.
+// beginChat starts a program, and returns when it serves.
 func beginChat(t *testing.T, program string, flags ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(program, flags...)
@@ -40,11 +40,12 @@ func beginChat(t *testing.T, program string, flags ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestChatSurvivesTheKillOfItsServer: the page of examples/webchat, with useChat of the AI SDK.
+// TestChatSurvivesTheKillOfItsServer tests the page of examples/webchat, which uses
+// useChat of the AI SDK.
 func TestChatSurvivesTheKillOfItsServer(t *testing.T) {
 	t.Parallel()
 	if chromium == nil {
-		newTab(t) // which skips
+		newTab(t) // skips the test if there is no Chromium
 	}
 	program := filepath.Join(t.TempDir(), "webchat")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/webchat")
@@ -68,13 +69,13 @@ func TestChatSurvivesTheKillOfItsServer(t *testing.T) {
 	require.NoError(t, server.Process.Kill())
 	_ = server.Wait()
 	p.wait(`document.querySelector("main").dataset.status === "lost"`)
-	assert.Contains(t, p.text(".assistant p"), "This answer is long", "what was said is still there")
+	assert.Contains(t, p.text(".assistant p"), "This answer is long", "the earlier messages are still shown")
 
 	beginChat(t, program, "-addr", address, "-dir", dir, "-log-level", "error")
 	p.waitText(".assistant p", "That is all.")
 	p.wait(`document.querySelector("main").dataset.status === "ready"`)
 	assert.Equal(t, 1, p.count(".assistant"))
-	assert.Equal(t, 1, strings.Count(p.text(".assistant"), "You said"), "nothing is there twice")
+	assert.Equal(t, 1, strings.Count(p.text(".assistant"), "You said"), "no message is shown twice")
 
 	say("refund, please")
 	p.click(".yes")

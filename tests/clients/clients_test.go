@@ -23,13 +23,13 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// event is what a client made of an event.
+// event is an event as a client received it.
 type event struct {
 	ID, Name, Data string
 }
 
-// follow follows the stream at a URL and calls take for each event, until that
-// returns false.
+// follow reads the stream at a URL and calls take for each event until take returns
+// false.
 type follow func(t *testing.T, url string, take func(event) bool)
 
 var clients = map[string]follow{
@@ -53,11 +53,11 @@ func ours(t *testing.T, url string, take func(event) bool) {
 	}
 }
 
-// wholeID matches an ID that was not cut off before its hyphen.
+// wholeID matches an ID with a hyphen. An ID without one has been cut off.
 var wholeID = regexp.MustCompile(`^(\d+\.)?\d+-\d+$`)
 
-// withR3labs has the loop around the client that the documentation of
-// streamer/r3labs has.
+// withR3labs calls the client in the loop that the documentation of streamer/r3labs
+// shows.
 func withR3labs(t *testing.T, url string, take func(event) bool) {
 	client := r3labs.NewClient(url, r3labs.ClientMaxBufferSize(1<<20))
 	client.ReconnectStrategy = &backoff.StopBackOff{}
@@ -72,14 +72,14 @@ func withR3labs(t *testing.T, url string, take func(event) bool) {
 				Replayed bool   `json:"replayed"`
 			}
 			if ended || json.Unmarshal(e.Data, &rec) != nil || string(e.ID) == cursor && !rec.Replayed {
-				return // it was cut off
+				return // the event was cut off
 			}
 			if wholeID.Match(e.ID) {
 				cursor = string(e.ID)
 			}
 			if rec.Seq > 0 {
 				if rec.Seq <= newest[rec.RunID] {
-					return // its ID was cut off the time before
+					return // received before, with an ID that was cut off
 				}
 				newest[rec.RunID] = rec.Seq
 			}
@@ -109,7 +109,7 @@ func withTmaxmax(t *testing.T, url string, take func(event) bool) {
 	require.ErrorIs(t, conn.Connect(), context.Canceled)
 }
 
-// fromNPM follows with a client of clients.mjs.
+// fromNPM returns a follow that uses a client of clients.mjs.
 func fromNPM(name string) follow {
 	return func(t *testing.T, url string, take func(event) bool) {
 		node, err := exec.LookPath("node")
@@ -137,8 +137,8 @@ func fromNPM(name string) follow {
 	}
 }
 
-// TestEveryClientGetsEveryEventOnce over connections that are cut anywhere, and
-// while heartbeats come between the events.
+// TestEveryClientGetsEveryEventOnce cuts connections at random positions, and sends
+// heartbeats between the events.
 func TestEveryClientGetsEveryEventOnce(t *testing.T) {
 	for _, filter := range []string{"", "&status=failed,completed"} {
 		for name, follow := range clients {
@@ -162,13 +162,13 @@ func TestEveryClientGetsEveryEventOnce(t *testing.T) {
 					if !assert.NoError(t, json.Unmarshal([]byte(e.Data), &rec), "%+v", e) {
 						return false
 					}
-					if !assert.NotEqual(t, len(want), got, "more than there is: %+v", e) {
+					if !assert.NotEqual(t, len(want), got, "unexpected event: %+v", e) {
 						return false
 					}
 					if !assert.Equal(t, want[got], rec.Seq, "after %d events and %d cuts: %+v", got, cut.Cuts(), e) {
 						return false
 					}
-					if name != "r3labs/sse" { // which may have cut off the ID
+					if name != "r3labs/sse" { // may have received an ID that was cut off
 						assert.Regexp(t, fmt.Sprintf(`^\d+\.1-%d$`, rec.Seq), e.ID)
 					}
 					assert.Equal(t, rec.Status, strings.TrimPrefix(e.Name, "run_"))

@@ -18,16 +18,17 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// vector is a run, and how the server says that it stands after each record.
+// vector is a run, and its state according to the server after each record.
 type vector struct {
 	Seed    uint64            `json:"seed"`
 	Records []record.Record   `json:"records"`
 	States  []json.RawMessage `json:"states"`
 }
 
-// TestPageFoldsAsTheLedgerDoes: the page's fold is a second one, in another
-// language. Runs that end in every way are folded by both, record by record, from
-// their beginning and from anywhere.
+// TestPageFoldsAsTheLedgerDoes checks that the page, which folds records with its
+// own code in JavaScript, computes the same states as the server. Runs that end in
+// all possible ways are folded by both, record by record, from their beginning and
+// from any later state.
 func TestPageFoldsAsTheLedgerDoes(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -48,7 +49,7 @@ func TestPageFoldsAsTheLedgerDoes(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// statesAfterEach returns what the API says of the run after each of its records.
+// statesAfterEach returns the state of the run in the API after each of its records.
 func statesAfterEach(t *testing.T, records []record.Record) (states []json.RawMessage) {
 	t.Helper()
 	h, err := streamer.New(nil, streamer.Options{})
@@ -68,7 +69,8 @@ func statesAfterEach(t *testing.T, records []record.Record) (states []json.RawMe
 	return states
 }
 
-// pageModules copies the modules of the page to where they are taken for modules.
+// pageModules copies the modules of the page to a directory in which Node.js treats
+// them as modules.
 func pageModules(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

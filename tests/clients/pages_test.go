@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runs is how many runs each of the clients of pages makes.
+// runs returns the number of runs that each client makes.
 func runs() string {
 	if n := os.Getenv("REPRISE_PAGES"); n != "" {
 		return n
@@ -16,7 +16,7 @@ func runs() string {
 	return "24"
 }
 
-// withPage runs a script of Node with the URL of the service.
+// withPage runs a script with Node.js, passing it the URL of the service.
 func withPage(t *testing.T, script, module string) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -31,10 +31,9 @@ func withPage(t *testing.T, script, module string) {
 	require.NoError(t, err)
 }
 
-// The client's own verification of the order of events is on. Runs fail, retry, ask, and are
-// cut off and attached to again.
+// The client verifies the order of events. Runs fail, retry, ask, and are cut off and
+// attached to again.
 func TestAGUIClientTakesEveryRun(t *testing.T) { withPage(t, "agui.mjs", "@ag-ui/client") }
 
-// The messages of a page that was cut off at any event, and reconnected, are those that the
-// server has.
+// A page that is cut off at any event and reconnects has the same messages as the server.
 func TestUseChatEndsWithTheMessagesOfTheRun(t *testing.T) { withPage(t, "aisdk.mjs", "@ai-sdk/react") }

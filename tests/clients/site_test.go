@@ -34,8 +34,8 @@ func newSite(t *testing.T) *site {
 	return &site{handler: h, address: server.Listener.Addr().String()}
 }
 
-// publish publishes the records of the run while it is watched, and its end
-// when the connections are no longer cut. Then the test may end.
+// publish publishes the n records of a run in the background. It holds the last one
+// back until calm returns true, so that the run ends only after all cuts.
 func (s *site) publish(t *testing.T, n int, calm func() bool) {
 	address, err := record.ParseAddress("fetch")
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func (s *site) publish(t *testing.T, n int, calm func() bool) {
 		r := &s.records[i]
 		r.RunID, r.Seq, r.Generation, r.Time = "r", uint64(i+1), 1, at.Add(time.Duration(i)*time.Millisecond)
 	}
-	s.handler.Publish(s.records[0]) // so that the run is known
+	s.handler.Publish(s.records[0]) // so that clients can find the run
 	var publishing sync.WaitGroup
 	publishing.Go(func() {
 		pace := time.NewTicker(time.Millisecond)
@@ -79,7 +79,7 @@ func (s *site) publish(t *testing.T, n int, calm func() bool) {
 	t.Cleanup(publishing.Wait)
 }
 
-// wanted are the numbers of the records that a client with the filter gets.
+// wanted returns the numbers of the records that match the filter.
 func (s *site) wanted(filter string) (numbers []uint64) {
 	for _, r := range s.records {
 		if filter == "" || r.Status == record.StatusFailed || r.Status == record.StatusCompleted {

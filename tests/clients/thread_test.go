@@ -53,8 +53,8 @@ type book struct {
 	Seat string `json:"seat"`
 }
 
-// scripted is an agent whose model does what the user says, in words such as "think tools
-// retry": each word is a thing that happens in its turn.
+// scripted returns an agent whose model executes the user's text, such as "think tools
+// retry": each word names something that happens, in this order.
 func scripted() conversation.Agent {
 	soon := actors.WithRetry(core.RetryConfig{MaxAttempts: 3, InitialDelay: time.Millisecond})
 	look := decorators.Tool("look", "Looks.", func(ctx context.Context, in book) (book, error) {

@@ -28,8 +28,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// kills is how many processes are killed.
-var kills = flag.Int("kills", 0, "how many processes are killed; 0 for 300, or 20 with -short")
+// kills is the number of processes to kill.
+var kills = flag.Int("kills", 0, "number of processes to kill; 0 for 300, or 20 with -short")
 
 func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"calls": work, "saga": bookAndUndo, "group": collect})
@@ -39,15 +39,16 @@ type order struct {
 	N int `json:"n"`
 }
 
-// work is the program that is killed: it begins the run or resumes it, and
-// says in the log what its tools did and what the agent was told.
+// work is a program that is killed. It begins or resumes the run, and logs the
+// attempts of its tools and the outcomes that its agents received.
 func work(args ...string) error {
 	dir := args[0]
 	store, err := filestore.New(dir)
 	if err != nil {
 		return err
 	}
-	// On a slow machine it may be killed five times in a row before a call ends.
+	// On a slow machine, the process may be killed five times in a row before a call
+	// ends.
 	st, err := state.Open(context.Background(), store, "run-1", state.WithMaxLosses(core.Unlimited))
 	if err != nil {
 		return err
@@ -60,7 +61,8 @@ func work(args ...string) error {
 	return say("result %d", result)
 }
 
-// logIn returns what appends a line to the log, which outlives the process.
+// logIn returns a function that appends a line to the log in the directory. The line
+// persists if the process is killed.
 func logIn(dir string) func(format string, args ...any) error {
 	return func(format string, args ...any) error {
 		f, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -72,7 +74,7 @@ func logIn(dir string) func(format string, args ...any) error {
 	}
 }
 
-// logged is the lines of the log.
+// logged returns the lines of the log.
 func logged(t *testing.T, dir string) []string {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(dir, "log"))
@@ -80,10 +82,10 @@ func logged(t *testing.T, dir string) []string {
 	return strings.Split(strings.TrimSpace(string(log)), "\n")
 }
 
-const maxAttempts = 3 // of a tool: kills do not count
+const maxAttempts = 3 // of a tool, not counting attempts ended by a kill
 
-// program calls tools in a row, again and again, in a group, from nested
-// agents, with retries: as many kinds of places to be killed in as there are.
+// program calls tools sequentially, repeatedly, in a group, from nested agents and
+// with retries, so that it can be killed in many different states.
 func program(say func(string, ...any) error) actors.Agent[order, int] {
 	tool := decorators.Tool("tool", "", func(ctx context.Context, in order) (int, error) {
 		s := core.ScopeOf(ctx)
@@ -95,8 +97,8 @@ func program(say func(string, ...any) error) actors.Agent[order, int] {
 		}
 		return in.N, state.Put(ctx, s.Address().String(), in.N)
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: maxAttempts, InitialDelay: 3 * time.Millisecond, MaxDelay: 3 * time.Millisecond}))
-	// told notes which call an agent has the outcome of, and so relies on.
-	told := func(ctx context.Context, n *int, out int, err error) error {
+	// add adds the output of a call to n, or returns its error.
+	add := func(n *int, out int, err error) error {
 		if err != nil {
 			return err
 		}
@@ -107,7 +109,7 @@ func program(say func(string, ...any) error) actors.Agent[order, int] {
 		sum := 0
 		for i := range 3 {
 			out, err := tool.Call(ctx, order{in.N + i})
-			if err := told(ctx, &sum, out, err); err != nil {
+			if err := add(&sum, out, err); err != nil {
 				return 0, err
 			}
 			address := core.ScopeOf(ctx).Address().String() + "/tool"
@@ -124,7 +126,7 @@ func program(say func(string, ...any) error) actors.Agent[order, int] {
 		sum := 0
 		for i := range 3 {
 			out, err := inner.Call(ctx, order{10 * i})
-			if err := told(ctx, &sum, out, err); err != nil {
+			if err := add(&sum, out, err); err != nil {
 				return 0, err
 			}
 		}
@@ -140,15 +142,15 @@ func program(say func(string, ...any) error) actors.Agent[order, int] {
 	})
 }
 
-// expected is what program comes to when nobody kills it.
+// expected is the result of program without kills.
 const expected = 3*(0+10+20) + 9 + 3*(100+200+300) + 9 + 1000
 
 func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
 	campaign(t, "calls", 300, check)
 }
 
-// campaign kills processes with the program, as many as -kills says or else most,
-// and checks each run after its end.
+// campaign kills processes of the program, and checks each run after its end. It
+// kills as many as the flag -kills says, most by default, and 20 with -short.
 func campaign(t *testing.T, program string, most int, check func(t *testing.T, dir string)) {
 	done, wanted := 0, *kills
 	switch {
@@ -165,7 +167,7 @@ func campaign(t *testing.T, program string, most int, check func(t *testing.T, d
 		for {
 			after := time.Duration(rng.Int64N(int64(45 * time.Millisecond)))
 			if killed > 40 {
-				after = time.Hour // let it end
+				after = time.Hour // let the process end
 			}
 			if !runAndKill(t, program, dir, after) {
 				break
@@ -196,14 +198,14 @@ func runAndKill(t *testing.T, program, dir string, after time.Duration) bool {
 	return false
 }
 
-// attemptOf names the attempt that ctx belongs to.
+// attemptOf returns the address and number of the attempt that ctx belongs to.
 func attemptOf(ctx context.Context) string {
 	s := core.ScopeOf(ctx)
 	return fmt.Sprintf("%s:%d", s.Address(), s.Attempt())
 }
 
-// checkAttempts holds the attempts that were made against those that began: each is
-// made once, unless its process ended meanwhile.
+// checkAttempts compares the attempts in the log with the recorded ones. Each
+// attempt is made once, unless its process ended during it.
 func checkAttempts(t *testing.T, found *snapshot.Snapshot, made map[string]int) {
 	t.Helper()
 	begun := make(map[string]int)
@@ -218,11 +220,11 @@ func checkAttempts(t *testing.T, found *snapshot.Snapshot, made map[string]int) 
 		}
 	}
 	for attempt, n := range made {
-		assert.LessOrEqual(t, n, begun[attempt], "%s was made more often than it began", attempt)
+		assert.LessOrEqual(t, n, begun[attempt], "%s was made more often than it was recorded as started", attempt)
 	}
 }
 
-// check holds the log of all processes against what is stored.
+// check compares the log of all processes with the stored run.
 func check(t *testing.T, dir string) {
 	t.Helper()
 	acked, made := make(map[string]bool), make(map[string]int)
@@ -241,7 +243,7 @@ func check(t *testing.T, dir string) {
 			assert.Equal(t, strconv.Itoa(expected), words[1])
 		}
 	}
-	assert.Positive(t, results, "a process that is killed after its end is followed by one that replays")
+	assert.Positive(t, results, "if a process is killed after the end of the run, the next one replays the run")
 
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
@@ -259,6 +261,6 @@ func check(t *testing.T, dir string) {
 		}
 	}
 	for address := range acked {
-		assert.Equal(t, 1, completed[address], "%s was acknowledged and its record is missing", address)
+		assert.Equal(t, 1, completed[address], "%s was acknowledged, but its record is missing", address)
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// items is how many the group has.
+// items is the number of items in the group.
 const items = 24
 
-// collect is the program that is killed: work items that retry by themselves and
-// give up their slot meanwhile, and a loop that takes them as they finish.
+// collect is a program that is killed. Its items retry on their own, releasing
+// their slot while they wait, and a loop receives them as they finish.
 func collect(args ...string) error {
 	dir := args[0]
 	store, err := filestore.New(dir)
@@ -74,7 +74,7 @@ func TestKilledGroupGoesOnWithItsUnfinishedItems(t *testing.T) {
 	campaign(t, "group", 200, checkGroup)
 }
 
-// checkGroup holds the ledger against what must have happened.
+// checkGroup checks the log and the stored run.
 func checkGroup(t *testing.T, dir string) {
 	t.Helper()
 	made, acked := make(map[string]int), make(map[string]bool)
@@ -82,7 +82,7 @@ func checkGroup(t *testing.T, dir string) {
 		words := strings.Fields(line)
 		switch words[0] {
 		case "run":
-			assert.False(t, acked[words[1]], "item %s ran again after the loop had it", words[1])
+			assert.False(t, acked[words[1]], "item %s ran again after the loop had received it", words[1])
 			made[words[2]]++
 		case "ack":
 			acked[words[1]] = true

@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// saga books in a row, in a nested agent and in a group, and fails in the end.
-// Every third compensation fails its first attempt.
+// saga returns an agent that books sequentially, in a nested agent and in a group,
+// and then fails. Every third compensation fails in its first attempt.
 func saga(say func(string, ...any) error) (agent actors.Agent[order, int], book actors.Tool[order, int]) {
 	often := core.RetryConfig{MaxAttempts: maxAttempts, InitialDelay: 2 * time.Millisecond, MaxDelay: 2 * time.Millisecond}
 	book = decorators.Tool("book", "", func(ctx context.Context, in order) (int, error) {
@@ -36,7 +36,7 @@ func saga(say func(string, ...any) error) (agent actors.Agent[order, int], book 
 			return core.Retryable(errors.New("not yet"))
 		}
 		return nil
-	}).CompensateInDoubt(func(_ context.Context, in order) error { // no call is: each is made again until it completes
+	}).CompensateInDoubt(func(_ context.Context, in order) error { // never called: each call is repeated until it completes
 		return say("doubt %d", in.N)
 	})
 	row := func(ctx context.Context, from int) error {
@@ -55,7 +55,7 @@ func saga(say func(string, ...any) error) (agent actors.Agent[order, int], book 
 		if _, err := inner.Call(ctx, order{4}); err != nil {
 			return 0, err
 		}
-		// One worker, so that the order is known in which they complete.
+		// One worker, so that the calls complete in a known order.
 		if _, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1}, book, []order{{7}, {8}, {9}}); err != nil {
 			return 0, err
 		}
@@ -65,7 +65,7 @@ func saga(say func(string, ...any) error) (agent actors.Agent[order, int], book 
 
 var errSoldOut = errors.New("sold out")
 
-// bookAndUndo is the program that is killed.
+// bookAndUndo is a program that is killed.
 func bookAndUndo(args ...string) error {
 	dir := args[0]
 	store, err := filestore.New(dir)
@@ -89,7 +89,7 @@ func TestKilledCompensationGoesOnAndRepeatsNothing(t *testing.T) {
 	campaign(t, "saga", 200, checkSaga)
 }
 
-// checkSaga holds the ledger against what must have happened.
+// checkSaga checks the log and the stored run.
 func checkSaga(t *testing.T, dir string) {
 	t.Helper()
 	made := make(map[string]int) // by attempt
@@ -107,7 +107,8 @@ func checkSaga(t *testing.T, dir string) {
 			continue
 		}
 		assert.Equal(t, words[1]+"0", words[3])
-		// The next begins when this one has its outcome, after which it never runs.
+		// A compensation begins when the previous one has its outcome, and never runs
+		// after that.
 		if len(undone) == 0 || undone[len(undone)-1] != words[1] {
 			undone = append(undone, words[1])
 		}

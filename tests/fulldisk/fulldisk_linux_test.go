@@ -27,26 +27,25 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// exitNoMount is for a process that may not mount a file system.
+// exitNoMount is the exit code of a process that may not mount a file system.
 const exitNoMount = 77
 
 const (
 	runID = "run-1"
 	calls = 200
 
-	inline = 2000    // bytes of an output that is in the journal
-	large  = 100_000 // of one that is an artifact
+	inline = 2000    // bytes of an output that is stored in the journal
+	large  = 100_000 // bytes of an output that is stored as an artifact
 )
 
-// output is the one of a call, which is like no other.
+// output returns the output of a call. No two calls have the same output.
 func output(n, size int) string { return strings.Repeat(fmt.Sprintf("%08d", n), size/8) }
 
 func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"size of files": limitedBy(limitedFiles), "small file system": limitedBy(smallFileSystem)})
 }
 
-// limitedBy returns the program that works in a directory, with outputs of a
-// size.
+// limitedBy returns a program with the arguments directory and size of outputs.
 func limitedBy(work func(dir string, size int) error) func(...string) error {
 	return func(args ...string) error {
 		size, err := strconv.Atoi(args[1])
@@ -57,9 +56,9 @@ func limitedBy(work func(dir string, size int) error) func(...string) error {
 	}
 }
 
-// limitedFiles works where no file may be larger than half of the outputs.
+// limitedFiles works with a limit on the size of files: half the size of all outputs.
 func limitedFiles(dir string, size int) error {
-	signal.Ignore(syscall.SIGXFSZ) // so that the write fails, and not the process
+	signal.Ignore(syscall.SIGXFSZ) // so that the write fails instead of killing the process
 	room := uint64(calls / 2 * size)
 	limit := syscall.Rlimit{Cur: room, Max: room}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
@@ -68,11 +67,11 @@ func limitedFiles(dir string, size int) error {
 	return work(dir, size)
 }
 
-// smallFileSystem works in a file system with room for half of the outputs, and
-// again when there is more. The file system is gone when the process is.
+// smallFileSystem works in a file system with space for half of the outputs, and
+// then again with more space. The file system is unmounted when the process ends.
 func smallFileSystem(dir string, size int) error {
 	room := calls / 2 * size
-	err := syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, "") // what is mounted here is here alone
+	err := syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, "") // mounts are visible only to this process
 	if err == nil {
 		err = syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", 2*room))
 	}
@@ -101,8 +100,8 @@ type order struct {
 	N int `json:"n"`
 }
 
-// work opens the run, makes all calls, and says what ran, which outcomes were
-// told to the agent, and how it ended.
+// work opens the run and makes all calls. It prints which calls ran, which outcomes
+// the agent received, and how the run ended.
 func work(dir string, size int) error {
 	store, err := filestore.New(dir)
 	if err != nil {
@@ -131,13 +130,13 @@ func work(dir string, size int) error {
 	if why := st.Interrupted(); why != nil {
 		fmt.Println("interrupted", why.Reason)
 	}
-	_, err = write.Call(st.Context(ctx), order{calls}) // nothing runs after that
+	_, err = write.Call(st.Context(ctx), order{calls}) // must not run after the end
 	fmt.Println("after", err == nil)
 	fmt.Println("closed", st.Close() == nil)
 	return nil
 }
 
-// said is what a process told of its work.
+// said is the parsed output of a process.
 type said struct {
 	ran, acked map[string]int
 	ends       []string
@@ -171,8 +170,8 @@ func limited(t *testing.T, limit, dir string, size int, attr *syscall.SysProcAtt
 	return out.String(), errs.String(), err
 }
 
-// requireStopped requires that the disk stopped the run in its middle, with an
-// error and before anything else was done.
+// requireStopped requires that the full disk stopped the run in the middle, with an
+// error and without further calls.
 func requireStopped(t *testing.T, s said, closed bool) {
 	t.Helper()
 	require.Equal(t, []string{
@@ -186,7 +185,7 @@ func requireStopped(t *testing.T, s said, closed bool) {
 	require.LessOrEqual(t, len(s.ran), len(s.acked)+1, "at most the call that could not be stored")
 }
 
-// requireWhole requires that the whole run is in the store, each call once.
+// requireWhole requires that the complete run is stored, with each call once.
 func requireWhole(t *testing.T, records []record.Record) {
 	t.Helper()
 	completed := make(map[record.Address]int)
@@ -243,11 +242,11 @@ func TestRunOnAFullFileSystemGoesOnWhenThereIsRoom(t *testing.T) {
 	}
 }
 
-// requireGoesOn requires that a run whose outputs do not fit stops, and goes on
-// with more room.
+// requireGoesOn requires that a run stops when its outputs do not fit on the disk,
+// and continues when there is more space.
 func requireGoesOn(t *testing.T, size int) {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Getuid() != 0 { // who is root in a user namespace of its own may mount in it
+	if os.Getuid() != 0 { // root in a separate user namespace may mount there
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
@@ -256,21 +255,21 @@ func requireGoesOn(t *testing.T, size int) {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() == exitNoMount,
-		errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EINVAL): // of starting it: namespaces are not to be had
-		t.Skipf("no right to mount a small file system here: %v: %s", err, stderr)
+		errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EINVAL): // the process cannot be started: namespaces are not available
+		t.Skipf("cannot mount a small file system here: %v: %s", err, stderr)
 	case err != nil:
 		t.Fatal(err, stderr)
 	}
 	before, after, found := strings.Cut(stdout, "room again\n")
 	require.True(t, found, stdout)
 	first, second := parse(t, before), parse(t, after)
-	requireStopped(t, first, size == large) // an artifact that has no room leaves some for the journal
+	requireStopped(t, first, size == large) // if an artifact does not fit, there is still space for the journal
 	require.Equal(t, []string{"end false false true", "after true", "closed true"}, second.ends)
 	require.Len(t, second.acked, calls)
 	for n := range first.acked {
 		require.NotContains(t, second.ran, n, "its outcome was acknowledged")
 	}
-	require.Len(t, second.ran, calls-len(first.acked)+1, "and the call after it")
+	require.Len(t, second.ran, calls-len(first.acked)+1, "the remaining calls and the one after the end")
 	for n, times := range first.ran {
 		require.Equal(t, 1, times, "call %s", n)
 	}

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"work": inStore(work), "answer": inStore(answerAll), "wait": inStore(waitLong)})
 }
 
-// inStore returns the program that does something in the store of a directory,
-// under a name.
+// inStore returns a program with the arguments directory and name, which calls do
+// with the store in the directory.
 func inStore(do func(ctx context.Context, store *filestore.Store, name string) error) func(...string) error {
 	return func(args ...string) error {
 		store, err := filestore.New(args[0])
@@ -47,7 +47,7 @@ func inStore(do func(ctx context.Context, store *filestore.Store, name string) e
 	}
 }
 
-// start starts a program in the directory, under a name.
+// start starts a program with the directory and name as arguments.
 func start(t *testing.T, program, dir, name string) (*exec.Cmd, io.Reader, *bytes.Buffer) {
 	t.Helper()
 	cmd := process.Command(t, program, dir, name)
@@ -68,11 +68,11 @@ type order struct {
 	N int `json:"n"`
 }
 
-// program asks in rounds, in each of them several questions at once, while
-// another branch is still at work.
+// program asks questions in rounds: in each round several at once, while another
+// branch is still running.
 func program() actors.Agent[order, string] {
 	ask := decorators.Tool("ask", "", func(ctx context.Context, in order) (string, error) {
-		if in.N == 0 { // the sibling
+		if in.N == 0 { // the branch that asks nothing
 			select {
 			case <-time.After(5 * time.Millisecond):
 			case <-ctx.Done():
@@ -80,7 +80,7 @@ func program() actors.Agent[order, string] {
 			return "", ctx.Err()
 		}
 		return core.Await[string](ctx, fmt.Sprint("number ", in.N))
-	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 50})) // each kill may cost one
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 50})) // each kill may use up an attempt
 	return decorators.Agent("agent", "", func(ctx context.Context, _ order) (string, error) {
 		var all []string
 		for range rounds {
@@ -94,7 +94,8 @@ func program() actors.Agent[order, string] {
 	})
 }
 
-// work runs the program to its end, and waits for answers in between.
+// work runs the program to its end, waiting for answers in between, and prints its
+// output.
 func work(ctx context.Context, store *filestore.Store, _ string) error {
 	for {
 		st, err := state.Open(ctx, store, runID, state.WithWait())
@@ -118,8 +119,8 @@ func work(ctx context.Context, store *filestore.Store, _ string) error {
 	}
 }
 
-// answerAll answers whatever is asked, until the run has completed, and says
-// which of its answers were the first.
+// answerAll answers all questions until the run has completed. It prints the
+// answers that were accepted as the first ones.
 func answerAll(ctx context.Context, store *filestore.Store, name string) error {
 	for n := 0; ; {
 		found, err := store.Load(ctx, runID)
@@ -147,7 +148,7 @@ func answerAll(ctx context.Context, store *filestore.Store, name string) error {
 	}
 }
 
-// crew is processes of one role that are killed and started again.
+// crew is the successive processes of one role, which are killed and started again.
 type crew struct {
 	fail  context.CancelFunc // ends all processes
 	mu    sync.Mutex
@@ -155,7 +156,7 @@ type crew struct {
 	kills int
 }
 
-// keep has a process of the role at work until one ends by itself.
+// keep runs one process of the role after another until one ends by itself.
 func (c *crew) keep(ctx context.Context, t *testing.T, rng *rand.Rand, role, dir string, kills int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		cmd, out, stderr := start(t, role, dir, fmt.Sprint(role, n))
@@ -176,7 +177,7 @@ func (c *crew) keep(ctx context.Context, t *testing.T, rng *rand.Rand, role, dir
 			return
 		}
 		if !assert.Equal(t, -1, cmd.ProcessState.ExitCode(), "%s: %v: %s", role, err, stderr) {
-			c.fail() // it was not killed
+			c.fail() // the process failed without being killed
 			return
 		}
 		c.mu.Lock()
@@ -213,7 +214,7 @@ func TestAnswersOfOtherProcessesAreTakenInOnceWhoeverIsKilled(t *testing.T) {
 	t.Logf("%d processes were killed", killed)
 }
 
-// check holds what the processes said against what is stored.
+// check compares the output of the processes with the stored run.
 func check(t *testing.T, dir string, results, won []string) {
 	t.Helper()
 	store, err := filestore.New(dir)
@@ -236,7 +237,7 @@ func check(t *testing.T, dir string, results, won []string) {
 	assert.Len(t, answers, rounds*branches)
 	for _, line := range won {
 		id, value, _ := strings.Cut(line, " ")
-		assert.Equal(t, answers[id], value, "who was told to be the first at %s", id)
+		assert.Equal(t, answers[id], value, "the answer that was accepted first for %s", id)
 	}
 	for round := range rounds {
 		for branch := range branches {
@@ -249,7 +250,7 @@ func check(t *testing.T, dir string, results, won []string) {
 	}
 	require.NotEmpty(t, results)
 	assert.Equal(t, strings.Join(inOrder, " "), results[len(results)-1])
-	st, err := state.Open(t.Context(), store, runID) // which drops what came too late, of one that was killed
+	st, err := state.Open(t.Context(), store, runID) // Open drops late answers that a killed process has left
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
 	waiting, err := store.Messages(t.Context(), runID)
@@ -260,7 +261,8 @@ func check(t *testing.T, dir string, results, won []string) {
 	assert.Empty(t, entries)
 }
 
-// waitLong is in the middle of a wait when it is interrupted.
+// waitLong makes a call that waits an hour for its retry, and prints how the call
+// ended.
 func waitLong(ctx context.Context, store *filestore.Store, _ string) error {
 	st, err := state.Open(ctx, store, runID, state.WithPublisher(announcer{}))
 	if err != nil {
@@ -274,7 +276,7 @@ func waitLong(ctx context.Context, store *filestore.Store, _ string) error {
 	return st.Close()
 }
 
-// announcer says when a wait begins.
+// announcer prints a line when a wait begins.
 type announcer struct{}
 
 func (announcer) Publish(r record.Record) {
@@ -283,12 +285,12 @@ func (announcer) Publish(r record.Record) {
 	}
 }
 
-// owner is a process that has the run open, in the middle of a wait.
+// owner is a process that has the run open and is waiting for a retry.
 type owner struct {
 	*exec.Cmd
-	store  snapshot.Store // with the run
-	out    io.Reader      // what lines have not taken
-	lines  *bufio.Scanner // what it says
+	store  snapshot.Store // contains the run
+	out    io.Reader      // output that lines has not read
+	lines  *bufio.Scanner // lines of its output
 	stderr *bytes.Buffer
 }
 
@@ -386,8 +388,8 @@ func TestSecondProcessIsRefusedOrWaits(t *testing.T) {
 	require.NoError(t, <-opened)
 }
 
-// TestAwaitAnswersReturnsWhenTheRunCanBeOpened: not before its owner has let go of
-// it, although the answer came while it was open.
+// TestAwaitAnswersReturnsWhenTheRunCanBeOpened answers while the run is open.
+// AwaitAnswers must not return before the owner has closed it.
 func TestAwaitAnswersReturnsWhenTheRunCanBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)

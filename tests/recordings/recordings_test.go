@@ -34,8 +34,8 @@ func (p player) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// play has a model reply with the recording, of which it sends so many bytes. Streamed is
-// the text in the deltas.
+// play calls a model that replies with the first bytes of the recording, as many as
+// length says. streamed is the text of the deltas.
 func (r *recording) play(ctx context.Context, length int) (resp actors.Response, streamed string, err error) {
 	model := openai.Model{
 		Name: "m", BaseURL: "https://" + r.service + "/v1", APIKey: "sk-0123456789", API: openai.Chat,
@@ -56,7 +56,8 @@ func (r *recording) play(ctx context.Context, length int) (resp actors.Response,
 	return resp, streamed, err
 }
 
-// misread returns how what was read differs from what the reply says; "" if it does not.
+// misread describes the first difference between the decoded result and the reply. It
+// returns "" if there is none.
 func (r *recording) misread(ctx context.Context) string {
 	want := r.said()
 	resp, streamed, err := r.play(ctx, len(r.body))
@@ -64,9 +65,9 @@ func (r *recording) misread(ctx context.Context) string {
 	case errors.As(err, new(*core.PanicError)):
 		return err.Error()
 	case want.failed && err == nil && resp.Finish == actors.FinishMalformedCall && strings.Contains(string(r.body), "tool_use_failed"):
-		return "" // which is for the model
+		return "" // the agent sends this failure back to the model
 	case want.failed && err != nil && want.message == "" && r.status < 400:
-		return "" // nothing was sent at all
+		return "" // the reply is empty
 	case want.failed && !errors.As(err, &failure):
 		return fmt.Sprintf("a failure was read as %v, %v", resp, err)
 	case want.failed && r.status >= 400 && failure.Status != r.status:
@@ -114,8 +115,9 @@ func (r *recording) cuts() []int {
 	return []int{n / 5, n / 2, n * 9 / 10, max(0, bytes.LastIndex(bytes.TrimSpace(r.body), []byte("data:")))}
 }
 
-// takenForWhole reports how a stream that is cut is taken for another answer; "" if it is
-// not. It is an answer if the rest of the stream has no more of it.
+// takenForWhole describes how a stream that is cut off was accepted as a different
+// answer. It returns "" if it was not. A cut stream may be accepted if the rest of it
+// adds nothing to the answer.
 func (r *recording) takenForWhole(ctx context.Context) string {
 	want := r.said()
 	for _, length := range r.cuts() {
@@ -125,7 +127,7 @@ func (r *recording) takenForWhole(ctx context.Context) string {
 			return err.Error()
 		case err != nil:
 		case resp.Message.Text+resp.Message.Commentary != want.text, misreadCalls(resp.Message.ToolCalls, want.calls) != "", want.failed:
-			return fmt.Sprintf("cut at %d of %d bytes, it was taken for %q %v", length, len(r.body), resp.Message.Text, resp.Message.ToolCalls)
+			return fmt.Sprintf("cut at %d of %d bytes, the stream was accepted as %q %v", length, len(r.body), resp.Message.Text, resp.Message.ToolCalls)
 		}
 	}
 	return ""

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// This file reads replies once more, as simply as it can be done: by maps, and without
-// regard to what services should not do.
+// This file decodes replies independently and as simply as possible: with maps, and
+// without handling invalid replies.
 
-// A said is what a reply says.
+// A said is the content of a reply.
 type said struct {
 	failed  bool
-	message string // of the failure
-	text    string // with refusals
+	message string // error message
+	text    string // including refusals
 	calls   []call
 	finish  string
 	usage   usage
@@ -24,11 +24,11 @@ type call struct{ id, name, arguments string }
 
 type usage struct{ input, output int }
 
-// said returns what the reply says.
+// said returns the content of the reply.
 func (r *recording) said() (s said) {
 	if r.status >= 400 {
 		var body any
-		_ = json.Unmarshal(r.body, &body) // else the message is unknown
+		_ = json.Unmarshal(r.body, &body) // if it is not JSON, the message is unknown
 		return said{failed: true, message: messageOf(body)}
 	}
 	documents, key := [][]byte{r.body}, "message"
@@ -83,8 +83,8 @@ func (s *said) addChat(d map[string]any, key string) {
 	}
 }
 
-// addCall adds a call or a piece of one. Pieces without an index are in the order of the
-// calls, or whole.
+// addCall adds a call or a piece of one. A piece without an index is a complete call, or
+// the nth one of the message.
 func (s *said) addCall(c any, n int) {
 	piece := call{id: text(at(c, "id")), name: text(at(c, "function", "name")), arguments: text(at(c, "function", "arguments"))}
 	if i, ok := at(c, "index").(float64); ok && i >= 0 {
@@ -144,7 +144,7 @@ func (s *said) addUsage(u any, input, output string) {
 	}
 }
 
-// messageOf returns the words of a failure; "" if they cannot be found.
+// messageOf returns the error message in the body of a failure, or "" if there is none.
 func messageOf(body any) string {
 	if list, ok := body.([]any); ok && len(list) > 0 {
 		body = list[0]
@@ -157,7 +157,7 @@ func messageOf(body any) string {
 	return ""
 }
 
-// at returns the value at a path of keys; nil if there is none.
+// at returns the value at a path of keys, or nil if there is none.
 func at(v any, path ...string) any {
 	for _, key := range path {
 		m, _ := v.(map[string]any)
@@ -166,7 +166,8 @@ func at(v any, path ...string) any {
 	return v
 }
 
-// text returns a text, or the texts of a list of parts; otherwise JSON.
+// text returns a string, the joined texts of a list of parts, or any other value as
+// JSON.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:

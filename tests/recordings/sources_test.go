@@ -25,16 +25,16 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 )
 
-// modules are those whose recordings are played.
+// modules are the paths of the modules whose recordings are played.
 var modules = []string{"charm.land/fantasy", "github.com/maruel/genai", "github.com/tmc/langchaingo"}
 
-// every is which of the files are read: all of them, or every fourth with the race
-// detector.
+// every selects the files that are read: all of them, or every fourth one with the
+// race detector.
 var every = 4 / int(testkit.Seeds(4))
 
 // A recording is one reply of a service.
 type recording struct {
-	file    string // with its module and the number of the reply
+	file    string // with the module and the number of the reply
 	service string // the host
 	api     string // "chat" or "responses"
 	status  int
@@ -84,8 +84,8 @@ func recordings(t *testing.T) (all []recording) {
 	return all
 }
 
-// locate sets service and api by the URL of the request. It reports whether the API is
-// one of those that are tested.
+// locate sets service and api according to the URL of the request. It reports whether
+// the API is tested here.
 func (r *recording) locate(method, address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || method != http.MethodPost {
@@ -131,7 +131,7 @@ func readCassette(data []byte) (out []recording, err error) {
 	return out, nil
 }
 
-// withoutRequestBodies leaves out the bodies of requests, most of which are pictures,
+// withoutRequestBodies removes the bodies of requests. Most of them are pictures,
 // which take long to parse.
 func withoutRequestBodies(data []byte) []byte {
 	var out bytes.Buffer
@@ -156,8 +156,8 @@ func withoutRequestBodies(data []byte) []byte {
 	return out.Bytes()
 }
 
-// readTrace reads a trace of httprr: after a line, pairs of requests and responses, each
-// pair with a line with their lengths.
+// readTrace reads a trace of httprr: a header line, and then pairs of requests and
+// responses, each after a line with their lengths.
 func readTrace(data []byte) (out []recording, err error) {
 	in := bufio.NewReader(bytes.NewReader(data))
 	if _, err := in.ReadString('\n'); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// engine are the global defaults of the tests.
+// engine returns the global defaults of the tests.
 func engine(t *testing.T) config.ArgyllDefaults {
 	t.Helper()
 	d, err := config.ArgyllEnvironment(env(map[string]string{
@@ -56,7 +56,7 @@ func TestArgyllRetriesTransportErrorsAnd5xxAlone(t *testing.T) {
 			assert.Equal(t, 1, h.attempts, name)
 			require.ErrorIs(t, h.err, core.ErrPermanent, name)
 		}
-		assert.NoError(t, runStep(t, r).err, "success: true is complete, whatever was done")
+		assert.NoError(t, runStep(t, r).err, "success: true completes the step")
 	}
 }
 
@@ -66,7 +66,7 @@ func (timeout) Error() string   { return "i/o timeout" }
 func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
-// "Configuration" of version 1: what max_retries says.
+// "Configuration" of version 1: the meaning of max_retries.
 func TestArgyllV1CountsRetries(t *testing.T) {
 	step := func(retries string) string {
 		return `{"work_config": {"max_retries": ` + retries + `, "backoff": 1, "max_backoff": 1, "backoff_type": "fixed"}}`
@@ -90,7 +90,7 @@ func TestArgyllV1WithoutMaxRetriesHasNone(t *testing.T) {
 	}
 }
 
-// The document does not say what a missing backoff is.
+// The document does not define a missing backoff.
 func TestArgyllV1SaysThatAMissingBackoffIsNotDefined(t *testing.T) {
 	r, warnings, err := config.ReadArgyll([]byte(`{"work_config": {"max_retries": 1}}`), config.ArgyllV1, engine(t))
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestArgyllV1SaysThatAMissingBackoffIsNotDefined(t *testing.T) {
 	assert.Equal(t, milliseconds(100), runStep(t, r, errUnavailable).delays)
 }
 
-// "Configuration" of version 2.
+// "Configuration" of version 2: zero values.
 func TestArgyllV2HasTheGlobalDefaultForWhatIsZero(t *testing.T) {
 	for _, step := range []string{
 		`{"id": "a"}`, `{"work_config": {}}`,
@@ -109,7 +109,7 @@ func TestArgyllV2HasTheGlobalDefaultForWhatIsZero(t *testing.T) {
 		assert.Equal(t, milliseconds(100, 200), h.delays, step)
 	}
 	h := runStep(t, argyll(t, config.ArgyllV2, `{"work_config": {"max_retries": 1, "backoff_type": "fixed"}}`), times(9, errUnavailable)...)
-	assert.Equal(t, 2, h.attempts, "each field by itself")
+	assert.Equal(t, 2, h.attempts, "each field has its own default")
 	assert.Equal(t, milliseconds(100), h.delays)
 	assert.Equal(t, 501, runStep(t, argyll(t, config.ArgyllV2, `{"work_config": {"max_retries": -1}}`), times(500, errUnavailable)...).attempts, "-1 is unlimited")
 }
@@ -159,11 +159,11 @@ func TestArgyllCapsRetryAfter(t *testing.T) {
 	assert.Equal(t, milliseconds(2000, 300, 100), runStep(t, v2, asked...).delays)
 	assert.Equal(t, milliseconds(5000), runStep(t, argyll(t, config.ArgyllV2, `{}`), asked[0]).delays, "the engine's max_backoff")
 	none := argyll(t, config.ArgyllV1, `{"work_config": {"max_retries": 3, "backoff": 100, "max_backoff": 0, "backoff_type": "fixed"}}`)
-	assert.Less(t, runStep(t, none, asked[0]).delays[0], time.Millisecond, "a longest delay of 0 is at once")
+	assert.Less(t, runStep(t, none, asked[0]).delays[0], time.Millisecond, "with a maximum delay of 0, the retry is immediate")
 }
 
-// What an open circuit breaker refuses did not reach the step: it says nothing
-// permanent of the work item.
+// An attempt that an open circuit breaker refuses did not reach the step, so it is
+// not a permanent failure of the work item.
 func TestArgyllRetriesWhatABreakerRefuses(t *testing.T) {
 	r := argyll(t, config.ArgyllV2, `{"work_config": {"max_retries": 2, "init_backoff": 100, "max_backoff": 2000, "backoff_type": "fixed"}}`)
 	h := runStep(t, r, &breaker.OpenError{Breaker: "b", After: time.Second}, errUnavailable)
@@ -204,7 +204,7 @@ func TestArgyllDocumentsWithMistakesAreRefused(t *testing.T) {
 	}
 }
 
-// What cannot be kept is said.
+// A warning says which configuration has no effect.
 func TestArgyllWarningsSayWhatIsNotKept(t *testing.T) {
 	_, warnings, err := config.ReadArgyll([]byte(`{"compensate": {"endpoint": "http://x"}}`), config.ArgyllV2, engine(t))
 	require.NoError(t, err)
@@ -258,12 +258,12 @@ func TestArgyllReceiptToken(t *testing.T) {
 	assert.ErrorIs(t, err, core.ErrNoRun)
 }
 
-// A late duplicate outcome is a no-op.
+// A late duplicate outcome is ignored.
 func TestArgyllLateOutcomeIsDropped(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		late := testkit.Attempts(func(context.Context, string) (string, error) {
-			<-time.After(time.Minute) // deaf to the end of its attempt
+			<-time.After(time.Minute) // ignores the end of its attempt
 			return "late", nil
 		}, testkit.Succeed)
 		out, err := testkit.Call(ctx, testkit.Tool(t, "step", core.RetryConfig{AttemptTimeout: time.Second}, late))

@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// crashStep makes a step of the configuration whose process ends during every attempt,
-// until the run no longer goes on. It returns how often the step began, and what ended
-// it.
+// crashStep makes a step with the configuration. The process ends during every
+// attempt, until the run no longer continues. It returns the number of attempts and
+// the final error.
 func crashStep(t *testing.T, r config.Retry) (attempts int, err error) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -28,13 +28,13 @@ func crashStep(t *testing.T, r config.Retry) (attempts int, err error) {
 			step := testkit.Tool(t, "step", r.Config(), func(context.Context, string) (string, error) {
 				attempts++
 				crashed = true
-				found := testkit.LoadRun(t, here, "run-1") // what the process leaves behind
+				found := testkit.LoadRun(t, here, "run-1") // as a process that ends here leaves it
 				found.Status = snapshot.StatusInterrupted
 				run, err := found.Run()
 				require.NoError(t, err)
 				_, err = left.Create(t.Context(), run)
 				require.NoError(t, err)
-				return "what nobody receives", nil
+				return "lost", nil
 			})
 			st, openErr := state.Open(t.Context(), here, "run-1")
 			require.NoError(t, openErr)
@@ -46,8 +46,8 @@ func crashStep(t *testing.T, r config.Retry) (attempts int, err error) {
 	return attempts, err
 }
 
-// "An attempt counts when it is claimed", so a crash counts, and the step fails after
-// the last one.
+// "An attempt counts when it is claimed", so an attempt that ends with a crash
+// counts, and the step fails after the last attempt.
 func TestTaskerCountsACrash(t *testing.T) {
 	attempts, err := crashStep(t, tasker(t, "retry:\n  retryable: true\n  max_attempts: 3\n  backoff_base_ms: 0\n"))
 	assert.Equal(t, 3, attempts)
@@ -58,7 +58,7 @@ func TestTaskerCountsACrash(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrInDoubt)
 }
 
-// A flow that is recovered at start-up has its attempt made again, as a retry.
+// When a flow is recovered at start-up, its attempt is repeated as a retry.
 func TestArgyllCountsARestart(t *testing.T) {
 	for _, c := range []struct {
 		retries string
@@ -71,8 +71,8 @@ func TestArgyllCountsARestart(t *testing.T) {
 	}
 }
 
-// rh_agents and NoETL say nothing of crashes: an attempt that is lost is made again, and
-// the run is set aside after five in a row.
+// rh_agents and NoETL do not mention crashes: a lost attempt is repeated, and the run is
+// set aside after five lost attempts in a row.
 func TestOthersDoNotCountACrash(t *testing.T) {
 	attempts, err := crashStep(t, config.Retry{MaxAttempts: 2})
 	assert.Equal(t, 5, attempts)

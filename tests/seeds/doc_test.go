@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the table names as a test is one.
+// All tests and test files that the table names exist.
 func TestTableNamesTestsThatThereAre(t *testing.T) {
 	table, err := os.ReadFile("../../docs/seeds.md")
 	require.NoError(t, err)

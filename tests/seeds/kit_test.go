@@ -29,16 +29,16 @@ var (
 
 func status(code int) error { return fmt.Errorf("call the step: %w", &httperror.Error{Code: code}) }
 
-// history is what a step with the configuration did: how many attempts it had,
-// the delays between them, and its error.
+// history is the history of a step: the number of attempts, the delays between
+// them, and its error.
 type history struct {
 	attempts int
 	delays   []time.Duration
 	err      error
 }
 
-// runStep makes a step of the configuration whose attempts fail with errs, one
-// after the other, and then succeed.
+// runStep makes a step with the configuration. Its attempts fail with each of errs
+// in turn, and then succeed.
 func runStep(t *testing.T, r config.Retry, errs ...error) (h history) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func runStep(t *testing.T, r config.Retry, errs ...error) (h history) {
 	return h
 }
 
-// times is err n times.
+// times returns a list of n times err.
 func times(n int, err error) []error { return slices.Repeat([]error{err}, n) }
 
 func milliseconds(ns ...int) (ds []time.Duration) {
@@ -70,7 +70,7 @@ func milliseconds(ns ...int) (ds []time.Duration) {
 	return ds
 }
 
-// warned checks that there is one warning for each text, which it has.
+// warned checks that there is one warning for each text, which it contains.
 func warned(t *testing.T, warnings []config.Problem, texts ...string) {
 	t.Helper()
 	require.Len(t, warnings, len(texts), "%v", warnings)
@@ -79,7 +79,7 @@ func warned(t *testing.T, warnings []config.Problem, texts ...string) {
 	}
 }
 
-// refused checks that err is one problem, at its place.
+// refused checks that err is a *config.Error whose text begins with want.
 func refused(t *testing.T, err error, want string) {
 	t.Helper()
 	var bad *config.Error

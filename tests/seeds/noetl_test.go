@@ -61,7 +61,7 @@ next:
 	assert.NoError(t, runStep(t, r, errUnavailable, errUnavailable).err)
 }
 
-// current_attempt >= max_attempts, with a default of 3.
+// "current_attempt >= max_attempts", with a default of 3.
 func TestNoETLStopsAtMaxAttempts(t *testing.T) {
 	h := runStep(t, noetl(t, "retry: {jitter: false}"), times(9, errUnavailable)...)
 	assert.Equal(t, 3, h.attempts)
@@ -87,7 +87,7 @@ func TestNoETLCapsRetryAfter(t *testing.T) {
 	}
 }
 
-// The document with the step beside others that are not steps is read.
+// A step may contain mappings and lists that are not steps.
 func TestNoETLStepWithMappingsOfItsOwnIsOneStep(t *testing.T) {
 	r := noetl(t, "step: a\nargs: {retry: 9}\ntask: {retry: 7}\ntasks: []\nretry: 2\n")
 	assert.Equal(t, 2, runStep(t, r, times(9, errUnavailable)...).attempts)
@@ -104,13 +104,14 @@ func TestNoETLRetryWhenDecidesAlone(t *testing.T) {
 	r := noetl(t, `retry: {max_attempts: 5, retry_when: "{{ status_code >= 500 }}"}`)
 	assert.Equal(t, 5, runStep(t, r, times(9, errUnavailable)...).attempts)
 	assert.Equal(t, 1, runStep(t, r, times(9, status(404))...).attempts)
-	assert.Equal(t, 1, runStep(t, r, times(9, errRefused)...).attempts, "a missing status_code compares false")
+	assert.Equal(t, 1, runStep(t, r, times(9, errRefused)...).attempts, "comparing a missing status_code returns false")
 	h := runStep(t, r, errUnavailable, status(404))
 	assert.Equal(t, 2, h.attempts)
 	require.ErrorIs(t, h.err, core.ErrPermanent)
 }
 
-// The order of the conditions matters where one could fail: stop_when is asked first.
+// The order of the conditions matters if one of them could fail: stop_when is evaluated
+// first.
 func TestNoETLStopWhenIsAskedFirst(t *testing.T) {
 	r := noetl(t, `retry: {max_attempts: 9, retry_when: "{{ error != None }}", stop_when: "{{ attempt >= 2 }}"}`)
 	assert.Equal(t, 2, runStep(t, r, times(9, errUnavailable)...).attempts)
@@ -119,7 +120,7 @@ func TestNoETLStopWhenIsAskedFirst(t *testing.T) {
 	assert.Equal(t, 1, runStep(t, alone, times(9, errBusiness)...).attempts)
 }
 
-// Only action_error and action_failed are judged.
+// The conditions are evaluated only for action_error and action_failed.
 func TestNoETLNeverRetriesASuccess(t *testing.T) {
 	h := runStep(t, noetl(t, `retry: {retry_when: "{{ success == True or attempt < 9 }}"}`))
 	require.NoError(t, h.err)

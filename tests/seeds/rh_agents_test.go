@@ -25,16 +25,17 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The tests of this file follow the retry specification of rh_agents from its
-// first section to its last.
+// The tests in this file follow the sections of the retry specification of
+// rh_agents in order.
 
-// rhAgents is a configuration that the document writes as RetryConfig(…).
+// rhAgents returns a configuration that the document writes as RetryConfig(…).
 func rhAgents(c core.RetryConfig) core.RetryConfig {
 	c.Jitter = core.NoJitter
 	return c
 }
 
-// delaysOf is the delays before the retries of a tool that fails so many times.
+// delaysOf returns the delays before the retries of a tool that fails the given number
+// of times.
 func delaysOf(t *testing.T, c core.RetryConfig, failures int) (delays []time.Duration) {
 	t.Helper()
 	c.MaxAttempts = failures + 1
@@ -51,8 +52,8 @@ func delaysOf(t *testing.T, c core.RetryConfig, failures int) (delays []time.Dur
 	return delays
 }
 
-// attemptsOf is how many attempts a tool has that always fails with the error,
-// and how its call ended.
+// attemptsOf returns the number of attempts of a tool that always fails with the
+// error, and the error of its call.
 func attemptsOf(t *testing.T, c core.RetryConfig, failure error) (n int, err error) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -74,8 +75,8 @@ func TestRHAgentsBackoffStrategies(t *testing.T) {
 	}
 }
 
-// "_fibonacci: Calculate nth fibonacci number (1-based)". Its loop gives what its
-// comment says: 1, 1, 2, 3, 5.
+// "_fibonacci: Calculate nth fibonacci number (1-based)". Its loop returns the
+// sequence in its comment: 1, 1, 2, 3, 5.
 func TestRHAgentsFibonacciBeginsWithTwoOnes(t *testing.T) {
 	assert.Equal(t, milliseconds(10, 10, 20, 30, 50, 80, 130),
 		delaysOf(t, rhAgents(core.RetryConfig{Backoff: core.Fibonacci, InitialDelay: 10 * time.Millisecond}), 7))
@@ -98,11 +99,11 @@ func TestRHAgentsJitterIsAQuarterEitherWay(t *testing.T) {
 	assert.LessOrEqual(t, high, 1250*time.Millisecond)
 	assert.Greater(t, high, 1200*time.Millisecond, "of 400")
 	for _, d := range delaysOf(t, core.RetryConfig{InitialDelay: time.Second, MaxDelay: time.Second}, 100) {
-		assert.LessOrEqual(t, d, time.Second, "the maximum is the maximum")
+		assert.LessOrEqual(t, d, time.Second, "jitter does not exceed the maximum")
 	}
 }
 
-// The defaults of the fields of RetryConfig.
+// The defaults of RetryConfig.
 func TestRHAgentsDefaultsOfRetryConfig(t *testing.T) {
 	n, err := attemptsOf(t, core.RetryConfig{}, errUnavailable)
 	assert.Equal(t, 3, n, "max_attempts=3, including the initial one")
@@ -111,7 +112,7 @@ func TestRHAgentsDefaultsOfRetryConfig(t *testing.T) {
 	assert.Equal(t, milliseconds(1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000), delays, "exponential by 2.0, from 1.0 up to 60.0 seconds")
 }
 
-// "ge=1", "ge=0": what a field must be.
+// "ge=1", "ge=0": the constraints of the fields.
 func TestRHAgentsValidatesRetryConfig(t *testing.T) {
 	for field, c := range map[string]core.RetryConfig{
 		"MaxAttempts":  {MaxAttempts: -7},
@@ -131,9 +132,9 @@ func TestRHAgentsDisabledIsOneAttempt(t *testing.T) {
 	require.ErrorIs(t, err, errUnavailable)
 }
 
-// DEFAULT_RETRYABLE_EXCEPTIONS and DEFAULT_NON_RETRYABLE_EXCEPTIONS, in the words
-// of Go: what a program did wrong has no type of its own here, and is whatever is
-// not known as transient.
+// DEFAULT_RETRYABLE_EXCEPTIONS and DEFAULT_NON_RETRYABLE_EXCEPTIONS, for Go: there
+// are no types for programming errors, so every error that is not known to be
+// transient is permanent.
 func TestRHAgentsDefaultListsOfErrors(t *testing.T) {
 	for _, transient := range []error{
 		context.DeadlineExceeded, // TimeoutError, asyncio.TimeoutError
@@ -168,7 +169,7 @@ func TestRHAgentsShouldRetry(t *testing.T) {
 	}{
 		{"whitelisted", core.RetryConfig{RetryOn: []core.Matcher{business}}, errBusiness, 3},
 		{"a whitelist beats the default exclusions", core.RetryConfig{RetryOn: []core.Matcher{core.MatchClass(record.ClassClient)}}, status(404), 3},
-		{"but not of what is permanent", core.RetryConfig{RetryOn: []core.Matcher{business}}, core.Permanent(errBusiness), 1},
+		{"but not for a permanent error", core.RetryConfig{RetryOn: []core.Matcher{business}}, core.Permanent(errBusiness), 1},
 		{"a whitelist replaces the defaults", core.RetryConfig{RetryOn: []core.Matcher{business}}, errUnavailable, 1},
 		{"an empty whitelist retries nothing", core.RetryConfig{RetryOn: []core.Matcher{}}, errUnavailable, 1},
 		{"excluded", core.RetryConfig{Exclude: []core.Matcher{unavailable}}, errUnavailable, 1},
@@ -195,8 +196,8 @@ func TestRHAgentsBuiltInConfigurationByActorType(t *testing.T) {
 	}
 }
 
-// get_effective_retry_config: event, actor type, global, built-in; the first that
-// is set decides alone, also where it says that there is no retry.
+// get_effective_retry_config: event, actor type, global, built-in. Only the first
+// level that is set counts, even if it disables retries.
 func TestRHAgentsMostSpecificLevelWins(t *testing.T) {
 	attempts := func(n int) core.RetryConfig { return core.RetryConfig{MaxAttempts: n, InitialDelay: core.NoDelay} }
 	global, ofTools := state.WithRetry(attempts(5)), state.WithRetryFor(record.KindTool, attempts(6))
@@ -211,10 +212,10 @@ func TestRHAgentsMostSpecificLevelWins(t *testing.T) {
 		{"global", nil, []state.Option{global}, 5},
 		{"actor type", nil, []state.Option{global, ofTools}, 6},
 		{"event", &event, []state.Option{global, ofTools}, 7},
-		{"the event disables it", &off, []state.Option{global, ofTools}, 1},
-		{"the actor type disables it", nil, []state.Option{global, state.WithRetryFor(record.KindTool, off)}, 1},
-		{"global disables it", nil, []state.Option{state.WithRetry(off)}, 1},
-		{"of another type", nil, []state.Option{global, state.WithRetryFor(record.KindLLM, attempts(9))}, 5},
+		{"the event disables retries", &off, []state.Option{global, ofTools}, 1},
+		{"the actor type disables retries", nil, []state.Option{global, state.WithRetryFor(record.KindTool, off)}, 1},
+		{"global disables retries", nil, []state.Option{state.WithRetry(off)}, 1},
+		{"another type", nil, []state.Option{global, state.WithRetryFor(record.KindLLM, attempts(9))}, 5},
 	} {
 		testkit.Bubble(t, func(t *testing.T) {
 			_, ctx := testkit.Run(t, tt.options...)
@@ -258,7 +259,7 @@ func TestRHAgentsFlowOfEvents(t *testing.T) {
 			}
 			line := fmt.Sprintf("%v attempt=%d", r.Status, r.Attempt)
 			if r.Status == record.StatusRetrying {
-				line = r.Status.String() // it has the number of the next attempt
+				line = r.Status.String() // the record has the number of the next attempt
 			}
 			switch r.Status {
 			case record.StatusFailed:
@@ -324,7 +325,7 @@ func TestRHAgentsFailedPreconditionFailsAtOnce(t *testing.T) {
 	})
 }
 
-// scarce is a store whose artifacts cannot be stored at first.
+// scarce is a store that fails to store artifacts at first.
 type scarce struct {
 	*memstore.Store
 	failures int
@@ -374,9 +375,9 @@ func TestRHAgentsInterruptEndsARetryDelay(t *testing.T) {
 }
 
 // "If attempts take: 3s, 3s, 3s, 25s: Fourth attempt won't start (would exceed 30s
-// total)". It is not known before how long an attempt takes, so the fourth begins
-// and is cut at 30 s; where the wait alone reaches the limit, nothing is waited
-// for.
+// total)". The duration of an attempt is not known in advance, so the fourth begins
+// and is cut off at 30 s. If the delay alone exceeds the limit, the call fails at
+// once.
 func TestRHAgentsRetryTimeoutIsOfAllAttempts(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
@@ -403,7 +404,7 @@ func TestRHAgentsRetryTimeoutIsOfAllAttempts(t *testing.T) {
 		_, err = testkit.Call(ctx, testkit.Tool(t, "tool", c, testkit.Counted(&n, slow(3*time.Second))))
 		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		assert.Equal(t, 3, n)
-		assert.Equal(t, 29*time.Second, time.Since(began), "the wait up to 39 s is not begun")
+		assert.Equal(t, 29*time.Second, time.Since(began), "it does not wait until 39 s")
 	})
 }
 
@@ -420,8 +421,9 @@ func TestRHAgentsEachAttemptHasItsTimeout(t *testing.T) {
 	})
 }
 
-// The state of retries is in snapshots, replay executes nothing and waits for
-// nothing, and what had failed or succeeded after retries stays so.
+// Snapshots contain the state of retries. A replay executes nothing and does not
+// wait, and calls that failed or succeeded after retries have the same outcome
+// again.
 func TestRHAgentsReplayShowsHistoryAndRunsNothing(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		store, n := memstore.New(), 0
@@ -441,7 +443,7 @@ func TestRHAgentsReplayShowsHistoryAndRunsNothing(t *testing.T) {
 			out, err := testkit.Call(st.Context(t.Context()), agent)
 			testkit.Completed(t, out, err)
 			if pass > 0 {
-				assert.Zero(t, time.Since(began), "nothing was waited for")
+				assert.Zero(t, time.Since(began), "the replay does not wait")
 			}
 			require.NoError(t, st.Close())
 			histories = append(histories, calls(t, store))
@@ -455,11 +457,11 @@ func TestRHAgentsReplayShowsHistoryAndRunsNothing(t *testing.T) {
 				retries++
 			}
 		}
-		assert.Equal(t, 4, retries, "the history has each of them")
+		assert.Equal(t, 4, retries, "the history has all retries")
 	})
 }
 
-// calls is the stored records of calls.
+// calls returns the stored records of calls.
 func calls(t *testing.T, store snapshot.Store) (of []record.Record) {
 	t.Helper()
 	for _, r := range testkit.LoadRun(t, store, "run").Records {
@@ -470,8 +472,8 @@ func calls(t *testing.T, store snapshot.Store) (of []record.Record) {
 	return of
 }
 
-// An incomplete sequence goes on where it was: the attempts that were made count,
-// and of the delay only what is left is waited for.
+// An incomplete sequence continues where it was: earlier attempts count, and only
+// the rest of the delay is waited for.
 func TestRHAgentsIncompleteSequenceGoesOn(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		store, n := memstore.New(), 0
@@ -495,8 +497,8 @@ func TestRHAgentsIncompleteSequenceGoesOn(t *testing.T) {
 	})
 }
 
-// printed is what a printer writes of tools that are called one after the other,
-// each call when it is known how it ends, and of all of them at the end.
+// printed returns the compact output of a printer for tools that are called one
+// after the other, with the summary.
 func printed(t *testing.T, tools ...*testkit.Definition) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -565,7 +567,7 @@ func TestRHAgentsPrintsRetryStatistics(t *testing.T) {
 	}
 }
 
-// "Parallel execution with retries": each call has attempts of its own.
+// "Parallel execution with retries": each call has its own attempts.
 func TestRHAgentsParallelCallsRetryApart(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
@@ -581,6 +583,6 @@ func TestRHAgentsParallelCallsRetryApart(t *testing.T) {
 		for range 5 {
 			require.NoError(t, <-done)
 		}
-		assert.Equal(t, 15*time.Second, time.Since(began), "the longest alone")
+		assert.Equal(t, 15*time.Second, time.Since(began), "as long as the longest call")
 	})
 }

@@ -93,7 +93,7 @@ func TestTaskerEligibility(t *testing.T) {
 	}
 }
 
-// What the reader makes of a configuration is what the function says.
+// Configurations that are read follow config.TaskerEligible.
 func TestTaskerConfigurationFollowsEligibility(t *testing.T) {
 	for limit := range 5 {
 		for _, retryable := range []bool{false, true} {
@@ -115,7 +115,7 @@ func TestTaskerDefaults(t *testing.T) {
 	}
 }
 
-// Every failure is retried that is not marked as permanent.
+// Every failure that is not marked as permanent is retried.
 func TestTaskerRetriesWhatIsNotPermanent(t *testing.T) {
 	r := tasker(t, "retry: {max_attempts: 2, backoff_base_ms: 0}")
 	for _, err := range []error{errUnavailable, errBusiness, errRefused, status(404), status(429), &breaker.OpenError{Breaker: "b"}} {
@@ -124,14 +124,15 @@ func TestTaskerRetriesWhatIsNotPermanent(t *testing.T) {
 	assert.Equal(t, 1, runStep(t, r, core.Permanent(errBusiness)).attempts)
 }
 
-// A backoff of 0 is at once, and what a service asks for is capped.
+// With a backoff of 0, retries are immediate, and delays requested by a service are
+// capped.
 func TestTaskerCapsRetryAfter(t *testing.T) {
 	r := tasker(t, "retry: {max_attempts: 4, backoff_base_ms: 0, max_backoff_ms: 2000}")
 	h := runStep(t, r, core.WithRetryAfter(errUnavailable, time.Hour), core.WithRetryAfter(errUnavailable, time.Second), errUnavailable)
 	require.NoError(t, h.err)
 	assert.Equal(t, milliseconds(2000, 1000, 0), h.delays)
 	none := tasker(t, "retry: {max_attempts: 4, max_backoff_ms: 0}")
-	assert.Equal(t, []time.Duration{1}, runStep(t, none, core.WithRetryAfter(errUnavailable, time.Hour)).delays, "a longest delay of 0 is at once")
+	assert.Equal(t, []time.Duration{1}, runStep(t, none, core.WithRetryAfter(errUnavailable, time.Hour)).delays, "with a maximum delay of 0, the retry is immediate")
 }
 
 func TestTaskerDocumentsWithMistakesAreRefused(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/vocabulary"
 )
 
-// said is what a run of one step said, and the events.
+// said returns the events of a run of one step, and their names.
 func said(t *testing.T, v vocabulary.Vocabulary, attempts int, errs ...error) (lines []string, events []vocabulary.Event) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestArgyllTimeline(t *testing.T) {
 	assert.Equal(t, errUnavailable.Error(), scheduled["error"])
 	assert.Equal(t, "run/step", scheduled["token"])
 	for _, e := range events {
-		assert.Equal(t, "run/step", e.Fields["token"], "the same for all attempts")
+		assert.Equal(t, "run/step", e.Fields["token"], "all attempts have the same token")
 	}
 	got, _ = said(t, vocabulary.Argyll, 1, errUnavailable)
 	assert.Equal(t, strings.Fields("work_started work_not_completed work_failed"), got)
@@ -113,7 +113,7 @@ func TestVocabularyCanBeExtended(t *testing.T) {
 	assert.Equal(t, strings.Fields("work_started work_failed flow_failed"), got)
 }
 
-// eventsOf is what a run of the program said.
+// eventsOf returns the events of a run of the program.
 func eventsOf(t *testing.T, v vocabulary.Vocabulary, program func(ctx context.Context)) (events []vocabulary.Event) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -135,8 +135,8 @@ type order struct {
 	For string `json:"for"`
 }
 
-// booked is a run of an agent whose tool completes and that then fails: the tool
-// is compensated, at the second attempt.
+// booked calls an agent that fails after its tool has completed. The tool is
+// compensated in the second attempt.
 func booked(ctx context.Context) {
 	undos := 0
 	book := decorators.Tool("book", "Books a seat.", func(context.Context, order) (string, error) { return "seat", nil },
@@ -154,7 +154,7 @@ func booked(ctx context.Context) {
 	}).Call(ctx, order{"Oslo"})
 }
 
-// answered is a run of two calls, of which a cache answers the second.
+// answered makes two calls, the second of which is answered by a cache.
 func answered(ctx context.Context) {
 	weather := decorators.Tool("weather", "Current weather.", func(context.Context, order) (string, error) { return "4 °C", nil },
 		actors.WithCache(cache.New(cache.NewMemory(1<<20), cache.Options{}), "1", time.Minute))
@@ -163,7 +163,7 @@ func answered(ctx context.Context) {
 	}
 }
 
-// broken is a run whose breaker opens, lets a probe through, and closes.
+// broken makes a call whose breaker opens, lets a probe through, and closes.
 func broken(ctx context.Context) {
 	attempts := 0
 	pay := decorators.Tool("pay", "Pays.", func(context.Context, order) (string, error) {
@@ -176,7 +176,7 @@ func broken(ctx context.Context) {
 	_, _ = pay.Call(ctx, order{"4 EUR"})
 }
 
-// spent is a run whose call uses its retry budget up.
+// spent makes a call that uses up its retry budget.
 func spent(ctx context.Context) {
 	budget := retrybudget.New(retrybudget.Options{Retries: 1})
 	_, _ = decorators.Tool("ask", "Asks.", func(context.Context, order) (string, error) { return "", errUnavailable },
@@ -254,8 +254,8 @@ func TestArgyllSaysWhatItHasNoWordFor(t *testing.T) {
 		work_started work_not_completed work_failed`), names(events))
 }
 
-// A compensation that is exhausted is compensation_failed, "Compensation
-// Retries".
+// "Compensation Retries": a compensation that has used up its attempts is reported
+// as compensation_failed.
 func TestArgyllCompensationFails(t *testing.T) {
 	events := eventsOf(t, vocabulary.Argyll, func(ctx context.Context) {
 		book := decorators.Tool("book", "Books a seat.", func(context.Context, order) (string, error) { return "seat", nil },
@@ -271,8 +271,8 @@ func TestArgyllCompensationFails(t *testing.T) {
 		compensation_started compensation_not_completed compensation_failed`), names(events))
 }
 
-// What was restored is not said again, and log lines of users are none of a
-// breaker.
+// Replayed records cause no events, and log lines of users are not taken for those
+// of a breaker.
 func TestVocabulariesSayNothingOfOtherRecords(t *testing.T) {
 	opened := record.Record{Kind: record.KindLog, Status: record.StatusRecorded, Detail: &record.Detail{Metadata: map[string]any{"breaker": "payments", "state": "open"}}}
 	for name, words := range map[string]vocabulary.Vocabulary{"NoETL": vocabulary.NoETL, "Argyll": vocabulary.Argyll} {

@@ -30,12 +30,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// turns is how often each agent asks its model.
+// turns is the number of requests of each agent to its model.
 const turns = 10
 
-// serveAgents serves the agents of a directory, whose model is at the URL, until its
-// standard input ends. It prints a line for each answer of the model, and for each run
-// that has ended.
+// serveAgents serves the agents of a directory until its standard input ends. Its
+// arguments are the directory and the URL of the model. It prints a line for each
+// answer of the model, and for each run that has ended.
 func serveAgents(args ...string) error {
 	r, err := newAgents(args[0], args[1], func(e runner.Notice) {
 		if e.Type == runner.NoticeClosed {
@@ -50,7 +50,7 @@ func serveAgents(args ...string) error {
 	return r.Serve(ctx)
 }
 
-// newAgents returns a runner with the agent, 50 of them at a time.
+// newAgents returns a runner with the agent. It executes 50 runs at a time.
 func newAgents(dir, model string, observe func(runner.Notice)) (*runner.Runner, error) {
 	store, err := filestore.New(dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func newAgents(dir, model string, observe func(runner.Notice)) (*runner.Runner, 
 	}
 	note := func(ctx context.Context, name string) (string, error) {
 		s := core.ScopeOf(ctx)
-		_, err := fmt.Fprintf(ledger, "%s %s %d\n", name, s.Address(), s.Attempt()) // one write: it is there, or not
+		_, err := fmt.Fprintf(ledger, "%s %s %d\n", name, s.Address(), s.Attempt()) // a single write, so that no line is incomplete
 		return name, err
 	}
 	again := actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond})
@@ -96,7 +96,7 @@ func newAgents(dir, model string, observe func(runner.Notice)) (*runner.Runner, 
 	return r, nil
 }
 
-// ask asks the model its last question.
+// ask sends the last message to the model.
 func ask(ctx context.Context, model string, in actors.Request) (string, error) {
 	body, err := json.Marshal(in.Messages[len(in.Messages)-1].Text)
 	if err != nil {
@@ -112,13 +112,13 @@ func ask(ctx context.Context, model string, in actors.Request) (string, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return "", core.Retryable(fmt.Errorf("the model says %s", resp.Status))
+		return "", core.Retryable(fmt.Errorf("the model returns status %s", resp.Status))
 	}
 	answer, err := io.ReadAll(resp.Body)
 	return string(answer), err
 }
 
-// model is a server that fails at random, and counts what it is paid for.
+// model is a server that fails at random, and counts its answers.
 type model struct {
 	mu   sync.Mutex
 	rng  *rand.Rand
@@ -145,16 +145,16 @@ func (m *model) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // TestKilledAgentsLoseAndRepeatNothing kills the process of many agents, each time after
-// another number of answers of their model. None fails or is set aside for that, no call
-// with an outcome is made again, and an agent pays at most one answer again for each time
-// that it was lost.
+// a different number of answers of their model. No run fails or is set aside because of
+// that, no call with an outcome is repeated, and each kill makes an agent pay for at most
+// one answer twice.
 func TestKilledAgentsLoseAndRepeatNothing(t *testing.T) {
 	agents, kills := of(t, "REPRISE_AGENTS", 20), of(t, "REPRISE_KILLS", 6)
 	dir := t.TempDir()
 	m := &model{rng: rand.New(rand.NewPCG(7, uint64(agents))), paid: make(map[string]int)}
 	server := httptest.NewServer(m)
 	defer server.Close()
-	r, err := newAgents(dir, server.URL, nil) // which serves nothing
+	r, err := newAgents(dir, server.URL, nil) // only starts runs
 	require.NoError(t, err)
 	for i := range agents {
 		name := fmt.Sprint("agent-", i)
@@ -163,7 +163,7 @@ func TestKilledAgentsLoseAndRepeatNothing(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(agents)))
 	for range kills {
-		// At most half of the answers, so that there are some left for each process.
+		// At most half of the answers in total, so that each process has some.
 		answers := 1 + rng.IntN(max(agents*turns/2/kills, 1))
 		service := process.Start(t, process.Command(t, "agents", dir, server.URL))
 		for range answers {
@@ -202,7 +202,7 @@ func TestKilledAgentsLoseAndRepeatNothing(t *testing.T) {
 		for n := range turns {
 			paid += m.paid[fmt.Sprint(name, "/", n)] - 1
 		}
-		assert.LessOrEqual(t, paid, lost, "%s paid again, and was lost", name)
+		assert.LessOrEqual(t, paid, lost, "%s: answers paid again, calls lost", name)
 		again, losses = again+paid, losses+lost
 	}
 	t.Logf("%d agents of %d turns, %d kills: %d calls of the model were lost, %d answers paid again", agents, turns, kills, losses, again)

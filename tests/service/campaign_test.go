@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 }
 
 // serve serves the directory until its standard input ends. It prints a line for
-// each effect, and for each run that has ended. After so many effects as the second
-// argument says it has no other.
+// each effect, and for each run that has ended. The second argument is the number
+// of effects, after which calls block.
 func serve(args ...string) error {
 	effects, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -55,7 +55,7 @@ func serve(args ...string) error {
 	return r.Serve(ctx)
 }
 
-// Work is what a run is to do.
+// Work is the input of a run.
 type Work struct {
 	Name  string `json:"name"`
 	Steps int    `json:"steps"`
@@ -83,7 +83,7 @@ func newRunner(dir string, effects int, observe func(runner.Notice)) (*runner.Ru
 			return "", ctx.Err()
 		}
 		s := core.ScopeOf(ctx)
-		// One write of less than a page: it is there, or not.
+		// A single write of less than a page, so that no line is incomplete.
 		_, err := fmt.Fprintf(ledger, "%s %s %d\n", in.Name, s.Address(), s.Attempt())
 		fmt.Println("effect")
 		return in.Name, err
@@ -93,7 +93,7 @@ func newRunner(dir string, effects int, observe func(runner.Notice)) (*runner.Ru
 			if _, err := effect.Call(ctx, in); err != nil {
 				return 0, err
 			}
-			if n%2 == 0 { // it is parked
+			if n%2 == 0 { // long enough to park the run
 				if err := core.Sleep(ctx, 50*time.Millisecond); err != nil {
 					return 0, err
 				}
@@ -104,7 +104,7 @@ func newRunner(dir string, effects int, observe func(runner.Notice)) (*runner.Ru
 	return r, nil
 }
 
-// of is a number from the environment.
+// of returns a number from the environment, def if it is not set.
 func of(t *testing.T, name string, def int) int {
 	if text := os.Getenv(name); text != "" {
 		n, err := strconv.Atoi(text)
@@ -114,13 +114,13 @@ func of(t *testing.T, name string, def int) int {
 	return def
 }
 
-// TestKilledServiceLosesAndRepeatsNothing starts many runs at once and kills
-// their service, each time after another number of effects. All runs end, nothing
-// that has an outcome has run again, and nothing is lost.
+// TestKilledServiceLosesAndRepeatsNothing starts many runs at once and kills their
+// service, each time after a different number of effects. All runs must end, no
+// call with an outcome may be repeated, and nothing may be lost.
 func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 	runs, kills := of(t, "REPRISE_RUNS", 40), of(t, "REPRISE_KILLS", 5)
 	dir := t.TempDir()
-	r, err := newRunner(dir, 0, nil) // which serves nothing
+	r, err := newRunner(dir, 0, nil) // only starts runs
 	require.NoError(t, err)
 	const steps = 6
 	for i := range runs {
@@ -130,8 +130,7 @@ func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(runs)))
 	for range kills {
-		// At most half of the effects that there are to be, so that there are some
-		// left for each service.
+		// At most half of the effects in total, so that each service has some.
 		effects := 1 + rng.IntN(runs*steps/2/kills)
 		service := begin(t, dir, effects)
 		for range effects {
@@ -166,7 +165,7 @@ func check(t *testing.T, r *runner.Runner, dir string, runs, steps int) {
 			all += n
 		}
 	}
-	assert.Len(t, effects, runs*steps, "each call has had an effect, and no other")
+	assert.Len(t, effects, runs*steps, "each call has had an effect, and nothing else has")
 	generations := uint64(0)
 	for i := range runs {
 		name := fmt.Sprint("run-", i)
@@ -181,9 +180,10 @@ func check(t *testing.T, r *runner.Runner, dir string, runs, steps int) {
 	t.Logf("%d runs, %d effects for %d calls, %d openings", runs, all, runs*steps, generations)
 }
 
-// checkRun checks that an attempt began again only if the process ended during it,
-// that it had at most one effect each time, that the attempt that completed a call
-// had one, and that nothing came after that. Records are of one owner at a time.
+// checkRun checks that an attempt was repeated only if the process ended during it,
+// that it had at most one effect each time it began, that an attempt that completed
+// its call had an effect, and that a call has no records after its outcome. It also
+// checks that the records have one owner at a time.
 func checkRun(t *testing.T, run *snapshot.Run, effects map[string]map[int]int) {
 	generation := uint64(0)
 	begun := make(map[record.Address]map[int]int)

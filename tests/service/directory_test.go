@@ -13,7 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// shareDirectory runs tasks of a directory that others share, until its standard input ends.
+// shareDirectory works on the runs of a directory together with other processes, until
+// its standard input ends.
 func shareDirectory(args ...string) error {
 	store, err := filestore.New(args[0])
 	if err != nil {
@@ -25,9 +26,9 @@ func shareDirectory(args ...string) error {
 	return campaign.Work{Store: store, Dir: args[1]}.Serve(ctx)
 }
 
-// TestDirectoryCampaign does random things to three workers that share a directory while runs are
-// started there: they are killed, or stopped and continued. In the end each run has ended, its
-// history is without gaps, and what has an outcome has not run again.
+// TestDirectoryCampaign does random things to three workers that share a directory while runs
+// are started there: they are killed, or stopped and continued. In the end each run must have
+// ended, its history must have no gaps, and no call with an outcome may have been repeated.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestDirectoryCampaign(t *testing.T) {

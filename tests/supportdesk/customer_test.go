@@ -18,12 +18,13 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A plan is what is to become of a ticket.
+// A plan says what the customer and the approver do for a ticket, and the expected
+// outcome.
 type plan struct {
 	text     string
 	approves bool
 	call     *Call // nil for none
-	cancels  bool  // while it waits for the call
+	cancels  bool  // cancels the run while it waits for the call
 	kind     string
 	status   string
 	paid     int // of 40 euros
@@ -31,7 +32,7 @@ type plan struct {
 	letters  int
 }
 
-// plans are those of the tickets, in turn.
+// plans are the plans of the tickets, which use them in turn.
 var plans = []plan{
 	{text: "where is it?", status: "completed", kind: "answered", letters: 1},
 	{text: "I want my money back", approves: true, call: &Call{Said: "thanks"}, status: "completed", kind: "refunded", paid: 40, letters: 1},
@@ -67,12 +68,12 @@ func (s *supervisor) hook(ctx context.Context, body []byte, signature string) er
 	return nil
 }
 
-// attend opens a ticket and does what is planned until it has ended.
+// attend opens a ticket and executes its plan until its run has ended.
 func (s *supervisor) attend(ctx context.Context, id string, p *plan) error {
 	if err := s.open(ctx, id, p); err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	if p.call != nil { // before the desk waits for it
+	if p.call != nil { // the signal comes before the desk waits for it
 		if err := s.called(ctx, id, *p.call); err != nil {
 			return fmt.Errorf("call: %w", err)
 		}
@@ -99,7 +100,7 @@ func (s *supervisor) attend(ctx context.Context, id string, p *plan) error {
 	return ctx.Err()
 }
 
-// called says that the customer has called: twice, as telephones do.
+// called sends the signal that the customer has called, twice.
 func (s *supervisor) called(ctx context.Context, id string, call Call) error {
 	value, err := json.Marshal(call)
 	if err != nil {
@@ -108,15 +109,15 @@ func (s *supervisor) called(ctx context.Context, id string, call Call) error {
 	signal := streamer.Signal{Name: "called", Value: value, ID: "call-" + id}
 	for range 2 {
 		err := s.try(ctx, func() error { return s.client().Signal(ctx, id, signal) })
-		if err != nil && !errors.Is(err, streamer.ErrConflict) { // it has been received, and the run has ended
+		if err != nil && !errors.Is(err, streamer.ErrConflict) { // the first signal has been received, and the run has ended
 			return err
 		}
 	}
 	return nil
 }
 
-// answer answers the questions of a run about a refund, and reports whether it was asked,
-// or has been.
+// answer answers the questions of a run about a refund, and reports whether there are or
+// were any.
 func (s *supervisor) answer(ctx context.Context, runID, reference string, approves bool) (asked bool, err error) {
 	var state streamer.RunState
 	if err := s.try(ctx, func() (err error) {
@@ -139,7 +140,7 @@ func (s *supervisor) answer(ctx context.Context, runID, reference string, approv
 	return len(state.Questions) > 0 || state.Status != "paused", nil
 }
 
-// chat says something in a thread, until its turn has ended, and returns that.
+// chat sends a text to a thread, waits until its turn has ended, and returns the turn.
 func (s *supervisor) chat(ctx context.Context, thread, text string, number int) (streamer.ThreadTurn, error) {
 	var turn streamer.ThreadTurn
 	if err := s.try(ctx, func() (err error) {
@@ -162,12 +163,12 @@ func (s *supervisor) chat(ctx context.Context, thread, text string, number int) 
 	return turn, ctx.Err()
 }
 
-// check compares what became of a ticket with its plan and with the ledger.
+// check compares the result of a ticket with its plan and with the ledger.
 func (s *supervisor) check(t *testing.T, id string, p *plan, result streamer.Result) {
 	t.Helper()
 	euros, payouts, letters, surveys, forbidden := s.outside.paid(id)
 	assert.Equal(t, p.status, result.Status, id)
-	assert.Equal(t, p.paid, euros, "%s: the euros that were paid and not reversed", id)
+	assert.Equal(t, p.paid, euros, "%s: euros paid and not reversed", id)
 	assert.LessOrEqual(t, payouts, 1, "%s was paid twice", id)
 	if p.reversed {
 		assert.Equal(t, 1, payouts, "%s was paid before it was reversed", id)
@@ -183,6 +184,6 @@ func (s *supervisor) check(t *testing.T, id string, p *plan, result streamer.Res
 	if p.call != nil {
 		assert.Equal(t, p.call.Said, out.Said, id)
 	}
-	assert.Equal(t, out.Surveyed, surveys > 0, "%s: version 2 asks, once", id)
+	assert.Equal(t, out.Surveyed, surveys > 0, "%s: surveys; version 2 asks once", id)
 	assert.LessOrEqual(t, surveys, 1, id)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// maxDelay is how long a client waits at most before it connects again.
+// maxDelay is the maximum delay before a client reconnects.
 const maxDelay = 100 * time.Millisecond
 
-// until follows a run until the event.
+// until reads the events of a run until the given one.
 func (s *supervisor) until(id, event string) {
 	s.t.Helper()
 	stream := &streamer.Client{URL: s.url, Run: id, MaxDelay: maxDelay}
@@ -27,15 +27,15 @@ func (s *supervisor) until(id, event string) {
 	}
 }
 
-// asked opens a ticket, and returns when it waits for the approval.
+// asked opens a ticket and waits until its run asks for approval.
 func (s *supervisor) asked(id string) {
 	s.t.Helper()
 	require.NoError(s.t, s.open(s.t.Context(), id, &plans[1]))
 	s.until(id, "run_paused")
 }
 
-// goOn approves a refund and lets the customer call.
-func (s *supervisor) goOn(id string) {
+// approve approves a refund, and sends the signal that the customer has called.
+func (s *supervisor) approve(id string) {
 	s.t.Helper()
 	asked, err := s.answer(s.t.Context(), id, id, true)
 	require.NoError(s.t, err)
@@ -43,7 +43,7 @@ func (s *supervisor) goOn(id string) {
 	require.NoError(s.t, s.called(s.t.Context(), id, *plans[1].call))
 }
 
-// refunded checks that a ticket was refunded, by a version.
+// refunded checks that a ticket was refunded by the given version.
 func (s *supervisor) refunded(id, version string) {
 	s.t.Helper()
 	s.until(id, "run_completed")
@@ -57,22 +57,23 @@ func (s *supervisor) refunded(id, version string) {
 	assert.Equal(s.t, version == "2", surveys == 1, id)
 }
 
-// Version 2 is deployed while runs of version 1 are in flight, which end with their code;
-// a bad build is rolled back, and the runs that it refused go on by themselves; and runs of
-// version 2 wait while it is away. Each change is one command.
+// Version 2 is deployed while runs of version 1 are in flight, which are completed by
+// version 1. A bad build is rolled back, and the runs that it refused continue by
+// themselves. Runs of version 2 wait while it is not deployed. Each change is a single
+// command.
 func TestVersionsAreDeployedAndRolledBackWithOneCommandEach(t *testing.T) {
 	s := supervise(t, newOutside(t))
 	s.asked("ticket-1")
 	s.deploy("desk-2")
 	s.asked("ticket-2")
-	s.goOn("ticket-1")
+	s.approve("ticket-1")
 	s.refunded("ticket-1", "1")
-	s.goOn("ticket-2")
+	s.approve("ticket-2")
 	s.refunded("ticket-2", "2")
 
 	s.asked("ticket-3")
 	s.deploy("desk-bad")
-	s.goOn("ticket-3")
+	s.approve("ticket-3")
 	s.until("ticket-3", "run_interrupted")
 	state, _, err := s.client().State(t.Context(), "ticket-3")
 	require.NoError(t, err)
@@ -85,12 +86,12 @@ func TestVersionsAreDeployedAndRolledBackWithOneCommandEach(t *testing.T) {
 
 	s.asked("ticket-4")
 	s.deploy("desk-1")
-	s.goOn("ticket-4")
+	s.approve("ticket-4")
 	s.asked("ticket-5")
-	s.goOn("ticket-5")
+	s.approve("ticket-5")
 	s.refunded("ticket-5", "1")
 	_, payouts, _, _, _ = s.outside.paid("ticket-4")
-	assert.Zero(t, payouts, "it waits for its version")
+	assert.Zero(t, payouts, "the run waits for its version")
 	s.deploy("desk-2")
 	s.refunded("ticket-4", "2")
 
@@ -108,7 +109,7 @@ func TestVersionsAreDeployedAndRolledBackWithOneCommandEach(t *testing.T) {
 	assert.Equal(t, map[string]int{"ticket-1": 1, "ticket-2": 1, "ticket-3": 1, "ticket-4": 1, "ticket-5": 1}, callers)
 	s.stop()
 	for _, code := range s.codes {
-		assert.Zero(t, code, "a process that is asked to end does so in good order")
+		assert.Zero(t, code, "a process that is asked to end exits without an error")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// of is a number from the environment.
+// of returns a number from the environment, def if it is not set.
 func of(t *testing.T, name string, def int) int {
 	if text := os.Getenv(name); text != "" {
 		n, err := strconv.Atoi(text)
@@ -28,17 +28,18 @@ func of(t *testing.T, name string, def int) int {
 	return def
 }
 
-// phases are what is deployed while the desk is under load. The first is what is there.
+// phases are the builds that are deployed while the desk is under load. The first phase
+// keeps the initial build.
 var phases = []string{"", "desk-2", "desk-1", "desk-2"}
 
-// perThread is how many turns each customer has in a phase: one that looks something up,
-// one that is refunded, and one that fails after it was.
+// perThread is the number of turns of each customer in a phase: one that looks something
+// up, one with a refund, and one that fails after a refund.
 const perThread = 3
 
 // TestKilledSupportDeskPaysOnceAndLosesNothing kills the desk under load, each time after
-// another number of effects outside, while version 2 is deployed, rolled back and deployed
-// again. Every ticket and every turn ends as planned, no refund is paid twice, and what is
-// to be reversed is.
+// a different number of external effects, while version 2 is deployed, rolled back and
+// deployed again. Every ticket and every turn must end as planned, no refund may be paid
+// twice, and refunds must be reversed as planned.
 func TestKilledSupportDeskPaysOnceAndLosesNothing(t *testing.T) {
 	tickets, kills := of(t, "REPRISE_TICKETS", 24), of(t, "REPRISE_KILLS", 4)
 	customers := max(tickets/24, 1)
@@ -59,7 +60,8 @@ func TestKilledSupportDeskPaysOnceAndLosesNothing(t *testing.T) {
 			}
 		}
 		for range kills / len(phases) {
-			// At most half of the effects of the tickets of a phase, so that there are some left.
+			// At most half of the effects in a phase, so that some are left after the
+			// kill.
 			for range 1 + rng.IntN(max(2*tickets/kills, 1)) {
 				select {
 				case <-o.effects:
@@ -95,7 +97,7 @@ func TestKilledSupportDeskPaysOnceAndLosesNothing(t *testing.T) {
 func ticketID(n int) string { return fmt.Sprint("ticket-", n) }
 func planOf(n int) *plan    { return &plans[n%len(plans)] }
 
-// said is what a customer says in a turn, from 1, and about which refund.
+// said returns the customer's text in a turn, counted from 1, and the reference in it.
 func said(customer, turn int) (text, reference string) {
 	reference = fmt.Sprintf("thread-%d-%d", customer, turn)
 	switch turn % perThread {
@@ -109,7 +111,7 @@ func said(customer, turn int) (text, reference string) {
 
 func threadID(customer int) string { return fmt.Sprint("customer-", customer) }
 
-// talk has a customer say one thing after the other.
+// talk sends the texts of a customer's turns, one after the other.
 func (s *supervisor) talk(t *testing.T, customer, turns int) {
 	for n := 1; n <= turns; n++ {
 		text, _ := said(customer, n)
@@ -119,8 +121,8 @@ func (s *supervisor) talk(t *testing.T, customer, turns int) {
 	}
 }
 
-// checkThread checks that the turns are there in their order, with the history that they
-// must have, and that the refunds that are not of the history are reversed.
+// checkThread checks that a thread has its turns in order, each with the right history,
+// and that the refunds of failed turns were reversed.
 func (s *supervisor) checkThread(t *testing.T, customer int) {
 	t.Helper()
 	turns, err := s.client().Thread(t.Context(), threadID(customer))
@@ -148,8 +150,8 @@ func (s *supervisor) checkThread(t *testing.T, customer int) {
 	}
 }
 
-// checkRuns reads all runs: each has ended, in good order, and no call was made after it
-// had an outcome.
+// checkRuns checks all runs: each must have ended, its records must be in order, and no
+// call may have been repeated after its outcome.
 func (s *supervisor) checkRuns(t *testing.T, tickets, customers int) {
 	t.Helper()
 	store, err := filestore.New(s.runs)
@@ -188,10 +190,10 @@ func (s *supervisor) checkRuns(t *testing.T, tickets, customers int) {
 	for n := range tickets {
 		want := planOf(n).letters
 		if strings.Contains(planOf(n).text, "without a letter") {
-			want = 1 // which failed
+			want = 1 // for the run that failed
 		}
 		letters += want
-		assert.Equal(t, want, callers[ticketID(n)], "%s: the runs that it has called", ticketID(n))
+		assert.Equal(t, want, callers[ticketID(n)], "%s: the number of runs that it has called", ticketID(n))
 	}
 	assert.Equal(t, map[string]int{"ticket": tickets, "letter": letters, "chat": customers * perThread * len(phases)}, programs)
 	t.Logf("%d tickets, %d letters and %d turns, %d processes, %d of them killed: %d openings, %d calls were lost and made again",

@@ -30,27 +30,27 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"desk": desk})
 }
 
-// The variables of the program, beside those of a service.
+// The environment variables of the program, in addition to those of package service.
 const (
 	outsideVariable = "DESK_OUTSIDE" // the URL of the bank, the model, the shop and the post
 	secret          = "the shop and the desk know it"
 )
 
 type (
-	// A Ticket comes by the webhook of the shop.
+	// A Ticket arrives at the webhook for the shop.
 	Ticket struct {
 		ID       string `json:"id"`
 		Customer string `json:"customer"`
 		Text     string `json:"text"`
 		Euros    int    `json:"euros"`
 	}
-	// A Triage is what the model makes of a ticket.
+	// A Triage is the model's classification of a ticket.
 	Triage struct {
 		Kind string `json:"kind" enum:"question,refund"`
 	}
-	// A Call is the signal "called": the customer has called.
+	// A Call is the payload of the signal "called": the customer has called.
 	Call struct {
-		Keeps bool   `json:"keeps"` // and keeps what was bought
+		Keeps bool   `json:"keeps"` // the customer keeps the goods
 		Said  string `json:"said"`
 	}
 	// An Order is looked up in the shop.
@@ -62,12 +62,12 @@ type (
 		Reference string `json:"reference"`
 		Euros     int    `json:"euros"`
 	}
-	// A Letter is sent by the post.
+	// A Letter is sent by mail.
 	Letter struct {
 		Reference string `json:"reference"`
 		Text      string `json:"text"`
 	}
-	// An Outcome is what became of a ticket.
+	// An Outcome is the output of a ticket's run.
 	Outcome struct {
 		Kind     string `json:"kind"`
 		Receipt  string `json:"receipt,omitempty"`
@@ -79,9 +79,9 @@ type (
 
 var errKeeps = errors.New("the customer keeps it")
 
-// desk is the main function of the program. Its build is what the link points to that it
-// was called by: desk-1 has version 1 of the ticket program, desk-2 has version 2 beside
-// it, and desk-bad calls something else under the name of version 2.
+// desk is the main function of the program. Its build is the target of the link with
+// which it was started: desk-1 has version 1 of the ticket program, desk-2 has versions
+// 1 and 2, and desk-bad has a different program as version 2.
 func desk(...string) error {
 	build, err := os.Readlink(os.Args[0])
 	if err != nil {
@@ -108,7 +108,7 @@ type supportDesk struct {
 	survey actors.Tool[Order, bool]
 }
 
-// often is the retry configuration of what is flaky.
+// often is the retry configuration of calls to the outside.
 var often = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 5 * time.Millisecond, MaxDelay: 50 * time.Millisecond})
 
 func (d *supportDesk) register(r *runner.Runner) error {
@@ -172,7 +172,7 @@ func (d *supportDesk) ticket2(ctx context.Context, in Ticket) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if d.build == "desk-bad" { // it makes another call than it did
+	if d.build == "desk-bad" { // a call that version 2 does not make here
 		if _, err := d.survey.Call(ctx, Order{in.ID}); err != nil {
 			return Outcome{}, err
 		}
@@ -208,13 +208,13 @@ func (d *supportDesk) payBack(ctx context.Context, in Ticket) (Outcome, error) {
 		return Outcome{}, core.Permanent(errKeeps)
 	}
 	text := "It is paid: " + receipt
-	if strings.Contains(in.Text, "without a letter") { // which is why the letter fails
+	if strings.Contains(in.Text, "without a letter") { // the letter fails without a text
 		text = ""
 	}
 	return d.answer(ctx, Outcome{Kind: "refunded", Receipt: receipt, Said: call.Said}, Letter{in.ID, text})
 }
 
-// answer has a run of its own send the letter.
+// answer sends the letter in a separate run.
 func (d *supportDesk) answer(ctx context.Context, out Outcome, letter Letter) (Outcome, error) {
 	number, err := runner.Call[string](ctx, "letter", letter)
 	out.Letter = number
@@ -250,7 +250,7 @@ func calls(tool, arguments string) actors.Response {
 	return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "1", Name: tool, Arguments: arguments}}}}
 }
 
-// sort is the model of the triage, a script that makes a mistake first.
+// sort is the model of the triage: a script whose first answer is wrong.
 func (d *supportDesk) sort(ctx context.Context, req actors.Request) (actors.Response, error) {
 	if _, err := d.post(ctx, "models", nil); err != nil {
 		return actors.Response{}, err
@@ -269,7 +269,8 @@ func (d *supportDesk) sort(ctx context.Context, req actors.Request) (actors.Resp
 	return actors.Response{Message: actors.Assistant(`{"kind": "complaint"}`)}, nil
 }
 
-// post does something outside. It may be sent again under the key of the call.
+// post sends a request to the outside. It has the idempotency key of the call, so it
+// can be repeated.
 func (d *supportDesk) post(ctx context.Context, path string, body any) (string, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -301,7 +302,7 @@ func (d *supportDesk) post(ctx context.Context, path string, body any) (string, 
 	return string(said), nil
 }
 
-// hook is the webhook of the shop: it starts a run for each ticket, once.
+// hook handles the webhook of the shop. It starts one run for each ticket.
 func (d *supportDesk) hook(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 1<<20))
 	if err != nil {
@@ -309,7 +310,7 @@ func (d *supportDesk) hook(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if signature, err := hex.DecodeString(req.Header.Get("Signature")); err != nil || !hmac.Equal(signature, sign(body)) {
-		http.Error(w, "the signature is not that of the shop", http.StatusUnauthorized)
+		http.Error(w, "the signature is not from the shop", http.StatusUnauthorized)
 		return
 	}
 	var t Ticket

@@ -11,11 +11,12 @@ import (
 	"testing"
 )
 
-// outside is what is around the desk: a bank that keeps a ledger, a shop, a post and the
-// service of the models. One request in six fails, half of those after it was done.
+// outside simulates the external services: a bank with a ledger, a shop, a mail service
+// and the service of the models. One request in six fails, half of them after they have
+// been executed.
 type outside struct {
 	server  *httptest.Server
-	effects chan struct{} // one for each request that was done
+	effects chan struct{} // one for each executed request
 
 	mu       sync.Mutex
 	rng      *rand.Rand
@@ -23,8 +24,7 @@ type outside struct {
 	ledger   map[string]*account
 }
 
-// An account is what the outside knows of a reference, which is that of a ticket or of a
-// refund in a thread.
+// An account has the effects for a reference: a ticket, or a refund in a thread.
 type account struct {
 	payouts   map[string]int // in euros, by idempotency key
 	reversed  bool
@@ -63,23 +63,23 @@ func (o *outside) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	o.mu.Unlock()
 	o.effects <- struct{}{}
 	if luck == 1 {
-		http.Error(w, "the answer is lost", http.StatusServiceUnavailable)
+		http.Error(w, "the response was lost", http.StatusServiceUnavailable)
 		return
 	}
 	w.WriteHeader(status)
 	fmt.Fprint(w, said)
 }
 
-// do does what is asked for under the key, once.
+// do executes a request. It has no further effect if it is repeated with the same key.
 func (o *outside) do(what, reference string, euros int, key string) (said string, status int) {
 	a := o.account(reference)
 	switch what {
 	case "payouts":
-		if a.reversed && a.payouts[key] == 0 { // it comes late
+		if a.reversed && a.payouts[key] == 0 { // the request comes after the reversal
 			return "the refund was reversed", http.StatusGone
 		}
 		if !o.approved[reference] {
-			a.forbidden = append(a.forbidden, "paid before somebody approved")
+			a.forbidden = append(a.forbidden, "paid without approval")
 		}
 		a.payouts[key] = euros
 		return "receipt " + key[:8], http.StatusOK
@@ -110,8 +110,8 @@ func (o *outside) approve(reference string) {
 	o.approved[reference] = true
 }
 
-// paid returns what was paid and not reversed for a reference, and how often, and how many
-// letters were sent.
+// paid returns the effects for a reference: the euros paid and not reversed, the numbers
+// of payouts, letters and surveys, and the effects that were forbidden.
 func (o *outside) paid(reference string) (euros, payouts, letters, surveys int, forbidden []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -20,22 +20,22 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A supervisor starts the desk again whenever it has ended, as systemd does with
+// A supervisor restarts the desk whenever it has ended, like systemd with
 // Restart=always.
 type supervisor struct {
 	t       *testing.T
 	outside *outside
-	home    string // has the link desk, which is what is started, and what it may point to
+	home    string // has the link desk, which is started, and the builds it may point to
 	runs    string // the directory of the runs
 	url     string
-	done    chan struct{} // closed when no process is started any more
+	done    chan struct{} // closed when no further process is started
 
 	mu      sync.Mutex
 	process *os.Process
 	serving int           // how many processes have been ready
 	changed chan struct{} // closed when serving changes
 	ending  bool
-	codes   []int // of the processes that have ended; -1 for one that was killed
+	codes   []int // exit codes of the processes; -1 if killed
 }
 
 // supervise starts the desk, with the build desk-1.
@@ -63,7 +63,7 @@ func supervise(t *testing.T, o *outside) *supervisor {
 	return s
 }
 
-// runOnce runs one process to its end, and reports whether another is to follow.
+// runOnce runs one process to its end, and reports whether another one must be started.
 func (s *supervisor) runOnce() bool {
 	cmd := process.Command(s.t, "desk", "-dir", s.runs, "-addr", s.url[len("http://"):len(s.url)-1], "-grace", "100ms", "-log-level", "error")
 	cmd.Path = filepath.Join(s.home, "desk")
@@ -99,7 +99,7 @@ func (s *supervisor) runOnce() bool {
 	return !s.ending
 }
 
-// await waits until so many processes have been ready, and returns how many.
+// await waits until n processes have been ready, and returns the current number.
 func (s *supervisor) await(n int) int {
 	for {
 		s.mu.Lock()
@@ -119,7 +119,7 @@ func (s *supervisor) await(n int) int {
 	}
 }
 
-// kill kills the process, and waits for the next.
+// kill kills the process, and waits until the next one is ready.
 func (s *supervisor) kill() {
 	s.mu.Lock()
 	serving := s.serving
@@ -129,7 +129,8 @@ func (s *supervisor) kill() {
 	s.await(serving + 1)
 }
 
-// deploy puts a build in place with one command, and waits for its process.
+// deploy switches to a build with a single command, and waits until its process is
+// ready.
 func (s *supervisor) deploy(build string) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -143,7 +144,7 @@ func (s *supervisor) deploy(build string) {
 	s.await(serving + 1)
 }
 
-// stop ends the process as a service is ended, and returns when no other follows.
+// stop ends the process with SIGTERM, without starting another one.
 func (s *supervisor) stop() {
 	s.mu.Lock()
 	s.ending = true
@@ -154,11 +155,11 @@ func (s *supervisor) stop() {
 	<-s.done
 }
 
-// client follows and controls the runs of the desk.
+// client returns a client of the desk.
 func (s *supervisor) client() *streamer.Client { return &streamer.Client{URL: s.url} }
 
-// try makes a request until the desk has answered it: after an error of a process that
-// ended, at the next one.
+// try repeats a request until the desk has answered it. After a failed connection it
+// waits for the next process.
 func (s *supervisor) try(ctx context.Context, request func() error) error {
 	for n := 1; ; {
 		serving := s.await(n)

@@ -50,7 +50,7 @@ import (
 type entry struct {
 	name  string
 	value any
-	show  func(v any) string // what has to be the same; nil for dump
+	show  func(v any) string // returns what has to be the same; nil for dump
 }
 
 func (e *entry) shown(v any) string {
@@ -95,7 +95,7 @@ type (
 	}
 )
 
-// weekday has methods for JSON alone, as an enum that was generated.
+// weekday has only methods for JSON, like a generated enum.
 type weekday int
 
 func (w weekday) MarshalJSON() ([]byte, error) { return json.Marshal(time.Weekday(w).String()) }
@@ -135,7 +135,7 @@ func some[T any](v T) optional[T] { return optional[T]{v, true} }
 
 func pointer[T any](v T) *T { return &v }
 
-// inZone is an instant in summer or winter, in a zone.
+// inZone returns a time in a month and a zone.
 func inZone(name string, month time.Month) time.Time {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -144,8 +144,8 @@ func inZone(name string, month time.Month) time.Time {
 	return time.Date(2026, month, 15, 23, 59, 59, 123456789, zone)
 }
 
-// table has values of types of the standard library, of own ones and of other
-// modules.
+// table returns values of types of the standard library, of this package and of
+// other modules.
 func table(t testing.TB) []entry {
 	t.Helper()
 	var all []entry
@@ -328,7 +328,8 @@ func addMessages(t testing.TB, addShown func(string, any, func(any) string)) {
 		&descriptorpb.FieldDescriptorProto{Name: proto.String("f"), Number: proto.Int32(7), Type: descriptorpb.FieldDescriptorProto_TYPE_INT64.Enum()},
 	} {
 		addShown(reflect.TypeOf(m).String(), m, func(v any) string {
-			// The text has spaces at random, so that nobody relies on it.
+			// Package prototext adds random spaces to the text, so that nobody relies
+			// on its format.
 			return strings.Join(strings.Fields(inText(v)), " ")
 		})
 	}
@@ -347,7 +348,7 @@ func addOpenAI(t testing.TB, addShown func(string, any, func(any) string)) {
 	require.NoError(t, json.Unmarshal([]byte(`{"id":"r-1","object":"response","model":"gpt","status":"completed","output":[{"id":"m","type":"message","role":"assistant","status":"completed",
 		"content":[{"type":"output_text","text":"hello","annotations":[]}]}],"usage":{"input_tokens":3,"output_tokens":4,"total_tokens":7}}`), &response))
 	withRaw := func(v any) string {
-		return inJSON(v) + " was read from " + strings.Join(strings.Fields(v.(interface{ RawJSON() string }).RawJSON()), "")
+		return inJSON(v) + " decoded from " + strings.Join(strings.Fields(v.(interface{ RawJSON() string }).RawJSON()), "")
 	}
 	for _, v := range []any{completion, &completion, completion.Choices[0].Message, completion.Choices[0].Message.ToolCalls[0], response, response.Output[0]} {
 		addShown(reflect.TypeOf(v).String(), v, withRaw)

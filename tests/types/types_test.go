@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"decode": decode, "trip": trip})
 }
 
-// decode decodes the values of a file, and writes what they are into another one.
+// decode decodes the values in a file, and writes their contents to another file.
 func decode(args ...string) error {
 	data, err := os.ReadFile(args[0])
 	if err != nil {
@@ -49,7 +49,7 @@ func decode(args ...string) error {
 	return os.WriteFile(args[1], data, 0o600)
 }
 
-// failer is a test outside of one: its failures end the process.
+// failer is a testing.TB for a process outside a test: it panics on failure.
 type failer struct{ testing.TB }
 
 func (failer) Helper() {}
@@ -73,7 +73,7 @@ func TestValuesOfManyTypesComeBackAsTheyWentOut(t *testing.T) {
 		require.NoError(t, err)
 		again, err := record.HashOf(into.Elem().Interface())
 		require.NoError(t, err)
-		assert.Equal(t, live, again, "%s: it is another input after it was decoded", e.name)
+		assert.Equal(t, live, again, "%s: the decoded value is a different input", e.name)
 	}
 	dir := t.TempDir()
 	in := filepath.Join(dir, "encoded")
