@@ -33,12 +33,11 @@ func TestRecordOfFanOutIsAsLongAsTheTablesSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(data) < 250 || len(data) > 350 {
-		t.Errorf("it has %d bytes: %s", len(data), data)
+		t.Errorf("the record has %d bytes: %s", len(data), data)
 	}
 }
 
-// TestFanOutNoticesWhatIsMissing has servers that leave out an event, or send
-// one twice.
+// TestFanOutNoticesWhatIsMissing uses servers that omit an event or send one twice.
 func TestFanOutNoticesWhatIsMissing(t *testing.T) {
 	const nth = 60
 	for name, times := range map[string]int{"left out": 0, "twice": 2} {
@@ -69,7 +68,8 @@ func TestFanOutNoticesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestContestantThatLosesEventsHasLost looks at the targets too.
+// TestContestantThatLosesEventsHasLost checks that a contestant that lost events misses
+// its targets.
 func TestContestantThatLosesEventsHasLost(t *testing.T) {
 	loser, winner := fanned{Missing: 1, Flood: 100}.lost(), fanned{Flood: 1e6}
 	r := make(result)

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// agentADK is an agent of ADK as in its examples, with a session in memory for
-// each question.
+// agentADK returns a function that calls an ADK agent as in ADK's examples, with a
+// session in memory for each question.
 func agentADK(url string, client *http.Client) func() error {
 	add, err := functiontool.New(functiontool.Config{Name: "add", Description: "Adds a number."},
 		func(_ agent.Context, in addend) (int, error) { return in.N + 1, nil })

@@ -12,7 +12,8 @@ import (
 	"github.com/cloudwego/eino/schema"
 )
 
-// agentEino is eino's ReAct agent as in its documentation.
+// agentEino returns a function that calls eino's ReAct agent as in eino's
+// documentation.
 func agentEino(url string, client *http.Client) func() error {
 	ctx := context.Background()
 	model, err := openai.NewChatModel(ctx, &openai.ChatModelConfig{APIKey: "key", BaseURL: url, Model: "m", HTTPClient: client})

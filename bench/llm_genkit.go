@@ -30,7 +30,8 @@ func callGenkit(url string, client *http.Client) func() error {
 	}
 }
 
-// agentGenkit is Genkit's loop of a model and its tools as in its documentation.
+// agentGenkit returns a function that calls a model with tools as in Genkit's
+// documentation.
 func agentGenkit(url string, client *http.Client) func() error {
 	g, model := openGenkit(url, client)
 	add := genkit.DefineTool(g, "add", "Adds a number.", func(_ *ai.ToolContext, in addend) (int, error) { return in.N + 1, nil })

@@ -9,7 +9,7 @@ import (
 	goopenai "github.com/sashabaranov/go-openai"
 )
 
-// agentGoOpenAI is an agent loop written by hand.
+// agentGoOpenAI returns a function that runs a hand-written agent loop.
 func agentGoOpenAI(url string, client *http.Client) func() error {
 	c := goOpenAIClient(url, client)
 	tools := []goopenai.Tool{{Type: goopenai.ToolTypeFunction, Function: &goopenai.FunctionDefinition{

@@ -36,11 +36,11 @@ func TestContestantsDoTheirWork(t *testing.T) {
 	for _, s := range scenarios {
 		calls := 5
 		if s.fixed == 1 && s.attempts > 1 {
-			calls = 1 // of very many
+			calls = 1 // a call of this scenario makes very many runs
 		}
 		for _, c := range s.all() {
 			if s.name == workersName && (!strings.HasSuffix(c.lib, "-2") || strings.Contains(c.lib, "always")) {
-				continue // the others differ from these, or those of Runs, in a number
+				continue // the others differ from these, or from those of Runs, only in a number
 			}
 			t.Run(s.name+"/lib="+c.lib, func(t *testing.T) {
 				in, w, cancel := c.begin()
@@ -60,7 +60,7 @@ func TestContestantsDoTheirWork(t *testing.T) {
 					return
 				}
 				if got, want := in.notified(), notifications(c.lib, s.name, calls); got != want {
-					t.Errorf("listeners heard %d; want %d", got, want)
+					t.Errorf("listeners were called %d times; want %d", got, want)
 				}
 			})
 		}
@@ -84,7 +84,7 @@ func TestAgentsSendTheResultsOfTheirTools(t *testing.T) {
 			seen := &requests{}
 			defer seen.CloseIdleConnections()
 			call := agent(server.url, &http.Client{Transport: seen})
-			for range 2 { // what the first leaves behind must not be seen by the second
+			for range 2 { // the second call must not see state of the first
 				seen.results = nil
 				if err := call(); err != nil {
 					t.Fatal(err)
@@ -101,7 +101,7 @@ var agents = map[string]func(url string, client *http.Client) func() error{
 	"reprise": agentReprise, "go-openai": agentGoOpenAI, "eino": agentEino, "adk": agentADK, "genkit": agentGenkit,
 }
 
-// requests notes how many different results of the tool each request has.
+// requests records how many different results of the tool each request contains.
 type requests struct {
 	http.Transport
 	results []int
@@ -134,7 +134,7 @@ func (s *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.Transport.RoundTrip(r)
 }
 
-// notifications is how often listeners are called for so many calls.
+// notifications returns how often listeners are called for the given number of calls.
 func notifications(lib, scenario string, calls int) int {
 	retries := 0
 	if find(nil, scenario).attempts > 1 {
@@ -142,7 +142,7 @@ func notifications(lib, scenario string, calls int) int {
 	}
 	switch lib {
 	case "reprise-run-listener", "reprise-run-subscriber":
-		return calls*(2+3*retries) + 2 // and the run's begin and end
+		return calls*(2+3*retries) + 2 // plus the begin and end of the run
 	case "failsafe-listeners":
 		// OnSuccess of the policy, OnSuccess and OnDone of the executor; for
 		// each retry OnFailure, OnRetryScheduled and OnRetry.

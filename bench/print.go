@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// printed are the records for Print: calls in an agent that fail twice and
-// then succeed.
+// printed returns the records for Print: calls in an agent that fail twice and then
+// succeed.
 func printed() []record.Record {
 	var records []record.Record
 	for i := range 256 {

@@ -143,7 +143,7 @@ func copySynced(to, from string) error {
 	})
 }
 
-// storedRows is a database with the same number of outputs.
+// storedRows returns a database with the same number of outputs.
 func storedRows(calls int) fixture {
 	return sync.OnceValues(func() (dir string, err error) {
 		if dir, err = tempDir(); err != nil {
@@ -177,7 +177,7 @@ func insertRows(db *sql.DB, calls int) error {
 	return tx.Commit()
 }
 
-// startRead opens the database each time and reads everything that the run has.
+// startRead opens the database each time and reads all outputs of the run.
 func startRead(calls int, made fixture, read func(db *sql.DB, calls int) error) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		var db *sql.DB

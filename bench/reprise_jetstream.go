@@ -16,7 +16,8 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream"
 )
 
-// natsProcess is a NATS server until its standard input ends. It prints its URL.
+// natsProcess runs a NATS server until standard input ends. It prints the URL of the
+// server.
 func natsProcess(dir string, syncAlways bool) error {
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: dir, SyncAlways: syncAlways,
@@ -26,7 +27,7 @@ func natsProcess(dir string, syncAlways bool) error {
 	}
 	s.Start()
 	if !s.ReadyForConnections(waitMost) {
-		return errors.New("the NATS server takes no connections")
+		return errors.New("the NATS server does not accept connections")
 	}
 	fmt.Println(s.ClientURL())
 	_, err = io.Copy(io.Discard, os.Stdin)
@@ -35,7 +36,7 @@ func natsProcess(dir string, syncAlways bool) error {
 	return err
 }
 
-// startNATS starts a NATS server in a process of its own.
+// startNATS starts a NATS server in a separate process.
 func startNATS(syncAlways bool) (url string, stop func() error, err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -66,7 +67,7 @@ func startNATS(syncAlways bool) (url string, stop func() error, err error) {
 	return strings.TrimSpace(url), stop, nil
 }
 
-// openJetStream is runners with a connection each to a NATS server of their own.
+// openJetStream opens runners on a new NATS server. Each has its own connection.
 func openJetStream(workers int, syncAlways bool) opener {
 	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		url, stop, err := startNATS(syncAlways)

@@ -11,7 +11,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// newPostgresStores are stores on an empty database, with a pool that end closes with them.
+// newPostgresStores returns n stores on a new database, which share a pool. The
+// function end closes them and the pool.
 func newPostgresStores(ctx context.Context, n int) (stores []*storepostgres.Store, end func() error, err error) {
 	pool, err := newDatabase(ctx)
 	if err != nil {
@@ -38,7 +39,7 @@ func newPostgresStores(ctx context.Context, n int) (stores []*storepostgres.Stor
 	return stores, end, nil
 }
 
-// openPostgres is runners on a database, with its queue.
+// openPostgres opens runners on a new database, which they also use as their queue.
 func openPostgres(agent agentOf, workers int) opener {
 	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		stores, end, err := newPostgresStores(ctx, workers)

@@ -23,12 +23,12 @@ import (
 
 const (
 	runsName     = "Runs"
-	runsOfCall   = 2000 // that are started and finished
+	runsOfCall   = 2000 // runs started and finished in a call
 	workersName  = "Workers"
-	runsOfWorker = 1000 // likewise, of a call of Workers
-	runsAtOnce   = 64   // who start, and slots of all workers
+	runsOfWorker = 1000 // likewise, in Workers
+	runsAtOnce   = 64   // number of goroutines that start runs, and of slots of all workers
 	runsPeer     = "river"
-	waitMost     = time.Minute // for what is stuck
+	waitMost     = time.Minute // timeout of waits and shutdowns
 )
 
 // A service executes the runs that are started.
@@ -38,10 +38,11 @@ type service struct {
 	close func() error
 }
 
-// An opener opens a service that starts so many runs in a call. Handled is called for each.
+// An opener opens a service for the given number of runs per call. The service calls
+// handled for each run.
 type opener func(ctx context.Context, runs int, handled func()) (service, error)
 
-// startService is an instance that starts and finishes runs.
+// startService returns a contestant that starts and finishes runs.
 func startService(runs int, open opener) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		var handled atomic.Int64
@@ -59,7 +60,7 @@ func startService(runs int, open opener) func(context.Context, *work) instance {
 	}
 }
 
-// startAll starts the runs of a call, so many at a time.
+// startAll starts the runs of a call, runsAtOnce at a time.
 func startAll(runs int, start func(i int) error) error {
 	errs := make([]error, runsAtOnce)
 	var starters sync.WaitGroup
@@ -105,7 +106,7 @@ func (c *count) wait() error {
 	}
 }
 
-// oneCall is an agent that makes no calls.
+// oneCall returns an agent that makes no calls.
 func oneCall(handled func()) runner.Actor[int, int] {
 	return decorators.Agent("work", "Returns its input.", func(_ context.Context, in int) (int, error) {
 		handled()
@@ -113,7 +114,7 @@ func oneCall(handled func()) runner.Actor[int, int] {
 	})
 }
 
-// oneStep is an agent that calls a tool.
+// oneStep returns an agent that calls a tool.
 func oneStep(handled func()) runner.Actor[int, int] {
 	tool := newTool(func(_ context.Context, in int) (int, error) {
 		handled()
@@ -127,7 +128,7 @@ func oneStep(handled func()) runner.Actor[int, int] {
 // An agentOf makes the agent that runs execute.
 type agentOf func(handled func()) runner.Actor[int, int]
 
-// openRunner is a runner on a directory.
+// openRunner opens a runner on a new directory.
 func openRunner(agent agentOf) opener {
 	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		dir, err := tempDir()
@@ -142,14 +143,14 @@ func openRunner(agent agentOf) opener {
 	}
 }
 
-// A worker is what a runner works with.
+// A worker has the store and the queue of a runner.
 type worker struct {
 	store snapshot.Store
-	queue runner.Queue // nil for its own
+	queue runner.Queue // nil for the store's own queue
 	close func() error
 }
 
-// serve has workers serve an agent, the first of which starts the runs.
+// serve starts a runner with the agent for each worker. The first one starts the runs.
 func serve(ctx context.Context, runs int, agent runner.Actor[int, int], workers ...worker) (service, error) {
 	all := newCount(runs)
 	ctx, cancel := context.WithCancel(ctx)
@@ -196,8 +197,8 @@ type jobArgs struct {
 // Kind implements [river.JobArgs].
 func (jobArgs) Kind() string { return "job" }
 
-// openRiver is clients of River, the first of which inserts the jobs. They fetch as often as its
-// own benchmark does, and not ten times a second.
+// openRiver opens clients of River, the first of which inserts the jobs. They fetch as often as
+// in River's own benchmark, instead of the default of ten times a second.
 func openRiver(clients int) opener {
 	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		pool, err := newDatabase(ctx)
@@ -274,8 +275,8 @@ func startRiver(ctx context.Context, driver *riverpgxv5.Driver, slots int, handl
 
 var silent = slog.New(slog.DiscardHandler)
 
-// openDBOS has workflows of one step. Who starts one waits for its end, for they
-// are not queued.
+// openDBOS runs workflows of one step. They are not queued, so each start waits for
+// the end of the workflow.
 func openDBOS(ctx context.Context, _ int, handled func()) (service, error) {
 	workflow := func(c dbos.Context, in int) (int, error) {
 		return dbos.RunAsStep(c, func(context.Context) (int, error) {

@@ -36,7 +36,7 @@ func removeScratch() {
 	}
 }
 
-// broken is an instance that could not be created.
+// broken returns an instance that could not be created: its call returns err.
 func broken(err error) instance {
 	return instance{call: func() (int, error) { return 0, err }}
 }

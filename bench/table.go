@@ -160,7 +160,7 @@ func formatRatios(ratios []float64) (ratio, spread string) {
 
 func (u unit) String() string { return [...]string{"ns/op", "ms/op", "ops/s", "runs/s"}[u] }
 
-// format formats the time of a call, which makes so many runs.
+// format formats the time of a call that makes the given number of runs.
 func (u unit) format(nanoseconds float64, runs int) string {
 	switch u {
 	case inMilliseconds:

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPublicSurfaceIsThatOfTheListing. A change of it is made known by a change of api.txt.
+// TestPublicSurfaceIsThatOfTheListing compares the public API with api.txt, so that
+// each change of the API is visible there.
 func TestPublicSurfaceIsThatOfTheListing(t *testing.T) {
 	lines, err := list("../..", folders)
 	require.NoError(t, err)
@@ -34,9 +35,9 @@ func TestPublicSurfaceIsThatOfTheListing(t *testing.T) {
 		}
 	}
 	if len(changes) > 0 {
-		t.Errorf("the public surface has changed. If it should, run `cd tools && go run ./api`, and say in CHANGELOG.md what users will notice:\n%s", strings.Join(changes, "\n"))
+		t.Errorf("the public API has changed. If this is intended, run `cd tools && go run ./api`, and say in CHANGELOG.md what users will notice:\n%s", strings.Join(changes, "\n"))
 	}
-	assert.True(t, slices.IsSorted(listed), "api.txt was not made by go run ./api")
+	assert.True(t, slices.IsSorted(listed), "api.txt was not written by go run ./api")
 }
 
 func TestEachExportedNameHasALine(t *testing.T) {

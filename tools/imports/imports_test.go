@@ -21,7 +21,8 @@ func TestTableOfImportsIsThatOfTheLinter(t *testing.T) {
 	assert.Equal(t, want, got, "run `cd tools && go run ./imports`")
 }
 
-// TestFoldersOfTheTableAreThere, and have a rule each.
+// TestFoldersOfTheTableAreThere checks that the folders of the rules exist, and that
+// each has only one rule.
 func TestFoldersOfTheTableAreThere(t *testing.T) {
 	rules, err := os.ReadFile("../../.golangci.yml")
 	require.NoError(t, err)

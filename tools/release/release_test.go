@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A repository is a small one of the form of this one.
+// A repository is a small repository with the same structure as this one.
 type repository struct {
 	*testing.T
 	dir string
 }
 
-// program is one that says its version, as far as it has one.
+// program is a program that prints its version.
 const program = `package main
 
 import (
@@ -52,7 +52,7 @@ func newRepository(t *testing.T) *repository {
 		name := path.Base(folder)
 		r.write(folder+"/go.mod", "module "+rootPath+"/"+folder+"\n\ngo 1.26\n\nrequire "+rootPath+" v0.0.0\n\nreplace "+rootPath+" => ../../\n")
 		r.write(folder+"/nested.go", "package "+name+"\n\nimport \""+rootPath+"/runner/service\"\n\nconst Name = service.Name\n")
-		if folder != "adapters/otel" && folder != "adapters/eino" { // libraries alone
+		if folder != "adapters/otel" && folder != "adapters/eino" { // these modules have no programs
 			source := strings.ReplaceAll(program, "NAME", "reprise-"+name)
 			r.write(folder+"/cmd/reprise-"+name+"/main.go", strings.Replace(source, "import (", "import (\n\t_ \""+rootPath+"/"+folder+"\"", 1))
 		}
@@ -93,7 +93,7 @@ func (r *repository) commit() {
 	r.git("commit", "--quiet", "--message", "a change")
 }
 
-// release makes a release, and returns what that prints.
+// release makes a release, and returns its output.
 func (r *repository) release(version string) (string, error) {
 	var out bytes.Buffer
 	made := &release{dir: r.dir, version: version, date: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC), out: &out}
@@ -115,7 +115,7 @@ func TestReleaseIsTaggedWithoutReplaces(t *testing.T) {
 	assert.Contains(t, said, "fuzzed for 5m")
 	assert.Contains(t, said, "git push --atomic origin main v0.1.0 adapters/eino/v0.1.0 adapters/jetstream/v0.1.0 adapters/mcp/v0.1.0 adapters/otel/v0.1.0 adapters/postgres/v0.1.0")
 
-	assert.Equal(t, before, r.git("rev-parse", "HEAD^"), "the branch has one commit more")
+	assert.Equal(t, before, r.git("rev-parse", "HEAD^"), "the branch has one more commit")
 	assert.Equal(t, "CHANGELOG.md", r.git("diff", "--name-only", "HEAD^", "HEAD"))
 	assert.Contains(t, r.git("show", "HEAD:CHANGELOG.md"), "## 0.1.0 (2026-01-05)\n")
 	assert.Contains(t, r.git("show", "HEAD:adapters/otel/go.mod"), "replace", "in the repository, modules find each other")
@@ -218,7 +218,7 @@ func TestWhatIsNoReleaseIsRefused(t *testing.T) {
 			before := r.state()
 			_, err := r.release(version)
 			require.ErrorContains(t, err, c.want)
-			assert.Equal(t, before, r.state(), "nothing is left behind")
+			assert.Equal(t, before, r.state(), "the repository is unchanged")
 		})
 	}
 }
