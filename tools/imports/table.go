@@ -14,7 +14,7 @@ const (
 	module = "github.com/reprise-go/reprise/"
 	begin  = "<!-- begin of the table that `cd tools && go run ./imports` writes -->\n"
 	end    = "<!-- end of the table -->\n"
-	header = "| package | imports, beside the standard library |\n|---|---|\n"
+	header = "| package | imports, besides the standard library |\n|---|---|\n"
 )
 
 // cut returns the table in a document, and the text before and after it. The lines that
