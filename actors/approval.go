@@ -62,11 +62,11 @@ type approval struct {
 	answer   Approval // the answer after that time
 }
 
-// ApprovalIf makes only those calls wait for approval for whose arguments needed returns true, such
-// as amounts above 100 EUR. In is the input type of the tool. The result must depend only on the
-// arguments, since needed is called again when the run is resumed. If needed panics, the call
-// fails. The constructor of the tool panics if needed is nil, or not a function of what the tool
-// takes.
+// ApprovalIf requires approval only for calls for which needed returns true, given their
+// arguments, such as amounts above 100 EUR. In is the input type of the tool. The result must
+// depend only on the arguments, since needed is called again when the run is resumed. If needed
+// panics, the call fails. The constructor of the tool panics if needed is nil, or its argument
+// type is not the input type of the tool.
 func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
 	if needed == nil {
 		panic("actors: ApprovalIf got nil")
@@ -77,7 +77,7 @@ func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
 // ApprovalQuestion sets the text of the question. It stands alone: whoever answers
 // sees the arguments only if they are in the text. If it is empty, the question is the
 // default: the name of the tool and the arguments. The constructor of the tool panics
-// if text is nil, or not a function of what the tool takes.
+// if text is nil, or its argument type is not the input type of the tool.
 func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 	if text == nil {
 		panic("actors: ApprovalQuestion got nil")

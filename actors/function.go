@@ -165,7 +165,7 @@ func (ts ToolSet) With(functions ...Function) (ToolSet, error) {
 			problems = append(problems, err)
 		}
 		if len(spec.Parameters) == 0 {
-			problems = append(problems, fmt.Errorf("actors: %q cannot be given to a model: its input type has no JSON schema; a struct has one, or a map with string keys, if all that is in it has one", spec.Name))
+			problems = append(problems, fmt.Errorf("actors: %q cannot be given to a model: its input type has no JSON schema; structs, and maps with string keys, have one if everything in them has one", spec.Name))
 		}
 		if _, taken := out.byName[spec.Name]; taken {
 			problems = append(problems, fmt.Errorf("actors: two functions are named %q; a model could not tell them apart", spec.Name))

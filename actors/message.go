@@ -30,8 +30,8 @@ type Message struct {
 	// part that the service needs back is in Opaque.
 	Reasoning string `json:"reasoning,omitempty"`
 
-	// Commentary is what the model said about its work beside the answer, if the
-	// service tells one from the other.
+	// Commentary is what the model said about its work in addition to the answer,
+	// if the service distinguishes the two.
 	Commentary string `json:"commentary,omitempty"`
 
 	// Citations are the sources that the text of an assistant refers to.

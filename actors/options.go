@@ -254,7 +254,7 @@ func identified[In, Out any](d *core.Definition[In, Out], identity any) *core.De
 	}
 	f, ok := identity.(func(In) any)
 	if !ok {
-		panic(fmt.Sprintf("actors: %q: WithIdentity got a %T, want a %T, for what the actor takes", d.Spec().Name, identity, f))
+		panic(fmt.Sprintf("actors: %q: WithIdentity got a %T, want a %T for the input of the actor", d.Spec().Name, identity, f))
 	}
 	return d.Identify(f)
 }

@@ -39,7 +39,7 @@ func fileSystem() (name string, memory bool) {
 // a directory were removed in the last minutes, as after an earlier measurement,
 // ext4 creates files in it several times more slowly.
 func placeApart(dir string) {
-	const topOfHierarchy = 0x20000 // FS_TOPDIR_FL, see chattr(1), T
+	const topOfHierarchy = 0x20000 // FS_TOPDIR_FL: the attribute T of chattr(1)
 	f, err := os.Open(dir)
 	if err != nil {
 		return

@@ -199,7 +199,7 @@ func streamGoOpenAI(url string, client *http.Client) func() error {
 		}
 		defer stream.Close()
 		seen := 0
-		var text strings.Builder // a program stores what it shows
+		var text strings.Builder // a program usually keeps the text that it shows
 		for {
 			chunk, err := stream.Recv()
 			if errors.Is(err, io.EOF) {

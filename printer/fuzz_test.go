@@ -32,7 +32,7 @@ func recordOfEachShape(t testing.TB, name, problem, message string) []record.Rec
 	var records []record.Record
 	for kind := record.Kind(0); kind <= record.KindBranch+1; kind++ {
 		if kind == record.KindQuestion {
-			continue // its ID determines whether it has a second line
+			continue // whether it has a second line depends on its ID
 		}
 		for status := record.Status(0); status <= record.StatusRecorded+1; status++ {
 			r := record.Record{

@@ -18,8 +18,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// TestStartsBeyondMaxQueuedAreRefused: of 4,000 starts at once, as many runs are stored
-// as may wait or run, and all of them end. Refused starts leave nothing.
+// TestStartsBeyondMaxQueuedAreRefused makes 4,000 concurrent starts. Only as many runs
+// are stored as may be queued or open, and all of them end. Refused starts store
+// nothing.
 func TestStartsBeyondMaxQueuedAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const starts, queued, limit = 4000, 1000, 10

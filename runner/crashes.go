@@ -86,7 +86,7 @@ func isSetAside(info *snapshot.Info) bool {
 // lost describes an opening whose process ended.
 type lost struct {
 	progressed bool     // it recorded an outcome
-	underWay   []string // the innermost calls that had begun and not ended
+	inProgress []string // the innermost calls that had begun and not ended
 }
 
 // lastOpening returns what the opening with the generation did.
@@ -105,16 +105,16 @@ func lastOpening(run *snapshot.Run, generation uint64) (l lost, err error) {
 		}
 		seen[rec.Address] = true
 		if address := rec.Address.String(); rec.Status == record.StatusStarted && !l.isAround(address) {
-			l.underWay = append(l.underWay, address)
+			l.inProgress = append(l.inProgress, address)
 		}
 	}
-	slices.Reverse(l.underWay)
+	slices.Reverse(l.inProgress)
 	return l, nil
 }
 
 // isAround reports whether one of the calls in progress was made by the call at the address.
 func (l *lost) isAround(address string) bool {
-	return slices.ContainsFunc(l.underWay, func(inside string) bool {
+	return slices.ContainsFunc(l.inProgress, func(inside string) bool {
 		rest, ok := strings.CutPrefix(inside, address)
 		return ok && rest != "" && (rest[0] == '/' || rest[0] == '@')
 	})
@@ -124,8 +124,8 @@ func (l *lost) isAround(address string) bool {
 func (l *lost) explain(restarts int) string {
 	const most = 3
 	calls := "no call"
-	if n := len(l.underWay); n > 0 {
-		calls = strings.Join(l.underWay[:min(n, most)], ", ")
+	if n := len(l.inProgress); n > 0 {
+		calls = strings.Join(l.inProgress[:min(n, most)], ", ")
 		if n > most {
 			calls += fmt.Sprintf(" and %d more", n-most)
 		}

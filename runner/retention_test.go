@@ -24,7 +24,7 @@ import (
 )
 
 // Other goroutines read, fork and pin runs while retention removes them.
-func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
+func TestRetentionDuringReadsForksAndPins(t *testing.T) {
 	dir := t.TempDir()
 	mine, err := filestore.New(dir)
 	require.NoError(t, err)

@@ -24,8 +24,8 @@ type Delta struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Delta shows the clients of a run what a call of it is producing. It is for
-// [live.Watch], beside state.WithPublisher:
+// Delta shows the clients of a run what a call of it is producing. Pass it to
+// [live.Watch], in addition to state.WithPublisher:
 //
 //	ctx = live.Watch(st.Context(ctx), dash.Delta)
 //

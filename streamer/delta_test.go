@@ -266,7 +266,7 @@ func TestAnotherAttemptReplacesWhatWasShown(t *testing.T) {
 		f.end(record.StatusInterrupted)
 		pass(time.Second)
 		lines, _ = deltas(t, v.frames())
-		assert.Equal(t, []string{`model@1 end`}, lines, "no call goes on in a run that has ended")
+		assert.Equal(t, []string{`model@1 end`}, lines, "no call is active in a run that has ended")
 	})
 }
 

@@ -31,7 +31,7 @@ type world struct {
 	rng    *rand.Rand
 	source *shelf // nil without one
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	handler *streamer.Handler
 	records []record.Record // the true records of the run
 	lost    map[string]bool // records that a crash has taken, by their messages

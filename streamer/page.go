@@ -99,7 +99,7 @@ func acceptsGzip(req *http.Request) bool {
 func compressed(data []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write(data) // a Buffer has no errors
+	_, _ = z.Write(data) // writing to a Buffer never fails
 	_ = z.Close()
 	return b.Bytes()
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestWhatMakesNoSenseIsRefusedWithAText: unknown places, incomplete answers, and
-// runs that the sender may not see.
-func TestWhatMakesNoSenseIsRefusedWithAText(t *testing.T) {
+// TestInvalidRequestsAreRefusedWithAText sends invalid parameters, incomplete answers,
+// and requests for runs that the sender may not see.
+func TestInvalidRequestsAreRefusedWithAText(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Control: &control{}, Authorize: func(r *http.Request) (streamer.Access, error) {
 		if r.Header.Get("Mine") == "" {
 			return streamer.Access{Control: true}, nil

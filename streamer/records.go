@@ -12,7 +12,7 @@ import (
 // recordsBody is the body of /api/runs/{run}/records.
 type recordsBody struct {
 	Records []json.RawMessage `json:"records"` // in order
-	Omitted uint64            `json:"omitted"` // the number of earlier ones
+	Omitted uint64            `json:"omitted"` // the number of earlier records
 }
 
 // errBefore means that the run does not have such a record.

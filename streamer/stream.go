@@ -150,7 +150,7 @@ func (s *stream) resume(ctx context.Context, id string, part int) error {
 	case errors.Is(err, ErrNotFound):
 		s.deleted()
 	case !ok:
-		s.reset("the cursor is not of this run; it begins anew")
+		s.reset("the cursor belongs to another run; the stream begins again")
 	case s.at.n == 0:
 		s.at = cursor{} // the ID of a reset
 	case now != 0 && born != now:

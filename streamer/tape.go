@@ -240,7 +240,7 @@ type place uint8
 const (
 	placeFound   place = iota // the event after it is at the position
 	placeOlder                // some of what follows it is no longer kept
-	placeUnknown              // the tape has not had its event
+	placeUnknown              // the tape has never contained its event
 )
 
 // locate finds the position after a cursor. It skips events without an ID that follow

@@ -94,7 +94,7 @@ func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.sendJSON(w, turn)
 }
 
-// missingProgram returns what ErrNotFound means for a message.
+// missingProgram returns the error text for ErrNotFound when a message is posted.
 func (h *Handler) missingProgram(program string) string {
 	if h.options.Starter == nil {
 		return "there is no program " + strconv.Quote(program)

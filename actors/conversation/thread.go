@@ -106,7 +106,7 @@ func (t thread) last(ctx context.Context) (int, error) {
 
 // lastListed is like last, for a conversation whose first turn was removed.
 func (t thread) lastListed(ctx context.Context) (last int, err error) {
-	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // the filter spares the store looking at all runs
+	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // so that the store need not look at all runs
 	for info, err := range snapshot.Runs(ctx, t.store, snapshot.Filter{Tags: []string{t.tag()}, Only: isTurn}) {
 		if err != nil {
 			return 0, err

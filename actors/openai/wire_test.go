@@ -195,7 +195,7 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 		{"empty part", both, user(actors.Part{}), "empty part"},
 		{"two in one", both, user(actors.Part{Text: "a", URL: "https://x"}), "more than one of"},
 		{"URL", both, user(actors.ImageURL("file:///etc/passwd")), `the URL has scheme "file"`},
-		{"URL that is none", both, user(actors.ImageURL("http://[")), "invalid URL"},
+		{"invalid URL", both, user(actors.ImageURL("http://[")), "invalid URL"},
 		{"audio", both[:1], user(actors.Part{MIME: "audio/ogg", Data: wav}), "want audio/wav or audio/mpeg"},
 		{"audio on Responses", both[1:], user(actors.Part{MIME: "audio/wav", Data: wav}), "audio/wav cannot be sent on the Responses API"},
 		{"file by URL on chat", both[:1], user(actors.Part{MIME: "application/pdf", URL: "https://x/a.pdf"}), "cannot be sent on the chat completions API"},

@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A Queue is a [runner.Queue] beside a [Store], with a job for each run that waits. A job that was
-// taken is hidden while its process renews the lease, and is offered again when the lease has
-// expired. A Queue is safe for concurrent use; make one with [OpenQueue].
+// A Queue is a [runner.Queue] for the runs of a [Store], with a job for each run that waits. A
+// job that was taken is hidden while its process renews the lease, and is offered again when
+// the lease has expired. A Queue is safe for concurrent use; make one with [OpenQueue].
 //
 // Jobs are taken by priority, and jobs of the same priority in the order in which they were
 // added. Priorities from -100 to 100 are distinguished; a priority beyond this range counts as

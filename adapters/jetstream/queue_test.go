@@ -171,9 +171,9 @@ func TestPrioritiesOfAnotherProcessAreTakenInOrder(t *testing.T) {
 	assert.Equal(t, []int{100, 100, 7, 7, 6, 0, 0, -3, -3, -100}, got)
 }
 
-// TestFirstJobOfAPriorityReachesWhoWaits: the worker asks only for priorities that were
-// already in use.
-func TestFirstJobOfAPriorityReachesWhoWaits(t *testing.T) {
+// TestFirstJobOfAPriorityReachesAWaitingWorker uses a worker that waits for jobs of the
+// priorities that were in use when it began to wait.
+func TestFirstJobOfAPriorityReachesAWaitingWorker(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
 	client, w := newWorker(t, server, longLease), newWorker(t, server, longLease)

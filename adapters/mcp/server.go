@@ -123,7 +123,8 @@ func (s *server) tooLarge() []byte {
 	return unread(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the request is larger than ServerOptions.MaxRequest, %d bytes", s.options.MaxRequest))
 }
 
-// unread returns the response to a request that was not read, so that its ID is unknown.
+// unread returns the response to a request that could not be read, so that its ID is
+// unknown.
 func unread(code int64, message string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
 }

@@ -35,7 +35,7 @@ const (
 	taskCancelled     = "cancelled"
 )
 
-// A task is the state of a task.
+// A task is the state of a task as its server reports it.
 type task struct {
 	TaskID        string  `json:"taskId,omitempty"`
 	Status        string  `json:"status,omitempty"`

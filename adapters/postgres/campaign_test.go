@@ -32,7 +32,7 @@ import (
 // time for a second or two, which must not end its lease.
 const lease = 3 * time.Second
 
-// A settings has the settings of a worker.
+// A settings is the configuration of a worker.
 type settings struct {
 	URL, Dir, Schema string
 	Lease            time.Duration

@@ -168,7 +168,7 @@ func (d *database) known(ctx context.Context, err error) error {
 	case isRefused && refused.Code == codeNoPrivilege:
 		return fmt.Errorf("postgres: the role lacks a privilege in schema %s; see Migrate: %w", d.in, err)
 	case isRefused && (refused.Code == "42P05" || refused.Code == "26000"): // a prepared statement exists, or does not
-		return fmt.Errorf("postgres: a pooler between does not know prepared statements; add default_query_exec_mode=cache_describe to the URL of the pool: %w", err)
+		return fmt.Errorf("postgres: the pooler in front of the server does not support prepared statements; add default_query_exec_mode=cache_describe to the URL of the pool: %w", err)
 	case isPassing(err):
 		return fmt.Errorf("%w: postgres: %w", snapshot.ErrUnavailable, err)
 	}

@@ -1,5 +1,5 @@
 // Package postgres keeps runs in a PostgreSQL database, version 14 or newer, for any number of
-// processes on any number of machines: a [snapshot.Store], and a [runner.Queue] beside it.
+// processes on any number of machines: a [snapshot.Store] with a [runner.Queue].
 //
 //	pool, err := pgxpool.New(ctx, "postgres://app@db/app")
 //	store, err := postgres.Open(ctx, pool, postgres.Options{})

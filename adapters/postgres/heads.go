@@ -237,7 +237,8 @@ func sameFigures(a, b *snapshot.Info) bool {
 	return a.Program == b.Program
 }
 
-// updateRuns returns the swaps that were made: of two swaps of the same run, only one is.
+// updateRuns returns the swaps that were made: of two swaps of the same run, only one
+// is made.
 var updateRuns = `with k as (` + rows(columns+`was bigint, prev bigint, figures bool, searched bool`) + `), own as (
 		update reprise.runs r set version = k.version, opening = k.opening, swaps = k.swaps, process = case when r.opening = k.opening then r.process else k.process end,
 			info = k.info, status = k.status, program = k.program, program_version = k.program_version, pipeline = k.pipeline, parent = k.parent,

@@ -157,7 +157,7 @@ func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 }
 
 // A backup is restored in which one run is older than what was confirmed, and another does
-// not exist. Afterwards only what the backup has is listed and queued.
+// not exist. Afterwards only the runs in the backup are listed and queued.
 func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	t.Parallel()
 	v, s, j := opened(t)

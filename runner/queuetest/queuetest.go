@@ -16,7 +16,7 @@ import (
 // correct queue never reaches it.
 const patience = 3 * time.Minute
 
-// moment is how long a test checks that a queue hands out nothing.
+// moment is how long a test waits to check that a queue hands out nothing.
 const moment = 200 * time.Millisecond
 
 var program = runner.ProgramID{Name: "echo.v/1 größe", Version: "1.0"}

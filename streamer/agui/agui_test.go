@@ -88,7 +88,7 @@ func TestQuestionThatIsCancelledStopsTheTurn(t *testing.T) {
 	assert.Equal(t, "input_required", asked.Reason)
 	events = post(t, url, input("a", fmt.Sprintf(`"resume":[{"interruptId":%q,"status":"cancelled"}],`, asked.ID), user("ask")))
 	assert.Equal(t, "cancelled", events[len(events)-1].Outcome.Type)
-	assert.Equal(t, "You said on", shown(post(t, url, say("a", "on"))), "the thread goes on")
+	assert.Equal(t, "You said on", shown(post(t, url, say("a", "on"))), "the thread continues")
 }
 
 func TestClientThatAttachesIsToldTheThread(t *testing.T) {

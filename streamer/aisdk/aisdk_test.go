@@ -166,7 +166,7 @@ func TestTurnIsStopped(t *testing.T) {
 	rest, err := read(t, resp.Body, func(chunk) bool { return true })
 	require.NoError(t, err)
 	assert.Equal(t, "abort", rest[len(rest)-1].Type)
-	assert.Equal(t, "You said on", shown(post(t, url, say("a", "on"))), "the thread goes on")
+	assert.Equal(t, "You said on", shown(post(t, url, say("a", "on"))), "the thread continues")
 }
 
 func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {

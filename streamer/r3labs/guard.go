@@ -16,7 +16,7 @@ type Guarded struct {
 	server  *sse.Server
 	timeout time.Duration
 
-	mu      sync.Mutex // guards what follows; held while a stream is removed
+	mu      sync.Mutex // guards the fields below; held while a stream is removed
 	clients map[string]int
 	left    []func(stream string)
 }

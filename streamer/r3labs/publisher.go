@@ -51,7 +51,7 @@ type Publisher struct {
 	options Options
 	all     *stream // nil without one
 
-	mu      sync.RWMutex // guards what follows
+	mu      sync.RWMutex // guards the fields below
 	streams map[string]*stream
 	closed  bool
 	sending sync.WaitGroup // goroutines that empty queues

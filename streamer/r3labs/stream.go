@@ -35,7 +35,7 @@ type stream struct {
 	own        bool   // it did not exist before
 	generation uint64 // in the IDs of the stream of all runs; 0 in those of a run
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	queue   []queued
 	lost    uint64 // events lost after the last one in the queue
 	sending bool

@@ -103,9 +103,9 @@ func TestMoreQuestionsComeWhenTheFirstAreAnswered(t *testing.T) {
 	assert.Len(t, c.requests(), shown)
 }
 
-// TestAnAnswerThatIsRefusedIsSaidBesideItsQuestion answers several questions, one of
-// which somebody else has already answered.
-func TestAnAnswerThatIsRefusedIsSaidBesideItsQuestion(t *testing.T) {
+// TestARefusedAnswerIsShownBesideItsQuestion answers several questions, one of which
+// somebody else has already answered.
+func TestARefusedAnswerIsShownBesideItsQuestion(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
 	clerks(t, store, 3, "Pay %d euros?")

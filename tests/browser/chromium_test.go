@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	screenshots = flag.Bool("screenshots", false, "take the pictures in docs anew")
+	screenshots = flag.Bool("screenshots", false, "retake the pictures in docs")
 	look        = flag.String("look", "", "a `directory` for pictures of what tests show, to be looked at")
 	long        = flag.Bool("long", false, "make each gesture at more speeds")
 )

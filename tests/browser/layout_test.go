@@ -37,7 +37,7 @@ func TestTheDetailPanelCoversNoOther(t *testing.T) {
 		})()`)
 		assert.Empty(t, covered, "%d wide", width)
 		if width == 1280 {
-			assert.InDelta(t, 0, eval[float64](p, `scrollTo(0, 0), document.querySelector("#detail").getBoundingClientRect().top - document.querySelector("#calls").getBoundingClientRect().top`), 1, "it is beside the calls")
+			assert.InDelta(t, 0, eval[float64](p, `scrollTo(0, 0), document.querySelector("#detail").getBoundingClientRect().top - document.querySelector("#calls").getBoundingClientRect().top`), 1, "the panel is beside the calls")
 		}
 		lines := eval[float64](p, `(() => {
 			const description = document.querySelector("#run-description");

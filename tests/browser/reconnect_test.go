@@ -81,7 +81,7 @@ func TestAServerThatWasRestartedIsReadAnew(t *testing.T) {
 	succeed(t, begin(t, s.dash, "after"), "get_map")
 	p.waitText(`[data-run="after"] .calls`, "1 ok")
 	p.waitLive()
-	assert.Zero(t, p.count(`[data-run="before"]`), "what the new server does not know is gone")
+	assert.Zero(t, p.count(`[data-run="before"]`), "runs that the new server does not know are no longer shown")
 	p.waitText(`[data-notice="reset"]`, "Everything was reloaded")
 }
 

@@ -88,14 +88,14 @@ func TestConditionsLeaveTheirStepAsItWas(t *testing.T) {
 
 func TestMistakesInAScriptPanic(t *testing.T) {
 	for name, mistake := range map[string]func(){
-		"usage of a failure":     func() { openaitest.Reset().WithUsage(1, 1) },
-		"error code of a text":   func() { openaitest.Text("Hi").WithErrorCode("x") },
-		"no calls":               func() { openaitest.ToolCalls() },
-		"arguments without JSON": func() { openaitest.Call("f", make(chan int)) },
-		"failure that is none":   func() { openaitest.Failure(200, "fine") },
-		"raw status":             func() { openaitest.Raw(99, "") },
-		"repeat zero times":      func() { openaitest.Repeat(0, openaitest.Text("Hi")) },
-		"respond without fn":     func() { openaitest.Respond(nil) },
+		"usage of a failure":            func() { openaitest.Reset().WithUsage(1, 1) },
+		"error code of a text":          func() { openaitest.Text("Hi").WithErrorCode("x") },
+		"no calls":                      func() { openaitest.ToolCalls() },
+		"arguments without JSON":        func() { openaitest.Call("f", make(chan int)) },
+		"failure with a success status": func() { openaitest.Failure(200, "fine") },
+		"raw status":                    func() { openaitest.Raw(99, "") },
+		"repeat zero times":             func() { openaitest.Repeat(0, openaitest.Text("Hi")) },
+		"respond without fn":            func() { openaitest.Respond(nil) },
 		"step after forever": func() {
 			_, _ = openaitest.Start(openaitest.Forever(openaitest.Text("Hi")), openaitest.Text("Ho"))
 		},

@@ -141,7 +141,7 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 	return &sent, err
 }
 
-// lookedThrough is how many turns checkNew looks through.
+// lookedThrough is the number of turns that checkNew searches.
 const lookedThrough = 10
 
 // checkNew refuses a message that already began a turn, such as one that a proxy sends again

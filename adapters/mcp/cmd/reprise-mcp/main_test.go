@@ -11,13 +11,13 @@ func TestStatus(t *testing.T) {
 		args []string
 		want int
 	}{
-		"nothing":                {nil, 2},
-		"help":                   {[]string{"-h"}, 0},
-		"a flag":                 {[]string{"-x"}, 2},
-		"more than a URL":        {[]string{"http://127.0.0.1:1/mcp", "x"}, 2},
-		"a program that fails":   {[]string{"sh", "-c", "exit 3"}, 3},
-		"a program that ends":    {[]string{"sh", "-c", "exit 0"}, 0},
-		"a program that is none": {[]string{"/nonexistent"}, 1},
+		"nothing":                      {nil, 2},
+		"help":                         {[]string{"-h"}, 0},
+		"a flag":                       {[]string{"-x"}, 2},
+		"more than a URL":              {[]string{"http://127.0.0.1:1/mcp", "x"}, 2},
+		"a program that fails":         {[]string{"sh", "-c", "exit 3"}, 3},
+		"a program that ends":          {[]string{"sh", "-c", "exit 0"}, 0},
+		"a file that is not a program": {[]string{"/nonexistent"}, 1},
 	} {
 		assert.Equal(t, c.want, run(c.args), name)
 	}

@@ -49,7 +49,7 @@ type Count struct {
 	To int `json:"to"`
 }
 
-// A Number is a number that is counted.
+// A Number is the input of the tool "number".
 type Number struct {
 	Number int `json:"number"`
 }
