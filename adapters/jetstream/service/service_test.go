@@ -32,8 +32,7 @@ import (
 func Example() {
 	_, _, _, err := service.Open(context.Background(), "redis://127.0.0.1:6379")
 	fmt.Println(err)
-	// Output: the store: its URL does not name NATS servers; want one such as
-	// nats://a:4222,nats://b:4222
+	// Output: the store: its URL does not name NATS servers; want one such as nats://a:4222,nats://b:4222
 }
 
 func TestMain(m *testing.M) {

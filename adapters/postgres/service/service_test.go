@@ -19,8 +19,7 @@ import (
 func Example() {
 	_, _, _, err := service.Open(context.Background(), "mysql://app@db/app")
 	fmt.Println(err)
-	// Output: the URL of the store is not a PostgreSQL URL; want one such as
-	// postgres://app@db/app
+	// Output: the URL of the store is not a PostgreSQL URL; want one such as postgres://app@db/app
 }
 
 func TestStoreOfAURLHasItsSchema(t *testing.T) {

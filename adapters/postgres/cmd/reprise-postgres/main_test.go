@@ -100,7 +100,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		"fly":                                 `got ["fly"], want migrate`,
 		"copy-from":                           "want migrate",
 		"gc soon":                             `gc "soon": want a duration`,
-		"runs":                                "which database?",
+		"runs":                                "no database is given",
 		"-schema a.b migrate --print":         `schema "a.b"; want`,
 		"migrate --print 7":                   "from version 7; want 0 to 1",
 		"migrate --print all":                 "want the version",
