@@ -203,13 +203,10 @@ func (l *lease) Done(ctx context.Context) error {
 	if !l.queue.store.conn.IsConnected() { // otherwise the connection would send it when it is back, when the job may belong to another process
 		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.queue.store.options.patience())
-	defer cancel()
-	denied := deniedSince(l.queue.store.conn)
-	if err := l.msg.DoubleAck(ctx); err != nil {
-		if refused := denied("$JS.ACK."); refused != nil {
-			err = refused
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.session.ctx, func() { cancel(errOver) })()
+	if err := l.queue.store.retry(ctx, "$JS.ACK.", l.msg.DoubleAck); err != nil {
 		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, err))
 	}
 	return nil
@@ -232,11 +229,16 @@ func (l *lease) Park(ctx context.Context, due time.Time) error {
 
 func (l *lease) Abandon() { l.release() }
 
-// giveBack makes the server offer the job to others at once. If the session was lost, it
-// does nothing: the job may belong to another process.
+// giveBack makes the server offer the job to others at once. It waits until the server has done
+// so: the server handles acknowledgements and pulls side by side, so that a pull might find no job,
+// and jobs of lower levels would be taken. If the session was lost, giveBack does nothing: the job
+// may belong to another process.
 func (l *lease) giveBack() {
 	l.release()
-	if !errors.Is(context.Cause(l.session.ctx), errOver) {
-		_ = l.msg.Nak()
+	if errors.Is(context.Cause(l.session.ctx), errOver) {
+		return
 	}
+	_, _ = l.queue.store.conn.Request(l.msg.Reply(), nak, fetchPatience) // without an answer, the server offers the job after AckWait
 }
+
+var nak = []byte("-NAK")
