@@ -103,7 +103,7 @@ type approvalOf[In any] struct {
 	defaults []core.AwaitOption[Approval]
 }
 
-// newApproval panics if a function of a does not take In.
+// newApproval gives the functions of an approval their type. It panics if one does not take In.
 func newApproval[In any](tool string, a *approval) *approvalOf[In] {
 	of := new(approvalOf[In])
 	check := func(option string, got any, ok bool) {

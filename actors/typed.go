@@ -115,8 +115,8 @@ func outSchema[Out any](name string) (Schema, error) {
 	return s, nil
 }
 
-// inSchema returns the schema of the input of an agent as a tool; nil if it
-// cannot be one.
+// inSchema returns the schema of the input of an agent that is used as a tool,
+// or nil if the agent cannot be a tool.
 func inSchema[In any]() Schema {
 	if reflect.TypeFor[In]() == reflect.TypeFor[Prompt]() {
 		return promptSchema{}

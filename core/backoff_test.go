@@ -209,7 +209,7 @@ func TestJitterStaysWithinItsBounds(t *testing.T) {
 						most = time.Minute
 					}
 					if float64(d) < low || float64(d) > high || d > most || d < 0 {
-						t.Fatalf("%v, jitter %v: delay %d is %v, of %v and at most %v", b, c.Jitter, i+1, d, time.Duration(plain), most)
+						t.Fatalf("%v, jitter %v: delay %d is %v; without jitter it is %v, and the maximum is %v", b, c.Jitter, i+1, d, time.Duration(plain), most)
 					}
 				}
 			})

@@ -91,8 +91,8 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 //
 // A call is in doubt if it did not complete and one of its attempts was cut off:
 //   - the process ended, or the run was interrupted, while the handler ran, and the
-//     call was not made again to its end: the run was cancelled, or the call around
-//     it failed for another reason; or another branch ended the group (actors.First);
+//     call was not made again until it ended: the run was cancelled, or the call around
+//     it failed for another reason, or another branch ended the group (actors.First);
 //   - a timeout ended it: AttemptTimeout, RetryTimeout, or one of the handler's own,
 //     such as that of an HTTP client; or its context ended;
 //   - the handler panicked;

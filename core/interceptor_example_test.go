@@ -28,8 +28,9 @@ func spans(begin func(name string) (end func(error))) core.Interceptor {
 	}}
 }
 
-// limiter starts attempts of tools at least every apart. Calls that wait are shown on the console
-// and the dashboard, can be interrupted, and keep the whole timeout of their attempt.
+// limiter lets the attempts of tools begin one after the other, with at least the given time in
+// between. Calls that wait are shown on the console and the dashboard, can be interrupted, and keep
+// the whole timeout of their attempt.
 func limiter(every time.Duration) core.Interceptor {
 	var mu sync.Mutex
 	var free time.Time // when the next attempt may begin

@@ -1,4 +1,4 @@
-// Package decorators makes actors of plain Go functions. A function
+// Package decorators makes actors from plain Go functions. A function
 //
 //	func(ctx context.Context, in In) (Out, error)
 //

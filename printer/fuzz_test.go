@@ -98,7 +98,7 @@ func printedEach(records []record.Record, options ...printer.Option) []string {
 func checkLines(t *testing.T, benign, got string) {
 	t.Helper()
 	if strings.Count(benign, "\n") != strings.Count(got, "\n") || got != "" && !strings.HasSuffix(got, "\n") {
-		t.Errorf("%q is not as many lines as %q", got, benign)
+		t.Errorf("%q does not have as many lines as %q", got, benign)
 	}
 	if !utf8.ValidString(got) {
 		t.Errorf("%q is not UTF-8", got)

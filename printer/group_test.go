@@ -42,13 +42,13 @@ func (g *grouped) begin(n int) {
 	g.record(record.KindGroup, record.StatusStarted, "group:g", "g", func(r *record.Record) { r.Detail = &record.Detail{Branches: n} })
 }
 
-// mapped returns a record of branch i of the group g, which is a tool call.
+// mapped publishes a record of branch i of the group g; the branch is a tool call.
 func (g *grouped) mapped(status record.Status, i int, changes ...func(*record.Record)) {
 	g.T.Helper()
 	g.record(record.KindTool, status, fmt.Sprintf("group:g/%d", i), "tool", changes...)
 }
 
-// branch returns a record of branch i of the group g, which is a function.
+// branch publishes a record of branch i of the group g; the branch is a function.
 func (g *grouped) branch(status record.Status, i int, changes ...func(*record.Record)) {
 	g.T.Helper()
 	g.record(record.KindBranch, status, fmt.Sprintf("group:g/%d", i), fmt.Sprint("g ", i), changes...)

@@ -133,7 +133,7 @@ type collector struct {
 	kept     []keptError
 
 	types                        map[reflect.Type]bool // types that were kept
-	hasNet, hasTimed, hasPassing bool                  // kept a net.Error, a method Timeout, a method Temporary
+	hasNet, hasTimed, hasPassing bool                  // an error was kept that is a net.Error, has a method Timeout, has a method Temporary
 }
 
 // keepStandard returns the encoded errors of the standard library in the tree, nil if there are

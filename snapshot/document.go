@@ -233,7 +233,7 @@ func (r *Run) readRecords(in *codec.Reader) error {
 		}
 		encoded, seq, err := cutRecord(in)
 		if err == nil && seq != r.last()+1 {
-			err = fmt.Errorf("%w: record %d where record %d follows", ErrCorrupt, seq, r.last()+1)
+			err = fmt.Errorf("%w: record %d where record %d is expected", ErrCorrupt, seq, r.last()+1)
 		}
 		if err != nil {
 			return err

@@ -235,7 +235,7 @@ func TestInvalidDocumentsAreRefusedWithTheReason(t *testing.T) {
 		"version zero":     {document(t, append(begin, 0)...), snapshot.ErrCorrupt, "never a version 0"},
 		"version of text":  {document(t, append(begin, "1")...), snapshot.ErrCorrupt, "byte 3"},
 		"trailing bytes":   {append(slices.Clone(whole), 1, 2, 3), snapshot.ErrCorrupt, "no table of checksums at the end"},
-		"sequence":         {document(t, append(begin, 1, "last_seq", 3, "records", []any{least(1), least(3)})...), snapshot.ErrCorrupt, "record 3 where record 2 follows"},
+		"sequence":         {document(t, append(begin, 1, "last_seq", 3, "records", []any{least(1), least(3)})...), snapshot.ErrCorrupt, "record 3 where record 2 is expected"},
 		"last_seq":         {document(t, append(begin, 1, "last_seq", 3, "records", []any{least(1), least(2)})...), snapshot.ErrCorrupt, "the last record is 2, but the document says 3"},
 		"tiny records":     {document(t, append(begin, 1, "records", []any{[]any{1, 1}, []any{1, 2}})...), snapshot.ErrCorrupt, "not a record: an array of 2 fields"},
 		"newer record":     {document(t, append(begin, 1, "records", []any{[]any{5, 1}})...), snapshot.ErrFormat, "the record has version 5"},
@@ -294,7 +294,7 @@ func TestARunIsExtendedByTheNextRecords(t *testing.T) {
 	require.Equal(t, 1, taken)
 	require.Equal(t, uint64(8), more.LastSeq)
 	_, _, err = some.Extend(parts(8, 9))
-	require.ErrorContains(t, err, "record 8 where record 7 follows")
+	require.ErrorContains(t, err, "record 8 where record 7 is expected")
 	for _, seq := range []uint64{0, 11} {
 		_, err = run.Record(seq)
 		require.ErrorContains(t, err, fmt.Sprintf("run run has no record %d, it has 10", seq))

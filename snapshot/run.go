@@ -159,7 +159,7 @@ func (r *Run) extend(part []byte) error {
 	for in.Len() > 0 {
 		encoded, seq, err := cutRecord(in)
 		if next := r.last() + 1; err == nil && seq > next {
-			err = fmt.Errorf("%w: record %d where record %d follows", ErrCorrupt, seq, next)
+			err = fmt.Errorf("%w: record %d where record %d is expected", ErrCorrupt, seq, next)
 		} else if err == nil && seq == next {
 			r.encoded = append(r.encoded, encoded)
 		}

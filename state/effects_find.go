@@ -123,8 +123,8 @@ func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 	}
 }
 
-// withoutGone returns the effects without those at the beginning that are gone. Calls mostly take
-// effects in order.
+// withoutGone returns the effects without those at the beginning that are gone. Few others
+// are gone, since calls mostly take effects over in order.
 func withoutGone(all []*effect) []*effect {
 	for len(all) > 0 && all[0].gone {
 		all = all[1:]

@@ -13,7 +13,7 @@ type effectScope struct {
 	all     []*effect
 	around  *effectScope // nil if the scope around it is the run
 	attempt int
-	of      *attemptScopes // all scopes of the call whose attempt this scope is
+	of      *attemptScopes // the scopes of all attempts of the same call, this one included
 }
 
 // attemptScopes are the scopes of the attempts of one call that contain effects.

@@ -214,7 +214,7 @@ func noCall(records []record.Record, address record.Address) error {
 }
 
 // isInput reports whether r holds the input with which a runner started the run.
-// The fork is of the same program, and a runner reads its input there.
+// The fork has the same program, and a runner reads the input from this record.
 func isInput(r *record.Record) bool {
 	return r.Seq == 1 && r.Kind == record.KindRun && r.Status == record.StatusRecorded && r.Detail != nil && len(r.Detail.Input) > 0
 }

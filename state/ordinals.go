@@ -188,7 +188,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 		return d
 	}
 	if was := s.recorded(c.Ordinal); checked && was != nil && was.differs(c.Input) && r.calls[c.Address] == nil {
-		d := asked() // it was prepared, and has no record of its own
+		d := asked() // the recorded call was prepared, and has no record of its own
 		d.How, d.Recorded, d.Asked = "input", was.input.String(), c.Input.String()
 		return d
 	}

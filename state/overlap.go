@@ -34,7 +34,8 @@ func (o *overlaps) add(rec *record.Record) {
 	(*o)[overlap{site, rec.Detail.InputHash}] = new(swap)
 }
 
-// swapped returns how a claim differs that might get the outcome of another call; nil if it cannot.
+// swapped returns the error for a claim that might get the outcome of another call; nil for every
+// other claim.
 func (r *restored) swapped(c record.Claim) *core.DivergenceError {
 	if len(r.overlaps) == 0 || c.Kind == record.KindQuestion {
 		return nil

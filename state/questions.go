@@ -69,7 +69,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 func (r *run) askedBefore(s *engine.Scope, q engine.Question) (before askedQuestion, counts bool) {
 	before = r.questions.asked[q.ID]
 	if before.text != q.Text && r.restored.isRefused(before.generation) {
-		return before, false // asked by a changed program in a branch that had gone further
+		return before, false // a changed program asked it in another branch, before it was refused
 	}
 	return before, before.seq > r.rerun.within(s)
 }

@@ -39,7 +39,7 @@ type SignalOptions struct {
 }
 
 // Signal sends a signal to a stored run, from any process: a value that the run did not ask for,
-// such as news of an event outside. When Signal returns, the signal is durable. It waits until a
+// such as news of an outside event. When Signal returns, the signal is durable, and is kept until a
 // call of the run receives it, with [core.Receive] and its name. Signals of one name are received
 // in the order in which they were sent, if each was sent after Signal had returned for the one
 // before.

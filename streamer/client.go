@@ -54,9 +54,9 @@ type Client struct {
 	// MaxEvent is the maximum size of an event in bytes. Defaults to 4 MB.
 	MaxEvent int
 
-	// Absence is how long the client asks again for a run that the server refuses as unknown,
-	// before the events end. Defaults to 0: it asks once. A handler of this package refuses
-	// no run that it does not know: the connection waits until the run begins.
+	// Absence is how long the client keeps asking for a run that the server refuses as
+	// unknown, before the events end. Defaults to 0: it asks once. A handler of this package
+	// does not refuse an unknown run: the connection waits until the run begins.
 	Absence time.Duration
 
 	// Disconnected, if it is set, is called when a connection ended or could not be made,

@@ -242,7 +242,7 @@ func (r *run) attach(q *followQueue) (whole []Delta) {
 	return whole
 }
 
-// isCut reports whether the whole text of a delta lacks its beginning.
+// isCut reports whether the beginning of the text of a Whole delta is no longer kept.
 func (p *product) isCut(d *Delta) bool {
 	for i := range p.texts {
 		if t := &p.texts[i]; t.part == d.Part && t.index == d.Index {

@@ -27,7 +27,7 @@ type Minute struct {
 // History is what was published in the last hour. It is the body of /api/history.
 type History struct {
 	Now     time.Time `json:"now"`
-	Since   time.Time `json:"since"`   // earlier events are not known: the server began then, or an hour ago
+	Since   time.Time `json:"since"`   // when the server began, but at most an hour ago: earlier events are not known
 	Minutes []Minute  `json:"minutes"` // minutes in which something was published, the oldest first
 }
 

@@ -47,7 +47,7 @@ type Calls struct {
 	Waiting   int `json:"waiting"`   // how many of Active wait for time, such as that of their next attempt
 	Asking    int `json:"asking"`    // suspended until somebody answers
 	Stopped   int `json:"stopped"`   // interrupted, or cut off by the end of the run or a crash
-	Completed int `json:"completed"` //
+	Completed int `json:"completed"` // with an output
 	Failed    int `json:"failed"`    // for good
 	Attempts  int `json:"attempts"`  // of all calls
 	Retries   int `json:"retries"`   // how many of Attempts followed a failed one

@@ -185,7 +185,8 @@ func (t thread) ends(ctx context.Context, turn int) (bool, error) {
 	return ended, err
 }
 
-// history returns the messages of the turn and of those that it saw, within the bound.
+// history returns the messages of the turn and of the earlier turns that it saw: the last ones, at
+// most the given number.
 func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, error) {
 	var all [][]actors.Message
 	for n := 0; turn > 0 && n < most; {

@@ -75,7 +75,8 @@ func runWithFailures(t *testing.T, watch func(context.Context) context.Context) 
 	return string(data)
 }
 
-// TestStreamingLeavesTheSameRecords runs in bubbles, which all start at the same time.
+// TestStreamingLeavesTheSameRecords compares the times of the records, too: the clock of every
+// bubble starts at the same time.
 func TestStreamingLeavesTheSameRecords(t *testing.T) {
 	var plain, streamed string
 	var s seen

@@ -135,7 +135,7 @@ func (s *Store) verify(ctx context.Context, created time.Time, next uint64) erro
 	return nil
 }
 
-// messageOf reads a message of a run that was consumed.
+// messageOf decodes a message of a run that a consumer has delivered.
 func messageOf(msg jetstream.Msg) (*message, error) {
 	meta, err := msg.Metadata()
 	if err != nil {

@@ -108,8 +108,8 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	return all, nil
 }
 
-// bornOf distinguishes a run from others with its ID. A run that this process has open need not be
-// read for that.
+// bornOf returns what distinguishes the run from others with the same ID. A run that this process
+// has open is not read.
 func (s *Store) bornOf(ctx context.Context, runID string) (string, error) {
 	if j := s.ownJournal(runID); j != nil && !j.session.isOver() {
 		return j.marker.born, nil

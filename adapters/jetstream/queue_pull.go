@@ -213,13 +213,13 @@ func (q *Queue) consumer(ctx context.Context, p puller) (jetstream.Consumer, err
 	})
 }
 
-// filter is the subject of the jobs of a level.
+// filter returns the subject of the jobs that p pulls.
 func (q *Queue) filter(p puller) string {
 	return fmt.Sprintf("rq.%s.j.%d.%s.*", q.store.names.store, p.level, programToken(p.program))
 }
 
-// consumerUnused is how long after its last worker the server removes the consumer of a program and
-// version. The next worker creates it again, and finds the waiting jobs.
+// consumerUnused is how long the consumer of a program and version may be without a worker before
+// the server removes it. The next worker creates it again, and finds the waiting jobs.
 const consumerUnused = 24 * time.Hour
 
 // maxLeases limits how many jobs of one program can be taken at the same time.
@@ -260,10 +260,10 @@ func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *
 	}
 }
 
-// pullBatch is how many jobs are pulled at once where many wait.
+// pullBatch is how many jobs are pulled at once if many are waiting.
 const pullBatch = 16
 
-// waiting returns jobs that wait.
+// waiting returns the jobs that are waiting, at most pullBatch.
 func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	asked := time.Now()
 	batch, err := consumer.FetchNoWait(pullBatch)

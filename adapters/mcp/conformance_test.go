@@ -31,7 +31,7 @@ import (
 // passes.
 
 // installed installs the packages in testdata/conformance, and returns a function that
-// makes commands of their scripts.
+// returns commands that run their scripts.
 func installed(t *testing.T) func(script string, args ...string) *exec.Cmd {
 	t.Helper()
 	if os.Getenv("REPRISE_CONFORMANCE") == "" {

@@ -22,7 +22,7 @@ func (t *Telemetry) attempt(ctx context.Context, info *core.CallInfo, next func(
 }
 
 // begin starts the span of an attempt, and the span of its call if that has not started.
-// It returns the context for the handler and the call, which is nil outside a run.
+// It returns the context for the handler, and the span of the call, which is nil outside a run.
 func (t *Telemetry) begin(outside context.Context, info *core.CallInfo) (ctx context.Context, span trace.Span) {
 	ctx = outside
 	defer guard()

@@ -45,7 +45,7 @@ func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() 
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return storetest.OnBadConnection(d, next) })
 }
 
-// SetFew sets the limit up to which a store considers runs few.
+// SetFew replaces the constant few for one store.
 func SetFew(s *Store, few int) { s.db.few = few }
 
 // Words returns the searched texts of a run, as they are stored.

@@ -83,8 +83,8 @@ func pause(ctx context.Context, length time.Duration) bool {
 // bytes.
 func (d *database) channel() string { return "reprise:" + string(d.in) }
 
-// A payload contains the process that sends it, "jobs" if the queue has changed, and the runs that
-// have changed: allRuns if they do not fit.
+// A payload contains the ID of the process that sends it, someJobs if the queue has changed, and
+// the IDs of the runs that have changed, or allRuns if they do not fit.
 const (
 	payloadMost = 7000
 	allRuns     = "*"

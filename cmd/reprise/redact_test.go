@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// runWithSecrets returns a run with a secret in every text.
+// runWithSecrets stores a run with a secret in every text.
 func runWithSecrets(t *testing.T, dir string) {
 	t.Helper()
 	store, err := filestore.New(dir)

@@ -209,7 +209,7 @@ func (c *Call) hideOutput() {
 	}
 }
 
-// retry appends that the attempt failed, and when the next one may begin.
+// retry records that the attempt failed, and when the next one may begin.
 func (c *Call) retry(p *record.Progress, s *Scope, f *failure, v verdict) error {
 	var rec record.Record
 	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attempted)

@@ -69,8 +69,8 @@ func (s *service) llm() actors.LLM {
 	})
 }
 
-// check returns an error for requests that real services refuse: results without their
-// calls.
+// check fails the test for a request that real services refuse: one with results without
+// their calls, or calls without their results.
 func (s *service) check(req actors.Request) {
 	calls := make(map[string]bool)
 	for _, m := range req.Messages {

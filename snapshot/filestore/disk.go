@@ -209,7 +209,7 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 // where a file system turns zeros into holes.
 const maxHoles = 64 << 20
 
-// readable returns where the data of a file ends, or where the hole begins that exceeds maxHoles.
+// readable returns where the data of a file ends, or where the hole that exceeds maxHoles begins.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64
 	for upTo < size {

@@ -37,7 +37,7 @@ func TestErrorsNameTheRunTheFileAndTheRemedy(t *testing.T) {
 		"of nobody":    {filestore.FramesOf(0, []byte("\x01\x81\xa6format\x01")), snapshot.ErrCorrupt, damaged + ", byte 0, after record 6: the header names no run" + repair},
 		"no msgpack":   {filestore.FramesOf(0, []byte{1, 0xc1}), snapshot.ErrCorrupt, damaged + ", byte 0, after record 6: the header: byte 0: malformed msgpack: 0xc1 is not the beginning of a value" + repair},
 		"no record":    {filestore.FramesOf(0, head, slices.Concat([]byte{2, 7}, filler)), snapshot.ErrCorrupt, damaged + second + ", after record 6: field 0: byte 0: malformed msgpack: got an integer, want an array" + repair},
-		"a hole":       {filestore.FramesOf(0, head, slices.Concat([]byte{2}, encoded(t, 8))), snapshot.ErrCorrupt, damaged + second + ", after record 6: record 8 where record 7 follows" + repair},
+		"a hole":       {filestore.FramesOf(0, head, slices.Concat([]byte{2}, encoded(t, 8))), snapshot.ErrCorrupt, damaged + second + ", after record 6: record 8 where record 7 is expected" + repair},
 		"two headers":  {filestore.FramesOf(0, head, head), snapshot.ErrCorrupt, damaged + second + ", after record 6: a second header" + repair},
 		"empty":        {nil, snapshot.ErrCorrupt, damaged + ", byte 0, after record 6: it has no header" + repair},
 		"text":         {[]byte("hello"), snapshot.ErrCorrupt, damaged + ", byte 0, after record 6: it has no header" + repair},

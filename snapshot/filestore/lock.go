@@ -24,7 +24,7 @@ type fileLock struct {
 // errHeld means that another process has the lock.
 var errHeld = errors.New("held")
 
-// openLock opens a lock file. With create, the file need not exist.
+// openLock opens a lock file, and creates it if it does not exist.
 func openLock(name string) (*os.File, error) {
 	return openAs(name, os.O_CREATE|os.O_RDWR)
 }

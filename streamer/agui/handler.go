@@ -42,8 +42,8 @@ type Handler struct {
 	next    http.Handler
 }
 
-// New returns a handler for the runs of dash, which also authorizes the requests. Close the
-// handler after dash. New returns an error if the options are invalid.
+// New returns a handler for the runs of dash. The requests are also authorized by dash. Close
+// the handler after dash. New returns an error if the options are invalid.
 func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {
 	case o.Threads == nil || o.Control == nil:

@@ -154,7 +154,7 @@ func (p *Publisher) Publish(rec record.Record) {
 	}
 }
 
-// create makes the stream of a run, unless it exists by now. A stream that cannot be used
+// create makes the stream of a run, unless it already exists. A stream that cannot be used
 // is not tried again.
 func (p *Publisher) create(name string) {
 	p.mu.Lock()

@@ -25,7 +25,7 @@ func TestPagesComeBackAtOnceAfterARestart(t *testing.T) {
 	var options streamer.Options
 	if *long {
 		runs, pages = 10_000, 30
-		options.Reconnect = 500 * time.Millisecond // so that what they try in vain does not take all the time of the machine
+		options.Reconnect = 500 * time.Millisecond // so that attempts to reconnect while the server is down do not take all of the CPU time
 	}
 	store := manyRuns(t, runs)
 	s := newSite(t, stored.New(store), options, nil)

@@ -90,7 +90,7 @@ func TestArgyllV1WithoutMaxRetriesHasNone(t *testing.T) {
 	}
 }
 
-// The document does not define a missing backoff.
+// Version 1 does not say what a missing backoff means.
 func TestArgyllV1SaysThatAMissingBackoffIsNotDefined(t *testing.T) {
 	r, warnings, err := config.ReadArgyll([]byte(`{"work_config": {"max_retries": 1}}`), config.ArgyllV1, engine(t))
 	require.NoError(t, err)

@@ -94,7 +94,7 @@ func register(r *runner.Runner) error {
 	return nil
 }
 
-// A worker is a program that serves on a store.
+// A worker is a process that executes the runs of a store.
 type worker struct {
 	*process.Process
 	cmd *exec.Cmd
@@ -137,7 +137,7 @@ func TestServicesOnAServerTakeOverFromEachOther(t *testing.T) {
 	_, _, err = (&streamer.Client{URL: first.url}).Start(t.Context(), streamer.Start{Program: "work", RunID: "later", Input: input, At: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	second := begun(t, store)
-	require.Eventually(t, func() bool { // it counts the queue of both processes
+	require.Eventually(t, func() bool { // the second process counts the runs of the first, too
 		response, err := http.Get(second.url + "metrics")
 		if err != nil {
 			return false

@@ -110,10 +110,10 @@ func (c *campaign) begin(w *worker) {
 	w.process.Await("ready")
 }
 
-// pause returns a duration around the length of a lease.
+// pause waits for about the length of a lease.
 func (c *campaign) pause() { <-time.After(Pause(c.o.Rand, c.o.Lease)) }
 
-// Pause returns a duration around the length of a lease.
+// Pause returns a random duration, of 1.5 leases at most.
 func Pause(rng *rand.Rand, lease time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(3 * lease / 2)))
 }

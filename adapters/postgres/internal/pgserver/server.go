@@ -143,7 +143,7 @@ func (s *Server) start(ctx context.Context, program, logFile string, args []stri
 		return false, err
 	}
 	defer func() { _ = log.Close() }()
-	s.cmd = exec.Command(program, args...) //nolint:noctx // it ends by Stop, in its own way
+	s.cmd = exec.Command(program, args...) //nolint:noctx // Stop ends it
 	s.cmd.SysProcAttr, s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = as, filepath.Dir(logFile), log, log
 	if err := s.cmd.Start(); err != nil {
 		return false, err
