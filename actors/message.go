@@ -120,7 +120,7 @@ type ToolCall struct {
 // System returns a message with instructions for the model.
 func System(text string) Message { return Message{Role: RoleSystem, Text: text} }
 
-// User returns a message of the user.
+// User returns a message from the user.
 func User(text string, parts ...Part) Message {
 	return Message{Role: RoleUser, Text: text, Parts: parts}
 }

@@ -96,7 +96,7 @@ func (x redaction) detail(d *Detail) *Detail {
 	return &redacted
 }
 
-// value redacts the texts in a value of the user. A value that JSON cannot represent becomes text.
+// value redacts the texts in a user's value. A value that JSON cannot represent becomes text.
 func (x redaction) value(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int, int64, uint64, float64:

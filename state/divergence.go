@@ -160,8 +160,8 @@ func (*rerun) key(s *engine.Scope) *engine.Scope {
 // at returns the latest divergence before a call that is claimed in s now.
 func (r *rerun) at(s *engine.Scope) uint64 { return max(r.after[r.key(s)], r.within(s)) }
 
-// within returns the latest divergence before the call whose attempt s is, and so
-// before everything in s.
+// within returns the latest divergence before the call that s is an attempt of, and
+// so before everything in s.
 func (r *rerun) within(s *engine.Scope) uint64 { return r.since[s.Address()] }
 
 // from puts the divergence before everything that is claimed from now on, in s and in

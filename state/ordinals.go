@@ -206,7 +206,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 
 // hashAsRecorded returns the hash of a claimed input, computed as the recorded one was: before some
 // values were kept as JSON, equal inputs had other hashes. It encodes the input, which calls
-// methods of the user: r.mu must not be held.
+// the methods of its type: r.mu must not be held.
 func (r *run) hashAsRecorded(c record.Claim, input engine.ClaimedInput) record.Hash {
 	r.mu.Lock()
 	t := r.restored.calls[c.Address]
@@ -224,7 +224,7 @@ func (r *run) hashAsRecorded(c record.Claim, input engine.ClaimedInput) record.H
 
 // inputDifferences returns a few parts in which an input differs from the recorded
 // one, and none if the recorded input was not kept. It encodes the input, which calls
-// methods of the user: r.mu must not be held.
+// the methods of its type: r.mu must not be held.
 func (r *restored) inputDifferences(first uint64, input engine.ClaimedInput) []codec.Difference {
 	if first == 0 {
 		return nil

@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrNotRunning is found in the error of interrupting a run that no process has
-// open.
+// ErrNotRunning is found in the error of an interrupt of a run that no process has open.
 var ErrNotRunning = errors.New("no process is running it")
 
 // Interrupt asks the process that has a stored run open to interrupt it, as by

@@ -17,7 +17,7 @@ type reworded struct {
 }
 
 // rewords reports whether the request of a recalled call of a model has changed. It encodes the
-// input, which calls methods of the user: r.mu must not be held.
+// input, which calls the methods of its type: r.mu must not be held.
 func (r *run) rewords(c record.Claim, input engine.ClaimedInput) bool {
 	if c.Kind != record.KindLLM {
 		return false
@@ -33,7 +33,7 @@ func (r *run) rewords(c record.Claim, input engine.ClaimedInput) bool {
 
 // isReworded reports whether the request of a call differs from the one that
 // was recorded with the number, in parts that are not in its identity. It
-// encodes the input, which calls methods of the user: r.mu must not be held.
+// encodes the input, which calls the methods of its type: r.mu must not be held.
 func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 	was, err := r.restored.found.Record(number)
 	if err != nil || was.Detail == nil {

@@ -262,7 +262,7 @@ func (v *validation) compareQuestion(asker record.Address, asked bool, was, now 
 
 // compareInput notes the parts in which the input of a call differs from the recorded one, and the
 // hashes of both where the record does not have the input. It encodes the input, which calls
-// methods of the user: the lock of the run must not be held.
+// the methods of its type: the lock of the run must not be held.
 func (v *validation) compareInput(c record.Claim, found *record.Progress, input engine.ClaimedInput) {
 	v.mu.Lock()
 	t := v.restored.calls[c.Address]

@@ -210,7 +210,7 @@ func (ps *products) change() (due bool) {
 	return due
 }
 
-// watch has a client notified of changes.
+// watch registers a client, which is then notified of changes.
 func (ps *products) watch(fresh chan<- struct{}) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -183,7 +183,7 @@ type Handler struct {
 	shut     context.CancelFunc // ends it
 	notified chan struct{}      // closed when the notifying goroutine has ended
 
-	mu      sync.Mutex // guards the fields below, and that the handler is closed once
+	mu      sync.Mutex // guards the fields below, and the beginning of Close
 	due     []notifier // with clients that wait for a notification
 	clients clients
 	quiet   chan struct{} // closed when the last client of a closed handler has gone
@@ -353,8 +353,8 @@ func (h *Handler) rest(timer *time.Timer, d time.Duration) bool {
 	}
 }
 
-// Close refuses new requests, ends all streams, and waits until they have ended or
-// ctx ends, whose error it returns. Closing twice is fine.
+// Close refuses new requests, ends all streams, and waits until they have ended. If ctx
+// ends first, Close returns its error. Closing twice is fine.
 func (h *Handler) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if h.open.Err() == nil {

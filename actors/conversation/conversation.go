@@ -46,7 +46,7 @@ type options struct {
 }
 
 // WithMaxMessages bounds the history: the model gets at most the last n messages of
-// earlier turns. The first of them is a message of the user, so that every tool
+// earlier turns. The first of them is a message from the user, so that every tool
 // call has its result. Defaults to 100. Instructions are not part of the history.
 // Open panics if n is below 1.
 func WithMaxMessages(n int) Option { return func(o *options) { o.maxMessages = n } }

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A clientDoer sends requests through a go-openai client of the user. Such a client
+// A clientDoer sends requests through the user's own go-openai client. Such a client
 // does not expose its base URL and key, and has methods instead of HTTP requests.
 // Fields unknown to its types cannot be sent or received, and its streams do not expose
 // the headers of a failed request.

@@ -50,7 +50,7 @@ func (s *seen) part(part live.Part, attempt int) string {
 }
 
 // onWires runs the test for each of the APIs, with the client of the package and with
-// a client of the user.
+// a client that the user passes.
 func onWires(t *testing.T, test func(t *testing.T, model func(srv *openaitest.Server) openai.Model)) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		for _, external := range []bool{false, true} {
@@ -341,7 +341,8 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 	}
 }
 
-// A client of the user hides much, but a truncated text is never taken as complete.
+// A client that is passed to WithClient hides much of the stream, but a truncated text is never
+// taken as complete.
 func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
 	for body, whole := range map[string]bool{
 		piece("Fine.") + finish + done: true,

@@ -123,8 +123,8 @@ func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*sna
 	return extended, nil
 }
 
-// messages yields the messages on the subject of a run, from a sequence up to
-// another, at which there was one.
+// messages yields the messages on the subject of a run, between two sequences,
+// both included. There was a message at the last one.
 func (s *Store) messages(ctx context.Context, runID string, from, to uint64) iter.Seq2[*message, error] {
 	return func(yield func(*message, error) bool) {
 		subject := s.names.run(runID)

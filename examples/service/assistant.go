@@ -31,7 +31,7 @@ var assistant = actors.NewAgent("assistant", actors.NewLLM("script", "", func(ct
 // wordTime is the time the script takes for a word.
 const wordTime = 100 * time.Millisecond
 
-// countUserMessages returns the number of messages of the user.
+// countUserMessages returns the number of messages from the user.
 func countUserMessages(messages []actors.Message) (n int) {
 	for _, m := range messages {
 		if m.Role == actors.RoleUser {

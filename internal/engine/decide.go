@@ -150,7 +150,7 @@ func (c *Call) panic(f *failure, r Result) {
 	*f = c.classify(&failed)
 }
 
-// attemptOf returns the attempt in the form for functions of the user.
+// attemptOf returns the attempt in the form that the user's functions get.
 func (c *Call) attemptOf(s *Scope, err error) Attempt {
 	return Attempt{Number: s.Attempt() + 1, Err: err, Output: c.typed.Output(), RunID: c.root.settings.RunID, Address: c.address}
 }

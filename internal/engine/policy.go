@@ -44,7 +44,7 @@ type Retries interface {
 	Poll(a Attempt) bool
 }
 
-// An Attempt is an attempt in the form for functions of the user.
+// An Attempt is an attempt in the form that the user's functions get.
 type Attempt struct {
 	Number int   // from 1
 	Err    error // nil if it succeeded

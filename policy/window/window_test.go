@@ -204,7 +204,7 @@ func TestStoreGrowsLinearly(t *testing.T) {
 	assert.Less(t, sizes[40], 5*sizes[10], "size of the store after four times the turns")
 }
 
-// question returns the last message of the user.
+// question returns the last message from the user.
 func question(req actors.Request) (text string) {
 	for _, m := range req.Messages {
 		if m.Role == actors.RoleUser {

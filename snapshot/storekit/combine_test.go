@@ -85,7 +85,7 @@ func TestARefusedRequestDoesNotFailTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, errs := askAll(t, 1, 2, 13, 4)
 		if len(s.all) != 5 {
-			t.Errorf("the statements were %v, want one by one after the second", s.all)
+			t.Errorf("the statements were %v, want a separate one for each request after the second", s.all)
 		}
 		for n, err := range errs {
 			if wrong := n == 13; errors.Is(err, errRefused) != wrong || err != nil != wrong {

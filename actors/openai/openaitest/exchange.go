@@ -129,7 +129,7 @@ func (x *exchange) header(length string) {
 	h.Set("X-Request-Id", fmt.Sprintf("req_%d", x.number))
 }
 
-// guard calls a function of the user. It converts a panic to an error, so that it is
+// guard calls a user's function. It converts a panic to an error, so that it is
 // reported; net/http would swallow it.
 func guard(what string, fn func() error) (err error) {
 	defer func() {
