@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-// Tool makes a tool of f. The JSON schema of its arguments is inferred from In.
+// Tool makes a tool from f. The JSON schema of its arguments is inferred from In.
 // Tool panics if In has no such schema (the message names the field), if LLM
 // services do not accept the name, if f is nil, or if an option is invalid.
 func Tool[In, Out any](name, description string, f func(context.Context, In) (Out, error), opts ...actors.Option) actors.Tool[In, Out] {
@@ -20,7 +20,7 @@ func Tool[In, Out any](name, description string, f func(context.Context, In) (Ou
 	return actors.NewTool(name, description, s, f, opts...)
 }
 
-// Agent makes an agent of f, which calls other actors with the context that it
+// Agent makes an agent from f, which calls other actors with the context that it
 // receives. The JSON schema of its arguments is inferred from In. If In has no
 // such schema, the agent can be called but not given to a model. Agent panics if
 // LLM services do not accept the name, if f is nil, or if an option is invalid.
@@ -32,7 +32,7 @@ func Agent[In, Out any](name, description string, f func(context.Context, In) (O
 	return actors.DefineAgent(name, description, arguments, f, opts...)
 }
 
-// LLM makes a language model of f: a client of a service, or a script for a test.
+// LLM makes a language model from f: a client of a service, or a script for a test.
 // It panics if the name or an option is invalid, or if f is nil.
 func LLM(name, description string, f func(context.Context, actors.Request) (actors.Response, error), opts ...actors.Option) actors.LLM {
 	return actors.NewLLM(name, description, f, opts...)

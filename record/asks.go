@@ -35,7 +35,7 @@ func (a *Asks) UnmarshalText(text []byte) error {
 func (a Asks) NeedsSomebody() bool { return a == AsksAnswer || a == AsksDoubt }
 
 // Asks returns what the question of r, or the call that r suspends, waits for. It is 0 for other
-// records. A question that does not say waits for an answer.
+// records. For a question that does not say, it is AsksAnswer.
 func (r *Record) Asks() Asks {
 	switch {
 	case r.Kind == KindQuestion:

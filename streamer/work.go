@@ -35,7 +35,7 @@ type Work struct {
 // them.
 func (h *Handler) serveWork(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if scope.Runs != nil {
-		h.refuse(w, http.StatusForbidden, "forbidden", "the queue and the workers are of all runs, and you may not see all")
+		h.refuse(w, http.StatusForbidden, "forbidden", "the queue and the workers serve all runs, and you may not see all runs")
 		return
 	}
 	work, err := h.work(req.Context())

@@ -64,8 +64,8 @@ const defaultBaseURL = "https://api.openai.com/v1"
 // An API is one of the two APIs through which a model is called.
 type API string
 
-// The APIs. Auto selects the Responses API for models of OpenAI that accept tools, or
-// any request, only there, and the chat completions API for all others.
+// The APIs. Auto selects the Responses API for OpenAI models that accept tools, or any
+// request at all, only through that API, and the chat completions API for all others.
 const (
 	Auto      API = ""
 	Chat      API = "chat"

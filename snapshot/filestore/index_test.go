@@ -195,7 +195,7 @@ func TestLaterPagesKeepTheOrderOfTheFirst(t *testing.T) {
 	assert.EqualValues(t, runs+11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }), "a first page checks all runs again")
 }
 
-// A list of a few runs by ID, as a new thread needs it for its turns, does not check all runs.
+// A list of a few runs by ID, such as the turns of a new thread, does not check all runs.
 func TestAListOfAFewRunsDoesNotCheckAllRuns(t *testing.T) {
 	s, disk, dir := oldRuns(t, 200)
 	only := snapshot.Filter{Tags: []string{"tag-77"}, Only: func(id string) bool { return id == "run-0077" || id == "run-0078" }}

@@ -176,7 +176,7 @@ func watchesRecords(f *fixture) {
 	defer stop()
 	f.until(events, "an existing run", func(e snapshot.Change) bool {
 		if len(e.Records) > 0 {
-			f.Errorf("records that were there are new: %d", len(e.Records))
+			f.Errorf("%d records that existed before are reported as new", len(e.Records))
 		}
 		return e.Info.RunID == "old"
 	})
