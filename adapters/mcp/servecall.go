@@ -287,7 +287,10 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 		if err != nil || hasStopped(&p.info) {
 			return p, err
 		}
-		if p.questions, err = s.questions(ctx, runID); err != nil || len(p.questions) > 0 {
+		if p.questions, err = s.questions(ctx, runID); err == nil && len(p.questions) > 0 {
+			err = s.tellStored(ctx, c, runID, told) // the run may be further than the event
+		}
+		if err != nil || len(p.questions) > 0 {
 			return p, err
 		}
 	}
@@ -305,12 +308,15 @@ func (s *server) tellStored(ctx context.Context, c caller, runID string, told *u
 	return nil
 }
 
-// tell notifies the client of a record, if it wants progress and has not been notified of it.
+// tell notifies the client of a record after number told, if it wants progress.
 func (c *caller) tell(ctx context.Context, r *record.Record, told *uint64) {
-	if c.token == nil || r.Seq <= *told {
+	if r.Seq <= *told {
 		return
 	}
 	*told = r.Seq
+	if c.token == nil {
+		return
+	}
 	_ = c.session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: c.token, Progress: float64(r.Seq), Message: progressMessage(r)}) // the client may be gone
 }
 
