@@ -281,9 +281,8 @@ func (j *journal) finish(ctx context.Context, end snapshot.End) error {
 	if err != nil {
 		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(j.session.ctx, func() { cancel(errOver) })()
+	ctx, cancel := j.session.bound(ctx)
+	defer cancel()
 	if sendErr := j.sendLast(ctx, end); sendErr != nil {
 		return cmpErr(err, sendErr)
 	}

@@ -203,9 +203,8 @@ func (l *lease) Done(ctx context.Context) error {
 	if !l.queue.store.conn.IsConnected() { // otherwise the connection would send it when it is back, when the job may belong to another process
 		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(l.session.ctx, func() { cancel(errOver) })()
+	ctx, cancel := l.session.bound(ctx)
+	defer cancel()
 	if err := l.queue.store.retry(ctx, "$JS.ACK.", l.msg.DoubleAck); err != nil {
 		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, err))
 	}

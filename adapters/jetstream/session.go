@@ -35,6 +35,17 @@ type session struct {
 
 var errOver = errors.New("jetstream: the lease of this process is over")
 
+// bound returns a context that also ends when the session is over, with errOver. The caller calls
+// cancel.
+func (s *session) bound(ctx context.Context) (_ context.Context, cancel func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { end(errOver) })
+	return ctx, func() {
+		stop()
+		end(nil)
+	}
+}
+
 // isOver reports whether the process must not write any more. It checks the clock: a process that
 // was suspended notices it here.
 func (s *session) isOver() bool {

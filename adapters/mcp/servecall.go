@@ -287,11 +287,11 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 		if err != nil || hasStopped(&p.info) {
 			return p, err
 		}
-		if p.questions, err = s.questions(ctx, runID); err == nil && len(p.questions) > 0 {
-			err = s.tellStored(ctx, c, runID, told) // the run may be further than the event
-		}
-		if err != nil || len(p.questions) > 0 {
+		if p.questions, err = s.questions(ctx, runID); err != nil {
 			return p, err
+		}
+		if len(p.questions) > 0 {
+			return p, s.tellStored(ctx, c, runID, told) // the run may be further than the event
 		}
 	}
 	return p, ctx.Err()
