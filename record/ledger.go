@@ -43,11 +43,12 @@ type Ledger struct {
 	// Stop says why the run stopped; it is nil while the run is open and if it has an outcome.
 	Stop *InterruptedError
 
-	LastError *Failure // the latest failed attempt of a call; nil if none failed
-
 	counts  Counts
 	opening Counts // the counts when the run was last opened
 	because map[InterruptReason]int
+
+	failed    bool
+	lastError Failure // if failed is set
 
 	newest *Call // the open call that began last, if it is not in open yet
 	open   map[Address]*Call
@@ -102,7 +103,7 @@ func (l *Ledger) Add(r *Record) (c Transition) {
 	case r.Kind.IsCall():
 		l.addCall(r, &c)
 		if r.Status == StatusFailed {
-			l.LastError = &Failure{r.Address, r.Class, r.Err, r.Time}
+			l.failed, l.lastError = true, Failure{r.Address, r.Class, r.Err, r.Time}
 		}
 	case r.Kind == KindQuestion:
 		c.Asked = l.questions.ask(r)
@@ -133,11 +134,12 @@ func (l *Ledger) tick(r *Record) {
 		return
 	}
 	l.Updated = r.Time
-	if r.Kind == KindAnswer || !r.Time.After(l.clock) {
+	passed := r.Time.Sub(l.clock)
+	if r.Kind == KindAnswer || passed <= 0 {
 		return
 	}
 	if opens := r.Kind == KindRun && r.Status == StatusStarted; !l.clock.IsZero() && !opens {
-		l.counts.Took += r.Time.Sub(l.clock)
+		l.counts.Took += passed
 	}
 	l.clock = r.Time
 }
@@ -275,6 +277,9 @@ func cloneCalls(calls map[Address]*Call) map[Address]*Call {
 	}
 	return c
 }
+
+// LastError returns the latest failed attempt of a call. It returns false if none failed.
+func (l *Ledger) LastError() (Failure, bool) { return l.lastError, l.failed }
 
 // Questions returns the questions that can still be answered, in the order of asking. With sleeps,
 // it also returns those that end by time.

@@ -76,12 +76,11 @@ func (l *Ledger) follow(r *Record) *Call {
 	var call *Call
 	if n := len(l.spare); n > 0 {
 		call, l.spare = l.spare[n-1], l.spare[:n-1]
-		*call = Call{}
 	} else {
 		call = new(Call)
 	}
 	l.settle()
-	call.Address, call.Name, call.Kind = r.Address, r.Name, r.Kind
+	*call = Call{Address: r.Address, Name: r.Name, Kind: r.Kind}
 	l.newest = call
 	return call
 }

@@ -60,7 +60,7 @@ func StandingOf(l *record.Ledger) Standing {
 			s.Questions = append(s.Questions, OpenQuestion{q.ID, text, q.Asks, storableOr(q.Asked), storableOr(q.Due)})
 		}
 	}
-	if e := l.LastError; e != nil {
+	if e, failed := l.LastError(); failed {
 		s.LastError = &Failure{
 			record.Truncate(e.Address.String(), standingText), e.Class.String(), record.Truncate(e.Message(), standingText), storableOr(e.Time),
 		}

@@ -306,7 +306,10 @@ func (r *run) close() error {
 		last.Err = record.ErrorOf(last.Err) // the error in it is recorded already
 	}
 	r.keep(&last)
-	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.ledger.Counts().Usage, Standing: snapshot.StandingOf(&r.ledger)}
+	end := snapshot.End{Status: r.status(), Stop: r.whyStopped()}
+	if r.keeper.isStored() {
+		end.Usage, end.Standing = r.ledger.Counts().Usage, snapshot.StandingOf(&r.ledger)
+	}
 	if end.Status != r.found.Status {
 		r.keeper.release()
 	}

@@ -43,7 +43,7 @@ type Report struct {
 func (st *ExecutionState) Report() Report {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
-	n := st.run.ledger.Opening()
+	n := st.run.tally().Opening()
 	return Report{
 		Restored: n.Recalled, Executed: n.Outcomes, Attempts: n.Attempts, Cached: n.Cached,
 		Retries: n.Retries, Exhausted: n.Exhausted, Waited: n.Waited, Usage: n.Usage,

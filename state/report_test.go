@@ -2,11 +2,15 @@ package state_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
@@ -39,4 +43,42 @@ func TestReportCountsCallsAndNotTheGroupsThatHoldThem(t *testing.T) {
 	require.NoError(t, st.Close())
 	assert.Equal(t, 1, st.Report().Restored, "only the agent counts: the calls inside it were not recalled")
 	assert.Zero(t, st.Report().Attempts)
+}
+
+// A run in memory counts its records only when somebody asks.
+func TestReportDoesNotDependOnHowOftenItIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report := func(asks bool) state.Report {
+			st, ctx := testkit.Run(t)
+			ask := func() {
+				if asks {
+					st.Report()
+				}
+			}
+			retry := core.RetryConfig{MaxAttempts: 3, InitialDelay: time.Minute, Jitter: core.NoJitter}
+			flaky := testkit.Tool(t, "flaky", retry, testkit.Failing(2, core.Retryable(errors.New("boom"))))
+			broken := testkit.Tool(t, "broken", retry, testkit.Fail(errors.New("boom")))
+			agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+				ask()
+				out, err := testkit.Call(ctx, flaky)
+				ask()
+				_, _ = testkit.Call(ctx, broken)
+				return out, err
+			})
+			for range 100 { // more records than fit into a chunk
+				ask()
+				_, err := testkit.Call(ctx, agent)
+				require.NoError(t, err)
+			}
+			require.NoError(t, st.Close())
+			first := st.Report()
+			assert.Equal(t, first, st.Report(), "asked twice")
+			return st.Report()
+		}
+		often := report(true)
+		assert.Equal(t, often, report(false))
+		assert.Equal(t, 300, often.Executed)
+		assert.Equal(t, 2, often.Retries, "the tool fails twice only")
+		assert.Equal(t, 2*time.Minute, often.Waited)
+	})
 }

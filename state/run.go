@@ -28,9 +28,9 @@ type run struct {
 	found      snapshot.Info // as the run was left; zero for a new run
 	restored   *restored     // nil for a new run
 
-	mu        sync.Mutex // guards what follows; never held while code of users runs
-	ledger    record.Ledger
-	report    Report // counts that the ledger does not have
+	mu        sync.Mutex    // guards what follows; never held while code of users runs
+	ledger    record.Ledger // up to ledger.Last; see tally
+	report    Report        // counts that the ledger does not have
 	questions questions
 	values    values
 	versions  versions
@@ -93,7 +93,7 @@ func now() time.Time { return time.Now().UTC().Round(0) }
 func (r *run) counts() record.Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ledger.Counts()
+	return r.tally().Counts()
 }
 
 // Append implements engine.Run. The record is numbered and kept in one step;
@@ -314,7 +314,8 @@ func (r *run) Replay(s *engine.Scope, traced *record.Record) error {
 	}
 	a := s.Address()
 	if kind := r.restored.calls[a].kind; traced == nil || !kind.IsParallel() { // otherwise the calls inside are counted
-		r.ledger.Add(&record.Record{Kind: kind, Address: a, Generation: r.ledger.Generation, Status: record.StatusRecovered, Replayed: true})
+		l := r.tally()
+		l.Add(&record.Record{Kind: kind, Address: a, Generation: l.Generation, Status: record.StatusRecovered, Replayed: true})
 	}
 	r.publish()
 	return nil
@@ -356,12 +357,25 @@ func (r *run) keep(rec *record.Record) {
 		r.keeper.release()
 	}
 	r.keeper.add(*rec)
-	r.ledger.Add(rec)
-	if rec.WillRetry {
-		r.ledger.Last++ // the retrying record, which says nothing new
+	if r.keeper.isStored() {
+		r.ledger.Add(rec)
+		if rec.WillRetry {
+			r.ledger.Last++ // the retrying record, which says nothing new
+		}
 	}
 	r.effects.follow(rec)
 	r.questions.follow(rec, rec.Seq)
+}
+
+// tally returns the ledger of all records so far. A run in memory adds its records to the ledger
+// only here: that is a fifth of the time of a call, and most programs never ask. A run in a store
+// may have dropped them by then. r.mu must be held.
+func (r *run) tally() *record.Ledger {
+	for i := int(r.ledger.Last); i < r.keeper.len(); i++ {
+		rec := r.keeper.at(i)
+		r.ledger.Add(&rec)
+	}
+	return &r.ledger
 }
 
 // forget drops records from memory that are both stored and published. r.mu must be held.
