@@ -51,7 +51,7 @@ func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEven
 // published, such as the end of a run that was cancelled while no process had it open.
 func (h *Handler) Reread(runID string) {
 	if r := h.runs.find(runID); r != nil {
-		r.products.tell(FollowEvent{})
+		r.products.tell(nil)
 	}
 }
 
@@ -264,11 +264,20 @@ func (r *run) detach(q *followQueue) {
 	}
 }
 
-// tell passes an event to the followers of the run in this process.
-func (ps *products) tell(e FollowEvent) {
+// tell passes a copy of the record to the followers of the run in this process. Without a record,
+// it passes an empty event.
+func (ps *products) tell(rec *record.Record) {
 	ps.mu.Lock()
 	queues := ps.queues
 	ps.mu.Unlock()
+	if len(queues) == 0 {
+		return
+	}
+	var e FollowEvent
+	if rec != nil {
+		kept := *rec
+		e.Record = &kept
+	}
 	for _, q := range queues {
 		q.put(e)
 	}

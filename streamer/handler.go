@@ -263,7 +263,7 @@ func (h *Handler) Publish(rec record.Record) {
 	if fresh {
 		h.history.take(&rec)
 		if !rec.Replayed {
-			r.products.tell(FollowEvent{Record: &whole})
+			r.products.tell(&whole)
 		}
 	}
 	h.counters.events.Add(1)

@@ -66,11 +66,15 @@ type closed struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checkOf returns the check of a frame, whose first bytes are head.
+// checkOf returns the check of a frame, whose first bytes are head: the checksum of the offset, big
+// endian, and of the head without the check. The bytes of the offset are added here, since a slice
+// of them would be allocated for each frame.
 func checkOf(offset int64, head []byte) uint32 {
-	var at [8]byte
-	binary.BigEndian.PutUint64(at[:], uint64(offset))
-	return crc32.Update(crc32.Checksum(at[:], castagnoli), castagnoli, head[4:frameHead])
+	sum := ^uint32(0)
+	for shift := 56; shift >= 0; shift -= 8 {
+		sum = castagnoli[byte(sum)^byte(offset>>shift)] ^ sum>>8
+	}
+	return crc32.Update(^sum, castagnoli, head[4:frameHead])
 }
 
 // beginFrame appends an empty head of a frame, and the kind. The caller appends the rest of the
