@@ -78,7 +78,7 @@ func (d *crashDisk) Create(name string) (filestore.DiskFile, error) {
 	}
 	c := new(content)
 	d.now[d.rel(name)] = c
-	return &crashFile{d, f, c, d.rel(name)}, nil
+	return &crashFile{f, d, c, d.rel(name)}, nil
 }
 
 func (d *crashDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
@@ -91,7 +91,7 @@ func (d *crashDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &crashFile{d, f, d.now[d.rel(name)], d.rel(name)}, nil
+	return &crashFile{f, d, d.now[d.rel(name)], d.rel(name)}, nil
 }
 
 func (d *crashDisk) Rename(from, to string) error {
@@ -166,8 +166,8 @@ func (d *crashDisk) SyncDir(name string) error {
 }
 
 type crashFile struct {
+	filestore.DiskFile
 	disk *crashDisk
-	file filestore.DiskFile
 	c    *content
 	name string
 }
@@ -184,7 +184,7 @@ func (f *crashFile) WriteAt(data []byte, offset int64) (int, error) {
 	f.c.resize(max(len(f.c.data), int(offset)+len(data)))
 	copy(f.c.data[offset:], data)
 	f.c.writes = append(f.c.writes, span{int(offset), int(offset) + len(data)})
-	n, _ := f.file.WriteAt(data, offset)
+	n, _ := f.DiskFile.WriteAt(data, offset)
 	return n, err
 }
 
@@ -194,7 +194,7 @@ func (f *crashFile) Allocate(offset, size int64) error {
 	if _, err := f.disk.step("allocate %d bytes of %s", size, f.name); err != nil {
 		return err
 	}
-	if err := f.file.Allocate(offset, size); err != nil {
+	if err := f.DiskFile.Allocate(offset, size); err != nil {
 		return err
 	}
 	f.c.resize(max(len(f.c.data), int(offset+size)))
@@ -208,7 +208,7 @@ func (f *crashFile) Truncate(size int64) error {
 		return err
 	}
 	f.c.resize(int(size))
-	return f.file.Truncate(size)
+	return f.DiskFile.Truncate(size)
 }
 
 // resize changes the size of the content. A larger content ends with zeros.
@@ -263,8 +263,6 @@ func (c *content) reordered() []byte {
 	}
 	return found
 }
-
-func (f *crashFile) Close() error { return f.file.Close() }
 
 // worlds returns directories with what may be found after the crash.
 func (d *crashDisk) worlds(t *testing.T) map[string]string {

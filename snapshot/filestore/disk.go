@@ -13,9 +13,9 @@ import (
 )
 
 // disk contains all operations of a store on files. Tests replace it by a disk that fails, or that
-// stops as in a crash. Locks do not use it.
+// stops as in a crash. Lock files do not use it.
 type disk interface {
-	Open(name string) (openFile, error) // opens a file for reading; a link or a pipe is an error
+	Open(name string) (openFile, int64, error) // opens a file for reading, and returns its size; a link or a pipe is an error
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Create(name string) (diskFile, error)      // creates a file for writing, 0600; an existing file of that name is removed first
 	OpenToWrite(name string) (diskFile, error) // opens an existing file
@@ -35,11 +35,11 @@ type openFile interface {
 
 // diskFile is a file that is written.
 type diskFile interface {
+	lockable
 	WriteAt(data []byte, offset int64) (int, error)
 	Allocate(offset, size int64) error // reserves room for size bytes at offset, which read as zeros; ErrUnsupported where the system cannot
 	Truncate(size int64) error
 	Sync() error // makes what was written durable, and the size of the file
-	Close() error
 }
 
 // osDisk is the disk of the operating system. It follows links only in the path of the
@@ -59,12 +59,12 @@ func (f osFile) Allocate(offset, size int64) error { return allocate(f.File, off
 
 func (f osFile) Sync() error { return f.syncs.sync(f.File, syncData) }
 
-func (d osDisk) Open(name string) (openFile, error) {
-	f, err := openRegular(name)
+func (d osDisk) Open(name string) (openFile, int64, error) {
+	f, info, err := openAs(name, os.O_RDONLY)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return osFile{f, d.syncs}, nil
+	return osFile{f, d.syncs}, info.Size(), nil
 }
 
 func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
@@ -86,7 +86,7 @@ func (d osDisk) Create(name string) (diskFile, error) {
 }
 
 func (d osDisk) OpenToWrite(name string) (diskFile, error) {
-	f, err := openAs(name, os.O_WRONLY)
+	f, _, err := openAs(name, os.O_WRONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -140,20 +140,16 @@ func isDir(name string) error {
 	return nil
 }
 
-// openRegular opens a regular file for reading. Anything else, such as a link or a pipe, is
-// an error.
-func openRegular(name string) (*os.File, error) {
-	return openAs(name, os.O_RDONLY)
-}
-
-func openAs(name string, flags int) (*os.File, error) {
+// openAs opens a regular file. Anything else, such as a link or a pipe, is an error.
+func openAs(name string, flags int) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(name, flags|noFollow, 0o600)
-	if errors.Is(err, syscall.ELOOP) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errLink}
-	} else if errors.Is(err, syscall.EISDIR) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errNoFile}
-	} else if err != nil {
-		return nil, err
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: errLink}
+	case errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENXIO): // ENXIO: a pipe that nobody reads, or a socket
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: errNoFile}
+	case err != nil:
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -161,28 +157,14 @@ func openAs(name string, flags int) (*os.File, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return f, nil
-}
-
-// openSized opens a file for reading, and returns its size.
-func openSized(d disk, name string) (openFile, int64, error) {
-	f, err := d.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		_ = f.Close()
-		return nil, 0, err
-	}
-	return f, info.Size(), nil
+	return f, info, nil
 }
 
 // readFile reads a file of at most limit bytes.
 func readFile(d disk, name string, limit int64) ([]byte, error) {
-	f, size, err := openSized(d, name)
+	f, size, err := d.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -229,16 +211,12 @@ func readable(f source, size int64) (upTo int64, all bool) {
 // writeSynced writes a file. When it returns, the file is durable, but not its name. If the file
 // cannot be finished, writeSynced removes it.
 func writeSynced(d disk, name string, data []byte) error {
-	return write(d, name, data, diskFile.Sync)
-}
-
-func write(d disk, name string, data []byte, sync func(diskFile) error) error {
 	f, err := d.Create(name)
 	if err != nil {
 		return err
 	}
 	if err = writeAt(f, data, 0); err == nil {
-		err = sync(f)
+		err = f.Sync()
 	}
 	if closed := f.Close(); err == nil {
 		err = closed

@@ -26,15 +26,15 @@ type countingDisk struct {
 	opened, read atomic.Int64
 }
 
-func (d *countingDisk) Open(name string) (filestore.OpenFile, error) {
+func (d *countingDisk) Open(name string) (filestore.OpenFile, int64, error) {
 	if filepath.Base(name) == "meta" {
 		d.opened.Add(1)
 	}
-	f, err := d.Disk.Open(name)
+	f, size, err := d.Disk.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return countingFile{f, d}, nil
+	return countingFile{f, d}, size, nil
 }
 
 type countingFile struct {

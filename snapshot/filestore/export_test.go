@@ -107,8 +107,12 @@ func IsNamed(t testing.TB, name string, f func()) bool {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
+	locked, err := l.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
 	f()
-	named, err := (&fileLock{l, name}).isNamed()
+	named, err := (&fileLock{l, locked, name}).isNamed()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,12 +173,12 @@ func Interpret(runID string, compacted, journal []byte) (*snapshot.Run, *snapsho
 // A memoryDisk holds files by the last element of their names, for reading only.
 type memoryDisk map[string][]byte
 
-func (d memoryDisk) Open(name string) (openFile, error) {
+func (d memoryDisk) Open(name string) (openFile, int64, error) {
 	data, ok := d[filepath.Base(name)]
 	if !ok {
-		return nil, fs.ErrNotExist
+		return nil, 0, fs.ErrNotExist
 	}
-	return memoryFile{data}, nil
+	return memoryFile{data}, int64(len(data)), nil
 }
 
 func (memoryDisk) ReadDir(string) ([]fs.DirEntry, error) { return nil, errors.ErrUnsupported }

@@ -36,15 +36,15 @@ func (d *failingDisk) call(kind, name string) error {
 	return &fs.PathError{Op: kind, Path: name, Err: d.err}
 }
 
-func (d *failingDisk) Open(name string) (filestore.OpenFile, error) {
+func (d *failingDisk) Open(name string) (filestore.OpenFile, int64, error) {
 	if err := d.call("open", name); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	f, err := d.Disk.Open(name)
+	f, size, err := d.Disk.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return failingReader{f, d, name}, nil
+	return failingReader{f, d, name}, size, nil
 }
 
 func (d *failingDisk) ReadDir(name string) ([]fs.DirEntry, error) {

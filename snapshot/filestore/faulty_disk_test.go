@@ -21,9 +21,9 @@ func newFaultyDisk() *faultyDisk {
 	return &faultyDisk{Disk: fastDisk{filestore.OSDisk}, open: fine, create: fine, write: fine, sync: fine, synced: fine, rename: fine, syncDir: fine}
 }
 
-func (d *faultyDisk) Open(name string) (filestore.OpenFile, error) {
+func (d *faultyDisk) Open(name string) (filestore.OpenFile, int64, error) {
 	if err := d.open(filepath.Base(name)); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	return d.Disk.Open(name)
 }

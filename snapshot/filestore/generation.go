@@ -41,7 +41,7 @@ func (j *Journal) begin(r *reading) error {
 	if r.found {
 		running.info.Status, running.info.Generation = snapshot.StatusRunning, r.recorded.Generation
 		running.info.LastSeq = r.meta.info.LastSeq // no more than this has to be on the disk yet
-		if err := d.writeMeta(l, &running); err != nil {
+		if err := l.write(&running); err != nil {
 			return unavailable(err)
 		}
 	}
@@ -49,10 +49,12 @@ func (j *Journal) begin(r *reading) error {
 		return err
 	}
 	running.info = j.info
-	if err := d.writeMeta(l, &running); err != nil {
+	if err := l.write(&running); err != nil {
 		d.store.warn(d.runID, err)
 	}
-	_ = remove(d.disk, d.path(updateName)) // the journal contains the same now
+	if u.exists() {
+		_ = remove(d.disk, d.path(updateName)) // the journal contains the same now
+	}
 	return nil
 }
 
@@ -113,7 +115,7 @@ func (d *runDir) settle(r *reading, info *snapshot.Info) (closed, error) {
 // Open begins another journal.
 func (j *Journal) continueLast(r *reading) error {
 	d := j.dir
-	j.number = r.listing.newest()
+	j.number = r.last.number
 	j.oldest = j.number
 	f, err := d.disk.OpenToWrite(d.path(journalName(j.number)))
 	if err != nil {

@@ -83,7 +83,7 @@ func (d *runDir) post(id string, data []byte) error {
 
 // mustExist returns ErrNotFound for a run that does not exist.
 func (d *runDir) mustExist(ctx context.Context) error {
-	if m, err := d.readMeta(); err == nil && m.isWhole {
+	if meta, err := os.Lstat(d.path(metaName)); err == nil && meta.Mode().IsRegular() && meta.Size() > 0 { // it is written after the run
 		return nil
 	}
 	r, err := d.read(ctx)
@@ -99,12 +99,14 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	if err := s.check(ctx, runID); err != nil {
 		return nil, err
 	}
-	if err := isDir(s.run(runID, inboxName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
+	d := s.dir(runID)
+	err := isDir(d.path(inboxName))
+	var entries []fs.DirEntry
+	if err == nil {
+		entries, err = s.disk.ReadDir(d.path(inboxName))
 	}
-	entries, err := s.disk.ReadDir(s.run(runID, inboxName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, s.dir(runID).mustExist(ctx)
+		return nil, d.mustExist(ctx)
 	} else if err != nil {
 		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
@@ -113,14 +115,14 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 		if s.isIgnored(runID, e) {
 			continue
 		}
-		m, err := s.dir(runID).message(e.Name())
+		m, err := d.message(e.Name())
 		var refused *refusedError
 		switch {
 		case err == nil:
 			all = append(all, m)
 		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 		case errors.As(err, &refused):
-			s.dir(runID).refuse(e.Name(), refused)
+			d.refuse(e.Name(), refused)
 		default:
 			return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 		}

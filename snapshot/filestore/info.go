@@ -31,7 +31,6 @@ func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 			return before.info, err
 		}
 		info, infoErr := d.end(ctx, before.info.Created)
-		u, updateErr := d.readUpdate()
 		after, isHeld, err := d.state()
 		switch {
 		case err != nil:
@@ -40,10 +39,10 @@ func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 			continue
 		case infoErr != nil:
 			return snapshot.Info{}, infoErr
-		case updateErr != nil:
-			return snapshot.Info{}, advise(updateErr)
+		case after.damaged != nil:
+			return snapshot.Info{}, advise(after.damaged)
 		}
-		info = u.apply(info)
+		info = after.update.apply(info)
 		if info.Open = isHeld; !isHeld && info.Status == snapshot.StatusRunning {
 			info = storekit.Crashed(info)
 		}

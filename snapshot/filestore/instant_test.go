@@ -39,10 +39,10 @@ func (d *instantDisk) ReadDir(name string) ([]fs.DirEntry, error) {
 	return d.Disk.ReadDir(name)
 }
 
-func (d *instantDisk) Open(name string) (filestore.OpenFile, error) {
+func (d *instantDisk) Open(name string) (filestore.OpenFile, int64, error) {
 	d.step()
-	f, err := d.Disk.Open(name)
-	return instantFile{f, d}, err
+	f, size, err := d.Disk.Open(name)
+	return instantFile{f, d}, size, err
 }
 
 type instantFile struct {

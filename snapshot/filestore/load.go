@@ -143,15 +143,15 @@ func (d *runDir) readLocked() (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta, err := d.meta()
+	meta, err := d.metaAndUpdate()
 	if err != nil {
 		return nil, err
 	}
 	return r, d.compare(r, meta, math.MaxUint64)
 }
 
-// compare adds the content of the update file to the reading, and compares the reading with the
-// meta file. The records up to known existed before the files were read.
+// compare compares the reading with the meta file, and adds the content of the update file to it.
+// The records up to known existed before the files were read.
 func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	r.meta = meta
 	if !meta.isWhole && r.cut {
@@ -165,15 +165,14 @@ func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 		r.compareMeta(d.runID, known)
 	}
 	r.findEnd()
-	u, err := d.readUpdate()
 	var damage *snapshot.CorruptError
 	switch {
-	case errors.As(err, &damage):
+	case errors.As(meta.damaged, &damage):
 		r.isDamaged(d.runID, damage.File, damage.Offset, damage.Err)
-	case err != nil:
-		return err
+	case meta.damaged != nil:
+		return meta.damaged
 	}
-	r.change(func(run *snapshot.Run) { run.Info = u.apply(run.Info) })
+	r.change(func(run *snapshot.Run) { run.Info = meta.update.apply(run.Info) })
 	return nil
 }
 
@@ -227,7 +226,7 @@ func (r *reading) compareMeta(runID string, known uint64) {
 // other journal is read, and if the process that closed the run synced the journal up to its end.
 func (r *reading) findEnd() {
 	n, closed := len(r.ends), r.meta.closed
-	if n == 1 && r.meta.ok && r.damage == nil && r.torn == nil && r.ends[0].number == closed.journal && r.ends[0].end == closed.end {
+	if n == 1 && r.damage == nil && r.torn == nil && r.ends[0].number == closed.journal && r.ends[0].end == closed.end {
 		r.last = &r.ends[0]
 	}
 }

@@ -17,8 +17,17 @@ import (
 // A writer holds it exclusively. A process that only checks for a writer takes the lock shared for
 // a moment; tryExclusive must not mistake that for a writer.
 type fileLock struct {
-	f    *os.File
+	f    lockable
+	file fs.FileInfo // of f
 	name string
+}
+
+// lockable is an open file.
+type lockable interface {
+	Fd() uintptr
+	Name() string
+	Stat() (fs.FileInfo, error)
+	Close() error
 }
 
 // errHeld means that another process has the lock.
@@ -26,23 +35,24 @@ var errHeld = errors.New("held")
 
 // openLock opens a lock file, and creates it if it does not exist.
 func openLock(name string) (*os.File, error) {
-	return openAs(name, os.O_CREATE|os.O_RDWR)
+	f, _, err := openAs(name, os.O_CREATE|os.O_RDWR)
+	return f, err
 }
 
-// exclusive takes the lock on the file that open opens, or returns errHeld. With wait it waits
-// until ctx ends. The system call cannot be cancelled, so exclusive does not let it block, but
-// repeats it after pauses of up to 25 ms.
+// exclusive takes the lock on the file that open opens, which has that name, or returns errHeld.
+// With wait it waits until ctx ends. The system call cannot be cancelled, so exclusive does not let
+// it block, but repeats it after pauses of up to 25 ms.
 //
 // The file may be deleted, with its whole directory, after it is opened and before it is locked.
-// Others would then lock another file, so exclusive begins again. It calls prepare before each
-// opening.
+// Others would then lock another file, so exclusive begins again, and opens it again. It also does
+// that if open returns errRetry.
 //
 // A reader holds the lock shared only for a moment. A lock that is still shared after sharedTries
 // counts as held.
-func exclusive(ctx context.Context, name string, wait bool, prepare func() error, open func(string) (*os.File, error)) (*fileLock, error) {
+func exclusive(ctx context.Context, name string, wait bool, open func() (lockable, error)) (*fileLock, error) {
 	shared := 0
 	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
-		l, err := tryExclusive(name, prepare, open)
+		l, err := tryExclusive(name, open)
 		switch {
 		case err == nil:
 			return l, nil
@@ -73,14 +83,9 @@ var (
 	errShared = fmt.Errorf("%w by another program, which shares it", errHeld)
 )
 
-func tryExclusive(name string, prepare func() error, open func(string) (*os.File, error)) (*fileLock, error) {
-	if err := prepare(); err != nil {
-		return nil, err
-	}
-	f, err := open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errRetry // it was deleted meanwhile
-	} else if err != nil {
+func tryExclusive(name string, open func() (lockable, error)) (*fileLock, error) {
+	f, err := open()
+	if err != nil {
 		return nil, err
 	}
 	if err := flock(f, lockExclusive); err != nil {
@@ -90,8 +95,12 @@ func tryExclusive(name string, prepare func() error, open func(string) (*os.File
 		_ = f.Close()
 		return nil, err
 	}
-	l := &fileLock{f, name}
-	if named, err := l.isNamed(); err != nil || !named {
+	l := &fileLock{f: f, name: name}
+	named := false
+	if l.file, err = f.Stat(); err == nil {
+		named, err = l.isNamed()
+	}
+	if err != nil || !named {
 		_ = f.Close()
 		return nil, cmp.Or(err, errRetry)
 	}
@@ -100,10 +109,6 @@ func tryExclusive(name string, prepare func() error, open func(string) (*os.File
 
 // isNamed reports whether the locked file still has its name.
 func (l *fileLock) isNamed() (bool, error) {
-	locked, err := l.f.Stat()
-	if err != nil {
-		return false, err
-	}
 	named, err := os.Lstat(l.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
@@ -111,7 +116,7 @@ func (l *fileLock) isNamed() (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	return os.SameFile(locked, named), nil
+	return os.SameFile(l.file, named), nil
 }
 
 // release releases the lock. Closing the file is not enough: a process that is being started at the
@@ -123,7 +128,7 @@ func (l *fileLock) release() {
 
 // isHeld reports whether a process holds the lock on the file exclusively.
 func isHeld(name string) (bool, error) {
-	f, err := openRegular(name)
+	f, _, err := openAs(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if err != nil {

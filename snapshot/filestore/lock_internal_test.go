@@ -13,15 +13,15 @@ import (
 // A new process has the descriptor of the lock from its fork until it executes its program.
 func TestALockIsReleasedWhileAnotherProcessIsStarted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
-	prepare := func() error { return nil }
-	first, err := exclusive(t.Context(), name, false, prepare, openLock)
+	open := func() (lockable, error) { return openLock(name) }
+	first, err := exclusive(t.Context(), name, false, open)
 	require.NoError(t, err)
 	inherited, err := syscall.Dup(int(first.f.Fd()))
 	require.NoError(t, err)
 	defer func() { _ = syscall.Close(inherited) }()
 	first.release()
 
-	second, err := exclusive(t.Context(), name, false, prepare, openLock)
+	second, err := exclusive(t.Context(), name, false, open)
 	require.NoError(t, err)
 	second.release()
 }

@@ -5,7 +5,6 @@ package filestore
 import (
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 )
 
@@ -16,6 +15,6 @@ const (
 )
 
 // flock fails: without locks, two writers would overwrite each other's data.
-func flock(f *os.File, _ int) error {
+func flock(f lockable, _ int) error {
 	return fmt.Errorf("snapshot: lock %s: on %s: %w", f.Name(), runtime.GOOS, errors.ErrUnsupported)
 }

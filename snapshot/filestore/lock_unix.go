@@ -5,7 +5,6 @@ package filestore
 import (
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 )
 
@@ -17,7 +16,7 @@ const (
 
 // flock takes or releases the lock of an open file, without waiting. The lock belongs to this
 // opening of the file: two openings in one process exclude each other, too.
-func flock(f *os.File, how int) error {
+func flock(f lockable, how int) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 		switch {

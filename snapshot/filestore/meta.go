@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -31,11 +30,14 @@ const maxMeta = 16 << 20
 // The size of a meta file is a multiple of metaBlock, so that it seldom changes.
 const metaBlock = 512
 
-// A metaFile is the content of a meta file.
+// A metaFile is the content of a meta file, and of the update file.
 type metaFile struct {
 	header
 	isWhole bool // the file exists and can be read
 	ok      bool // isWhole is true, and the other files have not changed since this one was written
+
+	update  update
+	damaged error // why the update file cannot be used; nil if it can
 }
 
 // isClosed reports whether the file says how the run was closed, and is up to date.
@@ -49,25 +51,38 @@ func (m *metaFile) isUnchangedSince(other *metaFile) bool {
 		(m.info.Status == running) == (other.info.Status == running)
 }
 
-// meta reads the meta file, and checks whether the other files have changed since it was
-// written. It does not check the journals of a run that is running: they change all the
-// time.
+// meta reads the meta file and the update file, and checks whether the other files have changed
+// since the meta file was written.
 func (d *runDir) meta() (metaFile, error) {
-	m, err := d.readMeta()
-	if err != nil || !m.isWhole {
-		return m, err
-	}
-	switch u, err := d.readUpdate(); {
-	case isOfFiles(err), u.isOf(&m.info) && u.info.Updated.After(m.info.Updated):
-		return m, nil
-	case err != nil:
-		return m, err
-	}
-	m.ok = m.info.Status == snapshot.StatusRunning
-	if !m.ok {
-		m.ok, err = d.endsAt(m.closed)
+	m, err := d.metaAndUpdate()
+	if err == nil {
+		m.ok, err = d.isUpToDate(&m)
 	}
 	return m, err
+}
+
+// metaAndUpdate reads the meta file and the update file.
+func (d *runDir) metaAndUpdate() (metaFile, error) {
+	m, err := d.readMeta()
+	if err != nil {
+		return m, err
+	}
+	if m.update, err = d.readUpdate(); isOfFiles(err) {
+		m.damaged, err = err, nil
+	}
+	return m, err
+}
+
+// isUpToDate reports whether the other files have not changed since the meta file was written. It
+// does not check the journals of a run that is running: they change all the time.
+func (d *runDir) isUpToDate(m *metaFile) (bool, error) {
+	switch u := &m.update; {
+	case !m.isWhole, m.damaged != nil, u.isOf(&m.info) && u.info.Updated.After(m.info.Updated):
+		return false, nil
+	case m.info.Status == snapshot.StatusRunning:
+		return true, nil
+	}
+	return d.endsAt(m.closed)
 }
 
 // endsAt reports whether nothing was written to a run after it was closed.
@@ -81,7 +96,7 @@ func (d *runDir) endsAt(c closed) (bool, error) {
 	case c.end == 0: // the journal was compacted
 		return slices.Contains(l.snapshots, c.journal), nil
 	}
-	f, err := d.disk.Open(d.path(journalName(c.journal)))
+	f, _, err := d.disk.Open(d.path(journalName(c.journal)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if err != nil {
@@ -117,27 +132,36 @@ func (d *runDir) readMeta() (m metaFile, err error) {
 	return metaFile{}, nil
 }
 
+// A metaLock is the lock of a meta file, which is open for writing.
+type metaLock struct {
+	*fileLock
+	file diskFile
+}
+
 // lockMeta waits for the lock of the meta file. A process holds it while it writes that file, and
 // from reading the update file until the content of that is written elsewhere. If the caller has
 // locked the run, lockMeta may create the file. Otherwise it returns nil if the file does not
 // exist. A process of Reprise holds the lock only for a few syncs; if it is held for longer than
 // metaWait, another program holds it.
-func (d *runDir) lockMeta(ctx context.Context, create bool) (*fileLock, error) {
+func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 	name := d.path(metaName)
-	prepare := func() error {
-		there, err := os.Lstat(name)
-		if create && (errors.Is(err, fs.ErrNotExist) || err == nil && !there.Mode().IsRegular()) {
-			return write(d.disk, name, nil, func(diskFile) error { return nil })
+	isMissing := func(err error) bool {
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errLink) || errors.Is(err, errNoFile)
+	}
+	var f diskFile
+	open := func() (_ lockable, err error) {
+		if f, err = d.disk.OpenToWrite(name); create && isMissing(err) {
+			f, err = d.disk.Create(name)
 		}
-		return err
+		return f, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, metaWait, fmt.Errorf("%w: another program has the lock on %s", snapshot.ErrUnavailable, name))
 	defer cancel()
-	l, err := exclusive(ctx, name, true, prepare, func(name string) (*os.File, error) { return openAs(name, os.O_RDWR) })
+	l, err := exclusive(ctx, name, true, open)
 	switch {
 	case err == nil:
-		return l, nil
-	case !create && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errLink) || errors.Is(err, errNoFile)):
+		return &metaLock{l, f}, nil
+	case !create && isMissing(err):
 		err = isDir(d.path())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,18 +172,15 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*fileLock, error) {
 	return nil, nil
 }
 
-// writeMeta writes the meta file. The caller has its lock.
-func (d *runDir) writeMeta(l *fileLock, h *header) error {
+// write writes the meta file that is locked. If it has lost its name, it is no longer that of the
+// run, and writing to it does no harm.
+func (l *metaLock) write(h *header) error {
 	data, err := appendHeader(make([]byte, 0, 2*metaBlock), h)
 	if err != nil {
 		return err
 	}
 	data = append(data, make([]byte, -len(data)&(metaBlock-1))...)
-	f, err := d.locked(l).disk.OpenToWrite(d.path(metaName))
-	if err != nil {
-		return err
-	}
-	return errors.Join(writeAt(f, data, 0), f.Close())
+	return writeAt(l.file, data, 0)
 }
 
 // indexClosed writes the meta file of a run that is closed. The caller has locked the run.
@@ -174,7 +195,7 @@ func (d *runDir) indexClosed(info snapshot.Info, end closed) error {
 	if err != nil {
 		return err
 	}
-	if err := d.writeMeta(l, &header{closed: end, info: u.apply(info)}); err != nil {
+	if err := l.write(&header{closed: end, info: u.apply(info)}); err != nil {
 		return fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
 	}
 	return nil

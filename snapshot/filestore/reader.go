@@ -153,7 +153,7 @@ func above(numbers []uint64, n uint64) []uint64 {
 
 func (r *reader) readSnapshot(number uint64, yield func(*piece) error) error {
 	name := snapshotName(number)
-	f, err := r.dir.disk.Open(r.dir.path(name))
+	f, _, err := r.dir.disk.Open(r.dir.path(name))
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ type journalReader struct {
 // open opens a journal and reads its header, which must be that of the run.
 func (r *reader) open(number uint64) (*journalReader, error) {
 	name := journalName(number)
-	f, size, err := openSized(r.dir.disk, r.dir.path(name))
+	f, size, err := r.dir.disk.Open(r.dir.path(name))
 	if err != nil {
 		return nil, err
 	}

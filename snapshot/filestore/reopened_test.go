@@ -156,9 +156,9 @@ type coarseInfo struct{ fs.FileInfo }
 
 func (i coarseInfo) ModTime() time.Time { return i.FileInfo.ModTime().Truncate(time.Hour) }
 
-func (d coarseDisk) Open(name string) (filestore.OpenFile, error) {
-	f, err := d.Disk.Open(name)
-	return readFile{f, func() { d.read(filepath.Base(name)) }}, err
+func (d coarseDisk) Open(name string) (filestore.OpenFile, int64, error) {
+	f, size, err := d.Disk.Open(name)
+	return readFile{f, func() { d.read(filepath.Base(name)) }}, size, err
 }
 
 type readFile struct {

@@ -108,7 +108,11 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	}
 	info.RunID, info.LastSeq = report.RunID, uint64(r.run.Len())
 	report.Kept = info.LastSeq
-	meta, ok := r.meta.info, r.meta.ok
+	meta := r.meta.info
+	ok, err := d.isUpToDate(&r.meta)
+	if err != nil {
+		return err
+	}
 	if r.meta.isWhole && meta.LastSeq > report.Kept {
 		report.Lost = meta.LastSeq - report.Kept
 	}
@@ -140,7 +144,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	if err := remove(d.disk, d.path(updateName)); err != nil { // the snapshot contains the same, unless the file is damaged
 		return err
 	}
-	if err := d.writeMeta(l, &header{closed: closed{journal: number}, info: info}); err != nil {
+	if err := l.write(&header{closed: closed{journal: number}, info: info}); err != nil {
 		return err
 	}
 	d.removeCovered(number - 1)
@@ -179,7 +183,7 @@ func (d *runDir) setAside(r *reading, report *RepairReport) error {
 }
 
 func (d *runDir) copyFile(from, to string) error {
-	in, size, err := openSized(d.disk, d.path(from))
+	in, size, err := d.disk.Open(d.path(from))
 	if err != nil {
 		return err
 	}

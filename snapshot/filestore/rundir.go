@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/reprise-go/reprise/internal/errkind"
 
@@ -14,20 +15,29 @@ type runDir struct {
 	store *Store
 	disk  disk
 	runID string
+	name  string // the path of the directory
 }
 
 // dir returns the directory of a run that the caller has not locked.
-func (s *Store) dir(runID string) *runDir { return &runDir{s, s.disk, runID} }
+func (s *Store) dir(runID string) *runDir {
+	return &runDir{s, s.disk, runID, s.path("runs", dirName(runID))}
+}
 
 // locked returns the directory for a caller that holds a lock in it. If the directory is
 // removed, moved or replaced, the files under its name belong to another process.
 func (d *runDir) locked(l *fileLock) *runDir {
-	return &runDir{d.store, fencedDisk{d.disk, func() error { return d.mustHold(l) }}, d.runID}
+	return &runDir{d.store, fencedDisk{d.disk, func() error { return d.mustHold(l) }}, d.runID, d.name}
 }
 
 // path returns the path of a file in the directory; without elements, that of the
 // directory.
-func (d *runDir) path(elem ...string) string { return d.store.run(d.runID, elem...) }
+func (d *runDir) path(elem ...string) string {
+	path := d.name
+	for _, e := range elem {
+		path += string(filepath.Separator) + e
+	}
+	return path
+}
 
 // mustHold returns ErrFenced if the file that l has locked no longer has its name: others may lock
 // the file that now has the name.

@@ -120,7 +120,7 @@ func (s *Store) path(elem ...string) string {
 
 // run returns the path of a run, or of a file in it.
 func (s *Store) run(runID string, elem ...string) string {
-	return s.path(append([]string{"runs", dirName(runID)}, elem...)...)
+	return s.dir(runID).path(elem...)
 }
 
 func noRun(runID string) error {
@@ -144,19 +144,28 @@ func (s *Store) check(ctx context.Context, runID string) error {
 
 // lock takes the lock of a run. With create, it makes the directory if necessary.
 func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error) {
-	l, err := exclusive(ctx, d.path(lockName), wait, func() error {
+	name := d.path(lockName)
+	l, err := exclusive(ctx, name, wait, func() (lockable, error) {
+		makeOrCheck := isDir
 		if create {
-			return d.disk.Mkdir(d.path())
+			makeOrCheck = d.disk.Mkdir
 		}
-		return isDir(d.path())
-	}, openLock)
+		if err := makeOrCheck(d.path()); err != nil {
+			return nil, err
+		}
+		f, err := openLock(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, errRetry // the directory was deleted meanwhile
+		}
+		return f, err
+	})
 	switch {
 	case err == nil:
 		return l, nil
 	case errors.Is(err, errHeld):
 		var locked error = d.lockedError()
 		if errors.Is(err, errShared) {
-			locked = errkind.New(snapshot.ErrLocked, "snapshot: run %s: another program shares the lock on %s; a writer needs it alone", d.runID, d.path(lockName))
+			locked = errkind.New(snapshot.ErrLocked, "snapshot: run %s: another program shares the lock on %s; a writer needs it alone", d.runID, name)
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: %w", locked, context.Cause(ctx))

@@ -180,7 +180,8 @@ func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
 	lister := keeping(t, dir)
 	require.False(t, list(t, lister, snapshot.Filter{})[0].Pinned)
 	metas := 0
-	killed := newFileStore(t, dir, filestore.WithDisk(writingDisk{filestore.OSDisk, func(name string) error {
+	disk := newFaultyDisk()
+	disk.write = func(name string) error {
 		if name == "meta" {
 			metas++
 		}
@@ -188,23 +189,11 @@ func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
 			return syscall.EIO
 		}
 		return nil
-	}}), filestore.WithWarnings(func(string, error) {}))
+	}
+	killed := newFileStore(t, dir, filestore.WithDisk(disk), filestore.WithWarnings(func(string, error) {}))
 	_, err := killed.Update(t.Context(), "run-0000", func(i *snapshot.Info) error { i.Pinned = true; return nil })
 	require.NoError(t, err)
 	require.Equal(t, 2, metas)
 	require.True(t, list(t, lister, snapshot.Filter{})[0].Pinned)
 	require.True(t, list(t, s, snapshot.Filter{})[0].Pinned)
-}
-
-// A writingDisk can refuse to open a file for writing.
-type writingDisk struct {
-	filestore.Disk
-	open func(name string) error
-}
-
-func (d writingDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
-	if err := d.open(filepath.Base(name)); err != nil {
-		return nil, err
-	}
-	return d.Disk.OpenToWrite(name)
 }

@@ -21,6 +21,8 @@ type update struct {
 	info snapshot.Info // running if the run was open: then only some fields count
 }
 
+func (u *update) exists() bool { return u.info.RunID != "" }
+
 // isOf reports whether the update belongs to the same generation as info, which is from the
 // journals.
 func (u *update) isOf(info *snapshot.Info) bool {
@@ -120,7 +122,7 @@ func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) err
 		return snapshot.Info{}, d.lockedError() // the generation is just beginning
 	}
 	defer l.release()
-	d = d.locked(l)
+	d = d.locked(l.fileLock)
 	u, err := d.readUpdate()
 	if err != nil {
 		return snapshot.Info{}, err
@@ -146,7 +148,7 @@ func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) err
 	meta, err := d.readMeta()
 	if err == nil && meta.isWhole {
 		meta.info = u.apply(meta.info)
-		err = d.writeMeta(l, &meta.header)
+		err = l.write(&meta.header)
 	}
 	if err != nil {
 		d.store.warn(d.runID, err)
@@ -190,7 +192,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 		}
 	}
 	if r == nil { // makes an index read the run again, even if this process ends before it writes the meta file
-		if err := d.writeMeta(l, &meta.header); err != nil {
+		if err := l.write(&meta.header); err != nil {
 			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
 		}
 	}
@@ -199,7 +201,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 	if err := d.writeUpdate(&u); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
 	}
-	if err := d.writeMeta(l, &header{closed: end, info: after}); err != nil {
+	if err := l.write(&header{closed: end, info: after}); err != nil {
 		d.store.warn(d.runID, err)
 	}
 	if r != nil {
