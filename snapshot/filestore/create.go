@@ -14,7 +14,8 @@ import (
 // Create implements [snapshot.Store]. The run exists as soon as the file with all of its records,
 // a journal or a snapshot, has its final name.
 func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
-	if err := s.check(ctx, run.RunID); err != nil {
+	d, err := s.checked(ctx, run.RunID)
+	if err != nil {
 		return snapshot.Info{}, err
 	}
 	defer s.index.change(run.RunID)
@@ -28,7 +29,6 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	}
 	info.LastSeq = created.LastSeq
 	created.Info = info
-	d := s.dir(run.RunID)
 	l, err := d.lock(ctx, false, true)
 	if errors.Is(err, snapshot.ErrLocked) {
 		return snapshot.Info{}, exists(run.RunID)

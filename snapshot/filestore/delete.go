@@ -14,11 +14,11 @@ import (
 // gone at once, and then removes the files. If the process ends before that, a later Delete
 // removes them.
 func (s *Store) Delete(ctx context.Context, runID string) error {
-	if err := s.check(ctx, runID); err != nil {
+	d, err := s.checked(ctx, runID)
+	if err != nil {
 		return err
 	}
 	defer s.index.change(runID)
-	d := s.dir(runID)
 	l, err := d.lock(ctx, false, false)
 	if err != nil {
 		return err

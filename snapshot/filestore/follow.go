@@ -19,9 +19,9 @@ import (
 // cursor.
 func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		err := s.check(ctx, runID)
+		d, err := s.checked(ctx, runID)
 		if err == nil {
-			in := s.dir(runID).stream(time.Time{}, snapshot.Cursor{Seq: after}, yield)
+			in := d.stream(time.Time{}, snapshot.Cursor{Seq: after}, yield)
 			defer in.close()
 			err = in.advance(ctx)
 		}
@@ -41,16 +41,17 @@ func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor)
 }
 
 func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor, yield func(record.Record, error) bool) error {
-	if err := s.check(ctx, runID); err != nil {
+	d, err := s.checked(ctx, runID)
+	if err != nil {
 		return err
 	}
-	if errors.Is(isDir(s.run(runID)), fs.ErrNotExist) {
+	if errors.Is(isDir(d.path()), fs.ErrNotExist) {
 		return noRun(runID)
 	}
 	w := s.watcher()
 	defer w.close()
-	w.add(s.run(runID)) // before reading, so that no change is missed in between
-	in := s.dir(runID).stream(time.Time{}, after, yield)
+	w.add(d.path()) // before reading, so that no change is missed in between
+	in := d.stream(time.Time{}, after, yield)
 	in.isCursor = true
 	defer in.close()
 	for {

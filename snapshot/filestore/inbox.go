@@ -32,7 +32,8 @@ const (
 
 // Post implements [snapshot.Inbox].
 func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) error {
-	if err := s.check(ctx, runID); err != nil {
+	d, err := s.checked(ctx, runID)
+	if err != nil {
 		return err
 	}
 	if err := m.Check(runID); err != nil {
@@ -45,10 +46,10 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	if len(data) > maxMessage {
 		return fmt.Errorf("snapshot: a message of %d bytes for run %s, want at most %d", len(data), runID, maxMessage)
 	}
-	if err := s.dir(runID).mustExist(ctx); err != nil {
+	if err := d.mustExist(ctx); err != nil {
 		return err
 	}
-	switch err := s.dir(runID).post(m.ID(), data); {
+	switch err := d.post(m.ID(), data); {
 	case err == nil, errors.Is(err, snapshot.ErrPosted):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
@@ -96,14 +97,15 @@ func (d *runDir) mustExist(ctx context.Context) error {
 // Messages implements [snapshot.Inbox]. A file in the inbox that is not a message is renamed to
 // *.refused, with a warning.
 func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
-	if err := s.check(ctx, runID); err != nil {
+	d, err := s.checked(ctx, runID)
+	if err != nil {
 		return nil, err
 	}
-	d := s.dir(runID)
-	err := isDir(d.path(inboxName))
+	inbox := d.path(inboxName)
+	err = isDir(inbox)
 	var entries []fs.DirEntry
 	if err == nil {
-		entries, err = s.disk.ReadDir(d.path(inboxName))
+		entries, err = s.disk.ReadDir(inbox)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, d.mustExist(ctx)
@@ -188,10 +190,11 @@ func (d *runDir) refuse(name string, err error) {
 
 // Remove implements [snapshot.Inbox].
 func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
-	if err := s.check(ctx, runID); err != nil {
+	d, err := s.checked(ctx, runID)
+	if err != nil {
 		return err
 	}
-	dir := s.run(runID, inboxName)
+	dir := d.path(inboxName)
 	if err := isDir(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {

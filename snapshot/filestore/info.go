@@ -16,10 +16,11 @@ import (
 
 // Info implements [snapshot.Reader]. If the run was not closed, Info reads through its journals.
 func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
-	if err := s.check(ctx, runID); err != nil {
+	d, err := s.checked(ctx, runID)
+	if err != nil {
 		return snapshot.Info{}, err
 	}
-	return s.dir(runID).info(ctx)
+	return d.info(ctx)
 }
 
 // info implements Info. If the meta file does not say how the run was closed, the info is read from

@@ -50,10 +50,11 @@ func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornT
 }
 
 func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
-	if err := s.check(ctx, runID); err != nil {
+	d, err := s.checked(ctx, runID)
+	if err != nil {
 		return nil, nil, err
 	}
-	r, err := s.dir(runID).read(ctx)
+	r, err := d.read(ctx)
 	switch {
 	case err != nil:
 		return nil, nil, err

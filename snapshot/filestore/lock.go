@@ -40,8 +40,9 @@ func openLock(name string) (*os.File, error) {
 }
 
 // exclusive takes the lock on the file that open opens, which has that name, or returns errHeld.
-// With wait it waits until ctx ends. The system call cannot be cancelled, so exclusive does not let
-// it block, but repeats it after pauses of up to 25 ms.
+// It first waits for the lock as long as patience says, but not after the end of ctx. The system
+// call cannot be cancelled, so exclusive does not let it block, but repeats it after pauses of up to
+// 25 ms.
 //
 // The file may be deleted, with its whole directory, after it is opened and before it is locked.
 // Others would then lock another file, so exclusive begins again, and opens it again. It also does
@@ -49,8 +50,8 @@ func openLock(name string) (*os.File, error) {
 //
 // A reader holds the lock shared only for a moment. A lock that is still shared after sharedTries
 // counts as held.
-func exclusive(ctx context.Context, name string, wait bool, open func() (lockable, error)) (*fileLock, error) {
-	shared := 0
+func exclusive(ctx context.Context, name string, patience time.Duration, open func() (lockable, error)) (*fileLock, error) {
+	shared, waited := 0, time.Duration(0)
 	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
 		l, err := tryExclusive(name, open)
 		switch {
@@ -60,9 +61,10 @@ func exclusive(ctx context.Context, name string, wait bool, open func() (lockabl
 			shared++
 			err = errRetry
 		case errors.Is(err, errRetry):
-		case !errors.Is(err, errHeld) || !wait:
+		case !errors.Is(err, errHeld) || waited >= patience:
 			return nil, err
 		}
+		waited += pause
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:

@@ -14,14 +14,14 @@ import (
 func TestALockIsReleasedWhileAnotherProcessIsStarted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	open := func() (lockable, error) { return openLock(name) }
-	first, err := exclusive(t.Context(), name, false, open)
+	first, err := exclusive(t.Context(), name, 0, open)
 	require.NoError(t, err)
 	inherited, err := syscall.Dup(int(first.f.Fd()))
 	require.NoError(t, err)
 	defer func() { _ = syscall.Close(inherited) }()
 	first.release()
 
-	second, err := exclusive(t.Context(), name, false, open)
+	second, err := exclusive(t.Context(), name, 0, open)
 	require.NoError(t, err)
 	second.release()
 }

@@ -155,12 +155,12 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 		}
 		return f, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, metaWait, fmt.Errorf("%w: another program has the lock on %s", snapshot.ErrUnavailable, name))
-	defer cancel()
-	l, err := exclusive(ctx, name, true, open)
+	l, err := exclusive(ctx, name, metaWait, open)
 	switch {
 	case err == nil:
 		return &metaLock{l, f}, nil
+	case errors.Is(err, errHeld) && ctx.Err() == nil:
+		err = fmt.Errorf("%w: another program has the lock on %s", snapshot.ErrUnavailable, name)
 	case !create && isMissing(err):
 		err = isDir(d.path())
 	}

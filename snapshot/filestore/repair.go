@@ -38,11 +38,11 @@ type RepairReport struct {
 // error is ErrLocked.
 func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) {
 	report := RepairReport{RunID: runID}
-	if err := s.check(ctx, runID); err != nil {
+	d, err := s.checked(ctx, runID)
+	if err != nil {
 		return report, err
 	}
 	defer s.index.change(runID)
-	d := s.dir(runID)
 	l, err := d.lock(ctx, false, false)
 	if err != nil {
 		return report, err

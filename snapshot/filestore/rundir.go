@@ -2,7 +2,6 @@ package filestore
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"github.com/reprise-go/reprise/internal/errkind"
 
@@ -31,13 +30,7 @@ func (d *runDir) locked(l *fileLock) *runDir {
 
 // path returns the path of a file in the directory; without elements, that of the
 // directory.
-func (d *runDir) path(elem ...string) string {
-	path := d.name
-	for _, e := range elem {
-		path += string(filepath.Separator) + e
-	}
-	return path
-}
+func (d *runDir) path(elem ...string) string { return join(d.name, elem) }
 
 // mustHold returns ErrFenced if the file that l has locked no longer has its name: others may lock
 // the file that now has the name.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -84,7 +85,7 @@ func WithPolling(every time.Duration) Option {
 // New returns the store in a directory, and creates the directory if it does not exist. On
 // the clock of testing/synctest the store needs WithPolling.
 func New(dir string, opts ...Option) (*Store, error) {
-	s := &Store{root: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
+	s := &Store{root: filepath.Clean(dir), disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
 	s.notices, s.poll = &notices{mkdir: osDisk{}.Mkdir}, poll
 	for _, opt := range opts {
 		opt(s)
@@ -92,7 +93,7 @@ func New(dir string, opts ...Option) (*Store, error) {
 	if s.poll <= 0 {
 		return nil, fmt.Errorf("snapshot: WithPolling(%v): want a duration above 0", s.poll)
 	}
-	if err := makeDir(s.disk, s.root); err != nil {
+	if err := makeDir(s.disk, dir); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	if err := mkdirSynced(s.disk, s.path("runs")); err != nil {
@@ -114,8 +115,14 @@ func New(dir string, opts ...Option) (*Store, error) {
 // does nothing.
 func (s *Store) Close() error { return s.syncs.close() }
 
-func (s *Store) path(elem ...string) string {
-	return filepath.Join(append([]string{s.root}, elem...)...)
+func (s *Store) path(elem ...string) string { return join(s.root, elem) }
+
+// join is filepath.Join for elements that are names.
+func join(path string, names []string) string {
+	for _, name := range names {
+		path += string(filepath.Separator) + name
+	}
+	return path
 }
 
 // run returns the path of a run, or of a file in it.
@@ -127,25 +134,29 @@ func noRun(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
-// check is called first by every method. A run that is a link is an error, so that everything below
-// a run is in the store.
-func (s *Store) check(ctx context.Context, runID string) error {
+// checked returns the directory of a run, which need not exist. It is called first by every method.
+// A run that is a link is an error, so that everything below a run is in the store.
+func (s *Store) checked(ctx context.Context, runID string) (*runDir, error) {
 	if err := snapshot.CheckRunID(runID); err != nil {
-		return err
+		return nil, err
 	}
 	if err := context.Cause(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	if err := isDir(s.run(runID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("snapshot: run %s: %w", runID, err)
+	d := s.dir(runID)
+	if err := isDir(d.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
 	}
-	return nil
+	return d, nil
 }
 
 // lock takes the lock of a run. With create, it makes the directory if necessary.
 func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error) {
-	name := d.path(lockName)
-	l, err := exclusive(ctx, name, wait, func() (lockable, error) {
+	name, patience := d.path(lockName), time.Duration(0)
+	if wait {
+		patience = math.MaxInt64
+	}
+	l, err := exclusive(ctx, name, patience, func() (lockable, error) {
 		makeOrCheck := isDir
 		if create {
 			makeOrCheck = d.disk.Mkdir
@@ -189,15 +200,16 @@ func (d *runDir) lockedError() *snapshot.LockedError {
 // damaged is not opened: the error is a *snapshot.CorruptError, and
 // [Store.Repair] keeps what comes before the damage.
 func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
-	if err := s.check(ctx, runID); err != nil {
-		return nil, err
-	}
-	defer s.index.change(runID)
-	l, err := s.dir(runID).lock(ctx, o.Wait, o.Create)
+	d, err := s.checked(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	j, err := s.dir(runID).locked(l).open(&o, l)
+	defer s.index.change(runID)
+	l, err := d.lock(ctx, o.Wait, o.Create)
+	if err != nil {
+		return nil, err
+	}
+	j, err := d.locked(l).open(&o, l)
 	if err != nil {
 		l.release()
 		return nil, err

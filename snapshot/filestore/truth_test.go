@@ -180,8 +180,7 @@ func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
 	lister := keeping(t, dir)
 	require.False(t, list(t, lister, snapshot.Filter{})[0].Pinned)
 	metas := 0
-	disk := newFaultyDisk()
-	disk.write = func(name string) error {
+	killed := newFileStore(t, dir, filestore.WithDisk(writingDisk{filestore.OSDisk, func(name string) error {
 		if name == "meta" {
 			metas++
 		}
@@ -189,11 +188,33 @@ func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
 			return syscall.EIO
 		}
 		return nil
-	}
-	killed := newFileStore(t, dir, filestore.WithDisk(disk), filestore.WithWarnings(func(string, error) {}))
+	}}), filestore.WithWarnings(func(string, error) {}))
 	_, err := killed.Update(t.Context(), "run-0000", func(i *snapshot.Info) error { i.Pinned = true; return nil })
 	require.NoError(t, err)
 	require.Equal(t, 2, metas)
 	require.True(t, list(t, lister, snapshot.Filter{})[0].Pinned)
 	require.True(t, list(t, s, snapshot.Filter{})[0].Pinned)
+}
+
+// A writingDisk can refuse to write to a file that existed.
+type writingDisk struct {
+	filestore.Disk
+	write func(name string) error
+}
+
+func (d writingDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
+	f, err := d.Disk.OpenToWrite(name)
+	return writingFile{f, d}, err
+}
+
+type writingFile struct {
+	filestore.DiskFile
+	disk writingDisk
+}
+
+func (f writingFile) WriteAt(data []byte, offset int64) (int, error) {
+	if err := f.disk.write(filepath.Base(f.Name())); err != nil {
+		return 0, err
+	}
+	return f.DiskFile.WriteAt(data, offset)
 }

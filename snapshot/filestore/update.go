@@ -96,11 +96,11 @@ func (d *runDir) writeUpdate(u *update) error {
 
 // Update implements [snapshot.Store].
 func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
-	if err := s.check(ctx, runID); err != nil {
+	d, err := s.checked(ctx, runID)
+	if err != nil {
 		return snapshot.Info{}, err
 	}
 	defer s.index.change(runID)
-	d := s.dir(runID)
 	l, err := d.lock(ctx, false, false)
 	if errors.Is(err, snapshot.ErrLocked) {
 		return d.updateOpen(ctx, change)

@@ -159,7 +159,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to continue from")
 	}
 	if o.RunID != "" {
-		if err := s.check(ctx, o.RunID); err != nil {
+		if _, err := s.checked(ctx, o.RunID); err != nil {
 			return err
 		}
 	}
