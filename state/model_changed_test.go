@@ -27,7 +27,7 @@ var (
 	modelSeeds = flag.Uint64("model-seeds", 200, "random programs of the model tests, from the first on")
 	modelFirst = flag.Uint64("model-first", 0, "the first of them")
 
-	modelStride = flag.Int("model-stride", 40, "the most records between two places where a run is cut; 1 cuts at each")
+	modelStride = flag.Int("model-stride", 0, "the most records between two places where a run is cut; 1 cuts at each, and 0 at about ten")
 )
 
 // modelStores are functions that return a store with these records, as a process
@@ -137,8 +137,14 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 }
 
 // modelCuts calls f with some prefixes of the records after which a process may
-// have been killed.
-func modelCuts(rng *rand.Rand, records []record.Record, stride int, f func(prefix []record.Record)) {
+// have been killed. Unless a flag says otherwise, a long run is cut at about ten places: few
+// programs have thousands of records, most of which are of the same calls in other rounds, and
+// cutting them at all places takes longer than all other programs.
+func modelCuts(rng *rand.Rand, records []record.Record, f func(prefix []record.Record)) {
+	stride := *modelStride
+	if stride == 0 {
+		stride = max(40, len(records)/5)
+	}
 	for n := 1; n < len(records); n += 1 + rng.IntN(stride) {
 		if !records[n-1].WillRetry { // a failed record and its retrying record are written together
 			f(records[:n])
@@ -175,7 +181,7 @@ func TestUnchangedProgramIsNeverRefused(t *testing.T) {
 		whole := new(tape)
 		want, err := finish(t, whole, newEffects(), program)
 		require.NoError(t, err)
-		modelCuts(rng, whole.records, *modelStride, func(prefix []record.Record) {
+		modelCuts(rng, whole.records, func(prefix []record.Record) {
 			s, again := cut(prefix), newEffects()
 			got, err := finishWith(t, s, again, program, 1+rng.IntN(20))
 			require.NoError(t, err, "seed %d, cut after record %d", seed, len(prefix))
@@ -255,7 +261,7 @@ func TestChangedProgramIsRefusedOrHasTheSameResult(t *testing.T) {
 		whole := new(tape)
 		want, err := finish(t, whole, newEffects(), program)
 		require.NoError(t, err)
-		modelCuts(rng, whole.records, *modelStride, func(prefix []record.Record) {
+		modelCuts(rng, whole.records, func(prefix []record.Record) {
 			s, done := cut(prefix), completedLeaves(prefix)
 			for range 1 + rng.IntN(3) {
 				changed := program.clone()

@@ -26,7 +26,7 @@ func TestForkOfAnyCallHasTheSameResult(t *testing.T) {
 		whole := new(tape)
 		want, err := finish(t, whole, newEffects(), program)
 		require.NoError(t, err)
-		modelCuts(rng, whole.records, 30, func(prefix []record.Record) {
+		modelCuts(rng, whole.records, func(prefix []record.Record) {
 			made := slices.DeleteFunc(slices.Clone(prefix), func(r record.Record) bool { return !r.Kind.IsCall() })
 			if len(made) == 0 {
 				return // nothing to fork at

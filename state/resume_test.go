@@ -30,6 +30,7 @@ type tape struct {
 	fail    error // of Append
 
 	messages []snapshot.Message
+	encoded  *snapshot.Run // the first of the records, as they were last encoded
 }
 
 func (s *tape) Open(_ context.Context, runID string, _ snapshot.OpenOptions) (snapshot.Journal, error) {
@@ -62,14 +63,42 @@ func (s *tape) Remove(_ context.Context, _ string, ids ...string) error {
 	return nil
 }
 
+// run returns the records as a run. Most programs are opened many times, so records that were
+// encoded are not encoded again.
 func (s *tape) run(runID string) (*snapshot.Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	generation := uint64(1)
+	info := snapshot.Info{RunID: runID, Generation: 1}
 	if n := len(s.records); n > 0 {
-		generation = s.records[n-1].Generation + 1
+		info.Generation = s.records[n-1].Generation + 1
 	}
-	return (&snapshot.Snapshot{Info: snapshot.Info{RunID: runID, Generation: generation}, Records: s.records}).Run()
+	if s.encoded == nil {
+		s.encoded = new(snapshot.Run)
+	}
+	run := *s.encoded
+	run.Info = info
+	var added [][]byte
+	for i := run.Len(); i < len(s.records); i++ {
+		encoded, err := snapshot.AppendRecord(nil, &s.records[i])
+		if err != nil {
+			return nil, err
+		}
+		added = append(added, encoded)
+	}
+	extended, _, err := run.Extend(added...)
+	if err != nil {
+		return nil, err
+	}
+	s.encoded = extended
+	return extended, nil
+}
+
+// shift moves the times of all records.
+func (s *tape) shift(d time.Duration) {
+	s.encoded = nil
+	for i := range s.records {
+		s.records[i].Time = s.records[i].Time.Add(d)
+	}
 }
 
 // cut returns a tape with the first n records.
@@ -213,9 +242,7 @@ func TestResumedRunWaitsForTheRestOfAWait(t *testing.T) {
 		assert.True(t, due.Before(begin) || due.Equal(begin))
 
 		fresh := whole.cut(n)
-		for i := range fresh.records {
-			fresh.records[i].Time = fresh.records[i].Time.Add(time.Since(due) + delay/2)
-		}
+		fresh.shift(time.Since(due) + delay/2)
 		begin = time.Now()
 		resumed(t, fresh, newEffects(), program)
 		assert.Equal(t, delay/2, time.Since(begin))

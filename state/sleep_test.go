@@ -328,11 +328,7 @@ func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
 					require.NoError(t, st.Close())
 					return time.Since(began), err
 				}
-				ahead := func() {
-					for i := range s.records {
-						s.records[i].Time = s.records[i].Time.Add(24 * time.Hour)
-					}
-				}
+				ahead := func() { s.shift(24 * time.Hour) }
 				_, err := open(time.Minute)
 				require.ErrorIs(t, err, core.ErrInterrupted)
 				ahead()
