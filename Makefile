@@ -11,9 +11,10 @@ NESTED  := $(filter-out . $(SKIP),$(MODULES))
 
 # The race detector needs cgo, and cgo a C compiler; `make test RACE=` does without.
 RACE     ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-# These are tested without it. They start no goroutine; or they measure peers (bench), or a
-# page whose server has tests of its own (tests/browser).
-PLAIN    := ./bench ./snapshot/storekit/sqlitestore ./tests/browser ./tests/types ./tools
+# These are tested without it. They start no goroutine; or what they test is outside of the
+# program or has tests of its own with it: peers (bench), the page (tests/browser), clients of
+# package streamer (tests/clients), and replies that package openai reads (tests/recordings).
+PLAIN    := ./bench ./snapshot/storekit/sqlitestore ./tests/browser ./tests/clients ./tests/recordings ./tests/types ./tools
 FUZZTIME ?= 10s
 FUZZPART ?= 1/1
 LINT     := $(CURDIR)/.bin/golangci-lint
