@@ -392,6 +392,7 @@ func TestWithoutControlNobodyMayChangeRuns(t *testing.T) {
 	req := as(t, "", http.MethodPost, server.URL+"/api/runs/r/interrupt", "{}")
 	req.Header.Set("Content-Type", "application/json")
 	assert.Equal(t, 403, do(t, req, &said))
+	assert.Contains(t, said.Error.Message, "`reprise serve --control` can")
 	var runs struct {
 		Can struct{ Interrupt, Cancel, Answer bool }
 	}

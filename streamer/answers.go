@@ -39,7 +39,7 @@ const maxAnswers = 1000 // in one request
 // serveAnswers answers questions of many runs. Each answer is accepted or refused separately.
 func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if h.options.Control == nil || !scope.Control {
-		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs, but not change them")
+		h.refuseControl(w)
 		return
 	}
 	var body answersBody

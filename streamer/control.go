@@ -115,11 +115,21 @@ func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *A
 	h.answerControl(w, h.options.Control.Signal(req.Context(), id, body), noRun(id))
 }
 
+// refuseControl refuses a request to change a run. The message says whether nobody can change
+// runs here, or only the sender cannot.
+func (h *Handler) refuseControl(w http.ResponseWriter) {
+	message := "you may look at runs, but not change them"
+	if h.options.Control == nil {
+		message = "this server shows runs, but cannot change them; `reprise serve --control` can, and so can a handler with Options.Control"
+	}
+	h.refuse(w, http.StatusForbidden, "forbidden", message)
+}
+
 // admitControl checks that the sender may change the run, and reads the request
 // body.
 func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *Access, body any) (runID string, ok bool) {
 	if h.options.Control == nil || !scope.Control {
-		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs, but not change them")
+		h.refuseControl(w)
 		return "", false
 	}
 	if !h.admitPost(w, req) || !h.admitRun(w, req, scope) || !h.readBody(w, req, body) {
