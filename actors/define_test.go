@@ -45,7 +45,7 @@ func TestZeroActorHasNoName(t *testing.T) {
 	require.ErrorContains(t, err, "has no schema")
 }
 
-func TestZeroActorIsNoPartOfAToolSet(t *testing.T) {
+func TestZeroActorIsNotPartOfAToolSet(t *testing.T) {
 	_, err := actors.NewToolSet(actors.Tool[number, int]{}, actors.Agent[number, int]{})
 	require.ErrorContains(t, err, "it is a zero value")
 }
@@ -137,7 +137,7 @@ func TestEveryProblemOfAToolSetIsReported(t *testing.T) {
 	require.ErrorContains(t, err, `two functions are named "echo"; a model could not tell them apart`)
 }
 
-func TestConditionsAreThoseOfACopy(t *testing.T) {
+func TestConditionsApplyToTheCopyOnly(t *testing.T) {
 	refuse := func(context.Context, number) error { return errBoom }
 	plain := echo()
 	strict := plain.Require(refuse)

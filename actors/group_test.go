@@ -229,7 +229,7 @@ func TestGroupThatCollectsAllFailsAsItsBranchesDo(t *testing.T) {
 	})
 }
 
-func TestGroupErrorTellsEachFailure(t *testing.T) {
+func TestGroupErrorContainsEachFailure(t *testing.T) {
 	err := &actors.GroupError{Group: "collect", Branches: 3, Failed: []actors.BranchError{{1, errBoom}, {3, core.ErrNoRun}}}
 	assert.Equal(t, "2 of 3 branches failed; branch 1: boom; branch 3: "+core.ErrNoRun.Error(), err.Error())
 	require.ErrorIs(t, err, errBoom)

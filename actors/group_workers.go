@@ -74,8 +74,7 @@ func (s *slot) Release() {
 	}
 }
 
-// guarded calls f. If f does not return, it calls broken, and left if the
-// goroutine is ending.
+// guarded calls f. If f panics, it calls broken; if f ends the goroutine, it also calls left.
 func guarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broken func(i int, err error), left func()) {
 	returned := false
 	defer func() {

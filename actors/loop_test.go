@@ -39,7 +39,7 @@ func TestAgentAnswersWithoutTools(t *testing.T) {
 	})
 }
 
-func TestAgentCallsAToolAndTellsTheModel(t *testing.T) {
+func TestAgentCallsAToolAndSendsTheResultToTheModel(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context) {
 		wish := asks(call("echo", `{"n":7}`))
 		model := newScript(wish, says("seven"))
@@ -168,7 +168,7 @@ func TestMistakesOfTheModelAreFedBackToIt(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatAreNoJSONAreFedBack(t *testing.T) {
+func TestArgumentsThatAreNotJSONAreFedBack(t *testing.T) {
 	for _, arguments := range []string{`{"n":`, `n=1`, `{"n":1} {"n":2}`, `{"n":1}}`, "\xff"} {
 		t.Run(arguments, func(t *testing.T) {
 			model := newScript(asks(call("echo", arguments)), says("sorry"))
@@ -220,7 +220,7 @@ func TestToolThatFailsForGoodIsFedBack(t *testing.T) {
 	assert.Equal(t, record.StatusCompleted, recordOf(t, st, "assistant").Status)
 }
 
-func TestToolIsRetriedBeforeTheModelIsTold(t *testing.T) {
+func TestToolIsRetriedBeforeTheModelSeesItsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
 		flaky := decorators.Tool("flaky", "", func(context.Context, number) (int, error) {
@@ -338,7 +338,7 @@ func TestUsageOfAFailedAnswerIsCounted(t *testing.T) {
 	assert.Equal(t, spent, recordOf(t, st, "model").Detail.Usage)
 }
 
-func TestInstructionsComeFirstAndAreNoPartOfTheAnswer(t *testing.T) {
+func TestInstructionsComeFirstAndAreNotPartOfTheAnswer(t *testing.T) {
 	model := newScript(says("yes"), says("no"))
 	agent := actors.NewAgent("assistant", model.llm(), actors.WithInstructions("Be brief."))
 	first, err := agent.Call(t.Context(), actors.Ask("Is it warm?"))
@@ -592,7 +592,7 @@ func TestParallelToolCallsHaveTheSameAddressesInEveryRun(t *testing.T) {
 	})
 }
 
-func TestRetriedAgentMakesItsCallsAnew(t *testing.T) {
+func TestRetriedAgentMakesItsCallsAgain(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	attempts := 0
 	agent := decorators.Agent("assistant", "", func(ctx context.Context, in number) (int, error) {

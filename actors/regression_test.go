@@ -207,7 +207,7 @@ func TestPanicOfAFunctionIsFedBack(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestModelIsToldTheInnermostError(t *testing.T) {
+func TestModelGetsTheInnermostError(t *testing.T) {
 	tool := decorators.Tool("f", "", func(context.Context, int2) (int, error) { return 1, errors.New("boom") })
 	ask := func(n string) actors.Response {
 		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "1", Name: n, Arguments: "{}"}}}}

@@ -57,7 +57,7 @@ func TestAStreamYieldsWhatIsSaidAndThenTheAnswer(t *testing.T) {
 	})
 }
 
-func TestAnLLMThatDoesNotStreamIsShownWhole(t *testing.T) {
+func TestLLMThatDoesNotStreamIsShownInFull(t *testing.T) {
 	asked := asks(call("echo", `{"n":1}`))
 	asked.Message.Text, asked.Message.Reasoning = "Let me see.", "Hm."
 	model := newScript(asked, says("done"))

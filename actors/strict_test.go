@@ -35,7 +35,7 @@ func TestAnOptionalFieldOfATypedAnswerIsRequiredAndMayBeNull(t *testing.T) {
 	assert.JSONEq(t, strictOptional, string(format.Schema))
 }
 
-func TestWhatTurnsStrictOffIsSaid(t *testing.T) {
+func TestWhatPreventsStrictIsReported(t *testing.T) {
 	type loose struct {
 		Counts map[string]int `json:"counts"`
 	}

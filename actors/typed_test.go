@@ -103,7 +103,7 @@ func TestWithoutFormatsTheAnswerIsAToolCall(t *testing.T) {
 	assert.Equal(t, []string{"writer/model failed", "writer/model#2 completed", "writer completed"}, settled(t, st))
 }
 
-func TestARefusalIsNoTypedAnswer(t *testing.T) {
+func TestRefusalIsNotATypedAnswer(t *testing.T) {
 	refusal := says("I cannot.")
 	refusal.Message.Refusal = true
 	store, model := memstore.New(), newScript(refusal)
@@ -145,7 +145,7 @@ func TestATypedAgentIsAToolOfAnother(t *testing.T) {
 	assert.Equal(t, "Writes.", outer.asked()[0].Tools[0].Description)
 }
 
-func TestATypeThatIsNoObjectIsRefusedAtConstruction(t *testing.T) {
+func TestTypeThatIsNotAnObjectIsRefusedAtConstruction(t *testing.T) {
 	model := newScript().llm()
 	for name, make := range map[string]func(){
 		"list": func() { actors.NewTypedAgent[string, []string]("writer", model) },

@@ -83,7 +83,7 @@ func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
 	}
 }
 
-func TestUsageInsideIsNoneOfTheAttemptsOwn(t *testing.T) {
+func TestUsageInsideExcludesTheAttemptsOwn(t *testing.T) {
 	assert.Zero(t, core.UsageInside(t.Context()))
 	agent := decorators.Agent("agent", "", func(ctx context.Context, _ number) (core.Usage, error) {
 		core.AddUsage(ctx, core.Usage{InputTokens: 5})

@@ -98,14 +98,14 @@ var sleepingContestants = []sleeping{
 	}},
 }
 
-// A slept is printed by a child process.
-type slept struct {
+// sleepTimes are printed by a child process.
+type sleepTimes struct {
 	BytesEach float64 `json:"bytes_each"`
 	Release   float64 `json:"release"` // seconds
 }
 
 // sleep lets n calls sleep in this process and wakes them.
-func (s sleeping) sleep(n int, settle time.Duration) (slept, error) {
+func (s sleeping) sleep(n int, settle time.Duration) (sleepTimes, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var failures, successes atomic.Int64
@@ -134,9 +134,9 @@ func (s sleeping) sleep(n int, settle time.Duration) (slept, error) {
 	calls.Wait()
 	elapsed := time.Since(start)
 	if f, s := failures.Load(), successes.Load(); f != int64(n) || s != 0 {
-		return slept{}, fmt.Errorf("%d calls had %d attempts and %d successes", n, f, s)
+		return sleepTimes{}, fmt.Errorf("%d calls had %d attempts and %d successes", n, f, s)
 	}
-	return slept{each, elapsed.Seconds()}, nil
+	return sleepTimes{each, elapsed.Seconds()}, nil
 }
 
 // memory returns the memory in use after two collections: the second one
@@ -165,15 +165,15 @@ func sleeperChild(lib string, n int) error {
 
 // inChild measures in a separate process that no other contestant has used,
 // because grown heaps and timers do not shrink completely.
-func (s sleeping) inChild(n int) (slept, error) {
+func (s sleeping) inChild(n int) (sleepTimes, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return slept{}, err
+		return sleepTimes{}, err
 	}
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(program, "-sleeper-child", s.lib, "-sleepers", strconv.Itoa(n))
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	var r slept
+	var r sleepTimes
 	if err := cmd.Run(); err != nil {
 		return r, fmt.Errorf("%s/lib=%s: %w: %s", sleepersName, s.lib, err, &stderr)
 	}

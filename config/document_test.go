@@ -133,7 +133,7 @@ actors:
 	assert.Equal(t, config.Retry{Backoff: core.Linear, Multiplier: 4}, d.Actors["a"])
 }
 
-func TestJSONIsReadWhole(t *testing.T) {
+func TestJSONIsReadInFull(t *testing.T) {
 	d := parse(t, "{\"all\":\t{\"max_attempts\":\n\t4},\"actors\": {\"\\ud83d\\ude00\\/x\": 2}}")
 	assert.Equal(t, 4, d.All.MaxAttempts)
 	assert.Equal(t, 2, d.Actors["😀/x"].MaxAttempts)

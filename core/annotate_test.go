@@ -67,7 +67,7 @@ func TestAttributesOfAnInterruptedAttemptAreKept(t *testing.T) {
 	assert.Equal(t, []map[string]any{{"provider": "a"}}, ends(testkit.Records(t, st)))
 }
 
-func TestAttributesOfInterceptorsAreThoseOfTheAttempt(t *testing.T) {
+func TestAttributesOfInterceptorsBelongToTheAttempt(t *testing.T) {
 	var late *core.CallInfo
 	st, ctx := testkit.Run(t, state.WithInterceptors(around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		late = call

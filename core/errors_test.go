@@ -140,7 +140,7 @@ func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 	}
 }
 
-func TestCallErrorTellsStageAndAttempts(t *testing.T) {
+func TestCallErrorContainsStageAndAttempts(t *testing.T) {
 	for _, tt := range []struct {
 		d        *testkit.Definition
 		stage    record.Stage

@@ -255,7 +255,7 @@ func TestArtifactThatCannotBeStoredFailsTheCall(t *testing.T) {
 	})
 }
 
-func TestSmallOutputIsNoArtifact(t *testing.T) {
+func TestSmallOutputIsNotAnArtifact(t *testing.T) {
 	s := new(shelf)
 	_, ctx := testkit.Run(t, state.WithArtifacts(s))
 	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
@@ -365,7 +365,7 @@ func TestStopWhenEndsPolling(t *testing.T) {
 	testkit.Completed(t, out, err)
 }
 
-func TestSuccessThatRetryWhenRefusesIsNoFailedPostcondition(t *testing.T) {
+func TestSuccessThatRetryWhenRefusesIsNotAFailedPostcondition(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		cfg := core.RetryConfig{MaxAttempts: 1, RetryWhen: func(core.Attempt) bool { return true }}
@@ -376,7 +376,7 @@ func TestSuccessThatRetryWhenRefusesIsNoFailedPostcondition(t *testing.T) {
 	})
 }
 
-func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
+func TestRecordsContainAttemptsDelaysAndTimes(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t, state.WithRunID("run-7"))
 		start := time.Now().UTC().Round(0)

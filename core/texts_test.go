@@ -32,7 +32,7 @@ func ended(t *testing.T, ctx context.Context, deadline time.Duration) error {
 	return err
 }
 
-func TestErrorOfACallThatWasCancelledTellsWhatCameBefore(t *testing.T) {
+func TestErrorOfACancelledCallContainsTheLastError(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
 		err := ended(t, ctx, 0)

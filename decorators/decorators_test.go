@@ -92,7 +92,7 @@ func TestConditionsHold(t *testing.T) {
 	assert.ErrorContains(t, err, "99 °C")
 }
 
-func TestDescribeTellsNameDescriptionAndSchema(t *testing.T) {
+func TestDescribeReturnsNameDescriptionAndSchema(t *testing.T) {
 	const schema = `{"type":"object","properties":{"name":{"type":"string","description":"the city to look up"}},"required":["name"],"additionalProperties":false}`
 	for _, f := range []actors.Function{
 		decorators.Tool("get_weather", "Current weather.", lookUp),

@@ -31,7 +31,7 @@ func HowToAnswer(runID string, q core.Question) (words, arguments string) {
 	example := undecided
 	if words = "completed with the output, run_again, or failed"; q.Asks != record.AsksDoubt {
 		words, example = describeAnswer(q.Schema)
-	} else if q.InDoubt != nil && q.InDoubt.Effect.CanBeTaken() {
+	} else if q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver() {
 		words, example = "take_over, completed with the output, run_again, or failed", `{"decision": "take_over"}`
 	}
 	run, id, answer := shellWord(runID), shellWord(q.ID), jsonWord(example)

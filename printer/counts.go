@@ -87,7 +87,7 @@ func (c *counts) total() Summary {
 
 func (s *Summary) addRun(l *record.Ledger) {
 	s.Counts = s.Plus(l.Counts())
-	s.addReasons(l.Because())
+	s.addReasons(l.Interrupts())
 }
 
 func (s *Summary) addReasons(reasons map[record.InterruptReason]int) {

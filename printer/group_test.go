@@ -132,7 +132,7 @@ func TestRecalledBranchesAreDone(t *testing.T) {
 	assert.Equal(t, []string{"[STARTED] 3 branches", "1 of 3 done, 1 failed, 1 stopped"}, g.progress())
 }
 
-func TestBranchesHaveNoLinesBesidesThoseOfTheirCalls(t *testing.T) {
+func TestBranchesHaveOnlyTheLinesOfTheirCalls(t *testing.T) {
 	const want = `▦ g [STARTED] 2 branches
   🔧 one (g/1) [STARTED]
     · INFO in the call

@@ -225,7 +225,7 @@ func TestFailureShowsItsReason(t *testing.T) {
 	}
 }
 
-func TestRetryTellsWhoAskedForTheDelay(t *testing.T) {
+func TestRetryShowsWhoAskedForTheDelay(t *testing.T) {
 	r := failing(t, 0, 90*sec)[1]
 	r.DelaySource = record.SourceServer
 	assert.Equal(t, "  ↻ Retrying (attempt 2/3) in 1m30s... (asked by the service)\n", printed([]record.Record{r}))
@@ -247,7 +247,7 @@ func TestUnlimitedAttemptsHaveNoTotal(t *testing.T) {
 		printed([]record.Record{started, retrying}))
 }
 
-func TestInterruptTellsWhoAndWhy(t *testing.T) {
+func TestInterruptShowsWhoAndWhy(t *testing.T) {
 	r := tool(t, record.StatusInterrupted, 0)
 	e := &record.InterruptedError{Reason: record.InterruptUser, By: "terminal", Message: "Ctrl-C"}
 	r.Err = e

@@ -135,7 +135,7 @@ func TestSummaryCountsReplaysOnce(t *testing.T) {
 	assert.Equal(t, before, p.Summary())
 	before.Slowest = nil
 	assert.Equal(t, ofTools(record.Stock{Completed: 4, Failed: 1}, record.Counts{
-		Attempts: 17, Begun: 5, Retries: 12, Promised: 12, Outcomes: 5, Exhausted: 1, Retried: 5, RetriedCompleted: 4, RetriedFailed: 1, Recalled: 1,
+		Attempts: 17, Begun: 5, Retries: 12, WillRetry: 12, Outcomes: 5, Exhausted: 1, Retried: 5, RetriedCompleted: 4, RetriedFailed: 1, Recalled: 1,
 		Took: 32 * sec, Waited: 32 * sec, Usage: record.Usage{InputTokens: len(records)},
 	}), before)
 }
@@ -155,13 +155,13 @@ func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
 	interrupted.Time = retry[1].Time.Add(sec)
 	interrupted.Err = &record.InterruptedError{Reason: record.InterruptUser}
 	publish(4, interrupted)
-	want := ofTools(record.Stock{Stopped: 1}, record.Counts{Attempts: 1, Begun: 1, Promised: 1, Waited: sec})
+	want := ofTools(record.Stock{Stopped: 1}, record.Counts{Attempts: 1, Begun: 1, WillRetry: 1, Waited: sec})
 	want.Interrupts = map[record.InterruptReason]int{record.InterruptUser: 1}
 	assert.Equal(t, want, p.Summary(), "the wait was cut short, so the retry did not begin")
 	publish(5, tool(t, record.StatusStarted, 1))
 	publish(6, completed(t, 1, 3*sec))
 	assert.Equal(t, ofTools(record.Stock{Completed: 1}, record.Counts{
-		Attempts: 2, Begun: 1, Retries: 1, Promised: 1, Outcomes: 1, Retried: 1, RetriedCompleted: 1, Waited: sec,
+		Attempts: 2, Begun: 1, Retries: 1, WillRetry: 1, Outcomes: 1, Retried: 1, RetriedCompleted: 1, Waited: sec,
 	}, slow(3*sec, 2)...), p.Summary())
 }
 

@@ -31,8 +31,8 @@ func (a *Asks) UnmarshalText(text []byte) error {
 	return enum.Parse(asksNames[:], text, "asks", (*uint8)(a))
 }
 
-// NeedsSomebody reports whether the wait ends only when somebody answers.
-func (a Asks) NeedsSomebody() bool { return a == AsksAnswer || a == AsksDoubt }
+// NeedsAnswer reports whether the wait ends only when somebody answers.
+func (a Asks) NeedsAnswer() bool { return a == AsksAnswer || a == AsksDoubt }
 
 // Asks returns what the question of r, or the call that r suspends, waits for. It is 0 for other
 // records. For a question that does not say, it is AsksAnswer.

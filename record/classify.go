@@ -58,10 +58,10 @@ type Traits struct {
 	HTTPStatus int           // 0 for none
 	RetryAfter time.Duration // the delay that the service asked for, 0 for none
 
-	Interrupted bool // errors.Is finds ErrInterrupted
-	InDoubt     bool // errors.Is finds ErrInDoubt
-	Doubted     bool // the handler has marked it with core.InDoubt
-	Endless     bool // it wraps itself, or too many errors: errors.Is would not return
+	Interrupted   bool // errors.Is finds ErrInterrupted
+	InDoubt       bool // errors.Is finds ErrInDoubt
+	MarkedInDoubt bool // the handler has marked it with core.InDoubt
+	Endless       bool // it wraps itself, or too many errors: errors.Is would not return
 }
 
 // Inspect returns the traits of err and of all errors that it wraps. If a method of err panics,
@@ -88,7 +88,7 @@ func isEndless(err error) (endless bool) {
 
 func (t *traits) found() Traits {
 	return Traits{
-		Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0), Interrupted: t.interrupted, InDoubt: t.inDoubt, Doubted: t.doubted,
+		Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0), Interrupted: t.interrupted, InDoubt: t.inDoubt, MarkedInDoubt: t.doubted,
 	}
 }
 

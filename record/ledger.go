@@ -13,7 +13,7 @@ import (
 //
 // Records are added in the order of their numbers. A ledger accepts whatever the format allows,
 // even records that contradict each other, and never panics. A ledger that begins in the middle of
-// a run, or misses records, knows only what it has seen; see First and Holes.
+// a run, or misses records, knows only what it has seen; see First and Gaps.
 //
 // The zero Ledger is that of a run without records. A Ledger is not for concurrent
 // use.
@@ -34,7 +34,7 @@ type Ledger struct {
 	Created, Updated time.Time // of the first and the latest record
 	First, Last      uint64    // the numbers of the first and the latest record; 0 before there is one
 	Generation       uint64    // of the latest record
-	Holes            bool      // records between First and Last are missing
+	Gaps             bool      // records between First and Last are missing
 
 	// Status is that of the latest record about the run itself: started while the run is open, and
 	// otherwise how it ended. It is 0 if no such record was seen.
@@ -121,7 +121,7 @@ func (l *Ledger) number(r *Record) {
 		if l.First == 0 {
 			l.First = r.Seq
 		}
-		l.Holes = l.Holes || l.Last > 0 && r.Seq > l.Last+1
+		l.Gaps = l.Gaps || l.Last > 0 && r.Seq > l.Last+1
 		l.Last = r.Seq
 	}
 	l.Generation = max(l.Generation, r.Generation)

@@ -141,7 +141,7 @@ func (l *Ledger) again(call *Call, r *Record) {
 	if replaced.Status == StatusFailed {
 		state = StateFailed
 	}
-	if replaced.Seq < l.First || l.Holes || *l.counts.stock(r.Kind).at(state) == 0 {
+	if replaced.Seq < l.First || l.Gaps || *l.counts.stock(r.Kind).at(state) == 0 {
 		return // it was not counted
 	}
 	call.State, call.Highest = state, int32(max(0, min(replaced.Attempts, maxAttempts)))

@@ -30,7 +30,7 @@ type Counts struct {
 	Begun     int // of Attempts: first attempts of calls
 	Retries   int // of Attempts: those with a new number, after a failed attempt
 	Repeats   int // of Attempts: those with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
-	Promised  int // failed attempts that will be retried
+	WillRetry int // failed attempts that will be retried
 	Outcomes  int
 	Cached    int // of Outcomes: from a cache
 	Exhausted int // of Outcomes: no attempt, no time or no retry budget was left
@@ -127,7 +127,7 @@ func (c *Counts) addFlows(d *Counts, n int) {
 	c.Begun += n * d.Begun
 	c.Retries += n * d.Retries
 	c.Repeats += n * d.Repeats
-	c.Promised += n * d.Promised
+	c.WillRetry += n * d.WillRetry
 	c.Outcomes += n * d.Outcomes
 	c.Cached += n * d.Cached
 	c.Exhausted += n * d.Exhausted
@@ -176,7 +176,7 @@ func (l *Ledger) flow(call *Call, r *Record) {
 	}
 	switch {
 	case r.WillRetry && r.Status == StatusFailed:
-		n.Promised++
+		n.WillRetry++
 	case r.IsOutcome():
 		l.flowOfOutcome(r)
 	}
@@ -232,10 +232,10 @@ func (l *Ledger) countBecause(because InterruptReason, n int) {
 	}
 }
 
-// Because returns how many calls were stopped by each kind of interrupt, for up to 32 reasons; nil
+// Interrupts returns how many calls were stopped by each kind of interrupt, for up to 32 reasons; nil
 // if there are none. Calls that stopped because the run was closed or crashed have no reason of
 // their own.
-func (l *Ledger) Because() map[InterruptReason]int {
+func (l *Ledger) Interrupts() map[InterruptReason]int {
 	if len(l.because) == 0 {
 		return nil
 	}

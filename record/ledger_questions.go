@@ -161,7 +161,7 @@ func (q *questions) clone() questions {
 // list returns the open questions in the order of asking.
 func (q *questions) list(sleeps bool) (open []*Question) {
 	for _, asked := range q.byID {
-		if !asked.moot && (sleeps || asked.Asks.NeedsSomebody()) {
+		if !asked.moot && (sleeps || asked.Asks.NeedsAnswer()) {
 			open = append(open, asked)
 		}
 	}

@@ -118,10 +118,10 @@ func TestRecordsThatWereNotKeptAreReplaced(t *testing.T) {
 	next.Seq, next.Generation = 3, 2
 	l.Add(&next)
 	assert.Equal(t, uint64(3), l.Last)
-	assert.False(t, l.Holes)
+	assert.False(t, l.Gaps)
 	next.Seq = 9
 	l.Add(&next)
-	assert.True(t, l.Holes)
+	assert.True(t, l.Gaps)
 }
 
 func TestLedgerFollowsOnlySomeCalls(t *testing.T) {
@@ -194,7 +194,7 @@ func FuzzLedger(f *testing.F) {
 					require.GreaterOrEqual(t, n, 0)
 				}
 				require.GreaterOrEqual(t, counts.Waited, time.Duration(0))
-				_, _, _ = l.Questions(true), l.Because(), l.Opening()
+				_, _, _ = l.Questions(true), l.Interrupts(), l.Opening()
 			}
 		}
 	})

@@ -172,8 +172,8 @@ type Effect struct {
 // Place returns only the place of the effect.
 func (e *Effect) Place() *Effect { return &Effect{RunID: e.RunID, Address: e.Address, Seq: e.Seq} }
 
-// CanBeTaken reports whether a call can complete with the output of the effect.
-func (e *Effect) CanBeTaken() bool { return e != nil && !e.InDoubt && !e.NoOutput }
+// CanBeTakenOver reports whether a call can complete with the output of the effect.
+func (e *Effect) CanBeTakenOver() bool { return e != nil && !e.InDoubt && !e.NoOutput }
 
 // String names the effect in messages: its address, and its run if that is another run.
 func (e *Effect) String() string {
@@ -190,27 +190,27 @@ type Fork struct {
 	Keys string `json:"keys,omitempty"`
 
 	// Undone lists the calls of the parents that were compensated.
-	Undone []Undone `json:"undone,omitempty"`
+	Undone []UndoneCalls `json:"undone,omitempty"`
 
 	// Made lists the calls of the parents that completed or are in doubt, have a compensation for
 	// that case, and were not compensated. If the fork makes one of them again with the same key,
 	// its effect is that of the parent.
-	Made []Made `json:"made,omitempty"`
+	Made []MadeCall `json:"made,omitempty"`
 
 	// Effects lists the effects of the parents after the place of the fork: the calls of the fork
 	// take them over.
 	Effects []Effect `json:"effects,omitempty"`
 }
 
-// Undone says how often the calls at a place were compensated. A place is an address without
+// UndoneCalls says how often the calls at a place were compensated. A place is an address without
 // attempt numbers.
-type Undone struct {
+type UndoneCalls struct {
 	Place string `json:"place"`
 	Times int    `json:"times"`
 }
 
-// Made is a call that was made at a place, with the identity of its input.
-type Made struct {
+// A MadeCall is a call that was made at a place, with the identity of its input.
+type MadeCall struct {
 	Place string `json:"place"`
 	Input Hash   `json:"input"`
 }

@@ -322,7 +322,7 @@ func TestErrorsInRestoredOnesAreThoseOfTheStandardLibrary(t *testing.T) {
 	assert.Equal(t, 3, quota.Limit)
 }
 
-func TestNumbersOfErrorsAreKeptByTheirNames(t *testing.T) {
+func TestErrnosAreKeptByName(t *testing.T) {
 	e := record.ErrorOf(fmt.Errorf("x: %w", &fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}))
 	assert.Contains(t, e.Sentinels, "syscall.ENOENT")
 	assert.Contains(t, e.Sentinels, "fs.ErrNotExist")

@@ -77,9 +77,9 @@ func (r *Runner) countCrash(ctx context.Context, o *openRun, info snapshot.Info)
 	return !looping, nil
 }
 
-// isSetAside reports whether a run is set aside after crashes, until somebody resumes
+// isCrashLoop reports whether a run is set aside after crashes, until somebody resumes
 // it.
-func isSetAside(info *snapshot.Info) bool {
+func isCrashLoop(info *snapshot.Info) bool {
 	return info.Status == snapshot.StatusInterrupted && info.Stop.Reason == record.InterruptCrashLoop
 }
 

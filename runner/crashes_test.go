@@ -171,7 +171,7 @@ func TestRunIsSetAsideWithTheInnermostCallsThatWereUnderWay(t *testing.T) {
 			Reason: record.InterruptCrashLoop, Message: "the process ended 6 times in a row without an outcome; in progress: work/group:g/1/pay, work/group:g/2",
 		}
 		assert.Equal(t, want, (<-seen).Stop)
-		assert.EqualValues(t, 1, r.Stats().SetAside)
+		assert.EqualValues(t, 1, r.Stats().CrashLoops)
 		sleep(time.Hour)
 		info, err := r.Info(t.Context(), "a")
 		require.NoError(t, err)

@@ -112,7 +112,7 @@ func TestRunWithALongBackoffIsParkedAndTakesNoSlot(t *testing.T) {
 	})
 }
 
-func TestQuestionWithADefaultGoesOnByItself(t *testing.T) {
+func TestQuestionWithADefaultContinuesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(t, memstore.New(), runner.Options{})
 		program := runner.Register(r, agent("ask", func(ctx context.Context, _ word) (string, error) {

@@ -128,7 +128,7 @@ func starter(t *testing.T) (*runner.Runner, string) {
 	return r, dir
 }
 
-func TestRunOfAKilledServiceGoesOnInTheNext(t *testing.T) {
+func TestRunOfAKilledServiceContinuesInTheNext(t *testing.T) {
 	r, dir := starter(t)
 	_, err := r.Start(t.Context(), "hold", "a", word{"a"}, runner.StartOptions{})
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ func (o *orders) agent(name string) actors.Agent[word, string] {
 	}, actors.WithRetry(core.RetryConfig{Disabled: true}))
 }
 
-func TestFailedRunGoesOnUnderItsOwnID(t *testing.T) {
+func TestFailedRunContinuesUnderItsOwnID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		r := newRunner(t, store, runner.Options{})
@@ -96,7 +96,7 @@ func TestFailedRunGoesOnUnderItsOwnID(t *testing.T) {
 
 // The process ends at each record of the retry, and the next process knows only
 // what is stored of the request.
-func TestRetryGoesOnAfterACrash(t *testing.T) {
+func TestRetryContinuesAfterACrash(t *testing.T) {
 	o := new(orders)
 	o.closed.Store(true)
 	definition := testkit.Agent(t, "outer", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) {
@@ -169,7 +169,7 @@ func TestRetryGoesOnAfterACrash(t *testing.T) {
 	}
 }
 
-func TestRunsThatABadDeploymentStoppedGoOnTogether(t *testing.T) {
+func TestRunsThatABadDeploymentStoppedContinueTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		r := newRunner(t, store, runner.Options{})

@@ -192,8 +192,8 @@ func (r *Runner) Info(ctx context.Context, runID string) (snapshot.Info, error) 
 	return info, nil
 }
 
-// Elsewhere reports whether another process has a run open.
-func (r *Runner) Elsewhere(ctx context.Context, runID string) (bool, error) {
+// IsOpenElsewhere reports whether another process has a run open.
+func (r *Runner) IsOpenElsewhere(ctx context.Context, runID string) (bool, error) {
 	info, err := r.Info(ctx, runID)
 	return err == nil && info.Open && info.Owner != r.owner, err
 }

@@ -252,7 +252,7 @@ func patient(name string, entered *atomic.Int32, times int32) actors.Agent[word,
 	})
 }
 
-func TestInterruptedRunGoesOnWhenItIsResumed(t *testing.T) {
+func TestInterruptedRunContinuesWhenItIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		r := newRunner(t, store, runner.Options{})
@@ -314,7 +314,7 @@ func TestQueuedRunIsInterruptedAndCancelledWhereItWaits(t *testing.T) {
 	})
 }
 
-func TestCancelledRunDoesNotGoOn(t *testing.T) {
+func TestCancelledRunDoesNotContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(t, memstore.New(), runner.Options{})
 		var entered atomic.Int32
@@ -332,7 +332,7 @@ func TestCancelledRunDoesNotGoOn(t *testing.T) {
 	})
 }
 
-func TestAnsweredRunGoesOn(t *testing.T) {
+func TestAnsweredRunContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		r := newRunner(t, store, runner.Options{})
@@ -564,7 +564,7 @@ func (s *awayStore) Open(ctx context.Context, runID string, o snapshot.OpenOptio
 	return s.Store.Open(ctx, runID, o)
 }
 
-func TestRunWhoseStoreWasAwayGoesOnLater(t *testing.T) {
+func TestRunWhoseStoreWasAwayContinuesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &awayStore{Store: memstore.New()}
 		store.failures.Store(3)

@@ -44,17 +44,17 @@ func (r *Runner) Serve(ctx context.Context) error {
 	stopping := context.AfterFunc(ctx, r.refuseStarts)
 	defer stopping()
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // runs are stopped separately
-	var beside sync.WaitGroup
-	beside.Go(func() { r.sweepOften(ctx, took) })
-	beside.Go(func() { r.retainOften(ctx) })
-	beside.Go(func() { r.followSchedules(ctx) })
+	var background sync.WaitGroup
+	background.Go(func() { r.sweepOften(ctx, took) })
+	background.Go(func() { r.retainOften(ctx) })
+	background.Go(func() { r.followSchedules(ctx) })
 	if r.heap == nil {
-		beside.Go(func() { r.countQueueOften(ctx) })
+		background.Go(func() { r.countQueueOften(ctx) })
 	} else { // this machine's clock decides
-		beside.Go(func() { r.watchClock(ctx) })
+		background.Go(func() { r.watchClock(ctx) })
 	}
 	r.dispatch(ctx, own)
-	beside.Wait()
+	background.Wait()
 	err = r.stop()
 	cancel()
 	return err

@@ -56,8 +56,8 @@ type Stats struct {
 	Interrupted int64 `json:"interrupted"`
 	Paused      int64 `json:"paused"`
 	Crashed     int64 `json:"crashed"`
-	SetAside    int64 `json:"set_aside"` // runs that were set aside after crashes
-	Removed     int64 `json:"removed"`   // runs that retention has removed
+	CrashLoops  int64 `json:"crash_loops"` // runs that were set aside after crashes
+	Removed     int64 `json:"removed"`     // runs that retention has removed
 	Troubles    int64 `json:"troubles"`
 
 	Calls     int64 `json:"calls"`     // attempts that began, without those of groups and their branches
@@ -103,15 +103,15 @@ func (r *Runner) Publish(name string) {
 
 // counts collects numbers from notices.
 type counts struct {
-	started, opened, crashed, setAside, removed, troubles atomic.Int64
-	completed, failed, cancelled, interrupted, paused     atomic.Int64
+	started, opened, crashed, crashLoops, removed, troubles atomic.Int64
+	completed, failed, cancelled, interrupted, paused       atomic.Int64
 }
 
 func (c *counts) stats() Stats {
 	return Stats{
 		Started: c.started.Load(), Opened: c.opened.Load(), Completed: c.completed.Load(), Failed: c.failed.Load(),
 		Cancelled: c.cancelled.Load(), Interrupted: c.interrupted.Load(), Paused: c.paused.Load(),
-		Crashed: c.crashed.Load(), SetAside: c.setAside.Load(), Removed: c.removed.Load(), Troubles: c.troubles.Load(),
+		Crashed: c.crashed.Load(), CrashLoops: c.crashLoops.Load(), Removed: c.removed.Load(), Troubles: c.troubles.Load(),
 	}
 }
 
@@ -123,7 +123,7 @@ func (r *Runner) observe(n Notice) {
 
 func (c *counts) add(n *Notice) {
 	if n.Stop.Reason == record.InterruptCrashLoop {
-		c.setAside.Add(1)
+		c.crashLoops.Add(1)
 	}
 	switch n.Type {
 	case NoticeStarted:

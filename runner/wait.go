@@ -81,7 +81,7 @@ func (r *Runner) wait(ctx context.Context, runID string) (snapshot.Info, error) 
 
 // ended notes in the info of a run that it was set aside.
 func ended(info snapshot.Info, err error) (snapshot.Info, error) {
-	if err == nil && isSetAside(&info) {
+	if err == nil && isCrashLoop(&info) {
 		err = crashLoop(&info)
 	}
 	return info, err
@@ -150,7 +150,7 @@ func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if isSetAside(&info) {
+	if isCrashLoop(&info) {
 		return nil, crashLoop(&info)
 	}
 	p, err := r.find(info.Program, info.Version)

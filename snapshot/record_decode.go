@@ -351,14 +351,14 @@ func (d *decoding) readFork(in *codec.Reader) *record.Fork {
 	if f.next() {
 		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
 			u := newFields(in)
-			fork.Undone = append(fork.Undone, record.Undone{Place: u.text(), Times: u.number()})
+			fork.Undone = append(fork.Undone, record.UndoneCalls{Place: u.text(), Times: u.number()})
 			u.end()
 		}
 	}
 	if f.next() {
 		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
 			m := newFields(in)
-			made := record.Made{Place: m.text()}
+			made := record.MadeCall{Place: m.text()}
 			if m.next() {
 				made.Input = readHash(&m)
 			}

@@ -180,8 +180,8 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 	if rng.IntN(8) == 0 {
 		d.Fork = &record.Fork{Keys: randomText(rng)}
 		for range rng.IntN(3) {
-			d.Fork.Undone = append(d.Fork.Undone, record.Undone{Place: randomText(rng), Times: rng.IntN(9)})
-			d.Fork.Made = append(d.Fork.Made, record.Made{Place: randomText(rng), Input: record.Hash{15: byte(rng.Uint32())}})
+			d.Fork.Undone = append(d.Fork.Undone, record.UndoneCalls{Place: randomText(rng), Times: rng.IntN(9)})
+			d.Fork.Made = append(d.Fork.Made, record.MadeCall{Place: randomText(rng), Input: record.Hash{15: byte(rng.Uint32())}})
 			d.Fork.Effects = append(d.Fork.Effects, *randomEffect(rng))
 		}
 	}

@@ -160,7 +160,7 @@ func TestInterruptComesBackAsAnInterrupt(t *testing.T) {
 	assert.Nil(t, e.Origin)
 }
 
-func TestInterruptInsideAFailureIsNoInterrupt(t *testing.T) {
+func TestInterruptInsideAFailureIsNotAnInterrupt(t *testing.T) {
 	got := roundTrip(t, record.Record{Status: record.StatusFailed, Err: fmt.Errorf("gave up: %w", &record.InterruptedError{Reason: "x"})})
 	assert.NotErrorIs(t, got.Err, record.ErrInterrupted)
 	assert.EqualError(t, got.Err, "gave up: interrupted (x)")

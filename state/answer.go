@@ -107,7 +107,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID, by str
 // answered since.
 func answerTo(records []record.Record, id, by string, value any) (record.Record, error) {
 	question, since := lastAsked(records, id)
-	if question == nil || !question.Asks().NeedsSomebody() {
+	if question == nil || !question.Asks().NeedsAnswer() {
 		return record.Record{}, fmt.Errorf("%w: %s; %s", ErrNotAsked, id, describeOpen(openQuestions(records)))
 	}
 	if firstAnswer(since, id) != nil {

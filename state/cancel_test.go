@@ -96,7 +96,7 @@ func TestCancelEndsARunThatNobodyHasOpen(t *testing.T) {
 	}
 }
 
-func TestCancelStopsARunThatSomebodyHasOpen(t *testing.T) {
+func TestCancelStopsAnOpenRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
 		st := openRun(t, s)

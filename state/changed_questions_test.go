@@ -98,7 +98,7 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 	}
 }
 
-func TestSleepIsNotTakenForAQuestion(t *testing.T) {
+func TestSleepIsNotMistakenForAQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ran := memstore.New(), make(map[string]int)
 		recorded := []string{"~", "?which one", "~", "?how many"}

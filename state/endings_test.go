@@ -108,7 +108,7 @@ func TestInterruptWhileAFailureIsJudgedIsASuspension(t *testing.T) {
 	assert.False(t, last.IsOutcome(), "the last record is %v", last.Status)
 }
 
-func TestNoCallBeginsAfterAnInterruptWhateverItsContext(t *testing.T) {
+func TestNoCallBeginsAfterAnInterrupt(t *testing.T) {
 	st := state.New()
 	defer st.Close()
 	began := false
@@ -161,7 +161,7 @@ func TestNoAttemptBeginsAfterRetryTimeout(t *testing.T) {
 	})
 }
 
-func TestPollingOfAnInnerCallIsNoPollingOfTheOuter(t *testing.T) {
+func TestPollingOfAnInnerCallIsNotPollingOfTheOuter(t *testing.T) {
 	st := state.New()
 	defer st.Close()
 	poll := newTool("poll", succeed, actors.WithRetry(core.RetryConfig{

@@ -66,7 +66,7 @@ func TestForkLeavesTheFilesOfTheOldRunAsTheyWere(t *testing.T) {
 	assert.Equal(t, before, contents(t, filepath.Join(dir, "runs", runID)))
 }
 
-func TestRunWhoseContextWasCancelledGoesOn(t *testing.T) {
+func TestRunWhoseContextWasCancelledContinues(t *testing.T) {
 	s, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

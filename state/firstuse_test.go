@@ -75,7 +75,7 @@ func TestRunIsJudgedByItsLastRootGroup(t *testing.T) {
 	assert.Equal(t, snapshot.StatusCompleted, st.Status())
 }
 
-func TestGroupErrorTellsWhichResultsAreNotValid(t *testing.T) {
+func TestGroupErrorSaysWhichResultsAreNotValid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		branch := func(d time.Duration, err error) func(context.Context) (int, error) {
 			return func(ctx context.Context) (int, error) {

@@ -20,7 +20,7 @@ type ForkOptions struct {
 	NewKeys bool
 
 	// Effects decides about the calls of the parent that the fork does not keep and that
-	// have had effects. By default there must be none: see [CallsBehind].
+	// have had effects. By default there must be none: see [EffectsAfter].
 	Effects ForkEffects
 
 	// Outputs sets other outputs of recorded calls, by address, and other answers to questions, by
@@ -105,7 +105,7 @@ func forkOf(ctx context.Context, store snapshot.Store, runID string, address rec
 	if err := f.parent.refuseCompensated(kept, address, f.first); err != nil {
 		return nil, err
 	}
-	effects, err := o.Effects.decide(runID, f.behind())
+	effects, err := o.Effects.decide(runID, f.effectsAfter())
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // ForkEffects decides about the calls after the place of the fork that have had effects: see
-// [CallsBehind].
+// [EffectsAfter].
 type ForkEffects uint8
 
 const (
@@ -35,7 +35,7 @@ var ErrEffects = errors.New("the fork would not keep calls that have had effects
 // An EffectsError lists the calls of the old run that have had effects and that the
 // fork would not keep.
 type EffectsError struct {
-	Calls []BehindCall
+	Calls []EffectCall
 }
 
 // Error lists the calls, and what can be decided.
@@ -64,9 +64,9 @@ func (e *EffectsError) Error() string {
 // Unwrap returns [ErrEffects].
 func (e *EffectsError) Unwrap() error { return ErrEffects }
 
-// A BehindCall is a call that has had an effect, or may have had one: it is irreversible, it can be
+// An EffectCall is a call that has had an effect, or may have had one: it is irreversible, it can be
 // compensated, or it is in doubt. Calls that were compensated are left out.
-type BehindCall struct {
+type EffectCall struct {
 	Address record.Address `json:"address"`
 	Kind    record.Kind    `json:"event_type"`
 	Name    string         `json:"name"` // of the actor
@@ -80,7 +80,7 @@ type BehindCall struct {
 }
 
 // String returns the address and a description of the call.
-func (c BehindCall) String() string {
+func (c EffectCall) String() string {
 	var is []string
 	for _, trait := range []struct {
 		has  bool
@@ -93,9 +93,9 @@ func (c BehindCall) String() string {
 	return fmt.Sprintf("%s (%s)", c.Address, strings.Join(is, ", "))
 }
 
-// CallsBehind returns the calls with effects that a [Fork] of the run at the address would not
+// EffectsAfter returns the calls with effects that a [Fork] of the run at the address would not
 // keep, in the order of their records. Of the options, only Outputs matters.
-func CallsBehind(ctx context.Context, store snapshot.Store, runID string, address record.Address, o ForkOptions) ([]BehindCall, error) {
+func EffectsAfter(ctx context.Context, store snapshot.Store, runID string, address record.Address, o ForkOptions) ([]EffectCall, error) {
 	f, err := loadFork(ctx, store, runID, address)
 	if err == nil {
 		err = f.set(o.Outputs)
@@ -103,17 +103,17 @@ func CallsBehind(ctx context.Context, store snapshot.Store, runID string, addres
 	if err != nil {
 		return nil, fmt.Errorf("state: fork run %s: %w", runID, err)
 	}
-	return f.behind(), nil
+	return f.effectsAfter(), nil
 }
 
-// behind returns the calls that the fork does not keep.
-func (f *fork) behind() []BehindCall {
+// effectsAfter returns the calls with effects that the fork does not keep.
+func (f *fork) effectsAfter() []EffectCall {
 	r, first := f.parent, f.first
-	found := make(map[record.Address]*BehindCall)
-	var inherited []BehindCall
-	call := func(a record.Address, kind record.Kind, name string, seq uint64) *BehindCall {
+	found := make(map[record.Address]*EffectCall)
+	var inherited []EffectCall
+	call := func(a record.Address, kind record.Kind, name string, seq uint64) *EffectCall {
 		if found[a] == nil {
-			found[a] = &BehindCall{Address: a, Kind: kind, Name: name, seq: seq}
+			found[a] = &EffectCall{Address: a, Kind: kind, Name: name, seq: seq}
 		}
 		return found[a]
 	}
@@ -128,7 +128,7 @@ func (f *fork) behind() []BehindCall {
 		known := r.read(e)
 		switch {
 		case e.RunID != "":
-			inherited = append(inherited, BehindCall{Address: e.Address, Kind: e.Kind, Name: e.Name, Irreversible: true, InDoubt: known.InDoubt, effect: known})
+			inherited = append(inherited, EffectCall{Address: e.Address, Kind: e.Kind, Name: e.Name, Irreversible: true, InDoubt: known.InDoubt, effect: known})
 		case isBehind(e.Address, e.Seq, known.InDoubt) && !f.keepsOriginOf(e):
 			c := call(e.Address, e.Kind, e.Name, e.Seq)
 			c.Irreversible, c.InDoubt, c.effect = true, known.InDoubt, known
@@ -151,7 +151,7 @@ func (f *fork) behind() []BehindCall {
 	for _, c := range found {
 		all = append(all, *c)
 	}
-	slices.SortStableFunc(all, func(x, y BehindCall) int {
+	slices.SortStableFunc(all, func(x, y EffectCall) int {
 		return cmp.Or(cmp.Compare(x.seq, y.seq), strings.Compare(x.Address.String(), y.Address.String()))
 	})
 	return all
@@ -204,9 +204,9 @@ func (r *restored) nameOf(t *track) string {
 
 // decide returns the effects that the fork takes over, or an error if somebody has to decide about
 // the calls after the place of the fork.
-func (e ForkEffects) decide(runID string, behind []BehindCall) (effects []record.Effect, err error) {
-	refuses := e == RefuseEffects && len(behind) > 0
-	for _, c := range behind {
+func (e ForkEffects) decide(runID string, calls []EffectCall) (effects []record.Effect, err error) {
+	refuses := e == RefuseEffects && len(calls) > 0
+	for _, c := range calls {
 		if refuses = refuses || e == TakeOverEffects && !c.Irreversible; c.effect == nil {
 			continue
 		}
@@ -215,7 +215,7 @@ func (e ForkEffects) decide(runID string, behind []BehindCall) (effects []record
 		effects = append(effects, effect)
 	}
 	if refuses {
-		return nil, &EffectsError{Calls: behind}
+		return nil, &EffectsError{Calls: calls}
 	}
 	return effects, nil
 }

@@ -116,7 +116,7 @@ func (f *fork) setAnswer(id string, value any) error {
 	switch {
 	case question == nil:
 		return fmt.Errorf("it was never asked; %s", f.questions())
-	case !question.Asks().NeedsSomebody():
+	case !question.Asks().NeedsAnswer():
 		return fmt.Errorf("it waits for a time, not for an answer")
 	case lastOutcome(f.kept, question.Address) != nil:
 		return fmt.Errorf("the fork keeps the outcome of the call that asked it; fork at %s or at a call before it", question.Address)
@@ -152,7 +152,7 @@ func (f *fork) append(r record.Record) {
 func (f *fork) questions() string {
 	var asked []string
 	for i := range f.old.Records {
-		if r := &f.old.Records[i]; r.Kind == record.KindQuestion && r.Asks().NeedsSomebody() && !slices.Contains(asked, r.Name) {
+		if r := &f.old.Records[i]; r.Kind == record.KindQuestion && r.Asks().NeedsAnswer() && !slices.Contains(asked, r.Name) {
 			asked = append(asked, r.Name)
 		}
 	}

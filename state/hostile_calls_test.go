@@ -128,7 +128,7 @@ func TestPanickingMetadataLosesNoRecord(t *testing.T) {
 	assert.Contains(t, string(data), "hostile")
 }
 
-func TestCostThatIsNoNumberLosesNoRecord(t *testing.T) {
+func TestCostThatIsNotANumberLosesNoRecord(t *testing.T) {
 	for _, cost := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		st := state.New()
 		tool := newTool("work", func(ctx context.Context) (string, error) {

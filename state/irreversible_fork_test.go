@@ -31,7 +31,7 @@ func TestEffectOfAParentIsNotMadeAgain(t *testing.T) {
 		left     string
 	}{
 		"from the beginning":       {parent: attempts{{"1", "2"}}, at: "order", fork: attempts{{"1", "2"}}, paid: "1 2", out: "1#1 2#2"},
-		"behind the first":         {parent: attempts{{"1", "2"}}, at: "order/pay#2", fork: attempts{{"1", "2"}}, paid: "1 2", out: "1#1 2#2"},
+		"after the first":          {parent: attempts{{"1", "2"}}, at: "order/pay#2", fork: attempts{{"1", "2"}}, paid: "1 2", out: "1#1 2#2"},
 		"equal ones":               {parent: attempts{{"1", "1"}}, at: "order/pay#2", fork: attempts{{"1", "1", "1"}}, paid: "1 1 1", out: "1#1 1#2 1#3"},
 		"in another order":         {parent: attempts{{"1", "2"}}, at: "order", fork: attempts{{"2", "1"}}, paid: "1 2", out: "2#2 1#1"},
 		"one more":                 {parent: attempts{{"1"}}, at: "order", fork: attempts{{"1", "2"}}, paid: "1 2", out: "1#1 2#2"},
@@ -115,10 +115,10 @@ func TestForkWithEffectsBehindItNeedsADecision(t *testing.T) {
 		require.ErrorContains(t, err, "order/pay#2 (irreversible); decide with ForkOptions.Effects: TakeOverEffects")
 		_, err = store.Load(t.Context(), "fork")
 		require.Error(t, err, "no fork is created")
-		behind, err := state.CallsBehind(t.Context(), store, "parent", at, state.ForkOptions{})
+		effects, err := state.EffectsAfter(t.Context(), store, "parent", at, state.ForkOptions{})
 		require.NoError(t, err)
-		require.Len(t, behind, 1)
-		assert.Equal(t, at, behind[0].Address)
+		require.Len(t, effects, 1)
+		assert.Equal(t, at, effects[0].Address)
 		require.NoError(t, state.Fork(t.Context(), store, "parent", at, "fork", state.ForkOptions{Effects: state.RepeatEffects}))
 		_, _, _, err = b.run(t, store, "fork", inOrder(t, nil))
 		require.NoError(t, err)

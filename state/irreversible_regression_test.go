@@ -235,6 +235,6 @@ func TestRecordsThatTakeOverThemselvesDoNoHarm(t *testing.T) {
 	st, err := state.Open(t.Context(), store, "run")
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
-	_, err = state.CallsBehind(t.Context(), store, "run", testkit.Address(t, "agent@3/pay"), state.ForkOptions{})
+	_, err = state.EffectsAfter(t.Context(), store, "run", testkit.Address(t, "agent@3/pay"), state.ForkOptions{})
 	require.NoError(t, err)
 }

@@ -36,7 +36,7 @@ func (r *restored) undoneByParents() map[string]int {
 
 // timesUndone returns how often calls were compensated, in this run and in its parents,
 // by their addresses without attempts: the attempts of a call share one key. A
-// compensation counts as soon as it began.
+// compensation counts as soon as it has begun.
 func (r *restored) timesUndone() map[string]int {
 	times := r.undoneByParents()
 	for a, t := range r.calls {
@@ -56,20 +56,20 @@ func (r *restored) keysOfForks(runID string) *record.Fork {
 	fork := &record.Fork{Keys: cmp.Or(r.fork.Keys, runID), Made: append(slices.Clip(r.fork.Made), r.made()...)}
 	times := r.timesUndone()
 	for _, place := range slices.Sorted(maps.Keys(times)) {
-		fork.Undone = append(fork.Undone, record.Undone{Place: place, Times: times[place]})
+		fork.Undone = append(fork.Undone, record.UndoneCalls{Place: place, Times: times[place]})
 	}
 	return fork
 }
 
 // made returns the calls of the run that can be compensated and were not compensated.
-func (r *restored) made() (all []record.Made) {
+func (r *restored) made() (all []record.MadeCall) {
 	for a, completions := range r.compensable {
 		last := len(completions)
 		if r.compensation(a, completions[last-1].name, last) == nil {
-			all = append(all, record.Made{Place: a.WithoutAttempts(), Input: r.calls[a].Input})
+			all = append(all, record.MadeCall{Place: a.WithoutAttempts(), Input: r.calls[a].Input})
 		}
 	}
-	slices.SortFunc(all, func(x, y record.Made) int {
+	slices.SortFunc(all, func(x, y record.MadeCall) int {
 		return cmp.Or(cmp.Compare(x.Place, y.Place), cmp.Compare(x.Input.String(), y.Input.String()))
 	})
 	return all

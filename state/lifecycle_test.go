@@ -99,7 +99,7 @@ func TestCloseStopsTheTimeout(t *testing.T) {
 	})
 }
 
-func TestStatusTellsHowTheRunEnded(t *testing.T) {
+func TestStatusSaysHowTheRunEnded(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(t *testing.T, st *state.ExecutionState)

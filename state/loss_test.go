@@ -264,7 +264,7 @@ func TestLossesOfAnAgentThatMadeProgressDoNotCount(t *testing.T) {
 	})
 }
 
-func TestClosingInOrderIsNoLoss(t *testing.T) {
+func TestClosingInOrderIsNotALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashing()
 		retry := core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Hour}

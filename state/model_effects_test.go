@@ -108,7 +108,7 @@ func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runI
 	require.NoError(t, err)
 	for _, q := range open {
 		answers := []state.InDoubtAnswer{state.InDoubtRunAgain(), state.InDoubtFailed("no"), state.InDoubtCompleted("as answered")}
-		if q.InDoubt.Effect.CanBeTaken() {
+		if q.InDoubt.Effect.CanBeTakenOver() {
 			answers = append(answers, takeOver, takeOver)
 		}
 		require.NoError(t, state.Answer(t.Context(), store, runID, q.ID, "", answers[rng.IntN(len(answers))]))

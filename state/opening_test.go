@@ -44,7 +44,7 @@ func TestOpeningSeesTheAttributesOfTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestAttributesOfAnOpeningAreThoseOfItsFirstRecord(t *testing.T) {
+func TestAttributesOfAnOpeningAreInItsFirstRecord(t *testing.T) {
 	attributes := map[string]any{"trace": "t"}
 	with := func(context.Context, state.Opening) map[string]any { return attributes }
 	more := func(context.Context, state.Opening) map[string]any { return map[string]any{"more": true} }

@@ -125,7 +125,7 @@ func TestAwaitAnswersEndsWithItsContextOrItsRun(t *testing.T) {
 	})
 }
 
-func TestSecondOpeningWaitsIfToldTo(t *testing.T) {
+func TestSecondOpeningWaitsOnRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
 		first := openRun(t, s)

@@ -143,7 +143,7 @@ func TestBackoffWithinATimeoutWaitsInTheProcess(t *testing.T) {
 	})
 }
 
-func TestBranchesOfAGroupGoOnWhileOthersAreParked(t *testing.T) {
+func TestBranchesOfAGroupContinueWhileOthersAreParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		var made []string

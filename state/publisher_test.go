@@ -131,7 +131,7 @@ func histories(t *testing.T) map[string]func(...state.Option) *state.ExecutionSt
 	}
 }
 
-func TestPublishedRecordsAreThoseThatAreKept(t *testing.T) {
+func TestPublishedRecordsAreTheKeptOnes(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
 			published := new(heard)

@@ -361,7 +361,7 @@ func TestValuesComeBackWithTheOutcomeOfTheirCall(t *testing.T) {
 	})
 }
 
-func TestOutcomeThatCannotBeStoredIsNoSuccess(t *testing.T) {
+func TestOutcomeThatCannotBeStoredIsNotASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(tape)
 		st, err := state.Open(t.Context(), s, "run-1")

@@ -59,7 +59,7 @@ func facts(records []record.Record) (lines []string) {
 	return lines
 }
 
-func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
+func TestRecordsOfAStoredRunAreThePublishedOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fileStore(t, t.TempDir())
 		var before []record.Record

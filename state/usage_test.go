@@ -118,7 +118,7 @@ func TestUsageOfACrashedRunIsKnownWhenItIsClosed(t *testing.T) {
 	})
 }
 
-func TestCostThatIsNoNumberIsNotAdded(t *testing.T) {
+func TestCostThatIsNotANumberIsNotAdded(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	d := testkit.Define(t, core.Spec{Kind: record.KindLLM, Name: "model"}, func(ctx context.Context, cost float64) (string, error) {
 		core.AddUsage(ctx, record.Usage{InputTokens: 1, Cost: cost})

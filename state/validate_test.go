@@ -183,7 +183,7 @@ func TestBeginningOfACallThatMustNotSimplyRepeatIsSynced(t *testing.T) {
 	}
 }
 
-func TestRecalledCallsPublishWhatTheyAreToldTo(t *testing.T) {
+func TestRecalledCallsPublishAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		program := &node{name: "agent", kind: record.KindAgent, loops: 1, children: []*node{{name: "a", kind: record.KindTool, failures: 1}}}
 		whole := new(tape)

@@ -63,7 +63,7 @@ func TestEventsThatAreNotRecordsSaySo(t *testing.T) {
 	assert.Error(t, err)
 }
 
-func TestClientReadsRunsAndGoesOnAfterThem(t *testing.T) {
+func TestClientReadsRunsAndContinuesAfterThem(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish)
 	f.open()

@@ -197,7 +197,7 @@ func TestClientIsNotSentAwayForEver(t *testing.T) {
 	})
 }
 
-func TestClientWaitsForARunAsLongAsItIsTold(t *testing.T) {
+func TestClientWaitsForARunAsLongAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unknown := answer(404, "", `{"error":{"message":"there is no run"}}`)
 		events, _, err := follow(t, streamer.Client{Absence: time.Minute, MaxDelay: 10 * time.Second},

@@ -67,7 +67,7 @@ func TestNoGapAndNoDuplicateWhereverAConnectionIsCut(t *testing.T) {
 	assert.GreaterOrEqual(t, cut.Cuts(), cuts)
 }
 
-func TestNoGapAndNoDuplicateWhileTheServerIsStartedAnew(t *testing.T) {
+func TestNoGapAndNoDuplicateWhileTheServerRestarts(t *testing.T) {
 	source := newShelf()
 	f := newFeed("r")
 	_, url := restart(t, source, f)

@@ -181,7 +181,7 @@ func TestDecoderFollowsTheStandardOnRandomStreams(t *testing.T) {
 	}
 }
 
-func TestErrorOfTheConnectionIsTold(t *testing.T) {
+func TestConnectionErrorIsReturned(t *testing.T) {
 	broken := errors.New("reset by peer")
 	d := newDecoder(io.MultiReader(strings.NewReader("data: a\n"), iotest.ErrReader(broken)), 100, "")
 	_, err := d.next()

@@ -134,7 +134,7 @@ func producer(h *streamer.Handler, address string, attempt int) func(part live.P
 	}
 }
 
-func TestDeltasAreSentWhileACallGoesOn(t *testing.T) {
+func TestDeltasAreSentWhileACallRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
 		f := newFeed("r", h.Publish)

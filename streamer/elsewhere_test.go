@@ -21,7 +21,7 @@ func names(frames []frame) (all []string) {
 	return all
 }
 
-func TestClientIsToldThatThereAreNoDeltasOfARunElsewhere(t *testing.T) {
+func TestClientLearnsThatARunElsewhereHasNoDeltas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var elsewhere atomic.Bool
 		elsewhere.Store(true)

@@ -22,7 +22,7 @@ type job struct{ N int }
 
 // The counts of the streamer and of the printer's summary are equal. Groups and
 // branches are not counted, only the calls in them.
-func TestFiguresAreTheCallsThatSomebodyWrote(t *testing.T) {
+func TestFiguresCountTheCallsOfTheProgram(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	p := printer.New(io.Discard)
 	st := state.New(state.WithRunID("r"), state.WithPublisher(h), state.WithPublisher(p))

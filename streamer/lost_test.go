@@ -55,7 +55,7 @@ func TestRecordsThatACrashHasTakenAreForgottenByAHandlerThatOutlivesIt(t *testin
 	}
 }
 
-func TestRunThatIsBegunAnewForgetsTheOneBefore(t *testing.T) {
+func TestRunThatStartsAgainForgetsTheOneBefore(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{History: 5})
 	f := newFeed("r", h.Publish)
 	f.open()

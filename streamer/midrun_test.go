@@ -40,7 +40,7 @@ func TestHandlerThatBeginsInTheMiddleOfARunKnowsItsGeneration(t *testing.T) {
 	assert.Equal(t, []uint64{6}, got)
 }
 
-func TestRecordPublishedBeforeTheSourceIsReadIsNoReset(t *testing.T) {
+func TestRecordPublishedBeforeTheSourceIsReadIsNotAReset(t *testing.T) {
 	source := newShelf()
 	f := newFeed("r", source.put)
 	f.open()
@@ -84,7 +84,7 @@ func TestRunWithoutAnOpeningHasCursorsToo(t *testing.T) {
 	assert.Equal(t, []uint64{4, 5}, got)
 }
 
-func TestEventsThatOnlyTheHandlerHasAreNotPassedOver(t *testing.T) {
+func TestEventsThatOnlyTheHandlerHasAreNotSkipped(t *testing.T) {
 	source := newShelf()
 	f := newFeed("r", source.put)
 	f.open()

@@ -359,7 +359,7 @@ func (c *watcher) settled() error {
 
 var long = flag.Bool("long", false, "run the long form of the campaigns, see CONTRIBUTING")
 
-func TestStreamsAreWhatTheRunIsWhateverHappens(t *testing.T) {
+func TestStreamsMatchTheRunWhateverHappens(t *testing.T) {
 	seeds := uint64(10)
 	if *long {
 		seeds = 300

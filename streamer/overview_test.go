@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-func TestCostThatIsNoNumberHidesNoRun(t *testing.T) {
+func TestCostThatIsNotANumberHidesNoRun(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish)
 	f.open()

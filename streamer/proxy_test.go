@@ -160,7 +160,7 @@ func TestRecordThatIsTooLongIsCut(t *testing.T) {
 	assert.Contains(t, data, `"original_error":"unexpected EOF"`)
 }
 
-func TestHeadOfAStreamIsNoStream(t *testing.T) {
+func TestHeadOfAStreamIsNotAStream(t *testing.T) {
 	_, server := serve(t, nil, streamer.Options{})
 	resp, err := http.Head(server.URL + "/events")
 	require.NoError(t, err)

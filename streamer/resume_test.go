@@ -38,7 +38,7 @@ func count(first, last uint64) (all []uint64) {
 	return all
 }
 
-func TestRunIsStreamedFromItsFirstRecordAndGoesOn(t *testing.T) {
+func TestRunIsStreamedFromItsFirstRecordToTheLatest(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish)
 	f.open()
@@ -283,7 +283,7 @@ func (s torn) Records(ctx context.Context, id string, after uint64) iter.Seq2[re
 	}
 }
 
-func TestClientIsToldWhatCannotBeReadAfterWhatCan(t *testing.T) {
+func TestUnreadableRecordsAreReportedAfterReadableOnes(t *testing.T) {
 	source := newShelf()
 	f := newFeed("r", source.put)
 	f.open()

@@ -118,9 +118,9 @@ func TestManyClientsAreWrittenToInLongerRounds(t *testing.T) {
 	}
 }
 
-// TestEventThatComesWhileNobodyWaitsIsToldToo: the only client is busy when an
+// TestEventBetweenTwoWaitsIsDelivered: the only client is busy when an
 // event arrives, and no event follows.
-func TestEventThatComesWhileNobodyWaitsIsToldToo(t *testing.T) {
+func TestEventBetweenTwoWaitsIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, clients, leave := watching(t, 1)
 		defer leave()

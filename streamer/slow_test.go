@@ -23,9 +23,9 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestClientThatNeverReadsHarmsNobody has one client that never reads and five that
+// TestClientThatNeverReadsDoesNotAffectOthers has one client that never reads and five that
 // do (twenty in the long form), at 2,000 events a second.
-func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
+func TestClientThatNeverReadsDoesNotAffectOthers(t *testing.T) {
 	const events = 3000
 	clients := 5
 	if *long {

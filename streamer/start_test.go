@@ -257,7 +257,7 @@ func TestResultIsRedacted(t *testing.T) {
 	assert.JSONEq(t, `{"run_id":"r","status":"completed","output":"a ****"}`, string(data))
 }
 
-func TestManyRunsGoOnTogether(t *testing.T) {
+func TestManyRunsContinueTogether(t *testing.T) {
 	var s starts
 	for name, continueAll := range map[string]func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error){
 		"resume": func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error) {

@@ -133,7 +133,7 @@ type view struct {
 func newView(runID string) view { return view{RunInfo: RunInfo{RunID: runID, Status: statusRunning}} }
 
 // whole reports whether no record is missing before the newest.
-func (v *view) whole() bool { return v.ledger.First == 1 && !v.ledger.Holes }
+func (v *view) whole() bool { return v.ledger.First == 1 && !v.ledger.Gaps }
 
 // take adds the next record of the run, and keeps a pointer to it.
 func (v *view) take(r *record.Record) {

@@ -119,8 +119,8 @@ func TestACursorIsOfOneRun(t *testing.T) {
 	}
 }
 
-// TestARunThatIsMadeAnewIsToldToThoseWhoWatchAll: they receive one event "deleted".
-func TestARunThatIsMadeAnewIsToldToThoseWhoWatchAll(t *testing.T) {
+// TestRecreatedRunIsAnnouncedToClientsOfAllRuns: they receive one event "deleted".
+func TestRecreatedRunIsAnnouncedToClientsOfAllRuns(t *testing.T) {
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{})
 	f := newFeed("r", source.put)

@@ -99,7 +99,7 @@ var exportedErrors = map[string]error{
 	"state.ErrSignal": state.ErrSignal, "state.ErrTooManySignals": state.ErrTooManySignals,
 	"state.ErrNotRunning": state.ErrNotRunning, "state.ErrStore": state.ErrStore,
 	"state.ErrEffects":     state.ErrEffects,
-	"state.EffectsError":   &state.EffectsError{Calls: []state.BehindCall{{Kind: record.KindTool, Name: "pay", Irreversible: true}}},
+	"state.EffectsError":   &state.EffectsError{Calls: []state.EffectCall{{Kind: record.KindTool, Name: "pay", Irreversible: true}}},
 	"state.FailedError":    &state.FailedError{RunID: "r", Err: errInner},
 	"state.CancelledError": &state.CancelledError{RunID: "r", By: "ops", Message: "wrong customer"},
 	"streamer.ErrConflict": streamer.ErrConflict, "streamer.ErrInvalid": streamer.ErrInvalid, "streamer.ErrNotFound": streamer.ErrNotFound,

@@ -254,7 +254,7 @@ func TestTornTailOfAGoldenRunIsReported(t *testing.T) {
 	assert.Equal(t, "00000001.journal", torn.File)
 }
 
-func TestGoldenRunsGoOnWhereTheyWere(t *testing.T) {
+func TestGoldenRunsContinueWhereTheyWere(t *testing.T) {
 	for id, left := range map[string][]string{
 		"completed":   nil,
 		"answered":    nil,

@@ -100,7 +100,7 @@ func TestHistoryHasABoundThatCutsBetweenTurns(t *testing.T) {
 	})
 }
 
-func TestATurnThatWasInterruptedGoesOn(t *testing.T) {
+func TestATurnThatWasInterruptedContinues(t *testing.T) {
 	store, m := memstore.New(), new(model)
 	stop := true
 	agent := setup(m, func(ctx context.Context) (string, error) {
@@ -135,7 +135,7 @@ func TestATurnThatWasInterruptedGoesOn(t *testing.T) {
 	assert.False(t, pending)
 }
 
-func TestATurnThatAsksAHumanGoesOnWithTheAnswer(t *testing.T) {
+func TestATurnThatAsksAHumanContinuesWithTheAnswer(t *testing.T) {
 	store, m := memstore.New(), new(model)
 	agent := setup(m, func(ctx context.Context) (string, error) { return core.Await[string](ctx, "What do you see?") })
 	chat, err := conversation.Open(t.Context(), store, "dave", agent)

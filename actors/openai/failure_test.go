@@ -183,7 +183,7 @@ func TestUnsendableRequestsAreNotRetried(t *testing.T) {
 	}
 }
 
-func TestAnErrorTellsWhatTheServiceSaid(t *testing.T) {
+func TestErrorContainsWhatTheServiceSaid(t *testing.T) {
 	_, _, llm := setup(t, []openaitest.Step{openaitest.Failure(404, "There is no such model.")})
 	_, err := llm.Call(t.Context(), question)
 	var failure *openai.Error

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-func TestToolsOfTheServiceAreBesideThoseOfTheAgent(t *testing.T) {
+func TestToolsOfTheServiceAreAddedToThoseOfTheAgent(t *testing.T) {
 	req := question
 	req.Tools = []actors.FunctionSpec{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`), Strict: true}}
 	req.Options = actors.Options{ToolChoice: "required", Extra: map[string]any{"tools": []any{map[string]string{"type": "web_search"}}}}

@@ -38,7 +38,7 @@ func once(t *testing.T, api openai.API, step openaitest.Step) (actors.Response, 
 }
 
 // Snowflake, and gateways that send all fields.
-func TestFieldsFilledWithZerosAreNotThere(t *testing.T) {
+func TestFieldsFilledWithZerosCountAsMissing(t *testing.T) {
 	const zeros = `"refusal":"","function_call":{"name":"","arguments":""},"tool_calls":[{"index":0,"id":"","type":"","function":{"name":"","arguments":""},"custom":{"name":"","input":""}}],"audio":{"id":"","data":"","transcript":"","expires_at":0},"annotations":[],"images":null,"extra_content":null`
 	const failure = `"error":{"message":"","type":"","param":"","code":0,"metadata":{"raw":""}}`
 	for name, step := range map[string]openaitest.Step{
@@ -255,7 +255,7 @@ func TestResultsWithOtherIDsAnswerTheCallsInTheirOrder(t *testing.T) {
 	require.Equal(t, "x", messages[2].ToolCallID, "the conversation itself is not changed")
 }
 
-func TestTheKeyOfTheEnvironmentIsSentToOthersOnlyIfAskedFor(t *testing.T) {
+func TestKeyFromTheEnvironmentIsSentToOthersOnlyOnRequest(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "sk-of-the-environment")
 	t.Setenv("OTHER_KEY", "sk-of-the-other")
 	t.Setenv("OPENAI_BASE_URL", "")
@@ -299,7 +299,7 @@ func TestTheKeyOfTheEnvironmentIsSentToOthersOnlyIfAskedFor(t *testing.T) {
 
 // Perplexity sends the cost as an object. Such answers were once rejected, although
 // they had to be paid.
-func TestACostThatIsNoNumberDoesNotLoseTheAnswer(t *testing.T) {
+func TestCostThatIsNotANumberDoesNotLoseTheAnswer(t *testing.T) {
 	for cost, want := range map[string]float64{
 		`0.25`: 0.25,
 		`{"input_tokens_cost":8e-06,"output_tokens_cost":2e-06,"request_cost":0.005,"total_cost":0.00501}`: 0.00501,

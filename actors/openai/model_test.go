@@ -57,7 +57,7 @@ func TestItWorksOutsideARun(t *testing.T) {
 	require.Equal(t, "Fine.", got.Message.Text)
 }
 
-func TestAnAgentCallsToolsAndTellsTheModelOfTheirErrors(t *testing.T) {
+func TestAgentCallsToolsAndSendsTheirErrorsToTheModel(t *testing.T) {
 	srv, st, llm := setup(t, []openaitest.Step{
 		openaitest.ToolCalls(
 			openaitest.Call("get_weather", `{"city":"Oslo"}`),

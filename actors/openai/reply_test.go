@@ -45,7 +45,7 @@ func TestAReplyIsReadAsItIs(t *testing.T) {
 	}{
 		{"refusal", `{"message":{"content":null,"refusal":"I cannot."},"finish_reason":"stop"}`, refused, actors.FinishRefusal, "stop"},
 		{"refusal in a part", `{"message":{"content":[{"type":"refusal","refusal":"I cannot."}]},"finish_reason":"stop"}`, refused, actors.FinishRefusal, "stop"},
-		{"text beside a refusal", `{"message":{"content":"Hm.","refusal":"I cannot."},"finish_reason":"stop"}`, actors.Assistant("Hm."), actors.FinishStop, "stop"},
+		{"text and a refusal", `{"message":{"content":"Hm.","refusal":"I cannot."},"finish_reason":"stop"}`, actors.Assistant("Hm."), actors.FinishStop, "stop"},
 		{"content in parts", `{"message":{"content":[{"type":"text","text":"Fi"},{"type":"text","text":"ne."}]},"finish_reason":"stop"}`, actors.Assistant("Fine."), actors.FinishStop, "stop"},
 		{"thoughts in parts", `{"message":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Fine."}]}}`, thought, actors.FinishStop, ""},
 		{"unknown finish reason", `{"message":{"content":"Fine."},"finish_reason":"bored"}`, actors.Assistant("Fine."), actors.FinishOther, "bored"},

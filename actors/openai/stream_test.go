@@ -272,7 +272,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 func (*slowBody) Close() error { return nil }
 
-func TestALongLineThatComesSlowlyIsNoSilence(t *testing.T) {
+func TestLongLineThatComesSlowlyIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := openai.Model{Name: "m", APIKey: secret, Idle: 30 * time.Second, HTTPClient: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: &slowBody{*strings.NewReader(piece("Fine.") + finish)}, Request: r}, nil

@@ -359,7 +359,7 @@ func TestAnInvalidFunctionNameIsSentBackAsAValidOne(t *testing.T) {
 	})
 }
 
-func TestAByteOrderMarkIsNoPartOfAReply(t *testing.T) {
+func TestByteOrderMarkIsNotPartOfAReply(t *testing.T) {
 	_, _, llm := setup(t, []openaitest.Step{openaitest.Raw(200, "\ufeff"+`{"choices":[{"message":{"content":"Fine."}}]}`)})
 	got, err := llm.Call(t.Context(), question)
 	require.NoError(t, err)

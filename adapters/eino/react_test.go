@@ -223,7 +223,7 @@ func TestAToolOfAGraphAsksSomebody(t *testing.T) {
 	assert.Len(t, *g.asked, 3)
 }
 
-func TestPiecesOfAStreamAreSeenByThoseWhoWatch(t *testing.T) {
+func TestPiecesOfAStreamReachWatchers(t *testing.T) {
 	var text strings.Builder
 	var names []string
 	watch := func(ctx context.Context) context.Context {

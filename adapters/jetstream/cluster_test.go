@@ -186,9 +186,9 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 			g.start(leader)
 		case runs / 2:
 			leader := g.leaderOf(s.conn)
-			beside := jstest.Connect(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3)) // others may wait for the stopped server
+			others := jstest.Connect(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3)) // a client of all three may wait for the stopped server
 			require.NoError(t, g.commands[leader].Process.Signal(syscall.SIGSTOP))
-			g.awaitAnother(beside, leader)
+			g.awaitAnother(others, leader)
 			require.NoError(t, g.commands[leader].Process.Signal(syscall.SIGCONT))
 		}
 	}
@@ -250,9 +250,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// TestMessageThatWaitsForAMajorityIsNotTakenForAnother: a message is sent again
+// TestMessageThatWaitsForAMajorityIsNotMistakenForAnother: a message is sent again
 // while the leader waits for the other servers, which are stopped for a while.
-func TestMessageThatWaitsForAMajorityIsNotTakenForAnother(t *testing.T) {
+func TestMessageThatWaitsForAMajorityIsNotMistakenForAnother(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
 	g.await()

@@ -122,9 +122,9 @@ func TestReadersOfAStoreThatIsDeletedGetAnError(t *testing.T) {
 	}
 }
 
-// TestReadersOfAStoreThatWasMadeAnewGetAnError: the readers were cut off meanwhile,
+// TestReadersOfARecreatedStoreGetAnError: the readers were cut off meanwhile,
 // and would continue with another stream, whose messages have other numbers.
-func TestReadersOfAStoreThatWasMadeAnewGetAnError(t *testing.T) {
+func TestReadersOfARecreatedStoreGetAnError(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
 	between := newProxy(t, server.URL())
@@ -183,9 +183,9 @@ func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	}
 }
 
-// TestRunOfAStoreThatWasMadeAnewDoesNotGoOnInTheMiddle: without the earlier
+// TestRunOfARecreatedStoreDoesNotContinueInTheMiddle: without the earlier
 // records, new records belong to no run.
-func TestRunOfAStoreThatWasMadeAnewDoesNotGoOnInTheMiddle(t *testing.T) {
+func TestRunOfARecreatedStoreDoesNotContinueInTheMiddle(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
 	s := open(t, server.Connect(), jetstream.Options{Lease: 10 * lease})

@@ -178,8 +178,8 @@ func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 	assert.EqualValues(t, 3, messages())
 }
 
-// TestDashboardThatMayNotMendOpensAStoreThatNeedsIt: a worker corrects the store later.
-func TestDashboardThatMayNotMendOpensAStoreThatNeedsIt(t *testing.T) {
+// TestReadOnlyDashboardOpensAStoreThatNeedsRepair: a worker corrects the store later.
+func TestReadOnlyDashboardOpensAStoreThatNeedsRepair(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t, withConfig(t, authorization(user(t, "some", jetstream.RoleDashboard, ""))))
 	conn := server.Connect(nats.UserInfo("root", "secret"))

@@ -163,7 +163,7 @@ func TestLostAcknowledgementStoresNothingTwice(t *testing.T) {
 	assert.Equal(t, 5, run.Len())
 }
 
-func TestFencedWorkerIsToldSo(t *testing.T) {
+func TestFencedWorkerLearnsThatItIsFenced(t *testing.T) {
 	here, there, _ := hereAndThere(t, longLease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
@@ -178,7 +178,7 @@ func TestFencedWorkerIsToldSo(t *testing.T) {
 	assert.Equal(t, 1, run.Len())
 }
 
-func TestStoreThatIsClosedLetsOthersGoOnAtOnce(t *testing.T) {
+func TestStoreThatIsClosedLetsOthersContinueAtOnce(t *testing.T) {
 	here, there, _ := hereAndThere(t, longLease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))

@@ -74,8 +74,8 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "Open needs a connection")
 }
 
-// TestStreamOfSomebodyElseIsRefused, and no other stream is created.
-func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
+// TestForeignStreamIsRefused, and no other stream is created.
+func TestForeignStreamIsRefused(t *testing.T) {
 	for name, config := range map[string]njs.StreamConfig{
 		"subjects is orders.>, want rpi.reprise.>": {Name: "RPI_reprise", Subjects: []string{"orders.>"}},
 		"max_msgs_per_subject is 0, want 1":        {Name: "RPI_reprise", Subjects: []string{"rpi.reprise.>"}},
@@ -168,8 +168,8 @@ func TestServerThatTakesOnlySmallMessagesIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "accepts messages of at most 8192 bytes; want a max_payload of 32768 or more")
 }
 
-// TestQueueOfSomebodyElseIsRefused: one that drops old jobs when it is full.
-func TestQueueOfSomebodyElseIsRefused(t *testing.T) {
+// TestForeignQueueIsRefused: one that drops old jobs when it is full.
+func TestForeignQueueIsRefused(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
 	s := open(t, conn, jetstream.Options{Lease: longLease})
@@ -184,9 +184,9 @@ func TestQueueOfSomebodyElseIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "the stream RQ_reprise exists and does not fit: max_bytes is 1048576, want 0")
 }
 
-// TestEachStreamThatIsDeletedIsNamedAndMadeAnew: the list and the queue are rebuilt
+// TestEachDeletedStreamIsNamedAndRecreated: the list and the queue are rebuilt
 // from the records.
-func TestEachStreamThatIsDeletedIsNamedAndMadeAnew(t *testing.T) {
+func TestEachDeletedStreamIsNamedAndRecreated(t *testing.T) {
 	t.Parallel()
 	for stream, use := range map[string]func(*jetstream.Store, *jetstream.Queue) error{
 		"RPI_reprise": func(s *jetstream.Store, _ *jetstream.Queue) error {

@@ -461,7 +461,7 @@ func (s *site) next(subject string, seq uint64, end bool) (msg *njs.RawStreamMsg
 	return msg, ok
 }
 
-func TestRunOfAKilledWorkerGoesOnInAnother(t *testing.T) {
+func TestRunOfAKilledWorkerContinuesInAnother(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
 	for point, times := range map[string]int{"before": 1, "after": 2, "recorded": 1} {
@@ -490,7 +490,7 @@ func TestRunOfAKilledWorkerGoesOnInAnother(t *testing.T) {
 	}
 }
 
-func TestStoppedWorkerWritesNothingWhenItGoesOn(t *testing.T) {
+func TestStoppedWorkerWritesNothingWhenItContinues(t *testing.T) {
 	t.Parallel()
 	url := jstest.Start(t).URL()
 	s := newSite(t, url, jetstream.Options{Lease: lease})

@@ -215,7 +215,7 @@ func (w worker) serving(t *testing.T, register func(*runner.Runner)) (*runner.Ru
 	}
 }
 
-func TestRunsGoOnInAnyWorker(t *testing.T) {
+func TestRunsContinueInAnyWorker(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
 	entered := make(chan string, 10)

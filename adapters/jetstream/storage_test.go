@@ -35,10 +35,10 @@ func fill(t *testing.T, s *jetstream.Store, id string) error {
 	return err
 }
 
-// TestRunGoesOnWhenThereIsStorageAgain: the storage is full in the middle of a
+// TestRunContinuesWhenThereIsStorageAgain: the storage is full in the middle of a
 // step, whose outcome cannot be stored. Everything continues by itself when there
 // is storage again.
-func TestRunGoesOnWhenThereIsStorageAgain(t *testing.T) {
+func TestRunContinuesWhenThereIsStorageAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: lease, MaxBytes: 64 << 10})
 	worker := s.worker("hold after")

@@ -246,7 +246,7 @@ func TestResultsOfAServerAreReadAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAListThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidListIsRefused(t *testing.T) {
 	for list, want := range map[string]string{
 		`{"tools":"none"}`: "mcp: raw: the list of tools is invalid: json: cannot unmarshal string",
 		`{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"a","inputSchema":{"type":"object"}}]}`: `mcp: raw lists two tools with the name "a"`,

@@ -166,7 +166,7 @@ func TestAnExampleOfTheSDKOverHTTPWithoutSessions(t *testing.T) {
 }
 
 // The clients among the SDK's examples use our server.
-func TestClientsOfTheExamplesOfTheSDKUseThePrograms(t *testing.T) {
+func TestExampleClientsOfTheSDKUseThePrograms(t *testing.T) {
 	t.Parallel()
 	dir := builtExamples(t, exampleClients, moreClients)
 	cityTime := func(r *runner.Runner) {

@@ -135,7 +135,7 @@ func TestAServerThatIsDownIsTriedAgainAndNothingIsInDoubt(t *testing.T) {
 	assert.ErrorContains(t, err, "after 3 attempts")
 }
 
-func TestASessionThatAServerHasForgottenIsBegunAnew(t *testing.T) {
+func TestSessionThatAServerHasForgottenIsStartedAgain(t *testing.T) {
 	dir, f, c, _ := flakyOffice(t, false)
 	_, err := call(t, t.Context(), c, "office_send", `{"to":"Ada"}`)
 	require.NoError(t, err)

@@ -276,7 +276,7 @@ func TestACallWithAnIdempotencyKeyStartsOneRun(t *testing.T) {
 	assert.Len(t, page.Runs, 1)
 }
 
-func TestRunsAreFoundByThoseWhoStartedThemAlone(t *testing.T) {
+func TestRunsAreVisibleOnlyToTheirStarters(t *testing.T) {
 	authorize := func(_ context.Context, header http.Header) (string, error) {
 		if who := header.Get("X-Who"); who != "" {
 			return who, nil

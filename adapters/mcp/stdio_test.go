@@ -14,7 +14,7 @@ import (
 )
 
 // An MCP client starts a program, kills it, and starts it again.
-func TestAProgramThatIsKilledGoesOnForTheNextClient(t *testing.T) {
+func TestAProgramThatIsKilledContinuesForTheNextClient(t *testing.T) {
 	dir := t.TempDir()
 	first := started(t, "main "+dir)
 	s := connected(t, &sdk.CommandTransport{Command: first}, modern, nil)

@@ -243,7 +243,7 @@ func TestAProgramThatPanicsIsATaskThatHasFailed(t *testing.T) {
 	assert.EqualValues(t, jsonrpc.CodeInternalError, failed.Code)
 }
 
-func TestARunThatEndsSoonIsNoTaskIfTheServerMayWait(t *testing.T) {
+func TestRunThatEndsSoonIsNotATaskIfTheServerMayWait(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{TaskAfter: 10 * time.Second})
 	made, failed := wire{url: url}.send(t, "tools/call", `{"name":"greet","arguments":{"name":"Ada"}}`)
 	require.Nil(t, failed)
@@ -255,7 +255,7 @@ func TestARunThatEndsSoonIsNoTaskIfTheServerMayWait(t *testing.T) {
 
 // The state of a continued request is sent by the client. It must not give access to a run of
 // another client, and answers to no question, or repeated answers, must change nothing.
-func TestAStateThatIsNoneIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
+func TestInvalidStateIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
 	asks := `{"elicitation":{}}`
 	goOn := func(state, responses string) (map[string]any, *jsonrpc.Error) {

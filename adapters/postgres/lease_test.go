@@ -118,7 +118,7 @@ func TestARunThatCouldNotBeClosedIsContinued(t *testing.T) {
 
 // A process that takes no jobs, such as a dashboard, may be the first to notice that a worker
 // was killed: workers are notified, and need not poll.
-func TestWorkersAreToldOfTheJobsOfAKilledOne(t *testing.T) {
+func TestWorkersLearnOfTheJobsOfAKilledWorker(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
 	killed := open(t, postgres.Options{Schema: schema, Lease: time.Second})

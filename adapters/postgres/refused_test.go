@@ -83,7 +83,7 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 
 // A pooler in transaction mode shares a connection between clients, which have prepared
 // different statements.
-func TestAPoolerThatForgetsWhatWasPreparedIsNamed(t *testing.T) {
+func TestPoolerThatForgetsPreparedStatementsIsNamed(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
 	app, err := asApp(serverURL(t))

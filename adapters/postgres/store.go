@@ -62,7 +62,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, backend func(*data
 	s.stop = stop
 	if !o.Mute {
 		s.news = newNews(d)
-		options.Tell = s.news.tellRun
+		options.OnChange = s.news.tellRun
 		s.queue.tell = s.news.tellJobs
 	}
 	s.Store = storekit.New(backend(d), options)

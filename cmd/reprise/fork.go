@@ -91,7 +91,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 	if addresses := addressesOf(found); !slices.Contains(addresses, address.String()) {
 		return a.noCallError(runID, address, addresses)
 	}
-	behind, err := state.CallsBehind(ctx, store, runID, address, options)
+	effects, err := state.EffectsAfter(ctx, store, runID, address, options)
 	if err != nil {
 		return a.explain(runID, err)
 	}
@@ -107,9 +107,9 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 		return a.explain(newID, err)
 	}
 	if a.json {
-		return a.writeJSON(forkedRun{forked.Info, behind})
+		return a.writeJSON(forkedRun{forked.Info, effects})
 	}
-	for _, c := range behind {
+	for _, c := range effects {
 		what := "will be repeated"
 		if c.Irreversible {
 			what = "will not be repeated: its effect is taken over, or the run asks"
@@ -124,14 +124,14 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 // forkedRun is the new run and the calls of the old run that it does not keep.
 type forkedRun struct {
 	snapshot.Info
-	Behind []state.BehindCall `json:"behind,omitempty"`
+	Effects []state.EffectCall `json:"effects,omitempty"`
 }
 
 // refuseEffects returns an error that lists the calls whose effects need a decision.
-func (a *app) refuseEffects(runID string, address record.Address, behind []state.BehindCall) error {
-	calls := make([]string, len(behind))
+func (a *app) refuseEffects(runID string, address record.Address, effects []state.EffectCall) error {
+	calls := make([]string, len(effects))
 	decision, compensable := "--take-over, so that the new run takes over their effects", false
-	for i, c := range behind {
+	for i, c := range effects {
 		if calls[i] = printable(c.String()); !c.Irreversible {
 			decision = "--repeat-effects, so that the new run repeats the calls that are not irreversible"
 		}

@@ -226,7 +226,7 @@ func TestExportWritesWhatOthersRead(t *testing.T) {
 	call(t, dir, "export", "oslo", "--format", "xml").failed(t, exitUsage, `--format "xml": want jsonl, json or msgpack`)
 }
 
-func TestALimitedListHasWhatIsBehindManyRunsThatCrashed(t *testing.T) {
+func TestLimitedListReachesPastManyCrashedRuns(t *testing.T) {
 	dir, copied := t.TempDir(), t.TempDir()
 	weather(t, dir, "failed", true, snapshot.Metadata{})
 	store, err := filestore.New(dir)

@@ -97,7 +97,7 @@ func TestRedactMustMatchSomething(t *testing.T) {
 		"--format msgpack writes a complete run, and --redact would remove values from it: use one or the other")
 }
 
-func TestShowPrintsInputsAndOutputsWhole(t *testing.T) {
+func TestShowPrintsInputsAndOutputsInFull(t *testing.T) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)

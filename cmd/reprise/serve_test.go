@@ -45,7 +45,7 @@ func served(t *testing.T, dir string, args ...string) (url string) {
 	return strings.TrimSuffix(said.URL, "/")
 }
 
-func TestServeShowsStoredRunsAndThoseThatOthersWrite(t *testing.T) {
+func TestServeShowsStoredRunsAndRunsOfOtherProcesses(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "done", false, snapshot.Metadata{Tags: []string{"nightly"}})
 	url := served(t, dir)

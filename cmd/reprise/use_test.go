@@ -77,7 +77,7 @@ func TestFlagOutranksTheEnvironment(t *testing.T) {
 	assert.Contains(t, call(t, "", "runs").stderr, "there is no directory ./reprise-data")
 }
 
-func TestStrayFileIsNoRun(t *testing.T) {
+func TestStrayFileIsNotARun(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "notes.txt"), nil, 0o600))

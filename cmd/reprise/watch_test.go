@@ -120,23 +120,23 @@ func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
 	}
 }
 
-// A beside is a program that runs beside the test.
-type beside struct {
+// A background is a program that runs next to the test.
+type background struct {
 	*exec.Cmd
 	out *bufio.Reader
 }
 
-func start(t *testing.T, cmd *exec.Cmd) *beside {
+func start(t *testing.T, cmd *exec.Cmd) *background {
 	t.Helper()
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	return &beside{Cmd: cmd, out: bufio.NewReader(out)}
+	return &background{Cmd: cmd, out: bufio.NewReader(out)}
 }
 
 // until reads lines up to the first that contains text.
-func (p *beside) until(t *testing.T, text string) (lines []string) {
+func (p *background) until(t *testing.T, text string) (lines []string) {
 	t.Helper()
 	for {
 		line, err := p.out.ReadString('\n')
@@ -149,7 +149,7 @@ func (p *beside) until(t *testing.T, text string) (lines []string) {
 }
 
 // interrupt sends the signal of Ctrl-C.
-func (p *beside) interrupt(t *testing.T) {
+func (p *background) interrupt(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Process.Signal(os.Interrupt))
 	_, _ = io.Copy(io.Discard, p.out)
@@ -168,7 +168,7 @@ func freeAddress(t *testing.T) string {
 // one that watches a run there, and kills the server in the middle.
 func TestWatchSurvivesARestartOfTheServer(t *testing.T) {
 	dir, address := t.TempDir(), freeAddress(t)
-	serve := func() *beside {
+	serve := func() *background {
 		p := start(t, reprise(t, "--dir", dir, "serve", "--addr", address))
 		p.until(t, "the dashboard of")
 		return p
@@ -215,7 +215,7 @@ func TestWatchSurvivesARestartOfTheExample(t *testing.T) {
 	example := filepath.Join(t.TempDir(), "dashboard")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", example, "../../examples/dashboard").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	serve := func() *beside {
+	serve := func() *background {
 		p := start(t, exec.CommandContext(t.Context(), example, "-addr", address, "-seed", "7", "-rate", "300"))
 		p.until(t, "The dashboard is at")
 		return p

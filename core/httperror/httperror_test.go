@@ -28,13 +28,13 @@ func response(code int, body string, header ...string) *http.Response {
 	return w.Result()
 }
 
-func TestSuccessIsNoError(t *testing.T) {
+func TestSuccessIsNotAnError(t *testing.T) {
 	for _, code := range []int{200, 201, 204, 299} {
 		require.NoError(t, httperror.Check(response(code, "fine")))
 	}
 }
 
-func TestErrorTellsStatusDelayAndBody(t *testing.T) {
+func TestErrorContainsStatusDelayAndBody(t *testing.T) {
 	err := httperror.Check(response(503, "over\n\n  loaded\xff", "Retry-After", "7"))
 	require.EqualError(t, err, "503 Service Unavailable: over loaded")
 	assert.Equal(t, record.ClassServer, record.Classify(err))

@@ -254,7 +254,7 @@ func TestValuesRecordedInTheOldFormAreStillRead(t *testing.T) {
 	in := promotes{Order{"o-2"}, "n"}
 	var out promotes
 	require.NoError(t, codec.Decode(recordedBefore(t, in), &out))
-	assert.Equal(t, in, out, "the fields of an embedded struct were encoded beside the others")
+	assert.Equal(t, in, out, "the fields of an embedded struct were encoded next to the others")
 	assert.Equal(t, in, again(t, in))
 }
 
@@ -266,7 +266,7 @@ type Order struct {
 func (o Order) MarshalJSON() ([]byte, error)     { return fmt.Appendf(nil, "%q", o.ID), nil }
 func (o *Order) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &o.ID) }
 
-func TestMethodsOfAnEmbeddedStructDoNotHideTheFieldsBesideIt(t *testing.T) {
+func TestMethodsOfAnEmbeddedStructDoNotHideTheFieldsNextToIt(t *testing.T) {
 	in := promoted{reply{"x"}, "note"}
 	out := again(t, in)
 	assert.Equal(t, "note", out.Note)

@@ -146,8 +146,8 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 		return c.failInDoubt(p, s, step.Err)
 	case Ask:
 		return c.askInDoubt(p, s, nil)
-	case SetAside:
-		return c.setAside(p, s)
+	case StopLoop:
+		return c.stopLoop(p, s)
 	case Begin:
 		if ended, err := c.takeEffect(p, s); ended || err != nil {
 			return err
@@ -297,8 +297,8 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
 		if c.policy.Polls {
 			c.polled(s, &r.Result)
 		}
-	} else if c.find(r); r.traits.Interrupted || r.traits.Doubted {
-		r.doubted = r.traits.Doubted && r.Stage == record.StageHandler && !c.spec.Kind.IsEntered()
+	} else if c.find(r); r.traits.Interrupted || r.traits.MarkedInDoubt {
+		r.doubted = r.traits.MarkedInDoubt && r.Stage == record.StageHandler && !c.spec.Kind.IsEntered()
 		r.replace(&settledError{r.Err})
 	}
 	if r.Err == nil {

@@ -186,7 +186,7 @@ func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
 	about := found.Place()
 	about.InDoubt, about.NoOutput = found.InDoubt, found.NoOutput
 	takeOver, produced := "", ""
-	if about.CanBeTaken() {
+	if about.CanBeTakenOver() {
 		takeOver = `{"decision": "take_over"}, `
 		produced = " and returned " + record.Preview(found.Output)
 	}

@@ -63,7 +63,7 @@ func (q Question) Check(encoded []byte) error {
 // checkDecision rejects taking over an effect without an output.
 func (q Question) checkDecision(a *answeredInDoubt) error {
 	switch {
-	case a.decision != decidedTakeOver || q.InDoubt != nil && q.InDoubt.Effect.CanBeTaken():
+	case a.decision != decidedTakeOver || q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver():
 		return nil
 	case q.InDoubt == nil || q.InDoubt.Effect == nil:
 		return fmt.Errorf(`%w: decision: "take_over" is for a call that might repeat the effect of another one; want one of "completed", "run_again", "failed"`, ErrUnfit)
@@ -163,10 +163,10 @@ func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attempted) (settled 
 	return true, c.refuseAttempt(p, s, r, record.ReasonInDoubt)
 }
 
-// setAside interrupts the run because the process has ended too often during the attempt
+// stopLoop interrupts the run because the process has ended too often during the attempt
 // of s. This is recorded as an interrupt of the attempt. If somebody resumes the run,
 // losses are counted from zero.
-func (c *Call) setAside(p *record.Progress, s *Scope) error {
+func (c *Call) stopLoop(p *record.Progress, s *Scope) error {
 	return c.suspend(p, s, nil, &InterruptedError{
 		Reason: record.InterruptCrashLoop,
 		Message: fmt.Sprintf("the process ended %d times in a row while %s (%s) was under way; the run continues when it is resumed",

@@ -40,7 +40,7 @@ const (
 	Retrace                // run the handler again for its results, and record nothing
 	Ask                    // ask somebody whether the attempt took effect
 	Fail                   // fail: the call is in doubt
-	SetAside               // interrupt the run: the call was lost too often
+	StopLoop               // interrupt the run: the call was lost too often
 	Refuse                 // refuse to run the call
 )
 
@@ -106,7 +106,7 @@ func nextInDoubt(p *record.Progress, r Rules) Step {
 		return Step{Do: Make, Attempt: p.Attempt + 1}
 	}
 	if r.MaxLosses > 0 && int(p.Entries) >= r.MaxLosses && !r.Replays {
-		return Step{Do: SetAside, Attempt: p.Attempt}
+		return Step{Do: StopLoop, Attempt: p.Attempt}
 	}
 	return same
 }

@@ -35,7 +35,7 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 			before := records[:i+1]
 			require.Equal(t, countOf(before), counts, "after %s, record %d of\n%s", line(&records[i]), i+1, lines(before))
 			require.Equal(t, openQuestionsOf(before), idsOf(whole.Questions(true)), "questions after %s, record %d of\n%s", line(&records[i]), i+1, lines(before))
-			require.Equal(t, whole.Because(), open.Because())
+			require.Equal(t, whole.Interrupts(), open.Interrupts())
 		}
 	}
 	if at != nil {
@@ -115,7 +115,7 @@ func countCall(c *record.Counts, records []record.Record, own []int) {
 			}
 			highest = max(highest, r.Attempt)
 		case r.WillRetry:
-			c.Promised++
+			c.WillRetry++
 		case r.IsOutcome():
 			countOutcome(c, r)
 		}

@@ -95,7 +95,7 @@ func TestBudgetGrowsWithTheCalls(t *testing.T) {
 	})
 }
 
-func TestBudgetOfACallIsTakenBesideThatOfItsActor(t *testing.T) {
+func TestBudgetOfACallIsUsedInAdditionToThatOfItsActor(t *testing.T) {
 	var attempts atomic.Int64
 	wide := retrybudget.New(retrybudget.Options{Retries: 100})
 	narrow := retrybudget.New(retrybudget.Options{Retries: 1})

@@ -49,7 +49,7 @@ func (p *program) terminate(t *testing.T) int {
 	return p.Wait()
 }
 
-func TestProgramGoesOnAfterSIGTERMAndSIGKILL(t *testing.T) {
+func TestProgramContinuesAfterSIGTERMAndSIGKILL(t *testing.T) {
 	dir := t.TempDir()
 	p := begun(t, dir)
 	for id, program := range map[string]string{"e": "echo", "w": "wait", "a": "ask"} {

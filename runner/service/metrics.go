@@ -70,7 +70,7 @@ func metricsOf(s *runner.Stats, d *streamer.Stats) []metric {
 		ended("completed", s.Completed), ended("failed", s.Failed), ended("cancelled", s.Cancelled),
 		ended("interrupted", s.Interrupted), ended("paused", s.Paused),
 		{"reprise_runs_crashed_total", "", counter, "Runs whose process ended without closing them.", float64(s.Crashed)},
-		{"reprise_runs_set_aside_total", "", counter, "Runs that were set aside after crashes.", float64(s.SetAside)},
+		{"reprise_crash_loops_total", "", counter, "Runs that were set aside after crashes.", float64(s.CrashLoops)},
 		{"reprise_runs_removed_total", "", counter, "Runs that retention has removed.", float64(s.Removed)},
 		{"reprise_troubles_total", "", counter, "Errors of the store and the queue, and runs that cannot continue.", float64(s.Troubles)},
 		{"reprise_attempts_total", "", counter, "Attempts of calls that began.", float64(s.Calls)},

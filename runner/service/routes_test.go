@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A webhook of the program is served beside the API, and starts a run.
-func TestRoutesAreServedBesideTheAPI(t *testing.T) {
+// A webhook of the program is served next to the API, and starts a run.
+func TestRoutesAreServedNextToTheAPI(t *testing.T) {
 	var programs *runner.Runner
 	hook := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		text, err := io.ReadAll(req.Body)

@@ -170,7 +170,7 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 		return streamer.Queue{Queued: s.Queued, Parked: s.Parked, Open: s.Open, Limit: s.Limit}
 	}
 	o.Streamer.Elsewhere = func(ctx context.Context, runID string) bool {
-		elsewhere, err := control.runner.Elsewhere(ctx, runID)
+		elsewhere, err := control.runner.IsOpenElsewhere(ctx, runID)
 		return elsewhere && err == nil
 	}
 	runs := stored.New(store)

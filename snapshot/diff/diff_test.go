@@ -77,7 +77,7 @@ func TestCompareReturnsEveryChange(t *testing.T) {
 	assert.Equal(t, testkit.Address(t, "main/gone"), d.Events[5].Address)
 }
 
-func TestTimesAndNumbersAreNoDifference(t *testing.T) {
+func TestTimesAndNumbersAreNotDifferences(t *testing.T) {
 	a := testkit.Stored("", testkit.CallRecord(t, "a", record.StatusCompleted, 1), testkit.CallRecord(t, "b", record.StatusCompleted, 1))
 	b := testkit.Stored("", testkit.CallRecord(t, "b", record.StatusCompleted, 1), testkit.CallRecord(t, "a", record.StatusCompleted, 1))
 	b.Updated = time.Now()

@@ -139,7 +139,7 @@ func TestProcessesThatDeleteTheSameRunsShareThem(t *testing.T) {
 	requireNothingLeft(t, dir)
 }
 
-func TestARunThatIsDeletedWhileMessagesComeIsGoneAsAWhole(t *testing.T) {
+func TestRunDeletedWhileMessagesComeIsGoneCompletely(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newFileStore(t, dir)

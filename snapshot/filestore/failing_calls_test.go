@@ -58,7 +58,7 @@ func (l *ledger) live(ctx context.Context, t testing.TB, dir string, disk filest
 	}
 	for _, end := range []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted} {
 		l.generation(ctx, t, s, end)
-		l.beside(ctx, s)
+		l.concurrently(ctx, s)
 		if run, err := s.Load(ctx, "run"); end == snapshot.StatusPaused && !l.fails(err) {
 			l.create(ctx, t, s, "short", run)
 		}
@@ -120,8 +120,8 @@ func (l *ledger) generation(ctx context.Context, t testing.TB, s *filestore.Stor
 	l.promised, l.statuses = l.appended, map[snapshot.Status]int{end: 1}
 }
 
-// beside does what other processes do with the run at the same time.
-func (l *ledger) beside(ctx context.Context, s *filestore.Store) {
+// concurrently does what other processes do with the run at the same time.
+func (l *ledger) concurrently(ctx context.Context, s *filestore.Store) {
 	data := bytes.Repeat([]byte("output"), 1+len(l.artifacts))
 	if ref, err := s.Put(ctx, data); !l.fails(err) {
 		l.artifacts[ref] = data

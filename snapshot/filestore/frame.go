@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Journals, and the small files beside them, are frames, one after the other:
+// Journals, and the small files next to them, are frames, one after the other:
 //
 //	check     4 bytes: CRC-32C of the frame's offset in its file (8 bytes), and
 //	          of the three numbers that follow

@@ -174,7 +174,7 @@ func TestOldTemporaryMessagesAreRemoved(t *testing.T) {
 	require.NotContains(t, names(t, inboxOf(dir)), "old.tmp")
 }
 
-func TestAnInboxThatIsNoDirectoryIsAnErrorThatNamesTheRun(t *testing.T) {
+func TestInboxThatIsNotADirectoryIsAnErrorThatNamesTheRun(t *testing.T) {
 	dir := t.TempDir()
 	s := pausedRun(t, dir)
 	require.NoError(t, os.WriteFile(inboxOf(dir), nil, 0o600))

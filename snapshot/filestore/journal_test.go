@@ -246,7 +246,7 @@ func TestAJournalThatACompactionLeftDoesNotReopenARunThatWasClosed(t *testing.T)
 	requireRecords(t, sn.Records, 10)
 }
 
-func TestASmallJournalBesideALargeSnapshotIsNotCompactedByClose(t *testing.T) {
+func TestSmallJournalNextToALargeSnapshotIsNotCompactedByClose(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	j := begin(t, s)

@@ -140,7 +140,7 @@ func TestLinksAndPipesAreRefusedAndNothingOutsideIsTouched(t *testing.T) {
 	}
 }
 
-func TestTheDirectoriesOfAStoreAreNoLinks(t *testing.T) {
+func TestDirectoriesOfAStoreMustNotBeLinks(t *testing.T) {
 	for _, name := range []string{"runs", "artifacts"} {
 		dir, outside := t.TempDir(), t.TempDir()
 		require.NoError(t, os.Symlink(outside, filepath.Join(dir, name)))
@@ -166,7 +166,7 @@ func TestTheDirectoriesOfAStoreAreNoLinks(t *testing.T) {
 	require.Equal(t, before, seen(t, outside))
 }
 
-func TestAnArtifactIsNoLink(t *testing.T) {
+func TestArtifactMustNotBeALink(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	s := newFileStore(t, dir)
 	ref, err := s.Put(t.Context(), []byte("an output"))

@@ -156,7 +156,7 @@ func TestAFileOfACompletedRunThatIsGoneIsNoticed(t *testing.T) {
 
 // A crash may leave any part of the data that was not synced. But if a later
 // frame says that the data was synced, missing data is damage.
-func TestATornEndIsToldFromDamageByWhatWasSynced(t *testing.T) {
+func TestTornEndIsDistinguishedFromDamageByWhatWasSynced(t *testing.T) {
 	dir := memoryDir(t)
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	j := begin(t, s)

@@ -34,7 +34,7 @@ func aside(dir string) string { return filepath.Join(filepath.Dir(filepath.Dir(d
 // Whatever is done to the directory of an open run, the process that has the run open gets an
 // error, and a process that has opened a run with the same ID since then keeps all that it has
 // stored.
-func TestAProcessThatLostItsDirectoryDoesNotHarmOthers(t *testing.T) {
+func TestProcessThatLostItsDirectoryDoesNotAffectOthers(t *testing.T) {
 	for name, move := range movings {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -113,7 +113,7 @@ func TestFencing(t *testing.T) {
 
 // A process that does not store anything for a while notices it, too. Otherwise it could make a
 // call that another process makes as well.
-func TestAProcessThatWaitsIsToldThatItsDirectoryIsGone(t *testing.T) {
+func TestWaitingProcessNoticesThatItsDirectoryIsGone(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		j := begin(t, newFileStore(t, dir, filestore.WithPolling(time.Second)))

@@ -70,7 +70,7 @@ func TestEveryIDIsTheNameOfADirectory(t *testing.T) {
 	}
 }
 
-func TestOtherNamesOfDirectoriesAreNoRuns(t *testing.T) {
+func TestDirectoriesWithOtherNamesAreNotRuns(t *testing.T) {
 	names := []string{"", "A", "Run", "+", "a+", "++", "+++a", "++1", "+1", "a+-", "+A", "++A", ".a", "a b", "a/b", strings.Repeat("a", 129)}
 	require.Empty(t, slices.DeleteFunc(names, func(name string) bool {
 		_, ok := filestore.RunIDOf(name)

@@ -193,7 +193,7 @@ func (tr *traced) live() {
 		tr.promised = tr.appended
 		tr.is("closed", end)
 		before = end
-		tr.beside(s)
+		tr.meanwhile(s)
 		if tr.queued && end == snapshot.StatusPaused {
 			before = snapshot.StatusQueued
 			tr.is("before it is queued", end, before)
@@ -204,8 +204,8 @@ func (tr *traced) live() {
 	}
 }
 
-// beside does what other processes do with the run while it is closed.
-func (tr *traced) beside(s *filestore.Store) {
+// meanwhile does what other processes do with the run while it is closed.
+func (tr *traced) meanwhile(s *filestore.Store) {
 	t := tr.t
 	switch {
 	case !tr.posted:

@@ -33,7 +33,7 @@ type RepairReport struct {
 // records get ErrReset. If the meta file is lost, too, the number of generations is unknown: the
 // new number is then the number of milliseconds since 1970.
 //
-// Copies of the damaged files, and of later files with records, stay beside the others as
+// Copies of the damaged files, and of later files with records, stay next to the others as
 // *.damaged. Repair does not change a run that is not damaged. If the run is open, the
 // error is ErrLocked.
 func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) {

@@ -44,7 +44,7 @@ func damagedLate(t *testing.T, lost bool) (r *reader, s *filestore.Store, damage
 
 // Records appended after a repair do not count as those that were lost, whether
 // or not the number of generations is known.
-func TestRecordsAfterARepairAreNotTakenForLostOnes(t *testing.T) {
+func TestRecordsAfterARepairAreNotMistakenForLostOnes(t *testing.T) {
 	for name, lost := range map[string]bool{"with its meta file": false, "without it": true} {
 		t.Run(name, func(t *testing.T) {
 			r, s, damage := damagedLate(t, lost)

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Store keeps runs in a directory, and artifacts beside them:
+// A Store keeps runs in a directory, and artifacts next to them:
 //
 //	runs/<run ID>/00000007.snapshot  the compacted part, see snapshot.Decode
 //	runs/<run ID>/00000008.journal   the records after it

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A swept is a run with every kind of file that a store has.
-type swept struct {
+// A sweptRun is a run with every kind of file that a store has.
+type sweptRun struct {
 	files    map[string][]byte // by name, relative to the store
 	records  int
 	promised int
@@ -47,9 +47,9 @@ func treeOf(t testing.TB, dir string) map[string][]byte {
 
 // sweptRuns returns runs as a store leaves them: completed, stopped by a crash,
 // and stopped in the middle of a compaction.
-func sweptRuns(t testing.TB, records int) map[string]swept {
+func sweptRuns(t testing.TB, records int) map[string]sweptRun {
 	t.Helper()
-	all := make(map[string]swept)
+	all := make(map[string]sweptRun)
 	for name, status := range map[string]snapshot.Status{"complete": snapshot.StatusCompleted, "crashed": snapshot.StatusInterrupted, "compacting": snapshot.StatusInterrupted} {
 		dir := memoryDir(t)
 		disk := newFaultyDisk()
@@ -81,7 +81,7 @@ func sweptRuns(t testing.TB, records int) map[string]swept {
 		ref, err := s.Put(t.Context(), []byte("an output"))
 		require.NoError(t, err)
 		require.NotEmpty(t, ref)
-		all[name] = swept{treeOf(t, dir), records, records, status, name == "complete"}
+		all[name] = sweptRun{treeOf(t, dir), records, records, status, name == "complete"}
 	}
 	return all
 }
@@ -89,7 +89,7 @@ func sweptRuns(t testing.TB, records int) map[string]swept {
 // The sweep cuts every file of every run at every byte, and changes each byte in
 // two ways. The short form makes one of these changes for each byte of shorter
 // runs, and repairs few of them.
-func TestNoDamageIsTakenForValidData(t *testing.T) {
+func TestNoDamageIsMistakenForValidData(t *testing.T) {
 	records, repairs := 8, 29
 	if *long {
 		records, repairs = 40, 1
@@ -154,7 +154,7 @@ func restore(t testing.TB, dir, file string, data []byte) {
 
 // check reads everything from a store with one damaged file. It reports whether
 // the run is damaged.
-func (run *swept) check(t testing.TB, s *filestore.Store, file string) (damaged bool) {
+func (run *sweptRun) check(t testing.TB, s *filestore.Store, file string) (damaged bool) {
 	found, err := s.Load(t.Context(), "run")
 	switch {
 	case errors.Is(err, snapshot.ErrCorrupt):
@@ -190,7 +190,7 @@ func (run *swept) check(t testing.TB, s *filestore.Store, file string) (damaged 
 }
 
 // repair repairs a copy of the run in another directory.
-func (run *swept) repair(t testing.TB, from, file string, data []byte) {
+func (run *sweptRun) repair(t testing.TB, from, file string, data []byte) {
 	dir := from + "-repair"
 	defer func() { _ = os.RemoveAll(dir) }()
 	for name, content := range run.files {

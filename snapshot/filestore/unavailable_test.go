@@ -56,7 +56,7 @@ func TestErrorsOfTheSystemSayWhatCouldNotBeDone(t *testing.T) {
 }
 
 // A run that is a link is not listed, and may refer to artifacts.
-func TestNoArtifactIsRemovedBesideARunThatIsALink(t *testing.T) {
+func TestNoArtifactIsRemovedNextToARunThatIsALink(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	ref, err := s.Put(t.Context(), []byte("an output"))

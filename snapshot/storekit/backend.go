@@ -115,9 +115,9 @@ type Options struct {
 	// not look for changes, and appends records at once instead of in the background.
 	Poll time.Duration
 
-	// Tell is called with the ID of each run that this store has changed, for example to make other
+	// OnChange is called with the ID of each run that this store has changed, for example to make other
 	// processes call [Store.Changed]. It must not block. It may be nil.
-	Tell func(runID string)
+	OnChange func(runID string)
 
 	// Lost returns a channel that is closed when the process may have lost the runs that it has
 	// opened since the last one was closed, such as [Lease.Lost]. It is nil if that cannot happen.

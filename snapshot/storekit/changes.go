@@ -13,8 +13,8 @@ func (s *Store) wake(runID string) {
 	s.signal("")
 	s.signal(runID)
 	s.mu.Unlock()
-	if s.options.Tell != nil {
-		s.options.Tell(runID)
+	if s.options.OnChange != nil {
+		s.options.OnChange(runID)
 	}
 }
 

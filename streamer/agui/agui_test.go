@@ -91,7 +91,7 @@ func TestQuestionThatIsCancelledStopsTheTurn(t *testing.T) {
 	assert.Equal(t, "You said on", shown(post(t, url, say("a", "on"))), "the thread continues")
 }
 
-func TestClientThatAttachesIsToldTheThread(t *testing.T) {
+func TestAttachingClientGetsTheThread(t *testing.T) {
 	url := begin(t)
 	post(t, url, say("a", "hello"))
 	post(t, url, say("a", "again"))

@@ -55,8 +55,8 @@ func appendEvent(b []byte, e *event) []byte {
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
 }
 
-// A said is a message as a snapshot contains it.
-type said struct {
+// A snapshotMessage is a message as a snapshot contains it.
+type snapshotMessage struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
 	Content    *string    `json:"content,omitempty"`
@@ -78,7 +78,7 @@ type toolCall struct {
 // An encoder encodes the events of a run as frames.
 type encoder struct {
 	runID     string
-	messages  []*said
+	messages  []*snapshotMessage
 	text      string // the ID of the open message; empty if none is open
 	reasoning string
 	began     int // the number of messages when the step began
@@ -188,7 +188,7 @@ func (c *encoder) interrupt(q *turn.Question) interrupt {
 func (c *encoder) words(id, text string) (all []event) {
 	if c.text == "" {
 		c.text = id
-		c.messages = append(c.messages, &said{ID: id, Role: "assistant"})
+		c.messages = append(c.messages, &snapshotMessage{ID: id, Role: "assistant"})
 		all = append(all, event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
 	}
 	c.find(id).text.WriteString(text)
@@ -204,7 +204,7 @@ func (c *encoder) thoughts(step, text string) (all []event) {
 	if c.reasoning == "" {
 		c.reasoning = id
 		if c.find(id) == nil {
-			c.messages = append(c.messages, &said{ID: id, Role: "reasoning"})
+			c.messages = append(c.messages, &snapshotMessage{ID: id, Role: "reasoning"})
 		}
 		all = append(all, event{Type: "REASONING_START", MessageID: id}, event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
 	}
@@ -212,7 +212,7 @@ func (c *encoder) thoughts(step, text string) (all []event) {
 	return append(all, event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: text})
 }
 
-func (c *encoder) find(id string) *said {
+func (c *encoder) find(id string) *snapshotMessage {
 	for i := len(c.messages) - 1; i >= 0; i-- {
 		if c.messages[i].ID == id {
 			return c.messages[i]
@@ -238,7 +238,7 @@ func (c *encoder) withdraw(from int) {
 	kept := c.messages[:from:from]
 	for _, m := range c.messages[from:] {
 		if m.Role == "reasoning" {
-			kept = append(kept, &said{ID: m.ID, Role: m.Role})
+			kept = append(kept, &snapshotMessage{ID: m.ID, Role: m.Role})
 		}
 	}
 	c.messages = kept
@@ -247,7 +247,7 @@ func (c *encoder) withdraw(from int) {
 func (c *encoder) call(e *turn.Event) []event {
 	m := c.find(e.Step)
 	if m == nil { // the model said nothing
-		m = &said{ID: e.Step, Role: "assistant"}
+		m = &snapshotMessage{ID: e.Step, Role: "assistant"}
 		c.messages = append(c.messages, m)
 	}
 	id := c.callID(e.Call)
@@ -263,7 +263,7 @@ func (c *encoder) call(e *turn.Event) []event {
 
 func (c *encoder) result(e *turn.Event, content string) []event {
 	id := c.callID(e.Call)
-	m := &said{ID: id, Role: "tool", ToolCallID: id}
+	m := &snapshotMessage{ID: id, Role: "tool", ToolCallID: id}
 	m.text.WriteString(content)
 	c.messages = append(c.messages, m)
 	return []event{{Type: "TOOL_CALL_RESULT", MessageID: id, ToolCallID: id, Content: &content, Role: "tool"}}
@@ -287,7 +287,7 @@ func (c *encoder) snapshot(withdrawn bool) []byte {
 		if m.Role == "reasoning" && m.text.Len() == 0 && !withdrawn {
 			continue
 		}
-		one := said{ID: m.ID, Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID}
+		one := snapshotMessage{ID: m.ID, Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID}
 		if content := m.text.String(); content != "" || m.Role != "assistant" {
 			one.Content = &content
 		}

@@ -317,7 +317,7 @@ func (s *stream) forgetting(runID string) []byte {
 		return nil
 	}
 	empty := ""
-	data, _ := json.Marshal(&said{ID: runID + "/thoughts", Role: "reasoning", Content: &empty}) // strings can always be encoded
+	data, _ := json.Marshal(&snapshotMessage{ID: runID + "/thoughts", Role: "reasoning", Content: &empty}) // strings can always be encoded
 	return data
 }
 
@@ -332,7 +332,7 @@ func (s *stream) history(ctx context.Context) ([]byte, error) {
 	for i := range turns {
 		t := &turns[i]
 		text, id := s.handler.dash.RedactText(t.Text), cmp.Or(t.ID, t.RunID+"/user")
-		user, err := json.Marshal(&said{ID: id, Role: "user", Content: &text})
+		user, err := json.Marshal(&snapshotMessage{ID: id, Role: "user", Content: &text})
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ export function draw(run, can, onQueued) {
 // commandsOf returns the commands for what the page may not do with a run.
 function commandsOf(run, can, way) {
   const commands = [];
-  const add = (verb) => commands.push(make("span", { class: "command" }, ...byCommand(`This page may not ${verb} runs.`, ["reprise", verb, run.run_id])));
+  const add = (verb) => commands.push(make("span", { class: "command" }, ...byCommand(`You cannot ${verb} runs here.`, ["reprise", verb, run.run_id])));
   if (way && !can.resume) add(way);
   if (run.status === "running" && !can.interrupt) add("interrupt");
   if (!isSettled(run) && !can.cancel) add("cancel");
@@ -74,7 +74,7 @@ export function byCommand(why, words) {
       setText(button, "Not allowed"); // the browser does not allow it
     }
   }
-  return [make("span", {}, why + " This command does: "), make("code", {}, command), button];
+  return [make("span", {}, why + " Use this command: "), make("code", {}, command), button];
 }
 
 const dialog = byID("fork-dialog");
@@ -96,7 +96,7 @@ export function openFork(run, address, can) {
   setHidden(problem, true);
   setHidden(byID("fork-done"), true);
   setHidden(byID("fork-form"), !can.fork);
-  byID("fork-command").replaceChildren(...(can.fork ? [] : byCommand("This page may not fork runs.", ["reprise", "fork", run, address, again(run)])));
+  byID("fork-command").replaceChildren(...(can.fork ? [] : byCommand("You cannot fork runs here.", ["reprise", "fork", run, address, again(run)])));
   yes.hidden = !can.fork;
   yes.disabled = false;
   dialog.showModal();

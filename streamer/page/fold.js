@@ -74,7 +74,7 @@ export function take(run, record) {
     case "question":
       run.moot.delete(record.name);
       run.questions = run.questions.filter((question) => question.id !== record.name); // replaces it if it is asked again
-      if (isAnsweredByNobody(record.asks)) break; // it is not for people
+      if (waitsForNobody(record.asks)) break; // it is not for people
       run.questions.push({
         id: record.name, asks: record.asks, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,
@@ -89,15 +89,15 @@ export function take(run, record) {
 
 const ends = { completed: "completed", failed: "failed", awaiting: "paused", interrupted: "interrupted", cancelled: "cancelled" };
 
-// isAnsweredByNobody reports whether a call waits for a time or a signal.
-function isAnsweredByNobody(asks) {
+// waitsForNobody reports whether a call waits for a time or a signal.
+function waitsForNobody(asks) {
   return asks === "time" || asks === "signal";
 }
 
 // asksWhatIsNotKnown reports whether a call waits again for a question that was
 // closed when the page loaded the run.
 function asksWhatIsNotKnown(run, { execution_status, event_type, asks, question }) {
-  if (!run.joined || execution_status !== "awaiting" || event_type === "question" || !question || isAnsweredByNobody(asks)) return false;
+  if (!run.joined || execution_status !== "awaiting" || event_type === "question" || !question || waitsForNobody(asks)) return false;
   return !run.moot.has(question) && !run.questions.some(({ id }) => id === question);
 }
 

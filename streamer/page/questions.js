@@ -156,7 +156,7 @@ function isMisplaced(node, event) {
 function cardOf(q, can, linked, runOf) {
   const asked = make("span", { class: "muted" });
   const until = make("span", { class: "muted" });
-  const may = make("span", { class: "muted" }, can.answer ? (can.as ? `you may answer, ${can.as}` : "you may answer") : "you may not answer here");
+  const may = make("span", { class: "muted" }, can.answer ? (can.as ? `you may answer, ${can.as}` : "you may answer") : "");
   const from = linked ? make("a", { class: "mono", href: href({ run: q.run }), "data-row": true }, q.run) : undefined;
   const refused = q.refused ? make("p", { class: "error" }, "The previous answer did not fit: " + escaped(q.refused)) : undefined;
   const node = make("article", { class: "question", "data-question": q.id },
@@ -224,4 +224,4 @@ function afterAnswer(q, before, run) {
 }
 
 // byHand shows the command that answers, if the page may not.
-const byHand = (q) => make("p", { class: "byhand commands" }, ...byCommand("This page may not answer.", ["reprise", "answer", q.run, q.id, "true"]));
+const byHand = (q) => make("p", { class: "byhand commands" }, ...byCommand("You cannot answer here.", ["reprise", "answer", q.run, q.id, "true"]));

@@ -318,7 +318,7 @@ func TestTextsAreRedacted(t *testing.T) {
 	})
 }
 
-func TestServerThatIsClosedUnderThePublisherHoldsNobodyUp(t *testing.T) {
+func TestServerClosedUnderThePublisherBlocksNobody(t *testing.T) {
 	server := newServer()
 	server.BufferSize = 1
 	p := newPublisher(t, server, r3labs.Options{Queue: 100})

@@ -33,9 +33,9 @@ func subscribe(t *testing.T, url, stream, until string, take func(*sse.Event)) {
 	}
 }
 
-// TestClientThatStalledIsEndedAndTheOthersGoOn has a client that never reads, on a
+// TestClientThatStalledIsEndedAndTheOthersContinue has a client that never reads, on a
 // real socket, so that the buffers of its connection fill up.
-func TestClientThatStalledIsEndedAndTheOthersGoOn(t *testing.T) {
+func TestClientThatStalledIsEndedAndTheOthersContinue(t *testing.T) {
 	server := newServer()
 	subscribed := make(chan struct{}, 2)
 	server.OnSubscribe = func(string, *sse.Subscriber) { subscribed <- struct{}{} }

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-func TestRunThatWasDeletedAndBegunAnewIsFollowedFromItsFirstRecord(t *testing.T) {
+func TestRunThatWasDeletedAndStartedAgainIsFollowedFromItsFirstRecord(t *testing.T) {
 	store, err := filestore.New(t.TempDir(), filestore.WithPolling(time.Millisecond))
 	require.NoError(t, err)
 	run(t, store, "r", 10)

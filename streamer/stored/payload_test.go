@@ -23,7 +23,7 @@ import (
 
 // Inputs and outputs are sent whole, whatever their length, even if they are artifacts,
 // and without secrets.
-func TestInputsAndOutputsAreSentWhole(t *testing.T) {
+func TestInputsAndOutputsAreSentInFull(t *testing.T) {
 	rules, err := redact.New(`tok_live_[0-9]+`)
 	require.NoError(t, err)
 	for name, store := range stores(t) {

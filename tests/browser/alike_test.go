@@ -103,9 +103,9 @@ func TestMoreQuestionsComeWhenTheFirstAreAnswered(t *testing.T) {
 	assert.Len(t, c.requests(), shown)
 }
 
-// TestARefusedAnswerIsShownBesideItsQuestion answers several questions, one of which
+// TestRefusedAnswerIsShownNextToItsQuestion answers several questions, one of which
 // somebody else has already answered.
-func TestARefusedAnswerIsShownBesideItsQuestion(t *testing.T) {
+func TestRefusedAnswerIsShownNextToItsQuestion(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
 	clerks(t, store, 3, "Pay %d euros?")

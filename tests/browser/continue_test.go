@@ -40,9 +40,9 @@ func failedTrip(t *testing.T) *memstore.Store {
 	return store
 }
 
-// TestAFailedRunGoesOnFromThePage retries a failed run, and forks it: before the fork, the
+// TestAFailedRunContinuesFromThePage retries a failed run, and forks it: before the fork, the
 // page lists the calls that have had effects.
-func TestAFailedRunGoesOnFromThePage(t *testing.T) {
+func TestAFailedRunContinuesFromThePage(t *testing.T) {
 	t.Parallel()
 	store := failedTrip(t)
 	control := stored.NewControl(store)

@@ -50,9 +50,9 @@ func followed(t *testing.T, dir string) *site {
 	return s
 }
 
-// TestThePageSaysWhetherAProgramGoesOn checks what the page says after an answer,
+// TestPageSaysWhetherAProgramContinues checks what the page says after an answer,
 // and that it updates the text when a program continues the run.
-func TestThePageSaysWhetherAProgramGoesOn(t *testing.T) {
+func TestPageSaysWhetherAProgramContinues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	store := newStore(t, dir)

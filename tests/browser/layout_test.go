@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestTheDetailPanelCoversNoOther checks several widths of the page.
-func TestTheDetailPanelCoversNoOther(t *testing.T) {
+// TestDetailPanelDoesNotCoverOtherPanels checks several widths of the page.
+func TestDetailPanelDoesNotCoverOtherPanels(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1", state.WithMetadata(snapshot.Metadata{Description: strings.Repeat("a long description ", 60)}))

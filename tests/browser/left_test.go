@@ -6,9 +6,9 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestAPageThatIsLeftLetsItsStreamGo checks that the page closes its stream when the
+// TestPageThatIsLeftClosesItsStream checks that the page closes its stream when the
 // user leaves it, and opens it again when the user comes back.
-func TestAPageThatIsLeftLetsItsStreamGo(t *testing.T) {
+func TestPageThatIsLeftClosesItsStream(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := open(t, s.url())

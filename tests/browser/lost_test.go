@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestAnAttemptThatWasLostIsTold checks that the page says of a lost attempt that
+// TestLostAttemptIsShown checks that the page says of a lost attempt that
 // its process ended during it, and shows the attempt that replaced it.
-func TestAnAttemptThatWasLostIsTold(t *testing.T) {
+func TestLostAttemptIsShown(t *testing.T) {
 	t.Parallel()
 	before, after := memstore.New(), memstore.New()
 	var killed func(context.Context)

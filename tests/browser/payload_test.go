@@ -18,10 +18,10 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestWhatWentInAndCameOutIsReadWhole checks that the page shows complete inputs and
+// TestInputsAndOutputsAreReadInFull checks that the page shows complete inputs and
 // outputs: JSON can be folded and searched, a request to a model is shown as a
 // conversation, and an error keeps its line breaks.
-func TestWhatWentInAndCameOutIsReadWhole(t *testing.T) {
+func TestInputsAndOutputsAreReadInFull(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
 	st, err := state.Open(t.Context(), store, "trip-1", state.WithPayloads())

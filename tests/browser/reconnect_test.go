@@ -65,7 +65,7 @@ func TestTheStreamOfOneRunResumesToo(t *testing.T) {
 	p.wait(`document.querySelectorAll(".record").length === 7`)
 }
 
-func TestAServerThatWasRestartedIsReadAnew(t *testing.T) {
+func TestRestartedServerIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "before")
@@ -86,7 +86,7 @@ func TestAServerThatWasRestartedIsReadAnew(t *testing.T) {
 }
 
 // After sleep, a laptop's connections are dead, but it has not been notified.
-func TestALaptopThatSleptConnectsAnew(t *testing.T) {
+func TestLaptopThatSleptReconnects(t *testing.T) {
 	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{})
 	n.sleep(true)
@@ -131,7 +131,7 @@ func TestAPageThatWasOfflineComesBack(t *testing.T) {
 	p.waitLive()
 }
 
-func TestAGapIsToldAndMended(t *testing.T) {
+func TestGapIsShownAndFilled(t *testing.T) {
 	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{History: 8})
 	succeed(t, st, "get_weather")
@@ -206,7 +206,7 @@ func occupy(t *testing.T, url string) (leave func()) {
 
 // A hidden page closes its connection, because browsers allow only a few connections to
 // a server and other pages need them.
-func TestAPageThatNobodySeesLetsItsConnectionGo(t *testing.T) {
+func TestHiddenPageClosesItsConnection(t *testing.T) {
 	t.Parallel()
 	s, _, p, st := viaProxy(t, streamer.Options{})
 	eval[bool](p, `{

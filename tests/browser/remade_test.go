@@ -35,9 +35,9 @@ func recorded(t *testing.T, s *site, store *memstore.Store, id string, names []s
 	require.NoError(t, st.Close())
 }
 
-// TestARunThatIsMadeAnewIsShownAsAnother deletes a run and makes another one with its
+// TestRecreatedRunIsShownAsAnother deletes a run and makes another one with its
 // ID. The run's page and the list show the new run at once.
-func TestARunThatIsMadeAnewIsShownAsAnother(t *testing.T) {
+func TestRecreatedRunIsShownAsAnother(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
 	s := newSite(t, stored.New(store), streamer.Options{}, nil)

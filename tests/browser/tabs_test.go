@@ -151,9 +151,9 @@ func TestATabWithoutSharingHasAStreamOfItsOwn(t *testing.T) {
 	p.wait(`document.querySelectorAll("[data-call]").length === 3`)
 }
 
-// TestARunThatAsksIsToldToThoseWhoWantIt checks notifications of runs that ask or fail,
+// TestQuestionNotifiesUsersWhoWantNotifications checks notifications of runs that ask or fail,
 // also while the tab is hidden for a long time. Without the user's consent there are none.
-func TestARunThatAsksIsToldToThoseWhoWantIt(t *testing.T) {
+func TestQuestionNotifiesUsersWhoWantNotifications(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := newTab(t)

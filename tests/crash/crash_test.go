@@ -145,7 +145,7 @@ func program(say func(string, ...any) error) actors.Agent[order, int] {
 // expected is the result of program without kills.
 const expected = 3*(0+10+20) + 9 + 3*(100+200+300) + 9 + 1000
 
-func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
+func TestKilledRunEndsWithNothingLostOrRepeated(t *testing.T) {
 	campaign(t, "calls", 300, check)
 }
 

@@ -70,7 +70,7 @@ func collect(args ...string) error {
 	return say("result %d", sum)
 }
 
-func TestKilledGroupGoesOnWithItsUnfinishedItems(t *testing.T) {
+func TestKilledGroupContinuesWithItsUnfinishedItems(t *testing.T) {
 	campaign(t, "group", 200, checkGroup)
 }
 

@@ -85,7 +85,7 @@ func bookAndUndo(args ...string) error {
 	return say("result %v", err)
 }
 
-func TestKilledCompensationGoesOnAndRepeatsNothing(t *testing.T) {
+func TestKilledCompensationContinuesAndRepeatsNothing(t *testing.T) {
 	campaign(t, "saga", 200, checkSaga)
 }
 

@@ -199,7 +199,7 @@ func requireWhole(t *testing.T, records []record.Record) {
 	require.Len(t, completed, calls)
 }
 
-func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
+func TestRunOnAFullDiskStopsAndContinuesWithAllThatWasAcknowledged(t *testing.T) {
 	dir := t.TempDir()
 	stdout, stderr, err := limited(t, "size of files", dir, inline, nil)
 	require.NoError(t, err, stderr)
@@ -236,7 +236,7 @@ func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
 	requireWhole(t, found.Records)
 }
 
-func TestRunOnAFullFileSystemGoesOnWhenThereIsRoom(t *testing.T) {
+func TestRunOnAFullFileSystemContinuesWhenThereIsRoom(t *testing.T) {
 	for name, size := range map[string]int{"journal": inline, "artifacts": large} {
 		t.Run(name, func(t *testing.T) { requireGoesOn(t, size) })
 	}

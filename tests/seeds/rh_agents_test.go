@@ -474,7 +474,7 @@ func calls(t *testing.T, store snapshot.Store) (of []record.Record) {
 
 // An incomplete sequence continues where it was: earlier attempts count, and only
 // the rest of the delay is waited for.
-func TestRHAgentsIncompleteSequenceGoesOn(t *testing.T) {
+func TestRHAgentsIncompleteSequenceContinues(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		store, n := memstore.New(), 0
 		flaky := testkit.Tool(t, "flaky", rhAgents(core.RetryConfig{Backoff: core.Constant, InitialDelay: time.Minute}), testkit.Counted(&n, testkit.Failing(2, errUnavailable)))

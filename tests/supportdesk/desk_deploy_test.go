@@ -113,7 +113,7 @@ func TestVersionsAreDeployedAndRolledBackWithOneCommandEach(t *testing.T) {
 	}
 }
 
-func TestWebhookOfSomebodyElseStartsNothing(t *testing.T) {
+func TestForeignWebhookStartsNothing(t *testing.T) {
 	s := supervise(t, newOutside(t))
 	body, err := json.Marshal(Ticket{ID: "ticket-1"})
 	require.NoError(t, err)

@@ -59,7 +59,7 @@ func trip(args ...string) error {
 	return errors.Join(err, st.Close())
 }
 
-func TestUnchangedProgramGoesOnOnAMachineInAnotherZone(t *testing.T) {
+func TestUnchangedProgramContinuesOnAMachineInAnotherZone(t *testing.T) {
 	for clock := range clocks {
 		t.Run(clock, func(t *testing.T) {
 			dir := t.TempDir()

@@ -78,7 +78,7 @@ func TestWriteReplacesTheTableAlone(t *testing.T) {
 	assert.Equal(t, "before\n"+begin+table+end+"after\n", string(text))
 }
 
-func TestWhatIsNoTableIsRefused(t *testing.T) {
+func TestWhatIsNotATableIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	rules, document := filepath.Join(dir, "rules.yml"), filepath.Join(dir, "text.md")
 	require.NoError(t, os.WriteFile(document, []byte("no table\n"), 0o600))

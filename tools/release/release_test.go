@@ -138,7 +138,7 @@ func TestReleaseIsTaggedWithoutReplaces(t *testing.T) {
 	assert.Contains(t, r.git("show", "v0.1.1:CHANGELOG.md"), "## 0.1.1 (2026-01-05)\n")
 }
 
-func TestWhatIsNoReleaseIsRefused(t *testing.T) {
+func TestInvalidReleaseIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		version string // v0.2.0 if empty
 		change  func(r *repository)

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 )
 
-func TestChecksTellTheRequestTheyExpect(t *testing.T) {
+func TestChecksNameTheRequestTheyExpect(t *testing.T) {
 	const body = `{"model":"gpt-4o","messages":[
 		{"role":"system","content":"Be brief."},
 		{"role":"user","content":"How cold is it in Oslo?"},

@@ -43,7 +43,7 @@ func TestMessageOutlivesTheServer(t *testing.T) {
 	}
 }
 
-func TestClusterGoesOnWithoutItsLeader(t *testing.T) {
+func TestClusterContinuesWithoutItsLeader(t *testing.T) {
 	cluster := jstest.StartCluster(t)
 	js, err := jetstream.New(cluster.Connect())
 	if err != nil {

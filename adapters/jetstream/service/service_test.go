@@ -189,7 +189,7 @@ func awaitLine(t *testing.T, w *worker, text string) {
 	}
 }
 
-func TestWhatIsNoStoreIsRefused(t *testing.T) {
+func TestWhatIsNotAStoreIsRefused(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://db/app":                          "does not name NATS servers",
 		"nats://app:secret@%zz:4222":                 "does not name NATS servers",

@@ -19,7 +19,7 @@ func QuestionID(runID, wire string) (id string, ok bool) {
 }
 
 func (b *Builder) ask(r *record.Record) {
-	if !r.Asks().NeedsSomebody() {
+	if !r.Asks().NeedsAnswer() {
 		return
 	}
 	q := Question{ID: WireID(b.runID, r.Name), Text: b.runs.RedactText(r.Message()), Approval: isApproval(r)}

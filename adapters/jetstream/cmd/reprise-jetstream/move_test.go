@@ -267,9 +267,9 @@ func openStore(t *testing.T, conn *nats.Conn, name string) *jetstream.Store {
 	return s
 }
 
-// TestRunsOfEveryKindGoOnInAnotherStore: from a directory to a server, and from a
+// TestRunsOfEveryKindContinueInAnotherStore: from a directory to a server, and from a
 // server to a directory. Everything is copied twice, which must change nothing.
-func TestRunsOfEveryKindGoOnInAnotherStore(t *testing.T) {
+func TestRunsOfEveryKindContinueInAnotherStore(t *testing.T) {
 	server := jstest.Start(t)
 	command := func(t *testing.T, args ...string) {
 		t.Helper()

@@ -163,7 +163,7 @@ func call(ctx context.Context, store *memstore.Store, agent actors.Agent[actors.
 	return answer, errors.Join(err, st.Close())
 }
 
-// look answers whether the note was written, by reading the file of notes.
+// look reports whether the note was written, by reading the file of notes.
 func look(ctx context.Context, store *memstore.Store, dir string) error {
 	open, err := state.Questions(ctx, store, "weather-1")
 	if err != nil {
