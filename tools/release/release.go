@@ -225,24 +225,33 @@ func (r *release) commitFiles(ctx context.Context, tree, message string, files m
 	return git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// tag moves the branch to its commit and tags the other commit for each module.
-func (r *release) tag(ctx context.Context, main, tagged string) error {
+// tag tags the other commit for each module and moves the branch to its commit. If it fails,
+// it removes the tags again.
+func (r *release) tag(ctx context.Context, main, tagged string) (err error) {
 	branch, err := git(ctx, r.dir, "rev-parse", "--abbrev-ref", "HEAD")
 	if err != nil {
-		return err
-	}
-	if _, err := git(ctx, r.dir, "merge", "--quiet", "--ff-only", main); err != nil {
 		return err
 	}
 	tags := []string{r.version}
 	for _, folder := range released {
 		tags = append(tags, folder+"/"+r.version)
 	}
-	for _, tag := range tags {
+	for i, tag := range tags {
 		if _, err := git(ctx, r.dir, "tag", "--annotate", "--message", tag, tag, tagged); err != nil {
-			return err
+			return errors.Join(err, r.untag(ctx, tags[:i]))
 		}
+	}
+	if _, err := git(ctx, r.dir, "merge", "--quiet", "--ff-only", main); err != nil {
+		return errors.Join(err, r.untag(ctx, tags))
 	}
 	r.say("%s is tagged; publish it with\ngit push --atomic origin %s %s", r.version, branch, strings.Join(tags, " "))
 	return nil
+}
+
+func (r *release) untag(ctx context.Context, tags []string) error {
+	if len(tags) == 0 {
+		return nil
+	}
+	_, err := git(context.WithoutCancel(ctx), r.dir, append([]string{"tag", "--delete"}, tags...)...)
+	return err
 }

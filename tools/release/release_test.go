@@ -202,6 +202,7 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 			r.write("README.md", "go install "+rootPath+"/cmd/other@latest\n")
 			r.commit()
 		}, "go install " + rootPath + "/cmd/other@latest: exit status 1"},
+		"a tag that cannot be made": {"", func(r *repository) { r.git("tag", "adapters/postgres") }, "git tag --annotate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRepository(t)
