@@ -2,7 +2,6 @@ package jetstream_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -90,9 +89,7 @@ func (g *group) kill(servers ...int) {
 func (g *group) revive(servers ...int) {
 	g.t.Helper()
 	for _, i := range servers {
-		encoded, err := json.Marshal(g.settings[i])
-		require.NoError(g.t, err)
-		g.commands[i] = process.Command(g.t, "server", string(encoded))
+		g.commands[i] = serverCommand(g.t, g.settings[i])
 		g.servers[i] = process.Start(g.t, g.commands[i])
 	}
 	for _, i := range servers {

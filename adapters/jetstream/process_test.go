@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	njs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
@@ -41,45 +39,40 @@ import (
 // processors, unless the flag -parallel is given.
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "4")
-	process.Main(m, process.Programs{"work": work, "server": serverProcess})
+	process.Main(tests{m}, process.Programs{"work": work})
 }
 
-// serverProcess runs a server in a process that can be killed, until its standard input
-// ends.
-func serverProcess(args ...string) error {
-	var set serverSettings
-	if err := json.Unmarshal([]byte(args[0]), &set); err != nil {
-		return err
-	}
-	o := &server.Options{
-		ServerName: set.Name, Host: "127.0.0.1", Port: set.Port, NoLog: true, NoSigs: true,
-		JetStream: true, SyncAlways: true, StoreDir: set.Dir, MaxPayload: set.MaxPayload,
-	}
-	if set.Cluster > 0 { // servers only use the given routes, which tests may cut
-		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: set.Cluster, Advertise: "127.0.0.1:1", NoAdvertise: true}
-	}
-	for _, route := range set.Routes {
-		to, err := url.Parse(route)
-		if err != nil {
-			return err
-		}
-		o.Routes = append(o.Routes, to)
-	}
-	s, err := server.NewServer(o)
+// tests are the tests, with a directory for the server program, which is removed after them.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	dir, err := os.MkdirTemp("", "server-")
 	if err != nil {
-		return err
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	s.Start()
-	if !s.ReadyForConnections(30 * time.Second) {
-		return errors.New("the server does not accept connections")
-	}
-	fmt.Println(s.ClientURL())
-	ctx, cancel := process.UntilStdinEnds()
-	defer cancel()
-	<-ctx.Done()
-	s.Shutdown()
-	s.WaitForShutdown()
-	return nil
+	defer os.RemoveAll(dir)
+	serverProgram = sync.OnceValues(func() (string, error) {
+		program := filepath.Join(dir, "server")
+		if out, err := exec.Command("go", "build", "-o", program, "./testdata/server").CombinedOutput(); err != nil {
+			return "", fmt.Errorf("go build ./testdata/server: %w: %s", err, out)
+		}
+		return program, nil
+	})
+	return t.M.Run()
+}
+
+// serverProgram builds the server program once, and returns its path.
+var serverProgram func() (string, error)
+
+// serverCommand returns the command that runs a server until its standard input ends.
+func serverCommand(t *testing.T, set serverSettings) *exec.Cmd {
+	t.Helper()
+	program, err := serverProgram()
+	require.NoError(t, err)
+	encoded, err := json.Marshal(set)
+	require.NoError(t, err)
+	return exec.CommandContext(t.Context(), program, string(encoded))
 }
 
 type serverSettings struct {
@@ -107,9 +100,7 @@ func freePorts(t *testing.T, n int) []int {
 // startServer starts a server in a process of its own and returns its URL.
 func startServer(t *testing.T, set serverSettings) (*process.Process, *exec.Cmd, string) {
 	t.Helper()
-	encoded, err := json.Marshal(set)
-	require.NoError(t, err)
-	cmd := process.Command(t, "server", string(encoded))
+	cmd := serverCommand(t, set)
 	p := process.Start(t, cmd)
 	line, ok := p.Line()
 	require.True(t, ok)

@@ -25,7 +25,7 @@ type Programs map[string]func(args ...string) error
 // Main runs the program that [Command] named in the environment, or else the tests. It
 // does not return. The process exits with 0, or prints the error to standard error and
 // exits with 1.
-func Main(m *testing.M, programs Programs) {
+func Main(m interface{ Run() int }, programs Programs) {
 	name, set := os.LookupEnv(programVariable)
 	if !set {
 		// A shell starts background programs with Ctrl-C ignored, and they would pass
