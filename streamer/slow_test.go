@@ -210,7 +210,7 @@ func TestMemoryIsBoundedByTheHistory(t *testing.T) {
 	}
 	publish(100_000)
 	early := heap()
-	more := 300_000
+	more := 100_000
 	if *long {
 		more = 1_000_000
 	}
