@@ -77,9 +77,8 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	if err != nil {
 		return answer, Permanent(err)
 	}
-	err = engine.Await(ctx, engine.Question(q), def, func(encoded []byte) (err error) {
-		answer, err = decodeAnswer[T](answers, encoded)
-		return err
+	err = engine.Await(ctx, engine.Question(q), def, func(encoded []byte) error {
+		return decodeAnswer(answers, encoded, &answer)
 	})
 	return answer, err
 }
@@ -114,49 +113,49 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswe
 	return engine.DefaultAnswer{After: o.after, Encoded: encoded}, nil
 }
 
-// decodeAnswer decodes an answer for a T. An answer that was given as JSON is read as JSON, where
-// bytes are strings and types with their own encoding methods have another form. answers is the
-// schema of T, nil if T has none.
-func decodeAnswer[T any](answers *schema.Schema, encoded []byte) (T, error) {
-	var zero, answer T
+// decodeAnswer decodes an answer into *answer, which is zero if there is an error. An answer that was
+// given as JSON is read as JSON, where bytes are strings and types with their own encoding methods
+// have another form. answers is the schema of the type, nil if it has none.
+func decodeAnswer(answers *schema.Schema, encoded []byte, answer any) (err error) {
+	value := reflect.ValueOf(answer).Elem()
+	value.SetZero()
 	text, err := codec.AppendJSON(nil, encoded, 0)
 	if err != nil {
-		return zero, err
+		return err
 	}
 	if answers != nil {
 		if err := answers.Validate(text); err != nil {
-			return zero, err
+			return err
 		}
 	}
-	if codec.WantsJSON(reflect.TypeFor[T]()) && !codec.HoldsJSON(encoded) {
-		if answer, err := readJSON[T](text); err == nil {
-			return answer, nil
-		}
+	if codec.WantsJSON(value.Type()) && !codec.HoldsJSON(encoded) && readJSON(text, value) == nil {
+		return nil
 	}
-	if err = record.Decode(encoded, &answer); err == nil {
-		return answer, nil
+	if err = record.Decode(encoded, answer); err == nil || readJSON(text, value) == nil {
+		return nil
 	}
-	answer, wrong := readJSON[T](text)
-	if wrong != nil {
-		return zero, err
-	}
-	return answer, nil
+	value.SetZero()
+	return err
 }
 
-// readJSON reads a T as encoding/json does, and returns it in the form in which records contain it.
-func readJSON[T any](text []byte) (answer T, err error) {
+// readJSON reads a value as encoding/json does, and sets it to the form in which records contain it.
+// If there is an error, the value does not change.
+func readJSON(text []byte, value reflect.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // a method of the user's type panicked
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	var read T
-	if err := json.Unmarshal(text, &read); err != nil {
-		return answer, err
+	read, kept := reflect.New(value.Type()), reflect.New(value.Type())
+	if err := json.Unmarshal(text, read.Interface()); err != nil {
+		return err
 	}
-	encoded, err := record.Encode(read)
+	encoded, err := record.Encode(read.Elem().Interface())
 	if err == nil {
-		err = record.Decode(encoded, &answer)
+		err = record.Decode(encoded, kept.Interface())
 	}
-	return answer, err
+	if err == nil {
+		value.Set(kept.Elem())
+	}
+	return err
 }

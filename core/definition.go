@@ -114,61 +114,72 @@ type Definition[In, Out any] struct {
 // NewDefinition returns a definition of the spec and the handler. The error
 // lists every problem with them.
 func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definition[In, Out], error) {
-	var problems []error
-	if !spec.Kind.IsCall() {
-		problems = append(problems, fmt.Errorf("core: %v is not a kind of call, want KindTool, KindLLM or KindAgent", spec.Kind))
-	}
-	if err := CheckName(spec.Name); err != nil {
-		problems = append(problems, err)
-	}
-	if handler == nil {
-		problems = append(problems, fmt.Errorf("core: %q has no handler: the function is nil", spec.Name))
-	}
-	if spec.AttemptTimeout < 0 && spec.AttemptTimeout != NoTimeout {
-		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; want more than 0, 0 for the default, or core.NoTimeout", spec.Name, spec.AttemptTimeout))
-	}
-	if err := checkOutput[Out](&spec); err != nil {
-		problems = append(problems, err)
-	}
-	if spec.InDoubt > InDoubtAsk {
-		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d, want InDoubtDefault, InDoubtRetry, InDoubtFail or InDoubtAsk", spec.Name, spec.InDoubt))
-	}
-	if spec.Irreversible && spec.Kind.IsParallel() {
-		problems = append(problems, fmt.Errorf("core: %q is irreversible, but a group or a branch has no effect of its own; only a tool, an LLM or an agent can be irreversible", spec.Name))
-	}
-	if spec.Irreversible && spec.NoStore {
-		problems = append(problems, fmt.Errorf("core: %q is irreversible and NoStore: without its output, nothing could take over its effect; use one or the other", spec.Name))
-	}
-	if spec.InDoubt == InDoubtDefault {
-		if spec.InDoubt = InDoubtRetry; spec.Irreversible {
-			spec.InDoubt = InDoubtAsk
-		}
-	}
-	if spec.NoStore && !spec.Irreversible && spec.InDoubt != InDoubtRetry {
-		problems = append(problems, fmt.Errorf("core: %q is NoStore, so it runs again whenever its run is resumed, but its InDoubt forbids that; use one or the other", spec.Name))
-	}
-	name := segment.Of(spec.Name)
-	if spec.Kind == record.KindGroup {
-		name = segment.OfGroup(spec.Name)
+	in, out := reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	policy, err := spec.settle(handler == nil, out)
+	if err != nil {
+		return nil, err
 	}
 	d := &Definition[In, Out]{
-		spec: spec, segment: name, handler: handler,
-		unknown: checkInput[In](&spec), unchanged: codec.Unchanged(reflect.TypeFor[Out]()),
+		spec: spec, segment: spec.segment(), erased: spec.erased(), policy: policy, handler: handler,
+		unknown: checkInput(&spec, in), unchanged: codec.Unchanged(out),
 	}
-	d.erased, d.guard = spec.erased(), d.guard.With(spec.Interceptors)
-	if spec.Retry != nil {
-		own := *spec.Retry // the caller may change the original later
-		d.spec.Retry = &own
-		policy, err := own.Policy()
-		if err != nil {
-			problems = append(problems, fmt.Errorf("core: %q: %w", spec.Name, err))
-		}
-		d.policy = policy
-	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
-	}
+	d.guard = d.guard.With(spec.Interceptors)
 	return d, nil
+}
+
+// segment returns the escaped name.
+func (s *Spec) segment() string {
+	if s.Kind == record.KindGroup {
+		return segment.OfGroup(s.Name)
+	}
+	return segment.Of(s.Name)
+}
+
+// settle checks the spec of an actor with outputs of the type, sets its defaults, and returns the
+// policy of its Retry, nil if it has none. The error lists every problem. It is not generic: a
+// program has as many copies of a generic function as it has types of tools.
+func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Policy, err error) {
+	var problems []error
+	if !s.Kind.IsCall() {
+		problems = append(problems, fmt.Errorf("core: %v is not a kind of call, want KindTool, KindLLM or KindAgent", s.Kind))
+	}
+	if err := CheckName(s.Name); err != nil {
+		problems = append(problems, err)
+	}
+	if noHandler {
+		problems = append(problems, fmt.Errorf("core: %q has no handler: the function is nil", s.Name))
+	}
+	if s.AttemptTimeout < 0 && s.AttemptTimeout != NoTimeout {
+		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; want more than 0, 0 for the default, or core.NoTimeout", s.Name, s.AttemptTimeout))
+	}
+	if err := checkOutput(s, output); err != nil {
+		problems = append(problems, err)
+	}
+	if s.InDoubt > InDoubtAsk {
+		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d, want InDoubtDefault, InDoubtRetry, InDoubtFail or InDoubtAsk", s.Name, s.InDoubt))
+	}
+	if s.Irreversible && s.Kind.IsParallel() {
+		problems = append(problems, fmt.Errorf("core: %q is irreversible, but a group or a branch has no effect of its own; only a tool, an LLM or an agent can be irreversible", s.Name))
+	}
+	if s.Irreversible && s.NoStore {
+		problems = append(problems, fmt.Errorf("core: %q is irreversible and NoStore: without its output, nothing could take over its effect; use one or the other", s.Name))
+	}
+	if s.InDoubt == InDoubtDefault {
+		if s.InDoubt = InDoubtRetry; s.Irreversible {
+			s.InDoubt = InDoubtAsk
+		}
+	}
+	if s.NoStore && !s.Irreversible && s.InDoubt != InDoubtRetry {
+		problems = append(problems, fmt.Errorf("core: %q is NoStore, so it runs again whenever its run is resumed, but its InDoubt forbids that; use one or the other", s.Name))
+	}
+	if s.Retry != nil {
+		own := *s.Retry // the caller may change the original later
+		s.Retry = &own
+		if policy, err = own.Policy(); err != nil {
+			problems = append(problems, fmt.Errorf("core: %q: %w", s.Name, err))
+		}
+	}
+	return policy, errors.Join(problems...)
 }
 
 // isActor reports whether calls of the kind are calls of the user's actors, which the levels of

@@ -15,7 +15,7 @@ const howToStore = "export the fields, give the type a pair of methods that enco
 
 // checkOutput returns an error if outputs of the type could not be restored from the records of a
 // run.
-func checkOutput[Out any](spec *Spec) error {
+func checkOutput(spec *Spec, output reflect.Type) error {
 	if spec.NoStore || spec.Kind == record.KindGroup {
 		return nil
 	}
@@ -23,7 +23,7 @@ func checkOutput[Out any](spec *Spec) error {
 	if spec.Kind == record.KindBranch {
 		orNoStore = ""
 	}
-	err := codec.CheckType(reflect.TypeFor[Out]())
+	err := codec.CheckType(output)
 	var loss *codec.LossError
 	switch {
 	case err == nil:
@@ -35,16 +35,15 @@ func checkOutput[Out any](spec *Spec) error {
 }
 
 // checkInput returns an error if different inputs of the type can have equal hashes.
-func checkInput[In any](spec *Spec) error {
-	if spec.Kind.IsParallel() || reflect.TypeFor[In]().Implements(reflect.TypeFor[Identifier]()) {
+func checkInput(spec *Spec, input reflect.Type) error {
+	if spec.Kind.IsParallel() || input.Implements(reflect.TypeFor[Identifier]()) {
 		return nil
 	}
-	return checkWholeInput[In](spec)
+	return checkWholeInput(spec, input)
 }
 
-func checkWholeInput[In any](spec *Spec) error {
-	t := reflect.TypeFor[In]()
-	if err := codec.CheckInput(t); err != nil {
+func checkWholeInput(spec *Spec, input reflect.Type) error {
+	if err := codec.CheckInput(input); err != nil {
 		return fmt.Errorf("core: inputs of %q could not be told apart: %w; %s, or define the identity of the input (actors.WithIdentity, Definition.Identify, or a method Identity() any of the type)",
 			spec.Name, err, howToStore)
 	}

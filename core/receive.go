@@ -38,12 +38,11 @@ func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T])
 	}
 	var unfit error
 	err = engine.Await(ctx, engine.Question(q), def, func(encoded []byte) error {
-		value, unfit = decodeAnswer[T](nil, encoded)
+		unfit = decodeAnswer(nil, encoded, &value)
 		return nil // the signal counts as received, whatever its value
 	})
 	if err == nil && unfit != nil {
-		var zero T
-		return zero, Permanent(fmt.Errorf("core: Receive: signal %q: %w: %w", name, ErrUnfit, unfit))
+		return value, Permanent(fmt.Errorf("core: Receive: signal %q: %w: %w", name, ErrUnfit, unfit))
 	}
 	return value, err
 }

@@ -268,7 +268,7 @@ func (t *typedCall[In, Out]) WholeIdentity() (h record.Hash, err error) {
 	if t.definition.identity != nil {
 		what = t.definition.identity(t.in)
 	} else if _, partial := what.(Identifier); partial {
-		if err := checkWholeInput[In](&t.definition.spec); err != nil {
+		if err := checkWholeInput(&t.definition.spec, reflect.TypeFor[In]()); err != nil {
 			return h, err
 		}
 	}
@@ -300,10 +300,9 @@ func (t *typedCall[In, Out]) DecodeOutput(encoded []byte) (lost []string, err er
 	return record.DecodeAll(encoded, &t.out)
 }
 
-func (t *typedCall[In, Out]) DecodeAnswer(encoded []byte) (err error) {
+func (t *typedCall[In, Out]) DecodeAnswer(encoded []byte) error {
 	answers, _ := schema.ForValue(reflect.TypeFor[Out]()) // nil if it has none
-	t.out, err = decodeAnswer[Out](answers, encoded)
-	return err
+	return decodeAnswer(answers, encoded, &t.out)
 }
 
 // OutputSchema returns the JSON schema of the output, nil if it has none.
