@@ -14,9 +14,9 @@ import (
 //  1. journal n+1 is made, with a header and no records, and synced under its
 //     name;
 //  2. journal n is sealed: it is synced, and from then on n+1 is written to;
-//  3. the snapshot and the journals up to n are read, which must give every
-//     record up to the last of n, and are written to snapshot n under a
-//     temporary name, which is synced;
+//  3. the snapshot and the journals up to n are read, and all their records are
+//     written to snapshot n under a temporary name, which is synced; if a
+//     record up to the last one of n is missing, the compaction fails;
 //  4. it is renamed, and the directory is synced;
 //  5. the journals up to n, and older snapshots, are removed.
 //
@@ -28,8 +28,8 @@ import (
 // or not.
 //
 // If a step fails and the journal itself is not broken, nothing has changed: all files are still
-// there, the run continues, and the next attempt is made when the journals are twice as long. That
-// attempt gives its snapshot another name.
+// there, the run continues, and the next attempt is made when the journals are twice as long. Its
+// snapshot has another number.
 
 // maybeCompact starts a compaction if the journals have outgrown the
 // snapshot. j.mu is held.

@@ -37,7 +37,7 @@ func TestACopyOfARunThatWasBeingWrittenIsAnOlderOneOrDamaged(t *testing.T) {
 			before := filesOf(t, r.dir)
 			changes[name](t, r)
 			after := filesOf(t, r.dir)
-			_, last := stood(t, r.dir)
+			_, last := currentState(t, r.dir)
 			for _, files := range mixtures(before, after) {
 				dir := memoryDir(t)
 				require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "run"), 0o700))
@@ -52,7 +52,7 @@ func TestACopyOfARunThatWasBeingWrittenIsAnOlderOneOrDamaged(t *testing.T) {
 				}
 				require.NoError(t, err)
 				whole++
-				_, records := stood(t, dir)
+				_, records := currentState(t, dir)
 				require.Equal(t, last[:min(len(records), len(last))], records)
 				require.True(t, run.Status != snapshot.StatusCompleted || len(records) == len(last), "%s, %s: the copy is completed with the records %v", shape, name, records)
 				info, err := s.Info(t.Context(), "run")

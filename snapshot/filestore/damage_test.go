@@ -148,7 +148,7 @@ func (p place) load(t testing.TB, file string) (n int, damaged bool) {
 	return len(want), false
 }
 
-func TestAJournalCutAnywhereLoadsWhatIsWhole(t *testing.T) {
+func TestAJournalCutAnywhereLoadsItsWholeFrames(t *testing.T) {
 	t.Parallel()
 	files := crashedRun(t)
 	journal := files[journalFile]
@@ -323,7 +323,7 @@ func TestAFrameInsideARecordIsIgnored(t *testing.T) {
 	require.Len(t, load(t, s, "run").Records, 1)
 }
 
-func TestTheErrorOfANewerFormatSaysSo(t *testing.T) {
+func TestTheErrorForANewerFormatSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "run"), 0o700))

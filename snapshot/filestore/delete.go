@@ -88,8 +88,8 @@ func (d *runDir) discard() error {
 	return removeAll(bin)
 }
 
-// removeAll removes a directory in the trash. Messages that were being posted to the run
-// when it was moved may still be added to it.
+// removeAll removes a directory in the trash. It tries again if a message was added meanwhile, by a
+// Post that began before the run was moved.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	for range 100 {

@@ -12,8 +12,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// disk contains all operations of a store on files. Tests replace it by a disk that fails, or that
-// stops as in a crash. Lock files do not use it.
+// disk contains the operations with which a store reads and changes files. Tests replace it by a
+// disk that fails, or that stops as in a crash. The lock file of a run does not use it, nor do calls
+// that only look at a name, such as Lstat.
 type disk interface {
 	Open(name string) (openFile, int64, error) // opens a file for reading, and returns its size; a link or a pipe is an error
 	ReadDir(name string) ([]fs.DirEntry, error)
@@ -26,20 +27,20 @@ type disk interface {
 	SyncDir(name string) error // makes the names in the directory durable
 }
 
-// openFile is a file that is read.
+// openFile is a file that is open for reading.
 type openFile interface {
 	source
 	Stat() (fs.FileInfo, error)
 	Close() error
 }
 
-// diskFile is a file that is written.
+// diskFile is a file that is open for writing.
 type diskFile interface {
 	lockable
 	WriteAt(data []byte, offset int64) (int, error)
 	Allocate(offset, size int64) error // reserves room for size bytes at offset, which read as zeros; ErrUnsupported where the system cannot
 	Truncate(size int64) error
-	Sync() error // makes what was written durable, and the size of the file
+	Sync() error // makes durable what was written, and the size of the file
 }
 
 // osDisk is the disk of the operating system. It follows links only in the path of the
@@ -107,7 +108,7 @@ func (osDisk) Mkdir(name string) error {
 		if err := isDir(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// The file was removed in between: try again.
+		// It existed, and was removed before isDir looked at it: try again.
 	}
 }
 
@@ -191,7 +192,8 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 // where a file system turns zeros into holes.
 const maxHoles = 64 << 20
 
-// readable returns where the data of a file ends, or where the hole that exceeds maxHoles begins.
+// readable returns where the data of a file ends, or with all false, where the hole that exceeds
+// maxHoles begins.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64
 	for upTo < size {

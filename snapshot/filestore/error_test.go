@@ -59,7 +59,7 @@ func encoded(t *testing.T, seq uint64) []byte {
 	return data
 }
 
-func TestErrorsSayIfAFileIsInPlaceOfADirectory(t *testing.T) {
+func TestErrorsSayIfAFileIsWhereADirectoryBelongs(t *testing.T) {
 	const file, directory = "it is not a file; a file belongs there", "; a directory belongs there"
 	for _, name := range []string{"00000001.snapshot", "00000001.journal"} {
 		dir := t.TempDir()

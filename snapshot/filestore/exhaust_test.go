@@ -143,8 +143,8 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 		"half a document":            {int64(len(promised)), []stretch{{0, promised}}},
 		"a frame of a gigabyte":      {8 * gigabyte, []stretch{{0, header}, {int64(len(header)), headOf(int64(len(header)), gigabyte)}}},
 		"a frame after a hole":       {8 * gigabyte, []stretch{{0, header}, {4 * gigabyte, headOf(4*gigabyte, 100)}}},
-		"heads that reach far":       {8 * gigabyte, []stretch{{0, header}, {int64(len(header)), claims[len(header):]}}},
-		"heads that reach to an end": {int64(len(inside)), []stretch{{0, header}, {int64(len(header)), inside[len(header):]}}},
+		"heads of long frames":       {8 * gigabyte, []stretch{{0, header}, {int64(len(header)), claims[len(header):]}}},
+		"heads up to the file's end": {int64(len(inside)), []stretch{{0, header}, {int64(len(header)), inside[len(header):]}}},
 	} {
 		for _, file := range []string{journalFile, snapshotFile, metaFile, "lock", "inbox/" + waitingID()} {
 			if n++; !testkit.Sampled(n) {

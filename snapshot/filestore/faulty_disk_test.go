@@ -9,7 +9,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A faultyDisk fails where one of its functions returns an error for a name.
+// A faultyDisk fails an operation on a file if its function for that operation returns an error for
+// the name.
 type faultyDisk struct {
 	filestore.Disk
 	open, create, write, sync, synced, rename, syncDir func(name string) error

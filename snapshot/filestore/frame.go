@@ -17,7 +17,7 @@ import (
 //	          of the three numbers that follow
 //	length    4 bytes: of the payload
 //	unsynced  4 bytes: how many bytes before this frame were not known to be on
-//	          the disk when it was written; all ones if that is not known
+//	          the disk when it was written; all ones for all of them
 //	checksum  4 bytes: CRC-32C of the payload
 //	payload   its kind, one byte, and what the kind has
 //
@@ -38,7 +38,7 @@ const (
 	maxPayload = 1 << 30 // bytes in a payload
 )
 
-// frameKind is what a frame holds.
+// A frameKind says what a frame contains.
 type frameKind byte
 
 const (
@@ -53,12 +53,13 @@ type header struct {
 	covers  uint64 // of a journal: journals up to this number are no longer read
 	carried uint64 // of a journal: it contained the records up to this number when it got its name
 	closed  closed // of a meta file
-	pid     int    // of a meta file: the process that has the run open; 0 if that is not known
+	pid     int    // of a meta file: the process that has the run open; 0 for none
 	info    snapshot.Info
 }
 
 // closed is where the journal of a closed run ends: everything before that is on the disk.
-// It is zero while the run is open, and if that is unknown.
+// Both are 0 while the run is open. If only the end is 0, or a run was created as snapshot 0, the
+// snapshot with that number contains the whole run.
 type closed struct {
 	journal uint64 // number of that journal
 	end     int64

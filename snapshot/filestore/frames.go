@@ -21,7 +21,7 @@ type source interface {
 type frameReader struct {
 	source
 	name string
-	size int64 // size of the file at the last look
+	size int64 // size of the file, as given to resize
 	end  int64 // end of the frames that were read
 	keep bool  // the body of a frame stays valid; otherwise the next frame overwrites it
 
@@ -32,7 +32,7 @@ type frameReader struct {
 	found    frame  // the frame that was read last
 	isDamage bool   // the next frame is whole, but no writer writes such a frame
 	searched int64  // the value of end for which follows was determined; -1 if it was not
-	follows  ending // what was found after searched
+	follows  ending // what follows searched
 }
 
 func newFrameReader(name string, in source, size int64) *frameReader {
@@ -120,7 +120,7 @@ func (r *frameReader) next() (*frame, error) {
 // the size of the file.
 const recordMin = 24
 
-// readStep is the least number of bytes that are read at once.
+// readStep is the minimum number of bytes that are read at once.
 const readStep = 64 << 10
 
 // load reads n bytes at an offset into data, or fewer at the end of the file.

@@ -9,7 +9,7 @@ type frameWriter struct {
 	disk      disk
 	name      string
 	file      diskFile
-	size      int64 // size of what was written
+	size      int64 // size of the frames that were written
 	allocated int64 // size of the file once it was synced: zeros follow the frames
 	buf       []byte
 	open      int  // where the open frame of records begins in buf; -1 if there is none
@@ -20,8 +20,8 @@ type frameWriter struct {
 // frameSize is the size at which a frame of several records is full.
 const frameSize = 128 << 10
 
-// createFrames creates a file that begins with a header. The file has a temporary name until
-// rename, unless named is true.
+// createFrames creates a file that begins with a header. If named is false, the file has a
+// temporary name until rename is called.
 func createFrames(d disk, name string, named bool, h *header) (*frameWriter, error) {
 	w := &frameWriter{disk: d, name: name, named: named, open: -1}
 	var err error

@@ -31,7 +31,7 @@ func writeGarbage(t testing.TB, p place, data []byte) {
 	p.write(t, run, journalFile, append(header, data...))
 }
 
-func TestGarbageBehindAJournalIsReadOnce(t *testing.T) {
+func TestGarbageAfterAJournalIsReadOnce(t *testing.T) {
 	const size = 3 << 20
 	for name, data := range garbage(size) {
 		p := place{dir: t.TempDir()}

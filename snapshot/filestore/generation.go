@@ -8,13 +8,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// begin begins the generation in a journal. The meta file is written twice. First it says that the
-// run is running, without the number of the generation, so that readers do not trust an older meta
-// file; after a crash at this point the run is unchanged. Finally, when the number is certain to be
-// in the journal, the meta file gets it, too.
+// begin writes the beginning of a generation to the journal. It writes the meta file of an existing
+// run twice. Before the journal is written, the meta file gets the status running, but still the
+// number of the previous generation, so that readers do not trust what it said before. A crash at
+// this point leaves the run unchanged. Once the journal is synced, the meta file gets the number of
+// the new generation.
 //
-// Changes of the info by others are copied into the journal. The lock of the meta file keeps others
-// from changing the info meanwhile.
+// begin copies changes from the update file into the journal. It holds the lock of the meta file, so
+// that no Update changes the info meanwhile.
 func (j *Journal) begin(r *reading) error {
 	d := j.dir
 	l, err := d.lockMeta(context.Background(), true)
@@ -40,7 +41,7 @@ func (j *Journal) begin(r *reading) error {
 	running := header{pid: os.Getpid(), info: j.restored.Info}
 	if r.found {
 		running.info.Status, running.info.Generation = snapshot.StatusRunning, r.recorded.Generation
-		running.info.LastSeq = r.meta.info.LastSeq // no more than this has to be on the disk yet
+		running.info.LastSeq = r.meta.info.LastSeq // later records may not be on the disk yet
 		if err := l.write(&running); err != nil {
 			return unavailable(err)
 		}
@@ -77,12 +78,12 @@ func (j *Journal) beginJournal(r *reading) error {
 }
 
 // rewrite writes a new journal with all records that the snapshot does not have. After that, the
-// old journals are not read again: the end of one may be torn, or a sync of it may have failed. In
-// that case it is unknown which of its bytes are on the disk, and another sync would not tell.
+// old journals are not read again. The last one may have a torn end, or a sync of it may have
+// failed: it is then unknown which of its bytes are on the disk, and another sync would not tell.
 //
-// The rename makes the journal valid, and the old ones invalid, since its header covers them.
-// Before the rename the run is unchanged; after it, it makes no difference whether the old journals
-// still exist.
+// The rename makes the new journal valid and the old ones invalid, since its header covers them.
+// Before the rename the run is unchanged. After the rename it makes no difference whether the old
+// journals still exist.
 func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) {
 	number, last := r.listing.newest()+1, uint64(r.run.Len())
 	w, err := createFrames(d.disk, d.path(journalName(number)), false, &header{covers: number - 1, carried: last, info: *info})
@@ -96,8 +97,8 @@ func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) 
 }
 
 // settle rewrites a run whose process has ended, so that its info and all of its records are
-// durable, and returns where its journal ends. The run is locked. The caller removes the old
-// journals once the meta file agrees.
+// durable, and returns where its journal ends. The run is locked. The caller writes the meta file,
+// and then removes the old journals.
 func (d *runDir) settle(r *reading, info *snapshot.Info) (closed, error) {
 	if r.torn != nil {
 		d.store.warn(d.runID, r.torn)
@@ -110,8 +111,8 @@ func (d *runDir) settle(r *reading, info *snapshot.Info) (closed, error) {
 	return closed{r.listing.newest() + 1, w.size}, nil
 }
 
-// continueLast begins the generation in the journal of the previous one, which is completely on the
-// disk: it appends one frame and renames nothing. If that fails, the frame is cut off, and the next
+// continueLast begins the generation in the journal of the previous generation, all of which is on
+// the disk. It appends one frame and renames nothing. If that fails, the frame is cut off, and the next
 // Open begins another journal.
 func (j *Journal) continueLast(r *reading) error {
 	d := j.dir

@@ -16,13 +16,13 @@ import (
 
 // The inbox of a run is the directory runs/<run ID>/inbox. A message is a file in it, named
 // by its ID: a header, and a frame with one record. It is written under a temporary name,
-// synced, and linked to its own name, which fails if that is taken. So a message is
-// complete from the beginning, and the first one of its ID wins.
+// synced, and linked to its own name, which fails if that name is taken. So a message is
+// complete as soon as it has its name, and the first message with an ID wins.
 
 const (
 	refusedSuffix = ".refused"
 
-	// maxMessage is how many bytes a message may have as a file.
+	// maxMessage is the maximum size of the file of a message.
 	maxMessage = 16 << 20
 
 	// abandonedAfter is the age from which a temporary file is certainly no longer being
@@ -84,7 +84,7 @@ func (d *runDir) post(id string, data []byte) error {
 
 // mustExist returns ErrNotFound for a run that does not exist.
 func (d *runDir) mustExist(ctx context.Context) error {
-	if meta, err := os.Lstat(d.path(metaName)); err == nil && meta.Mode().IsRegular() && meta.Size() > 0 { // it is written after the run
+	if meta, err := os.Lstat(d.path(metaName)); err == nil && meta.Mode().IsRegular() && meta.Size() > 0 { // a meta file gets its content after the run was created
 		return nil
 	}
 	r, err := d.read(ctx)
@@ -230,7 +230,7 @@ func encodeMessage(runID string, m *snapshot.Message) ([]byte, error) {
 }
 
 // errNotOne means that a file does not consist of the frames of a message.
-var errNotOne = errors.New("it does not hold one record")
+var errNotOne = errors.New("it does not hold exactly one record")
 
 // decodeMessage reads a file that encodeMessage returned. The error is ErrFormat for a newer
 // version, and another error if the file is not the message with that ID for that run.

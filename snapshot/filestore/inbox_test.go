@@ -68,7 +68,7 @@ func messages(t testing.TB, s *filestore.Store) []snapshot.Message {
 	return all
 }
 
-func TestMessagesAreForTheirOwnerAlone(t *testing.T) {
+func TestOnlyTheOwnerCanReadMessages(t *testing.T) {
 	dir := t.TempDir()
 	s := pausedRun(t, dir)
 	m := storetest.Answer("a?1", "yes")

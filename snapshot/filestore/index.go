@@ -47,15 +47,15 @@ type indexed struct {
 	time    time.Time       // of the meta file; zero if there is none
 	size    int64
 	isSure  bool // the run was closed: a change of the run changes the meta file, too
-	settled bool // every later change of the meta file changes its time
+	settled bool // isSure, and every later change of the meta file changes its time
 }
 
 // settledAfter is how old a file must be when it is read, so that each later change changes its
 // time: some file systems count time in steps of 2 seconds.
 const settledAfter = 2500 * time.Millisecond
 
-// isUnchangedSince reports whether the run had the same state at both scans. Every change of the meta file
-// changes Updated.
+// isUnchangedSince reports whether the run had the same state at both scans. Every change of the
+// info changes Updated.
 func (e *indexed) isUnchangedSince(before *indexed) bool {
 	return e == before || e != nil && before != nil && e.RunID == before.RunID && e.Updated.Equal(before.Updated) && e.status == before.status
 }
@@ -64,7 +64,8 @@ func newIndex() *index {
 	return &index{busy: make(chan struct{}, 1), changed: make(map[string]bool)}
 }
 
-// mostChanged is how many changed runs are remembered. If there are more, all runs are scanned.
+// mostChanged is the number of changed runs that are remembered. If there are more, the next scan
+// is one of all runs.
 const mostChanged = 10_000
 
 // change notes that this store may have changed a run.
@@ -197,7 +198,7 @@ func inOrder(runs []*indexed) *order {
 }
 
 // If nothing is cached, a scan mostly waits for the disk. Several goroutines need half the time or
-// less. Each of them takes a few adjacent runs at a time.
+// less. Each of them takes inARow adjacent runs at a time.
 const (
 	lookers = 32
 	inARow  = 64
@@ -303,8 +304,7 @@ func (e *indexed) listed() snapshot.Info {
 	return i
 }
 
-// mayMatch reports whether the filter may pick the run, as far as the index
-// knows.
+// mayMatch reports whether the filter may pick the run, as far as the index knows.
 func (e *indexed) mayMatch(f *snapshot.Filter) bool {
 	if e.status == "" {
 		return true
@@ -315,11 +315,12 @@ func (e *indexed) mayMatch(f *snapshot.Filter) bool {
 
 // orderOf returns all runs in the order of lists. For a page that follows another one, it may
 // return the order of the earlier page: a list may be a little out of date, and so reading all
-// pages scans each run only once. A list with counts is for a display, which asks again and again:
-// it sees changes by other processes as late as Watch does, and those of this store at once.
+// pages scans each run only once. A list with counts is for a display, which asks again and again.
+// It shows changes by this store at once, and changes by other processes when Watch would look at all
+// runs again.
 func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*order, error) {
 	x, asked := s.index, time.Now()
-	if o, age := x.last(); f.Before != "" && o != nil && age < orderFor {
+	if o, age := x.last(); f.Before != "" && o != nil && age < keepOrder {
 		return o, nil
 	}
 	release, err := x.claim(ctx)
@@ -336,10 +337,10 @@ func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*order, error)
 	return o, err
 }
 
-// orderFor is how long following pages keep the same order.
-const orderFor = time.Minute
+// keepOrder is how long the pages that follow a page use its order.
+const keepOrder = time.Minute
 
-// lookShare limits repeated scans: they take at most this part of the time.
+// Repeated scans take at most one part in lookShare of the time.
 const lookShare = 20
 
 // last returns the order of the last scan, and how long ago that began.

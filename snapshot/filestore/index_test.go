@@ -133,9 +133,9 @@ func TestAListWithCountsDoesNotLookAtAllRunsEachTime(t *testing.T) {
 	assert.Equal(t, counts(272, 24, 1), look().Counts)
 }
 
-// TestAListWithCountsSeesOthersWhenAWatchDoes checks that a list with counts sees changes of other
+// TestAListWithCountsSeesChangesByOthersWhenAWatchDoes checks that a list with counts sees changes of other
 // stores as soon as a Watch does.
-func TestAListWithCountsSeesOthersWhenAWatchDoes(t *testing.T) {
+func TestAListWithCountsSeesChangesByOthersWhenAWatchDoes(t *testing.T) {
 	_, _, dir := oldRuns(t, 3)
 	synctest.Test(t, func(t *testing.T) {
 		s := newFileStore(t, dir, filestore.WithPolling(time.Minute))
@@ -155,7 +155,7 @@ func TestAListWithCountsSeesOthersWhenAWatchDoes(t *testing.T) {
 }
 
 // Some file systems store the times of files in whole seconds.
-func TestChangesWithinTheSameTimeOfAFileAreListed(t *testing.T) {
+func TestChangesThatDoNotChangeTheTimeOfAFileAreListed(t *testing.T) {
 	s, _, dir := oldRuns(t, 1)
 	now := time.Now().Truncate(time.Second)
 	for n := range 20 {

@@ -23,8 +23,8 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	return d.info(ctx)
 }
 
-// info implements Info. If the meta file does not say how the run was closed, the info is read from
-// the journals. This is repeated if a process opens or closes the run meanwhile.
+// info implements Info. If the meta file does not say how the run was closed, info reads the
+// journals. It starts again if a process opens or closes the run meanwhile.
 func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	for {
 		before, wasHeld, err := d.state()
@@ -51,7 +51,7 @@ func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	}
 }
 
-// state returns the meta file, and whether a process has the run open at the same time.
+// state returns the meta file, and whether a process had the run open when it was read.
 func (d *runDir) state() (m metaFile, held bool, err error) {
 	for m, err = d.meta(); err == nil && !m.isClosed(); {
 		before := m

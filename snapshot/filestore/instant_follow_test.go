@@ -18,8 +18,8 @@ import (
 // mostSteps is about the number of steps of Follow until it has read all that exists.
 const mostSteps = 15
 
-// stood returns the current info and records of a run.
-func stood(t *testing.T, dir string) (info snapshot.Info, records []string) {
+// currentState returns the current info and records of a run.
+func currentState(t *testing.T, dir string) (info snapshot.Info, records []string) {
 	t.Helper()
 	run, err := keeping(t, dir).Load(t.Context(), "run")
 	require.NoError(t, err)
@@ -34,12 +34,12 @@ func stood(t *testing.T, dir string) (info snapshot.Info, records []string) {
 // records once, and none of another run.
 func TestFollowYieldsTheRecordsOfOneRun(t *testing.T) {
 	everyInstant(t, mostSteps, func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk) {
-		_, old := stood(t, r.dir)
+		_, old := currentState(t, r.dir)
 		var last []string
 		change := d.do
 		d.do = func() {
 			change()
-			_, last = stood(t, r.dir)
+			_, last = currentState(t, r.dir)
 		}
 		got := []string{}
 		for rec, err := range s.Follow(t.Context(), "run", snapshot.Cursor{}) {
@@ -104,7 +104,7 @@ func TestWatchShowsEachRunWithItsOwnRecordsWhateverHappens(t *testing.T) {
 				states := make(map[int64][]string) // the records, by the time of creation of the run
 				var last snapshot.Info
 				r.reached = func() {
-					info, records := stood(t, r.dir)
+					info, records := currentState(t, r.dir)
 					states[info.Created.UnixNano()], last = records, info
 				}
 				r.reached()

@@ -38,15 +38,15 @@ type Journal struct {
 	allocated int64  // size of the file: zeros follow the frames
 	buf       []byte // reused by the next Append
 	appended  uint64 // the number of the last record that was written to the file
-	synced    uint64 // the number of the last record that is on the disk
+	synced    uint64 // the number of the last record that is known to be on the disk
 	syncedTo  int64  // up to where the file is known to be on the disk
 	syncing   bool   // a sync is running, or the next journal is being made
 	hasSynced bool   // a sync has succeeded in this generation
 
 	oldest       uint64 // the first journal that is not part of the snapshot
-	sealed       int64  // the size of the journals before the one that is being written
+	sealed       int64  // the size of the sealed journals that are not part of the snapshot
 	compacting   bool
-	compactAt    int64 // the size of the journals that starts the next compaction
+	compactAt    int64 // the next compaction starts when the journals are larger than this
 	snapshotSize int64
 }
 
@@ -73,12 +73,12 @@ const (
 // Append implements [snapshot.Journal]: one frame, in one write. Load finds either all of
 // the records or none.
 //
-// A run that was synced will probably be synced again. So from then on, Append allocates room in
-// advance: then a sync writes only the data, and not a new size of the file. If the system cannot
+// A run that was synced will probably be synced again. So after the first sync, Append allocates
+// room in advance: a later sync then writes only the data, and not a new size of the file. If the system cannot
 // allocate, and in runs that are not synced, the file grows with each write.
 //
-// Nothing is written after a failed write. What that write has left is a torn end, which the next
-// Open cuts off.
+// After a failed write nothing more is written. The failed write may have left a torn end, which the
+// next Open cuts off.
 func (j *Journal) Append(records ...record.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -219,7 +219,7 @@ func (j *Journal) syncFile(file diskFile, seq uint64) error {
 }
 
 // Close implements [snapshot.Journal]. It first writes the status to the journal and syncs it. If
-// that fails, the run is interrupted. The lock is released in any case. Close waits for a running
+// that fails, the run counts as interrupted. The lock is released in any case. Close waits for a running
 // compaction. It does not start another one after the end of ctx.
 func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 	j.closing.Do(func() {

@@ -265,7 +265,7 @@ func TestSmallJournalNextToALargeSnapshotIsNotCompactedByClose(t *testing.T) {
 	require.Equal(t, snapshot.StatusPaused, sn.Status)
 }
 
-func TestFilesAreForTheirOwnerAlone(t *testing.T) {
+func TestOnlyTheOwnerCanReadFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := newFileStore(t, dir)
 	j := begin(t, s)
@@ -413,7 +413,7 @@ func TestAGenerationContinuesTheClosedJournal(t *testing.T) {
 	requireStored(t, run, 4)
 }
 
-func TestARunWhoseLastSyncFailedIsWrittenAgain(t *testing.T) {
+func TestTheJournalOfARunWhoseLastSyncFailedIsRewritten(t *testing.T) {
 	dir, disk := t.TempDir(), newFaultyDisk()
 	s := newFileStore(t, dir, filestore.WithDisk(disk), filestore.WithCompactAtClose(1<<20))
 	j := begin(t, s)

@@ -24,7 +24,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	if err := f.Check(); err != nil {
 		return snapshot.Page{}, err
 	}
-	o, err := s.orderFor(ctx, &f)
+	o, err := s.candidates(ctx, &f)
 	if ctx.Err() != nil {
 		return snapshot.Page{}, context.Cause(ctx)
 	} else if err != nil {
@@ -55,8 +55,8 @@ func (o *order) count(f *snapshot.Filter) map[snapshot.Status]int {
 	return counts
 }
 
-// orderFor returns the runs that a filter may pick, in the order of lists.
-func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) (*order, error) {
+// candidates returns the runs that a filter may pick, in the order of lists.
+func (s *Store) candidates(ctx context.Context, f *snapshot.Filter) (*order, error) {
 	if f.Only == nil || f.Before != "" {
 		return s.orderOf(ctx, f)
 	}
@@ -76,11 +76,11 @@ func (s *Store) orderFor(ctx context.Context, f *snapshot.Filter) (*order, error
 	return inOrder(s.lookAll(ctx, ids, nil)), nil
 }
 
-// fewOf limits filters by ID: if a filter can pick at most this part of all runs, only those runs
-// are scanned, and they are not remembered.
+// If a filter by ID can pick at most one run in fewOf, only the runs that it can pick are scanned,
+// and the index does not remember them.
 const fewOf = 16
 
-// pick chooses runs by what the index knows of them, and reads the chosen ones.
+// pick chooses the runs of a page by what the index knows about them, and reads these runs.
 func (s *Store) pick(ctx context.Context, o *order, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Store) pick(ctx context.Context, o *order, f snapshot.Filter) (snapshot
 	return page, context.Cause(ctx)
 }
 
-// latest returns a page in the order of the last update, the latest first.
+// latest returns a page of runs with the last updated run first.
 func (s *Store) latest(ctx context.Context, o *order, f snapshot.Filter) (snapshot.Page, error) {
 	place := func(i int) storekit.Place { return o.runs[i].Place }
 	page, err := storekit.PageOf(f, len(o.runs), place, func(i int) (info snapshot.Info, there, more bool) {

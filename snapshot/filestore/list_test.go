@@ -32,7 +32,7 @@ func TestARunWhoseProcessEndedIsListedAsInterrupted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, sn.Info, info)
 		if info.Open {
-			info.LastSeq = 0 // List reads no records, so it is the number at the opening
+			info.LastSeq = 0 // List reads no records: it shows the number when the run was opened
 		}
 		require.Equal(t, info, listed[0])
 		return sn.Status
@@ -106,7 +106,7 @@ func TestRunThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "no-"+name, name), 0o700))
 	}
 	listed := list(t, s, snapshot.Filter{})
-	require.Len(t, listed, 3, "the third has only a directory named meta, so it never began")
+	require.Len(t, listed, 3, "not the run whose only file is meta, which never began")
 	require.Equal(t, "run", listed[0].RunID)
 	require.Len(t, warned, 2)
 	for _, name := range []string{"00000001.snapshot", "00000001.journal"} {
@@ -244,13 +244,13 @@ func TestDeleteLeavesNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	require.NoError(t, closeAs(begin(t, s), snapshot.StatusCompleted))
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "trash", "of a crash", "run"), 0o700))
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "trash", "of another", "run"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "trash", "left by a crash", "run"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "trash", "of another process", "run"), 0o700))
 	old := time.Now().Add(-2 * time.Hour)
-	require.NoError(t, os.Chtimes(filepath.Join(dir, "trash", "of a crash"), old, old))
+	require.NoError(t, os.Chtimes(filepath.Join(dir, "trash", "left by a crash"), old, old))
 	require.NoError(t, s.Delete(t.Context(), "run"))
 	require.Empty(t, names(t, filepath.Join(dir, "runs")))
-	require.Equal(t, []string{"of another"}, names(t, filepath.Join(dir, "trash")), "its process may still be removing it")
+	require.Equal(t, []string{"of another process"}, names(t, filepath.Join(dir, "trash")), "its process may still be removing it")
 }
 
 func TestListOfManyRunsReadsNoRecords(t *testing.T) {

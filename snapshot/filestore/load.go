@@ -25,8 +25,8 @@ func (e *TornTail) Error() string {
 	return fmt.Sprintf("snapshot: %d unfinished bytes at the end of %s, from byte %d, were cut off", e.Size, e.File, e.Offset)
 }
 
-// strangerError says that a file belongs to another run. It is ErrCorrupt, but no repair
-// could help.
+// strangerError says that a file belongs to another run. It matches ErrCorrupt, but Repair cannot
+// help.
 type strangerError struct{ runID, file, of string }
 
 func (e *strangerError) Error() string {
@@ -79,8 +79,8 @@ func advise(err error) error {
 	return err
 }
 
-// rereads is how often a run is read again because its files have changed. That is rare, since each
-// compaction takes longer than the previous one.
+// rereads is how many times a run is read if its files change meanwhile. Even a second time is rare,
+// since each compaction takes longer than the previous one.
 const rereads = 100
 
 // read reads the files of a run, if there are any. Damage is reported in the reading, not as an
@@ -169,7 +169,7 @@ func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	var damage *snapshot.CorruptError
 	switch {
 	case errors.As(meta.damaged, &damage):
-		r.isDamaged(d.runID, damage.File, damage.Offset, damage.Err)
+		r.noteDamage(d.runID, damage.File, damage.Offset, damage.Err)
 	case meta.damaged != nil:
 		return meta.damaged
 	}
@@ -212,14 +212,14 @@ func (r *reading) compareMeta(runID string, known uint64) {
 	switch last := uint64(r.run.Len()); {
 	case !r.found:
 		r.found = true
-		r.isDamaged(runID, metaName, 0, fmt.Errorf("it says that the run has %d records, but there is neither a journal nor a snapshot", meta.LastSeq))
+		r.noteDamage(runID, metaName, 0, fmt.Errorf("it says that the run has %d records, but there is neither a journal nor a snapshot", meta.LastSeq))
 	case r.damage != nil || meta.Updated.Before(r.recorded.Updated): // the run may have been deleted and created again
 	case last < min(known, meta.LastSeq):
-		r.isDamaged(runID, end.name, end.end, fmt.Errorf("records %d to %d, which existed when the run was closed, are missing", last+1, meta.LastSeq))
+		r.noteDamage(runID, end.name, end.end, fmt.Errorf("records %d to %d, which existed when the run was last opened or closed, are missing", last+1, meta.LastSeq))
 	case meta.Generation > r.recorded.Generation:
-		r.isDamaged(runID, end.name, end.end, fmt.Errorf("generation %d, which had begun, is missing", meta.Generation))
+		r.noteDamage(runID, end.name, end.end, fmt.Errorf("generation %d, which had begun, is missing", meta.Generation))
 	case meta.Status != snapshot.StatusRunning && end.number == r.meta.closed.journal && end.end < r.meta.closed.end:
-		r.isDamaged(runID, end.name, end.end, errors.New("the end of the generation, which existed when the run was closed, is missing"))
+		r.noteDamage(runID, end.name, end.end, errors.New("the end of the generation, which existed when the run was closed, is missing"))
 	}
 }
 

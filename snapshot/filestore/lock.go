@@ -18,11 +18,11 @@ import (
 // a moment; tryExclusive must not mistake that for a writer.
 type fileLock struct {
 	f    lockable
-	file fs.FileInfo // of f
+	file fs.FileInfo // of f, to compare it with the file that has the name
 	name string
 }
 
-// lockable is an open file.
+// lockable is an open file that can be locked.
 type lockable interface {
 	Fd() uintptr
 	Name() string
@@ -31,7 +31,7 @@ type lockable interface {
 }
 
 // errHeld means that another process has the lock.
-var errHeld = errors.New("held")
+var errHeld = errors.New("the lock is held")
 
 // openLock opens a lock file, and creates it if it does not exist.
 func openLock(name string) (*os.File, error) {
@@ -39,14 +39,13 @@ func openLock(name string) (*os.File, error) {
 	return f, err
 }
 
-// exclusive takes the lock on the file that open opens, which has that name, or returns errHeld.
-// It first waits for the lock as long as patience says, but not after the end of ctx. The system
-// call cannot be cancelled, so exclusive does not let it block, but repeats it after pauses of up to
-// 25 ms.
+// exclusive opens the file name with open, and takes the lock on it. It waits for the lock for as
+// long as patience, or until ctx ends, and then returns errHeld. The system call cannot be
+// cancelled, so exclusive does not let it block, but repeats it after pauses of up to 25 ms.
 //
 // The file may be deleted, with its whole directory, after it is opened and before it is locked.
-// Others would then lock another file, so exclusive begins again, and opens it again. It also does
-// that if open returns errRetry.
+// Others would then lock a new file of the same name, so exclusive opens the file again. It also
+// does that if open returns errRetry.
 //
 // A reader holds the lock shared only for a moment. A lock that is still shared after sharedTries
 // counts as held.
@@ -80,7 +79,7 @@ const sharedTries = 45
 
 var (
 	// errRetry means that the lock could not be taken for a reason that lasts only a moment.
-	errRetry = errors.New("busy")
+	errRetry = errors.New("the lock is busy")
 	// errShared means that another program shares the lock. It matches errHeld.
 	errShared = fmt.Errorf("%w by another program, which shares it", errHeld)
 )
@@ -121,8 +120,8 @@ func (l *fileLock) isNamed() (bool, error) {
 	return os.SameFile(l.file, named), nil
 }
 
-// release releases the lock. Closing the file is not enough: a process that is being started at the
-// same time inherits the descriptor for a moment, and the lock with it.
+// release releases the lock and closes the file. Closing the file is not enough: a process that is
+// being started at the same time inherits the descriptor for a moment, and the lock with it.
 func (l *fileLock) release() {
 	_ = flock(l.f, lockNone) // if this fails, closing the descriptors releases the lock
 	_ = l.f.Close()

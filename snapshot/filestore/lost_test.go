@@ -43,7 +43,7 @@ func completedRun(t testing.TB) (s *filestore.Store, journal string) {
 	return s, filepath.Join(dir, "runs", "run", "00000002.journal")
 }
 
-func TestTheLossOfTheEndOfACompletedRunIsNoticed(t *testing.T) {
+func TestALostEndOfACompletedRunIsNoticed(t *testing.T) {
 	t.Parallel()
 	s, journal := completedRun(t)
 	whole, err := os.ReadFile(journal)
@@ -141,7 +141,7 @@ func TestRepairOfARunThatHadBegunDoesNotTakeItForQueued(t *testing.T) {
 	require.Equal(t, snapshot.StatusInterrupted, run.Status)
 }
 
-func TestAFileOfACompletedRunThatIsGoneIsNoticed(t *testing.T) {
+func TestAMissingFileOfACompletedRunIsNoticed(t *testing.T) {
 	for _, gone := range [][]string{{"00000002.journal"}, {"00000001.snapshot"}, {"00000001.snapshot", "00000002.journal"}} {
 		s, journal := completedRun(t)
 		for _, name := range gone {

@@ -17,9 +17,9 @@ import (
 // never synced. A crash may leave an older meta file, a part of one, or none. So a reader uses it
 // only if the other files have not changed since; otherwise it reads those.
 //
-// Before a generation begins, the meta file is set to say that the run is running. If no process
-// has the run open, a reader does not believe that, and reads the journals. So it does that after a
-// crash at any later time.
+// Before a new generation of a run begins, its meta file gets the status running. If a reader finds
+// this status, and no process has the run open, it reads the journals instead. So it reads them
+// after a crash at any later time.
 
 // metaWait is how long a process waits for the lock of a meta file.
 const metaWait = 20 * time.Second
@@ -27,7 +27,7 @@ const metaWait = 20 * time.Second
 // maxMeta is the maximum size of a meta file.
 const maxMeta = 16 << 20
 
-// The size of a meta file is a multiple of metaBlock, so that it seldom changes.
+// The size of a meta file is a multiple of metaBlock, so that writing it seldom changes its size.
 const metaBlock = 512
 
 // A metaFile is the content of a meta file, and of the update file.
@@ -43,8 +43,8 @@ type metaFile struct {
 // isClosed reports whether the file says how the run was closed, and is up to date.
 func (m *metaFile) isClosed() bool { return m.ok && m.info.Status != snapshot.StatusRunning }
 
-// isUnchangedSince reports whether the run is the same as in an earlier file, in the same generation, and
-// running in both or in neither.
+// isUnchangedSince reports whether the run is the same as in an earlier file, in the same
+// generation, and running in both or in neither.
 func (m *metaFile) isUnchangedSince(other *metaFile) bool {
 	running := snapshot.StatusRunning
 	return m.ok == other.ok && m.info.Created.Equal(other.info.Created) && m.info.Generation == other.info.Generation &&
@@ -111,7 +111,7 @@ func (d *runDir) endsAt(c closed) (bool, error) {
 	return isZero(head[:n]), nil
 }
 
-// metaReads is how often an invalid meta file is read, since another process may be writing it.
+// metaReads is how many times an invalid meta file is read: another process may be writing it.
 const metaReads = 3
 
 // readMeta reads the meta file of a run. If the file does not exist or is not valid, isWhole of the
@@ -138,10 +138,13 @@ type metaLock struct {
 	file diskFile
 }
 
-// lockMeta waits for the lock of the meta file. A process holds it while it writes that file, and
-// from reading the update file until the content of that is written elsewhere. If the caller has
-// locked the run, lockMeta may create the file. Otherwise it returns nil if the file does not
-// exist. A process of Reprise holds the lock only for a few syncs; if it is held for longer than
+// lockMeta opens and locks the meta file, and waits for the lock if necessary. A process holds this
+// lock while it writes the meta file. If it reads the update file in order to write its content
+// elsewhere, it holds the lock from the read until the write is done. A caller that has locked the
+// run sets create, to create a missing meta file. Without create, lockMeta returns nil if the meta
+// file is missing.
+//
+// A process of Reprise holds the lock only for a few syncs. If the lock is held for longer than
 // metaWait, another program holds it.
 func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 	name := d.path(metaName)
@@ -172,7 +175,7 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 	return nil, nil
 }
 
-// write writes the meta file that is locked. If it has lost its name, it is no longer that of the
+// write writes the locked meta file. If the file no longer has its name, it is no longer that of the
 // run, and writing to it does no harm.
 func (l *metaLock) write(h *header) error {
 	data, err := appendHeader(make([]byte, 0, 2*metaBlock), h)
@@ -184,7 +187,7 @@ func (l *metaLock) write(h *header) error {
 }
 
 // indexClosed writes the meta file of a run that is closed. The caller has locked the run.
-// The info is durable elsewhere, and so is the journal up to its end.
+// The info and the journal up to end are durable already.
 func (d *runDir) indexClosed(info snapshot.Info, end closed) error {
 	l, err := d.lockMeta(context.Background(), true)
 	if err != nil {

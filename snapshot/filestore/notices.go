@@ -7,7 +7,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// A notices reports changes in directories. All directories share one watcher, since the operating
+// notices reports changes in directories. All directories share one watcher, since the operating
 // system allows few. The watcher exists while a directory is watched.
 type notices struct {
 	mkdir   func(name string) error
@@ -15,7 +15,7 @@ type notices struct {
 	watcher *fsnotify.Watcher
 	ended   chan struct{} // closed when pass has returned
 
-	mu     sync.Mutex // guards the fields below; never held while code of others runs
+	mu     sync.Mutex // guards notify; never held during a call of the watcher
 	notify map[string][]chan struct{}
 }
 

@@ -12,18 +12,18 @@ import (
 )
 
 // A reader reads the files of a run in the order in which they were written: the newest
-// snapshot, and the journals that no other file covers. It may read while the run is
-// written, by this process or another, and a later call of read continues at the end of
-// the one before. It is for one goroutine.
+// snapshot, and the journals that no other file covers. It may read while this process or
+// another writes the run. Each call of read continues where the previous one ended. A
+// reader is for one goroutine.
 //
 // All code that reads a run uses a reader: a reading collects everything for Load and Open, and a
 // stream yields the records after a cursor for Records, Follow and Watch.
 //
-// A journal is created before the one before it is sealed. Frames after its header are written only
-// after that. So once journal n+1 has such a frame, or journal n+2 exists, journal n is complete.
-// The reader then reads the rest of journal n and continues with journal n+1. It keeps the file
-// open, so it can do that even if the file was removed meanwhile. So what a reader finds is in the
-// order in which it was appended, without gaps.
+// Journal n+1 is created before journal n is sealed, and gets frames after its header only once
+// journal n is sealed. So when journal n+1 has such a frame, or journal n+2 exists, journal n is
+// complete. The reader then reads the rest of journal n and continues with journal n+1. It keeps
+// journal n open until then, in case the file is removed meanwhile. So a reader finds records in
+// the order in which they were appended, without gaps.
 type reader struct {
 	dir     *runDir
 	keep    bool      // the bodies of frames stay valid, and the caller checks whether the files have changed
@@ -73,8 +73,8 @@ func (r *reader) close() {
 }
 
 // read yields what is new in the files of l since the last call. Damage is yielded as the end of a
-// journal. The error is that of yield, that of a file, or errChanged; after an error, read begins
-// again from the beginning.
+// journal. The error is that of yield, that of a file, or errChanged. After an error, the next call
+// starts from the beginning.
 func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -165,7 +165,7 @@ func (r *reader) readSnapshot(number uint64, yield func(*piece) error) error {
 	return yield(&piece{kind: pieceSnapshot, file: name, number: number, snapshot: f, size: r.snapshot.Size()})
 }
 
-// next yields the journal after the current one, and reports whether there is no other.
+// next yields the journal after the current one, and reports whether there is nothing more to yield.
 func (r *reader) next(ctx context.Context, yield func(*piece) error) (done bool, err error) {
 	next, err := r.open(r.left[0])
 	if err != nil {
@@ -245,7 +245,7 @@ type journalReader struct {
 	file      openFile
 	number    uint64
 	head      header
-	damage    error // why it has no valid header
+	damage    error // why it has no valid header; nil if it has one
 	hasFrames bool  // it has frames after its header
 	hasBegun  bool  // the header was yielded
 }

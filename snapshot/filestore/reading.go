@@ -24,11 +24,11 @@ type reading struct {
 
 	listing listing
 
-	held bool // a process had the run open after its files were read
+	held bool // a process had the run open, both before and after its files were read
 
 	meta metaFile
 
-	cut bool // there is only the rest of an unfinished Create, which a crash has left
+	cut bool // the only file is what a crash has left of an unfinished Create
 
 	last *journalEnd // where the next generation begins; nil if it needs a new journal
 
@@ -37,8 +37,8 @@ type reading struct {
 
 	// The fields below are about the journal that is being read.
 	carried uint64
-	bodies  [][]byte // frames of records that were not added yet
-	offsets []int64
+	bodies  [][]byte // bodies of the frames whose records were not added yet
+	offsets []int64  // of these frames
 }
 
 // A journalEnd is where the frames of a journal end.
@@ -113,10 +113,10 @@ func (r *reading) addSnapshot(runID string, p *piece) error {
 	}
 	switch {
 	case isDamaged:
-		r.isDamaged(runID, p.file, damage.Offset, damage.Err)
+		r.noteDamage(runID, p.file, damage.Offset, damage.Err)
 		r.unchecked = damage.Offset == int64(len(data))
 	case err != nil && !snapshot.IsDocument(data): // it was a whole document when it got its name
-		r.isDamaged(runID, p.file, 0, errNoDocument)
+		r.noteDamage(runID, p.file, 0, errNoDocument)
 	case err != nil:
 		return fmt.Errorf("snapshot: run %s: %s: %w", runID, p.file, err)
 	}
@@ -126,8 +126,9 @@ func (r *reading) addSnapshot(runID string, p *piece) error {
 	return nil
 }
 
-// readSnapshot reads a file if it begins as a document, up to a hole that exceeds maxHoles: Decode
-// then reports that the rest is missing.
+// readSnapshot reads a file up to the hole that exceeds maxHoles, if there is one: Decode then
+// reports that the rest is missing. If the file does not begin as a document, readSnapshot returns
+// only its first bytes.
 func readSnapshot(f openFile, size int64) ([]byte, error) {
 	head, err := readAll(f, min(64, size))
 	if err != nil {
@@ -145,8 +146,8 @@ func (r *reading) beginJournal(h *header) {
 	r.change(func(run *snapshot.Run) { run.Info = laterInfo(run.Info, h.info) })
 }
 
-// laterInfo returns the info of a header, unless an earlier file has a later info: a compaction may
-// have begun the journal after the generation ended.
+// laterInfo returns the info of a header, unless an earlier file has a later info: the generation
+// may have ended before the journal, which a compaction had created, was used.
 func laterInfo(info, header snapshot.Info) snapshot.Info {
 	if header.Updated.Before(info.Updated) {
 		return info
@@ -163,13 +164,13 @@ func (r *reading) addFrame(runID string, p *piece) error {
 		end, err := snapshot.DecodeInfo(f.body)
 		if err != nil {
 			added := r.addRecords(runID, p.file)
-			r.isDamaged(runID, p.file, f.offset, err)
+			r.noteDamage(runID, p.file, f.offset, err)
 			return added
 		}
 		r.change(func(run *snapshot.Run) { run.Info = end })
 	case frameHeader:
 		err := r.addRecords(runID, p.file)
-		r.isDamaged(runID, p.file, f.offset, errors.New("a second header"))
+		r.noteDamage(runID, p.file, f.offset, errors.New("a second header"))
 		return err
 	default:
 		return fmt.Errorf("snapshot: run %s: %s, byte %d: %w: a frame of kind %d; use a newer Reprise", runID, p.file, f.offset, snapshot.ErrFormat, f.kind)
@@ -189,11 +190,11 @@ func (r *reading) endJournal(runID string, p *piece) error {
 	}
 	switch {
 	case p.err != nil:
-		r.isDamaged(runID, p.file, 0, p.err)
+		r.noteDamage(runID, p.file, 0, p.err)
 	case p.ending == endDamaged:
-		r.isDamaged(runID, p.file, p.end, errNoFrame)
+		r.noteDamage(runID, p.file, p.end, errNoFrame)
 	case isShort:
-		r.isDamaged(runID, p.file, p.end, fmt.Errorf("it was created with the records up to %d", r.carried))
+		r.noteDamage(runID, p.file, p.end, fmt.Errorf("it was created with the records up to %d", r.carried))
 	case p.ending == endTorn:
 		r.torn = &TornTail{File: p.file, Offset: p.end, Size: p.size - p.end}
 	}
@@ -209,7 +210,7 @@ func (r *reading) addRecords(runID, file string) error {
 	case len(bodies) == 0:
 		return nil
 	case r.damage != nil:
-		r.setAside(file)
+		r.addDamaged(file)
 		return nil
 	}
 	run, taken, err := r.run.Extend(bodies...)
@@ -218,20 +219,21 @@ func (r *reading) addRecords(runID, file string) error {
 	case errors.Is(err, snapshot.ErrFormat):
 		return fmt.Errorf("snapshot: run %s: %s, byte %d: %w", runID, file, offsets[taken], err)
 	case err != nil:
-		r.isDamaged(runID, file, offsets[taken], err)
+		r.noteDamage(runID, file, offsets[taken], err)
 	}
 	return nil
 }
 
-func (r *reading) isDamaged(runID, file string, offset int64, err error) {
-	r.setAside(file)
+// noteDamage notes damage at an offset of a file. Only the first damage is reported.
+func (r *reading) noteDamage(runID, file string, offset int64, err error) {
+	r.addDamaged(file)
 	if r.damage == nil {
 		r.damage = &snapshot.CorruptError{RunID: runID, File: file, Offset: offset, LastSeq: uint64(r.run.Len()), Err: err}
 	}
 }
 
-// setAside notes that Repair has to keep a copy of a file.
-func (r *reading) setAside(file string) {
+// addDamaged adds a file to those that Repair copies.
+func (r *reading) addDamaged(file string) {
 	if !slices.Contains(r.damaged, file) {
 		r.damaged = append(r.damaged, file)
 	}

@@ -99,7 +99,7 @@ func TestUpdateNextToUnsyncedRecordsIsNotDamage(t *testing.T) {
 }
 
 // The end of a run includes its usage.
-func TestACutOfThePowerKeepsTheUsageOfARunThatWasClosed(t *testing.T) {
+func TestAPowerCutKeepsTheUsageOfAClosedRun(t *testing.T) {
 	d := newPowerDisk(memoryDir(t), func(string) {})
 	s := newFileStore(t, d.root, filestore.WithDisk(d), filestore.WithCompactAtClose(1<<20))
 	j := begin(t, s)
@@ -328,7 +328,7 @@ func TestAnUpdateDoesNotMakeTheMetaFileOfAnOpenRun(t *testing.T) {
 
 // A journal that lost the generation named in the meta file is damaged. Followers may have the
 // number of that generation in their cursors, so it is not used again.
-func TestTheLossOfAGenerationIsNoticed(t *testing.T) {
+func TestALostGenerationIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	var warned error
 	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20), filestore.WithWarnings(func(_ string, err error) { warned = err }))

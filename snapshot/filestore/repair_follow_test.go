@@ -73,7 +73,7 @@ func TestRecordsAfterARepairAreNotMistakenForLostOnes(t *testing.T) {
 			require.ErrorIs(t, last, snapshot.ErrReset)
 			require.Len(t, got, 9)
 
-			run, records := stood(t, r.dir)
+			run, records := currentState(t, r.dir)
 			require.Len(t, records, 10)
 			require.Greater(t, run.Generation, uint64(3))
 			for seq := uint64(5); seq <= 9; seq++ { // cursors of readers that have read the lost records

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A runDir is the directory of a run. If the caller holds a lock in it, see locked, its disk
-// changes nothing by name once that lock is lost.
+// A runDir is the directory of a run. If locked returned it, its disk changes nothing by name once
+// the lock is lost.
 type runDir struct {
 	store *Store
 	disk  disk
@@ -44,8 +44,9 @@ func (d *runDir) mustHold(l *fileLock) error {
 	return nil
 }
 
-// A fencedDisk changes nothing by name when fence returns an error. Reading by name, and writing to
-// an open file, remain possible.
+// A fencedDisk does not create, rename, remove or sync anything by name when fence returns an error.
+// Reading by name, and writing to an open file, remain possible. No caller that holds a lock uses
+// Mkdir or Link.
 type fencedDisk struct {
 	disk
 	fence func() error

@@ -21,7 +21,7 @@ type sharedSync struct {
 // A fileSystem can be synced as a whole.
 type fileSystem interface {
 	has(f *os.File) bool
-	dirty() int64 // an upper bound for the bytes that have to be written, for all programs
+	dirty() int64 // an upper bound for the bytes, of all programs, that are not on the disk yet
 	sync() error  // makes durable what was written before the call
 	close() error
 }
@@ -65,7 +65,7 @@ func (s *sharedSync) syncAll() error {
 	return err
 }
 
-// close makes each file be synced separately from now on.
+// close closes the file system. Each file is then synced separately.
 func (s *sharedSync) close() error {
 	if s == nil {
 		return nil

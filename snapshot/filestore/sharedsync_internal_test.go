@@ -111,7 +111,7 @@ func TestSyncsDuringASharedSyncWaitForTheNext(t *testing.T) {
 	})
 }
 
-func TestAfterASharedSyncThatFailedEachFileIsSyncedByItself(t *testing.T) {
+func TestAfterAFailedSharedSyncEachFileIsSyncedSeparately(t *testing.T) {
 	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		first := begin(s)
 		<-fs.begun
@@ -141,7 +141,7 @@ func TestASyncDoesNotWaitForDataOfOtherPrograms(t *testing.T) {
 	})
 }
 
-func TestFilesOfAnotherFileSystemAreSyncedByThemselves(t *testing.T) {
+func TestFilesOfAnotherFileSystemAreSyncedSeparately(t *testing.T) {
 	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		fs.other = new(os.File)
 		alone := make(chan struct{})
@@ -196,7 +196,7 @@ func TestAFileSystemIsSyncedAsAWhole(t *testing.T) {
 }
 
 // After Close, the descriptor is not used, because its number may belong to another file by then.
-func TestAClosedStoreSyncsEachFileByItself(t *testing.T) {
+func TestAClosedStoreSyncsEachFileSeparately(t *testing.T) {
 	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		g := begin(s)
 		<-fs.begun

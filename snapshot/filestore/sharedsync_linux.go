@@ -66,7 +66,7 @@ func (l *linuxFS) has(f *os.File) bool {
 	return err == nil && device == l.device
 }
 
-// dirty returns how much data the whole machine has to write.
+// dirty returns how much data the whole machine has not written to its disks yet.
 func (l *linuxFS) dirty() int64 {
 	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

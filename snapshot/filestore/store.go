@@ -26,6 +26,9 @@ import (
 //	artifacts/ab/cdef…               see Artifacts
 //	trash/                           runs that are being deleted
 //
+// In the name of the directory, an upper-case letter of the run ID is written as + and the
+// lower-case letter.
+//
 // Copying the directory of an open run file by file does not copy the run: the copy may be damaged,
 // or have fewer records than were synced. Copy runs that are not open, or let the file system take
 // a snapshot of the whole directory, or store the result of Load, as reprise export does.
@@ -58,8 +61,9 @@ var _ snapshot.Store = (*Store)(nil)
 // as its snapshot.
 const compactFrom = 1 << 20
 
-// compactAtClose is the size above which the journal of a run is compacted when the run is closed.
-// A smaller journal can be read as fast as if it were part of the snapshot.
+// compactAtClose is the size above which the journal of a run is compacted when the run is closed,
+// if it is also more than half as long as its snapshot. A smaller journal can be read as fast as if
+// it were part of the snapshot.
 const compactAtClose = 16 << 10
 
 // Option changes how a Store works.
@@ -110,9 +114,9 @@ func New(dir string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Close releases the descriptor that the store holds of its directory on Linux. The store and the
-// journals that are open can still be used: each file is then synced separately. A second Close
-// does nothing.
+// Close closes the descriptor of its directory that the store may hold on Linux. The store and its
+// open journals can still be used: each file is then synced separately. A second Close does
+// nothing.
 func (s *Store) Close() error { return s.syncs.close() }
 
 func (s *Store) path(elem ...string) string { return join(s.root, elem) }
@@ -134,8 +138,9 @@ func noRun(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
-// checked returns the directory of a run, which need not exist. It is called first by every method.
-// A run that is a link is an error, so that everything below a run is in the store.
+// checked returns the directory of a run, which need not exist. Every method that takes a run ID
+// calls it first. A directory that is a link is an error, so that all files of a run are in the
+// store.
 func (s *Store) checked(ctx context.Context, runID string) (*runDir, error) {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return nil, err
@@ -150,7 +155,8 @@ func (s *Store) checked(ctx context.Context, runID string) (*runDir, error) {
 	return d, nil
 }
 
-// lock takes the lock of a run. With create, it makes the directory if necessary.
+// lock takes the lock of a run. With wait, it waits until the lock is free. With create, it makes
+// the directory if necessary.
 func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error) {
 	name, patience := d.path(lockName), time.Duration(0)
 	if wait {

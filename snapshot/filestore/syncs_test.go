@@ -46,7 +46,7 @@ func (f *countedFile) Sync() error {
 	return nil
 }
 
-func TestAShortRunIsSyncedNoMoreThanItMust(t *testing.T) {
+func TestAShortRunMakesNoUnneededSync(t *testing.T) {
 	d := &syncCounter{Disk: filestore.OSDisk}
 	s, err := filestore.New(t.TempDir(), filestore.WithDisk(d))
 	require.NoError(t, err)

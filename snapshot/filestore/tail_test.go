@@ -133,7 +133,7 @@ func appendTo(t *testing.T, name, text string) {
 
 // Wherever the damage is, Records yields only records of the run, and an error if
 // requested ones are missing.
-func TestTheRecordsOfADamagedRunAreThoseThatLoadHas(t *testing.T) {
+func TestRecordsAgreesWithLoadAboutADamagedRun(t *testing.T) {
 	t.Parallel()
 	dir := memoryDir(t)
 	s := newFileStore(t, dir)

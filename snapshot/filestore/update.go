@@ -18,7 +18,7 @@ import (
 
 // An update is the content of an update file; the zero update means that there is no file.
 type update struct {
-	info snapshot.Info // running if the run was open: then only some fields count
+	info snapshot.Info // if its status is running, the run was open, and only the fields of describe count
 }
 
 func (u *update) exists() bool { return u.info.RunID != "" }
@@ -47,7 +47,7 @@ func (u *update) apply(info snapshot.Info) snapshot.Info {
 	return info
 }
 
-// isWhole reports whether all of the info counts, because no process had the run open.
+// isWhole reports whether all fields of the info count, because no process had the run open.
 func (u *update) isWhole() bool { return u.info.Status != snapshot.StatusRunning }
 
 // describe returns info with the fields of u that Update may change at any time.
@@ -173,7 +173,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 		return snapshot.Info{}, err
 	}
 	before, end := meta.info, meta.closed
-	var r *reading // nil if the meta file knows enough of the run
+	var r *reading // nil if the meta file says enough about the run
 	if !meta.isClosed() {
 		if r, err = d.readLocked(); err != nil {
 			return snapshot.Info{}, err
@@ -191,7 +191,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
 		}
 	}
-	if r == nil { // makes an index read the run again, even if this process ends before it writes the meta file
+	if r == nil { // a new time of the meta file makes an index read the run again, even if this process ends too early for the write below
 		if err := l.write(&meta.header); err != nil {
 			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
 		}

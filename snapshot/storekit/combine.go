@@ -27,8 +27,8 @@ type Combiner[In, Out any] struct {
 	underWay int
 }
 
-// A Gate counts the statements that the combiners of a database execute, until it is closed. Its zero
-// value is open.
+// A Gate counts the statements that the combiners of a database execute, until it is closed. Its
+// zero value is open.
 type Gate struct {
 	mu     sync.Mutex // a request may come while Close waits
 	closed bool
@@ -102,8 +102,8 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	}
 }
 
-// work executes at most that many statements while there are requests. More are left to another
-// goroutine.
+// work executes statements until there are no requests, but at most that many. It leaves the rest
+// to another goroutine.
 func (c *Combiner[In, Out]) work(most int) {
 	for range most {
 		runtime.Gosched() // lets others add their requests
@@ -121,8 +121,8 @@ func (c *Combiner[In, Out]) work(most int) {
 	}
 }
 
-// continues reports whether there are more requests. If there are none, it notes that the caller stops
-// working.
+// continues reports whether there are more requests. If there are none, it notes that the caller
+// stops working.
 func (c *Combiner[In, Out]) continues() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Begun returns the info of a run that Open creates, as it is before it is opened.
+// Begun returns the info of a run that Open creates, before it passes the info to [Opened].
 func Begun(runID string, o *snapshot.OpenOptions) snapshot.Info {
 	now := time.Now().UTC().Round(0)
 	return snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Metadata: o.Metadata.Clone(), Created: now, Updated: now}
 }
 
-// Created returns the info with which Create stores a run. It fails if the info is invalid
-// for every store.
+// Created returns the info with which Create stores a run. The error is that of Info.Check:
+// no store could store the run.
 func Created(info snapshot.Info) (snapshot.Info, error) {
 	info = info.Clone()
 	now := time.Now().UTC().Round(0)

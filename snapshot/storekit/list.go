@@ -6,12 +6,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// perPage is how many heads a list reads at a time, at most.
+// perPage is the maximum number of heads that a list reads at a time.
 const perPage = 100
 
-// List implements snapshot.Reader. It reads heads until the page is full. To sort in
-// another order than the last updated first, or to count runs that the backend does not
-// count, it reads all heads.
+// List implements snapshot.Reader. It reads heads until the page is full. It reads all
+// heads to sort by anything but the last update, or to count runs that the backend does
+// not count.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err

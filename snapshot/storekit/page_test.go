@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Pages of any length list the last updated run first, also if runs were updated
+// Pages of any length list the last updated run first, even if runs were updated
 // at the same time or at an unknown time.
 func TestPagesHoldEachRunOnce(t *testing.T) {
 	var all []snapshot.Info

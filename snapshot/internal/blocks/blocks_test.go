@@ -45,7 +45,7 @@ func TestBlocksAreReadAsTheyWereWritten(t *testing.T) {
 
 // Whatever byte is changed or missing, each block is read as it was written, or
 // is an error.
-func TestNoDamageIsReadAsABlock(t *testing.T) {
+func TestNoDamagedBlockIsReturned(t *testing.T) {
 	data := file(t)
 	for i := range data {
 		changed := slices.Clone(data)

@@ -46,7 +46,8 @@ func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 func (r *Reader) Len() int { return len(r.table) / lineSize }
 
 // Block reads block i, from 0 to Len-1. The result is valid until the next call. The error is
-// ErrChecksum if the block is damaged.
+// ErrChecksum if the block is damaged, and ErrNoTable if it is longer than maxBlock or does not fit
+// in the file.
 func (r *Reader) Block(i int) ([]byte, error) {
 	begin := int64(0)
 	if i > 0 {
