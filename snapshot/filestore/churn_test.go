@@ -148,7 +148,7 @@ func (l *churnLedger) info(info *snapshot.Info) error {
 	return nil
 }
 
-// record checks that a record belongs to the run, and is as it was seen before.
+// record checks that a record belongs to the run, and is the same as when it was seen before.
 func (l *churnLedger) record(name string, rec *record.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -262,7 +262,7 @@ func (l *churnLedger) watch(ctx context.Context, s *filestore.Store, runID strin
 	return nil
 }
 
-// again calls do until ctx ends. That the run does not exist is not an error.
+// again calls do until ctx ends, or until do fails with an error other than ErrNotFound.
 func again(ctx context.Context, how string, do func() error) error {
 	for ctx.Err() == nil {
 		if err := do(); err != nil && ctx.Err() == nil && !errors.Is(err, snapshot.ErrNotFound) {

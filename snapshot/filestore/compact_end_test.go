@@ -45,7 +45,7 @@ func (d *endDisk) Rename(from, to string) error {
 		return err
 	}
 	d.named.Store(true)
-	return d.fails("rename that was done")
+	return d.fails("rename that took effect")
 }
 
 func (d *endDisk) SyncDir(name string) error {
@@ -83,7 +83,7 @@ func kept(t testing.TB, dir string) map[string]string {
 }
 
 func TestACompactionWhoseLastStepFailsDestroysNothing(t *testing.T) {
-	for _, step := range []string{"rename", "rename that was done", "sync of the name", "removal"} {
+	for _, step := range []string{"rename", "rename that took effect", "sync of the name", "removal"} {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			crash := newCrashDisk(memoryDir(t), 1<<20)

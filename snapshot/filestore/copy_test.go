@@ -32,7 +32,7 @@ func TestACopyOfARunThatWasBeingWrittenIsAnOlderOneOrDamaged(t *testing.T) {
 	whole, damaged := 0, 0
 	for shape, build := range shapes {
 		for _, name := range []string{"it continues", "it continues and is compacted", "it crashes", "it crashes and continues"} {
-			r := &reader{dir: memoryDir(t)}
+			r := &changingRun{dir: memoryDir(t)}
 			build(t, r, "old", snapshot.StatusPaused)
 			before := filesOf(t, r.dir)
 			changes[name](t, r)
@@ -44,7 +44,7 @@ func TestACopyOfARunThatWasBeingWrittenIsAnOlderOneOrDamaged(t *testing.T) {
 				for name, data := range files {
 					require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run", name), data, 0o600))
 				}
-				s := keeping(t, dir)
+				s := notCompacting(t, dir)
 				run, err := s.Load(t.Context(), "run")
 				if errors.Is(err, snapshot.ErrCorrupt) || errors.Is(err, snapshot.ErrNotFound) {
 					damaged++

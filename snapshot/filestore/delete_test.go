@@ -43,7 +43,7 @@ func requireNothingLeft(t testing.TB, dir string) {
 	}
 }
 
-// beaten reports whether err says that another caller has deleted the run first.
+// beaten reports whether err says that another caller is deleting the run, or has deleted it.
 func beaten(err error) bool {
 	return errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked)
 }

@@ -38,8 +38,8 @@ type ledger struct {
 	errs               []error
 }
 
-// fails notes an error of the store. ErrNotFound is no error until a record was
-// confirmed.
+// fails notes an error of the store, and reports whether there was one. ErrNotFound does not count
+// before a record was confirmed.
 func (l *ledger) fails(err error) bool {
 	if err != nil && (l.promised > 0 || !errors.Is(err, snapshot.ErrNotFound)) {
 		l.errs = append(l.errs, err)
@@ -47,7 +47,7 @@ func (l *ledger) fails(err error) bool {
 	return err != nil
 }
 
-// live uses a store in all ways. After a failure it continues with the next step.
+// live calls every method of a store. After a failure it continues with the next step.
 func (l *ledger) live(ctx context.Context, t testing.TB, dir string, disk filestore.Disk) {
 	l.created, l.tried, l.deleted = make(map[string]int), make(map[string]int), make(map[string]bool)
 	l.posted, l.removed = make(map[string]bool), make(map[string]bool)

@@ -40,7 +40,7 @@ func TestFollowDoesNotTakeANamesakeForTheRun(t *testing.T) {
 
 // The system may give the files of the new run the inode numbers of the old ones.
 func TestFollowSeesThatARunIsReplacedByOneThatIsCompactedLikeIt(t *testing.T) {
-	r := &reader{dir: t.TempDir()}
+	r := &changingRun{dir: t.TempDir()}
 	writer := newFileStore(t, r.dir)
 	d := &instantDisk{Disk: fastDisk{filestore.OSDisk}, do: func() {
 		assert.NoError(t, writer.Delete(t.Context(), "run"))

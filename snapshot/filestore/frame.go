@@ -57,9 +57,9 @@ type header struct {
 	info    snapshot.Info
 }
 
-// closed is where the journal of a closed run ends: everything before that is on the disk.
-// Both are 0 while the run is open. If only the end is 0, or a run was created as snapshot 0, the
-// snapshot with that number contains the whole run.
+// closed is where the journal of a closed run ends: everything before that is on the disk. If the
+// end is 0, the snapshot with that number contains the whole run. While the run is open, both are 0
+// and mean nothing.
 type closed struct {
 	journal uint64 // number of that journal
 	end     int64

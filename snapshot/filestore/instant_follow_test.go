@@ -21,7 +21,7 @@ const mostSteps = 15
 // currentState returns the current info and records of a run.
 func currentState(t *testing.T, dir string) (info snapshot.Info, records []string) {
 	t.Helper()
-	run, err := keeping(t, dir).Load(t.Context(), "run")
+	run, err := notCompacting(t, dir).Load(t.Context(), "run")
 	require.NoError(t, err)
 	for rec, err := range run.Records() {
 		require.NoError(t, err)
@@ -33,7 +33,7 @@ func currentState(t *testing.T, dir string) (info snapshot.Info, records []strin
 // Whatever happens to a run while it is followed, Follow yields each of its
 // records once, and none of another run.
 func TestFollowYieldsTheRecordsOfOneRun(t *testing.T) {
-	everyInstant(t, mostSteps, func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk) {
+	everyInstant(t, mostSteps, func(t *testing.T, s *filestore.Store, r *changingRun, d *instantDisk) {
 		_, old := currentState(t, r.dir)
 		var last []string
 		change := d.do
@@ -100,7 +100,7 @@ func watchUntil(ctx context.Context, s *filestore.Store, runID string, isEnd fun
 func TestWatchShowsEachRunWithItsOwnRecordsWhateverHappens(t *testing.T) {
 	for _, runID := range []string{"run", ""} {
 		t.Run("of "+runID, func(t *testing.T) {
-			everyInstant(t, mostSteps, func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk) {
+			everyInstant(t, mostSteps, func(t *testing.T, s *filestore.Store, r *changingRun, d *instantDisk) {
 				states := make(map[int64][]string) // the records, by the time of creation of the run
 				var last snapshot.Info
 				r.reached = func() {

@@ -55,58 +55,58 @@ func (f instantFile) ReadAt(data []byte, offset int64) (int, error) {
 	return f.OpenFile.ReadAt(data, offset)
 }
 
-// A reader holds a run that is changed while it is read.
-type reader struct {
+// A changingRun is a run that is changed while it is read.
+type changingRun struct {
 	dir     string
 	open    snapshot.Journal // the journal of the writer; nil if there is none
 	reached func()           // is called after each change; nil while the run is built
 }
 
 // shapes are the possible combinations of files of a run.
-var shapes = map[string]func(t *testing.T, r *reader, whose string, end snapshot.Status){
-	"a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
-		r.extend(t, keeping(t, r.dir), whose, 5, end)
+var shapes = map[string]func(t *testing.T, r *changingRun, whose string, end snapshot.Status){
+	"a journal": func(t *testing.T, r *changingRun, whose string, end snapshot.Status) {
+		r.extend(t, notCompacting(t, r.dir), whose, 5, end)
 	},
-	"two generations in a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
-		r.extend(t, keeping(t, r.dir), whose, 3, snapshot.StatusPaused)
-		r.extend(t, keeping(t, r.dir), whose, 4, end)
+	"two generations in a journal": func(t *testing.T, r *changingRun, whose string, end snapshot.Status) {
+		r.extend(t, notCompacting(t, r.dir), whose, 3, snapshot.StatusPaused)
+		r.extend(t, notCompacting(t, r.dir), whose, 4, end)
 	},
-	"a snapshot": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
+	"a snapshot": func(t *testing.T, r *changingRun, whose string, end snapshot.Status) {
 		r.extend(t, newFileStore(t, r.dir), whose, 6, end)
 	},
-	"a snapshot and a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
+	"a snapshot and a journal": func(t *testing.T, r *changingRun, whose string, end snapshot.Status) {
 		r.extend(t, newFileStore(t, r.dir), whose, 5, snapshot.StatusPaused)
-		r.extend(t, keeping(t, r.dir), whose, 2, end)
+		r.extend(t, notCompacting(t, r.dir), whose, 2, end)
 	},
-	"an open journal": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
-		r.extend(t, keeping(t, r.dir), whose, 5, "")
+	"an open journal": func(t *testing.T, r *changingRun, whose string, _ snapshot.Status) {
+		r.extend(t, notCompacting(t, r.dir), whose, 5, "")
 	},
-	"an open journal of two generations": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
-		r.extend(t, keeping(t, r.dir), whose, 3, snapshot.StatusPaused)
-		r.extend(t, keeping(t, r.dir), whose, 4, "")
+	"an open journal of two generations": func(t *testing.T, r *changingRun, whose string, _ snapshot.Status) {
+		r.extend(t, notCompacting(t, r.dir), whose, 3, snapshot.StatusPaused)
+		r.extend(t, notCompacting(t, r.dir), whose, 4, "")
 	},
-	"a snapshot and an open journal": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
+	"a snapshot and an open journal": func(t *testing.T, r *changingRun, whose string, _ snapshot.Status) {
 		r.extend(t, newFileStore(t, r.dir), whose, 5, snapshot.StatusPaused)
-		r.extend(t, keeping(t, r.dir), whose, 2, "")
+		r.extend(t, notCompacting(t, r.dir), whose, 2, "")
 	},
-	"a journal without a meta file": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
-		r.extend(t, keeping(t, r.dir), whose, 5, end)
+	"a journal without a meta file": func(t *testing.T, r *changingRun, whose string, end snapshot.Status) {
+		r.extend(t, notCompacting(t, r.dir), whose, 5, end)
 		require.NoError(t, os.Remove(filepath.Join(r.dir, "runs", "run", "meta")))
 	},
-	"a journal that was not closed": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
-		r.extend(t, keeping(t, r.dir), whose, 5, "")
+	"a journal that was not closed": func(t *testing.T, r *changingRun, whose string, _ snapshot.Status) {
+		r.extend(t, notCompacting(t, r.dir), whose, 5, "")
 		r.crash()
 	},
 }
 
-// keeping returns a store that does not compact when a run is closed.
-func keeping(t *testing.T, dir string) *filestore.Store {
+// notCompacting returns a store that does not compact a run when it is closed.
+func notCompacting(t *testing.T, dir string) *filestore.Store {
 	return newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
 }
 
 // extend opens the run, unless it is open, appends n records that contain whose,
 // and closes the run, unless end is empty.
-func (r *reader) extend(t *testing.T, s *filestore.Store, whose string, n int, end snapshot.Status) {
+func (r *changingRun) extend(t *testing.T, s *filestore.Store, whose string, n int, end snapshot.Status) {
 	t.Helper()
 	if r.open == nil {
 		j := begin(t, s)
@@ -130,41 +130,41 @@ func (r *reader) extend(t *testing.T, s *filestore.Store, whose string, n int, e
 	}
 }
 
-func (r *reader) changed() {
+func (r *changingRun) changed() {
 	if r.reached != nil {
 		r.reached()
 	}
 }
 
 // crash ends the writer without closing the run.
-func (r *reader) crash() {
+func (r *changingRun) crash() {
 	filestore.Abandon(r.open)
 	r.open = nil
 	r.changed()
 }
 
 // changes are the changes of a run that may happen while it is read.
-var changes = map[string]func(t *testing.T, r *reader){
-	"it continues": func(t *testing.T, r *reader) {
-		r.extend(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
+var changes = map[string]func(t *testing.T, r *changingRun){
+	"it continues": func(t *testing.T, r *changingRun) {
+		r.extend(t, notCompacting(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
-	"it continues and is compacted": func(t *testing.T, r *reader) {
+	"it continues and is compacted": func(t *testing.T, r *changingRun) {
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
-	"it continues and is compacted twice": func(t *testing.T, r *reader) {
+	"it continues and is compacted twice": func(t *testing.T, r *changingRun) {
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
 		r.extend(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
-	"it crashes": func(t *testing.T, r *reader) {
-		r.extend(t, keeping(t, r.dir), "old", 2, "")
+	"it crashes": func(t *testing.T, r *changingRun) {
+		r.extend(t, notCompacting(t, r.dir), "old", 2, "")
 		r.crash()
 	},
-	"it crashes and continues": func(t *testing.T, r *reader) {
-		r.extend(t, keeping(t, r.dir), "old", 2, "")
+	"it crashes and continues": func(t *testing.T, r *changingRun) {
+		r.extend(t, notCompacting(t, r.dir), "old", 2, "")
 		r.crash()
-		r.extend(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
+		r.extend(t, notCompacting(t, r.dir), "old", 2, snapshot.StatusCompleted)
 	},
 	"it is replaced by a journal":                      replacedBy("a journal"),
 	"it is replaced by two generations in a journal":   replacedBy("two generations in a journal"),
@@ -175,8 +175,8 @@ var changes = map[string]func(t *testing.T, r *reader){
 	"it is replaced by a journal that was not closed":  replacedBy("a journal that was not closed"),
 }
 
-func replacedBy(shape string) func(t *testing.T, r *reader) {
-	return func(t *testing.T, r *reader) {
+func replacedBy(shape string) func(t *testing.T, r *changingRun) {
+	return func(t *testing.T, r *changingRun) {
 		if r.open != nil {
 			require.NoError(t, closeAs(r.open, snapshot.StatusPaused))
 			r.open = nil
@@ -223,7 +223,7 @@ var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, er
 			return "", errors.Join(err, snapshot.ErrNotFound)
 		}
 		if page.Runs[0].Open {
-			page.Runs[0].LastSeq = 0 // of an open run it may be anything up to the last record
+			page.Runs[0].LastSeq = 0 // List may show any number up to that of the last record for an open run
 		}
 		return described(&page.Runs[0], nil), nil
 	},
@@ -251,7 +251,7 @@ var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, er
 
 // everyInstant calls read for runs that are changed before each of the first most
 // steps of the reader. The short form leaves out most combinations.
-func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk)) {
+func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.Store, r *changingRun, d *instantDisk)) {
 	for shape, build := range shapes {
 		for name, change := range changes {
 			t.Run(shape+", "+name, func(t *testing.T) {
@@ -261,7 +261,7 @@ func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.S
 					return
 				}
 				for at, passed := 1, false; !passed && at <= most; at++ {
-					r := &reader{dir: memoryDir(t)}
+					r := &changingRun{dir: memoryDir(t)}
 					build(t, r, "old", snapshot.StatusPaused)
 					d := &instantDisk{Disk: fastDisk{filestore.OSDisk}, at: at, do: func() { change(t, r) }}
 					s := newFileStore(t, r.dir, filestore.WithDisk(d), filestore.WithPolling(time.Millisecond))
@@ -282,10 +282,10 @@ func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.S
 func TestAReaderSeesTheStateBeforeOrAfterAChange(t *testing.T) {
 	for name, look := range looks {
 		t.Run(name, func(t *testing.T) {
-			everyInstant(t, math.MaxInt, func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk) {
+			everyInstant(t, math.MaxInt, func(t *testing.T, s *filestore.Store, r *changingRun, d *instantDisk) {
 				var states []string // in order
 				r.reached = func() {
-					state, err := look(t.Context(), keeping(t, r.dir))
+					state, err := look(t.Context(), notCompacting(t, r.dir))
 					require.NoError(t, err)
 					states = append(states, state)
 				}

@@ -164,7 +164,7 @@ func readAsItGrows(ctx context.Context, s *filestore.Store) error {
 				continue
 			}
 			info = page.Runs[0]
-			info.LastSeq = max(info.LastSeq, last) // of an open run it may be smaller
+			info.LastSeq = max(info.LastSeq, last) // List may show a smaller number for an open run
 		}
 		switch {
 		case ctx.Err() != nil:

@@ -103,7 +103,7 @@ func TestAProcessWhoseDirectoryIsMovedBackContinues(t *testing.T) {
 	requireRecords(t, load(t, s, "run").Records, 3)
 }
 
-func TestFileStoreKeepsTheRulesOfFencing(t *testing.T) {
+func TestFileStoreKeepsTheRulesForFencing(t *testing.T) {
 	storetest.RunFencing(t, func(t *testing.T) (first, second snapshot.Store, takeAway func()) {
 		dir := t.TempDir()
 		quiet := filestore.WithWarnings(func(string, error) {})

@@ -259,7 +259,7 @@ type choice struct {
 	node   *inode // nil for a change of a name
 	sector int    // -1 for the size
 	change int
-	of     int // number of changes, of which none to all may have reached the disk
+	of     int // number of changes; from none to all of them may have reached the disk
 }
 
 func (d *powerDisk) choices() (all []choice) {

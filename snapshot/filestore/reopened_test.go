@@ -33,7 +33,7 @@ func everyWorld(t *testing.T, d *powerDisk, look func(s *filestore.Store)) {
 
 // Another sync does not make up for one that has failed, because the system treats the data that it
 // could not write as written. So the store must not trust what it reads from the file.
-func TestUpdateAfterAFailedSyncIsNotDamage(t *testing.T) {
+func TestAnUpdateAfterAFailedSyncIsNotDamage(t *testing.T) {
 	for _, withMeta := range []bool{true, false} {
 		d := newPowerDisk(memoryDir(t), func(string) {})
 		s := newFileStore(t, d.root, filestore.WithDisk(d))
@@ -70,7 +70,7 @@ func TestUpdateAfterAFailedSyncIsNotDamage(t *testing.T) {
 }
 
 // The records that a run has when it is updated need not be on the disk.
-func TestUpdateNextToUnsyncedRecordsIsNotDamage(t *testing.T) {
+func TestAnUpdateOfARunWithUnsyncedRecordsIsNotDamage(t *testing.T) {
 	for _, crashed := range []bool{false, true} {
 		d := newPowerDisk(memoryDir(t), func(string) {})
 		s := newFileStore(t, d.root, filestore.WithDisk(d))

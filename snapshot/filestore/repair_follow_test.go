@@ -17,10 +17,10 @@ import (
 // damagedLate makes a run of three generations with 3 records each. The function
 // damage damages and repairs the run after record 4; if lost is true, it also
 // removes the meta file.
-func damagedLate(t *testing.T, lost bool) (r *reader, s *filestore.Store, damage func()) {
+func damagedLate(t *testing.T, lost bool) (r *changingRun, s *filestore.Store, damage func()) {
 	t.Helper()
-	r = &reader{dir: t.TempDir()}
-	s = keeping(t, r.dir)
+	r = &changingRun{dir: t.TempDir()}
+	s = notCompacting(t, r.dir)
 	for range 3 {
 		r.extend(t, s, "old", 3, snapshot.StatusPaused)
 	}

@@ -100,9 +100,9 @@ func TestFileStoreKeepsTheRulesOfSharedStores(t *testing.T) {
 	})
 }
 
-// The store after the crash is one on a copy of the directory, as the locks do
-// not apply to the copy.
-func TestFileStoreKeepsTheRulesOfCrashes(t *testing.T) {
+// After the crash, the store is in a copy of the directory, to which the locks do
+// not apply.
+func TestFileStoreKeepsTheRulesForCrashes(t *testing.T) {
 	t.Parallel()
 	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {
 		dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 func told(t *testing.T, dir string) map[string]snapshot.Info {
 	t.Helper()
 	all := make(map[string]snapshot.Info)
-	fresh := func() *filestore.Store { return keeping(t, dir) }
+	fresh := func() *filestore.Store { return notCompacting(t, dir) }
 	run, err := fresh().Load(t.Context(), "run")
 	require.NoError(t, err)
 	all["Load"] = run.Info
@@ -62,7 +62,7 @@ func TestTheOtherFilesPrevailOverTheMetaFile(t *testing.T) {
 				}
 				t.Run(shape+", "+name+update, func(t *testing.T) {
 					t.Parallel()
-					l := &indexedLife{t: t, r: &reader{dir: memoryDir(t)}}
+					l := &indexedLife{t: t, r: &changingRun{dir: memoryDir(t)}}
 					l.r.reached = l.note
 					build(t, l.r, "old", snapshot.StatusPaused)
 					l.update(func(i *snapshot.Info) { i.Metadata.Tags = []string{"at first"} })
@@ -77,7 +77,7 @@ func TestTheOtherFilesPrevailOverTheMetaFile(t *testing.T) {
 
 func TestNoMetaFileHidesARepair(t *testing.T) {
 	t.Parallel()
-	l := &indexedLife{t: t, r: &reader{dir: memoryDir(t)}}
+	l := &indexedLife{t: t, r: &changingRun{dir: memoryDir(t)}}
 	l.r.reached = l.note
 	shapes["two generations in a journal"](t, l.r, "old", snapshot.StatusCompleted)
 	l.update(func(i *snapshot.Info) { i.Pinned = true })
@@ -86,7 +86,7 @@ func TestNoMetaFileHidesARepair(t *testing.T) {
 	require.NoError(t, err)
 	frames := filestore.Frames(data)
 	require.NoError(t, os.WriteFile(journal, flipped(data, int64(frames[len(frames)-3]+30)), 0o600))
-	report, err := keeping(t, l.r.dir).Repair(t.Context(), "run")
+	report, err := notCompacting(t, l.r.dir).Repair(t.Context(), "run")
 	require.NoError(t, err)
 	require.Positive(t, report.Lost)
 	l.check()
@@ -94,7 +94,7 @@ func TestNoMetaFileHidesARepair(t *testing.T) {
 
 func TestNoMetaFileHidesThatARunIsOpen(t *testing.T) {
 	for _, shape := range []string{"an open journal", "an open journal of two generations", "a snapshot and an open journal"} {
-		l := &indexedLife{t: t, r: &reader{dir: memoryDir(t)}}
+		l := &indexedLife{t: t, r: &changingRun{dir: memoryDir(t)}}
 		l.r.reached = l.note
 		shapes[shape](t, l.r, "old", "")
 		l.update(func(i *snapshot.Info) { i.Pinned = true })
@@ -105,7 +105,7 @@ func TestNoMetaFileHidesThatARunIsOpen(t *testing.T) {
 // An indexedLife is the life of a run with all versions of its meta file.
 type indexedLife struct {
 	t     *testing.T
-	r     *reader
+	r     *changingRun
 	metas [][]byte
 }
 
@@ -122,7 +122,7 @@ func (l *indexedLife) update(f func(i *snapshot.Info)) {
 	if f == nil {
 		return
 	}
-	s := keeping(l.t, l.r.dir)
+	s := notCompacting(l.t, l.r.dir)
 	before, err := s.Info(l.t.Context(), "run")
 	require.NoError(l.t, err)
 	after, err := s.Update(l.t.Context(), "run", func(i *snapshot.Info) error { f(i); return nil })
@@ -163,7 +163,7 @@ func (l *indexedLife) check() {
 		}
 		copied := memoryDir(t)
 		require.NoError(t, os.CopyFS(copied, os.DirFS(l.r.dir)))
-		j := begin(t, keeping(t, copied))
+		j := begin(t, notCompacting(t, copied))
 		require.Equal(t, want["Load"].Generation+1, j.Restored().Generation)
 		require.NoError(t, closeAs(j, snapshot.StatusFailed))
 		for name, info := range told(t, copied) {
@@ -177,7 +177,7 @@ func (l *indexedLife) check() {
 // The process ended after the update was stored, and before the meta file was written.
 func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
 	s, _, dir := oldRuns(t, 1)
-	lister := keeping(t, dir)
+	lister := notCompacting(t, dir)
 	require.False(t, list(t, lister, snapshot.Filter{})[0].Pinned)
 	metas := 0
 	killed := newFileStore(t, dir, filestore.WithDisk(writingDisk{filestore.OSDisk, func(name string) error {
