@@ -284,9 +284,9 @@ func (d *crashDisk) found() map[string]world {
 	left := maps.Clone(d.durable)
 	maps.DeleteFunc(left, func(name string, _ *content) bool { _, gone := d.removed[name]; return gone })
 	worlds := make(map[string]world)
-	for names, found := range map[string]tree{"durable names": d.durable, "durable names but for removed ones": left, "all names": d.now} {
+	for names, found := range map[string]tree{"durable names": d.durable, "durable names without removed ones": left, "all names": d.now} {
 		for _, percent := range []int{0, 50, reordered, 100} {
-			if len(left) == len(d.durable) && names == "durable names but for removed ones" || (percent == 50 || percent == reordered) && names == "durable names" {
+			if len(left) == len(d.durable) && names == "durable names without removed ones" || (percent == 50 || percent == reordered) && names == "durable names" {
 				continue // equal to another world
 			}
 			worlds[fmt.Sprintf("%s, %d%% of the data", names, percent)] = found.world(percent)

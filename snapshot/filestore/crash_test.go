@@ -81,8 +81,8 @@ func TestNoCrashLosesConfirmedData(t *testing.T) {
 		script
 		compactions int
 	}{
-		"compacted when it is closed": {script{}, 3},
-		"not compacted then":          {script{compactAtClose: 1 << 20}, 2},
+		"compacted when closed":     {script{}, 3},
+		"not compacted when closed": {script{compactAtClose: 1 << 20}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -468,7 +468,7 @@ func TestARepairedRunThatLostRecordsChangesItsStatus(t *testing.T) {
 			"the beginning":                {part(0.01), part(0.02), snapshot.StatusInterrupted, true},
 			"the middle":                   {part(0.2), part(0.3), snapshot.StatusInterrupted, true},
 			"the last records":             {part(0.97), part(0.99), snapshot.StatusInterrupted, true},
-			"but not the records":          {behind, behind + 3, ended, false},
+			"after the records":            {behind, behind + 3, ended, false},
 			"the checksums of the records": {size - 40, size - 30, snapshot.StatusInterrupted, false},
 			"records and all checksums":    {part(0.99), size - 1, snapshot.StatusInterrupted, true},
 		} {
@@ -492,7 +492,7 @@ func TestARepairedRunThatLostRecordsChangesItsStatus(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, listed.Runs, 1)
 				require.Equal(t, test.want, listed.Runs[0].Status)
-				require.Equal(t, !test.lost && test.want == ended && name == "but not the records", report.IsWhole)
+				require.Equal(t, !test.lost && test.want == ended && name == "after the records", report.IsWhole)
 				require.Equal(t, report.Kept, listed.Runs[0].LastSeq)
 			})
 		}

@@ -187,9 +187,9 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 }
 
 // maxHoles is how much of a file may be holes, unless the file has at least as much data. A file of
-// terabytes takes no room on the disk if it is one hole, and must not take that much memory of its
-// reader. Files of a store have holes at their end, in room that was reserved and not used yet, and
-// where a file system turns zeros into holes.
+// terabytes takes no room on the disk if it is one hole, and must not make its reader allocate that
+// much memory. Files of a store have holes at their end, in room that was allocated and not used
+// yet, and where a file system turns zeros into holes.
 const maxHoles = 64 << 20
 
 // readable returns where the data of a file ends, or with all false, where the hole that exceeds

@@ -316,8 +316,8 @@ func (e *indexed) mayMatch(f *snapshot.Filter) bool {
 // orderOf returns all runs in the order of lists. For a page that follows another one, it may
 // return the order of the earlier page: a list may be a little out of date, and so reading all
 // pages scans each run only once. A list with counts is for a display, which asks again and again.
-// It shows changes by this store at once, and changes by other processes when Watch would look at all
-// runs again.
+// It shows changes by this store at once, and changes by other processes when Watch would look at
+// all runs again.
 func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*order, error) {
 	x, asked := s.index, time.Now()
 	if o, age := x.last(); f.Before != "" && o != nil && age < keepOrder {
@@ -337,7 +337,7 @@ func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*order, error)
 	return o, err
 }
 
-// keepOrder is how long the pages that follow a page use its order.
+// keepOrder is how long after a scan the following pages of a list still use its order.
 const keepOrder = time.Minute
 
 // Repeated scans take at most one part in lookShare of the time.

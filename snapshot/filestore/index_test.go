@@ -133,8 +133,8 @@ func TestAListWithCountsDoesNotLookAtAllRunsEachTime(t *testing.T) {
 	assert.Equal(t, counts(272, 24, 1), look().Counts)
 }
 
-// TestAListWithCountsSeesChangesByOthersWhenAWatchDoes checks that a list with counts sees changes of other
-// stores as soon as a Watch does.
+// TestAListWithCountsSeesChangesByOthersWhenAWatchDoes checks that a list with counts sees changes
+// by other stores as soon as a Watch does.
 func TestAListWithCountsSeesChangesByOthersWhenAWatchDoes(t *testing.T) {
 	_, _, dir := oldRuns(t, 3)
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Journal is a run of a [Store] that is open for writing.
+// A Journal is a run of a [Store] that is open for writing. Each opening of a run is a generation.
 type Journal struct {
 	dir      *runDir
 	lock     *fileLock
@@ -74,8 +74,8 @@ const (
 // the records or none.
 //
 // A run that was synced will probably be synced again. So after the first sync, Append allocates
-// room in advance: a later sync then writes only the data, and not a new size of the file. If the system cannot
-// allocate, and in runs that are not synced, the file grows with each write.
+// room in advance: a later sync then writes only the data, and not a new size of the file. If the
+// system cannot allocate, and in runs that are not synced, the file grows with each write.
 //
 // After a failed write nothing more is written. The failed write may have left a torn end, which the
 // next Open cuts off.
@@ -219,8 +219,8 @@ func (j *Journal) syncFile(file diskFile, seq uint64) error {
 }
 
 // Close implements [snapshot.Journal]. It first writes the status to the journal and syncs it. If
-// that fails, the run counts as interrupted. The lock is released in any case. Close waits for a running
-// compaction. It does not start another one after the end of ctx.
+// that fails, the run counts as interrupted. The lock is released in any case. Close waits for a
+// running compaction. It does not start another one after the end of ctx.
 func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 	j.closing.Do(func() {
 		j.stop()

@@ -56,7 +56,7 @@ func deviceOf(f *os.File) (uint64, error) {
 // A linuxFS is the file system that a directory is in.
 type linuxFS struct {
 	// dir is opened before the first write: syncfs reports to this descriptor all errors since it
-	// was opened, also those of writes in the background.
+	// was opened, including those of background writes.
 	dir    *os.File
 	device uint64
 }

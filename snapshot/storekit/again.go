@@ -60,8 +60,9 @@ func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token strin
 	return false, nil
 }
 
-// tries is how many times a statement that fails with ErrUnavailable is tried. The first pause between
-// two tries is firstPause, and each pause is twice as long as the one before: 8 seconds in all.
+// tries is how many times a statement that fails with ErrUnavailable is tried. The first pause
+// between two tries is firstPause, and each pause is twice as long as the one before: 8 seconds in
+// all.
 const (
 	tries      = 14
 	firstPause = time.Millisecond
