@@ -103,11 +103,10 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	return number, info, nil
 }
 
-// nextJournal makes the journal after this one. Its header covers the same journals as the header
-// of the first journal of this generation.
+// nextJournal makes the journal after this one. Its header covers the journals before oldest.
 func (j *Journal) nextJournal() (*frameWriter, error) {
 	j.mu.Lock()
-	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the records are in the journals before it
+	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the journals from oldest on still have records that the snapshot lacks
 	j.mu.Unlock()
 	w, err := createFrames(j.dir.disk, j.dir.path(name), false, &h)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Create implements [snapshot.Store]. The run exists as soon as the file with all of its records,
-// a journal or a snapshot, has its final name.
+// Create implements [snapshot.Store]. The run exists as soon as all of its records are in one file
+// with its final name, a journal or a snapshot.
 func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
 	d, err := s.checked(ctx, run.RunID)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // Delete implements [snapshot.Store]. It renames the run into the trash, so that the run is
-// gone at once, and then removes the files. If the process ends before that, a later Delete
-// removes them.
+// gone at once, and then removes the files. If the process ends before that, a Delete of any run
+// more than an hour later removes them.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	d, err := s.checked(ctx, runID)
 	if err != nil {

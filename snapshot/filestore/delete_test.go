@@ -98,7 +98,7 @@ func TestRunsAreDeletedAtTheSameTime(t *testing.T) {
 func TestDeletingProcess(t *testing.T) {
 	dir := os.Getenv("REPRISE_TEST_DELETE")
 	if dir == "" {
-		t.Skip("only for TestProcessesThatDeleteTheSameRunsShareThem")
+		t.Skip("only for TestConcurrentProcessesDeleteEachRunOnce")
 	}
 	s := newFileStore(t, dir)
 	for _, id := range strings.Fields(os.Getenv("REPRISE_TEST_RUNS")) {
@@ -110,7 +110,7 @@ func TestDeletingProcess(t *testing.T) {
 	}
 }
 
-func TestProcessesThatDeleteTheSameRunsShareThem(t *testing.T) {
+func TestConcurrentProcessesDeleteEachRunOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ids := ended(t, newFileStore(t, dir), 60)

@@ -40,7 +40,7 @@ type Journal struct {
 	appended  uint64 // the number of the last record that was written to the file
 	synced    uint64 // the number of the last record that is known to be on the disk
 	syncedTo  int64  // up to where the file is known to be on the disk
-	syncing   bool   // a sync is running, or the next journal is being made
+	syncing   bool   // a sync is running
 	hasSynced bool   // a sync has succeeded in this generation
 
 	oldest       uint64 // the first journal that is not part of the snapshot

@@ -167,13 +167,13 @@ func (j *journal) storeLater() {
 	j.storeWanted(everything)
 }
 
-// everything is more batches than a queue can have.
+// everything means no limit on the number of batches or statements.
 const everything = math.MaxInt
 
-// storeWanted stores batches while the queue contains records that a caller waits for. After most
-// batches it lets another goroutine continue. Records that no caller waits for are left to linger.
-// It continues even if something else has broken the journal. The lock is held, and released
-// meanwhile.
+// storeWanted stores batches while the queue contains records that a caller waits for. After that
+// many batches it lets another goroutine continue. Records that no caller waits for are left to
+// linger. It continues even if something else has broken the journal. The lock is held, and
+// released meanwhile.
 func (j *journal) storeWanted(most int) {
 	for n := 0; j.stored < min(j.wanted, j.queued) && !j.closing; n++ {
 		if n == most {
