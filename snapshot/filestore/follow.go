@@ -90,8 +90,8 @@ func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 // is new. It is for one goroutine.
 //
 // If the files change so that the reader cannot follow, the run is read again from its beginning,
-// without what was yielded. If the files are in a state in which no writer leaves them, Load
-// decides what is wrong.
+// without what was yielded. If the files are in a state that no writer leaves, Load finds out what
+// is wrong.
 type stream struct {
 	dir     *runDir
 	created time.Time // when the run was created; zero until that is known
@@ -105,7 +105,7 @@ type stream struct {
 	hasBegun bool          // the records that existed at the beginning were read
 	trusts   bool          // Load has found nothing wrong with a run whose meta file cannot be trusted
 	info     snapshot.Info // what the files say
-	carried  uint64        // the journal that is being read contained the records up to this number when it got its name
+	carried  uint64        // the journal that is being read was created with the records up to this number
 	last     uint64        // the number of the last record that was read
 	stopped  error         // the error of yield, of the context, or about the cursor
 
@@ -144,7 +144,7 @@ func (s *stream) advance(ctx context.Context) error {
 	return s.load(ctx)
 }
 
-// errUnclear means that a run is in a state in which no writer leaves it, or that it is changing.
+// errUnclear means that the files of a run are in a state that no writer leaves, or are changing.
 var errUnclear = errors.New("snapshot: the run has to be read as a whole")
 
 func (s *stream) read(ctx context.Context) error {

@@ -51,7 +51,7 @@ const (
 type header struct {
 	format  uint64
 	covers  uint64 // of a journal: journals up to this number are no longer read
-	carried uint64 // of a journal: it contained the records up to this number when it got its name
+	carried uint64 // of a journal: it was created with the records up to this number
 	closed  closed // of a meta file
 	pid     int    // of a meta file: the process that has the run open; 0 for none
 	info    snapshot.Info

@@ -147,8 +147,8 @@ func (tr *traced) check(dir string) {
 	requireStored(t, run, j.Restored().Len()+1)
 }
 
-// is sets the statuses that the run may have from now on, and checks all worlds again.
-func (tr *traced) is(what string, statuses ...snapshot.Status) {
+// mayBe sets the statuses that the run may have from now on, and checks all worlds again.
+func (tr *traced) mayBe(what string, statuses ...snapshot.Status) {
 	tr.status = make(map[snapshot.Status]bool)
 	for _, s := range statuses {
 		tr.status[s] = true
@@ -164,15 +164,15 @@ func (tr *traced) live() {
 	if tr.queued {
 		run, err := snapshot.NewRun(snapshot.Info{RunID: "run", Status: snapshot.StatusQueued}, nil)
 		require.NoError(t, err)
-		tr.is("before it is created", snapshot.StatusQueued)
+		tr.mayBe("before it is created", snapshot.StatusQueued)
 		_, err = s.Create(t.Context(), run)
 		require.NoError(t, err)
 		tr.created, before = true, snapshot.StatusQueued
 	}
 	for _, end := range []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed} {
-		tr.is("before it is opened", before, snapshot.StatusInterrupted)
+		tr.mayBe("before it is opened", before, snapshot.StatusInterrupted)
 		j := begin(t, s)
-		tr.is("opened", snapshot.StatusInterrupted)
+		tr.mayBe("opened", snapshot.StatusInterrupted)
 		for range 3 + tr.random.IntN(4) {
 			n := 1 + tr.random.IntN(3)
 			if tr.random.IntN(5) == 0 {
@@ -188,18 +188,18 @@ func (tr *traced) live() {
 				tr.cut("synced")
 			}
 		}
-		tr.is("before it is closed", end, snapshot.StatusInterrupted)
+		tr.mayBe("before it is closed", end, snapshot.StatusInterrupted)
 		require.NoError(t, closeAs(j, end))
 		tr.promised = tr.appended
-		tr.is("closed", end)
+		tr.mayBe("closed", end)
 		before = end
 		tr.meanwhile(s)
 		if tr.queued && end == snapshot.StatusPaused {
 			before = snapshot.StatusQueued
-			tr.is("before it is queued", end, before)
+			tr.mayBe("before it is queued", end, before)
 			_, err := s.Update(t.Context(), "run", func(info *snapshot.Info) error { info.Status = before; return nil })
 			require.NoError(t, err)
-			tr.is("queued again", before)
+			tr.mayBe("queued again", before)
 		}
 	}
 }

@@ -202,7 +202,7 @@ func (r *reading) endJournal(runID string, p *piece) error {
 }
 
 // addRecords adds the records of the frames since the last call. Records after damage are not
-// added: with them, the run would be in a state in which it never was.
+// added: with them, the run would be in a state that it never had.
 func (r *reading) addRecords(runID, file string) error {
 	bodies, offsets := r.bodies, r.offsets
 	r.bodies, r.offsets = nil, nil

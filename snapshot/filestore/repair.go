@@ -126,7 +126,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	info.Updated = storekit.Later(info.Updated)
 	info.Generation = r.usedGeneration()
 	if !ok {
-		info.Generation = unusedGeneration(info.Generation)
+		info.Generation = laterGeneration(info.Generation)
 	}
 	info.Generation = max(info.Generation, 1)
 	run := *r.run
@@ -151,11 +151,12 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	return nil
 }
 
-// unusedGeneration returns a number above that of every generation of a run. Only the meta file
-// says how many generations came after the damage. If a number were used twice, a follower of the
-// lost records would take the new records for their continuation. The time in milliseconds is
-// unused, since no run is opened a thousand times in a second.
-func unusedGeneration(known uint64) uint64 {
+// laterGeneration returns a number that is not below that of any generation of a run; the next
+// generation gets a higher one. Only the meta file says how many generations came after the damage.
+// If a number were used twice, a follower of the lost records would take the new records for their
+// continuation. The time in milliseconds is high enough, since no run is opened a thousand times in
+// a second.
+func laterGeneration(known uint64) uint64 {
 	return max(known, uint64(max(0, time.Now().UnixMilli())))
 }
 
