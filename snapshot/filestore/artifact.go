@@ -70,6 +70,9 @@ func (a *Artifacts) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
+	if int64(len(data)) > maxArtifact {
+		return "", fmt.Errorf("snapshot: an artifact of %d bytes, want at most %d", len(data), int64(maxArtifact))
+	}
 	ref := storekit.Reference(data)
 	l, err := a.lock(ctx, lockShared)
 	if err != nil {
