@@ -177,12 +177,14 @@ func (h *history) begin() int {
 func (h *history) at(i int) record.Record {
 	own := i - h.begin()
 	chunk := sort.SearchInts(h.firsts, own+1) - 1
-	packs, before := h.chunks[chunk], h.firsts[chunk]
-	j := 0
-	for ; before+packs[j].records() <= own; j++ {
-		before += packs[j].records()
+	packs, end, j := h.chunks[chunk], h.n, (h.packs-1)%chunkSize
+	if chunk+1 < len(h.chunks) {
+		end, j = h.firsts[chunk+1], chunkSize-1
 	}
-	rec := h.unpack(&packs[j], own-before)
+	for ; end-packs[j].records() > own; j-- { // mostly one of the latest
+		end -= packs[j].records()
+	}
+	rec := h.unpack(&packs[j], own-(end-packs[j].records()))
 	rec.Seq = uint64(i) + 1
 	return rec
 }
