@@ -137,9 +137,9 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 }
 
 // modelCuts calls f with some prefixes of the records after which a process may
-// have been killed. Unless a flag says otherwise, a long run is cut at about ten places: few
-// programs have thousands of records, most of which are of the same calls in other rounds, and
-// cutting them at all places takes longer than all other programs.
+// have been killed. Unless a flag says otherwise, a long run is cut at about ten places. A few
+// programs repeat the same calls and have thousands of records: with a cut every 40 records, they
+// took longer than all the others together.
 func modelCuts(rng *rand.Rand, records []record.Record, f func(prefix []record.Record)) {
 	stride := *modelStride
 	if stride == 0 {

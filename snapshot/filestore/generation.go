@@ -111,9 +111,9 @@ func (d *runDir) settle(r *reading, info *snapshot.Info) (closed, error) {
 	return closed{r.listing.newest() + 1, w.size}, nil
 }
 
-// continueLast begins the generation in the journal of the previous generation, all of which is on
-// the disk. It appends one frame and renames nothing. If that fails, the frame is cut off, and the
-// next Open begins another journal.
+// continueLast begins the generation in the journal of the previous generation. All of that journal
+// is on the disk. continueLast appends one frame and renames nothing. If that fails, the frame is
+// cut off, and the next Open begins another journal.
 func (j *Journal) continueLast(r *reading) error {
 	d := j.dir
 	j.number = r.last.number

@@ -103,8 +103,8 @@ func TestMoreQuestionsComeWhenTheFirstAreAnswered(t *testing.T) {
 	assert.Len(t, c.requests(), shown)
 }
 
-// TestRefusedAnswerIsShownNextToItsQuestion answers several questions, one of which
-// somebody else has already answered.
+// TestRefusedAnswerIsShownNextToItsQuestion answers several questions. Somebody else has
+// already answered one of them.
 func TestRefusedAnswerIsShownNextToItsQuestion(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

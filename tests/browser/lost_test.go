@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestLostAttemptIsShown checks that the page says of a lost attempt that
-// its process ended during it, and shows the attempt that replaced it.
+// TestLostAttemptIsShown checks that the page shows that the process ended during an attempt,
+// and which attempt replaced it.
 func TestLostAttemptIsShown(t *testing.T) {
 	t.Parallel()
 	before, after := memstore.New(), memstore.New()

@@ -227,7 +227,7 @@ func (r *release) commitFiles(ctx context.Context, tree, message string, files m
 
 // tag tags the other commit for each module and moves the branch to its commit. If it fails,
 // it removes the tags again.
-func (r *release) tag(ctx context.Context, main, tagged string) (err error) {
+func (r *release) tag(ctx context.Context, main, tagged string) error {
 	branch, err := git(ctx, r.dir, "rev-parse", "--abbrev-ref", "HEAD")
 	if err != nil {
 		return err
