@@ -58,12 +58,11 @@ func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 		end, err = d.createAsJournal(run)
 	} else {
 		end.journal = newest
-		_, err = d.writeSnapshot(run, newest)
+		if _, err = d.writeSnapshot(run, newest); err == nil {
+			err = d.store.syncRuns()
+		}
 	}
 	if err != nil {
-		return err
-	}
-	if err := d.store.syncRuns(); err != nil {
 		return err
 	}
 	if err := d.indexClosed(run.Info, end); err != nil {
@@ -87,7 +86,7 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 // createAsJournal writes a run as a journal. The first generation of the run continues in that
 // journal. The name and the content of the file become durable together: if a crash leaves only a
 // part of the file, that part does not count as a run, see reading.cut. A temporary name would cost
-// one more commit of the file system.
+// one more commit of the file system. So no order of the syncs matters, and one sync can do it all.
 func (d *runDir) createAsJournal(run *snapshot.Run) (closed, error) {
 	w, err := createFrames(d.disk, d.path(journalName(firstJournal)), true, &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
@@ -96,11 +95,17 @@ func (d *runDir) createAsJournal(run *snapshot.Run) (closed, error) {
 	for seq := range run.LastSeq {
 		w.record(run.Encoded(seq + 1))
 	}
-	if err := w.sync(); err != nil {
+	if err := w.fill(); err != nil {
 		return closed{}, w.abandon(err)
 	}
+	if !d.disk.SyncTogether(w.file) {
+		if err := w.sync(); err != nil {
+			return closed{}, w.abandon(err)
+		}
+		err = d.syncDirs()
+	}
 	_ = w.file.Close() // it was synced
-	return closed{firstJournal, w.size}, d.disk.SyncDir(d.path())
+	return closed{firstJournal, w.size}, err
 }
 
 func exists(runID string) error {

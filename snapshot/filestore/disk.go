@@ -25,6 +25,10 @@ type disk interface {
 	Remove(name string) error
 	Mkdir(name string) error   // 0700; not an error if it exists
 	SyncDir(name string) error // makes the names in the directory durable
+
+	// SyncTogether makes durable all that was written to the file system of f before the call, if
+	// that costs less than to sync f alone. It reports whether it did.
+	SyncTogether(f diskFile) bool
 }
 
 // openFile is a file that is open for reading.
@@ -118,6 +122,11 @@ func (d osDisk) SyncDir(name string) error {
 		return err
 	}
 	return errors.Join(d.syncs.sync(f, (*os.File).Sync), f.Close())
+}
+
+func (d osDisk) SyncTogether(f diskFile) bool {
+	o, ok := f.(osFile)
+	return ok && d.syncs.together(o.File)
 }
 
 // Errors for directory entries that do not belong in a store.

@@ -189,6 +189,7 @@ func (memoryDisk) Link(_, _ string) error                { return errors.ErrUnsu
 func (memoryDisk) Remove(string) error                   { return errors.ErrUnsupported }
 func (memoryDisk) Mkdir(string) error                    { return errors.ErrUnsupported }
 func (memoryDisk) SyncDir(string) error                  { return errors.ErrUnsupported }
+func (memoryDisk) SyncTogether(diskFile) bool            { return false }
 
 type memoryFile struct{ bytesSource }
 

@@ -76,20 +76,21 @@ func (w *frameWriter) write() {
 	}
 }
 
-// sync writes the frames that were added, durably. It fills the file with zeros to the end of its
-// block. A later frame there is cheaper to sync, because it changes neither the size of the file
-// nor its blocks.
-func (w *frameWriter) sync() error {
+// fill writes the frames that were added, and fills the file with zeros to the end of its block.
+// A later frame there is cheaper to sync, because it changes neither the size of the file nor its
+// blocks.
+func (w *frameWriter) fill() error {
 	w.endFrame()
 	used := w.size + int64(len(w.buf))
 	w.allocated = wholeBlocks(used)
 	w.buf = append(w.buf, make([]byte, w.allocated-used)...)
 	w.write()
-	if w.size = used; w.err == nil {
-		w.err = w.file.Sync()
-	}
+	w.size = used
 	return w.err
 }
+
+// sync makes the file durable, but not its name.
+func (w *frameWriter) sync() error { return w.file.Sync() }
 
 // wholeBlocks rounds a size up to whole blocks.
 func wholeBlocks(size int64) int64 {
@@ -99,7 +100,7 @@ func wholeBlocks(size int64) int64 {
 
 // publish makes the file durable under its name, and returns w. If that fails, the file is removed.
 func (w *frameWriter) publish(syncNames func() error) (*frameWriter, error) {
-	for _, step := range []func() error{w.sync, w.rename, syncNames} {
+	for _, step := range []func() error{w.fill, w.sync, w.rename, syncNames} {
 		if err := step(); err != nil {
 			return nil, w.abandon(err)
 		}

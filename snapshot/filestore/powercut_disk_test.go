@@ -33,6 +33,8 @@ type powerDisk struct {
 	cut  func(what string)       // called after every change
 	fail func(name string) error // returns the error of the sync of a file; nil to never fail
 
+	together bool // whether the next SyncTogether syncs; each call changes it
+
 	mu      sync.Mutex
 	now     map[string]*inode // by name, relative to the root
 	durable map[string]*inode
@@ -183,6 +185,26 @@ func (d *powerDisk) SyncDir(name string) error {
 	return nil
 }
 
+func (d *powerDisk) SyncTogether(filestore.DiskFile) bool {
+	d.mu.Lock()
+	together := d.together
+	d.together = !together
+	if together {
+		for _, node := range d.now {
+			node.sync()
+		}
+		for _, c := range d.pending {
+			c.apply(d.durable)
+		}
+		d.pending = nil
+	}
+	d.mu.Unlock()
+	if together {
+		d.cut("sync together")
+	}
+	return together
+}
+
 type powerFile struct {
 	filestore.DiskFile
 	disk *powerDisk
@@ -197,6 +219,13 @@ func (n *inode) resize(size int) {
 	}
 	n.data = append(n.data[:min(size, len(n.data))], make([]byte, max(0, size-len(n.data)))...)
 	n.sizes = append(n.sizes, size)
+}
+
+// sync makes durable what was written, unless a sync has failed before.
+func (n *inode) sync() {
+	if !n.stuck && !n.isDir {
+		n.disk, n.parts, n.sizes = slices.Clone(n.data), make(map[int][][]byte), nil
+	}
 }
 
 func (f *powerFile) WriteAt(data []byte, offset int64) (int, error) {
@@ -246,9 +275,7 @@ func (f *powerFile) Sync() error {
 			return err
 		}
 	}
-	if !f.node.stuck {
-		f.node.disk, f.node.parts, f.node.sizes = slices.Clone(f.node.data), make(map[int][][]byte), nil
-	}
+	f.node.sync()
 	f.disk.mu.Unlock()
 	f.disk.cut("sync " + f.name)
 	return nil

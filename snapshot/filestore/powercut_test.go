@@ -244,6 +244,7 @@ func TestNoPowerCutLosesConfirmedData(t *testing.T) {
 				random: rand.New(rand.NewPCG(life, 7)),
 			}
 			tr.disk = newPowerDisk(memoryDir(t), tr.cut)
+			tr.disk.together = life%4 < 2
 			tr.live()
 			t.Logf("%d records, %d worlds, and %d after a second cut", tr.appended, len(tr.seen), tr.seconds)
 			require.Greater(t, len(tr.seen), 200)

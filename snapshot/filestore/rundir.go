@@ -86,3 +86,7 @@ func (d fencedDisk) SyncDir(name string) error {
 	}
 	return d.disk.SyncDir(name)
 }
+
+func (d fencedDisk) SyncTogether(f diskFile) bool {
+	return d.fence() == nil && d.disk.SyncTogether(f)
+}

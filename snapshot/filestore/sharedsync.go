@@ -46,12 +46,27 @@ func (s *sharedSync) sync(f *os.File, alone func(*os.File) error) error {
 	if s == nil {
 		return alone(f)
 	}
-	active := s.active.Add(1)
+	s.active.Add(1)
 	defer s.active.Add(-1)
-	if active > syncsAlone && s.fs.has(f) && s.rounds.do(s.syncAll) == nil {
+	if s.isShared(f) {
 		return nil
 	}
 	return alone(f)
+}
+
+// together makes durable what was written to the whole file system before the call, if there are
+// other callers to share that with. It reports whether it did.
+func (s *sharedSync) together(f *os.File) bool {
+	if s == nil {
+		return false
+	}
+	s.active.Add(1)
+	defer s.active.Add(-1)
+	return s.isShared(f)
+}
+
+func (s *sharedSync) isShared(f *os.File) bool {
+	return s.active.Load() > syncsAlone && s.fs.has(f) && s.rounds.do(s.syncAll) == nil
 }
 
 func (s *sharedSync) syncAll() error {

@@ -18,6 +18,7 @@ import (
 type syncCounter struct {
 	filestore.Disk
 	files, dirs []string
+	together    bool // what SyncTogether returns
 }
 
 func (d *syncCounter) Create(name string) (filestore.DiskFile, error) {
@@ -34,6 +35,8 @@ func (d *syncCounter) SyncDir(name string) error {
 	d.dirs = append(d.dirs, filepath.Base(name))
 	return nil
 }
+
+func (d *syncCounter) SyncTogether(filestore.DiskFile) bool { return d.together }
 
 type countedFile struct {
 	filestore.DiskFile
@@ -77,6 +80,14 @@ func TestAShortRunMakesNoUnneededSync(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 	require.Equal(t, []string{"00000001.journal", "00000001.journal"}, d.files[1:])
+
+	// If the disk has synced everything, Create syncs nothing itself.
+	d.files, d.dirs, d.together = nil, nil, true
+	run.RunID = "another"
+	_, err = s.Create(t.Context(), run)
+	require.NoError(t, err)
+	require.Empty(t, d.files)
+	require.Empty(t, d.dirs)
 }
 
 // A runsDisk blocks syncs of the directory of all runs until the test ends them.
