@@ -89,9 +89,10 @@ type AwaitOption[T any] struct {
 	answer T
 }
 
-// Default sets an answer for a question that nobody has answered within the time after, counted
-// from when the question was first asked. A later answer still counts if the run has not continued
-// yet. For [Receive] it is the value if no signal has come by then. After must be above zero.
+// Default sets the answer to a question that nobody answers in time. The time, after, is
+// counted from when the question was first asked. A later answer still counts if the run has
+// not continued yet. For [Receive] it is the value if no signal has come by then. After must
+// be above zero.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.Default(24*time.Hour, false))
 func Default[T any](after time.Duration, answer T) AwaitOption[T] {

@@ -36,8 +36,8 @@ func (b Backoff) String() string {
 
 // Jitter says how delays are spread, so that calls that failed together are not retried together. A
 // number above 0 and up to 1 is a fraction: 0.1 spreads a delay over ±10 %. The zero value means
-// 0.25. Jitter never raises a delay above MaxDelay: near it, a delay is drawn from the part of the
-// range below it, so that calls which have reached MaxDelay are spread, too.
+// 0.25. Jitter never raises a delay above MaxDelay: a delay near MaxDelay is drawn from the part
+// of its range below MaxDelay, so that calls which have reached MaxDelay are spread, too.
 type Jitter float64
 
 // The jitters that are not fractions.
@@ -48,8 +48,8 @@ const (
 	FullJitter Jitter = -2
 	// DecorrelatedJitter draws from the range between the initial delay and
 	// three times the previous delay; the Backoff does not matter. An initial
-	// delay near MaxDelay, or above, counts as three quarters of it. Source:
-	// "Exponential Backoff And Jitter", AWS Architecture Blog.
+	// delay near MaxDelay, or above it, counts as three quarters of MaxDelay.
+	// Source: "Exponential Backoff And Jitter", AWS Architecture Blog.
 	DecorrelatedJitter Jitter = -3
 
 	defaultJitter Jitter = 0.25

@@ -85,13 +85,13 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 
 // CompensateInDoubt returns a copy whose calls in doubt are undone by f, which gets their input:
 // they have no output. It is for sagas that must not leave any effect behind. Whether the call took
-// effect is not known, so f must accept that there is nothing to undo, and that the call was undone
-// before. Completed calls are undone by the function given to Compensate, which must have been
-// called before.
+// effect is not known, so f must accept that there may be nothing to undo, and that the call may
+// already have been undone. Completed calls are undone by the function given to Compensate, which
+// must have been called before.
 //
 // A call is in doubt if it did not complete and one of its attempts was cut off:
 //   - the process ended, or the run was interrupted, while the handler ran, and the
-//     call was not made again until it ended: the run was cancelled, or the call around
+//     call ended without being made again: the run was cancelled, or the call around
 //     it failed for another reason, or another branch ended the group (actors.First);
 //   - a timeout ended it: AttemptTimeout, RetryTimeout, or one of the handler's own,
 //     such as that of an HTTP client; or its context ended;

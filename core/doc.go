@@ -12,7 +12,8 @@
 //
 // Package live shows what calls produce while they run, and package record
 // defines what is recorded about them. Actors are built from [NewDefinition],
-// [Definition] and [ExecutionEvent]; what makes their calls is not part of the API.
+// [Definition] and [ExecutionEvent]; the engine that makes their calls is not part
+// of the API.
 //
 // A call claims its [record.Address] from the context that it is made with. Its
 // preconditions run once. Each attempt runs the handler and the postconditions, and

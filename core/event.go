@@ -175,7 +175,7 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 		return fmt.Errorf("core: the prepared call of %q was executed before; prepare another one", name)
 	}
 	if !p.call.IsOf(ctx) {
-		return fmt.Errorf("core: the prepared call of %q is executed with a context of another run than it was prepared with", name)
+		return fmt.Errorf("core: the prepared call of %q was prepared in another run than that of the context", name)
 	}
 	return nil
 }

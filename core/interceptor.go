@@ -77,12 +77,12 @@ type Interceptor = engine.Interceptor
 // called.
 //
 // Wait(ctx, d, why) error waits for d before the attempt. If ctx ends, the run is interrupted, or
-// nothing new may begin in the run before that, it returns an error that the interceptor must
-// return. The wait is recorded as a line of the log that says why, such as "the limit of requests
-// per minute". A wait that does not end before RetryTimeout or the deadline of ctx does not begin.
-// A wait that is longer than state.WithParking allows a run to wait in the process parks the run:
-// Wait returns an error at once, and the attempt is made when the time has passed. WaitFor(ctx,
-// ready, expected, why) waits until ready is closed; expected is how long that is likely to take.
+// nothing new may begin in the run, Wait returns an error that the interceptor
+// must return. The wait is recorded as a line of the log that says why, such as "the limit of
+// requests per minute". A wait that does not end before RetryTimeout or the deadline of ctx does
+// not begin. A wait longer than the threshold of state.WithParking parks the run: Wait returns an
+// error at once, and the attempt is made when the time has passed. WaitFor(ctx, ready, expected,
+// why) waits until ready is closed; expected is how long that is likely to take.
 //
 // Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and
 // [AddUsage] do, and Log(level, message, metadata) appends a line to the log of the run with

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// LookUp returns a copy whose calls f looks up before they fail, or before somebody is asked,
-// although they may have taken effect: calls in doubt (InDoubtFail, InDoubtAsk, and
+// LookUp returns a copy in which f looks up calls that may have taken effect, before they fail or
+// somebody is asked about them: calls in doubt (InDoubtFail, InDoubtAsk, and
 // RetryConfig.LossesCount), and calls whose last attempt has ended with an error, such as a timeout
 // just after the effect. It is for effects that leave their outcome where they take place, such as
 // in the database that they change, under the [IdempotencyKey] of the call, which f gets in its

@@ -16,13 +16,13 @@ import (
 // and Receive returns the value.
 //
 // Each signal is received once. What a call has received is recorded, and the call receives the
-// same when its handler is entered again, also in another attempt of the call. Another attempt of a
-// call around it receives the next signals. If several calls wait for the same name at the same
-// time, any of them gets the first signal.
+// same value when its handler is entered again, also in another attempt of the call. Another
+// attempt of a call around it receives the next signals. If several calls wait for the same name
+// at the same time, any of them gets the first signal.
 //
 // A value that does not fit T counts as received; the error is permanent, and is [ErrUnfit]. With
-// [Default], Receive returns the default when its time has passed and the run is resumed. The time
-// of waiting does not count against any timeout. Outside a run, the error is [ErrNoRun].
+// [Default], Receive returns the default when its time has passed and the run is resumed. Time
+// spent waiting does not count against any timeout. Outside a run, the error is [ErrNoRun].
 func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T]) (T, error) {
 	var value T
 	if !engine.CanAsk(ctx) {

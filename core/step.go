@@ -12,7 +12,7 @@ import (
 // number, or the content of a file. On resume the recorded result is returned and f does not run. A
 // step is not retried if it fails. If its process ended or its run was interrupted while it ran, it
 // runs again: like every call, it runs at least once. [StepInDoubt] is for steps with effects that
-// must not be repeated. Its address is that of a call tagged with the name.
+// must not be repeated. The address of a step is that of a call tagged with the name.
 func Step[T any](ctx context.Context, name string, f func(context.Context) (T, error), options ...StepOption) (T, error) {
 	c := stepConfig{spec: Spec{Kind: record.KindStep, Name: name}, input: struct{}{}}
 	for _, option := range options {

@@ -130,8 +130,8 @@ func (t *typedCall[In, Out]) Answer(ctx context.Context, encoded []byte) engine.
 	return t.ensure(ctx, &t.out)
 }
 
-// isWhole reports whether encoded contains all of out. Values that are now kept as JSON are empty if
-// they were encoded before that.
+// isWhole reports whether encoded contains all of out. A value of a type that is now kept as JSON
+// is empty if it was encoded before the type was.
 func isWhole[Out any](encoded []byte, out *Out) bool {
 	if !codec.WantsJSON(reflect.TypeFor[Out]()) {
 		return true

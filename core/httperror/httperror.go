@@ -53,7 +53,7 @@ func (e *Error) StatusCode() int { return e.Code }
 // core.RetryAfter.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// Recorded errors of calls contain it, too.
+// The registration makes errors.As find an *Error in the recorded errors of calls, too.
 func init() {
 	record.RegisterErrorType[*Error]("httperror.Error")
 }

@@ -31,9 +31,9 @@ func Watch(ctx context.Context, f func(Delta)) context.Context {
 	return context.WithValue(ctx, watchKey{}, &watcher{watch: f, outer: outer})
 }
 
-// Divert returns a context whose calls, at any depth, show only f what they produce: functions that
-// watch ctx do not see it. It is for a call that decides which of these deltas are shown, and emits
-// them as its own with the context that it was given. F is called as [Watch] calls it.
+// Divert returns a context whose calls, at any depth, show what they produce only to f: functions
+// that watch ctx do not see it. It is for a call that decides which of these deltas are shown, and
+// emits them as its own with the context that it was given. F is called as [Watch] calls it.
 func Divert(ctx context.Context, f func(Delta)) context.Context {
 	if f == nil {
 		f = func(Delta) {}
