@@ -35,7 +35,7 @@ import (
 //     io/fs, net, net/url, os, os/exec, strconv and time. An exec.ExitError is
 //     not found: it belongs to a process.
 //   - A syscall.Errno that has a name, also after a move to another operating
-//     system that has an error of the name.
+//     system that has an error of that name.
 //   - Interfaces with methods Timeout and Temporary, such as net.Error, and
 //     those that registered types implement.
 type Error struct {

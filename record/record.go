@@ -19,7 +19,7 @@ type Record struct {
 	Generation uint64    // which opening of the run wrote it, from 1
 	Time       time.Time // in UTC, without a monotonic reading
 	Address    Address   // zero for facts about the run itself
-	Name       string    // of the actor; for other kinds of the logger or the key
+	Name       string    // of the actor; for other kinds, of the logger or the key
 
 	// Ordinal is the number of the call among all claims of its scope: calls, groups, steps and
 	// questions, counted from 1 in the order in which they were claimed. It is 0 for records that
@@ -80,8 +80,8 @@ type Detail struct {
 	// By says who gave an answer or a signal. It is empty if that is not known, and for a default.
 	By string
 
-	// Signal is the ID of a signal among the signals of its run. The answer that it became when a
-	// call received it has the same. It is empty for other records.
+	// Signal is the ID of a signal among the signals of its run. When a call has received the
+	// signal, the recorded answer has the same ID. It is empty for other records.
 	Signal string
 
 	Schema  json.RawMessage // of a question: the JSON schema of its answer, or, about a call in doubt, of the output of that call
