@@ -78,7 +78,7 @@ func (w *walk) sort() {
 }
 
 // sortPairs writes the pairs, which are slices of body, back into body sorted by
-// key. Pairs with equal keys, of which a map with NaN keys may have several, are
+// key. A map with NaN keys may have several pairs with equal keys; these are
 // sorted by value.
 func sortPairs(body []byte, pairs [][]byte) {
 	slices.SortFunc(pairs, bytes.Compare)

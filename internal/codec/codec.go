@@ -72,7 +72,7 @@ func DecodeKnown(data []byte, v any) error { return decode(data, v, true) }
 var ErrUnknownField = errors.New("unknown field")
 
 func decode(data []byte, v any, known bool) (err error) {
-	// The decoders below assume this; they allocate as much as a length asks for.
+	// The decoders below need data that is complete: they allocate as much as a length asks for.
 	if err := skipAll(data); err != nil {
 		return err
 	}

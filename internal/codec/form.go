@@ -76,7 +76,8 @@ func findForm(t reflect.Type) form {
 // isJSON reports whether a type without another pair of methods is encoded as
 // its JSON. Bytes are encoded as they are, since they need not be valid JSON: a
 // json.RawMessage may be empty. A struct with methods promoted from an embedded
-// struct is encoded by its fields, of which there may be more.
+// struct is encoded by its fields, since it may have more fields than the
+// embedded one.
 func isJSON(t reflect.Type) bool {
 	isBytes := t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 	return !isBytes && has(t, jsonMarshaler) && has(t, jsonReader) && !isPromoted(t, jsonMarshaler) && !isPromoted(t, jsonReader)

@@ -305,8 +305,8 @@ func (c *completedCall) isInside(key any) bool {
 	return false
 }
 
-// undo compensates the calls inside the call that completed or are in doubt, if the call
-// has failed for good. Inside a root call with an outcome, it also makes the
+// undo compensates the completed calls, and the calls in doubt, inside a call that has
+// failed for good. Inside a root call with an outcome, it also makes the
 // compensations that an earlier failure has left to do. It returns the error that the
 // call returns.
 func (c *Call) undo(p *record.Progress, first *Scope, err error) error {

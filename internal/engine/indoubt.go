@@ -148,7 +148,7 @@ func (c *Call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 }
 
 // settleDoubt ends an attempt whose handler has reported that it is in doubt, unless the
-// attempt is retried like a failed one. It reports whether it did.
+// attempt is retried like a failed one. It reports false if the attempt is retried.
 func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attempted) (settled bool, err error) {
 	rules := c.rules()
 	if !rules.AsksInDoubt && !rules.FailsInDoubt {

@@ -28,5 +28,5 @@ func (c *Call) lookUp(p *record.Progress, s *Scope, r *attempted) (ended bool, e
 	if r != nil {
 		completed.ended, completed.took = r.ended, r.took
 	}
-	return true, c.complete(p, s, &completed, "as it was found to have completed")
+	return true, c.complete(p, s, &completed, "the call was looked up and found completed")
 }

@@ -39,8 +39,8 @@ type Plan struct {
 	Doubtful    bool // the actor has a compensation for calls in doubt
 }
 
-// Prepare makes c the call whose types t has, in the surrounding scope, which may be the
-// scope of InitOutside. In a run, it claims the address.
+// Prepare makes c the call of t in the surrounding scope, which may be the scope of InitOutside.
+// In a run, it claims the address.
 func (c *Call) Prepare(ctx context.Context, around *Scope, t Typed, plan *Plan) {
 	c.init(ctx, around, t, plan)
 	c.direct, c.compensable, c.doubtful = plan.Direct, plan.Compensable, plan.Doubtful
@@ -138,8 +138,8 @@ func (c *Call) InSlot(slot Slot) {
 	c.guard = &own
 }
 
-// A Slot is a place among calls of which a limited number run at a time. A call releases
-// its slot while it waits for its next attempt.
+// A Slot is the right of a call to run. A group has a limited number of slots. A
+// call releases its slot while it waits for its next attempt.
 type Slot interface {
 	Release()
 	// Acquire returns when a place is free again or ctx has ended.

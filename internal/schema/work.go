@@ -8,9 +8,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// The limits for validating one document: steps, each of which is a schema
-// applied to a value or some bytes of an error message, and the nesting of
-// applied schemas, which takes stack.
+// The limits for validating one document: the number of steps, and how deep
+// applied schemas nest, which takes stack. A step is a schema applied to a
+// value, or stepBytes of an error message.
 const (
 	maxSteps  = 1 << 20
 	maxNested = 2000
