@@ -33,8 +33,8 @@ var (
 // output that does not fit the call. If the value itself does not fit, such as a *big.Int or a
 // json.Number, its JSON is used instead. If the type of the answer has changed since, the answer is
 // discarded when the run continues, and the question is asked again. For a question that was not
-// asked the error is [ErrNotAsked], with the open questions; for a run that was cancelled it is
-// [ErrCancelled].
+// asked, the error is [ErrNotAsked] and lists the open questions; for a run that was cancelled, it
+// is [ErrCancelled].
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
 	err := answer(ctx, store, runID, questionID, by, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
@@ -48,7 +48,7 @@ func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by str
 func JSONAnswer(data []byte) (any, error) { return codec.FromJSON(data) }
 
 // An InDoubtAnswer answers a question about a call in doubt: see [core.InDoubtAsk],
-// and Asks and Call of [core.Question]. In JSON it is one of
+// and Asks and InDoubt of [core.Question]. In JSON it is one of
 //
 //	{"decision": "completed", "output": …}
 //	{"decision": "run_again"}
@@ -179,7 +179,7 @@ func post(ctx context.Context, store snapshot.Store, runID string, rec record.Re
 	}
 	found, err := load(ctx, store, runID)
 	if err != nil {
-		return fmt.Errorf("it was posted, but whether it is the first is not known: %w", err)
+		return fmt.Errorf("it was posted, but it is not known whether it is the first: %w", err)
 	}
 	if isFirst(found.Records, &rec) {
 		return nil

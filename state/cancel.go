@@ -16,8 +16,8 @@ var (
 	// that was cancelled. errors.As finds the *[CancelledError].
 	ErrCancelled = errors.New("state: the run was cancelled")
 
-	// ErrEnded is found in the error of a request that a run which has completed or failed
-	// cannot take: [Cancel], [Signal], and a root call that is not in its records.
+	// ErrEnded is found in the error of a request to a run that has completed or failed: [Cancel],
+	// [Signal], or a root call that is not in its records.
 	ErrEnded = errors.New("it has ended")
 )
 
@@ -44,7 +44,7 @@ func (e *CancelledError) Error() string {
 func (e *CancelledError) Unwrap() error { return ErrCancelled }
 
 // cancelCause is a CancelledError as the cause of an interrupt. The text of the interrupt already
-// says by whom and why.
+// says who cancelled the run, and why.
 type cancelCause struct{ of CancelledError }
 
 func (e *cancelCause) Error() string { return "the run was cancelled" }
@@ -69,14 +69,15 @@ func (st *ExecutionState) Cancel(stop snapshot.Stop) bool {
 // Cancel ends a stored run for good, from any process: its status is cancelled, and [Open] refuses
 // it with [ErrCancelled] from then on. The Stop says who cancels the run, and why; its reason is
 // ignored. If a process has the run open, it stops the run as for [Interrupt], and the run is
-// cancelled when that process closes it, or its next opening is refused. Cancel returns when the
-// request is durable. Cancelling twice is allowed; the first counts.
+// cancelled when that process closes it. If the process ends without closing it, the next opening
+// cancels the run and is refused. Cancel returns when the request is durable. Cancelling twice is
+// allowed; the first counts.
 //
-// A run with calls that are to be compensated stays interrupted until a
-// process that knows them opens it (see [WithCompensations]), or a runner does.
+// A run with calls that are to be compensated stays interrupted until a process that has their
+// compensations (see [WithCompensations]), or a runner, opens it.
 //
-// For a run that has completed or failed the error is [ErrEnded] with its
-// status, and the run does not change.
+// For a run that has completed or failed, the error is [ErrEnded] with its status, and the run
+// does not change.
 func Cancel(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	if err := cancel(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: cancel run %s: %w", runID, err)

@@ -20,7 +20,7 @@ var ErrChoice = errors.New("invalid choice of runs")
 type Choice struct {
 	Status  snapshot.Status // of the runs; empty for the status that the request is for
 	Reason  string          // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
-	Program string          // of this program
+	Program string          // the name of their program; empty for every program
 	Since   time.Time       // updated at this time or later
 
 	// Sees reports whether the run may be chosen; nil means that every run may be.

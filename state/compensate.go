@@ -23,9 +23,9 @@ type Compensable interface {
 
 // WithCompensations sets the compensations that the run can make. A run that is resumed may have to
 // undo calls that an earlier process made and that the program does not make again. So every actor
-// with a compensation that a stored run calls must be passed here: a call of an actor that was not
-// passed and has a compensation suspends the run. Runs of [New] end with the process and do not
-// need WithCompensations.
+// with a compensation that a stored run calls must be passed here: the run is suspended at a call
+// of an actor that has a compensation and was not passed. Runs of [New] end with the process and
+// do not need WithCompensations.
 //
 // The option panics for an actor without a compensation, and for two actors of
 // one kind and name.
@@ -33,7 +33,7 @@ func WithCompensations(actors ...Compensable) Option {
 	return func(c *config) {
 		for i, actor := range actors {
 			if actor == nil || actor.Compensation() == nil {
-				c.must(fmt.Errorf("state: WithCompensations: actor %d has none; its method Compensate gives it one", i+1))
+				c.must(fmt.Errorf("state: WithCompensations: actor %d has no compensation; its method Compensate gives it one", i+1))
 			}
 			known := actor.Compensation()
 			if kind, name := known.Actor(); c.hasOther(known) {
@@ -106,8 +106,8 @@ type completion struct {
 	separate     bool // the call is in doubt, and its later attempts have separate effects
 }
 
-// followCompensable follows a record that t has added. Calls can be compensated if they completed,
-// or if they are in doubt now.
+// followCompensable follows a record that was added to t. Calls can be compensated if they
+// completed, or if they are in doubt now.
 func (r *restored) followCompensable(t *track, rec *record.Record) {
 	if rec.Kind == record.KindCompensation {
 		r.followUndo(rec)
@@ -165,8 +165,8 @@ func (r *restored) keepDoubt(a record.Address) {
 	}
 }
 
-// startOver begins again a call in doubt that was compensated: its earlier attempts no longer put
-// it in doubt.
+// startOver makes a call in doubt that was compensated begin again: its earlier attempts no longer
+// put it in doubt.
 func (r *restored) startOver(t *track, rec *record.Record) {
 	all := r.compensable[rec.Address]
 	if n := len(all); n == 0 || !all[n-1].separate || !t.isSameDoubt(all[n-1]) {
@@ -181,9 +181,10 @@ func (r *restored) startOver(t *track, rec *record.Record) {
 // since.
 func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <= c.ended }
 
-// completed returns the calls that can be compensated, in the order in which that was recorded: the
-// last completion or doubt of each, and earlier ones that were not compensated when the call was
-// made again. A failed call that is tried again does not count as failed.
+// completed returns the calls that can be compensated, in the order in which they completed or
+// came into doubt: the last completion or doubt of each, and earlier ones that were not
+// compensated when the call was made again. A failed call that is tried again does not count as
+// failed.
 func (r *restored) completed() []engine.Completed {
 	var all []engine.Completed
 	for a, completions := range r.compensable {
@@ -276,8 +277,9 @@ func (r *restored) isCompensated(a record.Address) bool {
 	return n > 0 && r.compensation(a, completions[n-1].name, n) != nil
 }
 
-// containsCompensated reports whether a call inside the one at a was compensated because a call
-// around that one failed. A call inside it that failed has its outcome, and does not count.
+// containsCompensated reports whether a call inside the call at a was compensated because a call
+// around the call at a failed. Compensations that a failed call inside it caused do not count:
+// that call has its outcome.
 func (r *restored) containsCompensated(a record.Address) bool {
 	if r.hollow == nil {
 		r.hollow = make(map[record.Address]bool)

@@ -133,8 +133,8 @@ func (r *run) makeAgain(s *engine.Scope, c record.Claim, d *core.DivergenceError
 	_ = r.write() // an error is returned again when the call begins
 }
 
-// mark sets a key in the metadata of the record of a recalled call, which says that its
-// input or its request has changed.
+// mark sets a key in the metadata of the record of a recalled call. The key says that the input or
+// the request of the call has changed.
 func mark(rec *record.Record, key string) {
 	detail := record.Detail{}
 	if rec.Detail != nil {

@@ -78,7 +78,7 @@ func (all *effects) follow(rec *record.Record) {
 			e = all.add(rec, e)
 		}
 		if takesOver {
-			e.took, took.takenBy = took, e // which is older, so there are no cycles
+			e.took, took.takenBy = took, e // took is older, so there are no cycles
 		}
 	}
 	if e == nil {

@@ -173,7 +173,7 @@ func (r *run) isMadeAnew(e *effect, s *engine.Scope) bool {
 		}
 		since, claimed := r.rerun.since[made]
 		if t := r.restored.calls[made]; !claimed && (t == nil || !t.asked) {
-			since = r.rerun.at(scope) // if the effect's call is claimed, then after the divergence
+			since = r.rerun.at(scope) // a claim of the effect's call would come after the divergence
 		}
 		return e.first <= since
 	}

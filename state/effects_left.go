@@ -73,9 +73,9 @@ func (r *run) warnInherited() {
 }
 
 func leftOverMessage(e *effect) string {
-	what := "it took effect, and no call of the program has taken the effect over"
+	what := "the effect"
 	if !e.hasCompleted() {
-		what = "it may have taken effect, and no call of the program has taken the effect over"
+		what = "the possible effect"
 	}
-	return fmt.Sprintf("the effect of %s is left over: %s", &e.Effect, what)
+	return fmt.Sprintf("%s of %s is left over: no call of the program has taken it over", what, &e.Effect)
 }

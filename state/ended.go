@@ -15,8 +15,8 @@ func WithFurtherCalls() Option {
 	return func(c *config) { c.further = true; c.isFor("WithFurtherCalls", inOpen) }
 }
 
-// refuseFurther returns an error for a root call that is not in the records of a run that has ended. If
-// a recorded call was made again, the run has no longer ended. r.mu must be held.
+// refuseFurther returns an error for a root call that is not in the records of a run that has
+// ended. Once a recorded call is made again, the run no longer counts as ended. r.mu must be held.
 func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 	ended := r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed
 	if !ended || r.config.further || r.config.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {

@@ -42,13 +42,13 @@ var ErrCompensated = errors.New("state: the fork would keep calls that were comp
 // a question asked again, fork at the call that asked it: calls inside that call keep their
 // answers. Fork does not write to the old run, and creates the whole new run or nothing.
 //
-// If the fork fails or is cancelled, it compensates only the calls that it made itself. A
-// call that used an idempotency key under which the old run had made it is not among them;
-// nor is a call in doubt that the old run had made, too, whatever key it used.
+// If the fork fails or is cancelled, it compensates only the calls that it made itself. It
+// does not compensate a call that used an idempotency key under which the old run had made
+// the same call, nor a call in doubt that the old run had made, too, whatever key it used.
 // A call that the old run has compensated is never kept: the error is [ErrCompensated] and
 // names such calls, and the fork is possible at or before them. When they are made again
-// they have new idempotency keys. For an address that has no call, the error lists those
-// of the run.
+// they have new idempotency keys. For an address that has no call, the error lists the
+// calls of the run.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) error {
 	if err := snapshot.CheckRunID(newID); err != nil {
 		return err
@@ -143,8 +143,8 @@ func load(ctx context.Context, store snapshot.Reader, runID string) (*snapshot.S
 	return run.Snapshot()
 }
 
-// before returns the records of a run that is forked at the address, with new numbers,
-// these numbers by the old ones, and the old number of the first record of the call there.
+// before returns the records that a fork at the address keeps, with new numbers; the new numbers
+// by the old ones; and the old number of the first record of the call at the address.
 func before(records []record.Record, address record.Address) (kept []record.Record, numbers map[uint64]uint64, first uint64, err error) {
 	for i := range records {
 		if r := &records[i]; r.Address == address && r.Kind.IsCall() {
@@ -208,7 +208,7 @@ func noCall(records []record.Record, address record.Address) error {
 	case n == 0:
 		return fmt.Errorf("it has no call at %q, and no calls at all to fork at", address)
 	case n > maxListed:
-		return fmt.Errorf("it has no call at %q; want one of its %d calls, of which the first are %s", address, n, strings.Join(calls[:maxListed], ", "))
+		return fmt.Errorf("it has no call at %q; want one of its %d calls; the first are %s", address, n, strings.Join(calls[:maxListed], ", "))
 	}
 	return fmt.Errorf("it has no call at %q; want one of %s", address, strings.Join(calls, ", "))
 }

@@ -56,7 +56,7 @@ func (e *EffectsError) Error() string {
 		decisions = "RepeatEffects, so that the fork makes those again that are not irreversible"
 	}
 	if compensable {
-		decisions += "; or compensate them first: a run that is cancelled does"
+		decisions += "; or compensate them first, by cancelling the run"
 	}
 	return fmt.Sprintf("%v: %s; decide with ForkOptions.Effects: %s", ErrEffects, strings.Join(calls, ", "), decisions)
 }

@@ -129,7 +129,7 @@ func TestForkRefusesAnOutputThatDoesNotFit(t *testing.T) {
 		outputs map[string]any
 		want    string
 	}{
-		"another kind":         {"plan/approve", map[string]any{"plan/weather": "hot"}, `set plan/weather: the answer does not fit: the output: got a string, want an object, as it was recorded`},
+		"another kind":         {"plan/approve", map[string]any{"plan/weather": "hot"}, `set plan/weather: the answer does not fit: the output: got a string, want an object, as in the record`},
 		"another kind inside":  {"plan/approve", map[string]any{"plan/weather": map[string]any{"temp": "hot"}}, "temp: got a string, want an integer"},
 		"another kind of item": {"plan/approve", map[string]any{"plan/weather": map[string]any{"winds": []any{7}}}, "winds[0]: got an integer, want a string"},
 		"no whole number":      {"plan/approve", map[string]any{"plan/weather": map[string]any{"temp": 1.5}}, "temp: got a number, want an integer"},

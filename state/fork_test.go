@@ -285,7 +285,7 @@ func TestForkAtNoCallListsTheCalls(t *testing.T) {
 	for calls, want := range map[int]string{
 		0:  `state: fork run old: it has no call at "agent/nobody", and no calls at all to fork at`,
 		2:  `state: fork run old: it has no call at "agent/nobody"; want one of look, look#2`,
-		12: `want one of its 12 calls, of which the first are look, look#2, look#3, look#4, look#5, look#6, look#7, look#8, look#9, look#10`,
+		12: `want one of its 12 calls; the first are look, look#2, look#3, look#4, look#5, look#6, look#7, look#8, look#9, look#10`,
 	} {
 		store := memstore.New()
 		st, err := state.Open(t.Context(), store, "old")

@@ -221,7 +221,7 @@ func start(at int64, site, nth int32, ordinal int, attempt, maxAttempts int32) p
 	}
 }
 
-// unpackEnd returns the end of an attempt, or the record that p is otherwise. With i = 1 it
+// unpackEnd returns the end of an attempt, or any other record that p holds. With i = 1 it
 // returns the retrying record that follows.
 func (h *history) unpackEnd(p *packed, i int) record.Record {
 	s := &h.sites[p.site]

@@ -105,9 +105,9 @@ func (b *inbox) report(ctx context.Context, err error) {
 	b.failing = err != nil
 }
 
-// takeAnswer records an answer that was posted, unless there is one. It reports
-// whether the message can be removed: an answer to a question that was not
-// asked yet waits for the question.
+// takeAnswer records an answer that was posted, unless the question already has
+// one. It reports whether the message can be removed: an answer to a question
+// that was not asked yet waits for the question.
 func (r *run) takeAnswer(posted *record.Record) bool {
 	r.mu.Lock()
 	_, answered := r.questions.answers[posted.Name]

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// stopTime is how long AwaitStop waits at most.
+// stopTime is the longest time that AwaitStop waits.
 const stopTime = time.Second
 
 // AwaitStop waits up to a second for the process of a run that was asked to stop, by [Interrupt] or

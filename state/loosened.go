@@ -133,7 +133,7 @@ func (r *run) reportUnrepeated(scope *engine.Scope, calls []record.Address) {
 		r.keep(&record.Record{
 			Time: now(), Address: scope.Address(), Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
 			Detail: &record.Detail{Severity: slog.LevelWarn, Message: scope.Path() + " ended without its recorded call " + a.String() +
-				", which was made after a different output of a call whose output is not kept"},
+				": when that call was recorded, an earlier call, whose output is not kept, had returned a different output"},
 		})
 	}
 	_ = r.write() // an error is returned again when the next call begins

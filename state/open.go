@@ -85,8 +85,8 @@ func giveBack(ctx context.Context, journal snapshot.Journal) error {
 }
 
 // Replay reads the run from the store and executes no tool, LLM or step: a call of one that has no
-// recorded outcome fails with core.ErrNotRecorded. Agents without an outcome are entered again.
-// Nothing is written. A replay executes nothing and waits for nothing.
+// recorded outcome fails with core.ErrNotRecorded. Agents without an outcome are entered again. A
+// replay writes nothing and waits for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	found, err := store.Load(ctx, runID)
 	if err != nil {
@@ -181,8 +181,8 @@ func (r *run) write() error {
 	return err
 }
 
-// Sync says which records must survive a loss of power before their call continues. All of them
-// survive the end of the process by then.
+// Sync says which records must survive a loss of power before their call continues. By then, all
+// records survive the end of the process.
 type Sync uint8
 
 // The sync policies.

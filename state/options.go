@@ -66,8 +66,8 @@ func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = tr
 // The store keeps everything unredacted: replay needs it, and a resumed program
 // sees the errors and messages. Programs that read records from the store, such
 // as the command reprise or a dashboard (but see streamer.Options.Redact), see
-// them without redaction. Mark actors NoStore whose outputs must not be stored
-// at all.
+// them without redaction. An actor whose outputs must not be stored at all
+// should be marked NoStore.
 func WithRedaction(redact func(text string) string) Option {
 	return func(c *config) {
 		if redact == nil {

@@ -22,8 +22,8 @@ var ErrNotRunning = errors.New("no process is running it")
 // context. Interrupting twice is allowed; the first counts. If the run is closed before it has read
 // the request, it is interrupted at that point, unless it has ended.
 //
-// For a run that no process has open the error is [ErrNotRunning] with its
-// status, and its next opening is not interrupted.
+// For a run that no process has open, the error is [ErrNotRunning] with its status, and its next
+// opening is not interrupted.
 func Interrupt(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	if err := interrupt(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: interrupt run %s: %w", runID, err)
@@ -61,7 +61,7 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 	for range settleTries {
 		found, err := store.Info(ctx, runID)
 		if err != nil {
-			return fmt.Errorf("it was posted, but whether the run was still open is not known: %w", err)
+			return fmt.Errorf("it was posted, but it is not known whether the run was still open: %w", err)
 		}
 		if found.Status == snapshot.StatusRunning && found.Generation == m.Generation {
 			return nil // the owner reads it, or settles it when it closes the run

@@ -34,8 +34,8 @@ type Report struct {
 	Reworded []record.Address
 
 	// LeftOver lists the effects of irreversible calls that exist, or may exist, although the
-	// attempt that made them has ended and no later call has taken them over: for example, somebody
-	// paid for them. Once the run has ended, the list includes those of the parents of a fork.
+	// attempt that made them has ended and no later call has taken them over, such as a payment
+	// that was made. Once the run has ended, the list includes those of the parents of a fork.
 	LeftOver []record.Effect
 }
 

@@ -80,7 +80,8 @@ type track struct {
 // opening that was refused do not count.
 func (t *track) isClaimed() bool { return t != nil && t.claimed }
 
-// newRestored refuses records that no run has written.
+// newRestored restores the state of a run from its records. It refuses records that no run could
+// have written.
 func newRestored(found *snapshot.Run) (*restored, error) {
 	r := &restored{
 		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
@@ -207,7 +208,8 @@ func (t *track) followOutcome(rec *record.Record) {
 	}
 }
 
-// replace notes in the first record of a call after an outcome that the record replaces it.
+// replace notes in rec that it replaces the outcome of its call, if it is the first record of the
+// call after that outcome.
 func (r *restored) replace(rec *record.Record) {
 	t := r.calls[rec.Address]
 	if t == nil || t.outcome == 0 {

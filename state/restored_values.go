@@ -80,7 +80,7 @@ func (r *restored) valuesOf(a record.Address) []uint64 {
 }
 
 // valuesBefore takes the values of the calls that the preconditions and the
-// attempts before that of the number have made.
+// attempts below the given number have made.
 func (r *restored) valuesBefore(a record.Address, attempt int) []uint64 {
 	if len(r.values) == 0 {
 		return nil

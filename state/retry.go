@@ -28,8 +28,8 @@ var (
 // as with [WithRerunFailed]. A call that was compensated is made again with a new key. Calling
 // Retry again before a runner has opened the run is allowed.
 //
-// For a run that has not failed the error is [ErrNotFailed], and for one that no runner has started
-// [ErrNoProgram]; nothing is written then.
+// For a run that has not failed, the error is [ErrNotFailed]; for one that no runner has started,
+// it is [ErrNoProgram]. Nothing is written then.
 func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
 		switch {
@@ -56,9 +56,9 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 // queued, and a runner with its program opens it. Losses are counted from zero again. A run that is
 // queued, running or waiting does not change.
 //
-// For a run that has ended the error is [ErrNotInterrupted], and for one that no runner
-// has started [ErrNoProgram]; nothing is written then. For a run that a process is
-// still closing it is snapshot.ErrLocked.
+// For a run that has ended, the error is [ErrNotInterrupted]; for one that no runner
+// has started, it is [ErrNoProgram]; and for one that a process is still closing, it is
+// snapshot.ErrLocked. Nothing is written then.
 func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
 		switch {

@@ -268,7 +268,7 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 	if found != nil && found.HasOutcome() && r.rewords(c, input) {
 		r.mu.Lock()
 		r.reword(s, c.Address)
-		r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
+		r.mu.Unlock() // it is published with the next record, since nothing is published while a call is claimed
 	}
 	return found, onRecord, nil
 }
@@ -368,8 +368,8 @@ func (r *run) keep(rec *record.Record) {
 }
 
 // tally returns the ledger of all records so far. A run in memory adds its records to the ledger
-// only here: that is a fifth of the time of a call, and most programs never ask. A run in a store
-// may have dropped them by then. r.mu must be held.
+// only here: adding takes a fifth of the time of a call, and most programs never ask. A run in a
+// store may have dropped them by then. r.mu must be held.
 func (r *run) tally() *record.Ledger {
 	for i := int(r.ledger.Last); i < r.keeper.len(); i++ {
 		rec := r.keeper.at(i)

@@ -45,8 +45,8 @@ type SignalOptions struct {
 // before.
 //
 // The name has 1 to 64 letters, digits, dots, dashes and underscores, and the value is
-// anything that can be recorded, of at most 1 MB. For a run that has ended the error is
-// [ErrEnded], for one that was cancelled [ErrCancelled], and if 1,000 signals wait
+// anything that can be recorded, of at most 1 MB. For a run that has ended, the error
+// is [ErrEnded]; for one that was cancelled, [ErrCancelled]; and if 1,000 signals wait,
 // [ErrTooManySignals].
 func Signal(ctx context.Context, store snapshot.Store, runID, name string, value any, o SignalOptions) error {
 	if err := signal(ctx, store, runID, name, value, o); err != nil {
@@ -160,7 +160,7 @@ func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
 func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	found, err := store.Info(ctx, runID)
 	if err != nil {
-		return fmt.Errorf("it was posted, but whether the run had ended is not known: %w", err)
+		return fmt.Errorf("it was posted, but it is not known whether the run had ended: %w", err)
 	}
 	late := mayBeSignalled(&found)
 	if late == nil {
