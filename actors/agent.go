@@ -59,7 +59,7 @@ func (a Agent[In, Out]) Ensure(condition func(context.Context, In, Out) error) A
 	return a
 }
 
-// Compensate returns a copy whose completed calls f undoes, see [Tool.Compensate].
+// Compensate returns a copy whose completed calls are undone by f, see [Tool.Compensate].
 // f must also undo the calls that a completed agent made.
 func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent[In, Out] {
 	a.definition = a.definition.Compensate(f)
@@ -107,8 +107,8 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 // An empty answer is asked for again, as after a failed postcondition of the
 // LLM.
 //
-// The agent can be a tool of another agent: the model of that one sends
-// {"text": …}, and gets the text of the answer.
+// The agent can be a tool of another agent: the model of the other agent sends {"text": …}, and
+// gets the text of the answer.
 func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	l, o := newLoop(name, llm, opts)
 	for option, used := range map[string]bool{"WithStrict": o.strict, "WithAnswerByTool": o.answerByTool} {

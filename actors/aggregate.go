@@ -16,8 +16,8 @@ type CallResult struct {
 	Err    error      // nil if it succeeded
 }
 
-// CallResults are the results of several calls, in the order of the calls. Each
-// of its methods combines them in another way.
+// CallResults are the results of several calls, in the order of the calls. Each method combines
+// them in a different way.
 type CallResults []CallResult
 
 // CallTools makes calls of the functions in parallel, each as a branch of the
@@ -71,8 +71,8 @@ func (r CallResults) List() []ToolOutput {
 	return outputs
 }
 
-// ByName returns the outputs of the calls that succeeded by the name of the
-// function, those of one function in their order.
+// ByName returns the outputs of the calls that succeeded, by the name of the function; the outputs
+// of one function are in the order of its calls.
 func (r CallResults) ByName() map[string][]ToolOutput {
 	named := make(map[string][]ToolOutput)
 	for i := range r {

@@ -21,12 +21,12 @@ func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 // it is answered with an [Approval] (see state.Answer). Preconditions are checked
 // before the question is asked.
 //
-// The question is asked by a call around that of the tool, whose name is
-// approve_ and the name of the tool. An approved call runs with the tool's
-// retries and time limits, and its conditions are checked, with the arguments
-// that were approved. It is approved once: a retry, or a resumed run, does not
-// ask again. [WithInDoubt] sets, as for any tool, whether an approved call may
-// be made twice if its process ended while it ran.
+// The question is asked by another call around that of the tool; its name is
+// approve_ followed by the name of the tool. An approved call runs with the
+// tool's retries and time limits, and its conditions are checked, with the
+// arguments that were approved. It is approved once: a retry, or a resumed
+// run, does not ask again. [WithInDoubt] sets, as for any tool, whether an
+// approved call may be made twice if its process ended while it ran.
 //
 // Options of the approval say which calls need it ([ApprovalIf]), what the question
 // is ([ApprovalQuestion]), and what holds if nobody answers in time
@@ -37,7 +37,7 @@ func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 //		actors.ApprovalQuestion(func(t Transfer) string { return fmt.Sprintf("Send %d EUR to %s?", t.Euros, t.To) }),
 //		actors.ApprovalDefault(24*time.Hour, actors.Disapprove("nobody has answered")))
 //
-// A call outside a run that needs approval fails with core.ErrNoRun, since it
+// Outside a run, a call that needs approval fails with core.ErrNoRun, since it
 // cannot ask a question.
 func WithApproval(how ...ApprovalOption) Option {
 	return func(o *options) {
@@ -85,10 +85,10 @@ func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 	return func(a *approval) { a.question = text }
 }
 
-// ApprovalDefault answers for a human who has not answered within the time after,
-// counted from the question, as [core.Default] does: a runner resumes the run then. It
-// panics if after is not above 0. Arguments of the answer are checked like those of a
-// human.
+// ApprovalDefault sets the answer that counts if nobody has answered in time, like
+// [core.Default]: a runner resumes the run then. The time, after, is counted from the
+// question. ApprovalDefault panics if after is not above 0. Arguments of the answer
+// are checked like those of a human.
 func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
 	if after <= 0 {
 		panic(fmt.Sprintf("actors: ApprovalDefault(%v, …): want a time above 0", after))

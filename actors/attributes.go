@@ -10,8 +10,8 @@ import (
 
 // Annotate sets what the options say as attributes of the attempt that ctx belongs to (see
 // [core.Annotate]): request_model, max_tokens, temperature, top_p, seed, stop (as JSON),
-// effort and output_type (json if there is a format), each if it is set, and of Extra the
-// numbers top_k, frequency_penalty, presence_penalty and n. [NewLLM] does that with the
+// effort and output_type (json if there is a format), each if it is set, and the numbers
+// top_k, frequency_penalty, presence_penalty and n of Extra. [NewLLM] does that with the
 // options of the request; a handler that has defaults of its own calls it with what it
 // sends.
 func (o Options) Annotate(ctx context.Context) {

@@ -86,7 +86,7 @@ func (f *finishing[In, Out]) run(yield func(Ended[Out], error) bool) error {
 		defer close(f.ended)
 		err = f.branches.run(f.ctx)
 	})
-	left := true // set unless each returns: a panic or runtime.Goexit in the caller's loop
+	left := true // stays true if each does not return: after a panic or runtime.Goexit in the caller's loop
 	defer func() {
 		if left {
 			engine.EndGroup(f.ctx, nil)

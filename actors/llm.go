@@ -45,8 +45,8 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 	return LLM{define(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, observed, opts)}
 }
 
-// shown calls the handler of an LLM and emits deltas of its attempt: the begin, the
-// end, and the answer if the handler itself has emitted no deltas.
+// shown calls the handler of an LLM and emits deltas of its attempt: the beginning, the end, and
+// the answer if the handler itself has emitted no deltas.
 func shown(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
 	emit := live.Emitter(ctx)
 	if emit == nil {
@@ -105,8 +105,7 @@ func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LL
 	})}
 }
 
-// Compensate returns a copy whose completed calls f undoes, see
-// [Tool.Compensate].
+// Compensate returns a copy whose completed calls are undone by f, see [Tool.Compensate].
 func (l LLM) Compensate(f func(context.Context, Request, Response) error) LLM {
 	return LLM{l.definition.Compensate(f)}
 }

@@ -155,8 +155,8 @@ func (l *loop) checkOptions(o Options, inCall bool) error {
 	return nil
 }
 
-// checkFinish returns the failure of the agent if the response is neither an answer
-// nor asks for tools. A response that was cut off may have asked for some.
+// checkFinish returns the failure of the agent if the response is not an answer and does not ask
+// for tools. A response that was cut off may have asked for some.
 func (l *loop) checkFinish(resp Response) error {
 	switch resp.finish() {
 	case FinishFilter, FinishError:
@@ -266,8 +266,8 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 }
 
 // refused returns a call that fails with the reason, so that there is a record of the model's
-// request and of the answer. Its name differs from the names of all tools, whose calls keep
-// their addresses.
+// request and of the answer. Its name differs from the names of all tools, so that the calls
+// of tools keep their addresses.
 func refused(ctx context.Context, call ToolCall, reason error) PreparedFunction {
 	name := call.Name
 	if CheckFunctionName(name) != nil {

@@ -82,8 +82,9 @@ type Logprob struct {
 }
 
 // A Part is a piece of the content of a message: text, data of a MIME type, or
-// a URL from which the service fetches them. One of Text, Data and URL is set.
-// In the message of an assistant, parts are the images and audio that it made.
+// a URL from which the service fetches the data. One of Text, Data and URL is
+// set. In the message of an assistant, parts are the images and audio that it
+// made.
 type Part struct {
 	Text string `json:"text,omitempty"`
 	MIME string `json:"mime,omitempty"` // such as "image/png", "audio/wav", "application/pdf"

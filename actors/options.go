@@ -43,7 +43,7 @@ func WithAttemptTimeout(d time.Duration) Option {
 // makes the call fail with core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a
 // question that is answered with a state.InDoubtAnswer. An attempt that timed out is not in
 // doubt: the retry configuration decides about it. [Tool.CompensateInDoubt] undoes possible
-// effects. For an agent WithInDoubt has no effect: agents are always entered again.
+// effects. For an agent, WithInDoubt has no effect: agents are always entered again.
 func WithInDoubt(d core.InDoubtPolicy) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
@@ -70,10 +70,10 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 // warning.
 //
 // "Asks" means [core.InDoubtAsk] with the effect in the question, which is answered with
-// state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed. [WithInDoubt] sets
-// something else: InDoubtFail fails the call, and InDoubtRetry makes it. It also decides about a
-// call whose process ended while its handler ran, for which an irreversible actor asks by default,
-// too.
+// state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed. [WithInDoubt]
+// replaces asking: with InDoubtFail the call fails, and with InDoubtRetry it is made. It also
+// decides about a call whose process ended while its handler ran, for which an irreversible actor
+// asks by default, too.
 //
 // The output of the actor has to be stored: WithIrreversible excludes WithNoStore. Outside
 // a run it has no effect.

@@ -110,8 +110,8 @@ func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool
 	return t
 }
 
-// LookUp returns a copy for whose calls in doubt f finds out whether they took
-// effect, before they fail or somebody is asked; see [core.Definition.LookUp].
+// LookUp returns a copy in which f finds out whether calls in doubt took effect, before they fail
+// or somebody is asked; see [core.Definition.LookUp].
 func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) Tool[In, Out] {
 	t.definition = t.definition.LookUp(f)
 	if t.approval != nil {

@@ -105,7 +105,7 @@ func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (
 		return Turn{}, err
 	}
 	if len(prompt.History) > 0 {
-		return Turn{}, errors.New("the prompt has a history; the history is that of the conversation")
+		return Turn{}, errors.New("the prompt has a history, but the conversation has its own")
 	}
 	last, err := t.last(ctx)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	afterKey  = "conversation.after"
 )
 
-// MessageKey is the key of the metadata of a turn that has the sender's ID of the
-// message, see [State]. The starter of a [Turn] may set it.
+// MessageKey is the key in the metadata of a turn for the ID that the sender gave the message, see
+// [State]. The starter of a [Turn] may set it.
 const MessageKey = "conversation.message"
 
 // A thread is a conversation in a store.
