@@ -93,7 +93,7 @@ func (m *Message) check() error {
 	case m.IsCancel():
 		switch {
 		case r.Interrupt() == nil:
-			return errors.New("a cancel without the name of its sender")
+			return errors.New("a cancel without a *record.InterruptedError")
 		case m.Generation != 0:
 			return errors.New("a cancel for a single generation")
 		}

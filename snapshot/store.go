@@ -22,9 +22,10 @@ type Store interface {
 
 	// Create stores a run that is not open, such as one that was forked, imported or queued, under
 	// run.RunID. It stores the whole run durably, or nothing. If a run with that ID exists, the
-	// error is ErrExists. Info.Status is kept, except that running is stored as interrupted, and so
-	// is Info.Updated, which for a run that has ended is its end, unless it is before Created or in
-	// the future: then it is the time of the call. Open, Owner and LastSeq are set by the store.
+	// error is ErrExists. Info.Status is kept, except that running is stored as interrupted.
+	// Info.Updated, which for a run that has ended is its end, is kept, too; the time of the call
+	// replaces it if the status was running, or if it is before Created or in the future. The
+	// store sets Open, Owner and LastSeq.
 	Create(ctx context.Context, run *Run) (Info, error)
 
 	// Open opens a run for writing and begins a generation of it. A run that does not
@@ -115,7 +116,7 @@ type OpenOptions struct {
 	// run exists. Nil changes nothing.
 	Retry RetryLevels
 
-	Owner string // who opens it, for Info and for errors that match ErrLocked; with a queue, the lease
+	Owner string // who opens it, for Info and for errors that match ErrLocked
 
 	// Check is called with the info of the run before it is opened, and again if the run changes
 	// meanwhile. If it returns an error, Open returns that error and changes nothing. Nil checks

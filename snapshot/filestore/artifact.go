@@ -95,7 +95,7 @@ func (a *Artifacts) put(ref string, data []byte) error {
 		if err := os.Chtimes(name, now, now); err != nil {
 			return err
 		}
-		// The process that renamed it may have ended before it did this.
+		// The process that renamed the file may have ended before it synced the directories.
 		return errors.Join(a.disk.SyncDir(dir), a.disk.SyncDir(a.dir))
 	}
 	if err := mkdirSynced(a.disk, dir); err != nil {

@@ -17,7 +17,7 @@ import (
 //	          of the three numbers that follow
 //	length    4 bytes: of the payload
 //	unsynced  4 bytes: how many bytes before this frame were not known to be on
-//	          the disk when it was written; all ones for all of them
+//	          the disk when it was written; all ones means all of them
 //	checksum  4 bytes: CRC-32C of the payload
 //	payload   its kind, one byte, and what the kind has
 //

@@ -135,7 +135,7 @@ func (s *Store) checkNoLinks() error {
 	return err
 }
 
-// coarse is longer than the time of a file can lag behind the clock.
+// The time of a file lags behind the clock by less than coarse.
 const coarse = time.Second
 
 // addReferences adds the references of a run, and returns when it was opened, or a little

@@ -39,9 +39,10 @@ func openLock(name string) (*os.File, error) {
 	return f, err
 }
 
-// exclusive opens the file name with open, and takes the lock on it. It waits for the lock for as
-// long as patience, or until ctx ends, and then returns errHeld. The system call cannot be
-// cancelled, so exclusive does not let it block, but repeats it after pauses of up to 25 ms.
+// exclusive calls open to open the file called name, and takes the lock on it. It waits for the
+// lock for as long as patience, or until ctx ends, and then returns errHeld. The system call
+// cannot be cancelled, so exclusive does not let it block, but repeats it after pauses of up to
+// 25 ms.
 //
 // The file may be deleted, with its whole directory, after it is opened and before it is locked.
 // Others would then lock a new file of the same name, so exclusive opens the file again. It also

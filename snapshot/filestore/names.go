@@ -28,7 +28,7 @@ func snapshotName(n uint64) string { return fmt.Sprintf("%08d%s", n, snapshotSuf
 // dirName returns the name of the directory of a run: its ID, with each upper-case letter replaced
 // by + and the lower-case letter. So IDs that differ only in case have different directories on
 // file systems that ignore case. An ID whose letters are all upper-case gets ++ at its beginning
-// instead, which keeps the longest within the 255 bytes that a name may have.
+// instead, which keeps even the longest ID within the 255 bytes that a name may have.
 func dirName(runID string) string {
 	lower := strings.ToLower(runID)
 	switch {

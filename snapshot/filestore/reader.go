@@ -12,7 +12,7 @@ import (
 )
 
 // A reader reads the files of a run in the order in which they were written: the newest
-// snapshot, and the journals that no other file covers: a snapshot covers the journals up
+// snapshot, and the journals that no other file covers. A snapshot covers the journals up
 // to its number, and the header of a journal says which earlier journals it covers. A
 // reader may read while this process or another writes the run. Each call of read
 // continues where the previous one ended. A reader is for one goroutine.

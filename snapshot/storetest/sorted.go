@@ -175,7 +175,7 @@ func counted(f *fixture) {
 		f.must(err)
 		want := map[snapshot.Status]int{snapshot.StatusCompleted: 2, snapshot.StatusFailed: 2, snapshot.StatusPaused: 1, snapshot.StatusRunning: 1}
 		if !maps.Equal(page.Counts, want) {
-			f.Errorf("%+v: counted are %v", filter, page.Counts)
+			f.Errorf("%+v: the counts are %v", filter, page.Counts)
 		}
 	}
 	page, err := f.store.List(f.Context(), snapshot.Filter{Count: true, Text: "order", Status: []snapshot.Status{snapshot.StatusRunning}})
