@@ -27,7 +27,7 @@ type askedOf struct {
 type answered struct {
 	askedOf
 
-	Error string `json:"error,omitempty"` // empty if the answer was taken
+	Error string `json:"error,omitempty"` // empty if the answer was accepted
 }
 
 type answersResponse struct {
@@ -84,7 +84,7 @@ func (b *answersBody) check() error {
 	return nil
 }
 
-// answer returns why an answer was refused, empty if it was taken.
+// answer returns why an answer was refused, or "" if it was accepted.
 func (h *Handler) answer(req *http.Request, scope *Access, q askedOf, by string, value json.RawMessage) string {
 	_, err := h.find(req.Context(), q.RunID, scope)
 	if err == nil {

@@ -20,8 +20,8 @@ type RunList struct {
 	Next   string     `json:"next,omitempty"` // the parameter "after" of the next page; empty on the last page
 	Total  int        `json:"total"`          // of the runs on all pages
 
-	// Counts is the number of runs by status that the query would select without its
-	// filter by status, on all pages.
+	// Counts has the number of runs of each status that the query would select without its filter
+	// by status, on all pages.
 	Counts map[string]int `json:"counts"`
 	Can    Permissions    `json:"can"`
 }

@@ -39,7 +39,7 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) b
 		h.refuse(w, http.StatusBadRequest, "bad_request", "the body was cut off")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
-		h.refuse(w, http.StatusRequestTimeout, "too_slow", fmt.Sprintf("the body did not come within %v", bodyTime))
+		h.refuse(w, http.StatusRequestTimeout, "too_slow", fmt.Sprintf("the body did not arrive within %v", bodyTime))
 	default:
 		h.refuse(w, http.StatusBadRequest, "bad_request", "the body is not the JSON that is expected here: "+err.Error())
 	}

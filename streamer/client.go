@@ -172,7 +172,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 var (
 	errStopped = errors.New("streamer: the end")               // of the stream, or of the loop that reads it
 	errFinal   = errors.New("streamer: a retry does not help") // ends the attempts
-	errSilent  = errors.New("streamer: nothing came")          // for too long
+	errSilent  = errors.New("streamer: nothing arrived")       // for too long
 )
 
 // final is an error for which a retry does not help.

@@ -164,10 +164,9 @@ func (c *Client) Values(ctx context.Context, runID string) (map[string]json.RawM
 	return body.Values, err
 }
 
-// Interrupt asks the server to interrupt a run. The Stop says who interrupts it, and why.
-// A server that knows the sender of the request records the
-// name of the sender, and refuses any other. If the run is not running, the error is
-// ErrConflict.
+// Interrupt asks the server to interrupt a run. The Stop says who interrupts it, and why. A server
+// that knows the sender of the request records the name of the sender, and refuses any other name.
+// If the run is not running, the error is ErrConflict.
 func (c *Client) Interrupt(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "interrupt", stopBody{stop.By, stop.Message})
 }
@@ -219,8 +218,8 @@ func (c *Client) Retry(ctx context.Context, runID string) error {
 	return c.post(ctx, runID, "retry", struct{}{})
 }
 
-// Fork begins a new run before a call of another one, if the server has a [Forker]. If
-// somebody has to decide about calls with effects, the error is ErrConflict and lists them.
+// Fork begins a new run from a call of another run, if the server has a [Forker]. If somebody has
+// to decide about calls with effects, the error is ErrConflict and lists them.
 func (c *Client) Fork(ctx context.Context, runID string, f Fork) error {
 	return c.post(ctx, runID, "fork", f)
 }

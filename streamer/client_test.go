@@ -144,7 +144,7 @@ func TestClientLeavesASilentConnection(t *testing.T) {
 			hang("id: e-1\ndata: x\n\n"), answer(204, "", ""))
 		require.NoError(t, err)
 		assert.Len(t, events, 1)
-		require.ErrorContains(t, told, "nothing came")
+		require.ErrorContains(t, told, "nothing arrived")
 		assert.InDelta(t, 62.25, s.asked[1].Seconds(), 0.3)
 		assert.Equal(t, "e-1", s.ids[1])
 	})

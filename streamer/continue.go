@@ -36,7 +36,7 @@ type Choice struct {
 	Sees func(runID string) bool `json:"-"`
 }
 
-// A Continued is a chosen run, and why it does not continue; empty if it does.
+// A Continued is a chosen run. Error says why it does not continue, and is empty if it does.
 type Continued struct {
 	RunID string `json:"run_id"`
 	Error string `json:"error,omitempty"`

@@ -60,8 +60,8 @@ const (
 )
 
 // admitName returns the name under which a request changes a run: that of its
-// sender, or if that is not known, the name in the request. It refuses another
-// name than that of the sender.
+// sender, or if that is not known, the name in the request. It refuses a name other than that of
+// the sender.
 func (h *Handler) admitName(w http.ResponseWriter, scope *Access, by string) (name string, ok bool) {
 	if len(by) > maxBy {
 		h.refuse(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("by has %d bytes: want at most %d", len(by), maxBy))

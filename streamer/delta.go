@@ -24,8 +24,8 @@ type Delta struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Delta shows the clients of a run what a call of it is producing. Pass it to
-// [live.Watch], in addition to state.WithPublisher:
+// Delta shows the clients of a run what one of its calls is producing. Pass it to [live.Watch], in
+// addition to state.WithPublisher:
 //
 //	ctx = live.Watch(st.Context(ctx), dash.Delta)
 //
@@ -75,7 +75,7 @@ type products struct {
 	due     bool           // notifying clients is scheduled
 	queues  []*followQueue // of followers of the run in this process; replaced instead of changed
 
-	watchers map[chan<- struct{}]struct{} // of clients, which have room for one value
+	watchers map[chan<- struct{}]struct{} // the channels of clients, each with room for one value
 }
 
 // product is the output of an attempt of a call so far.
@@ -244,7 +244,7 @@ type shown struct {
 	run     *run
 	version uint64
 	calls   map[record.Address]*shownProduct
-	asked   uint64 // the last generation of the run for which it was asked who executes it
+	asked   uint64 // the last generation of the run for which Options.Elsewhere was called
 }
 
 type shownProduct struct {

@@ -79,12 +79,12 @@
 //
 // The ID of an event is two numbers with a hyphen between them. In the stream of a run they are
 // the generation and the number of the record, so that a cursor outlives the process. They are
-// preceded by the creation time of the run and a point, so that another run with the same ID is
-// not continued by mistake. In the stream of all runs both numbers belong to the handler. Two
-// events report missing events: "gap" has the number of events that are no longer kept, and
-// "reset" follows a cursor that does not belong to this run or this handler, or that belongs to
-// records which a crash has lost. A client that receives "reset" starts again from /api. A
-// third event, "unreadable", ends a stream whose older records the source cannot read.
+// preceded by the creation time of the run and a dot, so that another run with the same ID is not
+// continued by mistake. In the stream of all runs both numbers belong to the handler. Two events
+// report missing events: "gap" has the number of events that are no longer kept, and "reset"
+// follows a cursor that does not belong to this run or this handler, or that belongs to records
+// which a crash has lost. A client that receives "reset" starts again from /api. A third event,
+// "unreadable", ends a stream whose older records the source cannot read.
 //
 // # Deltas
 //
@@ -111,15 +111,15 @@
 // an event "elsewhere", whose data has a message, tells the client so. The records are
 // sent as usual.
 //
-// After a quiet period, an event is sent after a millisecond, together with those that
-// arrived in it. While events keep arriving they are gathered for longer, so that many
-// clients do not take the processor from the runs: for 5 ms, or with more than 500
-// clients for 10 µs per client, at most 100 ms.
+// The first event after a quiet period is sent a millisecond later, together with those that have
+// arrived by then. While events keep arriving, they are gathered for longer, so that many clients
+// do not take the processor from the runs: for 5 ms, or with more than 500 clients for 10 µs per
+// client, at most 100 ms.
 //
 // # Other clients
 //
-// A parameter of a URL that does not exist is refused. If Authorize reads one, such as a
-// token, it removes it from the URL.
+// A request whose URL has an unknown parameter is refused. If Authorize reads a parameter of its
+// own, such as a token, it must remove it from the URL.
 //
 // The EventSource of a browser can follow a stream, and so can every client that
 // conforms to the HTML standard. For clients that do not conform exactly, an event has

@@ -63,7 +63,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), vocabulary: words, proto: req.ProtoMajor}
 	defer s.timer.Stop()
 	defer h.watch(s, watch)()
-	defer func() { _ = s.flush() }() // what was written last may be why it ends
+	defer func() { _ = s.flush() }() // what was written last may say why the stream ends
 	id := cmp.Or(req.Header.Get("Last-Event-ID"), query.Get("lastEventId"), query.Get("after"))
 	ctx := req.Context()
 	if scope.TTL > 0 {
@@ -98,8 +98,8 @@ func (h *Handler) mayAwait(ctx context.Context, id string, scope *Access) error 
 // maxRunID is the length of the longest ID of a run in a store, in bytes.
 const maxRunID = 128
 
-// watch returns the runs whose deltas a client asks for, and makes f pick the records that it
-// asks for in addition.
+// watch returns the runs whose deltas a client asks for. With others=false, it restricts f to the
+// records of these runs.
 func (f *filter) watch(query url.Values, r *run) ([]string, error) {
 	deltas, err := parseDeltas(query["deltas"], r != nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func (f *filter) watch(query url.Values, r *run) ([]string, error) {
 	case err != nil:
 		return nil, err
 	case r != nil && (len(watch) > 0 || !others):
-		return nil, errors.New("watch and others are for the stream of all runs, and this is that of one")
+		return nil, errors.New("watch and others are for the stream of all runs, and this is the stream of one run")
 	case deltas:
 		return []string{r.id}, nil
 	case !others:

@@ -15,7 +15,7 @@ type Forker interface {
 	Fork(ctx context.Context, runID string, f Fork) error
 }
 
-// A Fork is a request for a new run that begins before a call of another one: see state.Fork. To
+// A Fork is a request for a new run that begins before a call of another run: see state.Fork. To
 // execute it, resume it.
 type Fork struct {
 	RunID   string `json:"run_id"` // the new one

@@ -19,7 +19,7 @@ type frame struct {
 	once   sync.Once
 	rec    *record.Record // nil once the frame is encoded
 	words  Vocabularies   // nil once the frame is encoded
-	body   []byte         // "data: …\nevent: …\n": the ID and the empty line are the stream's
+	body   []byte         // "data: …\nevent: …\n": the stream adds the ID and the empty line
 	events map[string][][]byte
 }
 

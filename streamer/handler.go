@@ -342,7 +342,7 @@ func (h *Handler) round() time.Duration {
 	return min(max(shortestRound, time.Duration(h.clients.total)*roundForEach), longestRound)
 }
 
-// rest returns false if the handler was closed meanwhile.
+// rest waits for d. It returns false if the handler was closed meanwhile.
 func (h *Handler) rest(timer *time.Timer, d time.Duration) bool {
 	timer.Reset(d)
 	select {

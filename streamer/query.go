@@ -141,7 +141,7 @@ func PageOf(runs []RunInfo, q Query) (RunPage, error) {
 	if q.After != "" {
 		first, err := strconv.Atoi(q.After)
 		if err != nil || first < 0 {
-			return RunPage{}, fmt.Errorf("%w: after is %.50q: want the next of a page", ErrInvalid, q.After)
+			return RunPage{}, fmt.Errorf("%w: after is %.50q: want the field next of a page", ErrInvalid, q.After)
 		}
 		page.Runs = page.Runs[min(first, len(page.Runs)):]
 	}
@@ -253,9 +253,9 @@ func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page Ru
 	return states, page, nil
 }
 
-// maxRead is for how many runs of a list records are read, to show what the runs are
-// doing: runs that have not ended, and runs whose first records were not published. The
-// states of other runs are partial: they have what is known without reading records.
+// maxRead is the number of runs of a list whose records are read, to show what the runs are doing:
+// runs that have not ended, and runs whose first records were not published. The states of other
+// runs are partial: they have what is known without reading records.
 const maxRead = 50
 
 // stateOf returns the state of a stored run.
@@ -364,7 +364,7 @@ type OpenQuestions struct {
 
 	// Asking is the number of runs with open questions, on all pages.
 	Asking int         `json:"asking"`
-	Next   string      `json:"next,omitempty"` // the after of the page that follows; empty after the last
+	Next   string      `json:"next,omitempty"` // the parameter "after" of the next page; empty on the last page
 	Can    Permissions `json:"can"`
 }
 

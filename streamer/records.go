@@ -18,8 +18,8 @@ type recordsBody struct {
 // errBefore means that the run does not have such a record.
 var errBefore = errors.New("before is not a record of the run")
 
-// serveRecords sends the records of a run before the one with a number: a page of older records,
-// for a client that began with the newest.
+// serveRecords sends the records of a run before the record with a given number: a page of older
+// records, for a client that began with the newest.
 func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *Access) {
 	limit, err := limitOf(req, defaultRecords, maxRecords)
 	if err != nil {

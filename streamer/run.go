@@ -12,7 +12,7 @@ import (
 type run struct {
 	id      string
 	clients atomic.Int64 // number of clients; a run with clients is not forgotten
-	stored  atomic.Int32 // above 0 if the source has the run, below 0 if it has not, 0 if that is not known
+	stored  atomic.Int32 // above 0 if the source has the run, below 0 if it does not, 0 if that is not known
 
 	ends atomic.Int64 // how often the run was deleted, or replaced by another with its ID
 	born atomic.Int64 // creation time, see cutCreated; 0 while it is not known

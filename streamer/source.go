@@ -30,8 +30,8 @@ type Source interface {
 	// Artifact returns the data of an artifact that a record refers to, or ErrNotFound.
 	Artifact(ctx context.Context, reference string) ([]byte, error)
 
-	// Answered returns the IDs of the questions of a run that were answered, and
-	// whose answers wait for the run to be opened.
+	// Answered returns the IDs of the questions of a run whose answers are stored and wait for the
+	// run to be opened.
 	Answered(ctx context.Context, runID string) ([]string, error)
 }
 

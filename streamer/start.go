@@ -105,7 +105,7 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Ac
 		h.refuse(w, http.StatusBadRequest, "bad_request", `program and input are needed: {"program": "support", "input": {"text": "hello"}}`)
 		return
 	case scope.Runs != nil && s.RunID == "":
-		h.refuse(w, http.StatusBadRequest, "bad_request", "run_id is needed: one of a run that you may see")
+		h.refuse(w, http.StatusBadRequest, "bad_request", "run_id is needed, and you must be allowed to see the run")
 		return
 	case s.RunID != "" && !scope.sees(s.RunID):
 		h.refuse(w, http.StatusForbidden, "forbidden", "you may not see a run "+strconv.Quote(s.RunID))

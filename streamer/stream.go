@@ -251,7 +251,7 @@ func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 		case <-more:
 			return nil
 		case <-fresh:
-			return nil // to the records that there are before it
+			return nil // records come before deltas
 		case <-s.timer.C:
 			if time.Since(s.flushed) < s.handler.options.Heartbeat {
 				return nil // deltas may be sent again

@@ -29,12 +29,12 @@ type ThreadMessage struct {
 	Text  string          `json:"text"`
 	Parts json.RawMessage `json:"parts,omitempty"` // images and files, as actors.Part
 
-	// Program answers. Defaults to the one that answered before, and in a new thread to
-	// that of the server.
+	// Program is the program that answers. Defaults to the one that answered the previous turn, and
+	// in a new thread to the default of the server.
 	Program string `json:"program,omitempty"`
 
-	// Turn is the number of the turn, from 1: a message that is sent again with it makes
-	// no second turn. 0 for the next.
+	// Turn is the number of the turn, from 1. A message that is sent again with the same number
+	// begins no second turn. 0 means the next turn.
 	Turn int `json:"turn,omitempty"`
 
 	// ID is the sender's own ID of the message, at most 256 bytes; empty for none. It is

@@ -25,7 +25,7 @@ type Consumption struct {
 	Total   record.Usage `json:"total"`
 	Calls   []Share      `json:"calls"`             // by the name of the call
 	Models  []Share      `json:"models"`            // by the model that answered; by the name of the call if it did not say
-	Agents  []Share      `json:"agents"`            // by the innermost agent around the call; its name is empty for calls in none
+	Agents  []Share      `json:"agents"`            // by the innermost agent around the call; its name is empty for calls outside any agent
 	Partial bool         `json:"partial,omitempty"` // not all records of the run could be read
 }
 

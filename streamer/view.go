@@ -251,7 +251,7 @@ func isAround(call, inner *record.Call) bool {
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@') // with the attempt that made it
 }
 
-// isInner reports whether a is deeper than b, or the later of two as deep.
+// isInner reports whether a is deeper than b, or as deep with a later record.
 func isInner(a, b *record.Call) bool {
 	if d := cmp.Compare(a.Address.Depth(), b.Address.Depth()); d != 0 {
 		return d > 0

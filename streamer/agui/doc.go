@@ -14,8 +14,8 @@
 //	POST /{thread}/stop   ends the turn for good
 //
 // A client that attaches receives the messages of the thread as a MESSAGES_SNAPSHOT, then the last
-// turn from its beginning, and then new events as they occur. A client that posts a message again,
-// whose turn has already begun, receives the same. Closing a connection does not stop a turn.
+// turn from its beginning, and then new events as they occur. A client that posts a message again
+// after its turn has begun receives the same. Closing a connection does not stop a turn.
 //
 // # What is shown
 //

@@ -309,9 +309,9 @@ func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 	return s.follow(ctx, last.RunID, 0, s.forgetting(last.RunID))
 }
 
-// forgetting returns a message that makes a client that has thoughts drop them, or nil. A
-// client keeps its thoughts if a snapshot has none, and keeps the places of the messages that
-// it has, so the thoughts would be shown before the messages that are sent again.
+// forgetting returns a message that makes the client drop the thoughts that it has, or nil if it
+// has none. A client keeps its thoughts if a snapshot has none, and keeps the places of the
+// messages that it has, so the thoughts would be shown before the messages that are sent again.
 func (s *stream) forgetting(runID string) []byte {
 	if !slices.ContainsFunc(s.input.messages, func(m message) bool { return m.Role == "reasoning" }) {
 		return nil

@@ -22,9 +22,9 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// follow sends the frames of a run, starting at index at, until it ends or pauses. If the
-// client attaches, it is first sent a snapshot of the earlier messages and the message
-// forgetting, see stream.forgetting.
+// follow sends the frames of a run, starting at index at, until it ends or pauses. If the client
+// attaches, it is first sent a snapshot of the earlier messages, with the message that
+// stream.forgetting returned.
 func (s *stream) follow(ctx context.Context, runID string, at int, forgetting []byte) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
 	if err != nil {

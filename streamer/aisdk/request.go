@@ -25,7 +25,7 @@ type message struct {
 	Parts []part `json:"parts"`
 }
 
-// A part is the part of a message's content that is used here.
+// A part is one part of a message's content, with the fields that are used here.
 type part struct {
 	Type       string          `json:"type"`
 	Text       string          `json:"text"`

@@ -16,18 +16,17 @@
 // Server.Publish blocks if a client of the stream does not read. A [Publisher] therefore
 // has a bounded queue for each stream, which a goroutine empties. Events that do not fit
 // are lost, and an event "gap" in their place has their number. An event of more than 60 KB
-// is replaced by a preview, which its metadata show: the client of r3labs/sse reconnects
-// endlessly when it receives more than 64 KB.
+// is replaced by a preview, and its metadata say so: the client of r3labs/sse reconnects endlessly
+// when it receives more than 64 KB.
 //
 // # Serve the guard
 //
-// Serve [Guard] instead of the server, for three reasons. It ends the connection of a
-// client that does not read, for which all clients of the stream would wait. It removes the
-// Last-Event-ID from requests: unless it is an integer, the server responds with 400, and
-// browsers then never reconnect. And it knows which clients are connected, so that the
-// streams of runs that have ended can be removed: the server leaks a goroutine for each
-// client that is connected to a stream when the stream is removed. Without a guard, no
-// stream is removed.
+// Serve [Guard] instead of the server, for three reasons. It ends the connection of a client that
+// does not read, because all clients of the stream would wait for it. It removes the Last-Event-ID
+// from requests: unless it is an integer, the server responds with 400, and browsers then never
+// reconnect. And it knows which clients are connected, so that the streams of runs that have ended
+// can be removed: the server leaks a goroutine for each client that is connected to a stream when
+// the stream is removed. Without a guard, no stream is removed.
 //
 // # What it cannot do
 //

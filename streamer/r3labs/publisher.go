@@ -76,11 +76,11 @@ func New(server *sse.Server, options Options) (*Publisher, error) {
 	case server.AutoReplay && !options.AutoReplay:
 		return nil, errors.New("r3labs: the server has AutoReplay on: it would keep every event for ever, replace their IDs, and repeat events to clients that come back; set server.AutoReplay = false before New, or Options.AutoReplay to accept that")
 	case server.EventTTL != 0 && !server.AutoReplay:
-		return nil, fmt.Errorf("r3labs: the server has an EventTTL of %v and AutoReplay off: it would take every event for expired; set it to 0", server.EventTTL)
+		return nil, fmt.Errorf("r3labs: the server has an EventTTL of %v and AutoReplay off: it would treat every event as expired; set it to 0", server.EventTTL)
 	case options.Queue < 0:
 		return nil, fmt.Errorf("r3labs: Options.Queue is %d: want 1 or more, or 0 for %d", options.Queue, defaultQueue)
 	case options.Guard != nil && options.Guard.server != server:
-		return nil, errors.New("r3labs: Options.Guard is of another server")
+		return nil, errors.New("r3labs: Options.Guard guards another server")
 	}
 	if options.Queue == 0 {
 		options.Queue = defaultQueue
@@ -116,7 +116,7 @@ func (p *Publisher) open(name string) (*stream, error) {
 	s := &stream{name: name, limit: p.options.Queue, own: !p.server.StreamExists(name)}
 	// A stream that exists keeps its settings.
 	if there := p.server.CreateStream(name); there.AutoReplay && !p.options.AutoReplay {
-		return nil, fmt.Errorf("r3labs: there is a stream %q with AutoReplay, created before: name another, or set Options.AutoReplay to accept it", name)
+		return nil, fmt.Errorf("r3labs: the stream %q already exists, with AutoReplay: choose another name, or set Options.AutoReplay to accept it", name)
 	}
 	p.streams[name] = s
 	return s, nil

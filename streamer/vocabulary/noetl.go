@@ -6,10 +6,10 @@ import "github.com/reprise-go/reprise/record"
 // action_error, step_retry, step_retry_exhausted, step_failed_terminal,
 // action_completed, step_completed and execution_failed. Their fields are
 // execution_id (the run), node_id (the address), node_name, node_type, status
-// and context. The context of step_retry_exhausted has as reason the limit that
-// was reached, such as exhausted or budget; a step that has one attempt, and so
-// no retries, has no such event, as in NoETL. That of step_retry has delay_source
-// where the service or a circuit breaker chose the delay.
+// and context. In the context of step_retry_exhausted, reason is the limit that was reached, such
+// as exhausted or budget; a step that has one attempt, and so no retries, has no such event, as in
+// NoETL. The context of step_retry has delay_source where the service or a circuit breaker chose
+// the delay.
 //
 // A compensation has the same events as a step, with compensation as its node_type.
 // Whatever NoETL has no word for is a separate field of the context or a separate

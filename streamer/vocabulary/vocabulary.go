@@ -26,8 +26,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// With returns a vocabulary whose events extend has edited: it may add to the events of a
-// record, change them or leave them out.
+// With returns a vocabulary in which extend edits the events of each record: it may add events,
+// change them or leave them out.
 func (v Vocabulary) With(extend func(r record.Record, events []Event) []Event) Vocabulary {
 	return func(r record.Record) []Event { return extend(r, v(r)) }
 }

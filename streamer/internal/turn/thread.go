@@ -156,7 +156,7 @@ func (t *Thread) checkNew(ctx context.Context, message string) error {
 	}
 	for i := range turns {
 		if turns[i].ID == message {
-			return Refuse("conflict", "the message %q was sent before: it is that of turn %d, and others have followed", message, turns[i].Turn)
+			return Refuse("conflict", "the message %q was sent before: it began turn %d, and other turns have followed", message, turns[i].Turn)
 		}
 	}
 	return nil
