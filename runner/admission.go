@@ -42,7 +42,7 @@ func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(
 	case most > 0 && queued >= most:
 		return nil, fmt.Errorf("%w: %d of at most %d", ErrTooMany, queued, most)
 	case own > 0 && principal != "" && a.byPrincipal[principal] >= own:
-		return nil, fmt.Errorf("%w: %d of at most %d of %s", ErrTooMany, a.byPrincipal[principal], own, principal)
+		return nil, fmt.Errorf("%w: %d of at most %d for %s", ErrTooMany, a.byPrincipal[principal], own, principal)
 	}
 	a.starting[runID]++
 	if own == 0 {

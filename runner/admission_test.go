@@ -87,7 +87,7 @@ func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
 		require.NoError(t, start("first", "ann"))
 		require.NoError(t, start("second", "ann"))
 		require.ErrorIs(t, start("third", "ann"), runner.ErrTooMany)
-		require.EqualError(t, start("third", "ann"), "runner: too many runs wait: 2 of at most 2 of ann")
+		require.EqualError(t, start("third", "ann"), "runner: too many runs wait: 2 of at most 2 for ann")
 		require.NoError(t, start("second", "ann"), "the run was started before")
 		require.NoError(t, start("bob-1", "bob"))
 		require.NoError(t, start("nobody-1", ""))

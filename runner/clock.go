@@ -8,10 +8,10 @@ import (
 )
 
 // ErrClock is found in the error of a [NoticeTrouble] after the clock of the machine has jumped by
-// more than a minute, because somebody set it or the machine was suspended. It is only reported
-// if Options.Queue is nil. Everything that waits for a time follows the new clock: after a jump forward, runs continue
-// earlier, and schedules skip the instants that passed unless CatchUp covers them; after a jump
-// back, runs continue later, and schedules start no instant twice.
+// more than a minute, because somebody set it or the machine was suspended. It is reported only if
+// Options.Queue is nil. Everything that waits for a time follows the new clock: after a jump
+// forward, runs continue earlier, and schedules skip the instants that passed unless CatchUp covers
+// them; after a jump back, runs continue later, and schedules start no instant twice.
 var ErrClock = errors.New("runner: the clock of the machine has jumped")
 
 // jumpOf is the smallest jump of the clock that is reported.

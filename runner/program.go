@@ -73,8 +73,8 @@ type actor struct {
 	name string
 }
 
-// checkCompensations returns an error for an actor without a compensation, and for two
-// actors of one kind and name.
+// checkCompensations returns an error for an actor without a compensation, and for two actors of
+// the same kind and name.
 func (p *program) checkCompensations() error {
 	seen := make(map[actor]*core.Compensation)
 	for i, c := range p.compensations {
@@ -115,16 +115,16 @@ func (r *Runner) checkOthers(p *program) error {
 
 // Register registers an actor under its name. New runs use the version of the
 // name that was registered last. Register panics if the name or version is not
-// valid, or is already registered, and if two actors of one kind and name have different
-// compensations, within the program or in a program of another name. It may be called at any time; runs that wait
-// for the program begin with the next sweep.
+// valid, or is already registered, and if two actors of the same kind and name have different
+// compensations, within the program or in a program of another name. It may be called at any time;
+// runs that wait for the program begin with the next sweep.
 //
 // Register code that differs under another version. A run that was started by different code
 // under this version stops where the code differs, or at its beginning if its input does not
 // fit In: it is interrupted with the reason record.InterruptDiverge, and can be resumed by a
 // process in which its code is registered. If the process is killed after one branch of a group
-// has made a call of the changed code, and before another branch is found to differ, the run
-// stops in both programs; state.Fork before that call makes one that continues.
+// has made a call of the changed code, and before another branch is found to differ, the run stops
+// in both programs; to get a run that continues, call state.Fork with the address of that call.
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
 		programKey: programKey{actor.Name(), "1"},
@@ -214,7 +214,7 @@ func (r *Runner) register(p *program) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.programs[p.programKey] != nil {
-		return fmt.Errorf("runner: program %q, version %s, is registered already; other code is another version (runner.WithVersion)", p.name, p.version)
+		return fmt.Errorf("runner: program %q, version %s, is already registered; register different code as another version (runner.WithVersion)", p.name, p.version)
 	}
 	if err := r.checkOthers(p); err != nil {
 		return err

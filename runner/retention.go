@@ -30,8 +30,7 @@ type Retention struct {
 	// an error, the run is kept. See [ArchiveTo]. Nil archives nothing.
 	Archive func(ctx context.Context, run *snapshot.Run) error
 
-	// Every is the interval in which the store is searched. Defaults to 10
-	// minutes.
+	// Every is the interval at which the store is searched. Defaults to 10 minutes.
 	Every time.Duration
 }
 

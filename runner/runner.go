@@ -33,8 +33,7 @@ type Options struct {
 
 	// Grace is how long runs may continue after the context of Serve has ended.
 	// The remaining ones are then interrupted, with the reason shutdown, and
-	// continue at the next start. Defaults to 10 seconds; a negative Grace is
-	// none.
+	// continue at the next start. Defaults to 10 seconds; a negative Grace means none.
 	Grace time.Duration
 
 	// MaxRestarts is how often in a row a run is started again after its process ended without
@@ -46,7 +45,7 @@ type Options struct {
 	// cause others to be set aside. Defaults to 5.
 	MaxRestarts int
 
-	// SweepEvery is the interval in which the store is searched for runs that this process does not
+	// SweepEvery is the interval at which the store is searched for runs that this process does not
 	// know: those of a process that was killed, and those that another process has started or
 	// answered. Sweeps take at most a twentieth of the time, so they are less frequent in a large
 	// store. Defaults to 5 seconds, and to a minute if Queue is set.

@@ -157,7 +157,7 @@ func TestBadStartsStoreNothing(t *testing.T) {
 func TestBadDefinitionsPanic(t *testing.T) {
 	r := newRunner(t, memstore.New(), runner.Options{})
 	runner.Register(r, echo)
-	assert.PanicsWithError(t, `runner: program "echo", version 1, is registered already; other code is another version (runner.WithVersion)`,
+	assert.PanicsWithError(t, `runner: program "echo", version 1, is already registered; register different code as another version (runner.WithVersion)`,
 		func() { runner.Register(r, echo) })
 	assert.Panics(t, func() { runner.Register(r, echo, runner.WithVersion("a b")) })
 	assert.Panics(t, func() { runner.Register(r, actors.Agent[word, string]{}) })

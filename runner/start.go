@@ -34,10 +34,10 @@ type StartOptions struct {
 //
 // Starting is idempotent by the run ID: if the run was started before with the same program and
 // input, Start changes nothing and returns what is known of it. With another program or input the
-// error is [ErrStarted]. For a program that is not registered it is [ErrNotRegistered], for an input that
-// does not fit [ErrInput]; nothing is stored then. If as many runs wait as Options allow, the error
-// is [ErrTooMany], and after the context of Serve has ended it is [ErrStopping]; nothing is stored
-// then either, but a run that was started before is returned.
+// error is [ErrStarted]. For a program that is not registered it is [ErrNotRegistered], and for an
+// input that does not fit, [ErrInput]; nothing is stored then. If as many runs wait as Options
+// allow, the error is [ErrTooMany], and after the context of Serve has ended it is [ErrStopping];
+// nothing is stored then either, but a run that was started before is returned.
 func (r *Runner) Start(ctx context.Context, name, runID string, input any, o StartOptions) (snapshot.Info, error) {
 	info, _, err := r.StartOrGet(ctx, name, runID, input, o)
 	return info, err

@@ -65,7 +65,7 @@ type Stats struct {
 	Exhausted int64 `json:"exhausted"` // calls that failed because no attempt, no time or no retry budget was left
 }
 
-// Stats returns the counts since New, and the present numbers of runs.
+// Stats returns the counts since New, and the current numbers of runs.
 func (r *Runner) Stats() Stats {
 	s := r.counts.stats()
 	r.mu.Lock()

@@ -12,9 +12,9 @@ import (
 )
 
 // RunAhead checks that schedules follow the clock of the queue, which is ahead
-// of the clock of this process by the given time, or behind it if that is negative. The
-// store and the queue are empty. The schedule starts one run of the handler, which may
-// sleep: it is parked meanwhile. RunAhead returns the stats of the runner.
+// of the clock of this process by the given time, or behind it if that is negative. The store and
+// the queue must be empty. The schedule starts one run of the handler, which may sleep: the run is
+// parked meanwhile. RunAhead returns the stats of the runner.
 func RunAhead(t *testing.T, store snapshot.Store, queue runner.Queue, ahead time.Duration, handler func(context.Context, struct{}) (string, error)) runner.Stats {
 	t.Helper()
 	must := func(err error) {

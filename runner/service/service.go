@@ -125,7 +125,7 @@ func checkAddr(addr string, authorized bool) error {
 	if authorized || isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("service: Addr is %q; want a loopback address, such as 127.0.0.1:8080, or Streamer.Authorize, so that others are asked who they are", addr)
+	return fmt.Errorf("service: Addr is %q; want a loopback address, such as 127.0.0.1:8080, or Streamer.Authorize, so that clients on other machines are authenticated", addr)
 }
 
 func isLoopback(host string) bool {

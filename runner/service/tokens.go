@@ -18,7 +18,7 @@ const minToken = 16
 
 // Tokens reads a file of tokens, and returns the [streamer.Options.Authorize] that admits
 // them. Each line has a principal, its token of 16 bytes or more, and control or read,
-// separated by spaces; empty lines and lines that begin with # do not count:
+// separated by spaces; empty lines and lines that begin with # are ignored:
 //
 //	ann   c29tZSBzZWNyZXQgb2YgYW5u   control
 //	board dGhlIHNjcmVlbiBpbiB0aGUgaGFsbA read
@@ -26,7 +26,7 @@ const minToken = 16
 // A client sends its token as "Authorization: Bearer", or as the password of HTTP Basic,
 // which a browser asks for. The file is read once.
 func Tokens(path string) (func(*http.Request) (streamer.Access, error), error) {
-	data, err := os.ReadFile(path) //nolint:gosec // the file of who runs the service
+	data, err := os.ReadFile(path) //nolint:gosec // the operator of the service chooses the file
 	if err != nil {
 		return nil, fmt.Errorf("service: tokens: %w", err)
 	}
@@ -86,7 +86,7 @@ func tokenOf(req *http.Request) string {
 }
 
 func readPool(path string) (*x509.CertPool, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // the file of who runs the service
+	data, err := os.ReadFile(path) //nolint:gosec // the operator of the service chooses the file
 	if err != nil {
 		return nil, err
 	}
