@@ -81,10 +81,10 @@
 //
 // # Questions
 //
-// A question is written once until its run pauses, with the command that answers it
-// ([WithCommand]). The calls that wait for it show its ID. If the run is resumed
-// without the answer, the question is written again, with the command that lists the
-// questions. A question that is asked again shows why the previous answer was rejected.
+// Until its run pauses, a question is written only once, with the command that answers it
+// ([WithCommand]). The calls that wait for it show its ID. If the run is resumed without the
+// answer, the question is written again, with the command that lists the questions. A question that
+// is asked again shows why the previous answer was rejected.
 //
 // # Logs
 //
