@@ -139,7 +139,7 @@ func contains(text string, value any) bool {
 
 // quoted returns a string as it is written inside JSON.
 func quoted(s string) string {
-	raw, _ := json.Marshal(s) // a string always can be
+	raw, _ := json.Marshal(s) // a string can always be encoded
 	return string(raw[1 : len(raw)-1])
 }
 

@@ -54,7 +54,7 @@ type caller struct {
 	token     any  // the progress token of its request; nil if it wants no progress
 }
 
-// capabilities are those capabilities of a client that this package uses.
+// capabilities are the capabilities of a client that this package uses.
 type capabilities struct {
 	Extensions  map[string]any `json:"extensions"`
 	Elicitation any            `json:"elicitation"`
@@ -191,7 +191,8 @@ func (s *server) find(ctx context.Context, c caller, runID string) (snapshot.Inf
 	return info, nil
 }
 
-// resumeWithAnswers answers the questions that the client was asked, and then waits for the run as hold does.
+// resumeWithAnswers answers the questions that the client was asked, and then waits for the run, as
+// hold does.
 func (s *server) resumeWithAnswers(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
 	runID, told := readState(p.RequestState)
 	info, err := s.find(ctx, c, runID)
@@ -419,8 +420,8 @@ func failed(message string) *callResult {
 	return r
 }
 
-// openQuestions returns the tool result of a call whose run waits for an answer, if the client cannot ask
-// its user or the user declined. It says how to answer.
+// openQuestions returns the tool result of a call whose run waits for an answer, if the client
+// cannot ask its user or the user declined. The result says how to answer.
 func (s *server) openQuestions(ctx context.Context, runID string) (sdk.Result, error) {
 	open, err := s.questions(ctx, runID)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 )
 
 // A tap sees the messages of a session before the SDK does. It keeps the raw responses to
-// registered requests, because the SDK loses large numbers, the order of properties, and
-// anything that it does not know, such as tasks. It also knows whether each request was sent
+// registered requests, because the SDK loses the digits of large numbers, the order of properties,
+// and anything that it does not know, such as tasks. It also knows whether each request was sent
 // and whether a response arrived, which the errors of the SDK do not show.
 type tap struct {
 	sdk.Connection

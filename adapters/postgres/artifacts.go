@@ -41,7 +41,7 @@ func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
 	case len(found) == 0:
 		return nil, fmt.Errorf("%w: artifact %.80q", snapshot.ErrNotFound, reference)
 	case storekit.Reference(found[0]) != reference:
-		return nil, fmt.Errorf("%w: artifact %s: what is stored has another hash", snapshot.ErrCorrupt, reference)
+		return nil, fmt.Errorf("%w: artifact %s: the stored data has a different hash", snapshot.ErrCorrupt, reference)
 	}
 	return found[0], nil
 }

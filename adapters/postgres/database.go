@@ -38,9 +38,9 @@ type database struct {
 	ends       storekit.Combiner[ending, bool]
 }
 
-// The number of statements of a kind that run at a time. The fewer there are, the more each of
-// them does at once, which costs the server less. Runs are read one by one, since they can
-// have any size.
+// How many statements of one kind may run at the same time. The fewer there are, the more each of
+// them does at once, which costs the server less. Runs are read one by one, since they can have any
+// size.
 const (
 	one     = 1
 	some    = 2

@@ -66,7 +66,7 @@ func (d *database) findAll(ctx context.Context, runIDs []string) ([][]storekit.H
 	}), err
 }
 
-// A swap is the arguments of Swap.
+// A swap holds the arguments of Swap.
 type swap struct {
 	before, after storekit.Head
 	records       storekit.Batch

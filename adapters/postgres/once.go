@@ -16,7 +16,8 @@ import (
 // Once executes f in a transaction exactly once for the call that ctx belongs to, whatever happens
 // to its attempts: the same transaction stores the output of f, under the idempotency key of the
 // call. A later attempt finds the output, and returns it without calling f; an attempt at the same
-// time waits for the other one. So a tool whose effects are all in the database of the store is
+// time waits for the other one. So a tool whose effects are all in the database of the store looks
+// like this:
 //
 //	func(ctx context.Context, in Transfer) (Receipt, error) {
 //		return postgres.Once(ctx, store, func(tx pgx.Tx) (Receipt, error) { … })

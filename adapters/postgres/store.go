@@ -130,7 +130,7 @@ func (d *database) take(ctx context.Context) error {
 	return err
 }
 
-var errOver = fmt.Errorf("%w: postgres: the process gave no sign of life for too long", snapshot.ErrLease)
+var errOver = fmt.Errorf("%w: postgres: the process did not renew its lease in time", snapshot.ErrLease)
 
 // renew renews the lease, unless it is over.
 func (d *database) renew(ctx context.Context) error {
@@ -143,13 +143,13 @@ func (d *database) renew(ctx context.Context) error {
 }
 
 const (
-	reapEvery   = 500 * time.Millisecond // the longest delay of the work of a killed process after its lease
+	reapEvery   = 500 * time.Millisecond // the longest time from the end of a killed process's lease until its work is free
 	forgetEvery = time.Minute
 )
 
 // keep repeats background work until ctx ends: it frees the jobs of dead processes, gives
-// back jobs and runs that this process has according to the database only, and deletes old
-// rows. After an error it tries again.
+// back jobs and runs that this process has only according to the database, and deletes old rows.
+// After an error it tries again.
 func (s *Store) keep(ctx context.Context) {
 	reap, give, forget := time.Tick(reapEvery), time.Tick(s.db.lease/2), time.Tick(forgetEvery)
 	for {

@@ -51,7 +51,7 @@ func note(line string) {
 	check(f.Close())
 }
 
-// ChatModelConfig replaces those of eino-ext.
+// ChatModelConfig replaces the types of that name in eino-ext.
 type ChatModelConfig struct {
 	APIKey, BaseURL, Model string
 	Temperature            *float32
@@ -60,7 +60,7 @@ type ChatModelConfig struct {
 // ChatModel is a durable model that answers with the messages in SCRIPT.
 type ChatModel struct{ model.ToolCallingChatModel }
 
-// NewChatModel replaces those of eino-ext.
+// NewChatModel replaces the functions of that name in eino-ext.
 func NewChatModel(context.Context, *ChatModelConfig) (*ChatModel, error) {
 	m, err := eino.Model("model", scripted{})
 	return &ChatModel{m}, err

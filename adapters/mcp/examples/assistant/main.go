@@ -159,7 +159,7 @@ func call(ctx context.Context, store *memstore.Store, agent actors.Agent[actors.
 	if err != nil {
 		return actors.Answer{}, err
 	}
-	answer, err := agent.Call(st.Context(ctx), actors.Prompt{Text: "Note down the weather of tomorrow in Lisbon."})
+	answer, err := agent.Call(st.Context(ctx), actors.Prompt{Text: "Note down tomorrow's weather in Lisbon."})
 	return answer, errors.Join(err, st.Close())
 }
 

@@ -138,7 +138,7 @@ func (c *cluster) print(format string, args ...any) {
 	fmt.Fprintf(c.out, format, args...)
 }
 
-// keepServer restarts the server when it was killed.
+// keepServer restarts the server after it was killed.
 func (c *cluster) keepServer(ctx context.Context, server *pgserver.Server, dir string, port int) {
 	for {
 		c.print("server    kill -9 %d\n", server.PID())

@@ -51,7 +51,7 @@ func Start(ctx context.Context, dir string, port int, settings ...string) (*Serv
 		args = append(args, "-c", set)
 	}
 	s := &Server{URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)}
-	for { // a killed server leaves shared memory, whose release the next one must await
+	for { // a killed server leaves shared memory behind, and the next one must wait until it is released
 		again, err := s.start(ctx, filepath.Join(bin, "postgres"), filepath.Join(dir, "log"), args, as)
 		if err == nil || !again {
 			return s, err

@@ -15,7 +15,7 @@ import (
 // installed. It returns the URL of the superuser.
 func Start(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // others than the present user must reach it
+	dir, err := os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // users other than the current one must reach it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func Start(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := pgserver.Start(context.Background(), dir, free[0]) //nolint:usetesting // it is there in cleanups, too
+	s, err := pgserver.Start(context.Background(), dir, free[0]) //nolint:usetesting // the server must still run in cleanups
 	if errors.Is(err, pgserver.ErrNotInstalled) {
 		t.Skip(err)
 	} else if err != nil {
