@@ -166,7 +166,7 @@ func TestEveryProblemHasItsPlaceAndWhatIsAllowed(t *testing.T) {
 		{"all: {max_delay: 1e300}", "1:18: all.max_delay: got 1e300, want a duration"},
 		{"all: {max_delay: 87601h}", `1:18: all.max_delay: got "87601h", want a duration`},
 		{"all: {max_retry_after: 0}", "1:24: all.max_retry_after: got 0, want a duration above 0"},
-		{"all: {multiplier: 0.5}", "1:19: all.multiplier: got 0.5, want a number of 1 to 1000000"},
+		{"all: {multiplier: 0.5}", "1:19: all.multiplier: got 0.5, want a number from 1 to 1000000"},
 		{"all: {jitter: 1.5}", "1:15: all.jitter: got 1.5, want true, false, a fraction above 0 and up to 1, none, full or decorrelated"},
 		{"all: {jitter: 0}", "1:15: all.jitter: got 0, want true, false, a fraction"},
 		{"all: {jitter: ful}", `1:15: all.jitter: got "ful"; did you mean "full"?`},

@@ -44,7 +44,7 @@ func (v value) noetl() Retry {
 		"max_attempts":       func(v value) { r.MaxAttempts = int(v.integer(1, math.MaxInt32, wantNoETLAttempts)) },
 		"initial_delay":      func(v value) { r.InitialDelay = v.seconds() },
 		"max_delay":          func(v value) { r.MaxDelay = v.seconds() },
-		"backoff_multiplier": func(v value) { r.Multiplier = v.number(1, maxMultiplier, "a number of 1 to 1000000") },
+		"backoff_multiplier": func(v value) { r.Multiplier = v.number(1, maxMultiplier, "a number from 1 to 1000000") },
 		"jitter": func(v value) {
 			if !v.bool("true or false") {
 				r.Jitter = core.NoJitter

@@ -108,7 +108,7 @@ func (v value) retryFields() (r Retry) {
 		"backoff":         func(v value) { r.Backoff = core.Backoff(v.oneOf(backoffs) + 1) },
 		"initial_delay":   func(v value) { r.InitialDelay = v.delay() },
 		"max_delay":       func(v value) { r.MaxDelay = v.delay(); noDelay = r.MaxDelay == core.NoDelay },
-		"multiplier":      func(v value) { r.Multiplier = v.number(1, maxMultiplier, "a number of 1 to 1000000") },
+		"multiplier":      func(v value) { r.Multiplier = v.number(1, maxMultiplier, "a number from 1 to 1000000") },
 		"jitter":          func(v value) { r.Jitter = v.jitter() },
 		"attempt_timeout": seconds(&r.AttemptTimeout),
 		"retry_timeout":   seconds(&r.RetryTimeout),

@@ -145,7 +145,7 @@ func TestNoETLDocumentsWithMistakesAreRefused(t *testing.T) {
 		"retry: often":                           `1:8: retry: got "often", want true, false, a number of attempts, or a mapping`,
 		"retry: {initial_delay: 1s}":             `1:24: retry.initial_delay: got "1s", want a number of seconds`,
 		"retry: {max_delay: -1}":                 "1:20: retry.max_delay: got -1, want a number of seconds",
-		"retry: {backoff_multiplier: 0}":         "1:29: retry.backoff_multiplier: got 0, want a number of 1 to 1000000",
+		"retry: {backoff_multiplier: 0}":         "1:29: retry.backoff_multiplier: got 0, want a number from 1 to 1000000",
 		"retry: {jitter: 0.5}":                   "1:17: retry.jitter: got 0.5, want true or false",
 		"retry: {retry_wen: x}":                  `1:9: retry.retry_wen: unknown key; did you mean "retry_when"?`,
 		"retry: {retry_when: '{{ eror }}'}":      `1:21: retry.retry_when: in the condition, at 1:4: unknown name "eror"; did you mean "error"?`,
