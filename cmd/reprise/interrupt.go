@@ -21,7 +21,7 @@ func (a *app) interruptCommand() *cobra.Command {
 			"resumed, it continues from where it stopped. If no program has the run open, it does\n" +
 			"not change, and the command fails.",
 		Example: "  reprise interrupt weather-42\n" +
-			"  reprise interrupt weather-42 --message 'a new version is rolled out'",
+			"  reprise interrupt weather-42 --message 'a new version is being rolled out'",
 		Args: exactArgs("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.interrupt(cmd.Context(), args[0], by, message)
