@@ -197,8 +197,8 @@ type jobArgs struct {
 // Kind implements [river.JobArgs].
 func (jobArgs) Kind() string { return "job" }
 
-// openRiver opens clients of River, the first of which inserts the jobs. They fetch as often as
-// in River's own benchmark, instead of the default of ten times a second.
+// openRiver opens clients of River. The first one inserts the jobs. They fetch as often as in
+// River's own benchmark, instead of the default of ten times a second.
 func openRiver(clients int) opener {
 	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		pool, err := newDatabase(ctx)
