@@ -104,7 +104,7 @@ func TestScopeOfOneRunSeesNoOther(t *testing.T) {
 	}
 }
 
-func TestLimitsAreAnsweredWithWhenToComeBack(t *testing.T) {
+func TestLimitsSayWhenToComeBack(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Authorize: byToken, Clients: 3, ClientsPerPrincipal: 2})
 	newFeed("a", h.Publish).open()
 	newFeed("b", h.Publish).open()

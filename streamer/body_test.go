@@ -79,7 +79,7 @@ func TestBodyThatDoesNotComeIsRefused(t *testing.T) {
 		post(`{"message":"x"`)
 		status, said = reply()
 		assert.Equal(t, http.StatusRequestTimeout, status)
-		assert.Contains(t, said, "did not come within 30s")
+		assert.Contains(t, said, "did not arrive within 30s")
 		assert.Equal(t, 30*time.Second, time.Since(began))
 		_, err = replies.ReadByte()
 		require.ErrorIs(t, err, io.EOF, "the connection is closed")

@@ -28,9 +28,9 @@ func decodeAll(t testing.TB, r io.Reader) (events []Event, d *decoder) {
 	}
 }
 
-// TestStreamIsReadAsTheStandardHasIt checks the rules of the HTML standard, section
-// 9.2.6, and its examples.
-func TestStreamIsReadAsTheStandardHasIt(t *testing.T) {
+// TestStreamIsReadAsTheStandardSays checks the rules of the HTML standard, section 9.2.6, and its
+// examples.
+func TestStreamIsReadAsTheStandardSays(t *testing.T) {
 	ev := func(id, name, data string) Event { return Event{ID: id, Name: name, Data: []byte(data)} }
 	for name, c := range map[string]struct {
 		in     string
@@ -115,8 +115,7 @@ func TestEventEndsBeforeTheLineFeedThatMayFollow(t *testing.T) {
 
 var lineEnd = regexp.MustCompile("\r\n|\n|\r")
 
-// interpret is the algorithm of the standard, for a stream of which the whole text is
-// known.
+// interpret implements the algorithm of the standard for a stream whose whole text is known.
 func interpret(in string) (events []Event, lastID string) {
 	in = string(valid([]byte(in)))
 	in = strings.TrimPrefix(in, "\uFEFF")

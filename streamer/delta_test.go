@@ -270,7 +270,7 @@ func TestAnotherAttemptReplacesWhatWasShown(t *testing.T) {
 	})
 }
 
-func TestProgressIsTheLatestAlone(t *testing.T) {
+func TestOnlyTheLatestProgressIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
 		newFeed("r", h.Publish).open()

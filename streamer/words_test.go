@@ -125,7 +125,7 @@ func TestTheRestOfARecordThatNobodyHasIsAGap(t *testing.T) {
 	assert.Equal(t, "gap", name, data)
 }
 
-func TestAVocabularyOfAUsersOwnBreaksNoStream(t *testing.T) {
+func TestAUsersVocabularyBreaksNoStream(t *testing.T) {
 	words := vocabulary.Vocabulary(func(r record.Record) []vocabulary.Event {
 		switch r.Address.String() {
 		case "panics":

@@ -34,7 +34,7 @@ func TestTextOfAnAttemptThatFailedIsWithdrawnWithASnapshot(t *testing.T) {
 	}, types(events))
 	for _, e := range events {
 		if e.Type == "MESSAGES_SNAPSHOT" {
-			require.Len(t, e.Messages, 1, "that of the user is kept")
+			require.Len(t, e.Messages, 1, "the user's message is kept")
 			assert.JSONEq(t, user("retry"), string(e.Messages[0]))
 		}
 	}
@@ -231,7 +231,7 @@ func TestHistoryThatDoesNotFitTheThreadIsRefused(t *testing.T) {
 		`assistant message "b-0001/1.1" is not part of it`: {said("b-0001/1.1"), user("more")},
 		`assistant message "a-0003/1.1" is not part of it`: {said("a-0003/1.1"), user("more")},
 		`the message "m-hello" was sent before`:            {user("hello"), said("a-0001/1.1"), user("again"), said("a-0002/1.1"), user("hello")},
-		`it is that of turn 1, and others have follow`:     {user("hello")},
+		`it began turn 1, and other turns have follow`:     {user("hello")},
 	} {
 		events := post(t, url, input("a", "", messages...))
 		require.Equal(t, []string{"RUN_ERROR"}, types(events), want)

@@ -15,13 +15,13 @@ func FuzzDecode(f *testing.F) {
 		}
 		if m := in.asked(); m != nil {
 			if _, files, err := m.prompt(); err == nil && files != nil && !json.Valid(files) {
-				t.Errorf("files are no JSON: %s", files)
+				t.Errorf("files are not JSON: %s", files)
 			}
 		}
 		for i := range in.Resume {
 			for _, approval := range []bool{true, false} {
 				if value, err := in.Resume[i].value(approval); err == nil && !json.Valid(value) {
-					t.Errorf("an answer is no JSON: %s", value)
+					t.Errorf("an answer is not JSON: %s", value)
 				}
 			}
 		}

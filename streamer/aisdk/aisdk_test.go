@@ -293,7 +293,7 @@ func TestHistoryThatDoesNotFitTheThreadIsRefused(t *testing.T) {
 		`message "b-0001" is not one of its answers`:   {said("b-0001"), user("m-more")},
 		`message "a-0003" is not one of its answers`:   {said("a-0003"), user("m-more")},
 		`the message "m-hello" was sent before`:        {user("m-hello"), said("a-0001"), user("m-again"), said("a-0002"), user("m-hello")},
-		`it is that of turn 1, and others have follow`: {user("m-hello")},
+		`it began turn 1, and other turns have follow`: {user("m-hello")},
 	} {
 		chunks := post(t, url, `{"id":"a","messages":[`+strings.Join(messages, ",")+`]}`)
 		require.Equal(t, []string{"error"}, types(chunks), want)

@@ -14,12 +14,12 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if _, files, err := r.last().prompt(); err == nil && files != nil && !json.Valid(files) {
-			t.Errorf("files are no JSON: %s", files)
+			t.Errorf("files are not JSON: %s", files)
 		}
 		answers, _ := r.last().answers()
 		for _, a := range answers {
 			if !json.Valid(a.value) {
-				t.Errorf("an answer is no JSON: %s", a.value)
+				t.Errorf("an answer is not JSON: %s", a.value)
 			}
 		}
 	})

@@ -1,4 +1,5 @@
-// All runs: how many are how, what they ask, what waits, and each in a row.
+// All runs: the number in each status, their questions, the calls that wait, and a row for each
+// run.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { isAnsweredHere } from "./answered.js";
@@ -17,10 +18,10 @@ import "./views.js";
 import { Waiting } from "./waiting.js";
 import { Work } from "./work.js";
 
-const soonest = 50; // runs that are asked for before all else, so that many pages that come back at once have rows soon
+const soonest = 50; // runs that are requested first, so that many pages that reconnect at once soon have rows
 const most = 200; // rows at first
 const mostQuestions = 20;
-const fewQuestions = 500; // that are known, so that more are asked for
+const fewQuestions = 500; // if fewer open questions are known, more are requested
 
 export class Overview {
   element = byID("overview");
@@ -39,8 +40,8 @@ export class Overview {
   #shown = ""; // what the address said when it was drawn
   #later;
   #fill; // loads the runs after the soonest
-  #asking = { left: 0, next: "" }; // how many runs ask that were not asked for, and where their page begins
-  #since; // when the oldest run began, of which the totals are
+  #asking = { left: 0, next: "" }; // the number of runs with questions that were not requested yet, and where their page begins
+  #since; // when the oldest run began, for the titles of the totals
 
   constructor({ changed, loaded, onState, onNotice, onRecord, announce }) {
     this.#announce = announce;
@@ -81,8 +82,8 @@ export class Overview {
     byID("runs-more").onclick = () => this.#showMore();
   }
 
-  // #loadQuestions has the runs known that ask, however long ago they were updated: as many
-  // as the server sends at once, and the others when these are answered.
+  // #loadQuestions requests the runs that ask, however long ago they were updated: as many as the
+  // server sends at once, and the others when these are answered.
   async #loadQuestions({ left, next } = { left: Infinity }) {
     this.#asking = { left: 0, next: "" };
     try {
@@ -91,17 +92,17 @@ export class Overview {
       this.#asking = { left: body.next ? Math.min(left, body.total) - body.runs.length : 0, next: body.next };
       this.#changed();
     } catch {
-      // The questions of the newest runs are there all the same.
+      // The questions of the newest runs are shown nevertheless.
     }
   }
 
-  // #askSince asks once since when there are runs.
+  // #askSince requests once when the oldest run began.
   async #askSince() {
     try {
       const { body } = await get("api/runs?sort=start&order=asc&limit=1");
       this.#since = parse(body.runs[0]?.created_at);
     } catch {
-      // The totals are there all the same.
+      // The totals are shown nevertheless.
     }
   }
 
@@ -134,7 +135,7 @@ export class Overview {
     const runs = [...this.#runs.all.values()];
     this.#drawTiles(runs, filter);
     const asked = questions.questionsOf(runs);
-    // What an answer must be like is not known of runs that were not read.
+    // The schema of an answer is not known for runs that were not read.
     const open = asked.filter((q) => !isAnsweredHere(q));
     if (this.#asking.left > 0 && open.length < fewQuestions) this.#loadQuestions(this.#asking);
     this.#runs.complete(open.slice(0, mostQuestions).map((q) => q.run));
@@ -158,12 +159,12 @@ export class Overview {
     }
   }
 
-  // #completeShown asks for the figures of the rows that are on the screen.
+  // #completeShown requests the figures of the rows that are on the screen.
   #completeShown() {
     const ids = [];
     for (const node of this.#rows.children) {
       const run = this.#runs.all.get(node.dataset.run);
-      if (run?.status !== "running" || !this.#runs.isUnasked(run)) continue; // before its place, for which everything is laid out
+      if (run?.status !== "running" || !this.#runs.isUnasked(run)) continue; // checked before its place, which makes the browser lay out everything
       const { top, bottom } = node.getBoundingClientRect();
       if (top > innerHeight) break;
       if (bottom > 0) ids.push(run.run_id);
@@ -183,7 +184,7 @@ export class Overview {
     const since = this.#since;
     const counts = Object.fromEntries(Object.keys(statuses).map((status) => [status, rest[status] ?? 0]));
     const sum = { tokens: 0, cost: 0, retries: 0, estimated: false };
-    let all = !Object.values(rest).some((n) => n > 0); // these are the figures of all runs
+    let all = !Object.values(rest).some((n) => n > 0); // whether these are the figures of all runs
     for (const run of runs) {
       counts[fold.shown(run)]++;
       all &&= known(run);
@@ -214,7 +215,7 @@ export class Overview {
     const picked = runs.filter((run) => picks(filter, run)).sort(orderOf(filter.to, now));
     const all = Object.values(this.#runs.rest).reduce((sum, n) => sum + n, runs.length);
     const total = this.#table.all ? all : this.#table.exact ? Math.max(this.#table.total, picked.length) : picked.length;
-    const least = this.#table.problem ? "≥ " : ""; // those that the page knows
+    const least = this.#table.problem ? "≥ " : ""; // the total counts only those that the page knows
     setText(byID("runs-total"), total === all ? count(all) : `${least}${count(total)} of ${count(all)}`);
     setText(byID("runs-since"), this.#since ? "since " + fullTime(this.#since) : "");
     list(this.#rows, picked.slice(0, this.#most), (run) => run.run_id, createRow, (node, run) => updateRow(node, run, now));
@@ -227,7 +228,7 @@ export class Overview {
     setHidden(byID("runs-problem"), !this.#table.problem);
     setText(byID("runs-problem"), this.#table.problem && "The server could not search: " + this.#table.problem);
     setHidden(byID("runs-none"), picked.length > 0);
-    setText(byID("runs-none"), runs.length === 0 ? "No run yet. It will be here as soon as one begins." : "No run is like that. Esc clears the search.");
+    setText(byID("runs-none"), runs.length === 0 ? "No run yet. A run appears here as soon as it begins." : "No run matches. Esc clears the search.");
   }
 }
 
@@ -245,11 +246,11 @@ function drawHead(to) {
 
 export const filterNames = ["program", "version", "pipeline", "tag", "class", "parent", "since", "until"];
 
-// The order of the list can be turned over, whichever it is.
+// The order of the list can be reversed.
 byID("order").addEventListener("click", () => refine({ order: route().order === "asc" ? "" : "asc" }));
 
-// A column is sorted with the highest first, at the second click with the lowest, and at
-// the third as before.
+// The first click on a column sorts it with the highest first, the second with the lowest first,
+// and the third restores the previous order.
 byID("runs-head").addEventListener("click", (event) => {
   const sort = event.target.closest("[data-sort]")?.dataset.sort;
   if (!sort) return;
@@ -259,10 +260,10 @@ byID("runs-head").addEventListener("click", (event) => {
   else refine({ sort: "", order: "" });
 });
 
-// atLeast marks a sum that is not of everything.
+// atLeast marks a sum that does not include everything.
 const atLeast = (text, all) => (all || text === "–" || text === "0" ? (all ? text : "–") : "≥ " + text);
 
-// filterOf is what the address says to show.
+// filterOf returns the filters in the address.
 function filterOf(to) {
   const { status, kind, q } = to;
   return {
@@ -349,12 +350,12 @@ function updateRow(node, run, now) {
   setText(node.parts.lasted, isOver(run) ? "took " + duration(until - since) : "");
 }
 
-// drawFigures shows what is not known as such, and not as 0.
+// drawFigures shows unknown figures as unknown, and not as 0.
 function drawFigures(node, run) {
   const { started, completed, failed, retries, attempts } = run.calls;
   const all = known(run) || run.status !== "running"; // when it stopped, all was known
   const tokens = run.usage.input_tokens + run.usage.output_tokens;
-  const some = attempts > 0 || tokens > 0; // of a run that is known in part
+  const some = attempts > 0 || tokens > 0; // for a run that is known in part
   if (!known(run) && all) setText(node.parts.calls, plural(started, "call") + (failed ? `, ${count(failed)} failed` : ""));
   else setText(node.parts.calls, !all && !some ? "–" : (all ? "" : "≥ ") + (failed ? `${count(completed)} ok, ${count(failed)} failed` : `${count(completed)} ok`));
   setText(node.parts.retries, retries ? plural(retries, "retry", "retries") : "");
@@ -363,7 +364,7 @@ function drawFigures(node, run) {
   setText(node.parts.cost, run.usage.cost ? price(run.usage) : "");
 }
 
-// drawNow: what is asked, or what waits, or what runs.
+// drawNow shows what the run asks, or what waits, or what is running.
 function drawNow(node, run, now) {
   const [next] = fold.waiting(run);
   const runs = fold.current(run);

@@ -118,7 +118,7 @@ func Example_clientOfAHandler() {
 				}
 				newest[rec.RunID] = rec.Seq
 			}
-			_, number, _ := strings.Cut(string(e.ID), ".") // the part before the point is the creation time of the run
+			_, number, _ := strings.Cut(string(e.ID), ".") // the part before the dot is the creation time of the run
 			fmt.Println(number, string(e.Event))
 			if ended = string(e.Event) == "run_completed"; ended {
 				cancel()

@@ -73,8 +73,8 @@ func TestServersThatWouldLoseEventsAreRefused(t *testing.T) {
 		"AutoReplay on":               func(s *sse.Server, _ *r3labs.Options) { s.AutoReplay = true },
 		"EventTTL of 1m0s":            func(s *sse.Server, _ *r3labs.Options) { s.EventTTL = time.Minute },
 		"Options.Queue is -1":         func(_ *sse.Server, o *r3labs.Options) { o.Queue = -1 },
-		"Options.Guard is of another": func(_ *sse.Server, o *r3labs.Options) { o.Guard = r3labs.Guard(newServer(), 1) },
-		`a stream "runs" with AutoRepl`: func(s *sse.Server, _ *r3labs.Options) {
+		"Options.Guard guards another": func(_ *sse.Server, o *r3labs.Options) { o.Guard = r3labs.Guard(newServer(), 1) },
+		`stream "runs" already exists, with AutoRepl`: func(s *sse.Server, _ *r3labs.Options) {
 			s.AutoReplay = true
 			s.CreateStream("runs")
 			s.AutoReplay = false

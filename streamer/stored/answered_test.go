@@ -48,7 +48,7 @@ func answersOf(questions []streamer.QuestionState) map[string]bool {
 
 // An answer is stored until the run is opened. Until then, a page that is reloaded
 // must not ask the question again.
-func TestQuestionIsMarkedWhoseAnswerWaitsForTheRun(t *testing.T) {
+func TestQuestionWhoseAnswerWaitsForTheRunIsMarked(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
 			_, url := serveWith(t, stored.New(store), streamer.Options{Control: stored.NewControl(store)})
@@ -202,12 +202,12 @@ func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
 			"since=yesterday":        "want a time such as",
 			"limit=0":                "want 1 to",
 			"asking=perhaps":         "want true or false",
-			"after=nowhere":          "want the next of a page",
-			"sort=cost&after=7/r":    "want the next of a page",
+			"after=nowhere":          "want the field next of a page",
+			"sort=cost&after=7/r":    "want the field next of a page",
 			"program=a&program=b":    "want it once",
 			"text=%zz":               "cannot be read",
 			"class=teapot":           `class is \"teapot\": want one of unknown, timeout`,
-			"sort=tokens&after=cost": "want the next of a page",
+			"sort=tokens&after=cost": "want the field next of a page",
 		} {
 			for _, path := range []string{"/api/runs?", "/api/questions?"} {
 				resp, err := http.Get(url + path + query)
