@@ -70,7 +70,7 @@ func TestRunCallsOthersWithoutASlot(t *testing.T) {
 
 // Call waits for a called run that has stopped, and returns an error if the run ends
 // without an output.
-func TestEndOfACalledRunIsThatOfTheCall(t *testing.T) {
+func TestCallEndsAsTheCalledRunDoes(t *testing.T) {
 	errOut := errors.New("out of ink")
 	for name, c := range map[string]struct {
 		do   func(t *testing.T, r *runner.Runner, child string)
@@ -154,10 +154,9 @@ func TestCallsThatCannotBeMadeAreErrors(t *testing.T) {
 	})
 }
 
-// TestRunsAreCalledOnceOverCrashes kills the process after each record of the calling run
-// and of a called run, in turn. In the end there are two called runs, and both have
-// completed.
-func TestRunsAreCalledOnceOverCrashes(t *testing.T) {
+// TestRunsAreCalledOnceAcrossCrashes kills the process after each record of the calling run and of
+// a called run, in turn. In the end there are two called runs, and both have completed.
+func TestRunsAreCalledOnceAcrossCrashes(t *testing.T) {
 	for after := 1; ; after++ {
 		done := false
 		synctest.Test(t, func(t *testing.T) { done = killedAfter(t, after) })

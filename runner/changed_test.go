@@ -117,7 +117,7 @@ func (e *events) of(kind runner.NoticeType) (found []runner.Notice) {
 	return found
 }
 
-func TestInputThatDoesNotFitTheCodeOfToday(t *testing.T) {
+func TestInputThatDoesNotFitTheCurrentCode(t *testing.T) {
 	never := errors.New("it is not called")
 	registers := map[string]func(r *runner.Runner){
 		"text: got a string, want int": func(r *runner.Runner) {

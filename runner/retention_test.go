@@ -190,10 +190,10 @@ func TestRetentionThatIsStoppedIsNotReported(t *testing.T) {
 	})
 }
 
-// A deletesSlowly is a store that takes a minute to delete a run.
-type deletesSlowly struct{ snapshot.Store }
+// A slowDeleter is a store that takes a minute to delete a run.
+type slowDeleter struct{ snapshot.Store }
 
-func (s deletesSlowly) Delete(ctx context.Context, runID string) error {
+func (s slowDeleter) Delete(ctx context.Context, runID string) error {
 	sleep(time.Minute)
 	return s.Store.Delete(ctx, runID)
 }
@@ -203,7 +203,7 @@ func (s deletesSlowly) Delete(ctx context.Context, runID string) error {
 func TestRetentionKeepsUpWithRunsThatEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen events
-		r := newRunner(t, deletesSlowly{memstore.New()}, runner.Options{Observe: seen.observe, Retention: runner.Retention{
+		r := newRunner(t, slowDeleter{memstore.New()}, runner.Options{Observe: seen.observe, Retention: runner.Retention{
 			Age: time.Second, Every: 10 * time.Minute,
 		}})
 		program := runner.Register(r, agent("work", func(_ context.Context, in word) (string, error) { return in.Text, nil }))

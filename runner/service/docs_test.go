@@ -237,7 +237,7 @@ func isSetting(name string) bool {
 // stopsWithin is how long a service may take longer than its grace.
 const stopsWithin = 10 * time.Second
 
-func TestUnitIsOneOfSystemd(t *testing.T) {
+func TestSystemdAcceptsTheUnit(t *testing.T) {
 	blocks := fenced(t, "deploy.md", "ini")
 	require.Len(t, blocks, 1)
 	unit := blocks[0]

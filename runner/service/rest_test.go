@@ -25,7 +25,7 @@ import (
 // A service takes less than a kilobyte of memory for each idle thread, most of it for the
 // index of its store. REPRISE_THREADS sets how many threads there are, and TMPDIR where the
 // store is.
-func TestThreadsAtRestCostNoMemory(t *testing.T) {
+func TestThreadsAtRestCostLittleMemory(t *testing.T) {
 	threads := 200
 	if text := os.Getenv("REPRISE_THREADS"); text != "" {
 		var err error

@@ -33,7 +33,7 @@ func TestStoreOfAURLIsServedAndClosed(t *testing.T) {
 	assert.True(t, o.Shared)
 }
 
-func TestFlagStoreIsThereWhereAStoreCanBeOpened(t *testing.T) {
+func TestFlagStoreExistsIfAStoreCanBeOpened(t *testing.T) {
 	var out strings.Builder
 	unset := func(string) (string, bool) { return "", false }
 	open := func(context.Context, string) (snapshot.Store, runner.Queue, func() error, error) {
