@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Records the quickstart as text, in a window of tmux, and puts it into the
 # README of the quickstart between the two marks: what its terminal shows in the middle of the
-# run, and what is there in the end.
+# run, and what is there at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

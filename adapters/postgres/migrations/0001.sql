@@ -4,10 +4,10 @@ create table reprise.processes (
 	expires timestamptz not null
 );
 
--- What is known of runs. Info has the form of docs/format.md; what follows it up to created and
--- updated (nanoseconds since 1970) is taken from it for lists. Opening and
--- last_seq are compared by each statement that appends. Changed is the transaction that
--- changed the run last, other than by appending: no index has a column that appends change.
+-- What is known about runs. Info has the form of docs/format.md; what follows it up to created and
+-- updated (nanoseconds since 1970) is taken from it for lists. Opening and last_seq are compared by
+-- each statement that appends. Changed is the transaction that changed the run last, other than by
+-- appending: no index has a column that appends change.
 create table reprise.runs (
 	uid      text collate "C" primary key,
 	id       text collate "C" not null unique,
@@ -44,7 +44,7 @@ create index runs_changed on reprise.runs (changed);
 
 -- What lists are sorted by and what rarely changes before the end of a run, in a table of its
 -- own: an update of a row changes all indexes of its table. The indexes have the program, so that
--- the list of one program does not look up the runs of all.
+-- the list of one program does not look up the runs of all programs.
 create table reprise.figures (
 	uid     text collate "C" primary key,
 	id      text collate "C" not null,
@@ -72,7 +72,7 @@ exception when insufficient_privilege or undefined_file or undefined_object or f
 	raise notice 'pg_trgm cannot be used: searches for a text read all runs';
 end $$;
 
--- Records, those together that were appended together. They are never updated.
+-- Records; those that were appended together are in one row. They are never updated.
 create table reprise.batches (
 	uid     text collate "C" not null,
 	last    bigint not null,
@@ -97,7 +97,7 @@ create table reprise.artifacts (
 	put  timestamptz not null default clock_timestamp()
 );
 
--- Runs that were deleted, for those who watch, and up to which change they are forgotten.
+-- Runs that were deleted, for watchers, and the change up to which deletions are forgotten.
 create table reprise.deleted (
 	uid      text collate "C" primary key,
 	id       text collate "C" not null,
@@ -115,7 +115,7 @@ create table reprise.forgotten (
 );
 insert into reprise.forgotten values (1, '0');
 
--- The queue. Who takes a job sets process and stamp; the end of the process frees it.
+-- The queue. Whoever takes a job sets process and stamp; the end of the process frees it.
 create table reprise.jobs (
 	run      text collate "C" primary key,
 	program  text collate "C" not null,
@@ -129,7 +129,7 @@ create index jobs_due on reprise.jobs (program, version, priority desc, due) whe
 create index jobs_process on reprise.jobs (process) where process is not null;
 
 -- Outputs of tools whose effect is in this database, by their idempotency keys: see Once.
--- They go with the run of the uid; that of a run in another store is empty.
+-- They are deleted with the run that has the uid; for a run in another store, the uid is empty.
 create table reprise.effects (
 	key    text collate "C" primary key,
 	uid    text collate "C" not null,

@@ -54,7 +54,7 @@ function Chat({ messages: known }) {
   );
 }
 
-// isLost reports whether the connection broke, and not the server has said something.
+// isLost reports whether the connection broke, as opposed to an error that the server sent.
 function isLost(error) {
   return error instanceof TypeError || /network|fetch|terminated/i.test(error?.message ?? "");
 }
