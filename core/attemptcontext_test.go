@@ -254,7 +254,7 @@ func TestTimerOfAnAttemptDoesNotKeepItsRun(t *testing.T) {
 	}
 	p := run()
 	runtime.GC()
-	runtime.GC() // the first GC may only have made garbage reachable from a timer collectable
+	runtime.GC() // the first GC may only have made collectable what is reachable from a timer
 	assert.Nil(t, p.Value(), "the publisher of the run")
 }
 

@@ -56,7 +56,7 @@ func TestBranchIsMadeOnceByTheHandlerOfItsGroup(t *testing.T) {
 	}
 }
 
-func TestGroupThatWasFailedHasFailedWhateverItsHandlerReturns(t *testing.T) {
+func TestEndOfAGroupPrevailsOverWhatItsHandlerReturns(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end    func(context.Context)
 		want   error

@@ -153,7 +153,7 @@ func TestAHandlerInDoubtAsksWhereverTheProcessEnds(t *testing.T) {
 	}
 }
 
-// firstRecords returns a store with the records that a killed process has left of a run.
+// firstRecords returns a store with the records of a run that a killed process has left behind.
 func firstRecords(t *testing.T, records []record.Record) snapshot.Store {
 	t.Helper()
 	left := memstore.New()

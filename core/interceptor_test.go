@@ -78,7 +78,7 @@ func TestInterceptorPutsValuesIntoTheContextOfTheHandler(t *testing.T) {
 	}
 }
 
-// Each case is an interceptor that changes how an attempt ends, and how the engine ends the call.
+// Each case has an interceptor that interferes with the end of an attempt, and says how the call ends.
 func TestEndOfAnAttemptBelongsToTheEngine(t *testing.T) {
 	own := errors.New("mine")
 	cases := map[string]struct {

@@ -487,7 +487,7 @@ func TestValueWithoutEncodingIsNotRetried(t *testing.T) {
 }
 
 // This test uses real time: the wall clock and the monotonic clock are read one after the other.
-func TestEndComesItsDurationAfterTheStart(t *testing.T) {
+func TestEndIsTheStartPlusTheDuration(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	d := testkit.Tool(t, "tool", atOnce, testkit.Succeed)
 	for range 200 {

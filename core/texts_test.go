@@ -83,7 +83,7 @@ func TestErrorsOfCallsAreOneLine(t *testing.T) {
 		_, err := testkit.Call(inRun(t), testkit.Tool(t, "tool", cfg, testkit.Attempts(testkit.Fail(errFlaky), testkit.Listening(time.Hour))))
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		if strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q has lines", err)
+			t.Errorf("%q has several lines", err)
 		}
 		var panicked *core.PanicError
 		assert.True(t, errors.As(err, &panicked), "panic")

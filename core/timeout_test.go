@@ -121,7 +121,7 @@ func TestHandlerThatDoesNotListenIsAbandoned(t *testing.T) {
 		assert.Equal(t, int64(0), st.Stats().LateReturns, "late returns")
 
 		<-time.After(time.Hour)
-		assert.Equal(t, int64(1), st.Stats().LateReturns, "late returns in the end")
+		assert.Equal(t, int64(1), st.Stats().LateReturns, "late returns at the end")
 		wantRecords(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/record/redact"
 )
 
-func TestRedactionSeesASecretThatLiesOverDeltas(t *testing.T) {
+func TestRedactionSeesASecretThatSpansDeltas(t *testing.T) {
 	const secret = "sk-0123456789abcdef"
 	hide := redact.Func(func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") })
 	text := strings.Repeat("Ääh, ", 40) + "the key is " + secret + strings.Repeat(", as you know", 20)
