@@ -52,7 +52,7 @@ func (c *color) UnmarshalJSON(data []byte) error {
 	case "green":
 		*c = 1
 	default:
-		err = errors.Join(err, fmt.Errorf("%q is no color", name))
+		err = errors.Join(err, fmt.Errorf("%q is not a color", name))
 	}
 	return err
 }

@@ -20,7 +20,7 @@ func TestPortsAreFreeAndDifferent(t *testing.T) {
 	for _, port := range append(first, second...) {
 		assert.False(t, seen[port], "%d comes twice", port)
 		seen[port] = true
-		assert.Less(t, port, 32768, "the system assigns no ephemeral port below")
+		assert.Less(t, port, 32768, "the system assigns ephemeral ports from 32768 on")
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = l.Close() })
