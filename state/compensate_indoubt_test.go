@@ -59,19 +59,19 @@ func TestCallsThatWereCutOffAreCompensatedInDoubt(t *testing.T) {
 		then    testkit.Handler // from the second attempt on; nil for the same
 		want    string
 	}{
-		"timeout":                             {short, hangs, nil, inDoubt},
-		"timeout of an abandoned attempt":     {short, testkit.Deaf(time.Minute), nil, inDoubt},
-		"retry timeout":                       {core.RetryConfig{RetryTimeout: time.Second}, hangs, nil, inDoubt},
-		"timeout of the handler":              {once, testkit.Fail(fmt.Errorf("post: %w", context.DeadlineExceeded)), nil, inDoubt},
-		"panic":                               {once, panics, nil, inDoubt},
-		"the handler does not know":           {once, testkit.Fail(fmt.Errorf("post: %w", core.ErrInDoubt)), nil, inDoubt},
-		"the handler does not know, often":    {core.RetryConfig{MaxAttempts: 2, RetryOn: []core.Matcher{core.MatchAny()}}, testkit.Fail(core.ErrInDoubt), nil, inDoubt},
-		"an error of the handler":             {once, testkit.Fail(soldOut), nil, ""},
-		"attempts that all failed":            {steady, testkit.Fail(errFlaky), nil, ""},
-		"timeout, and then an error":          {twice, hangs, testkit.Fail(soldOut), inDoubt},
-		"an error, and then a timeout":        {twice, testkit.Fail(errFlaky), hangs, inDoubt},
-		"timeout, and then an output":         {twice, hangs, testkit.Succeed, "undo pay in (out)"},
-		"an error before another makes it so": {twice, testkit.Fail(errFlaky), testkit.Succeed, "undo pay in (out)"},
+		"timeout":                          {short, hangs, nil, inDoubt},
+		"timeout of an abandoned attempt":  {short, testkit.Deaf(time.Minute), nil, inDoubt},
+		"retry timeout":                    {core.RetryConfig{RetryTimeout: time.Second}, hangs, nil, inDoubt},
+		"timeout of the handler":           {once, testkit.Fail(fmt.Errorf("post: %w", context.DeadlineExceeded)), nil, inDoubt},
+		"panic":                            {once, panics, nil, inDoubt},
+		"the handler does not know":        {once, testkit.Fail(fmt.Errorf("post: %w", core.ErrInDoubt)), nil, inDoubt},
+		"the handler does not know, often": {core.RetryConfig{MaxAttempts: 2, RetryOn: []core.Matcher{core.MatchAny()}}, testkit.Fail(core.ErrInDoubt), nil, inDoubt},
+		"an error of the handler":          {once, testkit.Fail(soldOut), nil, ""},
+		"attempts that all failed":         {steady, testkit.Fail(errFlaky), nil, ""},
+		"timeout, and then an error":       {twice, hangs, testkit.Fail(soldOut), inDoubt},
+		"an error, and then a timeout":     {twice, testkit.Fail(errFlaky), hangs, inDoubt},
+		"timeout, and then an output":      {twice, hangs, testkit.Succeed, "undo pay in (out)"},
+		"an error, and then an output":     {twice, testkit.Fail(errFlaky), testkit.Succeed, "undo pay in (out)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, where := range []string{"in memory", "stored", "outside a run"} {

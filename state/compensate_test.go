@@ -785,8 +785,8 @@ func TestCompensateRefusesWhatCannotWork(t *testing.T) {
 			Compensate(func(context.Context, string, string) error { return nil })
 	}), "NoStore")
 	plain := testkit.Tool(t, "x", once, testkit.Succeed)
-	assert.Contains(t, testkit.PanicText(t, func() { state.New(state.WithCompensations(plain)) }), "actor 1 has none")
-	assert.Contains(t, testkit.PanicText(t, func() { state.New(state.WithCompensations(nil)) }), "actor 1 has none")
+	assert.Contains(t, testkit.PanicText(t, func() { state.New(state.WithCompensations(plain)) }), "actor 1 has no compensation")
+	assert.Contains(t, testkit.PanicText(t, func() { state.New(state.WithCompensations(nil)) }), "actor 1 has no compensation")
 	undo := func(context.Context, string, string) error { return nil }
 	assert.Contains(t, testkit.PanicText(t, func() { state.New(state.WithCompensations(plain.Compensate(undo), plain.Compensate(undo))) }), "two actors")
 }

@@ -39,7 +39,7 @@ func failing(t *testing.T, err error, stop *bool, seen *error) *testkit.Definiti
 	})
 }
 
-func TestErrorsAreTheSameAfterAResumeAlsoIfTheyAreLong(t *testing.T) {
+func TestErrorsAreTheSameAfterAResumeEvenIfTheyAreLong(t *testing.T) {
 	for name, err := range map[string]error{
 		"short":        errors.New("no"),
 		"long":         errors.New(strings.Repeat("löng ", 2000)),

@@ -178,7 +178,7 @@ func TestAnswerToAQuestionThatIsNotAskedYetWaits(t *testing.T) {
 	assert.Equal(t, "this", out)
 }
 
-func TestOfManyAnswersOneWins(t *testing.T) {
+func TestOneOfManyAnswersWins(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		t.Run(fmt.Sprint("open: ", open), func(t *testing.T) {
 			s := paused(t)

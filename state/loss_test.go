@@ -198,7 +198,7 @@ func TestRunWithoutALimitOfLossesIsNeverInterrupted(t *testing.T) {
 	})
 }
 
-// nest returns a program of nested agents, of which the innermost runs a
+// nest returns a program of nested agents. The innermost agent runs the given
 // function.
 func nest(t *testing.T, names []string, innermost func(context.Context) error) func(context.Context) error {
 	t.Helper()
@@ -264,7 +264,7 @@ func TestLossesOfAnAgentThatMadeProgressDoNotCount(t *testing.T) {
 	})
 }
 
-func TestClosingInOrderIsNotALoss(t *testing.T) {
+func TestAnOrderlyCloseIsNotALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashing()
 		retry := core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Hour}

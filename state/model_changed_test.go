@@ -24,10 +24,10 @@ import (
 // The number of random programs in the model tests. After a change of how calls
 // are compared with records, use 5,000, which take some minutes.
 var (
-	modelSeeds = flag.Uint64("model-seeds", 200, "random programs of the model tests, from the first on")
-	modelFirst = flag.Uint64("model-first", 0, "the first of them")
+	modelSeeds = flag.Uint64("model-seeds", 200, "the number of random programs in the model tests")
+	modelFirst = flag.Uint64("model-first", 0, "the seed of the first random program in the model tests")
 
-	modelStride = flag.Int("model-stride", 0, "the most records between two places where a run is cut; 1 cuts at each, and 0 at about ten")
+	modelStride = flag.Int("model-stride", 0, "the maximum number of records between two places where a run is cut; 1 cuts at each record, and 0 at about ten")
 )
 
 // modelStores are functions that return a store with these records, as a process

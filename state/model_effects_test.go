@@ -220,7 +220,7 @@ func requireNoEffectTwice(t *testing.T, records []record.Record, declares bool) 
 			})
 			require.GreaterOrEqual(t, i, 0, "record %d: %s took over an effect that is not left: %s", r.Seq, at, r.Detail.Effect)
 			same := found[i].completed && found[i].input == r.Detail.InputHash && (declares || place(found[i].address) == place(r.Address))
-			require.True(t, same || decided[at], "record %d: %s took over %s, and nobody has decided it", r.Seq, at, r.Detail.Effect)
+			require.True(t, same || decided[at], "record %d: %s took over %s, although nobody has decided so", r.Seq, at, r.Detail.Effect)
 			continue
 		}
 		if decided[at] || r.Status == record.StatusFailed {
@@ -258,7 +258,7 @@ func requirePassedOn(t *testing.T, parent []record.Record, parentID string, kept
 		for effect := of(e); effect != ""; effect = took[effect] {
 			times += known[effect]
 		}
-		require.Equal(t, 1, times, "%s is known so often in the fork", of(e))
+		require.Equal(t, 1, times, "how often the fork knows %s", of(e))
 	}
 }
 

@@ -28,7 +28,7 @@ type node struct {
 	failures int  // attempts that fail before one succeeds
 	fatal    bool // every attempt fails, and the call fails for good
 	takes    time.Duration
-	guarded  bool // a precondition writes a value, which the handler reads in the end
+	guarded  bool // a precondition writes a value, which the handler reads at its end
 	children []*node
 	parallel bool
 	failFast bool // the children are a group that fails with the first of them

@@ -36,7 +36,7 @@ func TestPublisherThatPanicsChangesNothingAndIsCounted(t *testing.T) {
 		assert.Equal(t, len(testkit.Records(t, st)), heard, "records published to the other publisher")
 		st.Close()
 		assert.Equal(t, snapshot.StatusCompleted, st.Status(), "status")
-		assert.Equal(t, int64(st.Stats().Records), st.Stats().PublisherPanics, "panics in the end")
+		assert.Equal(t, int64(st.Stats().Records), st.Stats().PublisherPanics, "panics at the end")
 	})
 }
 

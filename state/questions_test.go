@@ -121,7 +121,7 @@ func TestAnswerThatDoesNotFitIsDiscardedAndAskedForAgain(t *testing.T) {
 	const id = "agent/refund?1"
 	for _, unfit := range []any{"perhaps", 7} {
 		postAnswer(t, tape, "run-1", id, unfit)
-		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, "", true), state.ErrAnswered, "that the answer does not fit is only found when the run continues")
+		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, "", true), state.ErrAnswered, "only the resumed run finds that the answer does not fit")
 		for range 2 {
 			_, err = run()
 			require.ErrorIs(t, err, core.ErrAwaiting)

@@ -89,7 +89,7 @@ func TestFirstHasTheSameWinnerAfterAnyCrash(t *testing.T) {
 var errBad = errors.New("bad")
 
 func TestResultsComeInTheRecordedOrderAfterAnyCrash(t *testing.T) {
-	for name, stop := range map[string]int{"to the end": 99, "broken off": 2} {
+	for name, stop := range map[string]int{"to the end": 99, "stopped early": 2} {
 		t.Run(name, func(t *testing.T) {
 			item := define(record.KindTool, "item", core.RetryConfig{InitialDelay: core.NoDelay, MaxAttempts: 9}, func(ctx context.Context, in string) (string, error) {
 				select {

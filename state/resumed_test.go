@@ -70,8 +70,8 @@ func run(t *testing.T, s snapshot.Store, p body, options ...state.Option) (strin
 	return out, err
 }
 
-// killed returns a store with the run as a process leaves it that was killed
-// now, or before the first record that keep refuses.
+// killed returns a store with the run as it would be if its process were killed now,
+// or before the first record that keep refuses.
 func killed(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, runID)

@@ -52,8 +52,8 @@ func TestVersionIsThatOfTheProgramThatPassedItFirst(t *testing.T) {
 	}{
 		"new run":                         {nil, 0, "open;tax-two;close;"},
 		"not there yet":                   {[]string{"open", "stop"}, 0, "open;tax-two;close;"},
-		"passed before there was a line":  {[]string{"open", "tax", "stop"}, 0, "open;tax;close;"},
-		"ended before there was a line":   {whole, 0, "open;tax;close;"},
+		"passed before the first version": {[]string{"open", "tax", "stop"}, 0, "open;tax;close;"},
+		"ended before the first version":  {whole, 0, "open;tax;close;"},
 		"passed with an older version":    {[]string{"open", "tax", "stop"}, 1, "open;tax-one;close;"},
 		"not there with an older version": {[]string{"open", "stop"}, 1, "open;tax-two;close;"},
 	} {
