@@ -288,7 +288,7 @@ func TestBadOptionsOfAnApprovalPanic(t *testing.T) {
 	assert.Panics(t, func() { actors.ApprovalQuestion[wire](nil) })
 }
 
-// If the condition panics, it is not known that no approval is needed.
+// If the condition panics, the call may need approval.
 func TestConditionOfAnApprovalThatPanicsFailsTheCall(t *testing.T) {
 	var made []wire
 	_, err := bank(t, memstore.New(), &made, wire{1, "ada"}, actors.ApprovalIf(func(wire) bool { panic("boom") }))

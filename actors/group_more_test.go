@@ -194,7 +194,7 @@ func TestAsEndedEndsWithTheFirstFailure(t *testing.T) {
 	})
 }
 
-func TestBreakingOffALoopInterruptsTheRest(t *testing.T) {
+func TestBreakingOutOfALoopInterruptsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		start := time.Now()
@@ -317,7 +317,7 @@ func TestTenThousandItemsInFiftySlots(t *testing.T) {
 
 func ExampleAsEnded() {
 	ready := []chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{})}
-	fetch := decorators.Tool("fetch", "Fetch the report n, when it is ready.", func(_ context.Context, in number) (string, error) {
+	fetch := decorators.Tool("fetch", "Fetches report n when it is ready.", func(_ context.Context, in number) (string, error) {
 		<-ready[in.N]
 		return fmt.Sprint("report ", in.N), nil
 	})

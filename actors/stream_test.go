@@ -70,7 +70,7 @@ func TestLLMThatDoesNotStreamIsShownInFull(t *testing.T) {
 	assert.Equal(t, []string{"begin", "reasoning  Hm.", "text  Let me see.", `tool_call echo {"n":1}`, "end", "begin", "text  done", "end"}, shown)
 }
 
-func TestAFailureIsTheLastOfAStream(t *testing.T) {
+func TestAFailureEndsAStream(t *testing.T) {
 	failing := decorators.Agent("failing", "", func(ctx context.Context, _ number) (int, error) {
 		live.Emit(ctx, live.Delta{Part: live.PartProgress, Text: "half"})
 		return 0, errBoom

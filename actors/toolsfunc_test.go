@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// listed returns a function for WithToolsFunc. It returns tools with the names that
-// list returns, which a step records. The tool "ask" waits for an answer.
+// listed returns a function for WithToolsFunc. It calls list in a step, so that the names
+// are recorded, and returns tools with these names. Each tool waits for an answer.
 func listed(list func() ([]string, error)) func(context.Context) ([]actors.Function, error) {
 	return func(ctx context.Context) ([]actors.Function, error) {
 		names, err := core.Step(ctx, "tools", func(context.Context) ([]string, error) { return list() })

@@ -102,8 +102,8 @@ func start(t *testing.T, r *runner.Runner, text string) {
 	require.NoError(t, err)
 }
 
-// dieAtTheEnd makes a turn in a directory, and ends its process after it has published
-// that the turn completed, before that is stored.
+// dieAtTheEnd makes a turn in a directory. It ends its process after the completion of
+// the turn was published, and before it is stored.
 func dieAtTheEnd(args ...string) error {
 	dies := publisher(func(rec record.Record) {
 		if rec.Kind == record.KindRun && rec.Status == record.StatusCompleted {
