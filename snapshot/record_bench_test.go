@@ -73,7 +73,7 @@ func BenchmarkRecord(b *testing.B) {
 			_, _ = snapshot.DecodeRecord(all[i%len(all)])
 		}
 	})
-	// The same fields as the library writes a struct, by reflection.
+	// The same fields in a struct, which the library encodes by reflection.
 	e := record.ErrorOf(r.Err)
 	plain := plainRecord{
 		r.Seq, r.Time, r.Address.String(), r.Name, uint8(r.Kind), uint8(r.Status), uint8(r.Reason), uint8(r.Stage), uint8(r.Class),

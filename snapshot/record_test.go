@@ -87,7 +87,7 @@ func TestDecodedRecordSharesNothingWithItsBytes(t *testing.T) {
 	}
 }
 
-func TestTimesOutsideNanosecondsAreRefusedAndLeaveDstAlone(t *testing.T) {
+func TestTimesOutOfRangeAreRefusedAndLeaveDstAlone(t *testing.T) {
 	for _, at := range []time.Time{time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		r := record.Record{Seq: 7, Time: at}
 		data, err := snapshot.AppendRecord([]byte("kept"), &r)

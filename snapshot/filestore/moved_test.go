@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// movings are what users may do to the directory of a run while a process has the run open.
-var movings = map[string]func(t testing.TB, dir string){
+// moves are what users may do to the directory of a run while a process has the run open.
+var moves = map[string]func(t testing.TB, dir string){
 	"removed": func(t testing.TB, dir string) { require.NoError(t, os.RemoveAll(dir)) },
 	"moved":   func(t testing.TB, dir string) { require.NoError(t, os.Rename(dir, aside(dir))) },
 	"replaced": func(t testing.TB, dir string) {
@@ -35,7 +35,7 @@ func aside(dir string) string { return filepath.Join(filepath.Dir(filepath.Dir(d
 // error, and a process that has opened a run with the same ID since then keeps all that it has
 // stored.
 func TestProcessThatLostItsDirectoryDoesNotAffectOthers(t *testing.T) {
-	for name, move := range movings {
+	for name, move := range moves {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			quiet := filestore.WithWarnings(func(string, error) {})
@@ -70,7 +70,7 @@ func TestProcessThatLostItsDirectoryDoesNotAffectOthers(t *testing.T) {
 }
 
 func TestAProcessThatLostItsDirectoryCannotClose(t *testing.T) {
-	for name, move := range movings {
+	for name, move := range moves {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := newFileStore(t, dir)
@@ -107,7 +107,7 @@ func TestFileStoreKeepsTheRulesForFencing(t *testing.T) {
 	storetest.RunFencing(t, func(t *testing.T) (first, second snapshot.Store, takeAway func()) {
 		dir := t.TempDir()
 		quiet := filestore.WithWarnings(func(string, error) {})
-		return newFileStore(t, dir, quiet), newFileStore(t, dir, quiet), func() { movings["replaced"](t, filepath.Join(dir, "runs", "run")) }
+		return newFileStore(t, dir, quiet), newFileStore(t, dir, quiet), func() { moves["replaced"](t, filepath.Join(dir, "runs", "run")) }
 	})
 }
 

@@ -368,9 +368,9 @@ func (d *powerDisk) found(all []choice, made []int) world {
 	return w
 }
 
-// worlds yields the worlds that may be found: all of them if they are at most
-// most, and otherwise those in which all choices but one are nothing or
-// everything, and some random ones.
+// worlds yields the worlds that may be found. If there are more than most, it yields
+// only those in which every choice but one is nothing or everything, and some random
+// ones.
 func (d *powerDisk) worlds(most int, random *rand.Rand, yield func(world)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// TestNoLostAnswerIsNoticed appends records at once, and in the background.
-func TestNoLostAnswerIsNoticed(t *testing.T) {
+// TestALostAnswerGoesUnnoticed appends records at once, and in the background.
+func TestALostAnswerGoesUnnoticed(t *testing.T) {
 	for name, poll := range map[string]time.Duration{"at once": 0, "in the background": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			storetest.RunLostAnswers(t, func(_ *testing.T, next func() storetest.Fault) snapshot.Store {

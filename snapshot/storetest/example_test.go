@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A counting is a user's store. It counts calls of Open.
+// counting is the store of a user. It counts calls of Open.
 type counting struct {
 	*memstore.Store
 	opened *atomic.Int32
