@@ -67,7 +67,7 @@ func TestAProcessThatLostItsRunsWritesNothing(t *testing.T) {
 	}
 }
 
-func TestNoLostAnswerIsNoticed(t *testing.T) {
+func TestALostAnswerGoesUnnoticed(t *testing.T) {
 	t.Parallel()
 	storetest.RunLostAnswers(t, func(t *testing.T, next func() storetest.Fault) snapshot.Store {
 		schema := newSchema(t)
