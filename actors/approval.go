@@ -62,11 +62,11 @@ type approval struct {
 	answer   Approval // the answer after that time
 }
 
-// ApprovalIf requires approval only for calls for which needed returns true, given their
-// arguments, such as amounts above 100 EUR. In is the input type of the tool. The result must
-// depend only on the arguments, since needed is called again when the run is resumed. If needed
-// panics, the call fails. The constructor of the tool panics if needed is nil, or its argument
-// type is not the input type of the tool.
+// ApprovalIf requires approval only for some calls, such as those for amounts above 100 EUR:
+// the calls for whose arguments needed returns true. In is the input type of the tool. The
+// result must depend only on the arguments, since needed is called again when the run is
+// resumed. If needed panics, the call fails. The constructor of the tool panics if needed is
+// nil, or its argument type is not the input type of the tool.
 func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
 	if needed == nil {
 		panic("actors: ApprovalIf got nil")

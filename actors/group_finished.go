@@ -20,8 +20,8 @@ type Ended[T any] struct {
 }
 
 // AsEnded calls actor with each of the inputs, as [Map] does, and yields each output, or its
-// error, with the number of its branch when the branch ends. With CollectAll it continues until all
-// branches have ended; otherwise the first failure is the last that it yields. If the group ends
+// error, with the number of its branch when the branch ends. With CollectAll it continues until
+// all branches have ended; otherwise it yields nothing after the first failure. If the group ends
 // for another reason before all its branches have ended, the last pair contains that error, and
 // Branch is 0. Breaking out of the loop interrupts the branches that have not ended, and the group
 // completes.

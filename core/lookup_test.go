@@ -82,7 +82,7 @@ func TestASearchThatFailsInterruptsTheRun(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	_, err := pay.Event().Execute(ctx, "Ada")
 	assert.True(t, core.IsSuspension(err), "%v", err)
-	assert.ErrorContains(t, err, "whether pay took effect is not known: no connection")
+	assert.ErrorContains(t, err, "it is not known whether pay took effect: no connection")
 }
 
 func TestLookUpIsForCallsThatMayBeInDoubt(t *testing.T) {

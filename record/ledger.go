@@ -281,6 +281,6 @@ func cloneCalls(calls map[Address]*Call) map[Address]*Call {
 // LastError returns the latest failed attempt of a call. It returns false if none failed.
 func (l *Ledger) LastError() (Failure, bool) { return l.lastError, l.failed }
 
-// Questions returns the questions that can still be answered, in the order of asking. With sleeps,
-// it also returns those that end by time.
+// Questions returns the questions that can still be answered, in the order in which they were
+// asked. If sleeps is set, it also returns those that wait for a time or a signal.
 func (l *Ledger) Questions(sleeps bool) []*Question { return l.questions.list(sleeps) }

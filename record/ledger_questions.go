@@ -158,7 +158,7 @@ func (q *questions) clone() questions {
 	return c
 }
 
-// list returns the open questions in the order of asking.
+// list returns the open questions in the order in which they were asked.
 func (q *questions) list(sleeps bool) (open []*Question) {
 	for _, asked := range q.byID {
 		if !asked.moot && (sleeps || asked.Asks.NeedsAnswer()) {

@@ -16,8 +16,8 @@ type Standing struct {
 	Failed  int `json:"failed,omitempty"`  // how many of Calls failed permanently
 	Retries int `json:"retries,omitempty"` // attempts that followed a failed one
 
-	// Asking is the number of open questions. Questions has the first of them, in the order
-	// of asking: at most 20, and about 8 KB in total.
+	// Asking is the number of open questions. Questions has the first of them, in the order in
+	// which they were asked: at most 20, and about 8 KB in total.
 	Asking    int            `json:"asking,omitempty"`
 	Questions []OpenQuestion `json:"questions,omitempty"`
 

@@ -183,7 +183,7 @@ func fitted(recorded []byte, value any) (any, error) {
 	return fit("", was, is)
 }
 
-// fit converts is, a decoded value, to the form of was, the recorded one. path is the path of the
+// fit converts the decoded value is to the form of the recorded value was. path is the path of the
 // value.
 func fit(path string, was, is any) (any, error) {
 	if was == nil || is == nil {

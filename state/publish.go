@@ -12,9 +12,9 @@ import (
 // it. In most cases there are no others, and the turn then ends without taking the lock
 // again.
 
-// turn is the right to publish: a goroutine publishes if the last that took the
-// turn has not left it. It is taken under the lock of the run, and left without
-// the lock if no other goroutine came meanwhile.
+// turn is the right to publish. The goroutine that took it last has it until it
+// leaves the turn. It is taken under the lock of the run, and left without the
+// lock if no other goroutine came meanwhile.
 type turn struct {
 	taken int64        // how often it was taken; written under the lock
 	left  atomic.Int64 // how often it was left; or awaited if the last owner has more to publish

@@ -12,10 +12,10 @@ import (
 var errShutdown = &core.InterruptedError{Reason: record.InterruptShutdown}
 
 // Shutdown stops the run gracefully, and closes it. From now on no call and no attempt begins:
-// calls that would begin are suspended, and waits for a next attempt end at once. Attempts that run
-// may finish until ctx ends, and are then interrupted with the reason [record.InterruptShutdown].
-// An interrupted attempt is made again when the run is resumed, and does not count against
-// MaxAttempts, even if its handler did not return before the process ended.
+// calls that would begin are suspended, and waits for a next attempt end at once. Attempts in
+// progress may finish until ctx ends, and are then interrupted with the reason
+// [record.InterruptShutdown]. An interrupted attempt is made again when the run is resumed, and
+// does not count against MaxAttempts, even if its handler did not return before the process ended.
 //
 // The status of the run is then interrupted, by a shutdown, unless all its
 // calls have an outcome. Shutdown returns the error of [ExecutionState.Close],

@@ -116,8 +116,8 @@ func (k *stored) postCancel(e *record.InterruptedError) error {
 	return nil
 }
 
-// settle handles a cancel and an interrupt of the run after it was closed, if that was stored: they
-// may have come too late for its inbox. After an error they stay, and the next opening handles the
+// settle handles a cancel and an interrupt of the run after it was closed: they may have come too
+// late for its inbox. isStored says whether the end of the run was stored. After an error they stay, and the next opening handles the
 // cancel. An interrupt that caused the end is only removed: the run may have been resumed since it
 // was closed.
 func (k *stored) settle(end snapshot.End, isStored bool) {

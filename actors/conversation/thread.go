@@ -140,7 +140,7 @@ func seenBy(metadata *snapshot.Metadata) int {
 	return max(after, 0)
 }
 
-// closeTime is the longest time that a run takes to be closed.
+// closeTime is the longest time that closing a run takes.
 const closeTime = 2 * time.Second
 
 // closed returns the info of a turn. It waits for a turn that is just ending, since a

@@ -23,8 +23,8 @@ func (w *Writer) Array(n int) { w.length(n, 0x90, 15, 0xdc) }
 // Map begins a map of n pairs.
 func (w *Writer) Map(n int) { w.length(n, 0x80, 15, 0xde) }
 
-// length appends a length: in the byte fixed if it is at most most, and
-// otherwise in 16 or 32 bits after code or the code that follows it.
+// length appends a length: in the byte fixed if it does not exceed most, and
+// otherwise in 16 bits after code, or in 32 bits after the next code.
 func (w *Writer) length(n int, fixed byte, most int, code byte) {
 	switch {
 	case n <= most:

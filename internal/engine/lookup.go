@@ -17,7 +17,7 @@ func (c *Call) lookUp(p *record.Progress, s *Scope, r *attempted) (ended bool, e
 	case looked.Err != nil && found:
 		return true, c.refuse(p, s, looked, record.ReasonCondition)
 	case looked.Err != nil:
-		return true, c.halt(fmt.Errorf("core: whether %s took effect is not known: %w", c.address, looked.Err))
+		return true, c.halt(fmt.Errorf("core: it is not known whether %s took effect: %w", c.address, looked.Err))
 	case !found:
 		return false, nil
 	}

@@ -51,8 +51,8 @@ var (
 	// ErrNotStored is core.ErrNotStored.
 	ErrNotStored = errors.New("core: the call completed, but its output was not stored (NoStore); a strict replay executes nothing and cannot prove it")
 
-	errMayHaveRun = errors.New("its handler had begun when the run stopped; whether it took effect is not known, and its actor asks not to run it again")
-	errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
+	errMayHaveRun = errors.New("its handler had begun when the run stopped; it is not known whether the call took effect, and its actor asks not to run it again")
+	errLeftBehind = errors.New("the process ended during the last attempt; it is not known whether the call took effect")
 )
 
 // Next returns how a call with progress p continues: when it begins, when it was

@@ -40,8 +40,8 @@ type inside struct {
 	// passed or was near. The attempt counts as timed out.
 	missedDeadline atomic.Bool
 
-	// unstored: a call inside completed whose output is not stored. A branch then
-	// does not store its output either, since the outputs may be the same.
+	// unstored: a call inside, whose output is not stored, has completed. A branch
+	// then does not store its output either, since the outputs may be the same.
 	unstored atomic.Bool
 
 	// through is the context that an interceptor derived for the handler, or nil.

@@ -256,7 +256,7 @@ func latest(records []record.Record) (at time.Time) {
 	return at
 }
 
-// openQuestionsOf returns the IDs of the open questions, in the order of asking.
+// openQuestionsOf returns the IDs of the open questions, in the order in which they were asked.
 func openQuestionsOf(records []record.Record) []string {
 	var open []string
 	for i := range records {

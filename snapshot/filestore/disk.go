@@ -27,7 +27,7 @@ type disk interface {
 	SyncDir(name string) error // makes the names in the directory durable
 
 	// SyncTogether makes durable all that was written to the file system of f before the call, if
-	// that costs less than to sync f alone. It reports whether it did.
+	// that costs less than syncing f alone. It reports whether it did.
 	SyncTogether(f diskFile) bool
 }
 
@@ -201,7 +201,7 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 // yet, and where a file system turns zeros into holes.
 const maxHoles = 64 << 20
 
-// readable returns where the data of a file ends, or with all false, where the hole that exceeds
+// readable returns where the data of a file ends or, if all is false, where the hole that exceeds
 // maxHoles begins.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64

@@ -153,7 +153,8 @@ func (j *Journal) signal() {
 	j.changed = make(chan struct{})
 }
 
-// await waits for the next signal, or for the end of ctx. j.mu is held, and released meanwhile.
+// await waits for the next signal, or for the end of ctx. j.mu is held, and is released
+// during the wait.
 func (j *Journal) await(ctx context.Context) error {
 	changed := j.changed
 	j.mu.Unlock()
@@ -191,7 +192,8 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	}
 }
 
-// sync syncs what was appended. j.mu is held, and released meanwhile; no other goroutine may sync.
+// sync syncs what was appended. j.mu is held, and is released during the sync; no other goroutine
+// may sync.
 //
 // A failed sync breaks the journal: the system reports a write that did not reach the disk only
 // once, and then treats the page as clean, so a second sync would succeed although the data is not

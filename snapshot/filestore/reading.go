@@ -82,7 +82,7 @@ func (r *reading) change(f func(*snapshot.Run)) {
 	r.run = &run
 }
 
-// firstJournal is the number of the journal that a short run is created as.
+// firstJournal is the number of the journal that Create writes for a short run.
 const firstJournal = 1
 
 // add adds a piece. Its error is ErrFormat, or that of the file.

@@ -69,7 +69,7 @@ type request[In, Out any] struct {
 }
 
 // Ask executes a request, possibly together with others. The end of ctx ends only the wait: a
-// request that is being executed continues. A caller whose ctx never ends executes the statement by
+// request that is being executed continues. A caller whose ctx never ends executes the statement
 // itself, if it need not wait for others.
 func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error) {
 	if err := context.Cause(ctx); err != nil {

@@ -172,8 +172,8 @@ const everything = math.MaxInt
 
 // storeWanted stores batches while the queue contains records that a caller waits for. After that
 // many batches it lets another goroutine continue. Records that no caller waits for are left to
-// linger. It continues even if something else has broken the journal. The lock is held, and
-// released meanwhile.
+// linger. It continues even if something else has broken the journal. The lock is held, but is
+// released while a batch is stored.
 func (j *journal) storeWanted(most int) {
 	for n := 0; j.stored < min(j.wanted, j.queued) && !j.closing; n++ {
 		if n == most {
@@ -199,7 +199,7 @@ func (j *journal) storeMore() {
 }
 
 // yield lets other goroutines append: those whose outcomes were just stored, and those that run at
-// the same time. The lock is held, and released meanwhile.
+// the same time. The lock is held, but is released for them.
 func (j *journal) yield() {
 	for before := uint64(0); j.store.options.Poll > 0 && before < j.queued; {
 		before = j.queued
@@ -228,7 +228,7 @@ func (j *journal) claim() bool {
 
 // want stores the records up to seq, for which the caller waits, or lets another goroutine store
 // them. A caller whose context never ends stores them itself, which saves two switches between
-// goroutines. The lock is held, and released meanwhile.
+// goroutines. The lock is held, but is released while records are stored.
 func (j *journal) want(ctx context.Context, seq uint64) {
 	j.wanted = max(j.wanted, seq)
 	switch {
@@ -241,7 +241,7 @@ func (j *journal) want(ctx context.Context, seq uint64) {
 }
 
 // storeQueued stores the queue as one batch, and reports whether it succeeded. The lock is
-// held, and released meanwhile.
+// held, but is released while the batch is stored.
 func (j *journal) storeQueued() bool {
 	b := j.batch()
 	j.queue = nil
@@ -303,7 +303,7 @@ func (j *journal) Sync(ctx context.Context, seq uint64) error {
 	return j.err
 }
 
-// await waits for the next signal, or for ctx. The lock is held, and released meanwhile.
+// await waits for the next signal, or for ctx. The lock is held, but is released during the wait.
 func (j *journal) await(ctx context.Context) error {
 	if j.changed == nil {
 		j.changed = make(chan struct{})
@@ -320,7 +320,8 @@ func (j *journal) await(ctx context.Context) error {
 }
 
 // flush returns when the appended records are stored, or with the cause of the end of ctx. If the
-// journal is broken, it returns without an error. The lock is held, and released meanwhile.
+// journal is broken, it returns without an error. The lock is held, but is
+// released during the wait.
 func (j *journal) flush(ctx context.Context) error {
 	upTo := j.queued
 	j.want(ctx, upTo)
