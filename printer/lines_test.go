@@ -467,7 +467,7 @@ func TestReplayedRecordsAreMarked(t *testing.T) {
 		printed([]record.Record{r}))
 }
 
-func TestRecalledCallSaysOnceThatItIs(t *testing.T) {
+func TestRecalledCallSaysSoOnce(t *testing.T) {
 	r := tool(t, record.StatusRecovered, 0)
 	r.Replayed = true // as runs publish it
 	assert.Equal(t, "↻ fetch_data [RECOVERED from history]\n", printed([]record.Record{r}))

@@ -29,7 +29,7 @@ func delta(t testing.TB, attempt int, part live.Part, text string) live.Delta {
 // texts returns the lines below the live line of fetch_data.
 func (e *emulator) texts() []string { return strings.Split(e.shown(), "\n")[1:] }
 
-func TestTextIsShownBelowItsCallWhileItComes(t *testing.T) {
+func TestTextIsShownBelowItsCallWhileItArrives(t *testing.T) {
 	e := newEmulator(t, 30, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
@@ -129,7 +129,7 @@ func TestTextsOfCallsThatAreNotPublishedAreBounded(t *testing.T) {
 	assert.NotContains(t, out.String(), "hello", "there are no live lines")
 }
 
-func TestAnswerOfAModelIsShownWhileItComes(t *testing.T) {
+func TestAnswerOfAModelIsShownWhileItArrives(t *testing.T) {
 	e := newEmulator(t, 80, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer(printer.WithASCII())

@@ -170,7 +170,7 @@ func TestTreeIsBounded(t *testing.T) {
 	assert.Equal(t, 100, strings.Count(out.String(), "[STARTED]"))
 }
 
-func TestQuestionsThatAreRememberedAreBounded(t *testing.T) {
+func TestRememberedQuestionsAreBounded(t *testing.T) {
 	var q questions
 	call := record.Record{Kind: record.KindTool, Status: record.StatusAwaiting}
 	for i := range 2 * maxAsked {

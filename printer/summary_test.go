@@ -185,7 +185,7 @@ func TestSummaryCountsNoAttemptBeforeThePreconditions(t *testing.T) {
 	assert.Equal(t, ofTools(record.Stock{Failed: 1}, record.Counts{Outcomes: 1}, slow(half, 0)...), p.Summary())
 }
 
-func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
+func TestStoredRunHasTheSameSummaryAsTheLiveRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, live := memstore.New(), printer.New(nil)
 		st, err := state.Open(t.Context(), store, "run-1", state.WithPublisher(live))
