@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/policy/budget"
 )
 
-func TestDirAddsUpOverProcesses(t *testing.T) {
+func TestDirAddsUpAcrossProcesses(t *testing.T) {
 	path := t.TempDir()
 	dirs := []*budget.Dir{openDir(t, path), openDir(t, path)} // as in two processes
 	var all sync.WaitGroup

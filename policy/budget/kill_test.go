@@ -78,7 +78,7 @@ func spend(args ...string) error {
 
 // Killed in every third call, after it was charged, the run makes exactly as many
 // charged calls as the budget allows.
-func TestBudgetHoldsOverKills(t *testing.T) {
+func TestBudgetHoldsAcrossKills(t *testing.T) {
 	var paid atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		paid.Add(1)

@@ -231,7 +231,7 @@ func TestCallInsideItselfWaitsForNobody(t *testing.T) {
 }
 
 // A cached output that no longer fits is dropped, and the call is made again.
-func TestStaleOutputsAreMadeAgain(t *testing.T) {
+func TestCallsWithStaleOutputsAreMadeAgain(t *testing.T) {
 	c := memory()
 	old := decorators.Tool("look_up", "", func(context.Context, city) (string, error) { return "text", nil }, actors.WithCache(c, "1", 0))
 	_, err := old.Call(t.Context(), city{})

@@ -45,7 +45,7 @@ func openDir(t *testing.T) (*Dir, string) {
 	return d, path
 }
 
-func TestDirKeepsValuesOverProcesses(t *testing.T) {
+func TestDirKeepsValuesAcrossProcesses(t *testing.T) {
 	d, path := openDir(t)
 	require.NoError(t, d.Put(t.Context(), keyOf(1), []byte("one"), time.Now().Add(time.Hour)))
 	require.NoError(t, d.Put(t.Context(), keyOf(1), []byte("uno"), time.Time{}))

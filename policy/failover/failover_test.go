@@ -113,7 +113,7 @@ func TestInvalidRequestIsNotSentToTheNextModel(t *testing.T) {
 	})
 }
 
-func TestFailureOfAllNamesEach(t *testing.T) {
+func TestErrorNamesEachFailedModel(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		for _, hedge := range []time.Duration{0, time.Minute} {
 			a, b := &model{name: "a", fails: busy}, &model{name: "b", fails: core.Permanent(actors.ErrQuota)}
@@ -130,7 +130,7 @@ func TestFailureOfAllNamesEach(t *testing.T) {
 	})
 }
 
-func TestUnavailableIsByClass(t *testing.T) {
+func TestUnavailableDependsOnTheClass(t *testing.T) {
 	for want, errs := range map[bool][]error{
 		true: {
 			busy, context.DeadlineExceeded, &httperror.Error{Code: 429}, &httperror.Error{Code: 401}, &httperror.Error{Code: 404},

@@ -90,7 +90,7 @@ func testManyAgents(t *testing.T, s *service) {
 }
 
 // A run that makes forty calls at once does not block another run until all are done.
-func TestRunsHaveTheirTurnsInOrder(t *testing.T) {
+func TestRunsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 10, window: time.Minute, algorithm: "sliding", style: "openai"}
 		l := ratelimit.New(ratelimit.Options{Name: "service", Requests: 10})

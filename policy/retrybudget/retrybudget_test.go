@@ -108,7 +108,7 @@ func TestBudgetOfACallIsUsedInAdditionToThatOfItsActor(t *testing.T) {
 }
 
 // A resumed run keeps its scheduled retries, and recalled calls take none.
-func TestBudgetIsThatOfTheProcess(t *testing.T) {
+func TestBudgetBelongsToTheProcess(t *testing.T) {
 	var attempts atomic.Int64
 	st := state.New()
 	_, err := testkit.Call(st.Context(t.Context()), limited(t, retrybudget.New(retrybudget.Options{Retries: 1}), &attempts))

@@ -371,7 +371,7 @@ func TestSingleMessageThatIsTooLongIsCut(t *testing.T) {
 	assert.Empty(t, sent[1].Parts)
 }
 
-func TestEstimateIsByContent(t *testing.T) {
+func TestEstimateDependsOnTheContent(t *testing.T) {
 	picture := actors.User("", actors.Image("image/png", make([]byte, 1<<20)))
 	assert.Less(t, window.Estimate(picture), 2_000)
 	assert.Equal(t, window.Estimate(picture), window.Estimate(actors.User("", actors.ImageURL("https://x/y.png"))))
