@@ -90,7 +90,7 @@ func TestEveryClassOfErrorsCanBeNamed(t *testing.T) {
 	require.ErrorContains(t, err, strings.Join(allClasses(), ", "), "the error names all classes")
 }
 
-func TestEmptyDocumentSaysNothing(t *testing.T) {
+func TestEmptyDocumentSetsNothing(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "{}"} {
 		assert.Equal(t, &config.Document{}, parse(t, text), text)
 	}

@@ -24,7 +24,7 @@ func retrySchema(t testing.TB) *jsonschema.Resolved {
 }
 
 // The schema and the reader accept the same values at every key.
-func TestSchemaTakesWhatTheReaderTakes(t *testing.T) {
+func TestSchemaAcceptsWhatTheReaderAccepts(t *testing.T) {
 	schema := retrySchema(t)
 	keys := []string{
 		"disabled", "max_attempts", "backoff", "initial_delay", "max_delay", "multiplier", "jitter", "attempt_timeout",
