@@ -65,7 +65,7 @@ func TestARunThatIsExportedInABackoffEndsInAnotherStore(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "sunny", out)
 		assert.Equal(t, 2, calls, "the first attempt is not made again")
-		assert.Equal(t, time.Hour, time.Since(began).Round(time.Minute), "the wait continues with the rest")
+		assert.Equal(t, time.Hour, time.Since(began).Round(time.Minute), "the rest of the wait")
 		call(t, other, "verify").text(t)
 		assert.Regexp(t, `(?m)^oslo +completed `, call(t, other, "runs").text(t))
 		assert.Regexp(t, `(?m)^oslo +interrupted `, call(t, one, "runs").text(t), "the exported run has not changed")

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func TestRunsAreListedTheLastUpdatedFirst(t *testing.T) {
+func TestRunsAreListedWithTheLastUpdatedFirst(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "first", true, snapshot.Metadata{Pipeline: "weather", Tags: []string{"a", "b"}})
 	weather(t, dir, "second", false, snapshot.Metadata{Tags: []string{"\x1b[31mred"}})

@@ -20,15 +20,15 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A programServed is a program that "reprise runner" serves in a process.
-type programServed struct {
+// A servedProgram is a program that "reprise runner" serves in a process.
+type servedProgram struct {
 	cmd  *exec.Cmd
 	says *bufio.Reader // standard error of the program
 	url  string
 }
 
 // runnerOf starts "reprise runner" and returns when the program serves.
-func runnerOf(t *testing.T, dir, program string) *programServed {
+func runnerOf(t *testing.T, dir, program string) *servedProgram {
 	t.Helper()
 	cmd := reprise(t, "--dir", dir, "runner", program, "-addr", "127.0.0.1:0", "-grace", "10ms")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -36,7 +36,7 @@ func runnerOf(t *testing.T, dir, program string) *programServed {
 	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	p := &programServed{cmd: cmd, says: bufio.NewReader(stderr)}
+	p := &servedProgram{cmd: cmd, says: bufio.NewReader(stderr)}
 	line, err := p.says.ReadString('\n')
 	require.NoError(t, err)
 	if stat, err := os.Stat(program); err == nil && stat.IsDir() {
@@ -51,7 +51,7 @@ func runnerOf(t *testing.T, dir, program string) *programServed {
 }
 
 // end asks the process to end. It returns its output and exit code.
-func (p *programServed) end(t *testing.T) (said string, code int) {
+func (p *servedProgram) end(t *testing.T) (said string, code int) {
 	t.Helper()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	rest, err := io.ReadAll(p.says)
@@ -60,7 +60,7 @@ func (p *programServed) end(t *testing.T) (said string, code int) {
 	return string(rest), p.cmd.ProcessState.ExitCode()
 }
 
-func (p *programServed) until(t *testing.T, run, event string) {
+func (p *servedProgram) until(t *testing.T, run, event string) {
 	t.Helper()
 	client := streamer.Client{URL: p.url, Run: run}
 	for e, err := range client.Events(t.Context()) {

@@ -89,7 +89,7 @@ func TestWatchSaysWhatWasMissed(t *testing.T) {
 }
 
 // The output of a model is shown on a terminal. Elsewhere only records are shown.
-func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
+func TestWatchShowsDeltasOnlyOnATerminal(t *testing.T) {
 	dash, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)
 	server := httptest.NewServer(dash)
