@@ -53,7 +53,7 @@ func run(ctx context.Context, dir, id, model string, in io.Reader, out io.Writer
 		return err
 	}
 	if n := chat.Turns(); n > 0 {
-		fmt.Fprintf(out, "(we have spoken %d times before)\n", n)
+		fmt.Fprintf(out, "(earlier turns of this conversation: %d)\n", n)
 	}
 	if prompt, pending := chat.Pending(); pending {
 		fmt.Fprintf(out, "> %s\n", prompt.Text)

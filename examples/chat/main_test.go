@@ -20,7 +20,7 @@ func TestConversationSurvivesRestarts(t *testing.T) {
 		return out.String()
 	}
 	assert.Equal(t, "> I do not know yet: tell me, as in \"My name is Ada\".\n> Nice to meet you, Grace!\n> \n", say("What is my name?\nMy name is Grace\n"))
-	assert.Equal(t, "(we have spoken 2 times before)\n> Your name is Grace, you told me.\n> \n", say("What is my name?\n"))
+	assert.Equal(t, "(earlier turns of this conversation: 2)\n> Your name is Grace, you told me.\n> \n", say("What is my name?\n"))
 	assert.Regexp(t, `It is \d\d:\d\d\.`, say("What time is it?\n"))
 }
 
@@ -34,7 +34,7 @@ func TestInterruptedTurnContinues(t *testing.T) {
 
 	var again bytes.Buffer
 	require.NoError(t, run(t.Context(), dir, "chat", "", strings.NewReader("What is my name?\n"), &again))
-	assert.Equal(t, "(we have spoken 1 times before)\n> My name is Ada\nNice to meet you, Ada!\n> Your name is Ada, you told me.\n> \n", again.String())
+	assert.Equal(t, "(earlier turns of this conversation: 1)\n> My name is Ada\nNice to meet you, Ada!\n> Your name is Ada, you told me.\n> \n", again.String())
 }
 
 // cancelAfter cancels the context as soon as text is written.
