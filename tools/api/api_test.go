@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPublicSurfaceIsThatOfTheListing compares the public API with api.txt, so that
+// TestPublicSurfaceMatchesTheListing compares the public API with api.txt, so that
 // each change of the API is visible there.
-func TestPublicSurfaceIsThatOfTheListing(t *testing.T) {
+func TestPublicSurfaceMatchesTheListing(t *testing.T) {
 	lines, err := list("../..", folders)
 	require.NoError(t, err)
 	data, err := os.ReadFile("api.txt")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTableOfImportsIsThatOfTheLinter(t *testing.T) {
+func TestTableOfImportsMatchesTheLinter(t *testing.T) {
 	rules, err := os.ReadFile("../../.golangci.yml")
 	require.NoError(t, err)
 	document, err := os.ReadFile("../../CONTRIBUTING.md")
@@ -21,9 +21,9 @@ func TestTableOfImportsIsThatOfTheLinter(t *testing.T) {
 	assert.Equal(t, want, got, "run `cd tools && go run ./imports`")
 }
 
-// TestFoldersOfTheTableAreThere checks that the folders of the rules exist, and that
+// TestFoldersOfTheTableExist checks that the folders of the rules exist, and that
 // each has only one rule.
-func TestFoldersOfTheTableAreThere(t *testing.T) {
+func TestFoldersOfTheTableExist(t *testing.T) {
 	rules, err := os.ReadFile("../../.golangci.yml")
 	require.NoError(t, err)
 	folders, err := foldersOf(rules)
@@ -65,7 +65,7 @@ func TestRulesBecomeLines(t *testing.T) {
 		"| `internal/enum`, `internal/mark` | nothing |\n", table)
 }
 
-func TestWriteReplacesTheTableAlone(t *testing.T) {
+func TestWriteReplacesOnlyTheTable(t *testing.T) {
 	dir := t.TempDir()
 	rules, document := filepath.Join(dir, "rules.yml"), filepath.Join(dir, "text.md")
 	require.NoError(t, os.WriteFile(rules, []byte(config), 0o600))

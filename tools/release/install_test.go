@@ -15,7 +15,7 @@ func TestReleasedModulesInstallAsAUserDoes(t *testing.T) {
 	require.NoError(t, err)
 	needsGit(t)
 	if _, err := git(t.Context(), repository, "rev-parse", "--git-dir"); err != nil {
-		t.Skip("needs the files that git has")
+		t.Skip("needs the files that git tracks")
 	}
 	require.NoError(t, checkModules(t.Context(), repository))
 	require.NoError(t, checkReplaces(repository))

@@ -81,7 +81,7 @@ func readGoMod(file string) (*modfile.File, error) {
 }
 
 func replaced(file string, r *modfile.Replace) error {
-	return fmt.Errorf("%s replaces %s by %s: go install refuses modules with replace directives; require a published version", file, r.Old.Path, r.New.Path)
+	return fmt.Errorf("%s replaces %s with %s: go install refuses modules with replace directives; require a published version", file, r.Old.Path, r.New.Path)
 }
 
 // goModOf returns the go.mod of a nested module for users: it requires the given version

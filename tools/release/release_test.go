@@ -169,11 +169,11 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 		"a replace of the root": {"", func(r *repository) {
 			r.write("go.mod", "module "+rootPath+"\n\ngo 1.26\n\nreplace example.com/a => ../a\n")
 			r.commit()
-		}, "go.mod replaces example.com/a by ../a: go install refuses modules with replace directives"},
+		}, "go.mod replaces example.com/a with ../a: go install refuses modules with replace directives"},
 		"another replace of a nested module": {"", func(r *repository) {
 			r.write("adapters/otel/go.mod", "module "+rootPath+"/adapters/otel\n\ngo 1.26\n\nreplace example.com/a => ../a\n")
 			r.commit()
-		}, "adapters/otel/go.mod replaces example.com/a by ../a"},
+		}, "adapters/otel/go.mod replaces example.com/a with ../a"},
 		"a module that nobody knows": {"", func(r *repository) {
 			r.write("mysql/go.mod", "module "+rootPath+"/mysql\n")
 			r.commit()
@@ -186,7 +186,7 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 			r.write("tests/testdata/v1", "other\n")
 			r.commit()
 		}, "tests/testdata/v1 was changed or removed since v0.1.0"},
-		"a patch that takes away": {"v0.1.1", func(r *repository) {
+		"a patch that removes a name": {"v0.1.1", func(r *repository) {
 			r.write("tools/api/api.txt", "core func A()\n")
 			r.commit()
 		}, "v0.1.1 removes from the API of v0.1.0: core func B()"},
@@ -194,7 +194,7 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 			r.write(".ci/run", "#!/bin/sh\necho it is red\nexit 3\n")
 			r.commit()
 		}, ".ci/run all fails: exit status 3"},
-		"a fuzzer that finds": {"", func(r *repository) {
+		"a fuzzer that finds a bug": {"", func(r *repository) {
 			r.write("Makefile", "fuzz:\n\t@exit 1\n")
 			r.commit()
 		}, "make fuzz FUZZTIME=5m fails"},
