@@ -72,8 +72,8 @@ func (p changedProgram) search(ctx context.Context, in journey) error {
 	return err
 }
 
-// goroutines calls two tools from goroutines that the program starts itself, in an
-// order that happens to be this one.
+// goroutines calls two tools from goroutines that the program starts itself. The order of names
+// stands for one that the scheduler happened to choose.
 func (p changedProgram) goroutines(ctx context.Context, in journey, names ...string) error {
 	errs := make(chan error)
 	for _, name := range names {

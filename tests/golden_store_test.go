@@ -34,8 +34,8 @@ import (
 //	killed       in the second attempt of a call, with a torn last frame
 //	answered     paused, with the answer in its inbox
 //
-// It is made by `go test ./tests -run TestAddGoldenStore -add-golden` where it
-// is not there, and never edited.
+// If it is missing, `go test ./tests -run TestAddGoldenStore -add-golden` makes it. It is never
+// edited.
 const goldenStore = "testdata/store-v1"
 
 var goldenRuns = []string{"answered", "completed", "interrupted", "killed"}

@@ -75,7 +75,7 @@ func calling(ctx context.Context, kind record.Kind, name string, h core.Handler[
 	return d.Event().Execute(ctx, "in")
 }
 
-func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
+func TestRedactionAppliesToAllThatIsShownAndNothingThatIsStored(t *testing.T) {
 	s := memstore.New()
 	b := bus.New()
 	var console, wire bytes.Buffer
@@ -225,7 +225,7 @@ func TestKeysThatBecomeTheSameAreAllShown(t *testing.T) {
 	assert.JSONEq(t, `{"****": 1, "****'": 2, "nested": {"****": 3, "****'": 4}}`, string(shown))
 }
 
-func TestMetadataInItselfIsRedactedToo(t *testing.T) {
+func TestCyclicMetadataIsRedactedToo(t *testing.T) {
 	m := map[string]any{"a": secret}
 	m["m"], m["n"] = m, []any{m, m}
 	r := record.Record{Detail: &record.Detail{Metadata: m}}
@@ -251,6 +251,6 @@ func TestRedactionThatPanicsShowsNothing(t *testing.T) {
 	assert.Equal(t, r, r.Redacted(nil))
 }
 
-func TestNoRedactionIsRefused(t *testing.T) {
+func TestNilRedactionIsRefused(t *testing.T) {
 	assert.PanicsWithError(t, "state: WithRedaction got nil", func() { state.New(state.WithRedaction(nil)) })
 }

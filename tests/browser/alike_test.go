@@ -52,10 +52,10 @@ func answersOf(t *testing.T, store *memstore.Store, runs int) (n int) {
 	return n
 }
 
-// TestManyAlikeQuestionsAreAnsweredAtOnce answers similar questions together, except one
+// TestManySimilarQuestionsAreAnsweredAtOnce answers similar questions together, except one
 // that is left out. Since nobody has signed in, the page asks for a name and the answers
 // carry it.
-func TestManyAlikeQuestionsAreAnsweredAtOnce(t *testing.T) {
+func TestManySimilarQuestionsAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
 	clerks(t, store, 40, "Pay %d euros?")
@@ -81,9 +81,9 @@ func TestManyAlikeQuestionsAreAnsweredAtOnce(t *testing.T) {
 	p.waitText(".question:not(.answered)", "Pay 20 euros?")
 }
 
-// TestMoreQuestionsComeWhenTheFirstAreAnswered has more questions than the 1,000 that
+// TestMoreQuestionsAppearWhenTheFirstAreAnswered has more questions than the 1,000 that
 // the server sends in one response.
-func TestMoreQuestionsComeWhenTheFirstAreAnswered(t *testing.T) {
+func TestMoreQuestionsAppearWhenTheFirstAreAnswered(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
 	clerks(t, store, 1100, "Pay %d euros?")

@@ -15,7 +15,7 @@ import (
 var (
 	screenshots = flag.Bool("screenshots", false, "retake the pictures in docs")
 	look        = flag.String("look", "", "a `directory` for pictures of what tests show, to be looked at")
-	long        = flag.Bool("long", false, "make each gesture at more speeds")
+	long        = flag.Bool("long", false, "run the long forms of the tests")
 )
 
 // chromium is the browser of all tests. Each test opens its own tabs, which share

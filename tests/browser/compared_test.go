@@ -23,10 +23,10 @@ type judgement struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// TestWhatAModelWasShownAndGaveIsRead checks that the page shows pictures, checks the
+// TestInputAndAnswerOfAModelAreShown checks that the page shows pictures, checks the
 // answer of a typed agent against its schema, and shows the differences from the
 // previous call and from the run that was forked.
-func TestWhatAModelWasShownAndGaveIsRead(t *testing.T) {
+func TestInputAndAnswerOfAModelAreShown(t *testing.T) {
 	t.Parallel()
 	var picture bytes.Buffer
 	require.NoError(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 40, 20))))

@@ -76,9 +76,9 @@ func TestAFailedRunContinuesFromThePage(t *testing.T) {
 	assert.Equal(t, snapshot.StatusQueued, info.Status)
 }
 
-// TestThePageSaysTheCommandForWhatItMayNot checks that the page shows the commands,
+// TestThePageShowsTheCommandForWhatItMayNotDo checks that the page shows the commands,
 // quoted for a shell, if it has no permission.
-func TestThePageSaysTheCommandForWhatItMayNot(t *testing.T) {
+func TestThePageShowsTheCommandForWhatItMayNotDo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, stored.New(failedTrip(t)), streamer.Options{}, nil)
 	p := open(t, s.url()+"#run=trip-1&call=trip%2Ffail")
@@ -90,9 +90,9 @@ func TestThePageSaysTheCommandForWhatItMayNot(t *testing.T) {
 	assert.True(t, eval[bool](p, `document.querySelector("#fork-yes").hidden`))
 }
 
-// TestThePageSaysHowToStopWhatItMayNot checks that the page shows the commands to stop
+// TestThePageSaysHowToStopWhatItMayNotStop checks that the page shows the commands to stop
 // a run and to answer, each with a button that copies it, if it has no permission.
-func TestThePageSaysHowToStopWhatItMayNot(t *testing.T) {
+func TestThePageSaysHowToStopWhatItMayNotStop(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	busy(t, begin(t, s.dash, "trip-1"), "get_map")

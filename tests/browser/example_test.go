@@ -68,7 +68,7 @@ func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 	p.waitText("#run-banner", "Interrupted by dashboard: enough")
 
 	p.expectOutages()
-	require.NoError(t, stop(), "Ctrl-C is a good end")
+	require.NoError(t, stop(), "Ctrl-C ends it without an error")
 	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
 }
 

@@ -48,10 +48,10 @@ func large(t *testing.T, store *memstore.Store, s *site, calls int) *state.Execu
 	return st
 }
 
-// TestARunOf50000CallsIsShownTruly checks that the page shows the counts of such a run, a
+// TestARunOf50000CallsIsShownCorrectly checks that the page shows the counts of such a run, a
 // time axis from its beginning, loops as single lines, and each part of the run on
 // demand.
-func TestARunOf50000CallsIsShownTruly(t *testing.T) {
+func TestARunOf50000CallsIsShownCorrectly(t *testing.T) {
 	t.Parallel()
 	const calls = 50_001
 	store := memstore.New()

@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-func TestARunAppearsAndEndsWhileOneLooks(t *testing.T) {
+func TestARunAppearsAndEndsWhileThePageIsOpen(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := open(t, s.url())
@@ -145,7 +145,7 @@ func TestFiltersAreInTheAddress(t *testing.T) {
 	assert.Equal(t, "busy", eval[string](p, `document.querySelector("#search").value`))
 }
 
-func TestAPauseFreezesThePageAndCountsWhatComes(t *testing.T) {
+func TestAPauseFreezesThePageAndCountsWhatArrives(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1")

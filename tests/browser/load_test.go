@@ -17,8 +17,9 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestPagesComeBackAtOnceAfterARestart of a server with many runs, and show what is new. With
-// -long there are 30 pages and 10,000 runs, and it prints how long they and the server take.
+// TestPagesComeBackAtOnceAfterARestart restarts a server with many runs, and checks that its pages
+// show their rows again, and what is new. With -long there are 30 pages and 10,000 runs, and it
+// prints how long they and the server take.
 func TestPagesComeBackAtOnceAfterARestart(t *testing.T) {
 	t.Parallel()
 	runs, pages := 300, 2
@@ -53,7 +54,7 @@ func TestPagesComeBackAtOnceAfterARestart(t *testing.T) {
 		p.waitLive()
 		p.wait(`document.querySelectorAll("#run-rows [data-run]").length === 200`)
 		assert.Zero(t, eval[int](p, `performance.getEntriesByType("resource").filter(({ name }) => /\.(js|css)$/.test(name)).length`), "no module is loaded again")
-		assert.LessOrEqual(t, p.requested("api/runs"), before[p]+4, "the first rows, the others, the questions, and once since when there are runs")
+		assert.LessOrEqual(t, p.requested("api/runs"), before[p]+4, "the first rows, the others, the questions, and once when the oldest run began")
 	}
 	if !*long {
 		return
@@ -103,8 +104,8 @@ func fastest(t *testing.T, url string) time.Duration {
 	return times[len(times)/2]
 }
 
-// TestThePageKeepsUpWithManyEvents: with -long, 2,000 a second for ten minutes, and it prints
-// how long frames take.
+// TestThePageKeepsUpWithManyEvents publishes many events while a page is open. With -long there are
+// 2,000 a second for ten minutes, and it prints how long frames take.
 func TestThePageKeepsUpWithManyEvents(t *testing.T) {
 	t.Parallel()
 	rate, lasts := 500, 2*time.Second

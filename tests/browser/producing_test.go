@@ -57,7 +57,7 @@ func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end f
 
 // The page of a run that another process executes says that the partial output is not
 // available here.
-func TestOutputOfARunElsewhereIsSaidToBeThere(t *testing.T) {
+func TestPageSaysThatOutputIsElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{Elsewhere: func(context.Context, string) bool { return true }}, nil)
 	begin(t, s.dash, "chat-1")
@@ -68,7 +68,7 @@ func TestOutputOfARunElsewhereIsSaidToBeThere(t *testing.T) {
 
 const produced = `[data-producing="assistant/model"] .produced`
 
-func TestTheAnswerOfAModelGrowsWhileItComes(t *testing.T) {
+func TestTheAnswerOfAModelGrowsWhileItIsGenerated(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	words := make(speaker)
@@ -121,7 +121,7 @@ func TestAPageThatWasAwayShowsWhatIsProducedNow(t *testing.T) {
 	p.waitText("#run-status", "completed")
 }
 
-func TestASecretThatLiesOverTwoDeltasIsNotOnThePage(t *testing.T) {
+func TestASecretThatSpansTwoDeltasIsNotOnThePage(t *testing.T) {
 	t.Parallel()
 	rules, err := redact.New("sk-planted-[0-9]{10}")
 	require.NoError(t, err)

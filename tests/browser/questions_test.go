@@ -70,9 +70,9 @@ func TestADoubleClickAnswersOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatMovedUnderThePointerTakesNoClick checks that the question ignores
+// TestAQuestionThatMovedUnderThePointerIgnoresAClick checks that the question ignores
 // the first click and accepts the next one.
-func TestAQuestionThatMovedUnderThePointerTakesNoClick(t *testing.T) {
+func TestAQuestionThatMovedUnderThePointerIgnoresAClick(t *testing.T) {
 	t.Parallel()
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
@@ -126,7 +126,7 @@ func TestManyQuestionsLeaveTheRunsOnThePage(t *testing.T) {
 	p.waitText(".questions > .more", "19 more questions")
 }
 
-func TestAQuestionThatIsAskedAgainSaysWhyAlsoAfterAReload(t *testing.T) {
+func TestAQuestionThatIsAskedAgainSaysWhyEvenAfterAReload(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{Control: new(control)}, nil)
 	ask(s, new(control), 1)

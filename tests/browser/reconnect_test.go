@@ -97,7 +97,7 @@ func TestLaptopThatSleptReconnects(t *testing.T) {
 }
 
 // The page can notice that its connection is dead only by the missing events.
-func TestAConnectionThatIsDeadIsFoundOut(t *testing.T) {
+func TestADeadConnectionIsNoticed(t *testing.T) {
 	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{})
 	// Time runs five times as fast, to shorten the test.

@@ -103,9 +103,9 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 	p.waitText("#start-error", "dinner-1")
 }
 
-// TestNothingIsStartedWhereThePageMayNot checks that a page without permission offers
+// TestNothingIsStartedWhereThePageMayNotStartRuns checks that a page without permission offers
 // no form.
-func TestNothingIsStartedWhereThePageMayNot(t *testing.T) {
+func TestNothingIsStartedWhereThePageMayNotStartRuns(t *testing.T) {
 	t.Parallel()
 	url := serving(t, streamer.Options{Authorize: func(*http.Request) (streamer.Access, error) { return streamer.Access{}, nil }}, func(*runner.Runner) error { return nil })
 	p := open(t, url)

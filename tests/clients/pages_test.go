@@ -31,9 +31,9 @@ func withPage(t *testing.T, script, module string) {
 	require.NoError(t, err)
 }
 
-// The client verifies the order of events. Runs fail, retry, ask, and are cut off and
-// attached to again.
-func TestAGUIClientTakesEveryRun(t *testing.T) { withPage(t, "agui.mjs", "@ag-ui/client") }
+// The client verifies the order of events. Runs fail, retry and ask, and their streams are cut off
+// and attached to again.
+func TestAGUIClientAcceptsEveryRun(t *testing.T) { withPage(t, "agui.mjs", "@ag-ui/client") }
 
 // A page that is cut off at any event and reconnects has the same messages as the server.
 func TestUseChatEndsWithTheMessagesOfTheRun(t *testing.T) { withPage(t, "aisdk.mjs", "@ai-sdk/react") }

@@ -149,8 +149,8 @@ func TestKilledRunEndsWithNothingLostOrRepeated(t *testing.T) {
 	campaign(t, "calls", 300, check)
 }
 
-// campaign kills processes of the program, and checks each run after its end. It
-// kills as many as the flag -kills says, most by default, and 20 with -short.
+// campaign kills processes of the program, and checks each run after its end. It kills as many as
+// the flag -kills says, or else the number most, or 20 with -short.
 func campaign(t *testing.T, program string, most int, check func(t *testing.T, dir string)) {
 	done, wanted := 0, *kills
 	switch {

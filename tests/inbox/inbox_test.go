@@ -186,7 +186,7 @@ func (c *crew) keep(ctx context.Context, t *testing.T, rng *rand.Rand, role, dir
 	}
 }
 
-func TestAnswersOfOtherProcessesAreTakenInOnceWhoeverIsKilled(t *testing.T) {
+func TestAnswersOfOtherProcessesAreReceivedOnceWhoeverIsKilled(t *testing.T) {
 	times := 5
 	if testing.Short() {
 		times = 1

@@ -136,7 +136,7 @@ func (r *recording) takenForWhole(ctx context.Context) string {
 // A row counts the recordings of a service.
 type row struct{ replies, streams, calls, failures, misread int }
 
-func TestRecordedRepliesAreReadAsTheyAreSaid(t *testing.T) {
+func TestRecordedRepliesAreReadCorrectly(t *testing.T) {
 	table := make(map[string]*row)
 	for _, r := range recordings(t) {
 		name := r.service + " " + r.api

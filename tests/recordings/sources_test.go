@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
-	// Imported so that the modules are there; their packages are not used.
+	// Imported so that the modules stay in go.mod; their packages are not used.
 	_ "charm.land/fantasy/jsonrepair"
 	_ "github.com/maruel/genai/scoreboard"
 	_ "github.com/tmc/langchaingo/jsonschema"

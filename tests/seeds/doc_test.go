@@ -13,7 +13,7 @@ import (
 )
 
 // All tests and test files that the table names exist.
-func TestTableNamesTestsThatThereAre(t *testing.T) {
+func TestTestsNamedByTheTableExist(t *testing.T) {
 	table, err := os.ReadFile("../../docs/seeds.md")
 	require.NoError(t, err)
 	var sources strings.Builder

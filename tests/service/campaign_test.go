@@ -104,7 +104,7 @@ func newRunner(dir string, effects int, observe func(runner.Notice)) (*runner.Ru
 	return r, nil
 }
 
-// of returns a number from the environment, def if it is not set.
+// of returns a number from the environment, or def if it is not set.
 func of(t *testing.T, name string, def int) int {
 	if text := os.Getenv(name); text != "" {
 		n, err := strconv.Atoi(text)

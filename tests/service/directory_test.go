@@ -27,7 +27,7 @@ func shareDirectory(args ...string) error {
 }
 
 // TestDirectoryCampaign does random things to three workers that share a directory while runs
-// are started there: they are killed, or stopped and continued. In the end each run must have
+// are started there: they are killed, or stopped and continued. At the end, each run must have
 // ended, its history must have no gaps, and no call with an outcome may have been repeated.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.

@@ -57,10 +57,9 @@ func (s *supervisor) refunded(id, version string) {
 	assert.Equal(s.t, version == "2", surveys == 1, id)
 }
 
-// Version 2 is deployed while runs of version 1 are in flight, which are completed by
-// version 1. A bad build is rolled back, and the runs that it refused continue by
-// themselves. Runs of version 2 wait while it is not deployed. Each change is a single
-// command.
+// Version 2 is deployed while runs of version 1 are in flight; version 1 completes them. A bad
+// build is rolled back, and the runs that it refused continue by themselves. Runs of version 2 wait
+// while it is not deployed. Each change is a single command.
 func TestVersionsAreDeployedAndRolledBackWithOneCommandEach(t *testing.T) {
 	s := supervise(t, newOutside(t))
 	s.asked("ticket-1")

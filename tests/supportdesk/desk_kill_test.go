@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// of returns a number from the environment, def if it is not set.
+// of returns a number from the environment, or def if it is not set.
 func of(t *testing.T, name string, def int) int {
 	if text := os.Getenv(name); text != "" {
 		n, err := strconv.Atoi(text)
