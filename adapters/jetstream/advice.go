@@ -29,7 +29,7 @@ var advices = map[jetstream.ErrorCode]string{
 	10028: "; raise max_mem of the account, and max_memory_store of the server: consumers of readers are in memory",
 	10047: moreStorage,
 	10059: "; it was deleted: open the store again or call `reprise-jetstream repair`, both of which create it again",
-	10074: "; want Options.Replicas of 1, or a cluster",
+	10074: "; set Options.Replicas to 1, or use a cluster",
 	10077: "; raise the limits of the stream, such as with `nats stream edit --max-bytes`, or remove runs",
 	10113: "; make the stream with `reprise-jetstream init` for an account without max_bytes_required",
 	10122: "; raise max_stream_bytes of the account, or lower Options.MaxBytes",

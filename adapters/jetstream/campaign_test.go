@@ -27,9 +27,8 @@ import (
 // while, and has no room for artifacts. With REPRISE_CLUSTER there are three servers, one of
 // which is killed, stopped or cut off from the others, or all are killed at once. With
 // REPRISE_CLOCKS, the clock of one worker is an hour ahead and that of another an hour behind;
-// for this, the test is built with a changed clock. In the end each run has ended, its history
-// has no gaps, each generation belongs to one process, and no call with an outcome has run
-// again.
+// for this, the test is built with a changed clock. At the end, each run has ended, its history has
+// no gaps, each generation belongs to one process, and no call with an outcome has run again.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestCampaign(t *testing.T) {

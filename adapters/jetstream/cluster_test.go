@@ -132,8 +132,7 @@ func (g *group) await() {
 // leaderOf returns the server that leads the records.
 func (g *group) leaderOf(conn *nats.Conn) int { return g.awaitAnother(conn, -1) }
 
-// awaitAnother waits until another server than the given one leads the records, and
-// returns it.
+// awaitAnother waits until a server other than the given one leads the records, and returns it.
 func (g *group) awaitAnother(conn *nats.Conn, than int) int {
 	js, err := njs.New(conn)
 	require.NoError(g.t, err)

@@ -33,8 +33,8 @@ func DeleteOnly(ctx context.Context, s *Store, runID string) error {
 	return err
 }
 
-// RemoveArtifacts removes all artifacts in the way of [Store.GC]. It calls f after
-// it has listed them, before it removes them.
+// RemoveArtifacts removes all artifacts as [Store.GC] does. It calls f after it has listed them,
+// before it removes them.
 func RemoveArtifacts(ctx context.Context, s *Store, f func()) error {
 	bucket, err := s.js.Stream(ctx, s.names.bucket())
 	if err != nil {

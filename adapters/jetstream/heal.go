@@ -38,8 +38,8 @@ type Repaired struct {
 
 // Repair compares the list of runs with their records, and corrects it where they disagree, as
 // they may after the server has lost power. The store does the same automatically when it is
-// opened and after its server was restarted. Runs may continue meanwhile. Repair reads a header
-// of each run, and needs a hundred bytes of memory for it.
+// opened and after its server was restarted. Runs may continue meanwhile. Repair reads a header of
+// each run, and needs a hundred bytes of memory for each.
 func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
 	defer func() { s.noteRepaired(r) }()
 	stored, err := s.storedStamps(ctx)

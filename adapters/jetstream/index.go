@@ -22,8 +22,8 @@ import (
 // server can select runs. If the status changes, the run moves: its new message is stored
 // before the old one is removed, so the run is never missing, but is in the index twice for a
 // moment. If a process is killed in between, a process that lists the old message corrects the
-// index, since the process of the old message has ended, or its status differs from its
-// subject.
+// index: it recognizes the message because the process of the message has ended, or because its
+// status differs from its subject.
 
 // An entry is the place of a run in the index. The zero entry means that the index does not contain
 // the run.

@@ -193,9 +193,9 @@ func TestStoreThatIsClosedLetsOthersContinueAtOnce(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestPositionIsGoodInAnyProcess: a watcher continues in another process, without a
+// TestPositionIsValidInAnyProcess: a watcher continues in another process, without a
 // gap or a duplicate.
-func TestPositionIsGoodInAnyProcess(t *testing.T) {
+func TestPositionIsValidInAnyProcess(t *testing.T) {
 	here, there, _ := hereAndThere(t, longLease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

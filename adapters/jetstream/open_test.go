@@ -58,7 +58,7 @@ func TestServerWithoutJetStreamIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "has no JetStream for this account; start it with -js")
 }
 
-func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	conn := jstest.Start(t).Connect()
 	for want, o := range map[string]jetstream.Options{
 		`Name is "a.b"; want 1 to 32 letters`:     {Name: "a.b"},
@@ -162,7 +162,7 @@ func useStore(t *testing.T, conn *nats.Conn, o jetstream.Options) error {
 	return fill(t, s, "filler")
 }
 
-func TestServerThatTakesOnlySmallMessagesIsRefused(t *testing.T) {
+func TestServerThatAcceptsOnlySmallMessagesIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := jetstream.Open(t.Context(), jstest.Start(t, jstest.WithMaxPayload(8<<10)).Connect(), jetstream.Options{})
 	require.ErrorContains(t, err, "accepts messages of at most 8192 bytes; want a max_payload of 32768 or more")

@@ -30,8 +30,8 @@ func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	return queued, nil
 }
 
-// repairBelow publishes again the jobs on a subject whose sequence is at most floor, up to
-// which all jobs were acknowledged.
+// repairBelow publishes again the jobs on a subject whose sequence is at most floor: all jobs up to
+// floor were acknowledged.
 func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (queued int, err error) {
 	for at := uint64(1); ; {
 		m, err := q.store.get(ctx, q.config().Name, query{Next: subject, Seq: at})

@@ -102,7 +102,7 @@ func TestWakeIsNotLostWhileSomebodyHasTheRun(t *testing.T) {
 	w.takesNothing(t, echoID)
 }
 
-func TestParkedJobComesWhenItIsDue(t *testing.T) {
+func TestParkedJobIsOfferedWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
 	w := newWorker(t, server, longLease)
@@ -279,7 +279,7 @@ func TestRunsContinueInAnyWorker(t *testing.T) {
 
 // A server removes the consumer of a version whose jobs no worker has taken for a day. The next
 // worker for that version finds its jobs.
-func TestConsumerOfAVersionWithoutWorkersMayGo(t *testing.T) {
+func TestConsumerOfAVersionWithoutWorkersMayBeRemoved(t *testing.T) {
 	server := jstest.Start(t)
 	w := newWorker(t, server, longLease)
 	add := func(id string) {

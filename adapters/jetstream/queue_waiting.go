@@ -103,8 +103,8 @@ func (q *Queue) consumers(ctx context.Context) (all []*jetstream.ConsumerInfo, e
 	return all, err
 }
 
-// complete creates missing consumers that are needed for counting: that of the jobs that wait for
-// their time, from which nobody takes, and those of programs.
+// complete creates missing consumers that are needed for counting: the one for jobs that wait for
+// their time, from which nobody takes jobs, and those for programs.
 func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, programs []runner.ProgramID) ([]*jetstream.ConsumerInfo, error) {
 	there := make(map[string]bool)
 	for _, c := range all {

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/runner/queuetest"
 )
 
-func TestQueueIsOneOfARunner(t *testing.T) {
+func TestQueueKeepsTheRulesOfQueues(t *testing.T) {
 	queuetest.Run(t, func(t *testing.T) runner.Queue { return newWorker(t, jstest.Start(t), longLease).queue })
 	queuetest.RunOrdered(t, func(t *testing.T) runner.Queue { return newWorker(t, jstest.Start(t), longLease).queue })
 	queuetest.RunShared(t, func(t *testing.T) func() runner.Queue {

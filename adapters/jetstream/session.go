@@ -35,8 +35,8 @@ type session struct {
 
 var errOver = errors.New("jetstream: the lease of this process is over")
 
-// bound returns a context that also ends when the session is over, with errOver. The caller calls
-// cancel.
+// bound returns a context that also ends when the session is over, with errOver. The caller must
+// call cancel.
 func (s *session) bound(ctx context.Context) (_ context.Context, cancel func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { end(errOver) })
@@ -77,8 +77,8 @@ func (s *session) add(j *journal) {
 	delete(s.left, j.runID)
 }
 
-// leave notes that this process no longer has the run of a journal open, which the server does not
-// know.
+// leave notes that this process no longer has the run of a journal open, although the server does
+// not know that.
 func (s *session) leave(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

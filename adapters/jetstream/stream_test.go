@@ -32,7 +32,7 @@ func dashboard(t *testing.T, url string) string {
 	following.Go(func() {
 		pause := time.NewTimer(0)
 		defer pause.Stop()
-		for ctx.Err() == nil { // the server may be away
+		for ctx.Err() == nil { // the server may be down
 			_ = runs.Follow(ctx, handler.Publish)
 			pause.Reset(10 * time.Millisecond)
 			select {

@@ -13,7 +13,7 @@ import (
 // names builds the names of the streams and subjects of a store.
 //
 //	RP_<store>   rp.<store>.r.<run>       what happened to a run, in order
-//	             rp.<store>.f.<run>       what may change of it at any time
+//	             rp.<store>.f.<run>       the fields of it that may change at any time
 //	             rp.<store>.m.<run>.<id>  messages that wait for it
 //	             rp.<store>.s.<session>   the life sign of a process, with the number of its jobs
 //	             rp.<store>.p.<program>.<version>.<level>

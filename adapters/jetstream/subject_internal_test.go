@@ -11,10 +11,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestHoursUntilATimeAreThoseThatHaveCome: each past hour matches exactly one of the
+// TestHoursUntilATimeAreThoseThatHavePassed: each past hour matches exactly one of the
 // wildcards, and no later hour matches one. So no due run is missed, and none is found
 // twice.
-func TestHoursUntilATimeAreThoseThatHaveCome(t *testing.T) {
+func TestHoursUntilATimeAreThoseThatHavePassed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	at := func() time.Time {
 		return time.Date(2015+rng.IntN(20), 1, 1+rng.IntN(365), rng.IntN(24), rng.IntN(60), 0, 0, time.UTC)

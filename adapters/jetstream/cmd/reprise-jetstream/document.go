@@ -28,10 +28,10 @@ func importRuns(ctx context.Context, s snapshot.Store, files []string, out io.Wr
 	for _, file := range files {
 		run, missing, err := importRun(ctx, s, file)
 		if err != nil {
-			all = errors.Join(all, fmt.Errorf("%s is not imported: %w", file, err))
+			all = errors.Join(all, fmt.Errorf("%s was not imported: %w", file, err))
 			continue
 		}
-		fmt.Fprintf(out, "run %s is imported\n", run.RunID)
+		fmt.Fprintf(out, "run %s was imported\n", run.RunID)
 		if missing > 0 {
 			fmt.Fprintf(out, "run %s: %d of its artifacts are not in this store; copy-from and copy-to copy artifacts, too\n", run.RunID, missing)
 		}

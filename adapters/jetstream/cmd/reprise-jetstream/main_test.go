@@ -48,7 +48,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	var out bytes.Buffer
 	err = run(t.Context(), []string{"-url", url, "import", file}, &out, &out)
 	require.ErrorIs(t, err, snapshot.ErrExists)
-	assert.Equal(t, "run run-1 is imported\nrun run-1: 1 of its artifacts are not in this store; copy-from and copy-to copy artifacts, too\n", do("-store", "second", "import", file))
+	assert.Equal(t, "run run-1 was imported\nrun run-1: 1 of its artifacts are not in this store; copy-from and copy-to copy artifacts, too\n", do("-store", "second", "import", file))
 
 	const reads = `^reading [1-9]\d* messages of runs, [1-9]\d* bytes, and the entries of `
 	assert.Regexp(t, reads+`1 artifacts\nartifacts removed: 0\n$`, do("gc"))

@@ -447,7 +447,7 @@ func TestDamagedDocumentIsNotImported(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, document, 0o600))
 		var out bytes.Buffer
 		err := importRuns(t.Context(), to, []string{file, filepath.Join(t.TempDir(), "none")}, &out)
-		require.ErrorContains(t, err, file+" is not imported")
+		require.ErrorContains(t, err, file+" was not imported")
 		require.ErrorIs(t, err, os.ErrNotExist, "the other file is imported")
 		assert.Empty(t, out.String())
 		_, err = to.Info(t.Context(), "run-1")

@@ -33,7 +33,7 @@ func TestRunsOutliveEveryProcess(t *testing.T) {
 	require.NoError(t, err)
 	cmd := process.Command(t, "cluster", "-dir", t.TempDir(), "-port", strconv.Itoa(free[0]), "-addr", fmt.Sprint("127.0.0.1:", free[1]))
 	cmd.Stderr = os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // on which it ends its processes
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its processes on this signal
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

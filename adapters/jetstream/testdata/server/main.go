@@ -1,6 +1,6 @@
 // Command server is a NATS server for tests that kill and stop it. It runs until its standard
-// input ends. It has no race detector, which tests have for the code of this repository: servers
-// would take several times as long with it.
+// input ends. It is built without the race detector, which tests use for the code of this
+// repository: servers would take several times as long with it.
 package main
 
 import (
