@@ -125,7 +125,7 @@ func TestRunsOfASharedQueueAreCountedInTheStore(t *testing.T) {
 		}
 		require.NoError(t, start("a", "ann"))
 		require.NoError(t, start("b", "ann"))
-		require.ErrorContains(t, start("c", "ann"), "of ann")
+		require.ErrorContains(t, start("c", "ann"), "for ann")
 		require.NoError(t, start("c", "bob"))
 		require.ErrorIs(t, start("d", "bob"), runner.ErrTooMany)
 		for _, id := range []string{"a", "b"} { // started by other processes
