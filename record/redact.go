@@ -55,7 +55,7 @@ func (x redaction) err(err error) error {
 	if err == nil {
 		return nil
 	}
-	// nolint:errorlint // // an interrupt itself, as Record.Interrupt returns it
+	//nolint:errorlint // an interrupt itself, as Record.Interrupt returns it
 	if e, ok := err.(*InterruptedError); ok && e != nil {
 		redacted := *e
 		redacted.Message, redacted.By, redacted.Cause = x.text(e.Message), x.text(e.By), x.err(e.Cause)
