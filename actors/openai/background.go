@@ -15,8 +15,8 @@ import (
 // In background mode the service replies to a request at once, with a response that is
 // not complete yet. The response has to be polled until it is complete. If the attempt
 // failed and were retried instead, a second response would be created and charged.
-// Likewise if the process ends while it polls: the attempt is then made again, and needs
-// the ID of the response that it has created.
+// The same holds if the process ends while it polls: the attempt is then made again, and needs the
+// ID of the response that was already created.
 
 // The polling intervals, and the maximum number of consecutive failures.
 const (

@@ -121,7 +121,7 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 			return nil, fmt.Errorf("openai: message %d: %w", i+1, err)
 		}
 		if msg.Role == actors.RoleTool && len(parts) > 0 {
-			pictures = append(pictures, textPart("Of the result of "+msg.ToolCallID+":"))
+			pictures = append(pictures, textPart("From the result of "+msg.ToolCallID+":"))
 			pictures = append(pictures, parts...)
 			parts = nil
 		}
@@ -135,7 +135,7 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 			if err != nil {
 				return nil, fmt.Errorf("openai: message %d: %w", i+1, err)
 			}
-			pictures = append(append(pictures, textPart("Of your answer:")), parts...)
+			pictures = append(append(pictures, textPart("From your answer:")), parts...)
 		}
 	}
 	if pictures != nil {

@@ -36,9 +36,8 @@
 // Responses in background mode (Extra "background" and "store") are polled until they
 // are complete. They are not streamed, and FirstToken and Idle do not apply. Limit the
 // time with [actors.WithAttemptTimeout], which defaults to 10 minutes. In a run, the
-// response is created by a step, which records its ID: an attempt that is interrupted,
-// or whose process ends, while it polls is continued with the same response. A retry
-// creates a new one.
+// response is created by a step, which records its ID: an attempt that is interrupted while it
+// polls, or whose process ends then, continues with the same response. A retry creates a new one.
 //
 // # Content other than text
 //

@@ -79,7 +79,7 @@ func (n *lenientInt) UnmarshalJSON(data []byte) error {
 }
 
 // A lenientCost accepts a number or, as sent by Perplexity, an object with its parts and
-// their total. Anything else is zero: an answer is not lost for its price.
+// their total. Anything else is zero: an answer is not discarded because of its price.
 type lenientCost float64
 
 // UnmarshalJSON accepts any value.

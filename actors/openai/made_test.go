@@ -101,7 +101,7 @@ func TestImagesOfTheModelGoBackAsThoseOfTheUser(t *testing.T) {
 	made := actors.Message{Role: actors.RoleAssistant, Text: "Here.", Parts: []actors.Part{actors.Image("image/png", png), {MIME: "audio/wav", Data: wav}}}
 	req := actors.Request{Messages: []actors.Message{actors.User("Draw."), made, actors.User("Larger.")}}
 	require.JSONEq(t, `[{"role":"user","content":"Draw."},{"role":"assistant","content":"Here."},
-		{"role":"user","content":[{"type":"text","text":"Of your answer:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,`+base64.StdEncoding.EncodeToString(png)+`"}}]},
+		{"role":"user","content":[{"type":"text","text":"From your answer:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,`+base64.StdEncoding.EncodeToString(png)+`"}}]},
 		{"role":"user","content":"Larger."}]`, string(sent(t, openai.Model{}, req)["messages"]))
 	require.JSONEq(t, `[{"role":"user","content":"Draw."},{"role":"assistant","content":"Here."},{"role":"user","content":"Larger."}]`, string(sent(t, openai.Model{API: openai.Responses}, req)["input"]))
 }

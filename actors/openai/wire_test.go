@@ -130,7 +130,7 @@ func TestEveryMessageGoesOutInTheFormOfItsAPI(t *testing.T) {
 		{"role":"tool","tool_call_id":"a","content":"a chart"},
 		{"role":"tool","tool_call_id":"b","content":"(empty)"},
 		{"role":"tool","tool_call_id":"c","content":"error: boom"},
-		{"role":"user","content":[{"type":"text","text":"Of the result of a:"},{"type":"image_url","image_url":{"url":"`+picture+`"}}]},
+		{"role":"user","content":[{"type":"text","text":"From the result of a:"},{"type":"image_url","image_url":{"url":"`+picture+`"}}]},
 		{"role":"assistant","content":"(empty)"},
 		{"role":"user","content":"Well?"}
 	]`, string(chat["messages"]))

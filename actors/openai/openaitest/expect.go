@@ -14,7 +14,7 @@ type Check func(Request) error
 func HasModel(model string) Check {
 	return func(r Request) error {
 		if r.Model != model {
-			return fmt.Errorf("model %q expected, got %q", model, r.Model)
+			return fmt.Errorf("expected model %q, got %q", model, r.Model)
 		}
 		return nil
 	}
@@ -28,7 +28,7 @@ func HasMessage(role, text string) Check {
 				return nil
 			}
 		}
-		return fmt.Errorf("a message from %s with %q expected", role, text)
+		return fmt.Errorf("expected a message from %s with %q", role, text)
 	}
 }
 
@@ -40,7 +40,7 @@ func HasTool(name string) Check {
 			names = append(names, tool.Name)
 		}
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("tool %q expected, got %q", name, names)
+			return fmt.Errorf("expected tool %q, got %q", name, names)
 		}
 		return nil
 	}
@@ -60,6 +60,6 @@ func HasToolResult(call, text string) Check {
 			}
 			got = append(got, short(result.Content))
 		}
-		return fmt.Errorf("%q expected in a result of %q, got %q", text, call, got)
+		return fmt.Errorf("expected %q in a result of %q, got %q", text, call, got)
 	}
 }

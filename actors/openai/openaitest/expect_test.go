@@ -23,11 +23,11 @@ func TestChecksNameTheRequestTheyExpect(t *testing.T) {
 		want  string // part of the error; empty for none
 	}{
 		{"model", openaitest.HasModel("gpt-4o"), ""},
-		{"other model", openaitest.HasModel("gpt-5"), `model "gpt-5" expected, got "gpt-4o"`},
+		{"other model", openaitest.HasModel("gpt-5"), `expected model "gpt-5", got "gpt-4o"`},
 		{"message", openaitest.HasMessage("system", "brief"), ""},
 		{"message of another", openaitest.HasMessage("user", "brief"), `expected a message from user with "brief"`},
 		{"tool", openaitest.HasTool("get_weather"), ""},
-		{"other tool", openaitest.HasTool("get_time"), `tool "get_time" expected, got ["get_weather"]`},
+		{"other tool", openaitest.HasTool("get_time"), `expected tool "get_time", got ["get_weather"]`},
 		{"result by name", openaitest.HasToolResult("get_weather", "4"), ""},
 		{"result by ID", openaitest.HasToolResult("call_1", "degrees"), ""},
 		{"other result", openaitest.HasToolResult("call_1", "5"), `expected "5" in a result of "call_1", got ["4 degrees"]`},

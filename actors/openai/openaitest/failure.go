@@ -87,9 +87,8 @@ func (f failure) String() string {
 }
 
 // Raw returns a step that answers with the given status and body, such as the HTML page
-// of a gateway, malformed JSON, or the events of a stream. The content type is JSON unless set by
-// WithHeader. It panics unless
-// status is between 200 and 599.
+// of a gateway, malformed JSON, or the events of a stream. The content type is JSON unless
+// WithHeader sets it. It panics unless status is between 200 and 599.
 func Raw(status int, body string) Step {
 	if status < 200 || status > 599 {
 		panic(fmt.Sprintf("openaitest: Raw(%d, …): the status must be 200 to 599", status))
