@@ -36,7 +36,7 @@ func inBackgroundMode() actors.Request {
 
 // A call is interrupted while it polls, and then continued: the response is created only
 // once. When the run is opened once more, the service gets no request.
-func TestAResponseThatIsPolledIsPolledOnAfterAnInterruption(t *testing.T) {
+func TestAPolledResponseIsPolledAgainAfterAnInterruption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
 		var st *state.ExecutionState

@@ -199,7 +199,7 @@ func TestErrorContainsWhatTheServiceSaid(t *testing.T) {
 	require.Equal(t, 404, status)
 }
 
-func TestABodyOfAnotherFormIsShownInShort(t *testing.T) {
+func TestABodyOfAnotherFormIsShortened(t *testing.T) {
 	_, _, llm := setup(t, []openaitest.Step{openaitest.Raw(400, "<p>"+strings.Repeat("é ", 1000))})
 	_, err := llm.Call(t.Context(), question)
 	var failure *openai.Error
@@ -338,7 +338,7 @@ func TestARetryAfterThatIsTooLongFailsAtOnce(t *testing.T) {
 	require.Equal(t, time.Hour, after)
 }
 
-// Services use HTTP/2, for whose failures net/http has no error types.
+// Services use HTTP/2, and net/http has no error types for its failures.
 func TestABrokenHTTP2StreamIsRetried(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -241,7 +241,7 @@ func TestADelayIsFoundWhereverTheServicePutsIt(t *testing.T) {
 	}{
 		{"Google's list", google, nil, 34500 * time.Millisecond},
 		{"Google's object", strings.Trim(google, "[]"), nil, 34500 * time.Millisecond},
-		{"Retry-After before all", google, [][2]string{{"Retry-After", "2"}}, 2 * time.Second},
+		{"Retry-After first", google, [][2]string{{"Retry-After", "2"}}, 2 * time.Second},
 		{"duration", plain, [][2]string{{"X-Ratelimit-Reset-Requests", "6m0s"}}, 6 * time.Minute},
 		{"milliseconds", plain, [][2]string{{"X-Ratelimit-Reset-Tokens", "120ms"}}, 120 * time.Millisecond},
 		{"days", plain, [][2]string{{"X-Ratelimit-Reset-Requests", "1d2h"}}, 26 * time.Hour},
@@ -330,8 +330,8 @@ func TestMeaningOfAFailureIsFoundLiveAndOnReplay(t *testing.T) {
 	}
 }
 
-// Data that services require back: DeepSeek's reasoning, Gemini's signatures,
-// OpenRouter's details.
+// Data that must be sent back to services: DeepSeek's reasoning, Gemini's signatures, OpenRouter's
+// details.
 func TestOpaqueDataIsSentBackToItsService(t *testing.T) {
 	const first = `{"choices":[{"message":{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","data":"xyz","index":0}],
 		"annotations":[],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]},"finish_reason":"tool_calls"}]}`

@@ -138,7 +138,7 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 		{"event and id fields", "event: message\nid: 1\nretry: 5\n" + two + finish + done, "", 0},
 		{"carriage returns", strings.ReplaceAll(two+finish+done, "\n", "\r"), "", 0},
 		{"both", strings.ReplaceAll(two+finish+done, "\n", "\r\n"), "", 0},
-		{"a byte order of its own", "data:{\"choices\":[{\"delta\":\ndata: {\"content\":\"Fine.\"}}]}\n\n" + finish, "", 0},
+		{"data over two lines", "data:{\"choices\":[{\"delta\":\ndata: {\"content\":\"Fine.\"}}]}\n\n" + finish, "", 0},
 		{"no empty lines", strings.ReplaceAll(two+finish+done, "\n\n", "\n"), "", 0},
 		{"other choices", `data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"stop"}]}` + "\n\n" + two + finish, "", 0},
 		{"one reply", `{"choices":[{"message":{"content":"Fine."},"finish_reason":"stop"}]}`, "", 0},
@@ -272,7 +272,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 func (*slowBody) Close() error { return nil }
 
-func TestLongLineThatComesSlowlyIsNotSilence(t *testing.T) {
+func TestLongLineThatArrivesSlowlyIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := openai.Model{Name: "m", APIKey: secret, Idle: 30 * time.Second, HTTPClient: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: &slowBody{*strings.NewReader(piece("Fine.") + finish)}, Request: r}, nil
@@ -466,7 +466,7 @@ func TestASilentServiceIsRetried(t *testing.T) {
 				require.Len(t, failed, 1)
 				require.Equal(t, record.ClassTimeout, failed[0].Class)
 				require.ErrorContains(t, failed[0].Err, tc.text)
-				require.Equal(t, tc.want+80*time.Second, time.Since(begin), "pauses within the limits are no silence")
+				require.Equal(t, tc.want+80*time.Second, time.Since(begin), "pauses within the limits are not silence")
 			})
 		})
 	}

@@ -190,8 +190,8 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 		req  actors.Request
 		want string
 	}{
-		{"no image", both, user(actors.Image("image/png", []byte("hello"))), "message 1: part 1: declared as image/png, but the data is text/plain"},
-		{"no PDF", both, user(actors.File("a", "application/pdf", png)), "declared as application/pdf, but the data is image/png"},
+		{"not an image", both, user(actors.Image("image/png", []byte("hello"))), "message 1: part 1: declared as image/png, but the data is text/plain"},
+		{"not a PDF", both, user(actors.File("a", "application/pdf", png)), "declared as application/pdf, but the data is image/png"},
 		{"empty part", both, user(actors.Part{}), "empty part"},
 		{"two in one", both, user(actors.Part{Text: "a", URL: "https://x"}), "more than one of"},
 		{"URL", both, user(actors.ImageURL("file:///etc/passwd")), `the URL has scheme "file"`},
@@ -218,8 +218,8 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 	}
 }
 
-// Encrypted reasoning is sent back in its place, only to that API. Malformed arguments
-// and duplicate IDs are not.
+// Encrypted reasoning is sent back in its place, but only to the API it came from. Malformed
+// arguments and duplicate IDs are not.
 func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 	const output = `{"id":"resp_1","model":"gpt-6-sol","status":"completed","output":[
 		{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[{"type":"summary_text","text":"Hm."}]},

@@ -53,7 +53,7 @@ func TestChecksNameTheRequestTheyExpect(t *testing.T) {
 	}
 }
 
-func TestAFailedExpectationUsesTheStepUp(t *testing.T) {
+func TestAFailedExpectationUsesUpTheStep(t *testing.T) {
 	fake := &fakeT{}
 	srv := openaitest.New(fake, openaitest.Text("Hi").Expect(openaitest.HasModel("gpt-5")))
 	status, _, _ := answer(t, srv, hello)

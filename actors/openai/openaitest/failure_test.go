@@ -57,7 +57,7 @@ func TestFailureIsAnAPIErrorToTheClient(t *testing.T) {
 	}
 }
 
-func TestErrorCodeCanBeAnother(t *testing.T) {
+func TestErrorCodeCanBeSet(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Failure(429, "pay").WithErrorCode("insufficient_quota"))
 	_, _, body := answer(t, srv, hello)
 	require.Equal(t, "insufficient_quota", errorBody(t, body).Code)
@@ -166,7 +166,7 @@ func TestAWaitEndsWhenTheClientLeaves(t *testing.T) {
 			go func() { <-arrived; leave() }()
 			_, err := post(ctx, newClient(t), srv, hello)
 			require.ErrorIs(t, err, context.Canceled)
-			require.NoError(t, srv.Err(), "leaving is no fault")
+			require.NoError(t, srv.Err(), "a client may leave")
 		})
 	}
 }

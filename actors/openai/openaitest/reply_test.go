@@ -28,7 +28,7 @@ func TestEmptyTextIsNotNull(t *testing.T) {
 	require.Contains(t, body, `"content":""`)
 }
 
-func TestToolCallsAreNumberedOverTheWholeServer(t *testing.T) {
+func TestToolCallsAreNumberedAcrossTheWholeServer(t *testing.T) {
 	srv := openaitest.New(t,
 		openaitest.ToolCalls(
 			openaitest.Call("get_weather", `{"city":"Oslo"}`),
@@ -69,14 +69,14 @@ func TestModelCanGetArgumentsWrong(t *testing.T) {
 	require.Equal(t, `{"city":`, got.Choices[0].Message.ToolCalls[0].Function.Arguments)
 }
 
-func TestFinishReasonCanBeAnother(t *testing.T) {
+func TestFinishReasonCanBeSet(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Text("It is").WithFinishReason("length"))
 	got, err := ask(t, srv)
 	require.NoError(t, err)
 	require.Equal(t, openai.FinishReasonLength, got.Choices[0].FinishReason)
 }
 
-func TestConditionsLeaveTheirStepAsItWas(t *testing.T) {
+func TestWithMethodsLeaveTheirStepAsItWas(t *testing.T) {
 	plain := openaitest.Text("Hi")
 	_ = plain.WithUsage(1, 2).WithText("Ho").WithHeader("X-A", "b").Expect(openaitest.HasModel("other"))
 	srv := openaitest.New(t, plain)

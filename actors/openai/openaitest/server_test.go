@@ -187,7 +187,7 @@ func TestRespondChoosesByTheRequest(t *testing.T) {
 	require.Equal(t, "You said hey", got.Choices[0].Message.Content)
 }
 
-func TestRespondCanFindARequestUnexpected(t *testing.T) {
+func TestRespondCanRefuseARequest(t *testing.T) {
 	for want, respond := range map[string]func(openaitest.Request) openaitest.Step{
 		"who are you": func(openaitest.Request) openaitest.Step { return openaitest.Refuse("who are you") },
 		"zero Step":   func(openaitest.Request) openaitest.Step { return openaitest.Step{} },

@@ -109,7 +109,7 @@ func TestLocalServerAnswersInABubble(t *testing.T) {
 		_, body, err = send(streamed)
 		require.NoError(t, err)
 		require.Contains(t, body, "[DONE]")
-		require.Equal(t, time.Hour+4*time.Minute, time.Since(begin), "three words and the end of them")
+		require.Equal(t, time.Hour+4*time.Minute, time.Since(begin), "three words and their end")
 
 		_, body, err = send(streamed)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
