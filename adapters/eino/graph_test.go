@@ -81,7 +81,7 @@ func TestChainIsResumedWithItsModel(t *testing.T) {
 	_, _, err = opened(t, store, func(ctx context.Context) (string, error) {
 		return r.Invoke(ctx, map[string]any{"role": "cat", "input": "wau"})
 	})
-	require.ErrorIs(t, err, core.ErrDivergence, "another question has another answer")
+	require.ErrorIs(t, err, core.ErrDivergence, "the recorded answer belongs to another question")
 	assert.Equal(t, 1, e.asked)
 }
 

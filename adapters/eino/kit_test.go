@@ -61,7 +61,7 @@ func (g *guide) Generate(_ context.Context, input []*schema.Message, _ ...model.
 	}
 	for _, info := range g.infos {
 		if len(info.Extra) > 0 {
-			return nil, errors.New("the description of the tool is not that of the user")
+			return nil, errors.New("the tool does not have the user's description")
 		}
 	}
 	if turn == 2 {
@@ -151,8 +151,8 @@ func opened[Out any](t testing.TB, store snapshot.Store, call func(context.Conte
 	return out, st, err
 }
 
-// cuts calls each with a copy of the run as a crash after each of its records would leave
-// it, and with the calls that had an outcome then.
+// cuts calls each once for every record of the run, with a copy of the run as a crash after that
+// record would leave it, and with the calls that had an outcome by then.
 func cuts(t *testing.T, store snapshot.Store, each func(cut *memstore.Store, outcomes map[string]bool)) {
 	whole, err := store.Load(t.Context(), "a")
 	require.NoError(t, err)

@@ -279,10 +279,10 @@ func TestTheInspectorUsesTheServer(t *testing.T) {
 }
 
 // The suite starts this process as a client, which lists the tools of the server and calls
-// them. Left out are checks that need OAuth (auth), elicitation
-// (elicitation-sep1034-client-defaults, sep-2322-client-request-state) or skills, which the
-// client does not support, and sse-retry, which expects a client to wait for a response on
-// another stream, where our client considers the call lost.
+// them. It leaves out checks that need OAuth (auth), elicitation
+// (elicitation-sep1034-client-defaults, sep-2322-client-request-state) or skills, which the client
+// does not support, and sse-retry, which expects a client to wait for a response on another stream,
+// where our client considers the call lost.
 func TestTheClientConforms(t *testing.T) {
 	run := installed(t)
 	baseline, err := filepath.Abs("testdata/conformance/baseline.yml")

@@ -69,7 +69,7 @@ func flakyOffice(t *testing.T, stateless bool) (dir string, f *flaky, c *mcp.Cli
 	return dir, f, c, server
 }
 
-// losses has ways in which a call over HTTP is lost after the tool has run.
+// losses lists ways in which a call over HTTP is lost after the tool has run.
 var losses = map[string]func(w http.ResponseWriter, r *http.Request, office http.Handler){
 	"before the response": func(_ http.ResponseWriter, r *http.Request, office http.Handler) {
 		office.ServeHTTP(httptest.NewRecorder(), r)
@@ -108,7 +108,7 @@ func TestACallThatIsLostOverHTTPIsInDoubt(t *testing.T) {
 	}
 }
 
-func TestACallThatWasNotLetInIsMadeAgain(t *testing.T) {
+func TestACallThatWasNotAcceptedIsMadeAgain(t *testing.T) {
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		dir, f, c, _ := flakyOffice(t, true)
 		f.spoilNext(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(status) })

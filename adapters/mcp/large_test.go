@@ -41,7 +41,7 @@ func memory() (allocated, system uint64) {
 	return m.TotalAlloc, m.Sys
 }
 
-func TestAResultThatIsTooLargeIsRefusedAndOneThatMayBeArrives(t *testing.T) {
+func TestAResultThatIsTooLargeIsRefusedAndASmallerOneArrives(t *testing.T) {
 	size, limit := sizes()
 	dir := t.TempDir()
 	over := func(json bool) func(mcp.Options) *mcp.Client {

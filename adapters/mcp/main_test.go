@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	case "main":
 		os.Args = []string{"programs", "-mcp", "-dir", argument}
 		mcp.Main(func(r *runner.Runner) error {
-			fmt.Println("a line that is no message")
+			fmt.Println("a line that is not a message")
 			return register(r)
 		})
 	case "program":

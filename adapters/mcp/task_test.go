@@ -184,7 +184,7 @@ func TestRequestsAboutTasksThatCannotBeMade(t *testing.T) {
 	}
 	made, failed := wire{url: url, bare: true}.send(t, "tools/call", `{"name":"greet","arguments":{"name":"Ada"}}`)
 	require.Nil(t, failed)
-	assert.Equal(t, "complete", made["resultType"], "never a task for a client that knows none")
+	assert.Equal(t, "complete", made["resultType"], "never a task for a client that does not support tasks")
 }
 
 // Proxies route by the header, so it must match the request.

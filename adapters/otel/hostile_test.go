@@ -99,7 +99,7 @@ func TestProviderThatIsShutDownDuringARunChangesNothing(t *testing.T) {
 	assert.Equal(t, snapshot.StatusCompleted, st.Status())
 }
 
-func TestRunWithoutTracesIsNotGivenOne(t *testing.T) {
+func TestRunWithoutATraceIsNotGivenOne(t *testing.T) {
 	telemetry, err := otel.New(otel.Options{Tracer: notrace.NewTracerProvider(), Meter: nometric.NewMeterProvider()})
 	require.NoError(t, err)
 	st := state.New(telemetry.Run()...)

@@ -68,7 +68,7 @@ func (k *kit) serve(t *testing.T, o runner.Options, register func(*runner.Runner
 	return r
 }
 
-// span returns the ended span with the name, of which there must be exactly one.
+// span returns the ended span with the name. There must be exactly one.
 func (k *kit) span(t *testing.T, name string) sdk.ReadOnlySpan {
 	t.Helper()
 	var found []sdk.ReadOnlySpan

@@ -32,7 +32,7 @@ import (
 // time for a second or two, which must not end its lease.
 const lease = 3 * time.Second
 
-// A settings is the configuration of a worker.
+// settings is the configuration of a worker.
 type settings struct {
 	URL, Dir, Schema string
 	Lease            time.Duration
@@ -52,14 +52,14 @@ func work(args ...string) error {
 	}
 	defer pool.Close()
 	var store *postgres.Store
-	for store == nil && ctx.Err() == nil { // the server may be away
+	for store == nil && ctx.Err() == nil { // the server may be down
 		if store, err = postgres.Open(ctx, pool, postgres.Options{Schema: set.Schema, Lease: set.Lease}); err != nil && !errors.Is(err, snapshot.ErrUnavailable) {
 			return err
 		}
 	}
 	fmt.Println("ready")
 	err = workOf(store, set.Dir).Serve(ctx)
-	_ = store.Close() // the server may be away
+	_ = store.Close() // the server may be down
 	return err
 }
 
@@ -82,9 +82,9 @@ func workOf(s *postgres.Store, dir string) campaign.Work {
 // started. Workers are killed, are stopped for longer than their lease and continued, are cut
 // off, and lose answers of the server. The server is killed and restarted, refuses connections,
 // is full, and ends connections and waiting transactions; other clients lock rows that the
-// workers write, in an order that leads to deadlocks. In the end each run has ended, its
-// history has no gaps, no call with an outcome has run again, and the table of Once has each
-// step once, as in its record.
+// workers write, in an order that leads to deadlocks. At the end, each run has ended, its history
+// has no gaps, no call with an outcome has run again, and the table of Once has each step once, as
+// in its record.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestCampaign(t *testing.T) {
@@ -121,7 +121,7 @@ type victim struct {
 func newVictim(t *testing.T, rng *rand.Rand, lease time.Duration) *victim {
 	v := &victim{t: t, rng: rng}
 	var err error
-	v.dir, err = os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // others than the present user must reach it
+	v.dir, err = os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // users other than the current one must reach it
 	require.NoError(t, err)
 	free, err := ports.Free(1)
 	require.NoError(t, err)
@@ -184,7 +184,7 @@ func (v *victim) mount() {
 	small := v.dir + "-small"
 	require.NoError(v.t, os.Mkdir(small, 0o755)) //nolint:gosec // the server reaches it
 	if out, err := exec.CommandContext(v.t.Context(), "mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", small).CombinedOutput(); err != nil {
-		v.t.Logf("no file system can be mounted here, so there is no full one: %v: %s", err, out)
+		v.t.Logf("no file system can be mounted here, so no disk becomes full: %v: %s", err, out)
 		require.NoError(v.t, os.Remove(small))
 		return
 	}

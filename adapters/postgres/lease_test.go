@@ -64,8 +64,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// A process does not keep jobs that it has abandoned, or whose end it has requested
-// without getting an answer, as long as it lives.
+// Jobs that a process has abandoned, or whose end it has requested without getting an answer,
+// become free while the process lives.
 func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -83,8 +83,7 @@ func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	require.NoError(t, taken[0].Done(ctx))
 }
 
-// A run whose end could not be stored does not stay locked as long as its process
-// lives.
+// A run whose end could not be stored is unlocked while its process lives.
 func TestARunThatCouldNotBeClosedIsContinued(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)

@@ -32,7 +32,7 @@ func TestRunsOutliveAWorker(t *testing.T) {
 	cmd := process.Command(t, "cluster")
 	cmd.Env = append(cmd.Env, "DATABASE_URL="+database)
 	cmd.Stderr = os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // on which it ends its processes
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its processes on this signal
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
