@@ -69,10 +69,10 @@ func TestEventsAreThoseOfTheHandler(t *testing.T) {
 
 func TestServersThatWouldLoseEventsAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*sse.Server, *r3labs.Options){
-		"EncodeBase64 on":             func(s *sse.Server, _ *r3labs.Options) { s.EncodeBase64 = true },
-		"AutoReplay on":               func(s *sse.Server, _ *r3labs.Options) { s.AutoReplay = true },
-		"EventTTL of 1m0s":            func(s *sse.Server, _ *r3labs.Options) { s.EventTTL = time.Minute },
-		"Options.Queue is -1":         func(_ *sse.Server, o *r3labs.Options) { o.Queue = -1 },
+		"EncodeBase64 on":              func(s *sse.Server, _ *r3labs.Options) { s.EncodeBase64 = true },
+		"AutoReplay on":                func(s *sse.Server, _ *r3labs.Options) { s.AutoReplay = true },
+		"EventTTL of 1m0s":             func(s *sse.Server, _ *r3labs.Options) { s.EventTTL = time.Minute },
+		"Options.Queue is -1":          func(_ *sse.Server, o *r3labs.Options) { o.Queue = -1 },
 		"Options.Guard guards another": func(_ *sse.Server, o *r3labs.Options) { o.Guard = r3labs.Guard(newServer(), 1) },
 		`stream "runs" already exists, with AutoRepl`: func(s *sse.Server, _ *r3labs.Options) {
 			s.AutoReplay = true
