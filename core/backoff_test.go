@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -41,14 +42,21 @@ func anyDuration(r *rand.Rand) time.Duration {
 	return time.Duration(r.Uint64()>>(1+r.IntN(62))) + 1
 }
 
-func policy(t *testing.T, c core.RetryConfig) core.Delays {
+// plainDelays are the delays of a configuration, without jitter.
+type plainDelays struct{ retries engine.Retries }
+
+func policy(t *testing.T, c core.RetryConfig) plainDelays {
 	t.Helper()
-	p, err := core.DelaysOf(c)
+	c.Jitter = core.NoJitter
+	p, err := c.Policy()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return plainDelays{p.Retries}
 }
+
+// Delay returns the delay before retry n, from 1.
+func (d plainDelays) Delay(n int) time.Duration { return d.retries.Delay(n, 0, 0) }
 
 // model yields the delays of a strategy one after the other, with the
 // multiplier in eighths.

@@ -137,6 +137,10 @@ func TestBudgetSaysWhatItAllows(t *testing.T) {
 		"of 0.5 retries for each call in 1m0s":         {Ratio: 0.5},
 		"of 3 retries, and 0.1 for each call, in 1m0s": {Retries: 3, Ratio: 0.1},
 	} {
-		assert.Equal(t, want, retrybudget.New(c).Text())
+		retry, refused := retrybudget.New(c).Interceptor().Retry, error(nil)
+		for refused == nil {
+			_, refused = retry(nil, nil)
+		}
+		assert.EqualError(t, refused, "the retry budget "+want+" is used up")
 	}
 }
