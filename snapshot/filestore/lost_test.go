@@ -26,18 +26,18 @@ func requireStored(t testing.TB, run *snapshot.Run, n int) {
 	}
 }
 
-// completedRun makes a completed run of 203 records. The last 3 are in a journal,
+// completedRun makes a completed run of 23 records. The last 3 are in a journal,
 // the others in a snapshot.
 func completedRun(t testing.TB) (s *filestore.Store, journal string) {
 	t.Helper()
 	dir := memoryDir(t)
 	s = newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	j := begin(t, s)
-	require.NoError(t, j.Append(storetest.Records(1, 200)...))
+	require.NoError(t, j.Append(storetest.Records(1, 20)...))
 	require.NoError(t, closeAs(j, snapshot.StatusPaused))
 	j = begin(t, s)
 	for seq := range uint64(3) {
-		require.NoError(t, j.Append(storetest.Records(201+seq, 1)...))
+		require.NoError(t, j.Append(storetest.Records(21+seq, 1)...))
 	}
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 	return s, filepath.Join(dir, "runs", "run", "00000002.journal")
@@ -60,10 +60,10 @@ func TestALostEndOfACompletedRunIsNoticed(t *testing.T) {
 		if size >= end {
 			require.NoError(t, err, "%d bytes contain all frames", size)
 			require.Equal(t, snapshot.StatusCompleted, run.Status)
-			requireStored(t, run, 203)
+			requireStored(t, run, 23)
 			continue
 		}
-		kept := uint64(200)
+		kept := uint64(20)
 		for _, at := range frames[2:] {
 			if int64(size) >= at {
 				kept++
@@ -83,7 +83,7 @@ func TestALostEndOfACompletedRunIsNoticed(t *testing.T) {
 	run, err := s.Load(t.Context(), "run")
 	require.NoError(t, err)
 	require.Equal(t, snapshot.StatusCompleted, run.Status)
-	requireStored(t, run, 203)
+	requireStored(t, run, 23)
 }
 
 func TestRepairOfALostEndSaysHowMuchWasLost(t *testing.T) {
@@ -94,19 +94,19 @@ func TestRepairOfALostEndSaysHowMuchWasLost(t *testing.T) {
 		require.NoError(t, os.Truncate(journal, filestore.Frames(whole)[kept+1]+5))
 		report, err := s.Repair(t.Context(), "run")
 		require.NoError(t, err)
-		require.Equal(t, uint64(200+kept), report.Kept)
+		require.Equal(t, uint64(20+kept), report.Kept)
 		require.Equal(t, uint64(3-kept), report.Lost)
 		require.False(t, report.IsWhole)
 		run, err := s.Load(t.Context(), "run")
 		require.NoError(t, err)
 		require.Equal(t, snapshot.StatusInterrupted, run.Status)
-		requireStored(t, run, 200+kept)
+		requireStored(t, run, 20+kept)
 		j := begin(t, s)
-		require.NoError(t, j.Append(storetest.Records(uint64(kept)+201, 10)...))
+		require.NoError(t, j.Append(storetest.Records(uint64(kept)+21, 10)...))
 		require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 		run, err = s.Load(t.Context(), "run")
 		require.NoError(t, err)
-		requireStored(t, run, 210+kept)
+		requireStored(t, run, 30+kept)
 	}
 }
 
