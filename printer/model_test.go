@@ -206,7 +206,7 @@ func recalledIn(t *testing.T, output string) (n int) {
 }
 
 func TestCompactFormShowsTheSameAsPlainInCallOrder(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range uint64(100) {
 		s := newScript(t, seed)
 		records := s.run("r1")
 		plainCalls, plain := linesOf(printed(records))

@@ -29,7 +29,7 @@ func hostOf(t testing.TB, address string) string {
 }
 
 func TestNoGapAndNoDuplicateWhereverAConnectionIsCut(t *testing.T) {
-	cuts := int64(200)
+	cuts := int64(100)
 	if *long {
 		cuts = 2000
 	}

@@ -201,22 +201,22 @@ func TestMemoryIsBoundedByTheHistory(t *testing.T) {
 	publish := func(events int) {
 		big := &record.Detail{Output: make([]byte, 20<<10)} // only a preview is kept
 		for n := range events {
-			r := record.Record{RunID: fmt.Sprint("run-", n/10_000), Seq: uint64(n%10_000 + 1), Time: time.Unix(1, 0), Kind: record.KindLog, Status: record.StatusRecorded}
+			r := record.Record{RunID: fmt.Sprint("run-", n/3_000), Seq: uint64(n%3_000 + 1), Time: time.Unix(1, 0), Kind: record.KindLog, Status: record.StatusRecorded}
 			if n%10 == 0 {
 				r.Detail = big
 			}
 			h.Publish(r)
 		}
 	}
-	publish(100_000)
+	publish(30_000)
 	early := heap()
-	more := 100_000
+	more := 50_000
 	if *long {
 		more = 1_000_000
 	}
 	publish(more)
 	late := heap()
-	t.Logf("after 100,000 events %d KB, after %d more %d KB", early>>10, more, late>>10)
+	t.Logf("after 30,000 events %d KB, after %d more %d KB", early>>10, more, late>>10)
 	assert.Less(t, late, early+4<<20)
 	assert.EqualValues(t, 1000, h.Stats().HistoryKept)
 	assert.LessOrEqual(t, h.Stats().Runs, 11)
