@@ -135,7 +135,7 @@ func withoutConditions(d *config.Document) (config.Document, map[string]string) 
 func TestWrittenDocumentIsReadTheSame(t *testing.T) {
 	schema := retrySchema(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 10_000 {
+	for i := range 2_000 {
 		d := randomDocument(r)
 		want, wantTexts := withoutConditions(d)
 		asJSON, err := json.Marshal(d)
@@ -149,7 +149,7 @@ func TestWrittenDocumentIsReadTheSame(t *testing.T) {
 			require.Equalf(t, want, got, "document %d:\n%s", i, data)
 			require.Equalf(t, wantTexts, texts, "document %d:\n%s", i, data)
 		}
-		if i < 1000 {
+		if i < 200 {
 			var v any
 			require.NoError(t, json.Unmarshal(asJSON, &v))
 			require.NoErrorf(t, schema.Validate(v), "document %d:\n%s", i, asJSON)
@@ -185,7 +185,7 @@ func (timeoutError) Class() record.Class { return record.ClassTimeout }
 // The configuration of a run can be written as a document.
 func TestPrintedRetryLevelsAreReadAsDocuments(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for i := range 2000 {
+	for i := range 500 {
 		retry := randomRetry(r)
 		retry.RetryOn, retry.Exclude, retry.RetryWhen, retry.StopWhen = nil, nil, nil, nil
 		retry.CapRetryAfter = false

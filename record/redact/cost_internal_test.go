@@ -22,7 +22,9 @@ func TestAStreamCostsAtMostTwoPasses(t *testing.T) {
 			n := min(size, len(rest))
 			shown += len(s.Add(rest[:n]))
 			rest = rest[n:]
-			require.Less(t, cap(s.text), 100_000)
+			if cap(s.text) >= 100_000 { // a million times: require.Less would take longer than the rest
+				t.Fatalf("the stream holds %d bytes", cap(s.text))
+			}
 		}
 		shown += len(s.End())
 		assert.Len(t, rules.Text(megabyte), shown)
